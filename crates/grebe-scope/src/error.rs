@@ -1,0 +1,67 @@
+//! What this crate refuses, and why.
+
+/// Why a call was refused. Nothing was changed by a refused call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScopeError {
+    /// The block does not have the number of channels the structure was made for.
+    #[error(
+        "the block has {got} channels where {expected} are expected: make a new one for a new channel count"
+    )]
+    ChannelCount {
+        /// Channels the structure was made for.
+        expected: usize,
+        /// Channels of the refused block.
+        got: usize,
+    },
+    /// The channels of one block differ in length.
+    #[error("channel {channel} of the block has {got} samples where channel 0 has {expected}")]
+    UnequalChannels {
+        /// The first channel that differs.
+        channel: usize,
+        /// Samples of channel 0.
+        expected: usize,
+        /// Samples of that channel.
+        got: usize,
+    },
+    /// The block begins before the end of what was appended.
+    #[error(
+        "the block begins at sample {got}, before sample {next} that comes next: clear first if a new stream began"
+    )]
+    IndexWentBack {
+        /// The index that would follow without a gap.
+        next: u64,
+        /// The index of the refused block.
+        got: u64,
+    },
+    /// The block ends beyond the largest sample index (2^62).
+    #[error("sample index {got} is beyond 2^62, the largest this scope counts to")]
+    IndexTooLarge {
+        /// The index of the refused block's first sample.
+        got: u64,
+    },
+    /// The memory budget is too small, or too large for this machine's addresses.
+    #[error("a budget of {asked} bytes cannot work: at least {least} bytes are needed")]
+    Budget {
+        /// Bytes asked for.
+        asked: usize,
+        /// The least that works.
+        least: usize,
+    },
+    /// A setting is out of its range.
+    #[error("{what} is {got}: {must}")]
+    Setting {
+        /// Name of the setting.
+        what: &'static str,
+        /// What was given.
+        got: String,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// The PNG encoder failed.
+    #[error("the picture could not be written as PNG: {why}")]
+    Png {
+        /// What the encoder said.
+        why: String,
+    },
+}

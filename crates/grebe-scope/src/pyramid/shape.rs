@@ -1,0 +1,131 @@
+//! How a budget is divided among the rings.
+
+use crate::ScopeError;
+use crate::pyramid::LevelInfo;
+
+/// Sizes of all rings of a pyramid.
+#[derive(Debug, Clone)]
+pub(super) struct Shape {
+    /// log2 of the samples a node of level 0.
+    base_log2: u32,
+    /// log2 of the nodes of a level that make one of the next.
+    fanout_log2: u32,
+    /// Samples kept as they are; a multiple of 64 and of level 0's node size.
+    pub(super) raw_samples: u64,
+    /// Nodes kept, a level.
+    nodes: Vec<u64>,
+}
+
+impl Shape {
+    /// Each ring covers at least as long as the finer one, and a level at least two nodes of the next: what a
+    /// level has dropped is then always in a finished node of a coarser one.
+    pub(super) fn new(base_log2: u32, fanout_log2: u32, raw_samples: u64, nodes: &[u64]) -> Shape {
+        let multiple = 64.max(2 << base_log2);
+        let raw_samples = raw_samples.max(2).next_multiple_of(multiple);
+        let mut shape = Shape { base_log2, fanout_log2, raw_samples, nodes: Vec::with_capacity(nodes.len()) };
+        let mut covered = raw_samples;
+        for (level, &wanted) in nodes.iter().enumerate() {
+            let size = shape.node_samples(level);
+            let count = wanted.max(2 << fanout_log2).max(covered.div_ceil(size) + 1);
+            covered = count * size;
+            shape.nodes.push(count);
+        }
+        shape
+    }
+
+    pub(super) fn for_budget(channels: usize, budget_bytes: usize) -> Result<Shape, ScopeError> {
+        let raw = budget_bytes as f64 * RAW_SHARE / Shape::raw_bytes(channels);
+        let nodes =
+            NODE_SHARES.map(|share| (budget_bytes as f64 * share / Shape::node_bytes(channels)) as u64);
+        let shape = Shape::new(BASE_LOG2, FANOUT_LOG2, raw as u64 & !0x1ff, &nodes);
+        let bytes: usize = shape.rings(channels).map(|ring| ring.bytes).sum();
+        if bytes > budget_bytes || budget_bytes > isize::MAX as usize {
+            let least = Shape::new(BASE_LOG2, FANOUT_LOG2, 0, &[0; NODE_SHARES.len()]);
+            // The shares leave some rings above their least size: twice the sum always fits.
+            let least = 2 * least.rings(channels).map(|ring| ring.bytes).sum::<usize>();
+            return Err(ScopeError::Budget { asked: budget_bytes, least });
+        }
+        Ok(shape)
+    }
+
+    pub(super) fn levels(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn node_log2(&self, level: usize) -> u32 {
+        self.base_log2 + level as u32 * self.fanout_log2
+    }
+
+    pub(super) fn node_samples(&self, level: usize) -> u64 {
+        1 << self.node_log2(level)
+    }
+
+    pub(super) fn nodes(&self, level: usize) -> u64 {
+        self.nodes[level]
+    }
+
+    pub(super) fn rings(&self, channels: usize) -> impl Iterator<Item = LevelInfo> + '_ {
+        let raw = LevelInfo {
+            samples_per_node: 1,
+            nodes: self.raw_samples,
+            bytes: (self.raw_samples as f64 * Shape::raw_bytes(channels)) as usize,
+        };
+        let levels = (0..self.levels()).map(move |level| LevelInfo {
+            samples_per_node: self.node_samples(level),
+            nodes: self.nodes[level],
+            bytes: (self.nodes[level] as f64 * Shape::node_bytes(channels)) as usize,
+        });
+        std::iter::once(raw).chain(levels)
+    }
+
+    /// A sample is two bytes a channel, and one bit that says whether it was there.
+    fn raw_bytes(channels: usize) -> f64 {
+        2.0 * channels as f64 + 0.125
+    }
+
+    /// A node is min, max, sum and sum of squares a channel, and one count of samples.
+    fn node_bytes(channels: usize) -> f64 {
+        20.0 * channels as f64 + 4.0
+    }
+}
+
+const BASE_LOG2: u32 = 8;
+const FANOUT_LOG2: u32 = 4;
+
+/// Shares of the budget: samples, then nodes of 256, 4 Ki, 64 Ki, 1 Mi and 16 Mi samples.
+const RAW_SHARE: f64 = 0.25;
+const NODE_SHARES: [f64; 5] = [0.07, 0.18, 0.14, 0.33, 0.02];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_is_kept_and_used() {
+        for channels in [1, 2, 4, 8, 64] {
+            for budget in [64 << 10, 1 << 20, 100 << 20, 1_000_000_000usize] {
+                match Shape::for_budget(channels, budget) {
+                    Ok(shape) => {
+                        let bytes: usize = shape.rings(channels).map(|r| r.bytes).sum();
+                        assert!(bytes <= budget && bytes * 10 >= budget * 9, "{channels} {budget}: {bytes}");
+                    }
+                    Err(ScopeError::Budget { least, .. }) => {
+                        assert!(least > budget);
+                        assert!(Shape::for_budget(channels, least).is_ok());
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_gigabyte_holds_hours_of_four_channels_at_1_gsps() {
+        let shape = Shape::for_budget(4, 1_000_000_000).unwrap();
+        let seconds: Vec<f64> = shape.rings(4).map(|r| r.samples() as f64 / 1e9).collect();
+        let at_least = [0.03, 0.2, 8.0, 110.0, 4200.0, 4200.0];
+        for (ring, (&has, least)) in seconds.iter().zip(at_least).enumerate() {
+            assert!(has >= least, "ring {ring}: {has} s");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The pyramid and the envelope against brute force over the stream, bit for bit.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Coverage, Envelope};
+
+/// A stream as it was received: blocks with their first index, one vector a channel.
+#[derive(Debug, Clone)]
+struct Received {
+    blocks: Vec<(u64, Vec<Vec<i16>>)>,
+    channels: usize,
+}
+
+impl Received {
+    fn begin(&self) -> u64 {
+        self.blocks[0].0
+    }
+
+    fn end(&self) -> u64 {
+        self.blocks.last().map_or(0, |(first, samples)| first + samples[0].len() as u64)
+    }
+
+    /// Every sample by its index less that of the first; `None` where it was lost.
+    fn flat(&self, channel: usize) -> Vec<Option<i16>> {
+        let mut flat = vec![None; (self.end() - self.begin()) as usize];
+        for (first, samples) in &self.blocks {
+            let at = (first - self.begin()) as usize;
+            for (place, &sample) in samples[channel].iter().enumerate() {
+                flat[at + place] = Some(sample);
+            }
+        }
+        flat
+    }
+
+    fn feed(&self, mut append: impl FnMut(u64, &[&[i16]])) {
+        for (first, samples) in &self.blocks {
+            let slices: Vec<&[i16]> = samples.iter().map(Vec::as_slice).collect();
+            append(*first, &slices);
+        }
+    }
+}
+
+/// What a column must be: looked up sample by sample in `range`, a part of `span`.
+fn brute(flat: &[Option<i16>], begin: u64, span: &Range<u64>, range: &Range<u64>) -> Column {
+    if range.start >= range.end {
+        return Column::OUTSIDE;
+    }
+    let samples = &flat[(range.start - begin) as usize..(range.end - begin) as usize];
+    let mut column = Column { coverage: Coverage::Complete, ..Column::OUTSIDE };
+    for sample in samples {
+        match sample {
+            Some(sample) => {
+                column.min = column.min.min(*sample);
+                column.max = column.max.max(*sample);
+            }
+            None => column.coverage = Coverage::Gap,
+        }
+    }
+    if column.coverage == Coverage::Complete && (span.start < range.start || span.end > range.end) {
+        column.coverage = Coverage::Partial;
+    }
+    column
+}
+
+/// The documented rule, apart from the code: both ends go outwards to whole nodes of what is kept there.
+fn widened(pyramid: &Pyramid, begin: u64, end: u64, span: &Range<u64>) -> Range<u64> {
+    let oldest = pyramid.oldest().unwrap();
+    let (start, stop) = (span.start.max(oldest), span.end.min(end));
+    if start >= stop {
+        return 0..0;
+    }
+    let (down, up) = (pyramid.resolution_at(start), pyramid.resolution_at(stop - 1));
+    (start / down * down).max(oldest).max(begin)..stop.div_ceil(up) * up
+}
+
+fn received(samples_max: usize) -> impl Strategy<Value = Received> {
+    let block = (1..samples_max, prop_oneof![8 => Just(0u64), 2 => 1u64..40, 1 => 1u64..2000]);
+    let starts = prop_oneof![Just(0u64), 0u64..5000, (1u64 << 40)..(1u64 << 40) + 5000];
+    (1usize..4, starts, proptest::collection::vec(block, 1..30), any::<u64>()).prop_map(
+        |(channels, start, blocks, seed)| {
+            let mut noise = Noise(seed | 1);
+            let mut next = start;
+            let blocks = blocks
+                .into_iter()
+                .map(|(len, gap)| {
+                    let first = next + gap;
+                    next = first + len as u64;
+                    (first, (0..channels).map(|_| (0..len).map(|_| noise.sample()).collect()).collect())
+                })
+                .collect();
+            Received { blocks, channels }
+        },
+    )
+}
+
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn sample(&mut self) -> i16 {
+        // Small steps with rare extremes: a lost peak shows, and so does a doubled one.
+        let word = self.next();
+        if word.is_multiple_of(97) { (word >> 32) as i16 } else { (word >> 40) as i16 / 64 }
+    }
+}
+
+/// Tiny rings, so that a few thousand samples age through all levels.
+fn shapes() -> impl Strategy<Value = Shape> {
+    (1u32..5, 1u32..3, 0u64..600, 1usize..5, 0u64..40)
+        .prop_map(|(base, fanout, raw, levels, nodes)| Shape::new(base, fanout, raw, &vec![nodes; levels]))
+}
+
+fn zooms() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        (-4.0f64..0.0).prop_map(f64::exp2),
+        (0.0f64..12.0).prop_map(f64::exp2),
+        (1u32..2000).prop_map(f64::from),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn columns_equal_brute_force(stream in received(300), shape in shapes(), spc in zooms(), from in -50i64..5000) {
+        let mut pyramid = Pyramid::with_shape(stream.channels, shape);
+        stream.feed(|first, block| pyramid.append(first, block).unwrap());
+        let (begin, end) = (stream.begin(), stream.end());
+        prop_assert_eq!(pyramid.newest(), Some(end - 1));
+        let grid = ColumnGrid::new(spc);
+        let first = grid.column_at(begin.saturating_add_signed(from));
+        for channel in 0..stream.channels {
+            let flat = stream.flat(channel);
+            let mut columns = [Column::OUTSIDE; 24];
+            pyramid.columns(channel, grid, first, &mut columns);
+            for (column, number) in columns.iter().zip(first..) {
+                let span = grid.span(number);
+                let range = widened(&pyramid, begin, end, &span);
+                prop_assert_eq!(*column, brute(&flat, begin, &span, &range), "column {} {:?}", number, span);
+            }
+        }
+    }
+
+    #[test]
+    fn statistics_equal_brute_force(stream in received(300), shape in shapes(), from in -50i64..5000, len in 0u64..4000) {
+        let mut pyramid = Pyramid::with_shape(stream.channels, shape);
+        stream.feed(|first, block| pyramid.append(first, block).unwrap());
+        let (begin, end) = (stream.begin(), stream.end());
+        let start = begin.saturating_add_signed(from);
+        let range = widened(&pyramid, begin, end, &(start..start + len));
+        let flat = stream.flat(0);
+        let got = pyramid.range_stats(0, start..start + len);
+        let (mut stats, mut count) = (crate::Stats::EMPTY, 0);
+        if range.start < range.end {
+            prop_assert_eq!(&got.range, &range);
+            for sample in flat[(range.start - begin) as usize..(range.end - begin) as usize].iter().flatten() {
+                stats.merge(&crate::stats(&[*sample]));
+                count += 1;
+            }
+        }
+        prop_assert_eq!((got.stats, got.count), (stats, count));
+    }
+
+    #[test]
+    fn kept_samples_are_handed_out_as_received(stream in received(300), shape in shapes(), from in -50i64..5000, len in 0u64..4000) {
+        let mut pyramid = Pyramid::with_shape(stream.channels, shape);
+        stream.feed(|first, block| pyramid.append(first, block).unwrap());
+        let (begin, end) = (stream.begin(), stream.end());
+        let start = begin.saturating_add_signed(from);
+        let mut flat = stream.flat(0);
+        let mut seen = vec![None; flat.len()];
+        pyramid.samples(0, start..start + len, |first, run| {
+            for (index, &sample) in (first..).zip(run) {
+                seen[(index - begin) as usize] = Some(sample);
+            }
+        });
+        for (index, sample) in (begin..end).zip(&mut flat) {
+            let kept = (start..start + len).contains(&index) && pyramid.resolution_at(index) == 1;
+            if !kept { *sample = None; }
+        }
+        prop_assert_eq!(seen, flat);
+    }
+
+    #[test]
+    fn block_borders_change_nothing(stream in received(60), shape in shapes(), spc in zooms(), cut in 1usize..50) {
+        let mut whole = Pyramid::with_shape(stream.channels, shape.clone());
+        let mut split = Pyramid::with_shape(stream.channels, shape);
+        stream.feed(|first, block| whole.append(first, block).unwrap());
+        stream.feed(|first, block| {
+            for from in (0..block[0].len()).step_by(cut) {
+                let to = (from + cut).min(block[0].len());
+                let piece: Vec<&[i16]> = block.iter().map(|c| &c[from..to]).collect();
+                split.append(first + from as u64, &piece).unwrap();
+            }
+        });
+        prop_assert_eq!(columns_from(&whole, spc, stream.begin()), columns_from(&split, spc, stream.begin()));
+    }
+
+    #[test]
+    fn the_envelope_equals_the_pyramid(stream in received(200), spc in 1.0f64..500.0, capacity in 1usize..40) {
+        let grid = ColumnGrid::new(spc);
+        let mut pyramid = Pyramid::new(stream.channels, 1 << 20).unwrap();
+        let mut envelope = Envelope::new(stream.channels, grid, capacity).unwrap();
+        stream.feed(|first, block| {
+            pyramid.append(first, block).unwrap();
+            envelope.append(first, block).unwrap();
+        });
+        let newest = grid.column_at(stream.end() - 1);
+        prop_assert_eq!(envelope.newest_column(), Some(newest));
+        let first = (newest + 1).saturating_sub(capacity as u64);
+        for channel in 0..stream.channels {
+            let (mut a, mut b) = (vec![Column::OUTSIDE; capacity + 3], vec![Column::OUTSIDE; capacity + 3]);
+            pyramid.columns(channel, grid, first, &mut a);
+            envelope.columns(channel, first, &mut b);
+            prop_assert_eq!(a, b);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// The stream goes on and the view scrolls: a finished column never changes while its level is kept.
+    #[test]
+    fn nothing_shimmers_while_scrolling(stream in received(250), spc in 1.0f64..300.0) {
+        let grid = ColumnGrid::new(spc);
+        let shape = Shape::new(4, 2, 512, &[64, 64, 64, 64]);
+        let mut pyramid = Pyramid::with_shape(stream.channels, shape);
+        let mut seen = std::collections::BTreeMap::new();
+        stream.feed(|first, block| {
+            pyramid.append(first, block).unwrap();
+            let newest = grid.column_at(pyramid.newest().unwrap());
+            let left = newest.saturating_sub(15);
+            let mut columns = [Column::OUTSIDE; 15];
+            pyramid.columns(0, grid, left, &mut columns);
+            for (number, column) in (left..).zip(columns) {
+                // Spans lie on borders of nodes up to the grid's quantum; beyond that, history has aged.
+                if pyramid.resolution_at(grid.span(number).start) <= grid.quantum() {
+                    let before = *seen.entry(number).or_insert(column);
+                    assert_eq!(before, column, "column {number} changed");
+                }
+            }
+        });
+        prop_assert!(!seen.is_empty());
+    }
+}
+
+fn columns_from(pyramid: &Pyramid, spc: f64, begin: u64) -> Vec<Vec<Column>> {
+    let grid = ColumnGrid::new(spc);
+    (0..pyramid.channels())
+        .map(|channel| {
+            let mut columns = vec![Column::OUTSIDE; 400];
+            pyramid.columns(channel, grid, grid.column_at(begin), &mut columns);
+            columns
+        })
+        .collect()
+}
+
+/// A frame cut at every possible place gives the same pyramid.
+#[test]
+fn a_frame_may_be_cut_anywhere() {
+    let mut noise = Noise(7);
+    let samples: Vec<i16> = (0..700).map(|_| noise.sample()).collect();
+    let build = |cut: usize| {
+        let mut pyramid = Pyramid::with_shape(1, Shape::new(3, 2, 128, &[16, 16]));
+        pyramid.append(90, &[&samples[..cut]]).unwrap();
+        pyramid.append(90 + cut as u64, &[&samples[cut..]]).unwrap();
+        [0.5, 1.0, 3.3, 17.0, 64.0].map(|spc| columns_from(&pyramid, spc, 0))
+    };
+    let whole = build(0);
+    for cut in 1..=samples.len() {
+        assert_eq!(build(cut), whole, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_refused_block_changes_nothing() {
+    let mut pyramid = Pyramid::new(2, 1 << 16).unwrap();
+    pyramid.append(10, &[&[1, 2], &[3, 4]]).unwrap();
+    let before = columns_from(&pyramid, 1.0, 0);
+    assert_eq!(pyramid.append(12, &[&[1]]), Err(ScopeError::ChannelCount { expected: 2, got: 1 }));
+    assert_eq!(
+        pyramid.append(12, &[&[1], &[]]),
+        Err(ScopeError::UnequalChannels { channel: 1, expected: 1, got: 0 })
+    );
+    assert_eq!(pyramid.append(11, &[&[1], &[1]]), Err(ScopeError::IndexWentBack { next: 12, got: 11 }));
+    assert_eq!(pyramid.append(u64::MAX, &[&[1], &[1]]), Err(ScopeError::IndexTooLarge { got: u64::MAX }));
+    assert_eq!(columns_from(&pyramid, 1.0, 0), before);
+    assert!(
+        Pyramid::new(0, 1 << 20).is_err()
+            && Pyramid::new(1, 100).is_err()
+            && Pyramid::new(1, usize::MAX).is_err()
+    );
+}
+
+#[test]
+fn a_leap_of_the_index_is_one_gap_and_takes_no_time() {
+    let mut pyramid = Pyramid::new(1, 1 << 20).unwrap();
+    pyramid.append(0, &[&[5; 1000]]).unwrap();
+    pyramid.append(1 << 61, &[&[7; 1000]]).unwrap();
+    assert_eq!(pyramid.lost_samples(), (1 << 61) - 1000);
+    let mut columns = [Column::OUTSIDE; 2];
+    let grid = ColumnGrid::new(1000.0);
+    pyramid.columns(0, grid, grid.column_at(1 << 61), &mut columns);
+    assert_eq!((columns[0].min, columns[0].max), (7, 7));
+    pyramid.columns(0, grid, grid.column_at((1 << 61) - 5000), &mut columns);
+    assert!(columns[0].is_empty() && columns[0].has_gap());
+}
+
+#[test]
+fn clear_forgets_everything() {
+    let mut pyramid = Pyramid::new(1, 1 << 16).unwrap();
+    pyramid.append(5, &[&[9; 3000]]).unwrap();
+    pyramid.clear();
+    assert_eq!((pyramid.oldest(), pyramid.newest()), (None, None));
+    pyramid.append(1, &[&[1, 2, 3]]).unwrap();
+    let mut fresh = Pyramid::new(1, 1 << 16).unwrap();
+    fresh.append(1, &[&[1, 2, 3]]).unwrap();
+    assert_eq!(columns_from(&pyramid, 1.0, 0), columns_from(&fresh, 1.0, 0));
+    pyramid.samples(0, 0..100, |first, run| assert_eq!((first, run), (1, &[1, 2, 3][..])));
+}

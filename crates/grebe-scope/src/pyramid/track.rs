@@ -1,0 +1,183 @@
+//! The rings of one channel, and the rings of counts that all channels share.
+
+use std::ops::Range;
+
+use super::shape::Shape;
+use crate::Stats;
+
+/// Samples and nodes of one channel.
+#[derive(Debug)]
+pub(super) struct ChannelTracks {
+    raw: Vec<i16>,
+    levels: Vec<Track>,
+}
+
+/// Finished nodes of one level, as rings side by side, and the node that is being filled.
+#[derive(Debug)]
+struct Track {
+    min_max: Vec<(i16, i16)>,
+    sum: Vec<i64>,
+    sum_sq: Vec<u64>,
+    open: Stats,
+}
+
+impl ChannelTracks {
+    pub(super) fn new(shape: &Shape) -> ChannelTracks {
+        let track = |level| {
+            let nodes = shape.nodes(level) as usize;
+            Track {
+                min_max: vec![(0, 0); nodes],
+                sum: vec![0; nodes],
+                sum_sq: vec![0; nodes],
+                open: Stats::EMPTY,
+            }
+        };
+        ChannelTracks {
+            raw: vec![0; shape.raw_samples as usize],
+            levels: (0..shape.levels()).map(track).collect(),
+        }
+    }
+
+    pub(super) fn append(&mut self, shape: &Shape, first: u64, mut samples: &[i16]) {
+        let node = shape.node_samples(0);
+        let mut at = first;
+        while !samples.is_empty() {
+            // A ring is a whole number of nodes: a piece of one node never wraps.
+            let len = (node - at % node).min(samples.len() as u64);
+            let (piece, rest) = samples.split_at(len as usize);
+            let slot = (at % self.raw.len() as u64) as usize;
+            self.raw[slot..slot + piece.len()].copy_from_slice(piece);
+            self.levels[0].open.merge(&crate::stats(piece));
+            at += len;
+            samples = rest;
+            if at.is_multiple_of(node) {
+                self.close(shape, at);
+            }
+        }
+    }
+
+    /// Passes from `from` to `to` without samples.
+    pub(super) fn skip(&mut self, shape: &Shape, from: u64, to: u64) {
+        for level in 0..self.levels.len() {
+            let log2 = shape.node_log2(level);
+            let (first, end) = (from >> log2, to >> log2);
+            if first == end {
+                return;
+            }
+            let open = std::mem::replace(&mut self.levels[level].open, Stats::EMPTY);
+            self.levels[level].write(first, &open);
+            if let Some(above) = self.levels.get_mut(level + 1) {
+                above.open.merge(&open);
+            }
+            let nodes = shape.nodes(level);
+            for number in (first + 1).max(end.saturating_sub(nodes))..end {
+                self.levels[level].write(number, &Stats::EMPTY);
+            }
+        }
+    }
+
+    pub(super) fn node(&self, level: usize, number: u64) -> Stats {
+        let track = &self.levels[level];
+        let slot = track.slot(number);
+        let (min, max) = track.min_max[slot];
+        Stats { min, max, sum: track.sum[slot], sum_sq: track.sum_sq[slot] }
+    }
+
+    pub(super) fn node_min_max(&self, level: usize, number: u64) -> (i16, i16) {
+        let track = &self.levels[level];
+        track.min_max[track.slot(number)]
+    }
+
+    /// Samples of a range that does not wrap.
+    pub(super) fn raw(&self, range: Range<u64>) -> &[i16] {
+        let slot = (range.start % self.raw.len() as u64) as usize;
+        &self.raw[slot..slot + (range.end - range.start) as usize]
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.levels.iter_mut().for_each(|track| track.open = Stats::EMPTY);
+    }
+
+    /// Finishes the nodes, from the finest level up, that end at `end`.
+    fn close(&mut self, shape: &Shape, end: u64) {
+        for level in 0..self.levels.len() {
+            let log2 = shape.node_log2(level);
+            if end & ((1 << log2) - 1) != 0 {
+                return;
+            }
+            let open = std::mem::replace(&mut self.levels[level].open, Stats::EMPTY);
+            self.levels[level].write((end >> log2) - 1, &open);
+            if let Some(above) = self.levels.get_mut(level + 1) {
+                above.open.merge(&open);
+            }
+        }
+    }
+}
+
+impl Track {
+    fn slot(&self, number: u64) -> usize {
+        (number % self.min_max.len() as u64) as usize
+    }
+
+    fn write(&mut self, number: u64, node: &Stats) {
+        let slot = self.slot(number);
+        self.min_max[slot] = (node.min, node.max);
+        self.sum[slot] = node.sum;
+        self.sum_sq[slot] = node.sum_sq;
+    }
+}
+
+/// How many samples each node holds: fewer than its size is a gap.
+#[derive(Debug)]
+pub(super) struct CountTracks {
+    levels: Vec<(Vec<u32>, u32)>,
+}
+
+impl CountTracks {
+    pub(super) fn new(shape: &Shape) -> CountTracks {
+        let track = |level| (vec![0; shape.nodes(level) as usize], 0);
+        CountTracks { levels: (0..shape.levels()).map(track).collect() }
+    }
+
+    pub(super) fn append(&mut self, shape: &Shape, first: u64, len: u64) {
+        let node = shape.node_samples(0);
+        let (mut at, end) = (first, first + len);
+        while at < end {
+            let piece = (node - at % node).min(end - at);
+            self.levels[0].1 += piece as u32;
+            at += piece;
+            if at.is_multiple_of(node) {
+                self.skip(shape, at - 1, at);
+            }
+        }
+    }
+
+    pub(super) fn skip(&mut self, shape: &Shape, from: u64, to: u64) {
+        for level in 0..self.levels.len() {
+            let log2 = shape.node_log2(level);
+            let (first, end) = (from >> log2, to >> log2);
+            if first == end {
+                return;
+            }
+            let (ring, open) = &mut self.levels[level];
+            let nodes = ring.len() as u64;
+            let held = std::mem::take(open);
+            ring[(first % nodes) as usize] = held;
+            for number in (first + 1).max(end.saturating_sub(nodes))..end {
+                ring[(number % nodes) as usize] = 0;
+            }
+            if let Some((_, above)) = self.levels.get_mut(level + 1) {
+                *above += held;
+            }
+        }
+    }
+
+    pub(super) fn node(&self, level: usize, number: u64) -> u32 {
+        let (ring, _) = &self.levels[level];
+        ring[(number % ring.len() as u64) as usize]
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.levels.iter_mut().for_each(|(_, open)| *open = 0);
+    }
+}

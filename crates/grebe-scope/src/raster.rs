@@ -1,0 +1,271 @@
+//! Lanes of columns to an image, on the CPU: the PNG face, snapshots, and the scope where no GPU works.
+//!
+//! ```
+//! use grebe_scope::{Column, ColumnGrid, columns_of};
+//! use grebe_scope::raster::{Axis, Lane, Picture, Theme, Trace, plot_columns};
+//!
+//! let sine: Vec<i16> = (0..48_000).map(|i| (f64::from(i) * 0.001).sin() * 20_000.0).map(|v| v as i16).collect();
+//! let mut columns = vec![Column::OUTSIDE; plot_columns(800)];
+//! let grid = ColumnGrid::new(48_000.0 / columns.len() as f64);
+//! columns_of(&sine, 0, grid, 0, &mut columns);
+//!
+//! let lanes = [Lane { scale: 1.0 / 32768.0, unit: "V", ..Lane::new("sine", Trace::Columns(&columns), -1.0, 1.0) }];
+//! let picture = Picture {
+//!     header: &["48 kS/s", "1 s"],
+//!     lanes: &lanes,
+//!     axis: Axis { start: 0.0, end: 1.0, unit: "s" },
+//!     ..Picture::new(800, 400, Theme::dark())
+//! };
+//! let png = picture.draw()?.to_png()?;
+//! assert_eq!(&png[1..4], b"PNG");
+//! # Ok::<(), grebe_scope::ScopeError>(())
+//! ```
+
+mod canvas;
+mod lane;
+mod text;
+mod theme;
+
+use crate::{Column, ScopeError, Ticks};
+use canvas::{Canvas, Rect};
+use text::Pen;
+pub use theme::{Color, Theme};
+
+/// Everything a picture shows. Make one with [`Picture::new`] and fill in the rest.
+#[derive(Debug, Clone)]
+pub struct Picture<'a> {
+    /// Width in pixels, 160 to 16384.
+    pub width: u32,
+    /// Height in pixels, 120 to 16384.
+    pub height: u32,
+    /// Colours.
+    pub theme: Theme,
+    /// Pieces of text above the plot, side by side as far as they fit: source, rate, losses, measurements.
+    pub header: &'a [&'a str],
+    /// Lanes, stacked from the top.
+    pub lanes: &'a [Lane<'a>],
+    /// What the horizontal axis counts.
+    pub axis: Axis<'a>,
+    /// Vertical lines: cursors, triggers.
+    pub cursors: &'a [Cursor<'a>],
+}
+
+/// The horizontal axis: the value at the plot's left and right edge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axis<'a> {
+    /// Value at the left edge.
+    pub start: f64,
+    /// Value at the right edge.
+    pub end: f64,
+    /// Unit without prefix, as `"s"`, `"Hz"` or `"S"`.
+    pub unit: &'a str,
+}
+
+/// One band of the plot with one trace.
+#[derive(Debug, Clone)]
+pub struct Lane<'a> {
+    /// Shown in the lane's corner.
+    pub name: &'a str,
+    /// Colour of the trace; `None` takes the theme's for the lane's place.
+    pub color: Option<Color>,
+    /// What is drawn.
+    pub trace: Trace<'a>,
+    /// Value at the lane's lower edge, in `unit`.
+    pub bottom: f64,
+    /// Value at the lane's upper edge, in `unit`.
+    pub top: f64,
+    /// `unit`s a raw count.
+    pub scale: f64,
+    /// Value of the raw count 0, in `unit`.
+    pub offset: f64,
+    /// Unit without prefix, as `"V"`; empty for raw counts.
+    pub unit: &'a str,
+    /// Dashed horizontal lines with labels, in `unit`: trigger levels, cursors.
+    pub levels: &'a [(f64, &'a str)],
+}
+
+/// What a lane draws.
+#[derive(Debug, Clone, Copy)]
+pub enum Trace<'a> {
+    /// Columns in raw counts, left to right over the whole plot; gaps are marked.
+    Columns(&'a [Column]),
+    /// Points `(x, y)` joined by a line, x on the picture's axis and y in the lane's unit. A y that is not a
+    /// number breaks the line.
+    Line(&'a [(f64, f64)]),
+    /// Rows of brightness 0.0 to 1.0, the first at the top: persistence, waterfall.
+    Intensity {
+        /// Cells a row.
+        width: usize,
+        /// All cells, row after row.
+        cells: &'a [f32],
+    },
+}
+
+/// A dashed vertical line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cursor<'a> {
+    /// Where, on the picture's axis.
+    pub at: f64,
+    /// Shown at its top; may be empty.
+    pub label: &'a str,
+}
+
+/// A finished picture.
+#[derive(Debug, Clone)]
+pub struct Image {
+    pixmap: tiny_skia::Pixmap,
+}
+
+/// Columns that fill the plot of a picture `width` pixels wide, one a pixel.
+pub fn plot_columns(width: u32) -> usize {
+    width.saturating_sub(MARGIN_LEFT + MARGIN_RIGHT) as usize
+}
+
+impl<'a> Lane<'a> {
+    /// A lane of raw counts from `bottom` to `top`.
+    pub fn new(name: &'a str, trace: Trace<'a>, bottom: f64, top: f64) -> Lane<'a> {
+        Lane { name, color: None, trace, bottom, top, scale: 1.0, offset: 0.0, unit: "", levels: &[] }
+    }
+}
+
+impl<'a> Picture<'a> {
+    /// An empty picture.
+    pub fn new(width: u32, height: u32, theme: Theme) -> Picture<'a> {
+        let axis = Axis { start: 0.0, end: 1.0, unit: "s" };
+        Picture { width, height, theme, header: &[], lanes: &[], axis, cursors: &[] }
+    }
+
+    /// Draws it.
+    ///
+    /// # Errors
+    /// [`ScopeError::Setting`] where width or height are out of range.
+    pub fn draw(&self) -> Result<Image, ScopeError> {
+        let sides = [("width", self.width, 160), ("height", self.height, 120)];
+        for (what, got, least) in sides {
+            if !(least..=16384).contains(&got) {
+                let got = format!("{got} pixels");
+                return Err(ScopeError::Setting { what, got, must: "160 x 120 to 16384 x 16384 pixels" });
+            }
+        }
+        let mut canvas = Canvas::new(self.width, self.height, self.theme.background)?;
+        let pen = Pen::new();
+        let top = self.draw_header(&mut canvas, &pen);
+        let plot = Rect {
+            left: MARGIN_LEFT as i32,
+            top,
+            width: plot_columns(self.width) as i32,
+            height: (self.height as i32 - top - MARGIN_BOTTOM as i32).max(1),
+        };
+        let ticks = Ticks::new(self.axis.start, self.axis.end, (plot.width as u32 / 90).clamp(2, 20));
+        let count = self.lanes.len().max(1) as i32;
+        for place in 0..count {
+            let (from, to) = (plot.height * place / count, plot.height * (place + 1) / count);
+            let band = Rect { top: plot.top + from, height: (to - from - LANE_SPACING).max(1), ..plot };
+            canvas.fill(band, self.theme.plot);
+            self.draw_time_grid(&mut canvas, band, &ticks);
+            if let Some(lane) = self.lanes.get(place as usize) {
+                let color = lane.color.unwrap_or(self.theme.trace(place as usize));
+                lane::draw(&mut canvas, &pen, &self.theme, lane, color, band, self.axis);
+            }
+        }
+        self.draw_time_labels(&mut canvas, &pen, plot, &ticks);
+        self.draw_cursors(&mut canvas, &pen, plot);
+        Ok(Image { pixmap: canvas.into_pixmap() })
+    }
+
+    /// Draws the header's pieces in as many rows as they need, and returns where the plot begins.
+    fn draw_header(&self, canvas: &mut Canvas, pen: &Pen) -> i32 {
+        let (left, right) = (MARGIN_RIGHT as i32, (self.width - MARGIN_RIGHT) as i32);
+        let (mut x, mut y) = (left, 6);
+        for (place, piece) in self.header.iter().enumerate() {
+            let width = pen.width(piece);
+            if x > left && x + width > right {
+                x = left;
+                y += text::LINE_HEIGHT;
+            }
+            let color = if place == 0 { self.theme.text } else { self.theme.text_dim };
+            pen.draw(canvas, x, y, piece, color);
+            x += width + HEADER_SPACING;
+        }
+        if self.header.is_empty() { 8 } else { y + text::LINE_HEIGHT + 4 }
+    }
+
+    fn draw_time_grid(&self, canvas: &mut Canvas, band: Rect, ticks: &Ticks) {
+        for value in ticks.values() {
+            if let Some(x) = self.axis.x(value, band) {
+                canvas.fill(Rect { left: x, width: 1, ..band }, self.theme.grid);
+            }
+        }
+    }
+
+    fn draw_time_labels(&self, canvas: &mut Canvas, pen: &Pen, plot: Rect, ticks: &Ticks) {
+        let y = plot.top + plot.height + 3;
+        let mut free_from = 0;
+        for value in ticks.values() {
+            let Some(x) = self.axis.x(value, plot) else { continue };
+            let label = ticks.label(value, self.axis.unit);
+            let width = pen.width(&label);
+            let left = (x - width / 2).min(self.width as i32 - width - 2);
+            if left >= free_from {
+                pen.draw(canvas, left, y, &label, self.theme.text_dim);
+                free_from = left + width + 12;
+            }
+        }
+    }
+
+    fn draw_cursors(&self, canvas: &mut Canvas, pen: &Pen, plot: Rect) {
+        for cursor in self.cursors {
+            let Some(x) = self.axis.x(cursor.at, plot) else { continue };
+            for y in (plot.top..plot.top + plot.height).filter(|y| y % 8 < 5) {
+                canvas.blend(x, y, self.theme.cursor, 255);
+            }
+            let width = pen.width(cursor.label);
+            let left = if x + 4 + width < plot.left + plot.width { x + 4 } else { x - 4 - width };
+            pen.draw(canvas, left, plot.top + 2, cursor.label, self.theme.cursor);
+        }
+    }
+}
+
+impl Axis<'_> {
+    /// The pixel of `value`, `None` beyond the band's edges.
+    fn x(&self, value: f64, band: Rect) -> Option<i32> {
+        let part = (value - self.start) / (self.end - self.start);
+        let x = (part * f64::from(band.width)).floor() as i32;
+        // The right edge belongs to the last pixel.
+        ((-1e-9..=1.0 + 1e-9).contains(&part)).then(|| band.left + x.clamp(0, band.width - 1))
+    }
+}
+
+impl Image {
+    /// Width in pixels.
+    pub fn width(&self) -> u32 {
+        self.pixmap.width()
+    }
+
+    /// Height in pixels.
+    pub fn height(&self) -> u32 {
+        self.pixmap.height()
+    }
+
+    /// Pixels row after row from the top left, four bytes each: red, green, blue, 255.
+    pub fn rgba(&self) -> &[u8] {
+        self.pixmap.data()
+    }
+
+    /// The picture as a PNG file.
+    ///
+    /// # Errors
+    /// [`ScopeError::Png`] where the encoder fails.
+    pub fn to_png(&self) -> Result<Vec<u8>, ScopeError> {
+        self.pixmap.encode_png().map_err(|why| ScopeError::Png { why: why.to_string() })
+    }
+}
+
+const MARGIN_LEFT: u32 = 76;
+const MARGIN_RIGHT: u32 = 12;
+const MARGIN_BOTTOM: u32 = 22;
+const LANE_SPACING: i32 = 3;
+const HEADER_SPACING: i32 = 20;
+
+#[cfg(test)]
+mod tests;

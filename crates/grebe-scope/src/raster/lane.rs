@@ -1,0 +1,157 @@
+//! One lane: its grid and labels, its trace, and the marks of what was lost.
+
+use super::canvas::{Canvas, Rect};
+use super::text::{self, Pen};
+use super::theme::{Color, Theme};
+use super::{Axis, Lane, Trace};
+use crate::{Column, Ticks};
+
+pub(super) fn draw(
+    canvas: &mut Canvas,
+    pen: &Pen,
+    theme: &Theme,
+    lane: &Lane,
+    color: Color,
+    band: Rect,
+    axis: Axis,
+) {
+    let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 34).clamp(2, 10));
+    for value in ticks.values() {
+        let Some(y) = lane.y_inside(value, band) else { continue };
+        let line = if value == 0.0 { theme.grid_zero } else { theme.grid };
+        canvas.fill(Rect { top: y, height: 1, ..band }, line);
+        let label = ticks.label(value, lane.unit);
+        let top = (y - text::LINE_HEIGHT / 2).clamp(band.top - 2, band.top + band.height - text::LINE_HEIGHT);
+        pen.draw(canvas, band.left - 6 - pen.width(&label), top, &label, theme.text_dim);
+    }
+    match lane.trace {
+        Trace::Columns(columns) => draw_columns(canvas, pen, theme, lane, color, band, columns),
+        Trace::Line(points) => draw_line(canvas, lane, color, band, axis, points),
+        Trace::Intensity { width, cells } => draw_intensity(canvas, theme, color, band, width, cells),
+    }
+    for &(value, label) in lane.levels {
+        let Some(y) = lane.y_inside(value, band) else { continue };
+        for x in (band.left..band.left + band.width).filter(|x| x % 8 < 5) {
+            canvas.blend(x, y, theme.cursor, 200);
+        }
+        let left = band.left + band.width - pen.width(label) - 4;
+        pen.draw(canvas, left, y - text::LINE_HEIGHT, label, theme.cursor);
+    }
+    let name =
+        Rect { left: band.left, top: band.top, width: pen.width(lane.name) + 10, height: text::LINE_HEIGHT };
+    if !lane.name.is_empty() {
+        canvas.fill(name, color);
+        pen.draw(canvas, name.left + 5, name.top, lane.name, theme.plot);
+    }
+}
+
+fn draw_columns(
+    canvas: &mut Canvas,
+    pen: &Pen,
+    theme: &Theme,
+    lane: &Lane,
+    color: Color,
+    band: Rect,
+    columns: &[Column],
+) {
+    let left_of =
+        |place: usize| band.left + (place as i64 * i64::from(band.width) / columns.len() as i64) as i32;
+    let place_of = |place: usize| {
+        let left = left_of(place);
+        Rect { left, width: (left_of(place + 1) - left).max(1), ..band }
+    };
+    let mut previous = Column::OUTSIDE;
+    let mut lost: Option<Rect> = None;
+    for (place, column) in columns.iter().enumerate() {
+        let at = place_of(place);
+        if column.has_gap() {
+            mark_lost(canvas, theme, at, column.is_empty());
+            let run = lost.get_or_insert(Rect { width: 0, ..at });
+            run.width = at.left + at.width - run.left;
+        } else if let Some(run) = lost.take() {
+            name_lost(canvas, pen, theme, run);
+        }
+        if let Some((low, high)) = column.joined_to(&previous) {
+            let (a, b) = (lane.y_of_count(low, band), lane.y_of_count(high, band));
+            let (top, bottom) = (a.min(b), a.max(b));
+            let edge = band.top + band.height - 1;
+            // Beyond the lane: nothing, as on an instrument's screen.
+            if bottom >= band.top && top <= edge {
+                let (top, bottom) = (top.max(band.top), bottom.min(edge));
+                canvas.fill(Rect { top, height: bottom - top + 1, ..at }, color);
+            }
+        }
+        previous = *column;
+    }
+    if let Some(run) = lost {
+        name_lost(canvas, pen, theme, run);
+    }
+}
+
+/// A tinted, hatched stripe, and a tick at both edges that is seen however narrow the gap is.
+fn mark_lost(canvas: &mut Canvas, theme: &Theme, at: Rect, all: bool) {
+    canvas.tint(at, theme.gap, if all { 48 } else { 28 });
+    for x in at.left..at.left + at.width {
+        for y in (at.top..at.top + at.height).filter(|y| (x + y).rem_euclid(8) == 0) {
+            canvas.blend(x, y, theme.gap, if all { 130 } else { 60 });
+        }
+    }
+    canvas.fill(Rect { height: 4.min(at.height), ..at }, theme.gap);
+    canvas
+        .fill(Rect { top: at.top + at.height - 4.min(at.height), height: 4.min(at.height), ..at }, theme.gap);
+}
+
+fn name_lost(canvas: &mut Canvas, pen: &Pen, theme: &Theme, run: Rect) {
+    let width = pen.width("lost");
+    if run.width > width + 8 && run.height > 3 * text::LINE_HEIGHT {
+        let left = run.left + (run.width - width) / 2;
+        pen.draw(canvas, left, run.top + text::LINE_HEIGHT + 4, "lost", theme.gap);
+    }
+}
+
+fn draw_line(canvas: &mut Canvas, lane: &Lane, color: Color, band: Rect, axis: Axis, points: &[(f64, f64)]) {
+    let x_of =
+        |x: f64| (x - axis.start) / (axis.end - axis.start) * f64::from(band.width) + f64::from(band.left);
+    let breaks = |p: &(f64, f64)| !(p.0.is_finite() && p.1.is_finite());
+    for piece in points.split(breaks) {
+        // Far outside coordinates would cost the rasteriser its precision.
+        let limit = |v: f64| v.clamp(-1e5, 1e5) as f32;
+        let piece: Vec<_> = piece.iter().map(|&(x, y)| (limit(x_of(x)), limit(lane.y(y, band)))).collect();
+        canvas.line(&piece, band, color);
+    }
+}
+
+fn draw_intensity(canvas: &mut Canvas, theme: &Theme, color: Color, band: Rect, width: usize, cells: &[f32]) {
+    let rows = cells.len().checked_div(width).unwrap_or(0);
+    if rows == 0 {
+        return;
+    }
+    for y in 0..band.height {
+        let row = y as usize * rows / band.height as usize;
+        for x in 0..band.width {
+            let cell = cells[row * width + x as usize * width / band.width as usize];
+            if cell > 0.0 {
+                // The lower half of the scale fades in, the upper half turns towards the text colour.
+                let cell = cell.min(1.0);
+                canvas.blend(band.left + x, band.top + y, color, ((cell * 2.0).min(1.0) * 255.0) as u8);
+                let glow = ((cell * 2.0 - 1.0).max(0.0) * 220.0) as u8;
+                canvas.blend(band.left + x, band.top + y, theme.text, glow);
+            }
+        }
+    }
+}
+
+impl Lane<'_> {
+    fn y(&self, value: f64, band: Rect) -> f64 {
+        (self.top - value) / (self.top - self.bottom) * f64::from(band.height - 1) + f64::from(band.top)
+    }
+
+    fn y_inside(&self, value: f64, band: Rect) -> Option<i32> {
+        let y = self.y(value, band).round();
+        (y >= f64::from(band.top) && y < f64::from(band.top + band.height)).then_some(y as i32)
+    }
+
+    fn y_of_count(&self, count: i16, band: Rect) -> i32 {
+        self.y(f64::from(count) * self.scale + self.offset, band).round().clamp(-1e6, 1e6) as i32
+    }
+}

@@ -1,0 +1,91 @@
+use super::*;
+use crate::Coverage;
+
+/// Colours of the plot's pixel column `x`, from the top.
+fn pixels_at(image: &Image, x: usize) -> Vec<Color> {
+    let x = x + MARGIN_LEFT as usize;
+    let width = image.width() as usize;
+    image.rgba().chunks_exact(4).skip(x).step_by(width).map(|p| Color::rgb(p[0], p[1], p[2])).collect()
+}
+
+fn column(min: i16, max: i16) -> Column {
+    Column { min, max, coverage: Coverage::Complete }
+}
+
+fn picture<'a>(lanes: &'a [Lane<'a>]) -> Picture<'a> {
+    Picture { lanes, ..Picture::new(400, 240, Theme::dark()) }
+}
+
+#[test]
+fn a_column_is_drawn_where_its_values_are() {
+    let columns: Vec<Column> =
+        (0..plot_columns(400)).map(|i| column(i as i16 * 10, i as i16 * 10 + 10)).collect();
+    let lanes = [Lane::new("", Trace::Columns(&columns), 0.0, 3200.0)];
+    let image = picture(&lanes).draw().unwrap();
+    let trace = Theme::dark().trace(0);
+    let middle_of = |x| {
+        let rows: Vec<usize> = (0..240).filter(|&y| pixels_at(&image, x)[y] == trace).collect();
+        assert!(!rows.is_empty() && rows.len() <= 3, "{x}: {rows:?}");
+        rows[rows.len() / 2]
+    };
+    let (plot_top, plot_height) = (8.0, 240.0 - 8.0 - 22.0 - 3.0);
+    for x in [0, 7, 150, 311] {
+        let expected = plot_top + plot_height * (1.0 - (x as f64 * 10.0 + 5.0) / 3200.0);
+        assert!((middle_of(x) as f64 - expected).abs() <= 1.5, "{x}");
+    }
+}
+
+#[test]
+fn a_gap_is_marked_and_no_line_crosses_it() {
+    let mut columns = vec![column(-100, 100); plot_columns(400)];
+    let lost = Column { coverage: Coverage::Gap, ..Column::OUTSIDE };
+    columns[100..110].fill(lost);
+    columns[200] = Column { coverage: Coverage::Gap, ..column(-100, 100) };
+    let lanes = [Lane::new("", Trace::Columns(&columns), -1000.0, 1000.0)];
+    let image = picture(&lanes).draw().unwrap();
+    let (trace, gap) = (Theme::dark().trace(0), Theme::dark().gap);
+    for x in 100..110 {
+        let pixels = pixels_at(&image, x);
+        assert!(!pixels.contains(&trace) && pixels.contains(&gap), "{x}");
+    }
+    assert!(pixels_at(&image, 200).contains(&trace) && pixels_at(&image, 200).contains(&gap));
+    assert!(!pixels_at(&image, 50).contains(&gap));
+}
+
+#[test]
+fn every_kind_of_trace_and_an_empty_picture_draw() {
+    let points: Vec<(f64, f64)> =
+        (0..100).map(|i| (f64::from(i) / 100.0, if i == 50 { f64::NAN } else { 1e9 })).collect();
+    let cells = vec![0.7f32; 12];
+    let lanes = [
+        Lane::new("line", Trace::Line(&points), -1.0, 1.0),
+        Lane::new("cells", Trace::Intensity { width: 4, cells: &cells }, 0.0, 1.0),
+        Lane::new("nothing", Trace::Columns(&[]), 0.0, 0.0),
+        Lane::new("no width", Trace::Intensity { width: 0, cells: &cells }, f64::NAN, 1.0),
+    ];
+    for theme in [Theme::dark(), Theme::light()] {
+        let picture = Picture {
+            header: &["a source with a name", "1 GS/s", "0 lost", "a long piece that needs a row of its own"],
+            lanes: &lanes,
+            cursors: &[Cursor { at: 0.99, label: "B" }, Cursor { at: 7.0, label: "outside" }],
+            ..Picture::new(200, 150, theme)
+        };
+        assert!(picture.draw().unwrap().rgba().chunks_exact(4).all(|p| p[3] == 255));
+    }
+    assert!(Picture::new(200, 150, Theme::dark()).draw().is_ok());
+    assert!(matches!(
+        Picture::new(10, 150, Theme::dark()).draw(),
+        Err(ScopeError::Setting { what: "width", .. })
+    ));
+    assert!(Picture::new(200, 99_999, Theme::dark()).draw().is_err());
+}
+
+#[test]
+fn the_same_picture_has_the_same_bytes() {
+    let columns: Vec<Column> =
+        (0..312i16).map(|i| column((i * 37) % 500 - 600, (i * 37) % 500 + 100)).collect();
+    let lanes = [Lane::new("one", Trace::Columns(&columns), -1000.0, 1000.0)];
+    let one = picture(&lanes).draw().unwrap().to_png().unwrap();
+    assert_eq!(one, picture(&lanes).draw().unwrap().to_png().unwrap());
+    assert_eq!(&one[..8], b"\x89PNG\r\n\x1a\n");
+}

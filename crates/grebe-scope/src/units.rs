@@ -1,0 +1,242 @@
+//! Steps of 1-2-5, engineering numbers and axis ticks: the labels every face shows alike.
+
+use std::fmt;
+
+/// The smallest of ..., 1, 2, 5, 10, 20, 50, ... that is at least `value`; 1 for what is not a positive number.
+///
+/// ```
+/// assert_eq!(grebe_scope::step_125_up(3.0), 5.0);
+/// assert_eq!(grebe_scope::step_125_up(2e-6), 2e-6);
+/// ```
+pub fn step_125_up(value: f64) -> f64 {
+    if !(value > 0.0 && value.is_finite()) {
+        return 1.0;
+    }
+    let exponent = value.log10().floor() as i32;
+    let steps = (exponent - 1..=exponent + 1).flat_map(|e| [1.0, 2.0, 5.0].map(|m| m * power_of_ten(e)));
+    // A millionth below counts as reached: 0.1 + 0.2 is not a new step.
+    steps.into_iter().find(|step| *step >= value * (1.0 - 1e-6)).unwrap_or(power_of_ten(exponent + 1))
+}
+
+/// The largest of ..., 1, 2, 5, 10, ... that is at most `value`; 1 for what is not a positive number.
+///
+/// ```
+/// assert_eq!(grebe_scope::step_125_down(3.0), 2.0);
+/// // One click finer and one click coarser than 1 ms a division:
+/// assert_eq!(grebe_scope::step_125_down(1e-3 * 0.9), 5e-4);
+/// assert_eq!(grebe_scope::step_125_up(1e-3 * 1.1), 2e-3);
+/// ```
+pub fn step_125_down(value: f64) -> f64 {
+    if !(value > 0.0 && value.is_finite()) {
+        return 1.0;
+    }
+    let exponent = value.log10().floor() as i32;
+    let steps = (exponent - 1..=exponent + 1).flat_map(|e| [1.0, 2.0, 5.0].map(|m| m * power_of_ten(e)));
+    steps.into_iter().rfind(|step| *step <= value * (1.0 + 1e-6)).unwrap_or(power_of_ten(exponent))
+}
+
+/// A number with its unit as engineers read it: `25 MS/s`, `1.2 ms`, `-340 mV`.
+///
+/// Three significant digits unless told otherwise; zeros at the end are left out. Displays without allocating.
+///
+/// ```
+/// use grebe_scope::Engineering;
+/// assert_eq!(Engineering::new(25e6, "S/s").to_string(), "25 MS/s");
+/// assert_eq!(Engineering::new(0.00123456, "s").digits(4).to_string(), "1.235 ms");
+/// assert_eq!(Engineering::new(999.96, "Hz").to_string(), "1 kHz");
+/// assert_eq!(Engineering::new(12.5, "").to_string(), "12.5");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Engineering<'a> {
+    value: f64,
+    unit: &'a str,
+    digits: u32,
+}
+
+impl<'a> Engineering<'a> {
+    /// `value` of `unit`; `unit` is the bare name, as `"V"` or `"S/s"`.
+    pub fn new(value: f64, unit: &'a str) -> Engineering<'a> {
+        Engineering { value, unit, digits: 3 }
+    }
+
+    /// With so many significant digits, 1 to 15.
+    pub fn digits(self, digits: u32) -> Engineering<'a> {
+        Engineering { digits: digits.clamp(1, 15), ..self }
+    }
+}
+
+impl fmt::Display for Engineering<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let space = if self.unit.is_empty() { "" } else { " " };
+        if !self.value.is_finite() {
+            return write!(f, "--{space}{}", self.unit);
+        }
+        let mut exponent = prefix_exponent(self.value);
+        let mut decimals = decimals_for(self.value / power_of_ten(exponent), self.digits);
+        let rounded = round_to(self.value / power_of_ten(exponent), decimals);
+        if rounded.abs() >= 1000.0 && exponent < EXPONENT_MAX {
+            exponent += 3;
+            decimals = self.digits.saturating_sub(1);
+        }
+        let scaled = round_to(self.value / power_of_ten(exponent), decimals);
+        while decimals > 0 && is_whole(scaled * power_of_ten(decimals as i32 - 1)) {
+            decimals -= 1;
+        }
+        let scaled = if scaled == 0.0 { 0.0 } else { scaled };
+        let prefix = prefix(exponent);
+        let space = if prefix.is_empty() { space } else { " " };
+        write!(f, "{scaled:.*}{space}{prefix}{}", decimals as usize, self.unit)
+    }
+}
+
+/// Where the lines of an axis lie, in steps of 1-2-5, and how they are labelled.
+///
+/// ```
+/// use grebe_scope::Ticks;
+/// let ticks = Ticks::new(-0.3, 1.1, 8);
+/// assert_eq!(ticks.step(), 0.2);
+/// assert_eq!(ticks.values().count(), 7);
+/// let labels: Vec<String> = ticks.values().map(|v| ticks.label(v, "V")).collect();
+/// assert_eq!(labels, ["-200 mV", "0 mV", "200 mV", "400 mV", "600 mV", "800 mV", "1000 mV"]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ticks {
+    low: f64,
+    high: f64,
+    step: f64,
+}
+
+impl Ticks {
+    /// At most `count_max` (2 or more) ticks from `low` to `high`. An empty or endless range has none.
+    pub fn new(low: f64, high: f64, count_max: u32) -> Ticks {
+        let step = step_125_up((high - low) / f64::from(count_max.max(2)));
+        Ticks { low, high, step }
+    }
+
+    /// Ticks every `step`.
+    pub fn with_step(low: f64, high: f64, step: f64) -> Ticks {
+        Ticks { low, high, step: if step > 0.0 { step } else { 1.0 } }
+    }
+
+    /// Distance of two ticks.
+    pub fn step(&self) -> f64 {
+        self.step
+    }
+
+    /// Multiples of the step from low to high, at most 1000.
+    pub fn values(&self) -> impl Iterator<Item = f64> + use<> {
+        let Ticks { low, high, step } = *self;
+        let first = (low / step - 1e-9).ceil();
+        let count = ((high / step + 1e-9).floor() - first + 1.0).clamp(0.0, 1000.0);
+        let count = if count.is_nan() { 0 } else { count as u64 };
+        (0..count).map(move |n| (first + n as f64) * step)
+    }
+
+    /// The label of a tick: all of an axis in one prefix, with as many decimals as the step asks for.
+    pub fn label(&self, value: f64, unit: &str) -> String {
+        let largest = self.low.abs().max(self.high.abs());
+        // The prefix of the step where that gives at most four digits, else a larger one.
+        let exponent = prefix_exponent(self.step).max(prefix_exponent(largest) - 3).min(EXPONENT_MAX);
+        let scaled = value / power_of_ten(exponent);
+        let step_exponent = (self.step.log10() + 1e-9).floor() as i32;
+        let decimals = (exponent - step_exponent).clamp(0, 12) as usize;
+        let scaled = if scaled.abs() * power_of_ten(decimals as i32) < 0.5 { 0.0 } else { scaled };
+        let prefix = prefix(exponent);
+        let space = if unit.is_empty() && prefix.is_empty() { "" } else { " " };
+        format!("{scaled:.decimals$}{space}{prefix}{unit}")
+    }
+}
+
+const EXPONENT_MAX: i32 = 12;
+const PREFIXES: [&str; 10] = ["f", "p", "n", "µ", "m", "", "k", "M", "G", "T"];
+
+fn prefix(exponent: i32) -> &'static str {
+    usize::try_from((exponent + 15) / 3).ok().and_then(|i| PREFIXES.get(i)).copied().unwrap_or("")
+}
+
+/// The power of a thousand that leaves 1 to 999 before the point, as far as there is a prefix for it.
+fn prefix_exponent(value: f64) -> i32 {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let exponent = (value.abs().log10() + 1e-12).floor() as i32;
+    (exponent.div_euclid(3) * 3).clamp(-15, EXPONENT_MAX)
+}
+
+fn decimals_for(scaled: f64, digits: u32) -> u32 {
+    let before = if scaled.abs() >= 100.0 {
+        3
+    } else if scaled.abs() >= 10.0 {
+        2
+    } else {
+        1
+    };
+    digits.saturating_sub(before)
+}
+
+fn round_to(value: f64, decimals: u32) -> f64 {
+    let scale = power_of_ten(decimals as i32);
+    (value * scale).round() / scale
+}
+
+fn is_whole(value: f64) -> bool {
+    (value - value.round()).abs() < 1e-6
+}
+
+/// Exact where a decimal literal would be: `powi` of 0.1 would not.
+fn power_of_ten(exponent: i32) -> f64 {
+    if exponent >= 0 { 10f64.powi(exponent) } else { 1.0 / 10f64.powi(-exponent) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_go_round_in_both_directions() {
+        let mut step = 1e-12;
+        let mut seen = Vec::new();
+        while step < 1e12 {
+            seen.push(step);
+            step = step_125_up(step * 1.1);
+        }
+        assert_eq!(seen.len(), 72);
+        for pair in seen.windows(2) {
+            assert_eq!(step_125_down(pair[1] * 0.9), pair[0]);
+            assert_eq!(step_125_up(pair[0]), pair[0]);
+            assert_eq!(step_125_down(pair[0]), pair[0]);
+        }
+        assert_eq!(step_125_up(f64::NAN), 1.0);
+        assert_eq!(step_125_down(-3.0), 1.0);
+    }
+
+    #[test]
+    fn engineering_numbers_read_well() {
+        let show = |v, u| Engineering::new(v, u).to_string();
+        for (value, unit, expected) in [
+            (0.0, "V", "0 V"),
+            (-0.0, "V", "0 V"),
+            (1e9, "S/s", "1 GS/s"),
+            (48_000.0, "Hz", "48 kHz"),
+            (-0.34, "V", "-340 mV"),
+            (1.25e-6, "s", "1.25 µs"),
+            (123_456.0, "", "123 k"),
+            (9.999e-4, "s", "1 ms"),
+            (1e-18, "s", "0.001 fs"),
+            (5e15, "S", "5000 TS"),
+            (f64::NAN, "V", "-- V"),
+            (100.0, "V", "100 V"),
+        ] {
+            assert_eq!(show(value, unit), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn ticks_cover_odd_ranges() {
+        assert_eq!(Ticks::new(5.0, 5.0, 10).values().count(), 1);
+        assert_eq!(Ticks::new(f64::NAN, 1.0, 10).values().count(), 0);
+        assert!(Ticks::new(-1e300, 1e300, 10).values().count() <= 1000);
+        let ticks = Ticks::new(12.3450, 12.3451, 10);
+        assert_eq!(ticks.label(12.34501, "s"), "12345.01 ms");
+    }
+}
