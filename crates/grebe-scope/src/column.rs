@@ -159,11 +159,12 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
 
         #[test]
-        fn columns_tile_the_stream(spc in spc(), column in 0u64..1 << 40) {
+        fn columns_tile_the_stream(spc in spc(), index in 0u64..1 << 46) {
             let grid = ColumnGrid::new(spc);
+            let column = grid.column_at(index);
             let (here, after) = (grid.span(column), grid.span(column + 1));
             prop_assert!(here.start < here.end);
             if spc >= 1.0 {
@@ -176,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn column_at_is_the_first_that_holds_the_sample(spc in spc(), index in 0u64..1 << 47) {
+        fn column_at_is_the_first_that_holds_the_sample(spc in spc(), index in 0u64..1 << 46) {
             let grid = ColumnGrid::new(spc);
             let column = grid.column_at(index);
             prop_assert!(grid.span(column).contains(&index));

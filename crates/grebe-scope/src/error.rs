@@ -40,7 +40,13 @@ pub enum ScopeError {
         /// The index of the refused block's first sample.
         got: u64,
     },
-    /// The memory budget is too small, or too large for this machine's addresses.
+    /// The machine does not have the memory that was asked for.
+    #[error("the machine does not lend {asked} bytes of memory: ask for less")]
+    OutOfMemory {
+        /// Bytes asked for.
+        asked: usize,
+    },
+    /// The memory budget is too small.
     #[error("a budget of {asked} bytes cannot work: at least {least} bytes are needed")]
     Budget {
         /// Bytes asked for.

@@ -79,11 +79,12 @@ impl Pyramid {
     /// A pyramid of `channels` channels (1 to 64) within `budget_bytes`, at least about 8 KiB a channel.
     ///
     /// A budget of 1 GB holds, of 4 channels at 1 GSPS: samples for 30 ms, 256-sample nodes for 0.2 s, 4 Ki
-    /// nodes for 9 s, 64 Ki nodes for 2 minutes, 1 Mi nodes for 70 minutes. At 48 kHz, samples alone last
+    /// nodes for 9 s, 64 Ki nodes for 2 minutes, 1 Mi nodes for more than an hour. At 48 kHz, samples alone last
     /// for 10 minutes.
     ///
     /// # Errors
-    /// [`ScopeError::Setting`] for the channel count, [`ScopeError::Budget`] for too few bytes.
+    /// [`ScopeError::Setting`] for the channel count, [`ScopeError::Budget`] for too few bytes,
+    /// [`ScopeError::OutOfMemory`] for more than the machine lends.
     pub fn new(channels: usize, budget_bytes: usize) -> Result<Pyramid, ScopeError> {
         if !(1..=64).contains(&channels) {
             return Err(ScopeError::Setting {

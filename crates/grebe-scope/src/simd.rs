@@ -157,7 +157,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(500))]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
         #[test]
         fn every_kernel_equals_the_naive_loop(samples in proptest::collection::vec(any::<i16>(), 0..700), from in 0usize..65) {
             let samples = &samples[from.min(samples.len())..];

@@ -126,7 +126,7 @@ fn zooms() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn columns_equal_brute_force(stream in received(300), shape in shapes(), spc in zooms(), from in -50i64..5000) {
@@ -225,7 +225,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(500))]
 
     /// The stream goes on and the view scrolls: a finished column never changes while its level is kept.
     #[test]
@@ -241,15 +241,20 @@ proptest! {
             let mut columns = [Column::OUTSIDE; 15];
             pyramid.columns(0, grid, left, &mut columns);
             for (number, column) in (left..).zip(columns) {
+                let span = grid.span(number);
+                let finished = span.end <= pyramid.next_index();
                 // Spans lie on borders of nodes up to the grid's quantum; beyond that, history has aged.
-                if pyramid.resolution_at(grid.span(number).start) <= grid.quantum() {
+                if finished && pyramid.resolution_at(span.start) <= grid.quantum() {
                     let before = *seen.entry(number).or_insert(column);
                     assert_eq!(before, column, "column {number} changed");
                 }
             }
         });
-        prop_assert!(!seen.is_empty());
     }
+}
+
+fn cases(count: u32) -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(count) }
 }
 
 fn columns_from(pyramid: &Pyramid, spc: f64, begin: u64) -> Vec<Vec<Column>> {
