@@ -1,0 +1,104 @@
+//! The interleavings of ring, pool and signal, all of them, under loom:
+//! `RUSTFLAGS="--cfg loom" cargo test -p grebe-ring --test loom --release`
+#![cfg(loom)]
+
+use std::time::Duration;
+
+use grebe_ring::{Overflow, Pool, Signal, ring};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+
+#[test]
+fn a_value_is_popped_or_evicted_exactly_once() {
+    loom::model(|| {
+        let (mut tx, mut rx) = ring(2, Overflow::Evict);
+        tx.push(0u32).unwrap();
+        let consumer = thread::spawn(move || {
+            let first = rx.pop();
+            let second = rx.pop();
+            (first, second, rx)
+        });
+        let mut evicted = None;
+        tx.push(1).unwrap();
+        if tx.push(2).is_err() {
+            evicted = tx.evict();
+        }
+        let (first, second, mut rx) = consumer.join().unwrap();
+        let mut seen: Vec<u32> = [first, second, evicted].into_iter().flatten().collect();
+        while let Some(value) = rx.pop() {
+            seen.push(value);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert!(seen == [0, 1] || seen == [0, 1, 2], "{seen:?}");
+    });
+}
+
+#[test]
+fn a_ring_that_rejects_hands_over_what_was_written() {
+    loom::model(|| {
+        let (mut tx, mut rx) = ring(2, Overflow::Reject);
+        let producer = thread::spawn(move || {
+            tx.push(Box::new(1)).unwrap();
+            tx.push(Box::new(2)).unwrap();
+        });
+        let mut expected = 1;
+        while expected < 3 {
+            match rx.pop() {
+                Some(value) => {
+                    assert_eq!(*value, expected);
+                    expected += 1;
+                }
+                None => thread::yield_now(),
+            }
+        }
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_chunk_is_never_owned_twice_and_its_readers_are_done_before_it_is_written() {
+    loom::model(|| {
+        let mut pool = Pool::<u32>::new(1, 64);
+        let mut chunk = pool.acquire().unwrap();
+        *chunk.meta_mut() = 1;
+        let lease = chunk.freeze();
+        let clone = lease.clone();
+        let reader = thread::spawn(move || assert_eq!(*clone.meta(), 1));
+        assert_eq!(*lease.meta(), 1);
+        drop(lease);
+        if let Some(mut chunk) = pool.acquire() {
+            *chunk.meta_mut() = 2;
+        }
+        reader.join().unwrap();
+        assert!(pool.acquire().is_some());
+    });
+}
+
+#[test]
+fn a_pool_and_its_last_leases_may_go_in_any_order() {
+    loom::model(|| {
+        let mut pool = Pool::<u32>::new(2, 64);
+        let (first, second) = (pool.acquire().unwrap().freeze(), pool.acquire().unwrap().freeze());
+        let a = thread::spawn(move || drop(first));
+        let b = thread::spawn(move || drop(second));
+        drop(pool);
+        a.join().unwrap();
+        b.join().unwrap();
+    });
+}
+
+#[test]
+fn a_wake_up_is_never_lost() {
+    loom::model(|| {
+        let (signal, ready) = (Arc::new(Signal::new()), Arc::new(AtomicBool::new(false)));
+        let (theirs, flag) = (signal.clone(), ready.clone());
+        let other = thread::spawn(move || {
+            flag.store(true, Ordering::Release);
+            theirs.notify();
+        });
+        assert!(signal.wait(Duration::MAX, || ready.load(Ordering::Acquire)));
+        other.join().unwrap();
+    });
+}

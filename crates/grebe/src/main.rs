@@ -1,0 +1,2 @@
+//! The `grebe` command.
+fn main() {}
