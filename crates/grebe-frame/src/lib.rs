@@ -1,0 +1,36 @@
+//! Frames of sampled signals, in one format for memory and wire.
+//!
+//! A [`Frame`] is a 64-byte GFH2 header followed by its samples, channel-major `i16`, little-endian. The same bytes stand
+//! in a datagram, in a pipe, in shared memory and in a chunk of a [`Pool`](grebe_ring::Pool): a frame is validated once,
+//! where it comes in, and never re-encoded. A [`Batch`] is one lease on a chunk plus the table of the frames in it; it is
+//! what queues carry, count and drop.
+//!
+//! ```text
+//!   chunk   | header | ch0 ... | ch1 ... | header | ch0 ... | ch1 ... |  ...   |
+//!   table     ^ offset, bytes              ^ offset, bytes
+//! ```
+//!
+//! ```
+//! use grebe_frame::{BatchMut, BatchPool, Header};
+//!
+//! let mut pool = BatchPool::new(4, 65_536);
+//! let mut batch = pool.acquire().unwrap();
+//! let header = Header { channel_count: 2, block_length_samples: 3, sample_rate_hz: 48_000.0, ..Header::default() };
+//! batch.push(&header, |channel, samples| samples.fill(channel as i16 + 1)).unwrap();
+//! let batch = batch.freeze();
+//!
+//! let frame = batch.frames().next().unwrap();
+//! assert_eq!(frame.channel(1).as_ref(), [2, 2, 2]);
+//! assert_eq!(frame.header().sample_rate_hz, 48_000.0);
+//! ```
+#![forbid(unsafe_code)]
+
+mod batch;
+mod frame;
+mod header;
+mod tracker;
+
+pub use batch::{Batch, BatchImport, BatchMut, BatchPool, Frames, Full};
+pub use frame::Frame;
+pub use header::{HEADER_BYTES, Header, MAGIC, MAX_CHANNELS, Refusal, Refusals};
+pub use tracker::{Arrival, Gap, StreamTracker, TrackerCounts};

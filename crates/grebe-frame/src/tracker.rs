@@ -1,0 +1,402 @@
+//! What arrived, what is missing, and where it went missing.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::Header;
+
+/// Follows one stream by its headers: gaps in frames *and* samples, late and duplicate frames, restarts, the end.
+///
+/// Joining late is not loss: the first frame seen sets the position. A frame in order costs a few comparisons; only gaps
+/// touch the list of what is missing (at most 256 ranges; the oldest are forgotten, and their late frames then count as
+/// duplicates).
+///
+/// ```
+/// use grebe_frame::{Arrival, Gap, Header, StreamTracker};
+///
+/// let mut tracker = StreamTracker::new();
+/// let frame = |sequence| Header {
+///     sequence, first_sample_index: sequence * 10, block_length_samples: 10, channel_count: 1, ..Header::default()
+/// };
+/// assert_eq!(tracker.arrive(&frame(5)), Arrival::First);
+/// assert_eq!(tracker.arrive(&frame(6)), Arrival::InOrder);
+/// let gap = Gap { frames: 2, samples: 20, generator_samples: 0 };
+/// assert_eq!(tracker.arrive(&frame(9)), Arrival::After(gap));
+/// assert_eq!(tracker.arrive(&frame(8)), Arrival::Late);
+/// assert_eq!(tracker.arrive(&frame(8)), Arrival::Duplicate);
+/// ```
+#[derive(Debug, Clone)]
+pub struct StreamTracker {
+    position: Option<Position>,
+    counts: TrackerCounts,
+    missing: VecDeque<Range<u64>>,
+    /// Successive frames behind the position whose sequence grows by one: a sender that began again.
+    behind: (u64, u32),
+}
+
+/// How a frame relates to those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// The first frame of the stream that was seen; whatever came before is not loss.
+    First,
+    /// The frame that was expected.
+    InOrder,
+    /// The next frame there is, behind a gap.
+    After(Gap),
+    /// A frame that was missing, after later ones: its place in the stream has passed.
+    Late,
+    /// A frame that arrived before (or a repeated end of stream).
+    Duplicate,
+    /// The first frame of another stream: the sender began again, or changed its channels.
+    Restart,
+}
+
+impl Arrival {
+    /// Whether the frame's samples go on where the stream stands (so not [`Late`](Arrival::Late), not
+    /// [`Duplicate`](Arrival::Duplicate)).
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        !matches!(self, Arrival::Late | Arrival::Duplicate)
+    }
+}
+
+/// What is missing before a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Gap {
+    /// Frames that were sent and did not arrive; 0 where the generator alone dropped.
+    pub frames: u64,
+    /// Samples a channel that are missing in all.
+    pub samples: u64,
+    /// Those of them that the generator never made (`sg_drops_total` grew by them).
+    pub generator_samples: u64,
+}
+
+/// What a [`StreamTracker`] has counted over all streams it saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TrackerCounts {
+    /// Frames that went on with the stream.
+    pub frames: u64,
+    /// Samples a channel in them.
+    pub samples: u64,
+    /// Frames missing (a late frame stays counted here).
+    pub lost_frames: u64,
+    /// Samples a channel missing on the way.
+    pub lost_samples: u64,
+    /// Samples a channel that the generator dropped.
+    pub generator_samples: u64,
+    /// Frames that came after later ones.
+    pub late_frames: u64,
+    /// Frames that came twice.
+    pub duplicate_frames: u64,
+    /// Streams seen.
+    pub streams: u64,
+}
+
+impl StreamTracker {
+    /// A tracker that has seen nothing.
+    pub fn new() -> Self {
+        Self {
+            position: None,
+            counts: TrackerCounts::default(),
+            missing: VecDeque::with_capacity(MISSING_RANGES_MAX),
+            behind: (0, 0),
+        }
+    }
+
+    /// Classifies the next frame and counts it.
+    #[inline]
+    pub fn arrive(&mut self, header: &Header) -> Arrival {
+        let arrival = match &self.position {
+            Some(position) if position.expects(header) => Arrival::InOrder,
+            _ => self.out_of_order(header),
+        };
+        if arrival.is_new() {
+            self.counts.frames += u64::from(!header.is_end_of_stream());
+            self.counts.samples += u64::from(header.block_length_samples);
+            self.position = Some(Position::behind(header));
+        }
+        arrival
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> TrackerCounts {
+        self.counts
+    }
+
+    /// Whether the stream's end has arrived.
+    pub fn is_ended(&self) -> bool {
+        self.position.as_ref().is_some_and(|position| position.ended)
+    }
+
+    /// The index of the next sample, once a frame has arrived.
+    pub fn next_sample_index(&self) -> Option<u64> {
+        self.position.as_ref().map(|position| position.sample_index)
+    }
+
+    /// Forgets the stream, not the counts: the next frame is a first one.
+    pub fn forget(&mut self) {
+        self.position = None;
+    }
+
+    #[cold]
+    fn out_of_order(&mut self, header: &Header) -> Arrival {
+        let Some(position) = self.position.clone() else {
+            return self.begin(Arrival::First);
+        };
+        if header.channel_count != position.channel_count {
+            return self.begin(Arrival::Restart);
+        }
+        if header.sequence >= position.sequence && !position.ended {
+            if header.first_sample_index < position.sample_index {
+                return self.begin(Arrival::Restart);
+            }
+            return Arrival::After(self.gap(&position, header));
+        }
+        if position.ended && header.sequence >= position.sequence {
+            return self.begin(Arrival::Restart);
+        }
+        self.behind_position(&position, header)
+    }
+
+    fn gap(&mut self, position: &Position, header: &Header) -> Gap {
+        let samples = header.first_sample_index - position.sample_index;
+        let generator_samples = header.sg_drops_total.saturating_sub(position.sg_drops_total).min(samples);
+        let gap = Gap { frames: header.sequence - position.sequence, samples, generator_samples };
+        if gap.frames > 0 {
+            if self.missing.len() == MISSING_RANGES_MAX {
+                self.missing.pop_front();
+            }
+            self.missing.push_back(position.sequence..header.sequence);
+        }
+        self.counts.lost_frames = self.counts.lost_frames.saturating_add(gap.frames);
+        self.counts.lost_samples = self.counts.lost_samples.saturating_add(samples - generator_samples);
+        self.counts.generator_samples = self.counts.generator_samples.saturating_add(generator_samples);
+        gap
+    }
+
+    /// A frame whose place has passed: late, a duplicate, or the beginning of another stream.
+    fn behind_position(&mut self, position: &Position, header: &Header) -> Arrival {
+        // Every sender stamps its frames with a clock that only grows, so a late frame is older than the newest; what is
+        // younger, although its sequence is lower, comes from a sender that began again.
+        let repeats_the_end =
+            position.ended && header.is_end_of_stream() && header.sequence + 1 == position.sequence;
+        let younger = header.producer_ts_ns > position.newest_ts_ns;
+        let far = position.sequence - header.sequence > LATE_FRAMES_MAX;
+        let run = if header.sequence == self.behind.0.wrapping_add(1) { self.behind.1 + 1 } else { 1 };
+        self.behind = (header.sequence, run);
+        if !repeats_the_end && (younger || far || run >= RESTART_RUN_FRAMES) {
+            return self.begin(Arrival::Restart);
+        }
+        if self.take_missing(header.sequence) {
+            self.counts.late_frames += 1;
+            Arrival::Late
+        } else {
+            self.counts.duplicate_frames += u64::from(!repeats_the_end);
+            Arrival::Duplicate
+        }
+    }
+
+    fn begin(&mut self, arrival: Arrival) -> Arrival {
+        self.counts.streams += 1;
+        self.missing.clear();
+        self.behind = (0, 0);
+        arrival
+    }
+
+    /// Whether the frame was missing; from now on it is not.
+    fn take_missing(&mut self, sequence: u64) -> bool {
+        let Some(at) = self.missing.iter().position(|range| range.contains(&sequence)) else { return false };
+        let range = self.missing[at].clone();
+        let (before, after) = (range.start..sequence, sequence + 1..range.end);
+        match (before.is_empty(), after.is_empty()) {
+            (true, true) => drop(self.missing.remove(at)),
+            (true, false) => self.missing[at] = after,
+            (false, true) => self.missing[at] = before,
+            (false, false) => {
+                if self.missing.len() == MISSING_RANGES_MAX {
+                    // Forget the oldest; where that is this range itself, only its later part is kept.
+                    self.missing.pop_front();
+                    match at.checked_sub(1) {
+                        None => self.missing.push_front(after),
+                        Some(at) => {
+                            self.missing[at] = before;
+                            self.missing.insert(at + 1, after);
+                        }
+                    }
+                    return true;
+                }
+                self.missing[at] = before;
+                self.missing.insert(at + 1, after);
+            }
+        }
+        true
+    }
+}
+
+impl Default for StreamTracker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Where the stream stands: behind the newest frame.
+#[derive(Debug, Clone)]
+struct Position {
+    sequence: u64,
+    sample_index: u64,
+    sg_drops_total: u64,
+    newest_ts_ns: u64,
+    channel_count: u32,
+    ended: bool,
+}
+
+impl Position {
+    #[inline]
+    fn behind(header: &Header) -> Self {
+        Self {
+            sequence: header.sequence.saturating_add(1),
+            sample_index: header.next_sample_index(),
+            sg_drops_total: header.sg_drops_total,
+            newest_ts_ns: header.producer_ts_ns,
+            channel_count: header.channel_count,
+            ended: header.is_end_of_stream(),
+        }
+    }
+
+    #[inline]
+    fn expects(&self, header: &Header) -> bool {
+        header.sequence == self.sequence
+            && header.first_sample_index == self.sample_index
+            && header.channel_count == self.channel_count
+            && !self.ended
+    }
+}
+
+/// More than a reordering network holds back.
+const LATE_FRAMES_MAX: u64 = 65_536;
+const MISSING_RANGES_MAX: usize = 256;
+/// A sender without a usable clock that began again shows as a run of old frames; a network does not replay that many.
+const RESTART_RUN_FRAMES: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(sequence: u64) -> Header {
+        Header {
+            sequence,
+            producer_ts_ns: 1_000 + sequence,
+            channel_count: 1,
+            block_length_samples: 10,
+            first_sample_index: sequence * 10,
+            ..Header::default()
+        }
+    }
+
+    #[test]
+    fn what_the_generator_dropped_is_told_from_what_the_network_lost() {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(0));
+        let later = |sequence, index, drops| Header {
+            first_sample_index: index,
+            sg_drops_total: drops,
+            ..frame(sequence)
+        };
+        let gap = Gap { frames: 0, samples: 30, generator_samples: 30 };
+        assert_eq!(tracker.arrive(&later(1, 40, 30)), Arrival::After(gap));
+        let gap = Gap { frames: 1, samples: 15, generator_samples: 5 };
+        assert_eq!(tracker.arrive(&later(3, 65, 35)), Arrival::After(gap));
+        let counts = tracker.counts();
+        assert_eq!((counts.lost_frames, counts.lost_samples, counts.generator_samples), (1, 10, 35));
+    }
+
+    #[test]
+    fn loss_at_the_tail_is_counted_from_the_end_of_stream() {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(0));
+        let end = frame(3).end_of_stream(2_000);
+        assert_eq!(
+            tracker.arrive(&end),
+            Arrival::After(Gap { frames: 3, samples: 30, generator_samples: 0 })
+        );
+        assert!(tracker.is_ended());
+        assert_eq!(tracker.arrive(&end), Arrival::Duplicate);
+        assert_eq!(tracker.counts().duplicate_frames, 0, "repeats of the end are meant to be ignored");
+        assert_eq!(tracker.counts().frames, 1);
+    }
+
+    #[test]
+    fn a_sender_that_begins_again_is_a_new_stream_and_a_late_frame_is_not() {
+        let mut tracker = StreamTracker::new();
+        for sequence in [0, 1, 2, 5] {
+            tracker.arrive(&frame(sequence));
+        }
+        assert_eq!(tracker.arrive(&frame(4)), Arrival::Late);
+        let again = Header { producer_ts_ns: 50_000, ..frame(0) };
+        assert_eq!(tracker.arrive(&again), Arrival::Restart);
+        assert_eq!(tracker.arrive(&Header { producer_ts_ns: 50_001, ..frame(1) }), Arrival::InOrder);
+        assert_eq!(tracker.counts().streams, 2);
+    }
+
+    #[test]
+    fn a_sender_without_a_clock_that_begins_again_is_found_by_its_run() {
+        let mut tracker = StreamTracker::new();
+        let clockless = |sequence| Header { producer_ts_ns: 0, ..frame(sequence) };
+        for sequence in 0..1000 {
+            tracker.arrive(&clockless(sequence));
+        }
+        let first = (0..100)
+            .map(|sequence| tracker.arrive(&clockless(sequence)))
+            .position(|arrival| arrival == Arrival::Restart);
+        assert_eq!(first, Some(63));
+    }
+
+    #[test]
+    fn other_channels_are_another_stream() {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(0));
+        assert_eq!(tracker.arrive(&Header { channel_count: 2, ..frame(1) }), Arrival::Restart);
+    }
+
+    #[test]
+    fn extreme_numbers_do_not_overflow() {
+        let mut tracker = StreamTracker::new();
+        for header in
+            [frame(0), Header { sequence: u64::MAX, first_sample_index: u64::MAX, ..frame(0) }, frame(1)]
+        {
+            tracker.arrive(&header);
+        }
+        tracker.arrive(&Header { sequence: u64::MAX, first_sample_index: u64::MAX, ..frame(0) });
+    }
+
+    proptest! {
+        /// Any loss, duplication and reordering: the counts equal those of a set of what was seen.
+        #[test]
+        fn counts_equal_a_naive_model(deliveries in prop::collection::vec((0u64..40, 0i64..3), 1..200)) {
+            let mut tracker = StreamTracker::new();
+            let (mut seen, mut newest) = (HashSet::new(), None::<u64>);
+            let (mut frames, mut late, mut duplicates, mut first) = (0u64, 0u64, 0u64, 0);
+            for (at, (advance, back)) in deliveries.into_iter().enumerate() {
+                let base = newest.map_or(advance, |newest| (newest + advance % 4).saturating_sub(back as u64));
+                match newest {
+                    None => { first = base; newest = Some(base); frames += 1; }
+                    Some(top) if base > top => { newest = Some(base); frames += 1; }
+                    Some(_) if !seen.contains(&base) && base >= first => late += 1,
+                    Some(_) => duplicates += 1,
+                }
+                let fresh = seen.insert(base);
+                prop_assert!(fresh || at > 0);
+                tracker.arrive(&frame(base));
+            }
+            let counts = tracker.counts();
+            prop_assert_eq!((counts.frames, counts.late_frames, counts.duplicate_frames), (frames, late, duplicates));
+            let span = newest.map_or(0, |newest| newest - first + 1);
+            prop_assert_eq!(counts.lost_frames, span - frames);
+            prop_assert_eq!(counts.lost_samples, counts.lost_frames * 10);
+        }
+    }
+}
