@@ -55,7 +55,7 @@ pub enum ScopeError {
         least: usize,
     },
     /// A setting is out of its range.
-    #[error("{what} is {got}: {must}")]
+    #[error("{what}: {got} was given, {must} is needed")]
     Setting {
         /// Name of the setting.
         what: &'static str,

@@ -6,6 +6,7 @@
 //! - [`Pyramid`] keeps a long stream within a fixed budget and answers any window of it as [`Column`]s;
 //!   [`Envelope`] does so for one zoom without keeping samples.
 //! - [`ColumnGrid`] ties columns to absolute sample indices, so that a picture that scrolls does not shimmer.
+//! - [`Trigger`] finds every event that meets a [`Condition`].
 //! - [`raster`] draws lanes of columns to an image without a GPU.
 //! - [`step_125_up`], [`Ticks`] and [`Engineering`] are the steps and labels every face needs.
 //!
@@ -25,19 +26,25 @@
 
 #![deny(unsafe_code)]
 
+mod acquisition;
 mod block;
 mod column;
+mod density;
 mod envelope;
 mod error;
 mod pyramid;
 pub mod raster;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
+mod trigger;
 mod units;
 
+pub use acquisition::{Acquisition, AcquisitionCounts, AcquisitionState, Mode, Record};
 pub use column::{Column, ColumnGrid, Coverage};
+pub use density::Density;
 pub use envelope::{Envelope, columns_of};
 pub use error::ScopeError;
 pub use pyramid::{LevelInfo, Pyramid, RangeStats};
 pub use simd::{Stats, min_max, stats};
+pub use trigger::{Condition, Passage, Polarity, Slope, Trigger, TriggerEvent};
 pub use units::{Engineering, Ticks, step_125_down, step_125_up};

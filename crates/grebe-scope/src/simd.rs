@@ -3,6 +3,12 @@
 //! The loops are plain Rust over fixed-size chunks, which the compiler turns into vector code for each set of
 //! features; only the sums of squares are written by hand, where it does not find the multiply-add.
 
+mod compare;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub(crate) use compare::{Thresholds, WORDS_MAX, Words, compare};
+
 /// Smallest, largest, sum and sum of squares of some samples, exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stats {
@@ -121,9 +127,6 @@ fn stats_chunked(samples: &[i16]) -> Stats {
     all
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +169,39 @@ mod tests {
                 prop_assert_eq!(kernel(samples), expected, "{}", name);
             }
             prop_assert_eq!(min_max(samples), (expected.min, expected.max));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+        #[test]
+        fn every_comparison_equals_the_naive_one(
+            samples in proptest::collection::vec(prop_oneof![any::<i16>(), Just(i16::MIN), Just(i16::MAX)], 1..300),
+            high in -32769i32..32770,
+            low in -32769i32..32770,
+        ) {
+            let mut expected = [Words::default(); WORDS_MAX];
+            for (place, &sample) in samples.iter().enumerate() {
+                let word = &mut expected[place / 64];
+                word.above |= u64::from(i32::from(sample) >= high) << (place % 64);
+                word.below |= u64::from(i32::from(sample) < low) << (place % 64);
+            }
+            let mut words = [Words::default(); WORDS_MAX];
+            let used = compare(&samples, Thresholds::new(high, low), &mut words);
+            prop_assert_eq!(used, samples.len().div_ceil(64));
+            prop_assert_eq!(words, expected);
+
+            let whole = samples.as_chunks::<64>().0;
+            let plain = Thresholds::new(high.clamp(-32767, 32768), low.clamp(-32768, 32767));
+            let mut portable = [Words::default(); WORDS_MAX];
+            compare::compare_portable(whole, plain, &mut portable);
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                let mut avx2 = [Words::default(); WORDS_MAX];
+                // SAFETY: the processor has AVX2, as just detected.
+                unsafe { x86::compare_avx2(whole, plain, &mut avx2) };
+                prop_assert_eq!(avx2, portable);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::compare::{Thresholds, WORDS_MAX, Words};
 use super::{Stats, min_max_chunked, stats_chunked};
 
 #[target_feature(enable = "avx2")]
@@ -99,4 +100,43 @@ pub(super) fn stats_avx512(samples: &[i16]) -> Stats {
     }
     all.merge(&stats_chunked(rest));
     all
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn compare_avx2(chunks: &[[i16; 64]], thresholds: Thresholds, words: &mut [Words; WORDS_MAX]) {
+    let over = _mm256_set1_epi16(thresholds.over);
+    let under = _mm256_set1_epi16(thresholds.under);
+    for (word, chunk) in words.iter_mut().zip(chunks) {
+        let mut bits = [0u64; 2];
+        for half in 0..2 {
+            let at = chunk[32 * half..].as_ptr();
+            // SAFETY: 32 of the chunk's 64 samples are left from `at`: two loads of 32 bytes, unaligned.
+            let (a, b) = unsafe { (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(16).cast())) };
+            let pack = |x, y| {
+                // Packing works within 128-bit lanes: put the quarters back in order.
+                let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(x, y));
+                u64::from(_mm256_movemask_epi8(bytes) as u32)
+            };
+            bits[0] |= pack(_mm256_cmpgt_epi16(a, over), _mm256_cmpgt_epi16(b, over)) << (32 * half);
+            bits[1] |= pack(_mm256_cmpgt_epi16(under, a), _mm256_cmpgt_epi16(under, b)) << (32 * half);
+        }
+        *word = Words { above: bits[0], below: bits[1] };
+    }
+}
+
+#[target_feature(enable = "avx512bw")]
+pub(super) fn compare_avx512(chunks: &[[i16; 64]], thresholds: Thresholds, words: &mut [Words; WORDS_MAX]) {
+    let over = _mm512_set1_epi16(thresholds.over);
+    let under = _mm512_set1_epi16(thresholds.under);
+    for (word, chunk) in words.iter_mut().zip(chunks) {
+        // SAFETY: the chunk is 128 bytes: two loads of 64, which ask no alignment.
+        let (a, b) = unsafe {
+            (_mm512_loadu_si512(chunk.as_ptr().cast()), _mm512_loadu_si512(chunk.as_ptr().add(32).cast()))
+        };
+        let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        *word = Words {
+            above: join(_mm512_cmpgt_epi16_mask(a, over), _mm512_cmpgt_epi16_mask(b, over)),
+            below: join(_mm512_cmplt_epi16_mask(a, under), _mm512_cmplt_epi16_mask(b, under)),
+        };
+    }
 }

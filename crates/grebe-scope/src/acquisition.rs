@@ -1,0 +1,351 @@
+//! From triggers to records: so many samples before and after each, whatever the blocks were.
+
+use std::collections::VecDeque;
+
+use crate::{ScopeError, Trigger, TriggerEvent, block};
+
+/// When records are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// One a trigger; and one without a trigger whenever none came for so many samples.
+    Auto {
+        /// Samples without a record before one is forced, at least 1.
+        timeout_samples: u64,
+    },
+    /// One a trigger.
+    Normal,
+    /// One, then none until [`Acquisition::arm`].
+    Single,
+    /// One after the other, whatever the trigger says.
+    FreeRun,
+}
+
+/// What the acquisition waits for: to be shown, since a scope that draws nothing must say why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcquisitionState {
+    /// Waiting for a trigger.
+    Armed,
+    /// Triggered, the record is still being filled.
+    Filling,
+    /// Single shot taken.
+    Stopped,
+}
+
+/// What became of the triggers. All that fired are either recorded, or cut, or still wait for their last samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AcquisitionCounts {
+    /// Triggers that met the condition, held off or not.
+    pub found: u64,
+    /// Triggers that asked for a record.
+    pub fired: u64,
+    /// Records given out that a trigger asked for.
+    pub recorded: u64,
+    /// Records given out without a trigger.
+    pub forced: u64,
+    /// Triggers without a record: a gap, the stream's begin or a single shot was too near, or the
+    /// mode is free-run.
+    pub cut: u64,
+}
+
+/// One record, lent for the time of the call.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// The trigger; `None` for a forced record.
+    pub trigger: Option<TriggerEvent>,
+    /// Index of the record's first sample.
+    pub first_sample_index: u64,
+    source: Source<'a>,
+    len: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    /// A part of the block that was appended, from this place.
+    Block(&'a [&'a [i16]], usize),
+    /// Put together: channels side by side.
+    Joined(&'a [i16]),
+}
+
+impl<'a> Record<'a> {
+    /// Samples of one channel; empty for a channel that does not exist.
+    pub fn samples(&self, channel: usize) -> &'a [i16] {
+        match self.source {
+            Source::Block(block, from) => block.get(channel).map_or(&[], |c| &c[from..from + self.len]),
+            Source::Joined(samples) => samples.chunks_exact(self.len).nth(channel).unwrap_or(&[]),
+        }
+    }
+}
+
+/// Takes records of all channels around the triggers of one.
+///
+/// Every trigger gets its record, also where records overlap; those that cannot (a gap within, the begin of
+/// the stream) are counted. Memory is bounded by the length of a record.
+///
+/// ```
+/// use grebe_scope::{Acquisition, Condition, Mode, Slope, Trigger};
+/// let trigger = Trigger::new(Condition::Edge { slope: Slope::Rising, level: 5, hysteresis: 0 }, 0)?;
+/// let mut acquisition = Acquisition::new(1, 0, trigger, Mode::Normal, 2, 4)?;
+/// let mut records = Vec::new();
+/// for first in [0, 4, 8] {
+///     let block = [first, first + 1, first + 2, first + 3];
+///     acquisition.append(first as u64, &[&block], |record| records.push(record.samples(0).to_vec()))?;
+/// }
+/// assert_eq!(records, [[3, 4, 5, 6]]);
+/// # Ok::<(), grebe_scope::ScopeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Acquisition {
+    trigger: Trigger,
+    trigger_channel: usize,
+    recorder: Recorder,
+    next: Option<u64>,
+}
+
+impl Acquisition {
+    /// Records of `record_samples` (1 to 2^24) with `pre_samples` (less than that) before the trigger, of
+    /// `channels` channels, triggered by `trigger_channel`.
+    ///
+    /// # Errors
+    /// [`ScopeError::Setting`] for numbers out of range.
+    pub fn new(
+        channels: usize,
+        trigger_channel: usize,
+        trigger: Trigger,
+        mode: Mode,
+        pre_samples: u64,
+        record_samples: u64,
+    ) -> Result<Acquisition, ScopeError> {
+        let refuse = |what, got: u64, must| Err(ScopeError::Setting { what, got: got.to_string(), must });
+        if !(1..=64).contains(&channels) {
+            return refuse("channels", channels as u64, "between 1 and 64");
+        }
+        if trigger_channel >= channels {
+            return refuse("trigger channel", trigger_channel as u64, "one of the channels, counted from 0");
+        }
+        if !(1..=1 << 24).contains(&record_samples) {
+            return refuse("record length in samples", record_samples, "between 1 and 2^24");
+        }
+        if pre_samples >= record_samples {
+            return refuse("pre-trigger in samples", pre_samples, "less than the record length");
+        }
+        if mode == (Mode::Auto { timeout_samples: 0 }) {
+            return refuse("automatic trigger after samples", 0, "at least 1");
+        }
+        let recorder = Recorder::new(channels, mode, pre_samples, record_samples);
+        Ok(Acquisition { trigger, trigger_channel, recorder, next: None })
+    }
+
+    /// Takes the next block and calls `each` with every record that it completes, in order.
+    ///
+    /// # Errors
+    /// Another number of channels, channels of different lengths, an index that moves back, or one beyond 2^62.
+    pub fn append(
+        &mut self,
+        first_sample_index: u64,
+        block: &[&[i16]],
+        mut each: impl FnMut(Record<'_>),
+    ) -> Result<(), ScopeError> {
+        let len = block::check(block, self.recorder.channels, first_sample_index, self.next)?;
+        if len == 0 {
+            return Ok(());
+        }
+        let Acquisition { trigger, recorder, .. } = self;
+        if self.next != Some(first_sample_index) {
+            recorder.break_off(first_sample_index);
+        }
+        let place = Block { first: first_sample_index, channels: block };
+        // In pieces of a record, so that the ring of waiting triggers has a bound.
+        let piece_max = recorder.record_samples as usize;
+        for from in (0..len).step_by(piece_max) {
+            let to = (from + piece_max).min(len);
+            let at = first_sample_index + from as u64;
+            trigger.scan(at, &block[self.trigger_channel][from..to], |event| {
+                recorder.take(place, event, &mut each)
+            });
+            recorder.give_out(place, first_sample_index + to as u64, &mut each);
+        }
+        recorder.keep_tail(block, len);
+        self.next = Some(first_sample_index + len as u64);
+        Ok(())
+    }
+
+    /// Makes ready for the next single shot.
+    pub fn arm(&mut self) {
+        self.recorder.stopped = false;
+    }
+
+    /// What it waits for now.
+    pub fn state(&self) -> AcquisitionState {
+        match (self.recorder.stopped, self.recorder.waiting.is_empty()) {
+            (true, _) => AcquisitionState::Stopped,
+            (false, true) => AcquisitionState::Armed,
+            (false, false) => AcquisitionState::Filling,
+        }
+    }
+
+    /// What became of the triggers so far.
+    pub fn counts(&self) -> AcquisitionCounts {
+        AcquisitionCounts { found: self.trigger.found(), ..self.recorder.counts }
+    }
+
+    /// Bytes reserved.
+    pub fn memory_bytes(&self) -> usize {
+        let Recorder { tail, joined, waiting, .. } = &self.recorder;
+        (tail.len() + joined.len()) * size_of::<i16>() + waiting.capacity() * size_of::<TriggerEvent>()
+    }
+}
+
+/// The block at hand.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    first: u64,
+    channels: &'a [&'a [i16]],
+}
+
+/// Everything but the trigger itself.
+#[derive(Debug)]
+struct Recorder {
+    channels: usize,
+    mode: Mode,
+    pre_samples: u64,
+    record_samples: u64,
+    /// The newest samples without a gap, at least a record of them where there are; channels side by side, each
+    /// with room for two records, so that moving them to the front costs little a sample.
+    tail: Vec<i16>,
+    tail_start: usize,
+    tail_end: usize,
+    joined: Vec<i16>,
+    /// Triggers whose records are not complete, oldest first: one a sample at worst.
+    waiting: VecDeque<TriggerEvent>,
+    /// Where the newest unbroken part of the stream began.
+    unbroken_since: u64,
+    /// Index after the last record, or where the unbroken part began.
+    idle_since: u64,
+    stopped: bool,
+    counts: AcquisitionCounts,
+}
+
+impl Recorder {
+    fn new(channels: usize, mode: Mode, pre_samples: u64, record_samples: u64) -> Recorder {
+        let record = record_samples as usize;
+        Recorder {
+            channels,
+            mode,
+            pre_samples,
+            record_samples,
+            tail: vec![0; 2 * record * channels],
+            tail_start: 0,
+            tail_end: 0,
+            joined: vec![0; record * channels],
+            waiting: VecDeque::with_capacity(record + 1),
+            unbroken_since: 0,
+            idle_since: 0,
+            stopped: false,
+            counts: AcquisitionCounts::default(),
+        }
+    }
+
+    /// A gap: nothing may be put together across it.
+    fn break_off(&mut self, index: u64) {
+        self.counts.cut += self.waiting.len() as u64;
+        self.waiting.clear();
+        (self.tail_start, self.tail_end) = (0, 0);
+        self.unbroken_since = index;
+        self.idle_since = index;
+    }
+
+    fn take(&mut self, block: Block, event: TriggerEvent, each: &mut impl FnMut(Record<'_>)) {
+        self.give_out(block, event.index, each);
+        self.counts.fired += 1;
+        let taken = self.mode == Mode::Single && (self.stopped || !self.waiting.is_empty());
+        let begun = self.unbroken_since + self.pre_samples <= event.index;
+        if self.mode == Mode::FreeRun || taken || !begun {
+            self.counts.cut += 1;
+        } else {
+            self.waiting.push_back(event);
+        }
+    }
+
+    /// Gives out the records that are complete with the samples before `seen`, then those that are due without a
+    /// trigger.
+    fn give_out(&mut self, block: Block, seen: u64, each: &mut impl FnMut(Record<'_>)) {
+        let post = self.record_samples - self.pre_samples;
+        while let Some(&event) = self.waiting.front()
+            && event.index + post <= seen
+        {
+            self.waiting.pop_front();
+            match self.record(block, event.index - self.pre_samples, Some(event)) {
+                Some(record) => {
+                    each(record);
+                    self.counts.recorded += 1;
+                    self.stopped = self.mode == Mode::Single;
+                }
+                None => self.counts.cut += 1,
+            }
+            self.idle_since = event.index + post;
+        }
+        let wait = match self.mode {
+            Mode::FreeRun => self.record_samples,
+            Mode::Auto { timeout_samples } if self.waiting.is_empty() => {
+                timeout_samples.max(self.record_samples)
+            }
+            _ => return,
+        };
+        while self.idle_since.saturating_add(wait) <= seen {
+            self.idle_since += wait;
+            if let Some(record) = self.record(block, self.idle_since - self.record_samples, None) {
+                each(record);
+                self.counts.forced += 1;
+            }
+        }
+    }
+
+    /// The record from `start`, out of the block, or joined from the tail and the block; `None` where samples
+    /// are gone, which no caller asks for.
+    fn record<'a>(
+        &'a mut self,
+        block: Block<'a>,
+        start: u64,
+        trigger: Option<TriggerEvent>,
+    ) -> Option<Record<'a>> {
+        let len = self.record_samples as usize;
+        if start >= block.first {
+            let source = Source::Block(block.channels, (start - block.first) as usize);
+            return Some(Record { trigger, first_sample_index: start, source, len });
+        }
+        let missing = (block.first - start) as usize;
+        let from_block = len.checked_sub(missing)?;
+        let kept_len = self.tail_end - self.tail_start;
+        let kept = self.tail.chunks_exact(2 * len);
+        for ((samples, tail), joined) in
+            block.channels.iter().zip(kept).zip(self.joined.chunks_exact_mut(len))
+        {
+            let from_tail =
+                tail[self.tail_start..self.tail_end].split_at_checked(kept_len.checked_sub(missing)?)?.1;
+            joined[..missing].copy_from_slice(from_tail);
+            joined[missing..].copy_from_slice(&samples[..from_block]);
+        }
+        Some(Record { trigger, first_sample_index: start, source: Source::Joined(&self.joined), len })
+    }
+
+    /// Keeps the newest samples that a later record may need.
+    fn keep_tail(&mut self, block: &[&[i16]], len: usize) {
+        let record = self.record_samples as usize;
+        let new = len.min(record);
+        let (start, end) = (self.tail_start, self.tail_end);
+        let room = 2 * record - end >= new;
+        let kept = (end - start).min(record - new);
+        for (samples, tail) in block.iter().zip(self.tail.chunks_exact_mut(2 * record)) {
+            let at = if room { end } else { kept };
+            if !room {
+                tail.copy_within(end - kept..end, 0);
+            }
+            tail[at..at + new].copy_from_slice(&samples[len - new..]);
+        }
+        self.tail_end = if room { end } else { kept } + new;
+        self.tail_start = if room { end - kept } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! Many records in one picture: how often the trace passed each cell, fading like phosphor.
+//!
+//! A record crosses a column of cells from row `a` to row `b`. Counting that cell by cell would cost the height
+//! of the picture; noting `+1` where the stretch begins and `-1` after its end costs two additions whatever the
+//! signal, and a running sum down each column makes counts of it once a picture.
+
+use crate::ScopeError;
+
+/// An intensity map of triggered records, as a digital phosphor scope draws it.
+///
+/// Every record given to [`add`](Density::add) is counted, unless a limit a picture is set and reached:
+/// [`fraction`](Density::fraction) then says how many of them are in the picture.
+///
+/// ```
+/// use grebe_scope::Density;
+/// let mut density = Density::new(4, 3, -1, 1)?;
+/// for record in [[0, 1, 0, -1], [0, 1, 0, 1]] {
+///     density.add(&record, 0.0);
+/// }
+/// let cells = density.resolve(1.0);
+/// assert_eq!(cells[1], 2.0); // upper row, second column: both records were at 1
+/// assert_eq!(cells[8], 0.0);
+/// assert_eq!(density.fraction(), 1.0);
+/// # Ok::<(), grebe_scope::ScopeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Density {
+    width: usize,
+    height: usize,
+    bottom: i32,
+    /// Rows a count, 16 fractional bits.
+    rows_a_count: i64,
+    /// Column after column, each one cell higher than the picture: `+1` at the begin, `-1` after the end.
+    changes: Vec<i32>,
+    /// Row after row from the top.
+    cells: Vec<f32>,
+    /// Row of each sample of the record at hand, or of each column's border.
+    rows: Vec<u16>,
+    limit: u64,
+    offered: u64,
+    drawn: u64,
+    records: u64,
+}
+
+impl Density {
+    /// A map of `width` x `height` cells (each 1 to 8192) for values from `bottom` to `top`; what lies beyond is
+    /// drawn at the edge, as clipping shows on a scope.
+    ///
+    /// # Errors
+    /// [`ScopeError::Setting`] for sizes out of range and an empty range of values.
+    pub fn new(width: usize, height: usize, bottom: i16, top: i16) -> Result<Density, ScopeError> {
+        let refuse = |what, got: String, must| Err(ScopeError::Setting { what, got, must });
+        if !(1..=8192).contains(&width) || !(1..=8192).contains(&height) {
+            return refuse("size of the map", format!("{width} x {height}"), "1 x 1 to 8192 x 8192 cells");
+        }
+        if bottom >= top {
+            return refuse("range of values", format!("{bottom} to {top}"), "a bottom below the top");
+        }
+        let span = i64::from(top) - i64::from(bottom);
+        Ok(Density {
+            width,
+            height,
+            bottom: bottom.into(),
+            rows_a_count: (((height - 1) as i64) << 16) / span,
+            changes: vec![0; width * (height + 1)],
+            cells: vec![0.0; width * height],
+            rows: vec![0; ROWS_MAX.max(width + 1)],
+            limit: u64::MAX,
+            offered: 0,
+            drawn: 0,
+            records: 0,
+        })
+    }
+
+    /// Draws at most `records` a picture, so that a picture costs a bounded time; the rest is counted.
+    pub fn limit_a_picture(&mut self, records: u64) {
+        self.limit = records;
+    }
+
+    /// Lays one record over the whole width and says whether it was drawn.
+    ///
+    /// `fraction` is how far before its trigger sample the signal crossed the level, 0.0 to 1.0 samples
+    /// ([`TriggerEvent::fraction`](crate::TriggerEvent::fraction)). Where a column is less than a sample wide it
+    /// moves the record, so that fast edges lie upon each other.
+    pub fn add(&mut self, record: &[i16], fraction: f64) -> bool {
+        self.offered += 1;
+        if self.drawn >= self.limit || record.is_empty() {
+            return false;
+        }
+        self.drawn += 1;
+        self.records += 1;
+        if record.len() == self.width {
+            self.add_sample_a_column(record);
+        } else if record.len() > self.width {
+            self.add_wide(record);
+        } else {
+            self.add_interpolated(record, fraction);
+        }
+        true
+    }
+
+    /// Fades what was drawn before by `decay` (0.0 forgets it, 1.0 keeps it for ever), adds what came since, and
+    /// returns the cells: row after row from the top, in records.
+    pub fn resolve(&mut self, decay: f32) -> &[f32] {
+        let decay = decay.clamp(0.0, 1.0);
+        for (x, column) in self.changes.chunks_exact_mut(self.height + 1).enumerate() {
+            let mut count = 0;
+            for (y, change) in column.iter_mut().enumerate().take(self.height) {
+                count += std::mem::take(change);
+                let cell = &mut self.cells[y * self.width + x];
+                *cell = *cell * decay + count as f32;
+            }
+            column[self.height] = 0;
+        }
+        (self.offered, self.drawn) = (0, 0);
+        &self.cells
+    }
+
+    /// The cells as of the last [`resolve`](Density::resolve).
+    pub fn cells(&self) -> &[f32] {
+        &self.cells
+    }
+
+    /// Writes the cells to `out` as brightness 0.0 to 1.0 for
+    /// [`Trace::Intensity`](crate::raster::Trace::Intensity): on a logarithmic scale, so that what happened once
+    /// among a million is still seen.
+    pub fn brightness(&self, out: &mut [f32]) {
+        let most = self.cells.iter().copied().fold(0.0, f32::max);
+        let scale = 1.0 / (1.0 + most).ln();
+        for (out, &cell) in out.iter_mut().zip(&self.cells) {
+            *out = if cell > FAINTEST {
+                (BRIGHTNESS_MIN + (1.0 - BRIGHTNESS_MIN) * (1.0 + cell).ln() * scale).min(1.0)
+            } else {
+                0.0
+            };
+        }
+    }
+
+    /// Of the records offered since the last picture, the part that was drawn: 1.0 unless a limit was reached.
+    pub fn fraction(&self) -> f64 {
+        if self.offered == 0 { 1.0 } else { self.drawn as f64 / self.offered as f64 }
+    }
+
+    /// Records drawn since the start or [`clear`](Density::clear).
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Cells a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Forgets everything; the memory stays reserved.
+    pub fn clear(&mut self) {
+        self.changes.fill(0);
+        self.cells.fill(0.0);
+        (self.offered, self.drawn, self.records) = (0, 0, 0);
+    }
+
+    /// Bytes reserved.
+    pub fn memory_bytes(&self) -> usize {
+        (self.changes.len() + self.cells.len()) * 4 + self.rows.len() * 2
+    }
+
+    /// The case of most scopes, one sample a column: rows first (vector code), then two marks a column.
+    fn add_sample_a_column(&mut self, record: &[i16]) {
+        to_rows(record, self.bottom, self.rows_a_count, self.height, &mut self.rows);
+        let mut previous = self.rows[0];
+        for (column, &row) in self.changes.chunks_exact_mut(self.height + 1).zip(&self.rows) {
+            mark(column, row.min(previous), row.max(previous));
+            previous = row;
+        }
+    }
+
+    /// Several samples a column: from the lowest to the highest, joined to the sample before.
+    fn add_wide(&mut self, record: &[i16]) {
+        let (mut from, mut last) = (0, record[0]);
+        for x in 0..self.width {
+            let to = (x + 1) * record.len() / self.width;
+            let (low, high) = crate::min_max(&record[from..to]);
+            let ends = [high.max(last), low.min(last)];
+            to_rows(&ends, self.bottom, self.rows_a_count, self.height, &mut self.rows);
+            let (top, bottom) = (self.rows[0], self.rows[1]);
+            mark(&mut self.changes[x * (self.height + 1)..(x + 1) * (self.height + 1)], top, bottom);
+            (from, last) = (to, record[to - 1]);
+        }
+    }
+
+    /// Several columns a sample: the straight line between samples, moved by the fraction.
+    fn add_interpolated(&mut self, record: &[i16], fraction: f64) {
+        let samples_a_column = record.len() as f64 / self.width as f64;
+        let last = record.len() - 1;
+        let value_at = |x: usize| {
+            let at = (x as f64 * samples_a_column - fraction).clamp(0.0, last as f64);
+            let before = (at as usize).min(last);
+            let (a, b) = (f64::from(record[before]), f64::from(record[(before + 1).min(last)]));
+            (a + (b - a) * (at - before as f64)).round() as i16
+        };
+        let mut ends = [value_at(0); 2];
+        for x in 0..self.width {
+            ends[1] = value_at(x + 1);
+            to_rows(&ends, self.bottom, self.rows_a_count, self.height, &mut self.rows);
+            let (a, b) = (self.rows[0], self.rows[1]);
+            mark(&mut self.changes[x * (self.height + 1)..(x + 1) * (self.height + 1)], a.min(b), a.max(b));
+            ends[0] = ends[1];
+        }
+    }
+}
+
+/// Rows of values: 0 at the top.
+fn to_rows(values: &[i16], bottom: i32, rows_a_count: i64, height: usize, rows: &mut [u16]) {
+    let last = height as i32 - 1;
+    // Rows a count fit 32 bits (at most 8191 << 16), their product with a 17-bit value does not.
+    for (row, &value) in rows.iter_mut().zip(values) {
+        let up = ((i64::from(i32::from(value) - bottom) * rows_a_count + HALF) >> 16) as i32;
+        *row = (last - up.clamp(0, last)) as u16;
+    }
+}
+
+fn mark(column: &mut [i32], top: u16, bottom: u16) {
+    column[usize::from(top)] += 1;
+    column[usize::from(bottom) + 1] -= 1;
+}
+
+const HALF: i64 = 1 << 15;
+const ROWS_MAX: usize = 2;
+/// Cells fainter than this are dark: decay never reaches zero.
+const FAINTEST: f32 = 0.02;
+const BRIGHTNESS_MIN: f32 = 0.12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Cell by cell, for records of one sample a column.
+    fn naive(records: &[Vec<i16>], height: usize, bottom: i16, top: i16) -> Vec<f32> {
+        let width = records[0].len();
+        let mut cells = vec![0.0; width * height];
+        let row = |value: i16| {
+            let mut row = [0];
+            let rows_a_count = (((height - 1) as i64) << 16) / (i64::from(top) - i64::from(bottom));
+            to_rows(&[value], bottom.into(), rows_a_count, height, &mut row);
+            usize::from(row[0])
+        };
+        for record in records {
+            for x in 0..width {
+                let (a, b) = (row(record[x]), row(record[x.saturating_sub(1)]));
+                for y in a.min(b)..=a.max(b) {
+                    cells[y * width + x] += 1.0;
+                }
+            }
+        }
+        cells
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+        #[test]
+        fn counts_equal_cell_by_cell(
+            records in proptest::collection::vec(proptest::collection::vec(any::<i16>(), 17), 1..9),
+            height in 1usize..60,
+            bottom in -30_000i16..0,
+            size in 1i16..30_000,
+        ) {
+            let top = bottom + size;
+            let mut density = Density::new(17, height, bottom, top).unwrap();
+            for record in &records {
+                density.add(record, 0.0);
+            }
+            prop_assert_eq!(density.resolve(1.0), naive(&records, height, bottom, top));
+            prop_assert_eq!(density.records(), records.len() as u64);
+        }
+
+        #[test]
+        fn every_column_of_every_record_is_drawn(len in 1usize..200, width in 1usize..64, fraction in 0.0f64..1.0) {
+            let record: Vec<i16> = (0..len).map(|i| (i * 7919 % 65536) as u16 as i16).collect();
+            let mut density = Density::new(width, 40, i16::MIN, i16::MAX).unwrap();
+            density.add(&record, fraction);
+            let cells = density.resolve(1.0);
+            for x in 0..width {
+                prop_assert!((0..40).any(|y| cells[y * width + x] == 1.0));
+            }
+            prop_assert!(cells.iter().all(|&c| c == 0.0 || c == 1.0));
+        }
+    }
+
+    #[test]
+    fn old_records_fade_and_a_limit_says_what_it_left_out() {
+        let mut density = Density::new(2, 2, 0, 1).unwrap();
+        density.add(&[1, 1], 0.0);
+        assert_eq!(density.resolve(0.5), [1.0, 1.0, 0.0, 0.0]);
+        density.limit_a_picture(1);
+        assert!(density.add(&[0, 0], 0.0));
+        assert!(!density.add(&[0, 0], 0.0));
+        assert_eq!(density.fraction(), 0.5);
+        assert_eq!(density.resolve(0.5), [0.5, 0.5, 1.0, 1.0]);
+        assert_eq!(density.fraction(), 1.0);
+        let mut bright = [0.0; 4];
+        density.brightness(&mut bright);
+        assert!(bright[2] > 0.99 && bright[0] > 0.1 && bright[0] < bright[2]);
+        density.clear();
+        assert_eq!(density.resolve(1.0), [0.0; 4]);
+        assert!(Density::new(0, 5, 0, 1).is_err() && Density::new(5, 5, 1, 1).is_err());
+    }
+}

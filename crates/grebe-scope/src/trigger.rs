@@ -1,0 +1,435 @@
+//! Finding every event of a stream that meets a condition, across block borders and never across a gap.
+//!
+//! 64 samples at a time become two words of comparison bits ("above", "below"); the comparator with
+//! hysteresis is then one addition, whose carries are its states (see [`comparator`]). So the cost a sample
+//! hardly depends on the signal, and nothing is skipped to keep up.
+
+mod comparator;
+mod condition;
+
+use std::ops::RangeInclusive;
+
+use crate::ScopeError;
+use comparator::{Comparator, WORDS_MAX, Words};
+pub use condition::{Condition, Passage, Polarity, Slope};
+
+/// One trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TriggerEvent {
+    /// The first sample that met the condition.
+    pub index: u64,
+    /// Direction of the crossing (never `Either`).
+    pub slope: Slope,
+    before: i16,
+    after: i16,
+    level: i16,
+}
+
+impl TriggerEvent {
+    /// How far before `index` the straight line between the two samples crosses the level: 0.0 to 1.0 samples.
+    /// 0.0 for conditions without a crossing.
+    pub fn fraction(&self) -> f64 {
+        let (before, after) = (f64::from(self.before), f64::from(self.after));
+        if before == after {
+            0.0
+        } else {
+            ((after - f64::from(self.level)) / (after - before)).clamp(0.0, 1.0)
+        }
+    }
+
+    /// Where the level was crossed, as a sample index with fraction.
+    pub fn position(&self) -> f64 {
+        self.index as f64 - self.fraction()
+    }
+}
+
+/// Finds all events of one channel.
+///
+/// ```
+/// use grebe_scope::{Condition, Slope, Trigger};
+/// let condition = Condition::Edge { slope: Slope::Rising, level: 100, hysteresis: 10 };
+/// let mut trigger = Trigger::new(condition, 0)?;
+/// let mut found = Vec::new();
+/// trigger.scan(0, &[0, 50, 150, 95, 120], |event| found.push(event));
+/// trigger.scan(5, &[0, 100], |event| found.push(event));
+/// let at: Vec<(u64, f64)> = found.iter().map(|event| (event.index, event.position())).collect();
+/// assert_eq!(at, [(2, 1.5), (6, 6.0)]); // 95 is within the hysteresis
+/// assert_eq!(trigger.found(), 2);
+/// # Ok::<(), grebe_scope::ScopeError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Trigger {
+    plan: Plan,
+    level: i16,
+    /// Level that a crossing downwards of a two-level condition passes.
+    level_falling: i16,
+    primary: Comparator,
+    /// Second pair of thresholds, for the conditions that need one.
+    secondary: Option<Comparator>,
+    holdoff_samples: u64,
+    /// Events before this index are held off.
+    ready_from: u64,
+    /// Start of the pulse that runs now; or the last crossing, for dropout.
+    since: Option<u64>,
+    /// Whether the running pulse has reached the far level of a runt condition.
+    reached: bool,
+    /// Direction of the last crossing, for dropout.
+    since_rising: bool,
+    next: Option<u64>,
+    last: i16,
+    found: u64,
+    held_off: u64,
+}
+
+/// What the comparator bits mean.
+#[derive(Debug, Clone)]
+enum Plan {
+    Rises,
+    Falls,
+    Both,
+    Every(Polarity),
+    Pulse(Polarity, RangeInclusive<u64>),
+    Runt(Polarity),
+    Window(Passage),
+    Dropout(u64),
+}
+
+impl Trigger {
+    /// Looks for `condition`; after an event, those within the next `holdoff_samples` are counted apart.
+    ///
+    /// # Errors
+    /// [`ScopeError::Setting`] where `low` is not below `high`, or a range of widths or a time is empty.
+    pub fn new(condition: Condition, holdoff_samples: u64) -> Result<Trigger, ScopeError> {
+        let two_levels = |low: i16, high: i16| match low < high {
+            true => Ok(()),
+            false => Err(ScopeError::Setting {
+                what: "trigger levels",
+                got: format!("{low} to {high}"),
+                must: "the lower level below the upper one",
+            }),
+        };
+        let (plan, primary, secondary) = match condition {
+            Condition::Edge { slope, level, hysteresis } => {
+                let (level, hysteresis) = (i32::from(level), i32::from(hysteresis));
+                let rising = Comparator::new(level, level - hysteresis);
+                let falling = Comparator::new(level + hysteresis + 1, level + 1);
+                match slope {
+                    Slope::Rising => (Plan::Rises, rising, None),
+                    Slope::Falling => (Plan::Falls, falling, None),
+                    Slope::Either => (Plan::Both, rising, Some(falling)),
+                }
+            }
+            Condition::Level { polarity, level } => {
+                (Plan::Every(polarity), Comparator::new(i32::from(level), i32::from(level) + 1), None)
+            }
+            Condition::PulseWidth { polarity, level, hysteresis, ref samples } => {
+                if samples.is_empty() {
+                    let got = format!("{samples:?} samples");
+                    return Err(ScopeError::Setting {
+                        what: "pulse width",
+                        got,
+                        must: "a range that is not empty",
+                    });
+                }
+                let comparator = Comparator::new(i32::from(level), i32::from(level) - i32::from(hysteresis));
+                (Plan::Pulse(polarity, samples.clone()), comparator, None)
+            }
+            Condition::Runt { polarity, low, high } => {
+                two_levels(low, high)?;
+                let (low, high) = (i32::from(low), i32::from(high));
+                let (near, far) = match polarity {
+                    Polarity::Positive => (low, high),
+                    Polarity::Negative => (high + 1, low + 1),
+                };
+                (Plan::Runt(polarity), Comparator::new(near, near), Some(Comparator::new(far, far)))
+            }
+            Condition::Window { passage, low, high, hysteresis } => {
+                two_levels(low, high)?;
+                let (low, high, hysteresis) = (i32::from(low), i32::from(high), i32::from(hysteresis));
+                let outside = Comparator::new(high + 1, low);
+                let inside = Comparator::new(high - hysteresis + 1, low + hysteresis);
+                (Plan::Window(passage), outside, Some(inside))
+            }
+            Condition::Dropout { level, hysteresis, samples } => {
+                if samples == 0 {
+                    return Err(ScopeError::Setting {
+                        what: "dropout time",
+                        got: "0 samples".into(),
+                        must: "at least 1 sample",
+                    });
+                }
+                let comparator = Comparator::new(i32::from(level), i32::from(level) - i32::from(hysteresis));
+                (Plan::Dropout(samples), comparator, None)
+            }
+        };
+        let (level, level_falling) = condition.levels();
+        Ok(Trigger {
+            plan,
+            level,
+            level_falling,
+            primary,
+            secondary,
+            holdoff_samples,
+            ready_from: 0,
+            since: None,
+            reached: false,
+            since_rising: false,
+            next: None,
+            last: 0,
+            found: 0,
+            held_off: 0,
+        })
+    }
+
+    /// Looks at the next block and calls `fire` with every event that is not held off, in order.
+    ///
+    /// An index other than the expected one is a gap: the signal before it is forgotten, so no event is
+    /// made of two samples that were not neighbours.
+    pub fn scan(&mut self, first_sample_index: u64, samples: &[i16], mut fire: impl FnMut(TriggerEvent)) {
+        if samples.is_empty() {
+            return;
+        }
+        if self.next != Some(first_sample_index) {
+            self.forget();
+        }
+        let mut at = first_sample_index;
+        let (mut primary, mut secondary) = ([Words::default(); WORDS_MAX], [Words::default(); WORDS_MAX]);
+        for strip in samples.chunks(64 * WORDS_MAX) {
+            let words = self.primary.compare(strip, &mut primary);
+            if let Some(comparator) = &self.secondary {
+                comparator.compare(strip, &mut secondary);
+            }
+            for (place, (one, two)) in primary[..words].iter().zip(&secondary).enumerate() {
+                let piece = &strip[64 * place..strip.len().min(64 * (place + 1))];
+                self.word(at, piece, *one, *two, &mut fire);
+                self.last = piece[piece.len() - 1];
+                at += piece.len() as u64;
+            }
+        }
+        self.next = Some(at);
+    }
+
+    /// Events that met the condition since the start or [`clear`](Trigger::clear), held off or not.
+    pub fn found(&self) -> u64 {
+        self.found
+    }
+
+    /// Of those, the ones within the holdoff of an earlier one.
+    pub fn held_off(&self) -> u64 {
+        self.held_off
+    }
+
+    /// Forgets the signal and the counts.
+    pub fn clear(&mut self) {
+        self.forget();
+        self.next = None;
+        self.ready_from = 0;
+        self.found = 0;
+        self.held_off = 0;
+    }
+
+    fn forget(&mut self) {
+        self.primary.forget();
+        if let Some(comparator) = &mut self.secondary {
+            comparator.forget();
+        }
+        self.since = None;
+        self.reached = false;
+    }
+
+    /// One word: up to 64 samples from index `at`.
+    #[inline]
+    fn word(&mut self, at: u64, piece: &[i16], one: Words, two: Words, fire: &mut impl FnMut(TriggerEvent)) {
+        match &self.plan {
+            Plan::Rises => {
+                let rises = self.primary.step(one).rises;
+                self.crossings(at, piece, rises, 0, fire);
+            }
+            Plan::Falls => {
+                let falls = self.primary.step(one).falls;
+                self.crossings(at, piece, 0, falls, fire);
+            }
+            Plan::Both => {
+                let rises = self.primary.step(one).rises;
+                let falls = self.secondary.as_mut().map_or(0, |c| c.step(two).falls);
+                self.crossings(at, piece, rises, falls, fire);
+            }
+            Plan::Every(polarity) => {
+                // `below` is "at or below the level" here: both words are read as they are.
+                let (bits, slope) = match polarity {
+                    Polarity::Positive => (one.above, Slope::Rising),
+                    Polarity::Negative => (one.below, Slope::Falling),
+                };
+                each_bit(bits, |bit| {
+                    let sample = piece[bit];
+                    let event = TriggerEvent {
+                        index: at + bit as u64,
+                        slope,
+                        before: sample,
+                        after: sample,
+                        level: sample,
+                    };
+                    self.emit(event, fire);
+                });
+            }
+            Plan::Window(passage) => {
+                let passage = *passage;
+                // State "outside": set by one sample outside, reset by one well inside.
+                let outside = one.above | one.below;
+                let inside = !(two.above | two.below) & valid(piece.len()) & !outside;
+                let step = self.primary.step(Words { above: outside, below: inside });
+                let bits = if passage == Passage::Enters { step.falls } else { step.rises };
+                each_bit(bits, |bit| self.window_event(at, piece, bit, passage, fire));
+            }
+            Plan::Pulse(..) | Plan::Runt(_) | Plan::Dropout(_) => self.pulses(at, piece, one, two, fire),
+        }
+    }
+
+    #[inline]
+    fn crossings(
+        &mut self,
+        at: u64,
+        piece: &[i16],
+        rises: u64,
+        falls: u64,
+        fire: &mut impl FnMut(TriggerEvent),
+    ) {
+        each_bit(rises | falls, |bit| {
+            let slope = if rises >> bit & 1 != 0 { Slope::Rising } else { Slope::Falling };
+            let event = self.event_at(at, piece, bit, slope, self.level);
+            self.emit(event, fire);
+        });
+    }
+
+    fn window_event(
+        &mut self,
+        at: u64,
+        piece: &[i16],
+        bit: usize,
+        passage: Passage,
+        fire: &mut impl FnMut(TriggerEvent),
+    ) {
+        let before = if bit == 0 { self.last } else { piece[bit - 1] };
+        let slope = if piece[bit] >= before { Slope::Rising } else { Slope::Falling };
+        // Entering upwards passes the lower edge, leaving upwards the upper one.
+        let lower_edge = (passage == Passage::Enters) == (slope == Slope::Rising);
+        let level = if lower_edge { self.level_falling } else { self.level };
+        let event = self.event_at(at, piece, bit, slope, level);
+        self.emit(event, fire);
+    }
+
+    /// Conditions that last: pulses with a begin and an end, and the time since a crossing.
+    fn pulses(
+        &mut self,
+        at: u64,
+        piece: &[i16],
+        one: Words,
+        two: Words,
+        fire: &mut impl FnMut(TriggerEvent),
+    ) {
+        let step = self.primary.step(one);
+        let end = at + piece.len() as u64;
+        let mut done = 0;
+        each_bit(step.rises | step.falls, |bit| {
+            let index = at + bit as u64;
+            let rising = step.rises >> bit & 1 != 0;
+            let slope = if rising { Slope::Rising } else { Slope::Falling };
+            match &self.plan {
+                Plan::Dropout(timeout) => {
+                    let timeout = *timeout;
+                    self.time_out(at, piece, timeout, index, fire);
+                    self.since = Some(index);
+                    self.since_rising = rising;
+                }
+                Plan::Pulse(polarity, widths) => {
+                    if rising == (*polarity == Polarity::Positive) {
+                        self.since = Some(index);
+                    } else if let Some(start) = self.since.take()
+                        && widths.contains(&(index - start))
+                    {
+                        let event = self.event_at(at, piece, bit, slope, self.level);
+                        self.emit(event, fire);
+                    }
+                }
+                Plan::Runt(polarity) => {
+                    let far = if *polarity == Polarity::Positive { two.above } else { two.below };
+                    if rising == (*polarity == Polarity::Positive) {
+                        self.since = Some(index);
+                        self.reached = false;
+                    } else if self.since.take().is_some() {
+                        let reached = self.reached || far & valid(bit) & !valid(done) != 0;
+                        if !reached {
+                            let event = self.event_at(at, piece, bit, slope, self.level);
+                            self.emit(event, fire);
+                        }
+                    }
+                    done = bit;
+                }
+                _ => {}
+            }
+        });
+        match &self.plan {
+            Plan::Dropout(timeout) => {
+                let timeout = *timeout;
+                self.time_out(at, piece, timeout, end, fire);
+            }
+            Plan::Runt(polarity) => {
+                let far = if *polarity == Polarity::Positive { two.above } else { two.below };
+                self.reached |= self.since.is_some() && far & !valid(done) != 0;
+            }
+            _ => {}
+        }
+    }
+
+    /// Fires where `timeout` samples without a crossing have been seen before `until`.
+    fn time_out(
+        &mut self,
+        at: u64,
+        piece: &[i16],
+        timeout: u64,
+        until: u64,
+        fire: &mut impl FnMut(TriggerEvent),
+    ) {
+        let Some(index) = self.since.and_then(|since| since.checked_add(timeout)) else { return };
+        if index < until {
+            self.since = None;
+            // Due within this word: earlier ones would have fired then.
+            let sample = piece[(index - at) as usize];
+            let slope = if self.since_rising { Slope::Rising } else { Slope::Falling };
+            self.emit(TriggerEvent { index, slope, before: sample, after: sample, level: sample }, fire);
+        }
+    }
+
+    fn event_at(&self, at: u64, piece: &[i16], bit: usize, slope: Slope, level: i16) -> TriggerEvent {
+        // A crossing has a neighbour: the comparator's state was forgotten at every gap.
+        let before = if bit == 0 { self.last } else { piece[bit - 1] };
+        TriggerEvent { index: at + bit as u64, slope, before, after: piece[bit], level }
+    }
+
+    #[inline]
+    fn emit(&mut self, event: TriggerEvent, fire: &mut impl FnMut(TriggerEvent)) {
+        self.found += 1;
+        if event.index < self.ready_from {
+            self.held_off += 1;
+            return;
+        }
+        self.ready_from = event.index.saturating_add(self.holdoff_samples);
+        fire(event);
+    }
+}
+
+/// The lowest `bits` bits, 0 to 64.
+fn valid(bits: usize) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}
+
+#[inline]
+fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {
+    while bits != 0 {
+        each(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;
