@@ -196,6 +196,14 @@ impl BatchMut {
     }
 }
 
+/// The whole chunk, for a receiver that takes any buffer.
+impl AsMut<[u8]> for BatchMut {
+    #[inline]
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.chunk()
+    }
+}
+
 impl Batch {
     /// The frames, in order.
     #[inline]

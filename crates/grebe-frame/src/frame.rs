@@ -113,7 +113,7 @@ mod tests {
             shifted[offset..offset + bytes.len()].copy_from_slice(&bytes);
             let frame = Frame::parse(&shifted[offset..offset + bytes.len()]).unwrap();
             assert_eq!(frame.channel(0).as_ref(), [-3, -2, -1, 0]);
-            let aligned = frame.payload().as_ptr() as usize % 2 == 0;
+            let aligned = (frame.payload().as_ptr() as usize).is_multiple_of(2);
             assert_eq!(
                 matches!(frame.channel(0), Cow::Borrowed(_)),
                 aligned && cfg!(target_endian = "little")

@@ -109,9 +109,9 @@ impl<M: Send + Sync> Pool<M> {
     /// Wakes `signal` whenever a chunk comes back, for an owner that waits for one.
     pub fn wake_on_return(&mut self, signal: std::sync::Arc<Signal>) {
         self.shared().owner.with_mut(|place| {
-            // SAFETY: `owner` is read only by the thread that gives the last chunk back, after `refs` reached zero
-            // (Acquire); writing it here is sound only while all chunks are home, which is checked.
             assert_eq!(self.available(), self.chunks(), "set the signal before the first chunk is taken");
+            // SAFETY: `owner` is read only by a thread that brings a chunk home, before it is on the free list (Release,
+            // read by `available` above), so nobody reads it while all chunks are home, which was just checked.
             unsafe { *place = Some(signal) }
         });
     }

@@ -1,0 +1,144 @@
+//! What is counted while a graph runs, readable at any time without slowing it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Policy;
+
+/// A stage's own counters: named, each written by the stage's thread alone, read by anybody.
+///
+/// ```
+/// let counters = grebe_flow::Counters::new(&["refused", "late"]);
+/// let reader = counters.clone();
+/// counters.add(1, 3);
+/// assert_eq!(reader.iter().collect::<Vec<_>>(), [("refused", 0), ("late", 3)]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Counters {
+    names: &'static [&'static str],
+    values: Arc<[AtomicU64]>,
+}
+
+impl Counters {
+    /// One counter a name, all zero.
+    pub fn new(names: &'static [&'static str]) -> Self {
+        Self { names, values: names.iter().map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Sets the counter at this position of the names.
+    pub fn set(&self, position: usize, value: u64) {
+        self.values[position].store(value, Ordering::Relaxed);
+    }
+
+    /// Adds to the counter at this position of the names.
+    pub fn add(&self, position: usize, value: u64) {
+        add(&self.values[position], value);
+    }
+
+    /// The counter of this name, if there is one.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.names.iter().zip(self.values.iter()).map(|(name, value)| (*name, value.load(Ordering::Relaxed)))
+    }
+}
+
+/// All counters of a graph, at about one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// In the order the stages were added.
+    pub stages: Vec<StageSnapshot>,
+    /// In the order they were connected.
+    pub queues: Vec<QueueSnapshot>,
+}
+
+impl Snapshot {
+    /// The stage of this name.
+    pub fn stage(&self, name: &str) -> Option<&StageSnapshot> {
+        self.stages.iter().find(|stage| stage.name == name)
+    }
+
+    /// Frames that queues dropped, over the whole graph.
+    pub fn dropped_frames(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.dropped_frames).sum()
+    }
+}
+
+/// What one stage has done.
+#[derive(Debug, Clone, Default)]
+pub struct StageSnapshot {
+    /// Its name in the graph.
+    pub name: String,
+    /// Frames taken from its inputs.
+    pub frames_in: u64,
+    /// Samples a channel taken from its inputs.
+    pub samples_in: u64,
+    /// Frames handed on (once, however many queues they went to).
+    pub frames_out: u64,
+    /// Samples a channel handed on.
+    pub samples_out: u64,
+    /// Time spent in the stage's own steps, waits inside it included.
+    pub busy_ns: u64,
+    /// The stage's own counters.
+    pub own: Vec<(&'static str, u64)>,
+}
+
+impl StageSnapshot {
+    /// One of the stage's own counters.
+    pub fn own(&self, name: &str) -> Option<u64> {
+        self.own.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
+    }
+}
+
+/// What one queue has carried.
+#[derive(Debug, Clone)]
+pub struct QueueSnapshot {
+    /// The stage that fills it.
+    pub from: String,
+    /// The stage that empties it.
+    pub to: String,
+    /// What happens when it is full.
+    pub policy: Policy,
+    /// Batches that fit.
+    pub capacity_batches: usize,
+    /// Batches queued.
+    pub queued_batches: usize,
+    /// Frames taken in.
+    pub frames: u64,
+    /// Frames dropped under its policy.
+    pub dropped_frames: u64,
+    /// Samples a channel in them.
+    pub dropped_samples: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct StageCounts {
+    pub(crate) frames_in: AtomicU64,
+    pub(crate) samples_in: AtomicU64,
+    pub(crate) frames_out: AtomicU64,
+    pub(crate) samples_out: AtomicU64,
+    pub(crate) busy_ns: AtomicU64,
+}
+
+impl StageCounts {
+    pub(crate) fn snapshot(&self, name: &str, own: Option<&Counters>) -> StageSnapshot {
+        StageSnapshot {
+            name: name.to_owned(),
+            frames_in: self.frames_in.load(Ordering::Relaxed),
+            samples_in: self.samples_in.load(Ordering::Relaxed),
+            frames_out: self.frames_out.load(Ordering::Relaxed),
+            samples_out: self.samples_out.load(Ordering::Relaxed),
+            busy_ns: self.busy_ns.load(Ordering::Relaxed),
+            own: own.map(|own| own.iter().collect()).unwrap_or_default(),
+        }
+    }
+}
+
+/// A counter with one writer needs no locked instruction.
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, value: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(value), Ordering::Relaxed);
+}

@@ -1,0 +1,108 @@
+//! Stages, queues with a policy each, graphs, and the runtime that drives them.
+//!
+//! ```text
+//!                    +--> [queue: block]       --> sink        one thread a stage, one signal a thread
+//!   source --> stage +
+//!                    +--> [queue: drop_oldest] --> sink        its own policy, its own pace
+//! ```
+//!
+//! A batch is lent to every queue behind a stage; samples never move. Each queue is bounded and has a [`Policy`]; what a
+//! policy drops is counted in frames and samples. A stage's thread sleeps on one [`Signal`](grebe_ring::Signal) that
+//! its queues, its pool and whoever stops the graph notify.
+//!
+//! ```
+//! use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageError};
+//! use grebe_frame::{BatchPool, Header};
+//!
+//! struct Ramp(BatchPool, u64);
+//! impl Stage for Ramp {
+//!     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+//!         let Some(mut batch) = ctx.acquire(&mut self.0) else { return Ok(Outcome::Produced) };
+//!         let header = Header { sequence: self.1, channel_count: 1, block_length_samples: 8, ..Header::default() };
+//!         batch.push(&header, |_, samples| samples.fill(self.1 as i16))?;
+//!         output.send(batch.freeze(), ctx);
+//!         self.1 += 1;
+//!         Ok(if self.1 == 100 { Outcome::End } else { Outcome::Produced })
+//!     }
+//! }
+//!
+//! struct Sum(std::sync::mpsc::Sender<i64>, i64);
+//! impl Stage for Sum {
+//!     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> Result<Outcome, StageError> {
+//!         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+//!         for frame in batch.frames() {
+//!             self.1 += frame.channel(0).iter().map(|&sample| i64::from(sample)).sum::<i64>();
+//!         }
+//!         Ok(Outcome::Produced)
+//!     }
+//!     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+//!         Ok(self.0.send(self.1)?)
+//!     }
+//! }
+//!
+//! let (tx, rx) = std::sync::mpsc::channel();
+//! let mut graph = Graph::new();
+//! let ramp = graph.add("ramp", Ramp(BatchPool::new(8, 4096), 0));
+//! let sum = graph.add("sum", Sum(tx, 0));
+//! graph.connect(ramp, sum, QueueOptions::block(4));
+//! graph.start().unwrap().wait().unwrap();
+//! assert_eq!(rx.recv().unwrap(), (0..100).map(|value| value * 8).sum::<i64>());
+//! ```
+#![forbid(unsafe_code)]
+
+mod clock;
+mod counters;
+mod graph;
+mod port;
+mod queue;
+mod runtime;
+mod stage;
+
+pub use clock::monotonic_ns;
+pub use counters::{Counters, QueueSnapshot, Snapshot, StageSnapshot};
+pub use graph::{Graph, Node};
+pub use port::{Context, Inputs, Outputs, Waker};
+pub use queue::{Offer, Policy, QueueOptions, QueueReceiver, QueueSender, queue};
+pub use runtime::Running;
+pub use stage::{Outcome, Stage, StageError};
+
+/// Why a graph did not start, or how it ended badly.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Two stages have one name.
+    #[error("two stages are called '{0}': give each its own name")]
+    DuplicateName(String),
+    /// A stage whose samples would come back to it.
+    #[error("stage '{0}' is part of a cycle: a stream flows one way")]
+    Cycle(String),
+    /// A stage that nothing leads to or from, in a graph of several.
+    #[error("stage '{0}' is connected to nothing")]
+    Unconnected(String),
+    /// A stage failed; the message is its own.
+    #[error("{stage}: {source}")]
+    Stage {
+        /// The stage's name.
+        stage: String,
+        /// What it said.
+        source: StageError,
+    },
+    /// A stage's code panicked.
+    #[error("{stage} panicked: {message}")]
+    Panic {
+        /// The stage's name.
+        stage: String,
+        /// What it said.
+        message: String,
+    },
+    /// A stage did not come back in time; its thread is left behind.
+    #[error("{0} did not stop within {1:?}: its thread is left behind")]
+    Overstayed(String, std::time::Duration),
+    /// The system gave no thread.
+    #[error("cannot start a thread for {stage}: {source}")]
+    Thread {
+        /// The stage's name.
+        stage: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

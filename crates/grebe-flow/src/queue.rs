@@ -1,0 +1,256 @@
+//! A bounded queue of batches between two threads, with what happens when it is full.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use grebe_frame::Batch;
+use grebe_ring::{Consumer, Overflow, Producer, Signal, ring};
+
+use crate::counters::add;
+
+/// What a full queue does with the next batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// The producer waits. Nothing is lost; a slow consumer slows its producer.
+    Block,
+    /// The oldest queued batch makes room: the consumer sees the newest.
+    DropOldest,
+    /// The new batch is dropped: the consumer sees what it had begun with.
+    DropLatest,
+}
+
+/// How a queue is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Batches that fit; rounded up to a power of two, at least 2. It bounds the memory that a stopped consumer pins.
+    pub capacity_batches: usize,
+    /// What happens when it is full.
+    pub policy: Policy,
+}
+
+impl QueueOptions {
+    /// A queue that makes its producer wait.
+    pub const fn block(capacity_batches: usize) -> Self {
+        Self { capacity_batches, policy: Policy::Block }
+    }
+
+    /// A queue that keeps the newest.
+    pub const fn drop_oldest(capacity_batches: usize) -> Self {
+        Self { capacity_batches, policy: Policy::DropOldest }
+    }
+
+    /// A queue that keeps the oldest.
+    pub const fn drop_latest(capacity_batches: usize) -> Self {
+        Self { capacity_batches, policy: Policy::DropLatest }
+    }
+}
+
+/// A queue's two ends. `consumer` is notified when there is a batch or the end, `producer` when there is room again.
+pub fn queue(
+    options: QueueOptions,
+    producer: Arc<Signal>,
+    consumer: Arc<Signal>,
+) -> (QueueSender, QueueReceiver) {
+    let overflow = match options.policy {
+        Policy::DropOldest => Overflow::Evict,
+        Policy::Block | Policy::DropLatest => Overflow::Reject,
+    };
+    let (tx, rx) = ring(options.capacity_batches, overflow);
+    let counts = Arc::new(QueueCounts { capacity_batches: tx.capacity(), ..QueueCounts::default() });
+    let wakes_producer = (options.policy == Policy::Block).then_some(producer);
+    (
+        QueueSender { ring: Some(tx), policy: options.policy, consumer, counts: counts.clone() },
+        QueueReceiver { ring: Some(rx), producer: wakes_producer, counts },
+    )
+}
+
+/// The end that a stage fills.
+#[derive(Debug)]
+pub struct QueueSender {
+    /// `None` only while it is dropped: the ring closes before the other side is woken.
+    ring: Option<Producer<Batch>>,
+    policy: Policy,
+    consumer: Arc<Signal>,
+    counts: Arc<QueueCounts>,
+}
+
+/// What became of a batch that was offered.
+#[derive(Debug)]
+#[must_use]
+pub enum Offer {
+    /// It is queued (under `drop_oldest` perhaps at the cost of an older one).
+    Queued,
+    /// The queue was full and its policy dropped the batch.
+    Dropped,
+    /// The queue is full and makes its producer wait: here is the batch again.
+    Full(Batch),
+    /// The consumer is gone.
+    Closed,
+}
+
+impl QueueSender {
+    /// Offers a batch under the queue's policy; never waits.
+    pub fn offer(&mut self, batch: Batch) -> Offer {
+        let Some(ring) = self.ring.as_mut() else { return Offer::Closed };
+        if ring.is_closed() {
+            return Offer::Closed;
+        }
+        let frames = batch.len() as u64;
+        let mut rejected = match ring.push(batch) {
+            Ok(()) => {
+                self.counts.add_batch(frames);
+                self.consumer.notify();
+                return Offer::Queued;
+            }
+            Err(batch) => batch,
+        };
+        match self.policy {
+            Policy::Block => return Offer::Full(rejected),
+            Policy::DropLatest => {}
+            Policy::DropOldest => {
+                if let Some(oldest) = ring.evict() {
+                    add(&self.counts.evicted_batches, 1);
+                    self.counts.drop_batch(&oldest);
+                }
+                // Full still: the consumer is taking the slot's batch out at this moment. One batch more is dropped then.
+                match ring.push(rejected) {
+                    Ok(()) => {
+                        self.counts.add_batch(frames);
+                        self.consumer.notify();
+                        return Offer::Queued;
+                    }
+                    Err(batch) => rejected = batch,
+                }
+            }
+        }
+        self.counts.drop_batch(&rejected);
+        Offer::Dropped
+    }
+
+    /// Counts a batch that was never queued because the graph is being stopped.
+    pub(crate) fn give_up(&self, batch: &Batch) {
+        self.counts.drop_batch(batch);
+    }
+
+    /// Whether the next offer is queued without a drop.
+    pub fn has_room(&self) -> bool {
+        self.ring.as_ref().is_some_and(Producer::has_room)
+    }
+
+    /// Whether the consumer is gone.
+    pub fn is_closed(&self) -> bool {
+        self.ring.as_ref().is_none_or(Producer::is_closed)
+    }
+
+    pub(crate) fn counts(&self) -> Arc<QueueCounts> {
+        self.counts.clone()
+    }
+}
+
+impl Drop for QueueSender {
+    fn drop(&mut self) {
+        self.ring = None;
+        self.consumer.notify();
+    }
+}
+
+/// The end that a stage empties.
+#[derive(Debug)]
+pub struct QueueReceiver {
+    ring: Option<Consumer<Batch>>,
+    producer: Option<Arc<Signal>>,
+    counts: Arc<QueueCounts>,
+}
+
+impl QueueReceiver {
+    /// The next batch, if one is queued.
+    pub fn pop(&mut self) -> Option<Batch> {
+        let batch = self.ring.as_mut()?.pop()?;
+        add(&self.counts.taken_batches.0, 1);
+        if let Some(producer) = &self.producer {
+            producer.notify();
+        }
+        Some(batch)
+    }
+
+    /// Whether a batch waits.
+    pub fn has_batch(&self) -> bool {
+        self.ring.as_ref().is_some_and(Consumer::has_value)
+    }
+
+    /// Whether the producer is gone and everything was taken.
+    pub fn is_ended(&self) -> bool {
+        // In this order: what was pushed before the close is seen after it.
+        self.ring.as_ref().is_none_or(|ring| ring.is_closed() && !ring.has_value())
+    }
+}
+
+impl Drop for QueueReceiver {
+    fn drop(&mut self) {
+        self.ring = None;
+        if let Some(producer) = &self.producer {
+            producer.notify();
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct QueueCounts {
+    pub(crate) capacity_batches: usize,
+    pub(crate) frames: AtomicU64,
+    pub(crate) batches: AtomicU64,
+    pub(crate) evicted_batches: AtomicU64,
+    pub(crate) dropped_frames: AtomicU64,
+    pub(crate) dropped_samples: AtomicU64,
+    pub(crate) taken_batches: ByConsumer,
+}
+
+/// Written by the other thread than the rest: on a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct ByConsumer(pub(crate) AtomicU64);
+
+impl QueueCounts {
+    #[inline]
+    fn add_batch(&self, frames: u64) {
+        add(&self.frames, frames);
+        add(&self.batches, 1);
+    }
+
+    fn drop_batch(&self, batch: &Batch) {
+        add(&self.dropped_frames, batch.len() as u64);
+        add(&self.dropped_samples, batch.samples());
+    }
+
+    pub(crate) fn read(counter: &AtomicU64) -> u64 {
+        counter.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Policy::Block => "block",
+            Policy::DropOldest => "drop_oldest",
+            Policy::DropLatest => "drop_latest",
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        [Policy::Block, Policy::DropOldest, Policy::DropLatest]
+            .into_iter()
+            .find(|policy| policy.to_string() == text)
+            .ok_or_else(|| UnknownPolicy(text.to_owned()))
+    }
+}
+
+/// A word that names no policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no queue policy: use block, drop_oldest or drop_latest")]
+pub struct UnknownPolicy(String);

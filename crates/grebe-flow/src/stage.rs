@@ -1,0 +1,49 @@
+//! What a stage is.
+
+use crate::{Context, Counters, Inputs, Outputs};
+
+/// What went wrong in a stage; the runtime adds the stage's name.
+pub type StageError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Handles samples: a source makes batches, a sink takes them, what stands between does both.
+///
+/// The runtime calls [`process`](Stage::process) from one thread, again and again, until it says
+/// [`End`](Outcome::End), fails, or the graph is stopped; then [`finish`](Stage::finish) once.
+pub trait Stage: Send {
+    /// One step of at most about 100 ms: take what there is, hand on what comes of it, say what comes next.
+    ///
+    /// # Errors
+    /// An error ends the graph, with the stage's name before the message. Bad *data* is no error: count it and go on.
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError>;
+
+    /// The last call, after the end of all inputs, after [`Outcome::End`], or when the graph is stopped: leave what was
+    /// made so far good (close files, tell the peer).
+    ///
+    /// # Errors
+    /// As for [`process`](Stage::process).
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> Result<(), StageError> {
+        let _ = (output, ctx);
+        Ok(())
+    }
+
+    /// The stage's own counters, shown by name beside those the runtime keeps. Called once, before the graph starts.
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+}
+
+/// What a stage says of its step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did something: call again.
+    Produced,
+    /// It can go on only when an input has a batch, or something notified its signal.
+    WantsInput,
+    /// It is done: no more output will come.
+    End,
+}
