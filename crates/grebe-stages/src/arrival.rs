@@ -1,0 +1,104 @@
+//! What a source says of how its frames arrived.
+
+use grebe_flow::Counters;
+use grebe_frame::{Refusal, Refusals, StreamTracker};
+
+/// The counters of every source that frames arrive at, under the same names.
+#[derive(Debug)]
+pub(crate) struct ArrivalCounters {
+    shared: Counters,
+}
+
+impl ArrivalCounters {
+    pub(crate) fn new() -> Self {
+        Self { shared: Counters::new(NAMES) }
+    }
+
+    pub(crate) fn shared(&self) -> Counters {
+        self.shared.clone()
+    }
+
+    pub(crate) fn publish(&self, tracker: &StreamTracker) {
+        let counts = tracker.counts();
+        let values = [
+            counts.lost_frames,
+            counts.lost_samples,
+            counts.generator_samples,
+            counts.late_frames,
+            counts.duplicate_frames,
+            counts.streams,
+        ];
+        for (position, value) in values.into_iter().enumerate() {
+            self.shared.set(position, value);
+        }
+    }
+
+    pub(crate) fn publish_refusals(&self, refusals: &Refusals) {
+        for reason in Refusal::ALL {
+            self.shared.set(REFUSED + reason as usize, refusals.count(reason));
+        }
+    }
+
+    /// `None` is a system that cannot tell; it has not said zero.
+    pub(crate) fn publish_kernel_drops(&self, drops: Option<u64>) {
+        self.shared.set(KERNEL, drops.unwrap_or(0));
+        self.shared.set(KERNEL_KNOWN, u64::from(drops.is_some()));
+    }
+
+    pub(crate) fn publish_socket(&self, foreign_datagrams: u64, copied_frames: u64) {
+        self.shared.set(FOREIGN, foreign_datagrams);
+        self.shared.set(COPIED, copied_frames);
+    }
+}
+
+const NAMES: &[&str] = &[
+    "lost_frames",
+    "lost_samples",
+    "generator_samples",
+    "late_frames",
+    "duplicate_frames",
+    "streams",
+    "refused_short",
+    "refused_magic",
+    "refused_header_bytes",
+    "refused_channel_count",
+    "refused_payload_bytes",
+    "refused_truncated",
+    "refused_trailing",
+    "refused_crc",
+    "refused_rate",
+    "kernel_drops",
+    // 1 where the system tells.
+    "kernel_drops_known",
+    "foreign_datagrams",
+    "copied_frames",
+];
+const REFUSED: usize = 6;
+const KERNEL: usize = 15;
+const KERNEL_KNOWN: usize = 16;
+const FOREIGN: usize = 17;
+const COPIED: usize = 18;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_count_stands_under_its_name() {
+        let counters = ArrivalCounters::new();
+        let mut refusals = Refusals::default();
+        for (times, reason) in Refusal::ALL.into_iter().enumerate() {
+            (0..=times).for_each(|_| refusals.add(reason));
+        }
+        counters.publish_refusals(&refusals);
+        for reason in Refusal::ALL {
+            let name = format!("refused_{}", reason.name());
+            assert_eq!(counters.shared().get(&name), Some(refusals.count(reason)), "{name}");
+        }
+        counters.publish_kernel_drops(Some(3));
+        counters.publish_socket(5, 7);
+        let shared = counters.shared();
+        let named = ["kernel_drops", "kernel_drops_known", "foreign_datagrams", "copied_frames"];
+        assert_eq!(named.map(|name| shared.get(name)), [Some(3), Some(1), Some(5), Some(7)]);
+    }
+}

@@ -1,0 +1,131 @@
+//! What this crate refuses, and why.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a file, a recording or a waveform cannot be had. The message names the path or the setting, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StagesError {
+    /// A file cannot be opened.
+    #[error("cannot open {}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file cannot be read to the place that was asked for.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file cannot be created, removed or renamed.
+    #[error("cannot create {}: {source}", path.display())]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file cannot be written any further.
+    #[error("cannot write {}: {source}; the {good_samples} samples a channel before that are good", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+        /// Samples a channel that stand in the file.
+        good_samples: u64,
+    },
+    /// A recording of this name is there already.
+    #[error("{} exists already: choose another name, or allow overwriting", path.display())]
+    Exists {
+        /// The file in the way.
+        path: PathBuf,
+    },
+    /// The name does not say what kind of file it is.
+    #[error("{}: unknown kind of file; known are {known}", path.display())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+        /// The extensions that are known.
+        known: &'static str,
+    },
+    /// A file is not well-formed JSON, or a field of it has the wrong type.
+    #[error("{} is not valid metadata: {source}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// A field of a file has a value that cannot be.
+    #[error("{}: {field} is {got}: {must}", path.display())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        field: String,
+        /// What it holds.
+        got: String,
+        /// What it must be, or what to do.
+        must: &'static str,
+    },
+    /// A file is not what its name says.
+    #[error("{} is no {expected} file: {why}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The kind of file it should be.
+        expected: &'static str,
+        /// What shows that it is not.
+        why: &'static str,
+    },
+    /// A file without samples.
+    #[error("{} holds no samples", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that ends too early.
+    #[error("{} is truncated: {why}", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// What is missing, and what to do.
+        why: String,
+    },
+    /// The data are not those the metadata were made for.
+    #[error(
+        "{} does not match core:sha512 in its metadata: it was truncated or changed; remove core:sha512 to read it as it is",
+        path.display()
+    )]
+    Checksum {
+        /// The data file.
+        path: PathBuf,
+    },
+    /// Samples were asked for, or handed over, in a shape that does not fit.
+    #[error("{what}: {got} where {expected} is expected")]
+    Shape {
+        /// What does not fit.
+        what: &'static str,
+        /// What was given.
+        got: u64,
+        /// What fits.
+        expected: u64,
+    },
+    /// A setting is out of its range.
+    #[error("{what} is {got}: {must}")]
+    Setting {
+        /// Name of the setting.
+        what: &'static str,
+        /// What was given.
+        got: String,
+        /// What it must be.
+        must: &'static str,
+    },
+}

@@ -1,0 +1,163 @@
+//! `synth:` a generator as a source.
+
+use std::time::Duration;
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header, MAX_CHANNELS};
+
+use crate::StagesError;
+use crate::pace::Pacer;
+use crate::synth::{ChannelSpec, Generator};
+
+/// What a [`SynthSource`] makes.
+#[derive(Debug, Clone)]
+pub struct SynthOptions {
+    /// One waveform a channel, 1 to 8.
+    pub channels: Vec<ChannelSpec>,
+    /// Samples a second and channel.
+    pub rate_hz: f64,
+    /// Whether the stream keeps to the rate; else it runs as fast as its consumers take it.
+    pub paced: bool,
+    /// Samples a channel and frame ([`block_length`](crate::block_length)).
+    pub block_samples: u32,
+    /// Samples a channel after which the stream ends by itself.
+    pub samples: Option<u64>,
+    /// The longest that a finished block waits for others to travel with.
+    pub flush_every: Duration,
+}
+
+/// Makes frames of synthetic signals, paced to the rate.
+///
+/// A generator that has fallen more than 100 ms behind its rate drops the samples it is late with, counts them, and
+/// says so in every header from then on (`sg_drops_total`): a stream in real time does not wait.
+#[derive(Debug)]
+pub struct SynthSource {
+    generators: Vec<Generator>,
+    options: SynthOptions,
+    counters: Counters,
+    pool: Option<BatchPool>,
+    pacer: Option<Pacer>,
+    sequence: u64,
+    next_sample: u64,
+    dropped_samples: u64,
+}
+
+impl SynthSource {
+    /// A generator of these channels.
+    ///
+    /// # Errors
+    /// A setting out of its range.
+    pub fn new(options: SynthOptions) -> Result<Self, StagesError> {
+        let setting = |what, got: String, must| Err(StagesError::Setting { what, got, must });
+        if options.channels.is_empty() || options.channels.len() > MAX_CHANNELS as usize {
+            return setting("number of channels", options.channels.len().to_string(), "give 1 to 8");
+        }
+        let frame_bytes = HEADER_BYTES + options.block_samples as usize * options.channels.len() * 2;
+        if options.block_samples == 0 || frame_bytes > CHUNK_BYTES {
+            return setting("block length", options.block_samples.to_string(), "a frame must fit into 64 KiB");
+        }
+        let generators = options
+            .channels
+            .iter()
+            .map(|spec| Generator::new(spec, options.rate_hz))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            generators,
+            options,
+            counters: Counters::new(COUNTERS),
+            pool: None,
+            pacer: None,
+            sequence: 0,
+            next_sample: 0,
+            dropped_samples: 0,
+        })
+    }
+
+    /// Samples a channel until the stream ends.
+    fn samples_left(&self) -> u64 {
+        self.options.samples.unwrap_or(u64::MAX).saturating_sub(self.next_sample)
+    }
+
+    fn next_block(&self) -> u64 {
+        u64::from(self.options.block_samples).min(self.samples_left())
+    }
+
+    /// Leaves out what is too late to be made.
+    fn skip_what_is_late(&mut self, due_samples: u64) {
+        let late = due_samples.saturating_sub(self.next_sample).min(self.samples_left());
+        if late as f64 > self.options.rate_hz * BACKLOG_S_MAX {
+            self.next_sample += late;
+            self.dropped_samples += late;
+            self.counters.set(DROPPED, self.dropped_samples);
+        }
+    }
+
+    /// Fills the batch with the blocks that are due.
+    fn fill(&mut self, batch: &mut BatchMut, pacer: &Pacer, due_samples: u64) {
+        loop {
+            let block = self.next_block();
+            if block == 0 || due_samples.saturating_sub(self.next_sample) < block {
+                return;
+            }
+            let header = Header {
+                sequence: self.sequence,
+                producer_ts_ns: pacer.stamp_ns(self.next_sample),
+                channel_count: self.generators.len() as u32,
+                block_length_samples: block as u32,
+                sample_rate_hz: self.options.rate_hz,
+                sg_drops_total: self.dropped_samples,
+                first_sample_index: self.next_sample,
+            };
+            let generators = &self.generators;
+            let filled =
+                batch.push(&header, |channel, samples| generators[channel].fill(header.first_sample_index, samples));
+            if filled.is_err() {
+                return;
+            }
+            self.sequence += 1;
+            self.next_sample += block;
+        }
+    }
+}
+
+impl Stage for SynthSource {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+        if self.samples_left() == 0 {
+            return Ok(Outcome::End);
+        }
+        let rate_hz = if self.options.paced { self.options.rate_hz } else { 0.0 };
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz)).clone();
+        let due_samples = pacer.due_samples();
+        if !pacer.is_free() {
+            self.skip_what_is_late(due_samples);
+            if due_samples < self.next_sample + self.next_block() {
+                // Blocks that end within the flush interval travel together.
+                let together = (self.options.rate_hz * self.options.flush_every.as_secs_f64()) as u64;
+                let wanted = self.next_sample + self.next_block().max(together.min(self.samples_left()));
+                pacer.sleep_until_due(wanted, ctx);
+                return Ok(Outcome::Produced);
+            }
+        }
+        let pool = self.pool.get_or_insert_with(|| {
+            let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
+        self.fill(&mut batch, &pacer, due_samples);
+        if !batch.is_empty() {
+            output.send(batch.freeze(), ctx);
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+const COUNTERS: &[&str] = &["dropped_samples"];
+const DROPPED: usize = 0;
+/// One GRO slot; the chunk size of every source.
+pub(crate) const CHUNK_BYTES: usize = 65_536;
+const BACKLOG_S_MAX: f64 = 0.1;

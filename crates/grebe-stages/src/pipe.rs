@@ -1,0 +1,248 @@
+//! `pipe:` frames back to back on standard input and output.
+
+use std::io::{self, Read, Write};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
+use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header, StreamTracker};
+
+use crate::StagesError;
+use crate::arrival::ArrivalCounters;
+
+/// Reads frames from a byte stream: standard input, or a child's standard output.
+///
+/// A byte stream that is out of step cannot be mended, so what is no frame ends it with an error that says where; the frames
+/// before it are good.
+pub struct PipeSource<R> {
+    from: R,
+    pool: Option<BatchPool>,
+    /// Bytes of a frame whose rest has not arrived, to stand at the start of the next chunk.
+    rest: Vec<u8>,
+    position: u64,
+    tracker: StreamTracker,
+    counters: ArrivalCounters,
+    wait: Wait<R>,
+}
+
+/// Waits until there is something to read, for at most a look around.
+type Wait<R> = Box<dyn Fn(&R) -> io::Result<bool> + Send>;
+
+#[cfg(unix)]
+impl<R: Read + std::os::fd::AsFd + Send> PipeSource<R> {
+    /// Frames from `from`. A stop is noticed within 100 ms although nothing arrives.
+    pub fn new(from: R) -> Self {
+        #[cfg(target_os = "linux")]
+        enlarge(&from);
+        Self::waiting(from, Box::new(readable))
+    }
+}
+
+#[cfg(not(unix))]
+impl<R: Read + Send> PipeSource<R> {
+    /// Frames from `from`.
+    pub fn new(from: R) -> Self {
+        Self::waiting(from, Box::new(|_| Ok(true)))
+    }
+}
+
+impl<R: Read + Send> PipeSource<R> {
+    fn waiting(from: R, wait: Wait<R>) -> Self {
+        Self {
+            from,
+            pool: None,
+            rest: Vec::with_capacity(PIPE_CHUNK_BYTES),
+            position: 0,
+            tracker: StreamTracker::new(),
+            counters: ArrivalCounters::new(),
+            wait,
+        }
+    }
+
+    /// Enters the whole frames of the chunk's first `filled` bytes, and keeps the begun one for the next chunk.
+    fn split(&mut self, batch: &mut BatchMut, filled: usize) -> Result<(), StagesError> {
+        let mut at = 0;
+        loop {
+            let bytes = &batch.chunk()[at..filled];
+            if bytes.len() < HEADER_BYTES {
+                break;
+            }
+            let header = Header::parse(bytes).map_err(|reason| StagesError::Pipe { at: self.position, reason })?;
+            let frame_bytes = header.frame_bytes();
+            if frame_bytes > PIPE_CHUNK_BYTES {
+                return Err(StagesError::FrameTooLarge { bytes: frame_bytes, most: PIPE_CHUNK_BYTES });
+            }
+            if bytes.len() < frame_bytes {
+                break;
+            }
+            let arrival = self.tracker.arrive(&header);
+            if arrival.is_new() && !header.is_end_of_stream() {
+                // Never full: the table of a chunk has room for as many frames as it has headers' worth of bytes.
+                let _ = batch.adopt(at, &header);
+            }
+            at += frame_bytes;
+            self.position += frame_bytes as u64;
+        }
+        self.rest.clear();
+        self.rest.extend_from_slice(&batch.chunk()[at..filled]);
+        Ok(())
+    }
+}
+
+impl<R: Read + Send> Stage for PipeSource<R> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+        if !(self.wait)(&self.from)? {
+            return Ok(Outcome::Produced);
+        }
+        let pool = self.pool.get_or_insert_with(|| {
+            // Chunks are larger than elsewhere: a read should take what a full pipe holds.
+            let mut pool = BatchPool::new(ctx.batches_in_flight().min(POOL_CHUNKS_MAX), PIPE_CHUNK_BYTES);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
+        let begun = self.rest.len();
+        batch.chunk()[..begun].copy_from_slice(&self.rest);
+        let read = match self.from.read(&mut batch.chunk()[begun..]) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Outcome::Produced),
+            Err(error) => return Err(error.into()),
+        };
+        if read == 0 {
+            return match begun {
+                0 => Ok(Outcome::End),
+                _ => Err(StagesError::PipeCut { at: self.position, bytes: begun }.into()),
+            };
+        }
+        let result = self.split(&mut batch, begun + read);
+        self.counters.publish(&self.tracker);
+        if !batch.is_empty() {
+            output.send(batch.freeze(), ctx);
+        }
+        result?;
+        Ok(if self.tracker.is_ended() { Outcome::End } else { Outcome::Produced })
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.shared())
+    }
+}
+
+/// Writes frames to a byte stream: standard output, or a child's standard input.
+///
+/// Ends, without an error, when the reader has gone.
+#[derive(Debug)]
+pub struct PipeSink<W> {
+    to: W,
+    last: Option<Header>,
+    reader_gone: bool,
+}
+
+impl<W: Write + Send> PipeSink<W> {
+    /// Frames to `to`, which should not buffer.
+    pub fn new(to: W) -> Self {
+        Self { to, last: None, reader_gone: false }
+    }
+
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        if let Some((bytes, _)) = batch.contiguous() {
+            return self.to.write_all(bytes);
+        }
+        for frame in batch.frames() {
+            self.to.write_all(frame.header_bytes())?;
+            self.to.write_all(frame.payload())?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write + Send> Stage for PipeSink<W> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> Result<Outcome, StageError> {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
+        match self.write(&batch) {
+            Ok(()) => Ok(Outcome::Produced),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.reader_gone = true;
+                Ok(Outcome::End)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+        let Some(last) = self.last.filter(|_| !self.reader_gone) else { return Ok(()) };
+        let mut end = [0; HEADER_BYTES];
+        last.end_of_stream(monotonic_ns()).write(&mut end);
+        match self.to.write_all(&end).and_then(|()| self.to.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Standard input without a buffer in between.
+///
+/// # Errors
+/// The process has none.
+#[cfg(unix)]
+pub fn stdin_pipe() -> io::Result<std::fs::File> {
+    use std::os::fd::AsFd;
+    Ok(std::fs::File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Standard output without a buffer in between; as large a pipe as the system allows.
+///
+/// # Errors
+/// The process has none.
+#[cfg(unix)]
+pub fn stdout_pipe() -> io::Result<std::fs::File> {
+    use std::os::fd::AsFd;
+    let file = std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    #[cfg(target_os = "linux")]
+    enlarge(&file);
+    Ok(file)
+}
+
+/// Standard input.
+///
+/// # Errors
+/// None here.
+#[cfg(not(unix))]
+pub fn stdin_pipe() -> io::Result<io::Stdin> {
+    Ok(io::stdin())
+}
+
+/// Standard output.
+///
+/// # Errors
+/// None here.
+#[cfg(not(unix))]
+pub fn stdout_pipe() -> io::Result<io::Stdout> {
+    Ok(io::stdout())
+}
+
+/// A pipe of 1 MiB instead of 64 KiB: fewer wake-ups. What the system refuses stays as it is.
+#[cfg(target_os = "linux")]
+fn enlarge(pipe: &impl std::os::fd::AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_CHUNK_BYTES);
+}
+
+#[cfg(unix)]
+fn readable(from: &impl std::os::fd::AsFd) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(from, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl<R> std::fmt::Debug for PipeSource<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PipeSource").field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+const PIPE_CHUNK_BYTES: usize = 1 << 20;
+const POOL_CHUNKS_MAX: usize = 64;

@@ -1,0 +1,220 @@
+//! The name of either end of a stream.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// Where a stream comes from or goes to.
+///
+/// | written | as a source | as a sink |
+/// |---|---|---|
+/// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all) | sends to it |
+/// | `pipe:` | reads frames from standard input | writes them to standard output |
+/// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.wav` | plays the file | records to it |
+/// | `synth:` | a generator in this process | - |
+///
+/// ```
+/// use grebe_stages::Uri;
+///
+/// assert!(matches!("udp://:5000".parse(), Ok(Uri::Udp(_))));
+/// assert!(matches!("out.sigmf-meta".parse(), Ok(Uri::File(_))));
+/// let error = "udp://127.0.0.1".parse::<Uri>().unwrap_err();
+/// assert_eq!(error.to_string(), "'udp://127.0.0.1' has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Uri {
+    /// Datagrams, one frame each.
+    Udp(HostPort),
+    /// Frames back to back on standard input or output.
+    Pipe,
+    /// A recording.
+    File(PathBuf),
+    /// A generator in this process.
+    Synth,
+}
+
+/// A host, by name or number, and a port; resolved when it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPort {
+    /// Empty: every address of this machine.
+    host: String,
+    port: u16,
+}
+
+impl HostPort {
+    /// This host and port.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self { host: host.into(), port }
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The address to listen on.
+    ///
+    /// # Errors
+    /// The host has no address.
+    pub fn to_listen(&self) -> Result<SocketAddr, Error> {
+        if self.host.is_empty() { Ok((Ipv4Addr::UNSPECIFIED, self.port).into()) } else { self.resolve() }
+    }
+
+    /// The address to send to; this machine where no host is named.
+    ///
+    /// # Errors
+    /// The host has no address.
+    pub fn to_send(&self) -> Result<SocketAddr, Error> {
+        if self.host.is_empty() { Ok((Ipv4Addr::LOCALHOST, self.port).into()) } else { self.resolve() }
+    }
+
+    fn resolve(&self) -> Result<SocketAddr, Error> {
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok((address, self.port).into());
+        }
+        let unresolved = |reason: String| Error::Unresolved { host: self.host.clone(), reason };
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        found
+            .map_err(|error| unresolved(error.to_string()))?
+            // What a name means first is IPv6 on many machines, while listeners default to IPv4.
+            .min_by_key(SocketAddr::is_ipv6)
+            .ok_or_else(|| unresolved("it has no address".to_owned()))
+    }
+}
+
+impl FromStr for Uri {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let malformed = |reason: &str| Error::Uri { uri: text.to_owned(), reason: reason.to_owned() };
+        if let Some(rest) = text.strip_prefix("udp://") {
+            return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?));
+        }
+        if let Some(path) = text.strip_prefix("file:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return if path.is_empty() { Err(malformed("names no file")) } else { Ok(Uri::File(path.into())) };
+        }
+        match text {
+            "pipe:" | "-" => return Ok(Uri::Pipe),
+            "synth:" => return Ok(Uri::Synth),
+            "" => return Err(malformed("is empty: name a stream, for example udp://:5000")),
+            _ => {}
+        }
+        let lower = text.to_ascii_lowercase();
+        if FILE_SUFFIXES.iter().any(|suffix| lower.ends_with(suffix)) {
+            return Ok(Uri::File(text.into()));
+        }
+        Err(malformed("names no stream: use udp://HOST:PORT, pipe:, file:PATH or synth:"))
+    }
+}
+
+fn parse_host_port(text: &str) -> Result<HostPort, &'static str> {
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest.split_once(']').ok_or("has a '[' without a ']'")?;
+            (host, after.strip_prefix(':').ok_or(NO_PORT)?)
+        }
+        None => match text.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => return Err("needs brackets around an IPv6 address: udp://[::1]:5000"),
+            Some(parts) => parts,
+            None => return Err(NO_PORT),
+        },
+    };
+    if host.contains(|c: char| c.is_whitespace() || "/?#@".contains(c)) {
+        return Err("has a host that is no name and no address");
+    }
+    let port = port.parse::<u16>().map_err(|_| "has a port that is not a number of 0..=65535")?;
+    Ok(HostPort::new(host, port))
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Uri::Udp(host_port) => write!(f, "udp://{host_port}"),
+            Uri::Pipe => f.write_str("pipe:"),
+            Uri::File(path) => write!(f, "file:{}", path.display()),
+            Uri::Synth => f.write_str("synth:"),
+        }
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+const NO_PORT: &str = "has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000";
+const FILE_SUFFIXES: [&str; 4] = [".sigmf-meta", ".sigmf-data", ".sigmf-collection", ".wav"];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_understood() {
+        let udp = |host: &str, port| Uri::Udp(HostPort::new(host, port));
+        for (text, uri) in [
+            ("udp://:5000", udp("", 5000)),
+            ("udp://localhost:1", udp("localhost", 1)),
+            ("udp://10.0.0.1:65535/", udp("10.0.0.1", 65535)),
+            ("udp://[::1]:7", udp("::1", 7)),
+            ("pipe:", Uri::Pipe),
+            ("-", Uri::Pipe),
+            ("synth:", Uri::Synth),
+            ("file:a b.bin", Uri::File("a b.bin".into())),
+            ("file:///x/y.wav", Uri::File("/x/y.wav".into())),
+            ("x.SIGMF-META", Uri::File("x.SIGMF-META".into())),
+        ] {
+            assert_eq!(text.parse::<Uri>().unwrap(), uri, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_is_refused_with_its_reason() {
+        for (text, reason) in [
+            ("", "is empty"),
+            ("tcp://x:1", "names no stream"),
+            ("udp://", "no port"),
+            ("udp://:x", "a port that is not a number"),
+            ("udp://:65536", "a port that is not a number"),
+            ("udp://::1:5", "brackets"),
+            ("udp://[::1:5", "without a ']'"),
+            ("udp://[::1]5", "no port"),
+            ("udp://a b:5", "no name and no address"),
+            ("file:", "names no file"),
+        ] {
+            let error = text.parse::<Uri>().unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_does_not_exist_is_named() {
+        let error = HostPort::new("no-such-host.invalid", 5000).to_send().unwrap_err().to_string();
+        assert!(error.contains("no-such-host.invalid"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_parses_to_the_same(host in "[a-z0-9.-]{0,12}", port: u16) {
+            let uri = Uri::Udp(HostPort::new(host, port));
+            prop_assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri);
+        }
+
+        #[test]
+        fn no_text_panics(text in ".*") {
+            let _ = text.parse::<Uri>();
+        }
+    }
+}
