@@ -32,6 +32,7 @@ mod column;
 mod density;
 mod envelope;
 mod error;
+mod measure;
 mod pyramid;
 pub mod raster;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
@@ -44,6 +45,9 @@ pub use column::{Column, ColumnGrid, Coverage};
 pub use density::Density;
 pub use envelope::{Envelope, columns_of};
 pub use error::ScopeError;
+pub use measure::{
+    Delay, Dimension, MeasurementStatistics, Measurements, Measurer, Quantity, Running, Scale,
+};
 pub use pyramid::{LevelInfo, Pyramid, RangeStats};
 pub use simd::{Stats, min_max, stats};
 pub use trigger::{Condition, Passage, Polarity, Slope, Trigger, TriggerEvent};

@@ -162,7 +162,7 @@ impl Pyramid {
 
     /// Calls `each` with every unbroken run of kept samples in `range`, oldest first: the index of the first
     /// sample, and the samples. Runs end at gaps, and once where the ring wraps.
-    pub fn samples(&self, channel: usize, range: Range<u64>, mut each: impl FnMut(u64, &[i16])) {
+    pub fn samples<'a>(&'a self, channel: usize, range: Range<u64>, mut each: impl FnMut(u64, &'a [i16])) {
         let (Some(tracks), Some(begin)) = (self.channels.get(channel), self.begin) else { return };
         let start = range.start.max(self.oldest_sample()).max(begin);
         let end = range.end.min(self.next);

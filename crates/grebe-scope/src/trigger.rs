@@ -10,7 +10,7 @@ mod condition;
 use std::ops::RangeInclusive;
 
 use crate::ScopeError;
-use comparator::{Comparator, WORDS_MAX, Words};
+pub(crate) use comparator::{Comparator, WORDS_MAX, Words};
 pub use condition::{Condition, Passage, Polarity, Slope};
 
 /// One trigger.

@@ -1,0 +1,179 @@
+//! Edges: crossings of the middle that go on to the other side, and the times between them.
+
+use super::levels::LevelSet;
+use crate::trigger::{Comparator, WORDS_MAX, Words};
+
+/// Edges of all runs so far. Times are in samples.
+#[derive(Debug)]
+pub(super) struct Edges {
+    thresholds: [f64; 3],
+    comparator: Comparator,
+    /// Sums over what was complete within a run.
+    pub(super) rise: Mean,
+    pub(super) fall: Mean,
+    pub(super) high: Mean,
+    pub(super) low: Mean,
+    rising_cycles: Mean,
+    falling_cycles: Mean,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+impl Edges {
+    pub(super) fn new(levels: &LevelSet) -> Edges {
+        let at = |part: f64| levels.base + part * (levels.top - levels.base);
+        // An edge counts when it has passed 60 % (or 40 % downwards): noise around the middle does not.
+        let (high, low) = (at(0.6).ceil() as i32, at(0.4).floor() as i32);
+        Edges {
+            thresholds: [at(0.1), at(0.5), at(0.9)],
+            comparator: Comparator::new(high, low.min(high)),
+            rise: Mean::default(),
+            fall: Mean::default(),
+            high: Mean::default(),
+            low: Mean::default(),
+            rising_cycles: Mean::default(),
+            falling_cycles: Mean::default(),
+        }
+    }
+
+    /// Adds a run; its rising crossings of the middle go to `crossings` too.
+    pub(super) fn add(&mut self, run: &[i16], mut crossings: Option<&mut Crossings>) {
+        self.comparator.forget();
+        let mut words = [Words::default(); WORDS_MAX];
+        let (mut last_rise, mut last_fall): (Option<f64>, Option<f64>) = (None, None);
+        for (strip_place, strip) in run.chunks(64 * WORDS_MAX).enumerate() {
+            let count = self.comparator.compare(strip, &mut words);
+            for (place, word) in words[..count].iter().enumerate() {
+                let step = self.comparator.step(*word);
+                let mut bits = step.rises | step.falls;
+                while bits != 0 {
+                    let bit = bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    let index = (strip_place * WORDS_MAX + place) * 64 + bit;
+                    let rising = step.rises >> bit & 1 != 0;
+                    let at = self.edge(run, index, rising);
+                    if rising {
+                        if let Some(before) = last_rise.replace(at) {
+                            self.rising_cycles.add(at - before);
+                        }
+                        if let Some(before) = last_fall {
+                            self.low.add(at - before);
+                        }
+                        if let Some(crossings) = crossings.as_deref_mut() {
+                            crossings.push(at);
+                        }
+                    } else {
+                        if let Some(before) = last_fall.replace(at) {
+                            self.falling_cycles.add(at - before);
+                        }
+                        if let Some(before) = last_rise {
+                            self.high.add(at - before);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Mean samples a cycle, from the edges of which there are more.
+    pub(super) fn period(&self) -> Option<f64> {
+        let (rising, falling) = (&self.rising_cycles, &self.falling_cycles);
+        if rising.count >= falling.count { rising.mean() } else { falling.mean() }
+    }
+
+    /// Where the edge that was noticed at `index` crosses the middle; adds its rise or fall time.
+    fn edge(&mut self, run: &[i16], index: usize, rising: bool) -> f64 {
+        let [low, middle, high] = self.thresholds;
+        let (near, far) = if rising { (low, high) } else { (high, low) };
+        let beyond = |i: usize, level: f64| {
+            let sample = f64::from(run[i]);
+            if rising { sample >= level } else { sample <= level }
+        };
+        let cross = |i: usize, level: f64| {
+            let (a, b) = (f64::from(run[i - 1]), f64::from(run[i]));
+            i as f64 - if a == b { 0.0 } else { ((b - level) / (b - a)).clamp(0.0, 1.0) }
+        };
+        // Backwards to the sample before each crossing: an edge has one, the state came from the other side.
+        let mut at = index;
+        while at > 1 && beyond(at - 1, middle) {
+            at -= 1;
+        }
+        let crossing = cross(at, middle);
+        let mut begin = at;
+        while begin > 1 && beyond(begin - 1, near) {
+            begin -= 1;
+        }
+        // Forwards, as long as the edge goes on.
+        let mut end = index;
+        while end < run.len() && !beyond(end, far) && beyond(end, middle) {
+            end += 1;
+        }
+        let begun = !beyond(begin - 1, near);
+        if begun && end < run.len() && beyond(end, far) {
+            let time = cross(end, far) - cross(begin, near);
+            if rising { self.rise.add(time) } else { self.fall.add(time) }
+        }
+        crossing
+    }
+}
+
+/// The first crossings of a channel, in samples.
+#[derive(Debug)]
+pub(super) struct Crossings {
+    at: Vec<f64>,
+}
+
+impl Crossings {
+    pub(super) fn new() -> Crossings {
+        Crossings { at: Vec::with_capacity(CROSSINGS_MAX) }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.at.clear();
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.at.capacity() * size_of::<f64>()
+    }
+
+    /// Mean of the way from each crossing to the nearest of `other`, up to half a period (where there is one).
+    pub(super) fn mean_delay_to(&self, other: &Crossings, period: Option<f64>) -> Option<f64> {
+        let mut mean = Mean::default();
+        let mut place = 0;
+        for &at in &self.at {
+            while place + 1 < other.at.len()
+                && (other.at[place + 1] - at).abs() <= (other.at[place] - at).abs()
+            {
+                place += 1;
+            }
+            let delay = other.at.get(place)? - at;
+            if period.is_none_or(|period| delay.abs() <= period / 2.0 + 1e-9) {
+                mean.add(delay);
+            }
+        }
+        mean.mean()
+    }
+
+    fn push(&mut self, at: f64) {
+        if self.at.len() < CROSSINGS_MAX {
+            self.at.push(at);
+        }
+    }
+}
+
+const CROSSINGS_MAX: usize = 8192;

@@ -1,0 +1,174 @@
+//! Measurements against closed forms.
+
+use super::*;
+
+const RATE_HZ: f64 = 1e6;
+const FULL: f64 = 20_000.0;
+
+fn signal(count: usize, value: impl Fn(f64) -> f64) -> Vec<i16> {
+    (0..count).map(|i| (value(i as f64) * FULL).round() as i16).collect()
+}
+
+fn measure(samples: &[i16]) -> impl Fn(Quantity) -> f64 + use<> {
+    let set = Measurer::new().measure(&[samples], RATE_HZ, Scale { factor: 1.0 / FULL, offset: 0.0 });
+    move |quantity| set.get(quantity).unwrap_or(f64::NAN)
+}
+
+fn assert_near(value: f64, expected: f64, tolerance: f64) {
+    assert!((value - expected).abs() <= tolerance, "{value} is not {expected} within {tolerance}");
+}
+
+fn phase(samples: f64, hz: f64) -> f64 {
+    samples / RATE_HZ * hz * std::f64::consts::TAU
+}
+
+/// Noise that is the same on every machine: the sum of twelve uniform numbers less 6, deviation 1.
+fn noise(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed;
+    move || {
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+    }
+}
+
+#[test]
+fn a_sine_has_its_closed_forms() {
+    // Whole cycles, so that mean and RMS are those of a cycle.
+    for hz in [1000.0, 4000.0, 12_500.0] {
+        let m = measure(&signal(100_000, |i| 0.9 * phase(i + 0.3, hz).sin() + 0.05));
+        assert_near(m(Quantity::PeakToPeak), 1.8, 0.003);
+        assert_near(m(Quantity::Mean), 0.05, 1e-4);
+        assert_near(m(Quantity::AcRms), 0.9 / 2f64.sqrt(), 1e-4);
+        assert_near(m(Quantity::Rms), (0.405f64 + 0.0025).sqrt(), 1e-4);
+        assert_near(m(Quantity::Frequency), hz, hz * 1e-5);
+        assert_near(m(Quantity::Duty), 0.5, 0.002);
+        // From -0.8 to 0.8 of the amplitude (levels found to 0.4 %): 2 asin(0.8) / (2 pi f).
+        let rise = 2.0 * 0.8f64.asin() / (std::f64::consts::TAU * hz);
+        assert_near(m(Quantity::RiseTime), rise, rise * 0.01);
+        assert_near(m(Quantity::FallTime), rise, rise * 0.01);
+        assert_near(m(Quantity::Overshoot), 0.0, 0.003);
+    }
+}
+
+#[test]
+fn a_square_wave_has_its_duty_and_widths() {
+    for duty in [0.1, 0.37, 0.5, 0.93] {
+        let period = 1234.5;
+        let m = measure(&signal(200_000, |i| if (i / period).fract() < duty { 0.8 } else { -0.4 }));
+        assert_near(m(Quantity::Duty), duty, 1e-3);
+        assert_near(m(Quantity::Period), period / RATE_HZ, 1e-8);
+        assert_near(m(Quantity::PositiveWidth), duty * period / RATE_HZ, 1e-6);
+        assert_near(m(Quantity::NegativeWidth), (1.0 - duty) * period / RATE_HZ, 1e-6);
+        assert_near(m(Quantity::Top), 0.8, 1e-4);
+        assert_near(m(Quantity::Base), -0.4, 1e-4);
+        assert_near(m(Quantity::Mean), 1.2 * duty - 0.4, 0.005);
+        assert_near(m(Quantity::RiseTime), 0.8 / RATE_HZ, 1e-9);
+    }
+}
+
+#[test]
+fn rise_fall_and_overshoot_of_a_step_that_rings() {
+    // Trapezoid: 100 samples up, 300 down; 10 to 90 % is 0.8 of that.
+    let trapezoid = |i: f64| match i % 2000.0 {
+        t if t < 100.0 => t / 100.0,
+        t if t < 1000.0 => 1.0,
+        t if t < 1300.0 => 1.0 - (t - 1000.0) / 300.0,
+        _ => 0.0,
+    };
+    let m = measure(&signal(50_000, trapezoid));
+    assert_near(m(Quantity::RiseTime), 80.0 / RATE_HZ, 0.5 / RATE_HZ);
+    assert_near(m(Quantity::FallTime), 240.0 / RATE_HZ, 0.5 / RATE_HZ);
+    let ringing = |i: f64| {
+        let t = i % 5000.0;
+        let step = 1.0 - (-t / 60.0).exp() * (t / 20.0).cos();
+        if t < 2500.0 { step } else { 0.0 }
+    };
+    let expected = (0..2500).map(|i| ringing(f64::from(i))).fold(0.0, f64::max) - 1.0;
+    let m = measure(&signal(50_000, ringing));
+    assert_near(m(Quantity::Overshoot), expected, 0.003);
+    assert_near(m(Quantity::Top), 1.0, 0.002);
+}
+
+#[test]
+fn a_chirp_has_the_frequency_of_its_middle() {
+    // Linear from 1 to 5 kHz in 1 s: the mean frequency of a window is that of its middle.
+    let chirp = signal(1_000_000, |i| {
+        let t = i / RATE_HZ;
+        (std::f64::consts::TAU * (1000.0 * t + 2000.0 * t * t)).sin()
+    });
+    for from in [0, 300_000, 900_000] {
+        let m = measure(&chirp[from..from + 100_000]);
+        let middle = 1000.0 + 4000.0 * (from as f64 + 50_000.0) / RATE_HZ;
+        assert_near(m(Quantity::Frequency), middle, middle * 0.005);
+    }
+}
+
+#[test]
+fn noise_has_its_deviation_and_a_noisy_sine_its_frequency() {
+    let mut gauss = noise(1);
+    let only: Vec<i16> = (0..400_000).map(|_| (gauss() * 1000.0).round() as i16).collect();
+    let m = measure(&only);
+    assert_near(m(Quantity::AcRms), 1000.0 / FULL, 5.0 / FULL);
+    assert_near(m(Quantity::Mean), 0.0, 6.0 / FULL);
+    let sine: Vec<i16> = signal(100_000, |i| 0.8 * phase(i, 2000.0).sin());
+    let noisy: Vec<i16> = sine.iter().map(|&s| s + (gauss() * 300.0) as i16).collect();
+    assert_near(measure(&noisy)(Quantity::Frequency), 2000.0, 0.5);
+    assert_near(measure(&noisy)(Quantity::Duty), 0.5, 0.01);
+}
+
+#[test]
+fn delay_and_phase_between_two_sines() {
+    let mut measurer = Measurer::new();
+    for degrees in [-170.0f64, -90.0, -12.5, 0.0, 33.0, 120.0, 175.0] {
+        let a = signal(100_000, |i| 0.7 * phase(i, 1500.0).sin());
+        let b = signal(100_000, |i| 0.2 * (phase(i, 1500.0) - degrees.to_radians()).sin() + 0.3);
+        let delay = measurer.delay(&a, &b, RATE_HZ).unwrap();
+        assert_near(delay.phase_degrees.unwrap(), degrees, 0.1);
+        assert_near(delay.seconds, degrees / 360.0 / 1500.0, 2e-7);
+    }
+    assert_eq!(measurer.delay(&[0; 100], &[0; 100], RATE_HZ), None);
+}
+
+#[test]
+fn a_gap_joins_nothing() {
+    let period = 500.0;
+    let square = signal(10_000, |i| if (i / period).fract() < 0.5 { 0.5 } else { -0.5 });
+    // 130 samples are lost in the middle: no width and no period may reach across.
+    let set = Measurer::new().measure(&[&square[..4900], &square[5030..]], RATE_HZ, Scale::COUNTS);
+    assert_near(set.get(Quantity::Period).unwrap(), period / RATE_HZ, 1e-9);
+    assert_near(set.get(Quantity::PositiveWidth).unwrap(), 250.0 / RATE_HZ, 1e-9);
+}
+
+#[test]
+fn a_negative_factor_turns_the_table_over() {
+    let square = signal(10_000, |i| if i % 100.0 < 30.0 { 0.6 } else { -0.2 });
+    let scale = Scale { factor: -1.0 / FULL, offset: 1.0 };
+    let set = Measurer::new().measure(&[&square], RATE_HZ, scale);
+    assert_near(set.get(Quantity::Max).unwrap(), 1.2, 1e-9);
+    assert_near(set.get(Quantity::Min).unwrap(), 0.4, 1e-9);
+    assert_near(set.get(Quantity::Top).unwrap(), 1.2, 1e-9);
+    assert_near(set.get(Quantity::Duty).unwrap(), 0.7, 1e-9);
+}
+
+#[test]
+fn what_a_signal_does_not_have_is_left_out() {
+    let mut measurer = Measurer::new();
+    let empty = measurer.measure(&[], RATE_HZ, Scale::COUNTS);
+    assert!(Quantity::ALL.iter().all(|&q| empty.get(q).is_none()));
+    let flat = measurer.measure(&[&[7; 100]], RATE_HZ, Scale::COUNTS);
+    assert_eq!((flat.get(Quantity::Mean), flat.get(Quantity::Frequency)), (Some(7.0), None));
+    let rateless = measurer.measure(&[&[0, 9, 0, 9, 0, 9]], 0.0, Scale::COUNTS);
+    assert_eq!((rateless.get(Quantity::Max), rateless.get(Quantity::Period)), (Some(9.0), None));
+    for (place, quantity) in Quantity::ALL.into_iter().enumerate() {
+        assert_eq!(quantity as usize, place, "{}", quantity.name());
+    }
+
+    let mut statistics = MeasurementStatistics::default();
+    statistics.add(&flat);
+    statistics.add(&empty);
+    assert_eq!(statistics.get(Quantity::Mean).count(), 1);
+    assert_eq!(statistics.get(Quantity::Frequency).count(), 0);
+}
