@@ -1,0 +1,146 @@
+//! Arithmetic of the kernel's drop counter, and the sampler that says when dropping begins and ends.
+
+use std::time::{Duration, Instant};
+
+/// How often the counter is asked for: it otherwise arrives only with a later datagram, which may never come.
+pub(crate) const POLL_EVERY: Duration = Duration::from_secs(1);
+
+/// The kernel began, or ceased, to drop datagrams for want of room in the receive buffer. Seen at 1 Hz.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Congestion {
+    /// The counter grew within the last second, and had not in the one before.
+    Began,
+    /// One second passed without a drop.
+    Cleared,
+}
+
+/// Kernel buffers dropped since the socket was opened. The kernel counts in 32 bits that wrap.
+#[derive(Debug, Default)]
+pub(crate) struct DropCounter {
+    last: Option<u32>,
+    total: u64,
+}
+
+impl DropCounter {
+    /// Starts at `baseline`; `None` where the platform has no counter.
+    pub fn from_baseline(baseline: Option<u32>) -> Self {
+        Self { last: baseline, total: 0 }
+    }
+
+    /// Takes a reading. One that is older than the last is ignored: a datagram carries the count of when it was queued, a
+    /// poll that of now.
+    pub fn read(&mut self, now: u32) {
+        let Some(last) = self.last else {
+            self.last = Some(now);
+            return;
+        };
+        let grown = now.wrapping_sub(last);
+        if grown.cast_signed() > 0 {
+            self.total += u64::from(grown);
+            self.last = Some(now);
+        }
+    }
+
+    pub fn total(&self) -> Option<u64> {
+        self.last.map(|_| self.total)
+    }
+}
+
+/// Watches the counter once a second: one event on the rising edge, one when a whole second was clean.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    at: Instant,
+    seen: u64,
+    dropping: bool,
+}
+
+impl Sampler {
+    pub fn new(now: Instant) -> Self {
+        Self { at: now, seen: 0, dropping: false }
+    }
+
+    pub fn due(&self, now: Instant) -> bool {
+        now.duration_since(self.at) >= POLL_EVERY
+    }
+
+    pub fn sample(&mut self, now: Instant, total: u64) -> Option<Congestion> {
+        self.at = now;
+        let grew = total > self.seen;
+        self.seen = total;
+        let event = match (self.dropping, grew) {
+            (false, true) => Some(Congestion::Began),
+            (true, false) => Some(Congestion::Cleared),
+            _ => None,
+        };
+        self.dropping = grew;
+        event
+    }
+
+    pub fn dropping(&self) -> bool {
+        self.dropping
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_counter_survives_the_wrap_of_32_bits() {
+        let mut drops = DropCounter::from_baseline(Some(u32::MAX - 1));
+        drops.read(3);
+        assert_eq!(drops.total(), Some(5));
+    }
+
+    #[test]
+    fn the_baseline_is_not_a_drop() {
+        let mut drops = DropCounter::from_baseline(Some(1_000));
+        drops.read(1_000);
+        assert_eq!(drops.total(), Some(0));
+    }
+
+    #[test]
+    fn no_counter_is_none_and_not_zero() {
+        assert_eq!(DropCounter::from_baseline(None).total(), None);
+    }
+
+    #[test]
+    fn a_reading_from_before_the_last_poll_changes_nothing() {
+        let mut drops = DropCounter::from_baseline(Some(0));
+        drops.read(10);
+        drops.read(7);
+        drops.read(12);
+        assert_eq!(drops.total(), Some(12));
+    }
+
+    #[test]
+    fn congestion_is_told_once_as_it_begins_and_once_as_it_clears() {
+        let now = Instant::now();
+        let mut sampler = Sampler::new(now);
+        let mut at = |second: u64, total| sampler.sample(now + Duration::from_secs(second), total);
+        assert_eq!(at(1, 0), None);
+        assert_eq!(at(2, 5), Some(Congestion::Began));
+        assert_eq!(at(3, 9), None);
+        assert_eq!(at(4, 9), Some(Congestion::Cleared));
+        assert_eq!(at(5, 9), None);
+        assert_eq!(at(6, 10), Some(Congestion::Began));
+    }
+
+    proptest! {
+        #[test]
+        fn any_growth_below_half_the_range_is_counted_whole(
+            start: u32, steps in prop::collection::vec(0_u32..1 << 30, 0..40),
+        ) {
+            let mut drops = DropCounter::from_baseline(Some(start));
+            let (mut now, mut sum) = (start, 0_u64);
+            for step in steps {
+                now = now.wrapping_add(step);
+                sum += u64::from(step);
+                drops.read(now);
+            }
+            prop_assert_eq!(drops.total(), Some(sum));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether several datagrams may go into one kernel buffer on this socket: a small state machine, free of system calls.
+//!
+//! ```text
+//!            first GSO send works                GSO send fails            the same data fails plainly: not GSO's fault
+//!   Probe -----------------------> Active -------------------> Inactive ----------------------------------> Probe
+//!     |                                                          |
+//!     +---------------- GSO send fails ------------------------> +-- the same data is sent plainly --> Disabled
+//! ```
+//! EIO and EINVAL can begin after GSO has worked (quinn #2202, #2399: a route changed to a device without checksum offload).
+
+/// The state of segmentation offload on a sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gso {
+    /// Allowed, not proven yet.
+    Probe,
+    /// It works.
+    Active,
+    /// It failed just now; the same datagrams are being sent one by one to learn why.
+    Inactive,
+    /// Off for this socket: by option, by environment, by platform, or because it failed where plain datagrams passed.
+    Disabled,
+}
+
+impl Gso {
+    pub(crate) fn usable(self) -> bool {
+        matches!(self, Gso::Probe | Gso::Active)
+    }
+
+    /// A GSO message was taken by the kernel.
+    pub(crate) fn worked(&mut self) {
+        if *self == Gso::Probe {
+            *self = Gso::Active;
+        }
+    }
+
+    /// A GSO message was refused with an error that GSO may have caused.
+    pub(crate) fn failed(&mut self) {
+        if self.usable() {
+            *self = Gso::Inactive;
+        }
+    }
+
+    /// What was refused has now been tried as plain datagrams.
+    pub(crate) fn resent_plainly(&mut self, passed: bool) {
+        if *self == Gso::Inactive {
+            *self = if passed { Gso::Disabled } else { Gso::Probe };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Gso;
+
+    #[test]
+    fn gso_that_fails_where_plain_passes_is_off_for_good() {
+        let mut gso = Gso::Probe;
+        gso.worked();
+        assert_eq!(gso, Gso::Active);
+        gso.failed();
+        assert!(!gso.usable());
+        gso.resent_plainly(true);
+        gso.worked();
+        assert_eq!(gso, Gso::Disabled);
+    }
+
+    #[test]
+    fn an_error_that_plain_datagrams_share_is_not_blamed_on_gso() {
+        let mut gso = Gso::Active;
+        gso.failed();
+        gso.resent_plainly(false);
+        assert_eq!(gso, Gso::Probe);
+    }
+}

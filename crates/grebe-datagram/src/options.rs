@@ -1,0 +1,87 @@
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use crate::plan::MAX_BURST_DATAGRAMS;
+
+/// How a socket is set up. Every field has a default that is right for a stream of samples.
+///
+/// ```
+/// use grebe_datagram::Options;
+/// let lowest_latency = Options { burst: 1, ..Options::default() };
+/// let one_datagram_a_call = Options { batch: false, gso: false, gro: false, ..Options::default() };
+/// ```
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Bytes of the kernel's receive buffer to ask for. What was granted: [`Receiver::granted`](crate::Receiver::granted).
+    pub recv_buffer_bytes: usize,
+    /// Bytes of the kernel's send buffer to ask for.
+    pub send_buffer_bytes: usize,
+    /// Whether a privileged process (Linux: `CAP_NET_ADMIN`) goes beyond the system's limit for buffers.
+    pub force_buffers: bool,
+    /// Several datagrams a system call where the system has that.
+    pub batch: bool,
+    /// Many datagrams a kernel buffer when sending (Linux GSO, Windows USO). Probed; the environment variable `GREBE_NO_GSO`
+    /// (any value but `0`) turns it off as well.
+    pub gso: bool,
+    /// Many datagrams a kernel buffer when receiving (Linux GRO). Slots should then hold 65,535 bytes.
+    pub gro: bool,
+    /// Datagrams after which a batch flushes itself: 1 for the lowest latency, at most [`MAX_BURST_DATAGRAMS`].
+    pub burst: usize,
+    /// Datagrams up to this many bytes are copied together, so that one address range describes many (counted as copies).
+    pub copy_below_bytes: usize,
+    /// For how long a send that the kernel refuses for lack of room is tried again before it is an error.
+    pub send_timeout: Duration,
+    /// Buffers that the receiver holds ready for one system call, 1 to 64.
+    pub slots: usize,
+    /// The end-to-end latency budget; the receiver sleeps at most half of it while the stream is fast.
+    pub latency: Duration,
+    /// [`Receiver::recv`](crate::Receiver::recv) returns empty after this long without a datagram.
+    pub recv_timeout: Duration,
+    /// Asks for the kernel's time of arrival (wall clock), where the system has one.
+    pub timestamps: bool,
+    /// Lets several sockets bind the address (always on for multicast groups).
+    pub reuse_address: bool,
+    /// The interface that multicast leaves from, or joins on.
+    pub multicast_interface: Interface,
+    /// Routers that a multicast datagram may cross; 1 stays on the local network.
+    pub multicast_ttl: u32,
+    /// Whether receivers on this host see the multicast sent here.
+    pub multicast_loopback: bool,
+}
+
+/// A network interface, to send or join multicast on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Interface {
+    /// The one that the route to the group names.
+    #[default]
+    Default,
+    /// The one with this address (IPv4).
+    Address(Ipv4Addr),
+    /// The one with this index (IPv6; `if_nametoindex`).
+    Index(u32),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            // Facts: 2 ms stalls at 7 GB/s need some 16 MB; twice that leaves room for the kernel's own accounting.
+            recv_buffer_bytes: 32 << 20,
+            send_buffer_bytes: 4 << 20,
+            force_buffers: true,
+            batch: true,
+            gso: true,
+            gro: true,
+            burst: MAX_BURST_DATAGRAMS,
+            copy_below_bytes: 512,
+            send_timeout: Duration::from_millis(100),
+            slots: 8,
+            latency: Duration::from_micros(500),
+            recv_timeout: Duration::from_millis(100),
+            timestamps: false,
+            reuse_address: false,
+            multicast_interface: Interface::Default,
+            multicast_ttl: 1,
+            multicast_loopback: true,
+        }
+    }
+}

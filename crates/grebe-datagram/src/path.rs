@@ -1,0 +1,53 @@
+use std::net::{IpAddr, SocketAddr};
+
+use crate::MAX_DATAGRAM_BYTES;
+
+/// What an Ethernet path carries without fragments, less room for tunnels.
+const PATH_BYTES: usize = 1_400;
+
+/// Over loopback: as large as UDP allows, less a little so that header and payload stay round.
+const LOOPBACK_BYTES: usize = 65_000;
+
+/// The datagram size in bytes that suits the way to `peer`: 65,000 within the host, 1,400 beyond it and on WSL2, whose
+/// loopback drops datagrams above 1,472 bytes.
+///
+/// ```
+/// let peer = "192.0.2.1".parse().unwrap();
+/// assert_eq!(grebe_datagram::datagram_bytes_for(peer), 1_400);
+/// ```
+pub fn datagram_bytes_for(peer: IpAddr) -> usize {
+    if peer.is_loopback() && !is_wsl2() { LOOPBACK_BYTES } else { PATH_BYTES }
+}
+
+/// Whether this is Linux within Windows (WSL2).
+pub fn is_wsl2() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").is_ok_and(|release| names_wsl2(&release))
+}
+
+/// The longest payload that fits into one packet of `mtu_bytes` on the way to `peer`.
+pub(crate) fn payload_for_mtu(peer: SocketAddr, mtu_bytes: usize) -> usize {
+    let headers = if peer.is_ipv4() { 20 + 8 } else { 40 + 8 };
+    mtu_bytes.saturating_sub(headers).min(MAX_DATAGRAM_BYTES)
+}
+
+fn names_wsl2(osrelease: &str) -> bool {
+    osrelease.to_ascii_lowercase().contains("microsoft")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wsl2_is_known_by_its_kernels_name() {
+        assert!(names_wsl2("5.15.167.4-microsoft-standard-WSL2"));
+        assert!(!names_wsl2("6.18.0-generic"));
+    }
+
+    #[test]
+    fn headers_are_taken_off_the_mtu() {
+        assert_eq!(payload_for_mtu("10.0.0.1:1".parse().unwrap(), 1_500), 1_472);
+        assert_eq!(payload_for_mtu("[fe80::1]:1".parse().unwrap(), 1_500), 1_452);
+        assert_eq!(payload_for_mtu("127.0.0.1:1".parse().unwrap(), 65_536), 65_507);
+    }
+}

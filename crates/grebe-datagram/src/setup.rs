@@ -1,0 +1,166 @@
+//! Opening a socket: buffers, multicast, reuse; and what was granted of it.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::sys;
+use crate::{Error, Interface, Options, Result};
+
+/// Which buffer of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What waits to be read.
+    Receive,
+    /// What waits to leave.
+    Send,
+}
+
+/// What the kernel granted of a buffer that was asked for. Its text says how to get the rest.
+///
+/// ```
+/// # use grebe_datagram::{Options, Receiver};
+/// # fn main() -> Result<(), grebe_datagram::Error> {
+/// let receiver: Receiver<Vec<u8>> = Receiver::bind("127.0.0.1:0".parse().unwrap(), &Options::default())?;
+/// if receiver.granted().is_clamped() {
+///     eprintln!("{}", receiver.granted());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Granted {
+    /// Which buffer.
+    pub side: Side,
+    /// Bytes that were asked for.
+    pub asked_bytes: usize,
+    /// Bytes that the kernel says it has (Linux: half of what it reports, which counts its own bookkeeping).
+    pub granted_bytes: usize,
+    /// Whether privilege carried it beyond the system's limit.
+    pub forced: bool,
+}
+
+impl Granted {
+    /// Whether less than what was asked for was granted.
+    pub fn is_clamped(&self) -> bool {
+        self.granted_bytes < self.asked_bytes
+    }
+}
+
+impl fmt::Display for Granted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Receive => "receive",
+            Side::Send => "send",
+        };
+        if !self.is_clamped() {
+            return write!(f, "{side} buffer: {} bytes", self.granted_bytes);
+        }
+        write!(f, "{side} buffer: {} of {} bytes granted", self.granted_bytes, self.asked_bytes)?;
+        let setting = match (cfg!(any(target_os = "linux", target_os = "android")), self.side) {
+            (true, Side::Receive) => "net.core.rmem_max",
+            (true, Side::Send) => "net.core.wmem_max",
+            _ if cfg!(windows) => return Ok(()),
+            _ => "kern.ipc.maxsockbuf",
+        };
+        write!(f, "; to lift the limit: sysctl -w {setting}={}", self.asked_bytes)
+    }
+}
+
+/// A datagram socket with the options that both sides share, not yet bound.
+pub(crate) fn open(like: SocketAddr, options: &Options) -> Result<Socket> {
+    let open = || -> io::Result<Socket> {
+        let socket = Socket::new(Domain::for_address(like), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if options.reuse_address || like.ip().is_multicast() {
+            socket.set_reuse_address(true)?;
+            #[cfg(unix)]
+            socket.set_reuse_port(true)?;
+        }
+        Ok(socket)
+    };
+    open().map_err(|source| Error::Open { action: "open a UDP socket for", address: like, source })
+}
+
+/// Asks for a buffer and reads back what was granted. A refusal is not an error: the answer says so.
+pub(crate) fn ask_for_buffer(socket: &Socket, side: Side, asked_bytes: usize, force: bool) -> Granted {
+    let granted = || {
+        let reported = match side {
+            Side::Receive => socket.recv_buffer_size(),
+            Side::Send => socket.send_buffer_size(),
+        };
+        sys::usable_buffer_bytes(reported.unwrap_or(0))
+    };
+    // A refusal shows in what is read back.
+    let _ = match side {
+        Side::Receive => socket.set_recv_buffer_size(asked_bytes),
+        Side::Send => socket.set_send_buffer_size(asked_bytes),
+    };
+    let mut forced = false;
+    if granted() < asked_bytes && force {
+        forced = sys::force_buffer(socket, side, asked_bytes).is_ok();
+    }
+    Granted { side, asked_bytes, granted_bytes: granted(), forced }
+}
+
+pub(crate) fn prepare_multicast_send(socket: &Socket, v4: bool, options: &Options) -> io::Result<()> {
+    if v4 {
+        if let Interface::Address(address) = options.multicast_interface {
+            socket.set_multicast_if_v4(&address)?;
+        }
+        socket.set_multicast_ttl_v4(options.multicast_ttl)?;
+        socket.set_multicast_loop_v4(options.multicast_loopback)
+    } else {
+        if let Interface::Index(index) = options.multicast_interface {
+            socket.set_multicast_if_v6(index)?;
+        }
+        socket.set_multicast_hops_v6(options.multicast_ttl)?;
+        socket.set_multicast_loop_v6(options.multicast_loopback)
+    }
+}
+
+/// Joins the group, on the interface that the options name.
+pub(crate) fn join(socket: &Socket, group: IpAddr, interface: Interface) -> io::Result<()> {
+    match (group, interface) {
+        (IpAddr::V4(group), Interface::Address(address)) => socket.join_multicast_v4(&group, &address),
+        (IpAddr::V4(group), _) => socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED),
+        (IpAddr::V6(group), Interface::Index(index)) => socket.join_multicast_v6(&group, index),
+        (IpAddr::V6(group), _) => socket.join_multicast_v6(&group, 0),
+    }
+}
+
+/// Where to bind for `address`: Windows cannot bind to a group.
+pub(crate) fn bind_address(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if !(cfg!(windows) && ip.is_multicast()) => address,
+        IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())),
+        IpAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, address.port())),
+    }
+}
+
+pub(crate) fn local_addr(socket: &Socket) -> Result<SocketAddr> {
+    let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    socket
+        .local_addr()
+        .and_then(|address| address.as_socket().ok_or_else(|| io::Error::other("not an IP address")))
+        .map_err(|source| Error::Open { action: "ask for the address of", address: unspecified, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clamp_says_what_to_change() {
+        let granted =
+            Granted { side: Side::Receive, asked_bytes: 32 << 20, granted_bytes: 4 << 20, forced: false };
+        assert!(granted.is_clamped());
+        let text = granted.to_string();
+        assert!(text.contains("4194304 of 33554432"), "{text}");
+        if cfg!(target_os = "linux") {
+            assert!(text.ends_with("sysctl -w net.core.rmem_max=33554432"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Linux: `sendmmsg` whose messages are GSO buffers made of iovecs, `recvmmsg` of GRO buffers.
+
+use std::fmt;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::time::Duration;
+
+use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
+use socket2::{SockAddr, SockAddrStorage, Socket};
+
+use super::cmsg;
+use crate::plan::{Plan, Source};
+use crate::{Received, Side};
+
+/// Aligned room for the control messages of one message: segment size, drop counter, timestamp.
+type Control = [u64; 16];
+
+const CONTROL_BYTES: usize = size_of::<Control>();
+const _: () = assert!(CONTROL_BYTES >= cmsg::space(4) + cmsg::space(4) + cmsg::space(16));
+
+/// Nothing of these options is in `libc`'s tables for every target.
+const SK_MEMINFO_VARS: usize = 9;
+const SK_MEMINFO_DROPS: usize = 8;
+
+/// The arrays of one `sendmmsg`, owned for life.
+pub(crate) struct SendArrays {
+    headers: Vec<mmsghdr>,
+    controls: Vec<[u64; 3]>,
+    names: Vec<SockAddr>,
+    /// One entry for each message that was copied together.
+    copied: Vec<iovec>,
+}
+
+// SAFETY: the pointers in the arrays are written anew before each system call and not read after it.
+unsafe impl Send for SendArrays {}
+
+impl SendArrays {
+    pub fn new(messages: usize) -> Self {
+        let nowhere = SockAddr::from(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+        Self {
+            // SAFETY: null pointers and zero lengths are valid for these plain C structs.
+            headers: vec![unsafe { zeroed() }; messages],
+            controls: vec![[0; 3]; messages],
+            names: vec![nowhere; messages],
+            copied: vec![iovec { iov_base: ptr::null_mut(), iov_len: 0 }; messages],
+        }
+    }
+
+    pub fn send(&mut self, socket: &Socket, plan: &Plan<'_>, from: usize) -> io::Result<usize> {
+        let messages = &plan.messages()[from..];
+        let count = messages.len().min(self.headers.len());
+        let entries =
+            self.headers.iter_mut().zip(&mut self.controls).zip(&mut self.names).zip(&mut self.copied);
+        for (message, (((header, control), name), copied)) in messages[..count].iter().zip(entries) {
+            let header = &mut header.msg_hdr;
+            match plan.source(message) {
+                Source::Slices(slices) => {
+                    // `IoSlice` is guaranteed to have the layout of `iovec`.
+                    header.msg_iov = slices.as_ptr().cast_mut().cast();
+                    header.msg_iovlen = slices.len() as _;
+                }
+                Source::Copied(bytes) => {
+                    *copied = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+                    header.msg_iov = copied;
+                    header.msg_iovlen = 1;
+                }
+            }
+            (header.msg_name, header.msg_namelen) = match message.to {
+                Some(to) => {
+                    *name = to.into();
+                    (name.as_ptr().cast_mut().cast(), name.len())
+                }
+                None => (ptr::null_mut(), 0),
+            };
+            if message.datagrams > 1 {
+                let segment = (message.segment_bytes as u16).to_ne_bytes();
+                let room = bytes_of(control);
+                header.msg_controllen = cmsg::write(room, libc::SOL_UDP, libc::UDP_SEGMENT, segment) as _;
+                header.msg_control = control.as_mut_ptr().cast();
+            } else {
+                (header.msg_control, header.msg_controllen) = (ptr::null_mut(), 0);
+            }
+        }
+        // SAFETY: the first `count` headers point at slices that `plan` borrows and at entries of our own arrays, all alive
+        // until the call returns; the kernel only reads through them.
+        let sent = unsafe {
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), count as c_uint, flags as _)
+        };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+/// The arrays of one `recvmmsg`, owned for life.
+pub(crate) struct RecvArrays {
+    headers: Vec<mmsghdr>,
+    controls: Vec<Control>,
+    names: Vec<SockAddrStorage>,
+    buffers: Vec<iovec>,
+    last_drops: Option<u32>,
+}
+
+// SAFETY: as for `SendArrays`.
+unsafe impl Send for RecvArrays {}
+
+impl RecvArrays {
+    pub fn new(slots: usize) -> Self {
+        Self {
+            // SAFETY: null pointers and zero lengths are valid for these plain C structs.
+            headers: vec![unsafe { zeroed() }; slots],
+            controls: vec![[0; 16]; slots],
+            names: (0..slots).map(|_| SockAddrStorage::zeroed()).collect(),
+            buffers: vec![iovec { iov_base: ptr::null_mut(), iov_len: 0 }; slots],
+            last_drops: None,
+        }
+    }
+
+    pub fn last_drops(&self) -> Option<u32> {
+        self.last_drops
+    }
+
+    pub fn receive<S: AsMut<[u8]>>(
+        &mut self,
+        socket: &Socket,
+        slots: &mut [S],
+        received: &mut Vec<Received>,
+    ) -> io::Result<()> {
+        let count = slots.len().min(self.headers.len());
+        for (index, slot) in slots[..count].iter_mut().enumerate() {
+            let slot = slot.as_mut();
+            self.buffers[index] = iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
+            let header = &mut self.headers[index].msg_hdr;
+            header.msg_iov = &mut self.buffers[index];
+            header.msg_iovlen = 1;
+            header.msg_name = (&raw mut self.names[index]).cast();
+            header.msg_namelen = size_of::<SockAddrStorage>() as socklen_t;
+            header.msg_control = self.controls[index].as_mut_ptr().cast();
+            header.msg_controllen = CONTROL_BYTES as _;
+            header.msg_flags = 0;
+        }
+        // SAFETY: the first `count` headers point at the slots, borrowed mutably until the end of this function, and at
+        // entries of our own arrays, each with its true length.
+        let got = unsafe {
+            let flags = libc::MSG_DONTWAIT;
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                count as c_uint,
+                flags as _,
+                ptr::null_mut(),
+            )
+        };
+        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        for index in 0..got {
+            received.push(self.read(index));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, index: usize) -> Received {
+        let len = self.headers[index].msg_len as usize;
+        let header = &self.headers[index].msg_hdr;
+        let mut received = Received {
+            len,
+            segment_bytes: len,
+            from: address(&self.names[index], header.msg_namelen),
+            truncated: header.msg_flags & libc::MSG_TRUNC != 0,
+            timestamp: None,
+        };
+        // A `socklen_t` in musl, a `size_t` in glibc.
+        #[allow(clippy::unnecessary_cast)]
+        let filled = (header.msg_controllen as usize).min(CONTROL_BYTES);
+        let control = &bytes_of(&mut self.controls[index])[..filled];
+        for (level, kind, data) in cmsg::Messages::new(control) {
+            match (level, kind) {
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    if let Some(segment) = data.first_chunk::<4>() {
+                        let segment = c_int::from_ne_bytes(*segment);
+                        received.segment_bytes = usize::try_from(segment).unwrap_or(0).clamp(1, len.max(1));
+                    }
+                }
+                // The last message that carries the counter is the newest.
+                (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                    self.last_drops = data.first_chunk().map(|drops| u32::from_ne_bytes(*drops));
+                }
+                (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) => received.timestamp = timestamp(data),
+                _ => {}
+            }
+        }
+        received
+    }
+}
+
+/// The address in a name that the kernel filled, `len` bytes of it.
+fn address(name: &SockAddrStorage, len: socklen_t) -> SocketAddr {
+    let len = len.min(size_of::<SockAddrStorage>() as socklen_t);
+    let copy: *const SockAddrStorage = name;
+    // SAFETY: the storage was zeroed when made and only the kernel writes to it, so all of it is initialised.
+    let name = unsafe { SockAddr::new(copy.read(), len) };
+    name.as_socket().unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
+}
+
+fn timestamp(data: &[u8]) -> Option<Duration> {
+    if data.len() < size_of::<libc::timespec>() {
+        return None;
+    }
+    // SAFETY: there are enough bytes, and any bytes are a timespec.
+    let time: libc::timespec = unsafe { data.as_ptr().cast::<libc::timespec>().read_unaligned() };
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+}
+
+fn bytes_of<const N: usize>(words: &mut [u64; N]) -> &mut [u8] {
+    // SAFETY: the bytes of plain integers, borrowed as long as they are.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), N * 8) }
+}
+
+/// Linux reports twice what was asked for, since its own bookkeeping is counted against the buffer.
+pub(crate) fn usable_buffer_bytes(reported: usize) -> usize {
+    reported / 2
+}
+
+pub(crate) fn force_buffer(socket: &Socket, side: Side, bytes: usize) -> io::Result<()> {
+    let option = match side {
+        Side::Receive => libc::SO_RCVBUFFORCE,
+        Side::Send => libc::SO_SNDBUFFORCE,
+    };
+    set(socket, libc::SOL_SOCKET, option, c_int::try_from(bytes).unwrap_or(c_int::MAX / 2))
+}
+
+/// Whether the kernel knows UDP_SEGMENT (4.18). Whether it works on a route shows only in use.
+pub(crate) fn has_gso(socket: &Socket) -> bool {
+    set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
+}
+
+/// Not to have it (before 5.12, or a filter) is no error: segments then come one by one.
+pub(crate) fn enable_gro(socket: &Socket) -> bool {
+    set(socket, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
+}
+
+pub(crate) fn enable_drop_counter(socket: &Socket) -> bool {
+    set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1).is_ok()
+}
+
+pub(crate) fn enable_timestamps(socket: &Socket) -> bool {
+    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).is_ok()
+}
+
+/// The drop counter now: SO_RXQ_OVFL tells it only with a later datagram.
+pub(crate) fn drops_now(socket: &Socket) -> Option<u32> {
+    let mut info = [0_u32; SK_MEMINFO_VARS];
+    let mut len = size_of_val(&info) as socklen_t;
+    // SAFETY: `info` has `len` bytes of room.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            info.as_mut_ptr().cast::<c_void>(),
+            &mut len,
+        )
+    };
+    (answer == 0 && len as usize >= size_of_val(&info)).then_some(info[SK_MEMINFO_DROPS])
+}
+
+/// The MTU of the route of a connected socket, in bytes.
+pub(crate) fn route_mtu_bytes(socket: &Socket, v4: bool) -> Option<usize> {
+    let (level, option) =
+        if v4 { (libc::IPPROTO_IP, libc::IP_MTU) } else { (libc::IPPROTO_IPV6, libc::IPV6_MTU) };
+    let mut mtu: c_int = 0;
+    let mut len = size_of::<c_int>() as socklen_t;
+    // SAFETY: `mtu` has `len` bytes of room.
+    let answer = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut mtu).cast::<c_void>(), &mut len)
+    };
+    if answer == 0 { usize::try_from(mtu).ok() } else { None }
+}
+
+/// What a container's filter answers for a call that it hides.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM))
+}
+
+fn set(socket: &Socket, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
+    let len = size_of::<c_int>() as socklen_t;
+    // SAFETY: the option's value is the `len` bytes of `value`.
+    let answer = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast::<c_void>(), len)
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+impl fmt::Debug for SendArrays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendArrays").field("messages", &self.headers.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RecvArrays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecvArrays").field("slots", &self.headers.len()).finish_non_exhaustive()
+    }
+}

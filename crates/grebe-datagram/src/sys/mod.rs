@@ -1,0 +1,74 @@
+//! The operating system, behind one interface: `SendArrays`, `RecvArrays`, and a few questions about a socket.
+//!
+//! | | Linux | macOS | Windows | other Unix |
+//! |---|---|---|---|---|
+//! | send | `sendmmsg` of GSO messages | `sendmsg_x` | `WSASendMsg`, USO | `sendmsg` |
+//! | receive | `recvmmsg` of GRO buffers | `recvmsg_x` | `WSARecvMsg` | `recvmsg` |
+//! | drop counter | `SO_RXQ_OVFL`, `SO_MEMINFO` | - | - | - |
+
+mod portable;
+
+#[cfg(unix)]
+mod cmsg;
+#[cfg(unix)]
+mod poll;
+#[cfg(unix)]
+pub(crate) use poll::{wait_readable, wait_writable};
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod linux;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use linux as native;
+
+pub(crate) use native::{
+    SendArrays, drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, has_gso,
+    is_absent, route_mtu_bytes, usable_buffer_bytes,
+};
+
+use std::io;
+
+use socket2::Socket;
+
+use crate::Received;
+
+/// The arrays of one receiving system call.
+#[derive(Debug)]
+pub(crate) enum RecvArrays {
+    /// Several messages a call.
+    Native(native::RecvArrays),
+    /// One datagram a call.
+    Portable,
+}
+
+impl RecvArrays {
+    pub fn new(slots: usize, batch: bool) -> Self {
+        if batch { Self::Native(native::RecvArrays::new(slots)) } else { Self::Portable }
+    }
+
+    /// Receives into the first slots without waiting, and appends what came.
+    #[inline]
+    pub fn receive<S: AsMut<[u8]>>(
+        &mut self,
+        socket: &Socket,
+        slots: &mut [S],
+        received: &mut Vec<Received>,
+    ) -> io::Result<()> {
+        match self {
+            Self::Native(arrays) => arrays.receive(socket, slots, received),
+            Self::Portable => portable::receive(socket, slots, received),
+        }
+    }
+
+    /// The kernel's drop counter as the last message of the last batch that had one said it.
+    pub fn last_drops(&self) -> Option<u32> {
+        match self {
+            Self::Native(arrays) => arrays.last_drops(),
+            Self::Portable => None,
+        }
+    }
+
+    /// Goes over to one datagram a call; `false` where that is so already.
+    pub fn degrade(&mut self) -> bool {
+        !matches!(std::mem::replace(self, Self::Portable), Self::Portable)
+    }
+}

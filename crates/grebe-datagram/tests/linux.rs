@@ -1,0 +1,143 @@
+//! What only Linux has: offload in both directions, drop counters, timestamps, forced buffers.
+#![cfg(target_os = "linux")]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use grebe_datagram::{Congestion, Gso, Options, Receiver, Sender};
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+fn pair(options: &Options) -> (Receiver<Vec<u8>>, Sender) {
+    let receiver = Receiver::bind(LOOPBACK, options).unwrap();
+    let sender = Sender::connect(receiver.local_addr().unwrap(), options).unwrap();
+    (receiver, sender)
+}
+
+fn short() -> Options {
+    Options { recv_timeout: Duration::from_millis(20), ..Options::default() }
+}
+
+#[test]
+fn equal_datagrams_cross_in_few_kernel_buffers() {
+    let (mut receiver, mut sender) = pair(&short());
+    let data = vec![7_u8; 92 * 1_400];
+    let mut batch = sender.batch();
+    batch.push_run(&data, 1_400).unwrap();
+    batch.flush().unwrap();
+    drop(batch);
+    if sender.gso() == Gso::Disabled {
+        return;
+    }
+    assert_eq!(sender.gso(), Gso::Active);
+    assert_eq!((sender.counters().messages, sender.counters().syscalls), (2, 1));
+    let outcome = receiver.recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap();
+    assert_eq!((outcome.datagrams, outcome.slots), (92, 2));
+}
+
+#[test]
+fn drops_are_counted_from_zero_and_told_without_a_later_datagram() {
+    let options = Options { recv_buffer_bytes: 8_192, force_buffers: false, gso: false, ..short() };
+    let (mut receiver, mut sender) = pair(&options);
+    // A clean start: the first reading is a baseline.
+    let outcome = receiver.recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap();
+    assert_eq!(outcome.kernel_drops, Some(0));
+    let data = vec![1_u8; 1_400];
+    let mut batch = sender.batch();
+    for _ in 0..100 {
+        batch.push(&data, &[]).unwrap();
+    }
+    batch.flush().unwrap();
+    drop(batch);
+    let (mut datagrams, mut events) = (0, Vec::new());
+    let mut drops = None;
+    let until = Instant::now() + Duration::from_millis(2_600);
+    while Instant::now() < until {
+        let outcome = receiver.recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap();
+        datagrams += outcome.datagrams;
+        events.extend(outcome.congestion);
+        drops = outcome.kernel_drops;
+    }
+    assert!(datagrams < 100);
+    assert_eq!(drops, Some(100 - datagrams as u64), "each dropped buffer held one datagram");
+    assert_eq!(events, [Congestion::Began, Congestion::Cleared]);
+    assert!(!receiver.is_dropping());
+}
+
+#[test]
+fn a_connected_receiver_counts_drops_too() {
+    let options = Options { recv_buffer_bytes: 8_192, force_buffers: false, gso: false, ..short() };
+    let (mut receiver, mut sender) = pair(&options);
+    let port = sender.local_addr().unwrap().port();
+    receiver.connect(([127, 0, 0, 1], port).into()).unwrap();
+    let data = vec![1_u8; 1_400];
+    let mut drops = 0;
+    // The counter comes with a datagram that was queued after the drop.
+    for _ in 0..2 {
+        let mut batch = sender.batch();
+        for _ in 0..100 {
+            batch.push(&data, &[]).unwrap();
+        }
+        drop(batch);
+        let outcome = receiver.recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap();
+        drops = outcome.kernel_drops.unwrap();
+        while receiver.try_recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap().datagrams > 0 {}
+    }
+    assert!(drops > 0);
+}
+
+#[test]
+fn the_kernels_time_of_arrival_is_told_on_request() {
+    let (mut receiver, mut sender) = pair(&Options { timestamps: true, ..short() });
+    sender.batch().push(&[1; 600], &[]).unwrap();
+    let mut seen = None;
+    receiver
+        .recv(
+            || Some(vec![0; 65_536]),
+            |_, received| {
+                seen = received.timestamp;
+                None
+            },
+        )
+        .unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    assert!(now.abs_diff(seen.unwrap()) < Duration::from_secs(60));
+}
+
+#[test]
+fn multicast_is_joined_and_heard() {
+    let group: SocketAddr = "239.255.77.1:0".parse().unwrap();
+    let options =
+        Options { multicast_interface: grebe_datagram::Interface::Address([127, 0, 0, 1].into()), ..short() };
+    let mut receiver = Receiver::bind(group, &options).unwrap();
+    let to = SocketAddr::new(group.ip(), receiver.local_addr().unwrap().port());
+    let mut sender = Sender::unconnected(SocketAddr::from(([0, 0, 0, 0], 0)), &options).unwrap();
+    sender.batch().push_to(to, &[9; 64], &[8; 1_000]).unwrap();
+    let outcome = receiver.recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap();
+    assert_eq!((outcome.datagrams, outcome.bytes), (1, 1_064));
+}
+
+#[test]
+fn a_granted_buffer_is_read_back() {
+    let asked = Options { recv_buffer_bytes: 1 << 30, force_buffers: false, ..short() };
+    let receiver: Receiver<Vec<u8>> = Receiver::bind(LOOPBACK, &asked).unwrap();
+    let granted = receiver.granted();
+    let limit: usize =
+        std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap().trim().parse().unwrap();
+    assert_eq!(granted.granted_bytes, limit.min(1 << 30));
+    assert_eq!(granted.is_clamped(), limit < 1 << 30);
+}
+
+#[test]
+fn a_sender_without_a_receiver_is_refused_and_goes_on() {
+    let (receiver, mut sender) = pair(&short());
+    drop(receiver);
+    let data = vec![1_u8; 1_400];
+    for _ in 0..20 {
+        let mut batch = sender.batch();
+        batch.push(&data, &[]).unwrap();
+        batch.flush().unwrap();
+    }
+    assert!(sender.counters().refused > 0);
+    assert_eq!(sender.counters().datagrams, 20);
+}
