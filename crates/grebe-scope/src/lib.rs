@@ -37,6 +37,7 @@ mod pyramid;
 pub mod raster;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
+mod spectrum;
 mod trigger;
 mod units;
 
@@ -50,5 +51,6 @@ pub use measure::{
 };
 pub use pyramid::{LevelInfo, Pyramid, RangeStats};
 pub use simd::{Stats, min_max, stats};
+pub use spectrum::{Averaging, DbmReference, Peak, Spectrum, Waterfall, Window};
 pub use trigger::{Condition, Passage, Polarity, Slope, Trigger, TriggerEvent};
 pub use units::{Engineering, Ticks, step_125_down, step_125_up};

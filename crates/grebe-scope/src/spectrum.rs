@@ -1,0 +1,287 @@
+//! Spectra of unbroken runs of samples: windows, averages, peak hold, levels in dBFS and dBm.
+//!
+//! 0 dBFS is a sine that uses the whole range of `i16` (AES17). Levels are those of the sine that would cause
+//! them: the window's gain is divided out, so peaks read right with every window.
+
+mod peaks;
+mod waterfall;
+mod window;
+
+use std::sync::Arc;
+
+use realfft::num_complex::Complex;
+use realfft::{RealFftPlanner, RealToComplex};
+
+use crate::ScopeError;
+pub use peaks::Peak;
+pub use waterfall::Waterfall;
+pub use window::Window;
+
+/// How spectra follow each other into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Averaging {
+    /// Each stands alone.
+    #[default]
+    None,
+    /// Mean power of all so far.
+    All,
+    /// Mean power that forgets: each new one counts one part in so many (at least 1).
+    Exponential(u32),
+}
+
+/// Full scale of an input, to give levels in dBm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DbmReference {
+    /// Peak voltage of count 32768.
+    pub full_scale_volts: f64,
+    /// The load, usually 50.
+    pub impedance_ohms: f64,
+}
+
+impl DbmReference {
+    /// What to add to a level in dBFS: the power of a full-scale sine over one milliwatt.
+    pub fn offset_db(&self) -> f64 {
+        let watts = self.full_scale_volts.powi(2) / (2.0 * self.impedance_ohms);
+        10.0 * (watts / 1e-3).log10()
+    }
+}
+
+/// Power spectra of one channel.
+///
+/// Works in place in memory reserved at the start; feeding allocates nothing.
+///
+/// ```
+/// use grebe_scope::{Averaging, Spectrum, Window};
+/// // Half of full scale at an eighth of the rate: -6 dBFS in line 128 of 1024 samples.
+/// let tone: Vec<i16> = (0..1024).map(|i| (16384.0 * (i as f64 / 8.0 * std::f64::consts::TAU).sin()) as i16).collect();
+/// let mut spectrum = Spectrum::new(1024, Window::Hann, Averaging::None)?;
+/// spectrum.append(0, &tone, |_| {});
+/// assert!((spectrum.dbfs()[128] + 6.02).abs() < 0.01);
+/// assert_eq!(spectrum.frequency_hz(128.0, 48_000.0), 6000.0);
+/// # Ok::<(), grebe_scope::ScopeError>(())
+/// ```
+pub struct Spectrum {
+    size: usize,
+    hop: usize,
+    window: Window,
+    averaging: Averaging,
+    transform: Arc<dyn RealToComplex<f32>>,
+    /// The window, scaled so that a full-scale sine has power 1 in its line.
+    weights: Vec<f32>,
+    /// The newest samples, up to one transform.
+    pending: Vec<i16>,
+    input: Vec<f32>,
+    lines: Vec<Complex<f32>>,
+    scratch: Vec<Complex<f32>>,
+    power: Vec<f32>,
+    dbfs: Vec<f32>,
+    hold_dbfs: Option<Vec<f32>>,
+    next: u64,
+    count: u64,
+}
+
+impl std::fmt::Debug for Spectrum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Spectrum { size, window, averaging, count, .. } = self;
+        f.debug_struct("Spectrum")
+            .field("size", size)
+            .field("window", window)
+            .field("averaging", averaging)
+            .field("count", count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Spectrum {
+    /// Transforms of `size` samples, a power of two from 16 to 2^22, each half over the one before (the usual
+    /// overlap; [`set_hop`](Spectrum::set_hop) changes it).
+    ///
+    /// # Errors
+    /// [`ScopeError::Setting`] for another size.
+    pub fn new(size: usize, window: Window, averaging: Averaging) -> Result<Spectrum, ScopeError> {
+        if !size.is_power_of_two() || !(16..=1 << 22).contains(&size) {
+            let got = size.to_string();
+            return Err(ScopeError::Setting {
+                what: "transform size",
+                got,
+                must: "a power of two from 16 to 2^22",
+            });
+        }
+        let transform = RealFftPlanner::<f32>::new().plan_fft_forward(size);
+        let lines = size / 2 + 1;
+        let coefficients = window.coefficients(size);
+        // A sine of amplitude A has |line| = A / 2 * sum(window).
+        let gain = 2.0 / (coefficients.iter().sum::<f64>() * 32768.0);
+        Ok(Spectrum {
+            size,
+            hop: size / 2,
+            window,
+            averaging,
+            weights: coefficients.iter().map(|w| (w * gain) as f32).collect(),
+            pending: Vec::with_capacity(size),
+            input: vec![0.0; size],
+            lines: vec![Complex::default(); lines],
+            scratch: vec![Complex::default(); transform.get_scratch_len()],
+            transform,
+            power: vec![0.0; lines],
+            dbfs: vec![FLOOR_DB; lines],
+            hold_dbfs: None,
+            next: 0,
+            count: 0,
+        })
+    }
+
+    /// Samples from one transform to the next, 1 to the size; more overlap is smoother and costs more.
+    pub fn set_hop(&mut self, samples: usize) {
+        self.hop = samples.clamp(1, self.size);
+    }
+
+    /// Keeps the highest level of each line, or stops and forgets.
+    pub fn set_peak_hold(&mut self, on: bool) {
+        self.hold_dbfs = on.then(|| vec![FLOOR_DB; self.power.len()]);
+    }
+
+    /// Takes the next samples and calls `each` with the lines in dBFS after every transform.
+    ///
+    /// An index other than the expected one is a gap: no transform reaches across it.
+    pub fn append(&mut self, first_sample_index: u64, samples: &[i16], mut each: impl FnMut(&[f32])) {
+        if first_sample_index != self.next {
+            self.pending.clear();
+        }
+        self.next = first_sample_index + samples.len() as u64;
+        let mut rest = samples;
+        while !rest.is_empty() {
+            if self.pending.is_empty() && rest.len() >= self.size {
+                let (whole, _) = rest.split_at(self.size);
+                self.transform(Some(whole));
+                rest = &rest[self.hop..];
+                each(&self.dbfs);
+                // What is left may be shorter than a transform: then it waits with the rest of the overlap.
+                continue;
+            }
+            let take = rest.len().min(self.size - self.pending.len());
+            self.pending.extend_from_slice(&rest[..take]);
+            rest = &rest[take..];
+            if self.pending.len() == self.size {
+                self.transform(None);
+                self.pending.drain(..self.hop);
+                each(&self.dbfs);
+            }
+        }
+    }
+
+    /// Lines in dBFS after averaging; [`FLOOR_DB`](Spectrum::FLOOR_DB) before the first transform.
+    pub fn dbfs(&self) -> &[f32] {
+        &self.dbfs
+    }
+
+    /// The highest levels so far, where peak hold is on.
+    pub fn hold_dbfs(&self) -> Option<&[f32]> {
+        self.hold_dbfs.as_deref()
+    }
+
+    /// The `count` highest peaks, the highest first: lines higher than their neighbours within the window's main
+    /// lobe and above `floor_dbfs`, their frequency found between lines.
+    pub fn peaks(&self, count: usize, floor_dbfs: f32) -> Vec<Peak> {
+        peaks::find(&self.dbfs, self.window, count, floor_dbfs)
+    }
+
+    /// Frequency of a line, or of a place between lines, at a sample rate.
+    pub fn frequency_hz(&self, line: f64, rate_hz: f64) -> f64 {
+        line * rate_hz / self.size as f64
+    }
+
+    /// Noise power density of a level of noise, in dBFS a hertz: the level less the window's noise bandwidth.
+    pub fn density_dbfs_hz(&self, dbfs: f64, rate_hz: f64) -> f64 {
+        // A sine's level is its RMS times the root of 2: noise has no such factor.
+        dbfs - 10.0 * (self.window.noise_bandwidth_lines() * rate_hz / self.size as f64).log10()
+    }
+
+    /// Samples a transform.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The window.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Transforms since the start or [`clear`](Spectrum::clear).
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Forgets samples, averages and held peaks.
+    pub fn clear(&mut self) {
+        self.pending.clear();
+        self.dbfs.fill(FLOOR_DB);
+        if let Some(hold) = &mut self.hold_dbfs {
+            hold.fill(FLOOR_DB);
+        }
+        self.count = 0;
+    }
+
+    /// Bytes reserved, less the tables inside the transform (about as much again).
+    pub fn memory_bytes(&self) -> usize {
+        let lines = self.lines.len() + self.scratch.len();
+        self.size * (4 + 2 + 4)
+            + lines * 8
+            + self.power.len() * 4 * (2 + usize::from(self.hold_dbfs.is_some()))
+    }
+
+    /// The level of a line without power.
+    pub const FLOOR_DB: f32 = FLOOR_DB;
+
+    /// Transforms `whole`, or else what is pending.
+    fn transform(&mut self, whole: Option<&[i16]>) {
+        let samples = whole.unwrap_or(&self.pending);
+        for ((input, &sample), weight) in self.input.iter_mut().zip(samples).zip(&self.weights) {
+            *input = f32::from(sample) * weight;
+        }
+        // Lengths are those of the plan, so this cannot fail; if it did, the last spectrum would stay.
+        if self.transform.process_with_scratch(&mut self.input, &mut self.lines, &mut self.scratch).is_err() {
+            return;
+        }
+        let share = match self.averaging {
+            Averaging::None => 1.0,
+            Averaging::All => 1.0 / (self.count + 1) as f32,
+            Averaging::Exponential(parts) => 1.0 / (self.count + 1).min(u64::from(parts.max(1))) as f32,
+        };
+        self.count += 1;
+        // The zero line and the one at half the rate have no mirror image: their amplitude is half the doubled one.
+        let last = self.lines.len() - 1;
+        self.lines[0] *= 0.5f32;
+        self.lines[last] *= 0.5f32;
+        for ((power, dbfs), line) in self.power.iter_mut().zip(&mut self.dbfs).zip(&self.lines) {
+            *power += (line.norm_sqr() - *power) * share;
+            *dbfs = decibels(*power);
+        }
+        if let Some(hold) = &mut self.hold_dbfs {
+            for (hold, &dbfs) in hold.iter_mut().zip(&self.dbfs) {
+                *hold = hold.max(dbfs);
+            }
+        }
+    }
+}
+
+/// `10 log10(power)` to 0.00002 dB, in a form that compilers vectorise (`log10` of the library they do not).
+fn decibels(power: f32) -> f32 {
+    let power = power.max(POWER_MIN);
+    let bits = power.to_bits();
+    // power = 2^exponent * mantissa, the mantissa from 0.7 to 1.4 so that its logarithm is a short series.
+    let shifted = bits.wrapping_sub(0x3f33_3333);
+    let exponent = (shifted as i32) >> 23;
+    let mantissa = f32::from_bits(bits.wrapping_sub((exponent << 23) as u32));
+    // ln(m) = 2 artanh((m - 1) / (m + 1)).
+    let z = (mantissa - 1.0) / (mantissa + 1.0);
+    let z2 = z * z;
+    let ln = 2.0 * z * (1.0 + z2 * (1.0 / 3.0 + z2 * (1.0 / 5.0 + z2 * (1.0 / 7.0))));
+    (exponent as f32 * std::f32::consts::LN_2 + ln) * (10.0 / std::f32::consts::LN_10)
+}
+
+const FLOOR_DB: f32 = -200.0;
+const POWER_MIN: f32 = 1e-20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+use super::*;
+
+const SIZE: usize = 4096;
+
+fn tone(line: f64, amplitude: f64, count: usize) -> Vec<i16> {
+    let turn = line / SIZE as f64 * std::f64::consts::TAU;
+    (0..count)
+        .map(|i| (amplitude * 32768.0 * (i as f64 * turn + 0.4).sin()).round().min(32767.0) as i16)
+        .collect()
+}
+
+fn of(samples: &[i16], window: Window) -> Spectrum {
+    let mut spectrum = Spectrum::new(SIZE, window, Averaging::None).unwrap();
+    spectrum.append(0, samples, |_| {});
+    spectrum
+}
+
+#[test]
+fn decibels_are_those_of_the_library() {
+    for exponent in -190..60 {
+        for step in 0..50 {
+            let power = 10f64.powf(f64::from(exponent) / 10.0 + f64::from(step) / 500.0) as f32;
+            let expected = 10.0 * f64::from(power).log10();
+            assert!(
+                (f64::from(decibels(power)) - expected).abs() < 5e-5,
+                "{power}: {} {expected}",
+                decibels(power)
+            );
+        }
+    }
+    assert_eq!(decibels(0.0).round(), FLOOR_DB);
+}
+
+#[test]
+fn a_tone_on_a_line_reads_its_level_with_every_window() {
+    for window in Window::ALL {
+        let spectrum = of(&tone(500.0, 0.25, SIZE), window);
+        assert!((spectrum.dbfs()[500] + 12.041).abs() < 0.01, "{window:?}");
+        // Far away: the noise of rounding to 16 bits (-98 dB in all, less 33 dB a line).
+        assert!(spectrum.dbfs()[1500..].iter().all(|&level| level < -105.0), "{window:?}");
+    }
+}
+
+#[test]
+fn a_tone_between_lines_is_found_in_the_table() {
+    for (window, level_error) in [
+        (Window::Hann, 0.001),
+        (Window::BlackmanHarris, 0.001),
+        (Window::FlatTop, 0.001),
+        (Window::Rectangular, 0.05),
+    ] {
+        for line in [700.0, 700.25, 700.5, 700.75] {
+            let mut samples = tone(line, 0.5, SIZE);
+            for (sample, weak) in samples.iter_mut().zip(tone(900.5, 0.001, SIZE)) {
+                *sample += weak;
+            }
+            let peaks = of(&samples, window).peaks(2, -90.0);
+            let line_error = if window == Window::FlatTop { 0.02 } else { 0.005 };
+            assert!((peaks[0].line - line).abs() < line_error, "{window:?} {line}: {peaks:?}");
+            assert!((peaks[0].dbfs + 6.0206).abs() < level_error, "{window:?} {line}: {peaks:?}");
+            if window == Window::Rectangular {
+                continue; // the strong tone's side lobes hide the weak one
+            }
+            assert!((peaks[1].line - 900.5).abs() < 0.1, "{window:?} {line}: {peaks:?}");
+        }
+    }
+}
+
+#[test]
+fn noise_has_its_density_with_every_window() {
+    // Uniform noise of +-0.5: mean square 1/12, so 10 log10(2 / 12) dBFS in all (0 dBFS is a sine's power 1/2).
+    let mut state = 1u64;
+    let noise: Vec<i16> = (0..SIZE * 200)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 48) as i16 / 2
+        })
+        .collect();
+    let rate_hz = 1e6;
+    let expected = 10.0 * (2.0f64 / 12.0).log10() - 10.0 * (rate_hz / 2.0f64).log10();
+    for window in Window::ALL {
+        let mut spectrum = Spectrum::new(SIZE, window, Averaging::All).unwrap();
+        spectrum.append(0, &noise, |_| {});
+        let inner = &spectrum.dbfs()[20..SIZE / 2 - 20];
+        let mean = 10.0
+            * (inner.iter().map(|&l| 10f64.powf(f64::from(l) / 10.0)).sum::<f64>() / inner.len() as f64)
+                .log10();
+        let density = spectrum.density_dbfs_hz(mean, rate_hz);
+        assert!((density - expected).abs() < 0.1, "{window:?}: {density} is not {expected}");
+    }
+}
+
+#[test]
+fn blocks_change_nothing_and_gaps_start_anew() {
+    let samples = tone(37.3, 0.5, SIZE * 4);
+    let run = |block: usize| {
+        let mut spectrum = Spectrum::new(SIZE, Window::Hann, Averaging::Exponential(4)).unwrap();
+        spectrum.set_peak_hold(true);
+        let mut count = 0;
+        for (place, piece) in samples.chunks(block).enumerate() {
+            spectrum.append(100 + (place * block) as u64, piece, |_| count += 1);
+        }
+        (spectrum.dbfs().to_vec(), spectrum.hold_dbfs().unwrap().to_vec(), count)
+    };
+    let whole = run(samples.len());
+    assert_eq!(whole.2, 7);
+    for block in [1, 100, 4095, 4096, 4097, 10_000] {
+        assert_eq!(run(block), whole, "{block}");
+    }
+    let mut spectrum = Spectrum::new(SIZE, Window::Hann, Averaging::None).unwrap();
+    spectrum.append(0, &samples[..SIZE - 1], |_| {});
+    spectrum.append(SIZE as u64, &samples[..SIZE - 1], |_| {});
+    assert_eq!(spectrum.count(), 0);
+}
+
+#[test]
+fn offset_and_half_rate_have_their_level() {
+    // An offset of A has the power of a sine of amplitude sqrt(2) A; shown as its amplitude: 20 log10(A).
+    let spectrum = of(&[16384; SIZE], Window::Rectangular);
+    assert!((spectrum.dbfs()[0] + 6.02).abs() < 0.01);
+    let alternating: Vec<i16> = (0..SIZE).map(|i| if i % 2 == 0 { 16384 } else { -16384 }).collect();
+    assert!((of(&alternating, Window::Rectangular).dbfs()[SIZE / 2] + 6.02).abs() < 0.01);
+}
+
+#[test]
+fn dbm_follows_from_full_scale_and_load() {
+    // 1 V peak into 50 ohms is 10 mW.
+    let offset = DbmReference { full_scale_volts: 1.0, impedance_ohms: 50.0 }.offset_db();
+    assert!((offset - 10.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_waterfall_keeps_the_highest_line_of_each_cell() {
+    let mut waterfall = Waterfall::new(3, 2).unwrap();
+    for first in [0.0, 10.0, 20.0] {
+        waterfall.push(&[first, first + 5.0, first + 1.0, first + 2.0, first + 3.0, first + 9.0]);
+    }
+    let rows: Vec<Vec<f32>> = waterfall.rows().map(<[f32]>::to_vec).collect();
+    assert_eq!(rows, [[25.0, 22.0, 29.0], [15.0, 12.0, 19.0]]);
+    let mut brightness = [0.0; 6];
+    waterfall.brightness(10.0, 30.0, &mut brightness);
+    for (bright, expected) in brightness.into_iter().zip([0.75, 0.6, 0.95, 0.25, 0.1, 0.45]) {
+        assert!((bright - expected).abs() < 1e-6f32);
+    }
+    let mut wide = Waterfall::new(4, 1).unwrap();
+    wide.push(&[1.0, 2.0]);
+    assert_eq!(wide.rows().next().unwrap(), [1.0, 1.0, 2.0, 2.0]);
+    assert!(Waterfall::new(0, 1).is_err() && Spectrum::new(100, Window::Hann, Averaging::None).is_err());
+}
