@@ -162,6 +162,11 @@ impl BatchMut {
         }
     }
 
+    /// The frames so far, in order.
+    pub fn frames(&self) -> Frames<'_> {
+        Frames { bytes: self.chunk.bytes(), spans: self.chunk.meta().spans.iter() }
+    }
+
     /// Bytes of the chunk up to the end of the last frame.
     pub fn filled_bytes(&self) -> usize {
         self.chunk.meta().end
@@ -182,6 +187,11 @@ impl BatchMut {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Which chunk of its pool this is: what another process is told.
+    pub fn index(&self) -> u32 {
+        self.chunk.index()
     }
 
     /// Forgets the frames.

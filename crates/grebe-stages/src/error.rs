@@ -128,4 +128,60 @@ pub enum StagesError {
         /// What it must be.
         must: &'static str,
     },
+    /// Text that names no stream.
+    #[error("'{uri}' {reason}")]
+    Uri {
+        /// What was written.
+        uri: String,
+        /// What is wrong with it, and how it is written.
+        reason: String,
+    },
+    /// A host without an address.
+    #[error("cannot find the host '{host}': {reason}")]
+    Unresolved {
+        /// The host.
+        host: String,
+        /// What the resolver said.
+        reason: String,
+    },
+    /// A stream whose sender has gone without an end of stream.
+    #[error("nothing arrived for {timeout:?}: the sender is gone (it sent no end of stream)")]
+    Idle {
+        /// How long was waited.
+        timeout: std::time::Duration,
+    },
+    /// A byte stream that is not frames back to back.
+    #[error("the pipe carries no frame at byte {at}: {reason}")]
+    Pipe {
+        /// Bytes before the place.
+        at: u64,
+        /// Why it is none.
+        reason: grebe_frame::Refusal,
+    },
+    /// A byte stream that ended within a frame.
+    #[error("the pipe ended within a frame: {bytes} bytes of it arrived, at byte {at}")]
+    PipeCut {
+        /// Bytes before the frame.
+        at: u64,
+        /// Bytes of it that arrived.
+        bytes: usize,
+    },
+    /// A frame that no chunk holds.
+    #[error("a frame of {bytes} bytes: the largest is {most}")]
+    FrameTooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The most that is taken.
+        most: usize,
+    },
+    /// A stream that became another in the middle of a recording.
+    #[error(
+        "the stream changed from {was} to {is}: the recording ends before it, record the new stream on its own"
+    )]
+    Changed {
+        /// What was recorded.
+        was: String,
+        /// What came then.
+        is: String,
+    },
 }

@@ -54,7 +54,11 @@ impl SynthSource {
         }
         let frame_bytes = HEADER_BYTES + options.block_samples as usize * options.channels.len() * 2;
         if options.block_samples == 0 || frame_bytes > CHUNK_BYTES {
-            return setting("block length", options.block_samples.to_string(), "a frame must fit into 64 KiB");
+            return setting(
+                "block length",
+                options.block_samples.to_string(),
+                "a frame must fit into 64 KiB",
+            );
         }
         let generators = options
             .channels
@@ -109,8 +113,9 @@ impl SynthSource {
                 first_sample_index: self.next_sample,
             };
             let generators = &self.generators;
-            let filled =
-                batch.push(&header, |channel, samples| generators[channel].fill(header.first_sample_index, samples));
+            let filled = batch.push(&header, |channel, samples| {
+                generators[channel].fill(header.first_sample_index, samples)
+            });
             if filled.is_err() {
                 return;
             }
@@ -121,7 +126,12 @@ impl SynthSource {
 }
 
 impl Stage for SynthSource {
-    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
         if self.samples_left() == 0 {
             return Ok(Outcome::End);
         }

@@ -24,7 +24,7 @@ pub struct PipeSource<R> {
 }
 
 /// Waits until there is something to read, for at most a look around.
-type Wait<R> = Box<dyn Fn(&R) -> io::Result<bool> + Send>;
+type Wait<R> = fn(&R) -> io::Result<bool>;
 
 #[cfg(unix)]
 impl<R: Read + std::os::fd::AsFd + Send> PipeSource<R> {
@@ -32,7 +32,7 @@ impl<R: Read + std::os::fd::AsFd + Send> PipeSource<R> {
     pub fn new(from: R) -> Self {
         #[cfg(target_os = "linux")]
         enlarge(&from);
-        Self::waiting(from, Box::new(readable))
+        Self::waiting(from, readable)
     }
 }
 
@@ -40,7 +40,7 @@ impl<R: Read + std::os::fd::AsFd + Send> PipeSource<R> {
 impl<R: Read + Send> PipeSource<R> {
     /// Frames from `from`.
     pub fn new(from: R) -> Self {
-        Self::waiting(from, Box::new(|_| Ok(true)))
+        Self::waiting(from, |_| Ok(true))
     }
 }
 
@@ -65,7 +65,8 @@ impl<R: Read + Send> PipeSource<R> {
             if bytes.len() < HEADER_BYTES {
                 break;
             }
-            let header = Header::parse(bytes).map_err(|reason| StagesError::Pipe { at: self.position, reason })?;
+            let header =
+                Header::parse(bytes).map_err(|reason| StagesError::Pipe { at: self.position, reason })?;
             let frame_bytes = header.frame_bytes();
             if frame_bytes > PIPE_CHUNK_BYTES {
                 return Err(StagesError::FrameTooLarge { bytes: frame_bytes, most: PIPE_CHUNK_BYTES });
@@ -88,7 +89,12 @@ impl<R: Read + Send> PipeSource<R> {
 }
 
 impl<R: Read + Send> Stage for PipeSource<R> {
-    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
         if !(self.wait)(&self.from)? {
             return Ok(Outcome::Produced);
         }
@@ -155,7 +161,12 @@ impl<W: Write + Send> PipeSink<W> {
 }
 
 impl<W: Write + Send> Stage for PipeSink<W> {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> Result<Outcome, StageError> {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        _: &mut Context,
+    ) -> Result<Outcome, StageError> {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
         match self.write(&batch) {
@@ -227,7 +238,7 @@ fn enlarge(pipe: &impl std::os::fd::AsFd) {
 }
 
 #[cfg(unix)]
-fn readable(from: &impl std::os::fd::AsFd) -> io::Result<bool> {
+fn readable<R: std::os::fd::AsFd>(from: &R) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds = [PollFd::new(from, PollFlags::IN)];
     let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::Error;
+use crate::StagesError as Error;
 
 /// Where a stream comes from or goes to.
 ///
@@ -95,7 +95,11 @@ impl FromStr for Uri {
         }
         if let Some(path) = text.strip_prefix("file:") {
             let path = path.strip_prefix("//").unwrap_or(path);
-            return if path.is_empty() { Err(malformed("names no file")) } else { Ok(Uri::File(path.into())) };
+            return if path.is_empty() {
+                Err(malformed("names no file"))
+            } else {
+                Ok(Uri::File(path.into()))
+            };
         }
         match text {
             "pipe:" | "-" => return Ok(Uri::Pipe),
@@ -119,7 +123,9 @@ fn parse_host_port(text: &str) -> Result<HostPort, &'static str> {
             (host, after.strip_prefix(':').ok_or(NO_PORT)?)
         }
         None => match text.rsplit_once(':') {
-            Some((host, _)) if host.contains(':') => return Err("needs brackets around an IPv6 address: udp://[::1]:5000"),
+            Some((host, _)) if host.contains(':') => {
+                return Err("needs brackets around an IPv6 address: udp://[::1]:5000");
+            }
             Some(parts) => parts,
             None => return Err(NO_PORT),
         },

@@ -1,0 +1,113 @@
+//! `udp://` as a sink: one datagram a frame.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use grebe_datagram::{Granted, Options, Sender};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
+use grebe_frame::{Batch, HEADER_BYTES, Header};
+
+/// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
+///
+/// What the batch's memory holds back to back goes out as it stands; nothing is copied in user space above 512 bytes a
+/// datagram. At the end of the stream its last frame is sent five times over half a second, because a datagram may be lost.
+#[derive(Debug)]
+pub struct UdpSink {
+    sender: Sender,
+    /// Kept until the kernel has taken them; the capacity is fixed.
+    held: Vec<Batch>,
+    last: Option<Header>,
+    counters: Counters,
+}
+
+impl UdpSink {
+    /// A sink to one receiver.
+    ///
+    /// # Errors
+    /// The socket cannot be opened, or there is no route.
+    pub fn connect(to: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
+        let sender = Sender::connect(to, options)?;
+        Ok(Self { sender, held: Vec::with_capacity(HELD_MAX), last: None, counters: Counters::new(COUNTERS) })
+    }
+
+    /// The send buffer that the kernel granted.
+    pub fn granted(&self) -> Granted {
+        self.sender.granted()
+    }
+
+    fn send_held(&mut self) -> Result<(), grebe_datagram::Error> {
+        let mut sending = self.sender.batch();
+        for batch in &self.held {
+            match batch.contiguous() {
+                Some((bytes, frame_bytes)) => sending.push_run(bytes, frame_bytes)?,
+                None => {
+                    for frame in batch.frames() {
+                        sending.push(frame.header_bytes(), frame.payload())?;
+                    }
+                }
+            }
+        }
+        sending.flush()?;
+        drop(sending);
+        if let Some(frame) = self.held.last().and_then(|batch| batch.frames().last()) {
+            self.last = Some(frame.header());
+        }
+        self.held.clear();
+        Ok(())
+    }
+
+    fn publish(&self) {
+        let sent = self.sender.counters();
+        let values = [sent.datagrams, sent.syscalls, sent.copies, sent.backoffs, sent.refused, sent.unsent];
+        for (position, value) in values.into_iter().enumerate() {
+            self.counters.set(position, value);
+        }
+    }
+}
+
+impl Stage for UdpSink {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        _: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        while self.held.len() < HELD_MAX
+            && let Some(batch) = input.next()
+        {
+            self.held.push(batch);
+        }
+        if self.held.is_empty() {
+            return Ok(Outcome::WantsInput);
+        }
+        self.send_held()?;
+        self.publish();
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+        let Some(last) = self.last else { return Ok(()) };
+        let mut end = [0; HEADER_BYTES];
+        last.end_of_stream(monotonic_ns()).write(&mut end);
+        let began = Instant::now();
+        for repeat in 0..END_REPEATS {
+            let at = began + END_OVER * repeat / (END_REPEATS - 1);
+            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            let mut sending = self.sender.batch();
+            sending.push(&end, &[])?;
+            sending.flush()?;
+        }
+        self.publish();
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+const COUNTERS: &[&str] = &["datagrams", "system_calls", "copied_datagrams", "backoffs", "refused", "unsent"];
+/// A flush takes what waits, up to this many batches.
+const HELD_MAX: usize = 16;
+const END_REPEATS: u32 = 5;
+const END_OVER: Duration = Duration::from_millis(500);

@@ -1,0 +1,213 @@
+//! `udp://` as a source: frames are views into the slabs that the kernel filled.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use grebe_datagram::{Granted, Options, Received, Receiver};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_frame::{BatchMut, BatchPool, Header, Refusals, StreamTracker};
+
+use crate::StagesError;
+use crate::arrival::ArrivalCounters;
+use crate::generate::CHUNK_BYTES;
+
+/// Receives one stream of frames, one datagram each.
+///
+/// Datagrams that are no frames are counted by reason and change nothing else. Late and duplicate frames are counted and
+/// left out, so that what goes on is in order; what is missing shows as a gap in the sample index. The stream belongs to the
+/// address it came from; another sender's frames are counted as foreign until the first has been silent for half a second.
+#[derive(Debug)]
+pub struct UdpSource {
+    receiver: Receiver<BatchMut>,
+    idle_timeout: Option<Duration>,
+    pool: Option<BatchPool>,
+    intake: Intake,
+    counters: ArrivalCounters,
+}
+
+impl UdpSource {
+    /// Listens on `at`.
+    ///
+    /// # Errors
+    /// The address is in use, or not this machine's.
+    pub fn bind(at: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
+        Ok(Self {
+            receiver: Receiver::bind(at, options)?,
+            idle_timeout: None,
+            pool: None,
+            intake: Intake::default(),
+            counters: ArrivalCounters::new(),
+        })
+    }
+
+    /// Ends the stream with an error once its sender has been silent for this long.
+    pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// The address listened on, with the port that the system chose where none was named.
+    ///
+    /// # Errors
+    /// The system cannot say.
+    pub fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
+        self.receiver.local_addr()
+    }
+
+    /// The receive buffer that the kernel granted.
+    pub fn granted(&self) -> Granted {
+        self.receiver.granted()
+    }
+
+    fn check_idle(&self) -> Result<(), StagesError> {
+        match (self.idle_timeout, self.intake.heard) {
+            (Some(timeout), Some(heard)) if heard.elapsed() >= timeout => Err(StagesError::Idle { timeout }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Stage for UdpSource {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let pool = self.pool.get_or_insert_with(|| {
+            // As many chunks as the graph can hold, the receiver's own slots, and the compacting batch.
+            let mut pool = BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let Self { receiver, intake, .. } = self;
+        let compact = &mut intake.compact;
+        if compact.is_none() {
+            *compact = pool.acquire();
+        }
+        let outcome =
+            receiver.recv(|| pool.acquire(), |slab, received| intake.take(slab, &received, output, ctx))?;
+        self.intake.flush_compact(output, ctx);
+        self.counters.publish(&self.intake.tracker);
+        self.counters.publish_refusals(&self.intake.refusals);
+        self.counters.publish_kernel_drops(outcome.kernel_drops);
+        self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
+        if self.intake.tracker.is_ended() {
+            return Ok(Outcome::End);
+        }
+        if outcome.starved {
+            // Every chunk is lent: the kernel's buffer holds what comes meanwhile, and counts what it cannot.
+            drop(ctx.acquire(pool));
+        }
+        self.check_idle()?;
+        Ok(Outcome::Produced)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.shared())
+    }
+}
+
+/// Sorts what arrives: what goes on, what is counted and left out.
+#[derive(Debug, Default)]
+struct Intake {
+    tracker: StreamTracker,
+    refusals: Refusals,
+    /// Whose stream this is, and when it was last heard.
+    sender: Option<SocketAddr>,
+    heard: Option<Instant>,
+    foreign_datagrams: u64,
+    copied_frames: u64,
+    /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
+    compact: Option<BatchMut>,
+}
+
+impl Intake {
+    /// Takes one slab; hands it back where nothing in it goes on from where it stands.
+    fn take(
+        &mut self,
+        mut slab: BatchMut,
+        received: &Received,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> Option<BatchMut> {
+        slab.clear();
+        for range in received.segments() {
+            match Header::parse_datagram(&slab.chunk()[range.clone()]) {
+                Ok(header) if self.is_ours(received.from) => {
+                    let arrival = self.tracker.arrive(&header);
+                    if arrival.is_new() && !header.is_end_of_stream() {
+                        // Cannot be full: the datagram lies in the chunk, and every frame is longer than a table's row.
+                        let _ = slab.adopt(range.start, &header);
+                    }
+                }
+                Ok(_) => self.foreign_datagrams += 1,
+                Err(reason) => self.refusals.add(reason),
+            }
+        }
+        if self.sender == Some(received.from) {
+            self.heard = Some(Instant::now());
+        }
+        if slab.is_empty() {
+            return Some(slab);
+        }
+        if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab) {
+            // In order: what was gathered before goes first.
+            self.flush_compact(output, ctx);
+            output.send(slab.freeze(), ctx);
+            return None;
+        }
+        if self.compact.as_ref().is_some_and(|compact| compact.filled_bytes() >= compact.capacity_bytes() / 2)
+        {
+            self.flush_compact(output, ctx);
+        }
+        Some(slab)
+    }
+
+    /// Copies a sparse slab's frames together; whether they fit.
+    fn compact_from(&mut self, slab: &BatchMut) -> bool {
+        let Some(compact) = self.compact.as_mut() else { return false };
+        if compact.capacity_bytes() - compact.filled_bytes()
+            < slab.capacity_bytes() / SPARSE + 64 * slab.len()
+        {
+            return false;
+        }
+        let copied = slab.len() as u64;
+        for frame in slab.frames() {
+            // Fits: the room was checked, alignment included.
+            let _ = compact.push_copy(&frame);
+        }
+        self.copied_frames += copied;
+        true
+    }
+
+    fn flush_compact(&mut self, output: &mut Outputs, ctx: &Context) {
+        if self.compact.as_ref().is_some_and(|compact| !compact.is_empty())
+            && let Some(compact) = self.compact.take()
+        {
+            output.send(compact.freeze(), ctx);
+        }
+    }
+
+    fn is_ours(&mut self, from: SocketAddr) -> bool {
+        if self.sender == Some(from) {
+            return true;
+        }
+        let now = Instant::now();
+        if self.sender.is_some() && self.heard.is_some_and(|heard| now - heard < TAKEOVER) {
+            return false;
+        }
+        if self.sender.is_some() {
+            self.tracker.forget();
+        }
+        self.sender = Some(from);
+        true
+    }
+}
+
+/// The most slots a receiver holds.
+const SLOTS_MAX: usize = 64;
+/// A slab filled to less than a quarter is copied out instead of lent.
+const SPARSE: usize = 4;
+/// For how long a silent sender keeps its stream.
+const TAKEOVER: Duration = Duration::from_millis(500);
