@@ -6,7 +6,10 @@
 //! - [`Pyramid`] keeps a long stream within a fixed budget and answers any window of it as [`Column`]s;
 //!   [`Envelope`] does so for one zoom without keeping samples.
 //! - [`ColumnGrid`] ties columns to absolute sample indices, so that a picture that scrolls does not shimmer.
-//! - [`Trigger`] finds every event that meets a [`Condition`].
+//! - [`Trigger`] finds every event that meets a [`Condition`]; [`Acquisition`] takes a record around each, and
+//!   [`Density`] lays them upon each other.
+//! - [`Measurer`] fills the measurement table; [`Spectrum`] and [`Waterfall`] show frequencies;
+//!   [`MathChannel`] makes channels of channels.
 //! - [`raster`] draws lanes of columns to an image without a GPU.
 //! - [`step_125_up`], [`Ticks`] and [`Engineering`] are the steps and labels every face needs.
 //!
@@ -32,6 +35,8 @@ mod column;
 mod density;
 mod envelope;
 mod error;
+mod lttb;
+mod math;
 mod measure;
 mod pyramid;
 pub mod raster;
@@ -46,6 +51,8 @@ pub use column::{Column, ColumnGrid, Coverage};
 pub use density::Density;
 pub use envelope::{Envelope, columns_of};
 pub use error::ScopeError;
+pub use lttb::{Reduction, lttb};
+pub use math::{Fir, MathChannel, Operation};
 pub use measure::{
     Delay, Dimension, MeasurementStatistics, Measurements, Measurer, Quantity, Running, Scale,
 };
