@@ -1,0 +1,209 @@
+//! The command line, as clap reads it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use grebe_stages::Uri;
+
+use crate::units;
+
+/// Moves, shows, records and ships sampled signals at the speed of the machine.
+///
+/// Without a command: a demonstration. A generator process sends four channels of 25 MS/s over UDP to a scope.
+#[derive(Debug, Parser)]
+#[command(name = "grebe", version, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Generate signals and send them.
+    Sg(Sg),
+    /// Show a stream: in a window, in the terminal, or as a picture.
+    View(View),
+    /// Record a stream to a SigMF recording.
+    Record(Record),
+    /// Play a recording.
+    Play(Play),
+    /// The demonstration, or with a file its replay: generator process, UDP, scope.
+    Demo(Demo),
+    /// Print completions for a shell.
+    #[command(hide = true)]
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page.
+    #[command(hide = true)]
+    Man,
+}
+
+/// What every end of a UDP stream may be told.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Transport")]
+pub struct Transport {
+    /// Bytes of a datagram [default: 1400 beyond this machine, 65000 on it].
+    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
+    pub datagram_size: Option<usize>,
+    /// Datagrams a system call; 1 is the lowest latency.
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub udp_burst: u16,
+    /// End-to-end latency budget: the sender gathers for up to a quarter, the receiver sleeps up to a half of it.
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
+    pub latency: Duration,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe sg --channels 4 --rate 25M --to udp://192.168.0.7:5000\n  \
+    grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
+    grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
+pub struct Sg {
+    /// Where to send the stream.
+    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
+    pub to: Uri,
+    /// Channels, 1 to 8.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub channels: u8,
+    /// Samples a second and channel: 48k, 25M, 1G.
+    #[arg(long, value_name = "RATE", default_value = "1M", value_parser = units::rate_hz)]
+    pub rate: f64,
+    /// Waveform; several, separated by commas, go to the channels in turn. Or a recording to repeat.
+    #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',')]
+    pub wave: Vec<String>,
+    /// Frequency in hertz, one or one a channel [default: 1/2500 of the rate, doubled from channel to channel].
+    #[arg(long, value_name = "HZ", value_delimiter = ',', value_parser = units::rate_hz)]
+    pub frequency: Vec<f64>,
+    /// Phase in degrees, one or one a channel.
+    #[arg(long, value_name = "DEG", value_delimiter = ',', allow_hyphen_values = true)]
+    pub phase: Vec<f64>,
+    /// Amplitude as a part of full scale, one or one a channel.
+    #[arg(long, value_name = "0..1", value_delimiter = ',')]
+    pub amplitude: Vec<f64>,
+    /// End after this many samples a channel.
+    #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]
+    pub samples: Option<u64>,
+    /// End after this long.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub duration: Option<Duration>,
+    /// Do not keep to the rate: as fast as the stream is taken.
+    #[arg(long)]
+    pub free_run: bool,
+    /// End when standard input is closed: for whoever starts a generator and may die before it.
+    #[arg(long, hide = true)]
+    pub tethered: bool,
+    #[command(flatten)]
+    pub transport: Transport,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe play examples/data/ecg.sigmf-meta --to udp://127.0.0.1:5000 --speed 100\n  \
+    grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta")]
+pub struct Play {
+    /// A recording: .sigmf-meta, .sigmf-collection or .wav.
+    pub file: PathBuf,
+    /// Where to send the stream.
+    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
+    pub to: Uri,
+    /// Times the recorded rate at which it is sent.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = units::factor)]
+    pub speed: f64,
+    /// Begin again at the end, until interrupted.
+    #[arg(long = "loop")]
+    pub repeat: bool,
+    /// End when standard input is closed: for whoever starts a generator and may die before it.
+    #[arg(long, hide = true)]
+    pub tethered: bool,
+    #[command(flatten)]
+    pub transport: Transport,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe record udp://:5000 out.sigmf-meta\n  \
+    grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n\n\
+    The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
+    one recording, several make one a channel and a .sigmf-collection that ties them.\n\
+    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout), 130 interrupted.")]
+pub struct Record {
+    /// The stream: udp://:5000, pipe:, synth: or a file.
+    pub uri: Uri,
+    /// The recording to make: NAME.sigmf-meta.
+    pub file: PathBuf,
+    /// End after this much of the signal.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub duration: Option<Duration>,
+    /// Fail once the sender has been silent for this long.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub idle_timeout: Option<Duration>,
+    /// Replace a recording of the same name.
+    #[arg(long)]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub transport: Transport,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe view udp://:5000\n  \
+    grebe view udp://:5000 --term\n  \
+    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s\n\n\
+    Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
+pub struct View {
+    /// The stream: udp://:5000, pipe:, synth: or a file.
+    pub uri: Uri,
+    /// Show it in the terminal.
+    #[arg(long, conflicts_with = "png")]
+    pub term: bool,
+    /// Draw one picture to this file, without a display or a GPU.
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
+    /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end].
+    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]
+    pub after: Option<Duration>,
+    /// Size of the picture in pixels.
+    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels, requires = "png")]
+    pub size: (u32, u32),
+    /// How much time the view spans at first.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub span: Option<Duration>,
+    /// Colours.
+    #[arg(long, value_enum, default_value_t = Theme::Dark)]
+    pub theme: Theme,
+    #[command(flatten)]
+    pub transport: Transport,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Theme {
+    Dark,
+    Light,
+}
+
+#[derive(Debug, Default, Args)]
+pub struct Demo {
+    /// A recording to play, over and over, instead of the generator.
+    pub file: Option<PathBuf>,
+    /// Show it in the terminal although there is a display.
+    #[arg(long)]
+    pub term: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  grebe                                                  the demonstration
+  grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
+  grebe view udp://:5000                                 a scope on it
+  grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
+
+Streams are named by URIs: udp://HOST:PORT, pipe:, file:PATH (or just the path of a recording), synth:.
+Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted.";

@@ -1,0 +1,65 @@
+//! `grebe`, `grebe demo`: a generator in a process of its own, UDP, and a scope.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use grebe_datagram::Options;
+use grebe_flow::{Graph, QueueOptions};
+use grebe_stages::{SampleFile, UdpSource};
+use grebe_view::{ScopeStage, ThemeChoice};
+
+use super::Ending;
+use super::view::{HISTORY_BYTES, QUEUE_BATCHES};
+use crate::cli::Demo;
+use crate::face::{self, Face, Show};
+
+pub fn run(options: &Demo) -> Result<Ending> {
+    if let Some(file) = &options.file {
+        // What is wrong with the file is said here, not by a child that nobody hears.
+        SampleFile::open(file)?;
+    }
+    // The port is bound before the generator starts, so that nothing it sends is lost.
+    let source = UdpSource::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &Options::default())
+        .context("cannot listen on the loopback address")?;
+    let address = source.local_addr()?;
+    let (scope, link) = ScopeStage::new(HISTORY_BYTES);
+    let mut graph = Graph::new();
+    let source = graph.add("source", source);
+    let scope = graph.add("scope", scope);
+    graph.connect(source, scope, QueueOptions::drop_oldest(QUEUE_BATCHES));
+    let running = graph.start()?;
+    let _generator = Generator::start(options, address)?;
+    let show = Show {
+        face: if options.term { Face::Terminal } else { Face::Window },
+        name: format!("demo, {address}"),
+        is_same_boot: true,
+        span_s: None,
+        theme: ThemeChoice::Dark,
+    };
+    face::show(running, &link, show)
+}
+
+/// The generator's process; ends with this value, and by itself should this process be killed.
+struct Generator(Child);
+
+impl Generator {
+    fn start(options: &Demo, to: SocketAddr) -> Result<Self> {
+        let mut command = Command::new(std::env::current_exe().context("cannot find the grebe command itself")?);
+        match &options.file {
+            Some(file) => command.arg("play").arg(file).args(["--loop"]),
+            None => command.args(["sg", "--channels", "4", "--rate", "25M"]),
+        };
+        command.args(["--tethered", "--to", &format!("udp://{to}")]);
+        // Its standard input is the tether: closed with this process, however that ends.
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Ok(Self(child.context("cannot start the generator")?))
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

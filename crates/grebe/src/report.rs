@@ -1,0 +1,137 @@
+//! What is said when a command ends: what went through, and what was lost where.
+
+use std::fmt;
+
+use grebe_flow::{Snapshot, StageSnapshot};
+use grebe_frame::Refusal;
+use serde_json::{Value, json};
+
+use crate::units::grouped;
+
+/// Losses by place, out of all counters of a graph.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Samples a channel that the generator did not make in time.
+    pub generator_samples: u64,
+    /// Frames and samples a channel that did not arrive.
+    pub network_frames: u64,
+    pub network_samples: u64,
+    /// Kernel buffers that found the receive buffer full, where the system tells.
+    pub kernel_drops: Option<u64>,
+    /// Frames that a full queue dropped.
+    pub queue_frames: u64,
+    pub late_frames: u64,
+    pub duplicate_frames: u64,
+    pub refused_datagrams: u64,
+    pub foreign_datagrams: u64,
+}
+
+impl Losses {
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let own = |name: &str| snapshot.stages.iter().filter_map(|stage| stage.own(name)).sum::<u64>();
+        Self {
+            generator_samples: own("generator_samples").max(own("dropped_samples")),
+            network_frames: own("lost_frames"),
+            network_samples: own("lost_samples"),
+            kernel_drops: (own("kernel_drops_known") > 0).then(|| own("kernel_drops")),
+            queue_frames: snapshot.dropped_frames(),
+            late_frames: own("late_frames"),
+            duplicate_frames: own("duplicate_frames"),
+            refused_datagrams: refusals(snapshot).map(|(_, count)| count).sum(),
+            foreign_datagrams: own("foreign_datagrams"),
+        }
+    }
+
+    /// Whether nothing at all was lost or refused.
+    pub fn is_none(&self) -> bool {
+        *self == Self { kernel_drops: self.kernel_drops.filter(|&drops| drops == 0), ..Self::default() }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "generator_samples": self.generator_samples,
+            "network_frames": self.network_frames,
+            "network_samples": self.network_samples,
+            "kernel_drops": self.kernel_drops,
+            "queue_frames": self.queue_frames,
+            "late_frames": self.late_frames,
+            "duplicate_frames": self.duplicate_frames,
+            "foreign_datagrams": self.foreign_datagrams,
+        })
+    }
+}
+
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = [
+            (self.generator_samples, "samples dropped by the generator"),
+            (self.network_frames, "frames lost on the way"),
+            (self.kernel_drops.unwrap_or(0), "buffers dropped by the kernel"),
+            (self.queue_frames, "frames dropped by a queue"),
+            (self.late_frames, "frames late"),
+            (self.duplicate_frames, "frames twice"),
+            (self.refused_datagrams, "datagrams refused"),
+            (self.foreign_datagrams, "datagrams of another sender"),
+        ];
+        let mut said = places.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(count)));
+        match said.next() {
+            None => f.write_str("nothing lost"),
+            Some(first) => {
+                f.write_str(&first)?;
+                said.try_for_each(|next| write!(f, ", {next}"))
+            }
+        }
+    }
+}
+
+/// The line for people: what the stage handled, and the losses of the graph.
+pub fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
+    let (frames, samples) = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
+    let mut line = format!(
+        "{verb} {} samples a channel in {} frames; {}",
+        grouped(samples),
+        grouped(frames),
+        Losses::of(snapshot)
+    );
+    let refused: Vec<String> =
+        refusals(snapshot).filter(|(_, count)| *count > 0).map(|(reason, count)| format!("{} {count}", reason.name())).collect();
+    if !refused.is_empty() {
+        line.push_str(&format!(" (by reason: {})", refused.join(", ")));
+    }
+    line
+}
+
+/// The same for a program.
+pub fn json(stage: &StageSnapshot, snapshot: &Snapshot) -> Value {
+    let refused: serde_json::Map<String, Value> =
+        refusals(snapshot).map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();
+    json!({
+        "frames": stage.frames_in.max(stage.frames_out),
+        "samples": stage.samples_in.max(stage.samples_out),
+        "losses": Losses::of(snapshot).json(),
+        "refused_datagrams": refused,
+    })
+}
+
+fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = (Refusal, u64)> + '_ {
+    Refusal::ALL.into_iter().map(|reason| {
+        let name = format!("refused_{}", reason.name());
+        (reason, snapshot.stages.iter().filter_map(|stage| stage.own(&name)).sum())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_lost_is_said_and_unknown_is_not_zero() {
+        let none = Losses::default();
+        assert!(none.is_none());
+        assert_eq!(none.to_string(), "nothing lost");
+        assert!(Losses { kernel_drops: Some(0), ..none }.is_none());
+        let some = Losses { network_frames: 1_200, late_frames: 3, kernel_drops: Some(7), ..none };
+        assert!(!some.is_none());
+        assert_eq!(some.to_string(), "1,200 frames lost on the way, 7 buffers dropped by the kernel, 3 frames late");
+    }
+}
