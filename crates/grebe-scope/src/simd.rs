@@ -63,14 +63,41 @@ pub fn stats(samples: &[i16]) -> Stats {
     {
         if is_x86_feature_detected!("avx512bw") {
             // SAFETY: the processor has AVX-512BW (which implies AVX-512F), as just detected.
-            return unsafe { x86::stats_avx512(samples) };
+            return unsafe { x86::stats_avx512::<false>(samples, &mut []) };
         }
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, as just detected.
-            return unsafe { x86::stats_avx2(samples) };
+            return unsafe { x86::stats_avx2::<false>(samples, &mut []) };
         }
     }
     stats_chunked(samples)
+}
+
+/// As [`stats`], and copies the samples to `to`, which must be as long (else nothing is copied beyond the
+/// shorter). Goes past the caches where `to` allows it, which saves reading what is overwritten anyway; call
+/// [`fence`] before another thread may read it.
+pub(crate) fn stats_storing(samples: &[i16], to: &mut [i16]) -> Stats {
+    #[cfg(target_arch = "x86_64")]
+    if samples.len() == to.len() && to.as_ptr().addr().is_multiple_of(64) {
+        if is_x86_feature_detected!("avx512bw") {
+            // SAFETY: the processor has AVX-512BW, as just detected.
+            return unsafe { x86::stats_avx512::<true>(samples, to) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as just detected.
+            return unsafe { x86::stats_avx2::<true>(samples, to) };
+        }
+    }
+    for (to, sample) in to.iter_mut().zip(samples) {
+        *to = *sample;
+    }
+    stats(samples)
+}
+
+/// Orders what [`stats_storing`] wrote before whatever tells other threads of it.
+pub(crate) fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    x86::fence();
 }
 
 #[inline(always)]
@@ -141,11 +168,11 @@ mod tests {
         {
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: the processor has AVX2, as just detected.
-                all.push(("avx2", |s| unsafe { x86::stats_avx2(s) }));
+                all.push(("avx2", |s| unsafe { x86::stats_avx2::<false>(s, &mut []) }));
             }
             if is_x86_feature_detected!("avx512bw") {
                 // SAFETY: the processor has AVX-512BW, as just detected.
-                all.push(("avx512", |s| unsafe { x86::stats_avx512(s) }));
+                all.push(("avx512", |s| unsafe { x86::stats_avx512::<false>(s, &mut []) }));
             }
         }
         all
@@ -169,6 +196,16 @@ mod tests {
                 prop_assert_eq!(kernel(samples), expected, "{}", name);
             }
             prop_assert_eq!(min_max(samples), (expected.min, expected.max));
+
+            let mut room = vec![[0i16; 32]; 24];
+            let room = room.as_flattened_mut();
+            let aligned = room.as_ptr().align_offset(64);
+            for start in [aligned, aligned + 1] {
+                let to = &mut room[start..start + samples.len()];
+                prop_assert_eq!(stats_storing(samples, to), expected);
+                fence();
+                prop_assert_eq!(to, samples);
+            }
         }
     }
 

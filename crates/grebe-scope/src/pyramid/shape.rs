@@ -74,7 +74,8 @@ impl Shape {
         let raw = LevelInfo {
             samples_per_node: 1,
             nodes: self.raw_samples,
-            bytes: (self.raw_samples as f64 * Shape::raw_bytes(channels)) as usize,
+            // And a cache line a channel, so that the samples can begin on the border of one.
+            bytes: (self.raw_samples as f64 * Shape::raw_bytes(channels)) as usize + 64 * channels,
         };
         let levels = (0..self.levels()).map(move |level| LevelInfo {
             samples_per_node: self.node_samples(level),

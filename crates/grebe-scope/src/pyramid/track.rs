@@ -3,14 +3,21 @@
 use std::ops::Range;
 
 use super::shape::Shape;
-use crate::Stats;
+use crate::{Stats, simd};
 
 /// Samples and nodes of one channel.
 #[derive(Debug)]
 pub(super) struct ChannelTracks {
+    /// The ring begins at `raw_start`, on the border of a cache line.
     raw: Vec<i16>,
+    raw_start: usize,
     levels: Vec<Track>,
 }
+
+/// Samples of a cache line.
+const LINE_SAMPLES: usize = 32;
+/// From this many bytes a channel on, samples are stored past the caches: a smaller ring stays in them.
+const PAST_CACHES_BYTES: usize = 4 << 20;
 
 /// Finished nodes of one level, as rings side by side, and the node that is being filled.
 #[derive(Debug)]
@@ -32,27 +39,39 @@ impl ChannelTracks {
                 open: Stats::EMPTY,
             }
         };
-        ChannelTracks {
-            raw: vec![0; shape.raw_samples as usize],
-            levels: (0..shape.levels()).map(track).collect(),
-        }
+        let raw = vec![0; shape.raw_samples as usize + LINE_SAMPLES];
+        // Where no border can be had, any place will do: only speed depends on it.
+        let raw_start = Some(raw.as_ptr().align_offset(64)).filter(|&at| at <= LINE_SAMPLES).unwrap_or(0);
+        ChannelTracks { raw, raw_start, levels: (0..shape.levels()).map(track).collect() }
     }
 
     pub(super) fn append(&mut self, shape: &Shape, first: u64, mut samples: &[i16]) {
         let node = shape.node_samples(0);
+        let past_caches = shape.raw_samples as usize * size_of::<i16>() >= PAST_CACHES_BYTES;
         let mut at = first;
+        let mut slot = at % shape.raw_samples;
         while !samples.is_empty() {
             // A ring is a whole number of nodes: a piece of one node never wraps.
             let len = (node - at % node).min(samples.len() as u64);
             let (piece, rest) = samples.split_at(len as usize);
-            let slot = (at % self.raw.len() as u64) as usize;
-            self.raw[slot..slot + piece.len()].copy_from_slice(piece);
-            self.levels[0].open.merge(&crate::stats(piece));
+            let from = self.raw_start + slot as usize;
+            let to = &mut self.raw[from..from + piece.len()];
+            let stats = if past_caches {
+                simd::stats_storing(piece, to)
+            } else {
+                to.copy_from_slice(piece);
+                crate::stats(piece)
+            };
+            self.levels[0].open.merge(&stats);
             at += len;
+            slot = if slot + len == shape.raw_samples { 0 } else { slot + len };
             samples = rest;
             if at.is_multiple_of(node) {
                 self.close(shape, at);
             }
+        }
+        if past_caches {
+            simd::fence();
         }
     }
 
@@ -90,8 +109,9 @@ impl ChannelTracks {
 
     /// Samples of a range that does not wrap.
     pub(super) fn raw(&self, range: Range<u64>) -> &[i16] {
-        let slot = (range.start % self.raw.len() as u64) as usize;
-        &self.raw[slot..slot + (range.end - range.start) as usize]
+        let samples = (self.raw.len() - LINE_SAMPLES) as u64;
+        let from = self.raw_start + (range.start % samples) as usize;
+        &self.raw[from..from + (range.end - range.start) as usize]
     }
 
     pub(super) fn reset(&mut self) {

@@ -15,13 +15,18 @@ pub(super) fn min_max_avx512(samples: &[i16]) -> (i16, i16) {
     min_max_chunked::<128>(samples)
 }
 
+/// Statistics of `samples`; with `STORE` also copies them to `to`, past the caches. `to` must then be as long,
+/// begin on a border of 32 bytes, and be fenced before another thread may read it.
 #[target_feature(enable = "avx2")]
-pub(super) fn stats_avx2(samples: &[i16]) -> Stats {
+pub(super) fn stats_avx2<const STORE: bool>(samples: &[i16], to: &mut [i16]) -> Stats {
     const LANES: usize = 16;
+    debug_assert!(!STORE || (to.len() == samples.len() && to.as_ptr().addr().is_multiple_of(32)));
     let mut all = Stats::EMPTY;
     let ones = _mm256_set1_epi16(1);
     let low_half = _mm256_set1_epi64x(0xffff_ffff);
     let (chunks, rest) = samples.as_chunks::<LANES>();
+    let (to_chunks, to_rest) = to.as_chunks_mut::<LANES>();
+    let mut to_chunks = to_chunks.iter_mut();
     // A 32-bit lane of `sum` takes at most 2^16 a step: 2^14 steps a piece cannot overflow it.
     for piece in chunks.chunks(1 << 14) {
         let (mut low, mut high) = (_mm256_set1_epi16(i16::MAX), _mm256_set1_epi16(i16::MIN));
@@ -30,6 +35,10 @@ pub(super) fn stats_avx2(samples: &[i16]) -> Stats {
         for chunk in piece {
             // SAFETY: `chunk` is 32 readable bytes; the load asks no alignment.
             let v = unsafe { _mm256_loadu_si256(chunk.as_ptr().cast()) };
+            if STORE && let Some(to) = to_chunks.next() {
+                // SAFETY: `to` is 32 writable bytes and aligned, as the caller promised for the first of them.
+                unsafe { _mm256_stream_si256(to.as_mut_ptr().cast(), v) };
+            }
             low = _mm256_min_epi16(low, v);
             high = _mm256_max_epi16(high, v);
             sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v, ones));
@@ -38,40 +47,37 @@ pub(super) fn stats_avx2(samples: &[i16]) -> Stats {
             sq_even = _mm256_add_epi64(sq_even, _mm256_and_si256(sq, low_half));
             sq_odd = _mm256_add_epi64(sq_odd, _mm256_srli_epi64::<32>(sq));
         }
-        let (mut lows, mut highs) = ([0i16; LANES], [0i16; LANES]);
-        let (mut sums, mut sqs) = ([0i32; 8], [0u64; 4]);
-        // SAFETY: each array is 32 writable bytes; the stores ask no alignment.
-        unsafe {
-            _mm256_storeu_si256(lows.as_mut_ptr().cast(), low);
-            _mm256_storeu_si256(highs.as_mut_ptr().cast(), high);
-            _mm256_storeu_si256(sums.as_mut_ptr().cast(), sum);
-            _mm256_storeu_si256(sqs.as_mut_ptr().cast(), _mm256_add_epi64(sq_even, sq_odd));
-        }
-        all.merge(&Stats {
-            min: lows.into_iter().fold(i16::MAX, i16::min),
-            max: highs.into_iter().fold(i16::MIN, i16::max),
-            sum: sums.into_iter().map(i64::from).sum(),
-            sum_sq: sqs.into_iter().sum(),
-        });
+        all.merge(&reduce(low, high, sum, _mm256_add_epi64(sq_even, sq_odd)));
+    }
+    if STORE {
+        to_rest.copy_from_slice(rest);
     }
     all.merge(&stats_chunked(rest));
     all
 }
 
+/// As `stats_avx2`, with 64 bytes for 32.
 #[target_feature(enable = "avx512bw")]
-pub(super) fn stats_avx512(samples: &[i16]) -> Stats {
+pub(super) fn stats_avx512<const STORE: bool>(samples: &[i16], to: &mut [i16]) -> Stats {
     const LANES: usize = 32;
+    debug_assert!(!STORE || (to.len() == samples.len() && to.as_ptr().addr().is_multiple_of(64)));
     let mut all = Stats::EMPTY;
     let ones = _mm512_set1_epi16(1);
     let low_half = _mm512_set1_epi64(0xffff_ffff);
     let (chunks, rest) = samples.as_chunks::<LANES>();
-    for piece in chunks.chunks(1 << 14) {
+    let (to_chunks, to_rest) = to.as_chunks_mut::<LANES>();
+    let mut to_chunks = to_chunks.iter_mut();
+    for piece in chunks.chunks(1 << 13) {
         let (mut low, mut high) = (_mm512_set1_epi16(i16::MAX), _mm512_set1_epi16(i16::MIN));
         let (mut sum, mut sq_even, mut sq_odd) =
             (_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512());
         for chunk in piece {
             // SAFETY: `chunk` is 64 readable bytes; the load asks no alignment.
             let v = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+            if STORE && let Some(to) = to_chunks.next() {
+                // SAFETY: `to` is 64 writable bytes and aligned, as the caller promised for the first of them.
+                unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), v) };
+            }
             low = _mm512_min_epi16(low, v);
             high = _mm512_max_epi16(high, v);
             sum = _mm512_add_epi32(sum, _mm512_madd_epi16(v, ones));
@@ -79,27 +85,50 @@ pub(super) fn stats_avx512(samples: &[i16]) -> Stats {
             sq_even = _mm512_add_epi64(sq_even, _mm512_and_si512(sq, low_half));
             sq_odd = _mm512_add_epi64(sq_odd, _mm512_srli_epi64::<32>(sq));
         }
-        let (mut lows, mut highs) = ([0i16; LANES], [0i16; LANES]);
-        // SAFETY: each array is 64 writable bytes; the stores ask no alignment.
-        unsafe {
-            _mm512_storeu_si512(lows.as_mut_ptr().cast(), low);
-            _mm512_storeu_si512(highs.as_mut_ptr().cast(), high);
-        }
-        let (mut sums, mut sqs) = ([0i32; 16], [0u64; 8]);
-        // SAFETY: each array is 64 writable bytes; the stores ask no alignment.
-        unsafe {
-            _mm512_storeu_si512(sums.as_mut_ptr().cast(), sum);
-            _mm512_storeu_si512(sqs.as_mut_ptr().cast(), _mm512_add_epi64(sq_even, sq_odd));
-        }
-        all.merge(&Stats {
-            min: lows.into_iter().fold(i16::MAX, i16::min),
-            max: highs.into_iter().fold(i16::MIN, i16::max),
-            sum: sums.into_iter().map(i64::from).sum(),
-            sum_sq: sqs.into_iter().sum(),
-        });
+        let sq = _mm512_add_epi64(sq_even, sq_odd);
+        let half = |v| (_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64::<1>(v));
+        let ((low_a, low_b), (high_a, high_b)) = (half(low), half(high));
+        let ((sum_a, sum_b), (sq_a, sq_b)) = (half(sum), half(sq));
+        all.merge(&reduce(
+            _mm256_min_epi16(low_a, low_b),
+            _mm256_max_epi16(high_a, high_b),
+            _mm256_add_epi32(sum_a, sum_b),
+            _mm256_add_epi64(sq_a, sq_b),
+        ));
+    }
+    if STORE {
+        to_rest.copy_from_slice(rest);
     }
     all.merge(&stats_chunked(rest));
     all
+}
+
+/// One number of each vector: nodes are short, so this counts as much as the loop.
+#[target_feature(enable = "avx2")]
+fn reduce(low: __m256i, high: __m256i, sum: __m256i, sq: __m256i) -> Stats {
+    let half = |v| (_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
+    let ((low_a, low_b), (high_a, high_b)) = (half(low), half(high));
+    // The one horizontal minimum there is takes unsigned numbers: flip the sign bit, or for the maximum all others.
+    let (sign, others) = (_mm_set1_epi16(i16::MIN), _mm_set1_epi16(i16::MAX));
+    let least = _mm_minpos_epu16(_mm_xor_si128(_mm_min_epi16(low_a, low_b), sign));
+    let most = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epi16(high_a, high_b), others));
+    let ((sum_a, sum_b), (sq_a, sq_b)) = (half(sum), half(sq));
+    // Widen before adding further: the lanes of a full piece nearly fill 32 bits.
+    let (wide_a, wide_b) = (_mm256_cvtepi32_epi64(sum_a), _mm256_cvtepi32_epi64(sum_b));
+    let (wide_a, wide_b) = half(_mm256_add_epi64(wide_a, wide_b));
+    let (sum, sq) = (_mm_add_epi64(wide_a, wide_b), _mm_add_epi64(sq_a, sq_b));
+    Stats {
+        min: (_mm_extract_epi16::<0>(least) as u16 ^ 0x8000) as i16,
+        max: (_mm_extract_epi16::<0>(most) as u16 ^ 0x7fff) as i16,
+        sum: _mm_cvtsi128_si64(sum) + _mm_extract_epi64::<1>(sum),
+        sum_sq: _mm_cvtsi128_si64(sq) as u64 + _mm_extract_epi64::<1>(sq) as u64,
+    }
+}
+
+/// Makes what was stored past the caches visible in order.
+pub(super) fn fence() {
+    // SAFETY: SSE is part of x86-64.
+    unsafe { _mm_sfence() }
 }
 
 #[target_feature(enable = "avx2")]
