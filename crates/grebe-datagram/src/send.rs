@@ -223,6 +223,7 @@ impl<'d> SendBatch<'_, 'd> {
     /// # Errors
     /// [`Error::Stalled`] after [`Options::send_timeout`] without room: nothing is lost, flush again.
     /// [`Error::Send`] where a datagram is refused for good: it is left out and counted, flush again for the others.
+    #[inline(never)]
     pub fn flush(&mut self) -> Result<()> {
         let Sender { link, gso, counters, timeout, rule, .. } = &mut *self.sender;
         let outcome = flush::flush(&self.plan, &mut self.progress, gso, link, counters, *timeout);
@@ -242,16 +243,20 @@ impl<'d> SendBatch<'_, 'd> {
         if bytes <= self.sender.copy_below_bytes && self.sender.gso.usable() {
             return self.copy(to, header, payload);
         }
-        while let Err(Full) = self.plan.push(to, header, payload, self.sender.rule()) {
+        let mut pushed = self.plan.push(to, header, payload, self.sender.rule());
+        while pushed == Err(Full) {
             self.flush()?;
+            pushed = self.plan.push(to, header, payload, self.sender.rule());
         }
         self.flush_at_burst()
     }
 
     #[inline]
     fn copy(&mut self, to: Option<SocketAddr>, header: &[u8], payload: &[u8]) -> Result<()> {
-        while let Err(Full) = self.plan.push_copied(to, header, payload, self.sender.rule()) {
+        let mut pushed = self.plan.push_copied(to, header, payload, self.sender.rule());
+        while pushed == Err(Full) {
             self.flush()?;
+            pushed = self.plan.push_copied(to, header, payload, self.sender.rule());
         }
         self.sender.counters.copies += 1;
         self.flush_at_burst()

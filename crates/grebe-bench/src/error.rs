@@ -1,0 +1,55 @@
+use std::io;
+
+/// What this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a benchmark gave no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No scenario has this label.
+    #[error("no scenario is called {label}; there are {known}")]
+    UnknownScenario {
+        /// What was asked for.
+        label: String,
+        /// All labels.
+        known: String,
+    },
+    /// A datagram has no room for a frame of these channels.
+    #[error(
+        "a datagram of {datagram_bytes} bytes has no room for a sample of {channels} channels; at least {needed} are needed"
+    )]
+    DatagramTooSmall {
+        /// What was asked for.
+        datagram_bytes: usize,
+        /// Channels a frame.
+        channels: u32,
+        /// Bytes of header and one sample a channel.
+        needed: usize,
+    },
+    /// A socket failed.
+    #[error(transparent)]
+    Datagram(#[from] grebe_datagram::Error),
+    /// A socket or a process failed.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The process or thread on the other side gave no report.
+    #[error("the {side} ended without a report: {reason}")]
+    Peer {
+        /// Receiver or sender.
+        side: &'static str,
+        /// What is known about it.
+        reason: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { action, source }
+    }
+}

@@ -1,0 +1,239 @@
+//! The sending side of a run.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use grebe_datagram::{SendCounters, Sender};
+use grebe_frame::{HEADER_BYTES, Header};
+
+use super::pattern::Pattern;
+use super::plan::{Fault, Job, Technique};
+use crate::clock;
+use crate::{Error, Result};
+
+/// What the sender did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sent {
+    pub frames: u64,
+    /// From the first frame to the last.
+    pub duration: Duration,
+    pub cpu: Option<Duration>,
+    pub counters: SendCounters,
+}
+
+/// Frames between two looks at the clock when sending as fast as possible; a latency stamp is as old as that.
+const STRETCH: usize = 512;
+
+pub(crate) fn send(job: &Job, to: SocketAddr) -> Result<Sent> {
+    let pattern = Pattern::new(job.channels, job.block);
+    let mut way = Way::open(job, to)?;
+    let mut headers = vec![[0_u8; HEADER_BYTES]; STRETCH];
+    let mut pace = Pace::new(job);
+    let cpu_before = clock::thread_cpu();
+    let began = Instant::now();
+    let mut sequence = 0;
+    while let Some((frames, stamp)) = pace.next(sequence) {
+        let rate = job.target_msps.unwrap_or(0.0) * 1e6;
+        for (index, header) in headers[..frames].iter_mut().enumerate() {
+            pattern.header(sequence + index as u64, stamp.of(index), rate, header);
+        }
+        way.send(&headers[..frames], &pattern, sequence, job.fault)?;
+        sequence += frames as u64;
+    }
+    let duration = began.elapsed();
+    let cpu = clock::thread_cpu().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+    let counters = way.finish(&pattern, sequence)?;
+    Ok(Sent { frames: sequence, duration, cpu, counters })
+}
+
+/// The two ways to send.
+enum Way {
+    Batched(Sender),
+    OneCall { socket: UdpSocket, frame: Vec<u8>, counters: SendCounters, _keep: Sender },
+}
+
+impl Way {
+    fn open(job: &Job, to: SocketAddr) -> Result<Self> {
+        let sender = Sender::connect(to, &job.options())?;
+        if job.technique != Technique::OneCall {
+            return Ok(Way::Batched(sender));
+        }
+        // The same socket, with the same buffers, as any program would use it.
+        let socket = sender.try_clone_socket().map_err(Error::io("copy a socket"))?;
+        socket.set_nonblocking(false).map_err(Error::io("make a socket block"))?;
+        Ok(Way::OneCall { socket, frame: Vec::new(), counters: SendCounters::default(), _keep: sender })
+    }
+
+    fn send(
+        &mut self,
+        headers: &[[u8; HEADER_BYTES]],
+        pattern: &Pattern,
+        first: u64,
+        fault: Option<Fault>,
+    ) -> Result<()> {
+        match self {
+            Way::Batched(sender) => {
+                let spoiled: Vec<Vec<u8>> = match fault {
+                    None => Vec::new(),
+                    Some(fault) => (first..).take(headers.len()).map(|n| spoil(pattern, n, fault)).collect(),
+                };
+                let mut batch = sender.batch();
+                for (index, header) in headers.iter().enumerate() {
+                    let payload = match spoiled.get(index) {
+                        None => pattern.payload(first + index as u64),
+                        Some(payload) => payload,
+                    };
+                    batch.push(header, payload)?;
+                }
+                batch.flush()?;
+            }
+            Way::OneCall { socket, frame, counters, .. } => {
+                for (sequence, header) in (first..).zip(headers) {
+                    frame.clear();
+                    frame.extend_from_slice(header);
+                    match fault {
+                        None => frame.extend_from_slice(pattern.payload(sequence)),
+                        Some(fault) => frame.extend_from_slice(&spoil(pattern, sequence, fault)),
+                    }
+                    loop {
+                        counters.syscalls += 1;
+                        match socket.send(frame) {
+                            Ok(_) => break,
+                            Err(error) if error.raw_os_error() == Some(NO_BUFFERS) => {
+                                counters.backoffs += 1;
+                                std::thread::sleep(Duration::from_micros(50));
+                            }
+                            Err(source) => return Err(Error::Io { action: "send", source }),
+                        }
+                    }
+                    counters.copies += 1;
+                    counters.datagrams += 1;
+                    counters.messages += 1;
+                    counters.bytes += frame.len() as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says the end five times, as a stream does.
+    fn finish(self, pattern: &Pattern, sequence: u64) -> Result<SendCounters> {
+        let mut header = [0; HEADER_BYTES];
+        let end = Header {
+            sequence,
+            channel_count: pattern.channels(),
+            first_sample_index: sequence * u64::from(pattern.block()),
+            ..Header::default()
+        };
+        end.write(&mut header);
+        let counters = match &self {
+            Way::Batched(sender) => sender.counters(),
+            Way::OneCall { counters, .. } => *counters,
+        };
+        let mut way = self;
+        for _ in 0..5 {
+            std::thread::sleep(Duration::from_millis(10));
+            match &mut way {
+                Way::Batched(sender) => sender.batch().push_copied(&header, &[])?,
+                Way::OneCall { socket, .. } => {
+                    socket.send(&header).map_err(Error::io("send the end of the stream"))?;
+                }
+            }
+        }
+        Ok(counters)
+    }
+}
+
+fn spoil(pattern: &Pattern, sequence: u64, fault: Fault) -> Vec<u8> {
+    let mut payload = pattern.payload(sequence).to_vec();
+    if sequence % 100 == 99 {
+        let half = payload.len() / 2;
+        match fault {
+            Fault::Stale => payload.copy_from_slice(pattern.payload(sequence - 1)),
+            Fault::Swapped => payload.rotate_left(half),
+            Fault::Shifted => payload.rotate_left(2),
+        }
+    }
+    payload
+}
+
+/// When frames are due.
+struct Pace {
+    until: Instant,
+    start: Instant,
+    start_ns: u64,
+    /// Nanoseconds a frame; `None`: as fast as possible.
+    frame_ns: Option<f64>,
+    tick: Duration,
+    stretch: usize,
+}
+
+/// When the frames of a stretch were produced.
+struct Stamp {
+    first_ns: u64,
+    step_ns: f64,
+}
+
+impl Stamp {
+    fn of(&self, index: usize) -> u64 {
+        self.first_ns + (self.step_ns * index as f64) as u64
+    }
+}
+
+/// A paced sender that falls behind by more skips ahead, as a generator does that drops samples.
+const LATE_MAX: Duration = Duration::from_millis(50);
+
+impl Pace {
+    fn new(job: &Job) -> Self {
+        let start = Instant::now();
+        let stretch = (2 << 20) / (HEADER_BYTES + job.channels as usize * job.block as usize * 2);
+        Self {
+            until: start + job.duration,
+            start,
+            start_ns: clock::now_ns(),
+            frame_ns: job.target_msps.map(|msps| f64::from(job.block) * 1e3 / msps),
+            // A quarter of the latency budget, as the product's sender flushes.
+            tick: job.latency / 4,
+            stretch: stretch.clamp(1, STRETCH),
+        }
+    }
+
+    /// How many frames to send now, after waiting for them, and when they were produced; `None`: the run is over.
+    fn next(&mut self, sequence: u64) -> Option<(usize, Stamp)> {
+        let Some(frame_ns) = self.frame_ns else {
+            let now = Instant::now();
+            return (now < self.until)
+                .then(|| (self.stretch, Stamp { first_ns: clock::now_ns(), step_ns: 0.0 }));
+        };
+        loop {
+            let now = Instant::now();
+            if now >= self.until {
+                return None;
+            }
+            let elapsed_ns = now.duration_since(self.start).as_nanos() as f64;
+            // Frame n is complete, and due, at (n + 1) x frame_ns.
+            let due = (elapsed_ns / frame_ns) as u64;
+            let behind = due.saturating_sub(sequence);
+            if behind as f64 * frame_ns > LATE_MAX.as_nanos() as f64 {
+                let skip = Duration::from_nanos((behind as f64 * frame_ns) as u64);
+                self.start += skip;
+                self.start_ns += skip.as_nanos() as u64;
+                continue;
+            }
+            if behind > 0 {
+                // Stamped with the time it was due, so that a late sender shows in the latency.
+                let first_ns = self.start_ns + ((sequence + 1) as f64 * frame_ns) as u64;
+                return Some(((behind as usize).min(self.stretch), Stamp { first_ns, step_ns: frame_ns }));
+            }
+            let next_ns = (sequence + 1) as f64 * frame_ns - elapsed_ns;
+            std::thread::sleep(Duration::from_nanos(next_ns as u64).max(self.tick));
+        }
+    }
+}
+
+#[cfg(windows)]
+const NO_BUFFERS: i32 = 10_055;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NO_BUFFERS: i32 = 105;
+#[cfg(not(any(windows, target_os = "linux", target_os = "android")))]
+const NO_BUFFERS: i32 = 55;
