@@ -4,18 +4,28 @@
 mod arrival;
 mod block;
 mod error;
+mod file_source;
 mod generate;
 mod pace;
 mod pipe;
+mod raw;
+mod sample_file;
+mod sigmf;
+mod sigmf_sink;
 pub mod synth;
 mod udp_sink;
 mod udp_source;
 mod uri;
+mod wav;
 
 pub use block::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, block_length};
 pub use error::StagesError;
+pub use file_source::{FileSource, FileSourceOptions};
 pub use generate::{SynthOptions, SynthSource};
 pub use pipe::{PipeSink, PipeSource, stdin_pipe, stdout_pipe};
+pub use sample_file::{Block, SampleFile, Segment};
+pub use sigmf::{SigmfSettings, SigmfSummary, SigmfWriter};
+pub use sigmf_sink::{RecordOptions, SigmfSink};
 pub use udp_sink::UdpSink;
 pub use udp_source::UdpSource;
 pub use uri::{HostPort, Uri};

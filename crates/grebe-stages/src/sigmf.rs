@@ -1,0 +1,24 @@
+//! Recordings in SigMF 1.2: samples in one file, what they are in another.
+//!
+//! ```text
+//!   one channel    NAME.sigmf-data      ri16_le, without a gap
+//!                  NAME.sigmf-meta      rate, captures (a segment after each gap), annotations
+//!   more           NAME_ch1.sigmf-data, NAME_ch1.sigmf-meta, ...
+//!                  NAME.sigmf-collection   ties them together
+//! ```
+//! A file a channel, because frames are channel-major: interleaving would transpose the stream, and be read wrongly by
+//! programs that know one channel only. Interleaved files are read all the same.
+
+mod check;
+mod keeper;
+mod meta;
+mod names;
+mod reader;
+mod writer;
+
+pub(crate) use names::Base;
+pub(crate) use reader::open;
+pub use writer::{SigmfSettings, SigmfSummary, SigmfWriter};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! The SHA-512 of files that may be large, and may still grow.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use sha2::{Digest, Sha512};
+
+/// The sum of a file's first bytes, continued as the file grows.
+pub(super) struct Sum {
+    file: File,
+    sum: Sha512,
+    bytes: u64,
+    buffer: Vec<u8>,
+}
+
+/// Passes on what is written, and sums it.
+pub(super) struct Summing<W> {
+    inner: W,
+    sum: Sha512,
+}
+
+impl Sum {
+    /// Of a file opened for reading, from its beginning.
+    pub(super) fn new(file: File) -> Self {
+        Self { file, sum: Sha512::new(), bytes: 0, buffer: vec![0; BUFFER_BYTES] }
+    }
+
+    /// Bytes summed so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Goes on towards `end`, by one buffer at most.
+    pub(super) fn step(&mut self, end: u64) -> io::Result<()> {
+        let length = end.saturating_sub(self.bytes).min(BUFFER_BYTES as u64) as usize;
+        let buffer = &mut self.buffer[..length];
+        self.file.seek(SeekFrom::Start(self.bytes))?;
+        self.file.read_exact(buffer)?;
+        self.sum.update(buffer);
+        self.bytes += length as u64;
+        Ok(())
+    }
+
+    /// The sum of the first `end` bytes.
+    pub(super) fn finish(mut self, end: u64) -> io::Result<String> {
+        while self.bytes < end {
+            self.step(end)?;
+        }
+        Ok(hex(self.sum))
+    }
+}
+
+impl<W: Write> Summing<W> {
+    pub(super) fn new(inner: W) -> Self {
+        Self { inner, sum: Sha512::new() }
+    }
+
+    /// What was wrapped, and the sum of what was written.
+    pub(super) fn finish(self) -> (W, String) {
+        (self.inner, hex(self.sum))
+    }
+}
+
+impl<W: Write> Write for Summing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.sum.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn hex(sum: Sha512) -> String {
+    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const BUFFER_BYTES: usize = 256 << 10;

@@ -1,0 +1,142 @@
+//! The fields of SigMF 1.2 that are read and written, in the specification's order.
+
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+/// `.sigmf-meta`, as read.
+#[derive(Debug, Deserialize)]
+pub(super) struct Meta {
+    pub(super) global: Global,
+    #[serde(default)]
+    pub(super) captures: Vec<Capture>,
+}
+
+/// `.sigmf-meta`, as written from lists of any length.
+#[derive(Serialize)]
+pub(super) struct MetaOut<'a, C, A>
+where
+    C: Iterator<Item = Capture> + Clone,
+    A: Iterator<Item = &'a Annotation> + Clone,
+{
+    pub(super) global: &'a Global,
+    #[serde(serialize_with = "list")]
+    pub(super) captures: C,
+    #[serde(serialize_with = "list")]
+    pub(super) annotations: A,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Global {
+    #[serde(rename = "core:datatype")]
+    pub(super) datatype: String,
+    #[serde(rename = "core:sample_rate", skip_serializing_if = "Option::is_none", serialize_with = "number")]
+    #[serde(default)]
+    pub(super) sample_rate: Option<f64>,
+    #[serde(rename = "core:version")]
+    pub(super) version: String,
+    #[serde(rename = "core:num_channels", skip_serializing_if = "Option::is_none")]
+    pub(super) num_channels: Option<u64>,
+    #[serde(rename = "core:description", skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    #[serde(rename = "core:recorder", skip_serializing_if = "Option::is_none")]
+    pub(super) recorder: Option<String>,
+    #[serde(rename = "core:collection", skip_serializing_if = "Option::is_none")]
+    pub(super) collection: Option<String>,
+    #[serde(rename = "core:dataset", skip_serializing_if = "Option::is_none")]
+    pub(super) dataset: Option<String>,
+    #[serde(rename = "core:metadata_only", skip_serializing_if = "Option::is_none")]
+    pub(super) metadata_only: Option<bool>,
+    #[serde(rename = "core:offset", skip_serializing_if = "Option::is_none")]
+    pub(super) offset: Option<u64>,
+    #[serde(rename = "core:trailing_bytes", skip_serializing_if = "Option::is_none")]
+    pub(super) trailing_bytes: Option<u64>,
+    #[serde(rename = "core:sha512", skip_serializing_if = "Option::is_none")]
+    pub(super) sha512: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Capture {
+    #[serde(rename = "core:sample_start")]
+    pub(super) sample_start: u64,
+    #[serde(rename = "core:global_index", skip_serializing_if = "Option::is_none")]
+    pub(super) global_index: Option<u64>,
+    #[serde(rename = "core:header_bytes", skip_serializing_if = "Option::is_none")]
+    pub(super) header_bytes: Option<u64>,
+    #[serde(rename = "core:datetime", skip_serializing_if = "Option::is_none")]
+    pub(super) datetime: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub(super) struct Annotation {
+    #[serde(rename = "core:sample_start")]
+    pub(super) sample_start: u64,
+    #[serde(rename = "core:sample_count")]
+    pub(super) sample_count: u64,
+    #[serde(rename = "core:label")]
+    pub(super) label: String,
+}
+
+/// `.sigmf-collection`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CollectionFile {
+    pub(super) collection: Collection,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Collection {
+    #[serde(rename = "core:version")]
+    pub(super) version: String,
+    #[serde(rename = "core:description", skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    #[serde(rename = "core:streams", default)]
+    pub(super) streams: Vec<Stream>,
+}
+
+/// One recording of a collection; older files have a pair in its place.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Stream {
+    Object { name: String, hash: Option<String> },
+    Pair(String, String),
+}
+
+impl Stream {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Stream::Object { name, .. } | Stream::Pair(name, _) => name,
+        }
+    }
+}
+
+/// RFC 3339 in UTC, to the microsecond: `2026-01-02T03:04:05.678901Z`.
+pub(super) fn datetime(time: SystemTime) -> Option<String> {
+    Timestamp::try_from(time).ok().map(|time| format!("{time:.6}"))
+}
+
+/// The time that a file states, where it is one.
+pub(super) fn time(datetime: &str) -> Option<SystemTime> {
+    datetime.parse::<Timestamp>().ok().map(SystemTime::from)
+}
+
+pub(super) const VERSION: &str = "1.2.0";
+
+/// `core:recorder` while recording. Where it says so afterwards, the recorder was cut off.
+pub(super) const NOT_CLOSED: &str = ", not closed";
+
+fn list<S: Serializer, T: Serialize>(
+    items: &(impl Iterator<Item = T> + Clone),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(items.clone())
+}
+
+/// Whole numbers without a point.
+fn number<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) if value.fract() == 0.0 && *value < 1e15 => serializer.serialize_u64(*value as u64),
+        other => other.serialize(serializer),
+    }
+}

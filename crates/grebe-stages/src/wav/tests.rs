@@ -1,0 +1,176 @@
+use std::path::PathBuf;
+
+use hound::{SampleFormat, WavSpec, WavWriter};
+use proptest::prelude::*;
+
+use super::*;
+
+fn write<S: hound::Sample + Copy>(
+    path: &Path,
+    channels: u16,
+    bits_per_sample: u16,
+    sample_format: SampleFormat,
+    samples: &[S],
+) {
+    let spec = WavSpec { channels, sample_rate: 48_000, bits_per_sample, sample_format };
+    let mut writer = WavWriter::create(path, spec).unwrap();
+    samples.iter().for_each(|&sample| writer.write_sample(sample).unwrap());
+    writer.finalize().unwrap();
+}
+
+fn all(file: &mut SampleFile) -> Vec<Vec<i16>> {
+    let length = file.len_samples() as usize;
+    let channels = file.channels();
+    let block = file.block(0, length).unwrap();
+    (0..channels).map(|channel| block.channel(channel).to_vec()).collect()
+}
+
+fn scratch(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    (folder, path)
+}
+
+#[test]
+fn what_another_library_wrote_is_read_in_every_width() {
+    let (_folder, path) = scratch("x.wav");
+    let int = SampleFormat::Int;
+    write(&path, 2, 16, int, &[1i16, -2, 3, -4]);
+    let mut file = open(&path).unwrap();
+    assert_eq!((file.sample_rate_hz(), file.len_samples(), file.notes().len()), (48_000.0, 2, 0));
+    assert_eq!(all(&mut file), [[1, 3], [-2, -4]]);
+
+    for (bits, expected, note) in [
+        (8, [0, 32_512, -32_768], "8-bit samples are scaled to 16 bits (times 256)"),
+        (24, [0, 32_767, -32_768], "24-bit samples are cut to their upper 16 bits"),
+        (32, [0, 32_767, -32_768], "32-bit samples are cut to their upper 16 bits"),
+    ] {
+        let top = 1i64 << (bits - 1);
+        write(&path, 1, bits, int, &[0i32, (top - 1) as i32, -top as i32]);
+        let mut file = open(&path).unwrap();
+        assert_eq!(all(&mut file), [expected], "{bits} bits");
+        assert_eq!(file.notes(), [note]);
+    }
+    write(&path, 1, 32, SampleFormat::Float, &[0.0f32, 0.5, -1.0, 1.0]);
+    assert_eq!(all(&mut open(&path).unwrap()), [[0, 16_384, -32_768, 32_767]]);
+}
+
+proptest! {
+    #[test]
+    fn any_blocks_of_any_file_are_bit_exact(
+        channels in 1usize..=8,
+        length in 1usize..3_000,
+        reads in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 1..8),
+    ) {
+        let (_folder, path) = scratch("x.wav");
+        let sample = |channel: usize, index: usize| (index * 31 + channel * 7_919) as i16;
+        let interleaved: Vec<i16> =
+            (0..length * channels).map(|at| sample(at % channels, at / channels)).collect();
+        write(&path, channels as u16, 16, SampleFormat::Int, &interleaved);
+        let mut file = open(&path).unwrap();
+        for (position, share) in reads {
+            let position = (position * length as f64) as usize;
+            let count = (share * (length - position) as f64) as usize;
+            let block = file.block(position as u64, count).unwrap();
+            for channel in 0..channels {
+                let expected: Vec<i16> = (position..position + count).map(|at| sample(channel, at)).collect();
+                prop_assert_eq!(block.channel(channel), expected);
+            }
+        }
+        let beyond = file.block(length as u64, 1).unwrap_err().to_string();
+        prop_assert_eq!(beyond, "samples asked for behind the end of the file: 1 where 0 is expected");
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), keep in 0usize..60) {
+        let (_folder, path) = scratch("x.wav");
+        write(&path, 1, 16, SampleFormat::Int, &[5i16; 20]);
+        let mut start = std::fs::read(&path).unwrap();
+        start.truncate(keep);
+        start.append(&mut bytes);
+        std::fs::write(&path, start).unwrap();
+        let _ = open(&path).map(|mut file| all(&mut file));
+    }
+}
+
+#[test]
+fn a_file_longer_than_the_window_is_read_through_it() {
+    let (_folder, path) = scratch("x.wav");
+    let samples: Vec<i16> = (0..2_000_000).map(|at: i32| (at >> 3) as i16).collect();
+    write(&path, 2, 16, SampleFormat::Int, &samples);
+    let mut file = open(&path).unwrap();
+    for position in (0..999_000).step_by(997) {
+        let block = file.block(position, 1_000).unwrap();
+        let expected: Vec<i16> =
+            samples.iter().skip(position as usize * 2 + 1).step_by(2).copied().take(1_000).collect();
+        assert_eq!(block.channel(1), expected, "at {position}");
+    }
+}
+
+#[test]
+fn rf64_and_streamed_headers_are_understood() {
+    let (_folder, path) = scratch("x.wav");
+    write(&path, 1, 16, SampleFormat::Int, &[7i16, 8, 9]);
+    let plain = std::fs::read(&path).unwrap();
+
+    let mut streamed = plain.clone();
+    streamed[40..44].copy_from_slice(&[0xff; 4]);
+    streamed.push(1);
+    std::fs::write(&path, &streamed).unwrap();
+    let mut file = open(&path).unwrap();
+    assert_eq!(all(&mut file), [[7, 8, 9]]);
+    assert_eq!(file.notes(), ["the header does not say how long the file is: it is read to its end"]);
+
+    let mut large = streamed;
+    large[..4].copy_from_slice(b"RF64");
+    let ds64 = [&b"ds64"[..], &28u32.to_le_bytes(), &[0; 8], &4u64.to_le_bytes(), &[0; 12]].concat();
+    large.splice(12..12, ds64);
+    std::fs::write(&path, large).unwrap();
+    assert_eq!(all(&mut open(&path).unwrap()), [[7, 8]]);
+}
+
+#[test]
+fn a_bad_file_is_refused_with_what_is_wrong() {
+    let (_folder, path) = scratch("x.wav");
+    write(&path, 1, 16, SampleFormat::Int, &[7i16, 8, 9]);
+    let good = std::fs::read(&path).unwrap();
+    let patched = |at: usize, bytes: &[u8]| {
+        let mut file = good.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        file
+    };
+    for (bytes, message) in [
+        (vec![], "x.wav holds no samples"),
+        (good[..7].to_vec(), "x.wav is truncated: it ends within its header"),
+        (good[..30].to_vec(), "x.wav is truncated: it ends within its header"),
+        (good[..36].to_vec(), "x.wav is truncated: it ends before its samples (a data chunk) begin"),
+        (good[..47].to_vec(), "x.wav is truncated: 6 bytes of samples are announced and 3 are there"),
+        (
+            patched(40, &[3]),
+            "x.wav is truncated: its 3 bytes of samples are no multiple of 2, one of each channel",
+        ),
+        (patched(40, &[0]), "x.wav holds no samples"),
+        (patched(0, b"OggS"), "x.wav is no WAV file: it does not begin with RIFF or RF64 and WAVE"),
+        (patched(12, b"junk"), "x.wav is no WAV file: its samples come before its format (a fmt chunk)"),
+        (patched(16, &[8]), "x.wav is no WAV file: its fmt chunk is shorter than 16 bytes"),
+        (
+            patched(20, &[85]),
+            "x.wav: format tag is 85: only uncompressed integers (1) and floats (3) can be read: convert it",
+        ),
+        (patched(22, &[9]), "x.wav: number of channels is 9: 1 to 8 can be read"),
+        (patched(24, &[0; 4]), "x.wav: sample rate is 0: it must be above 0"),
+        (patched(32, &[3]), "x.wav: block align is 3: it must be channels times bytes a sample"),
+        (patched(34, &[12, 1]), "x.wav: bits a sample is 268: 8, 16, 24 and 32 (float: 32, 64) can be read"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = open(&path).unwrap_err().to_string();
+        assert!(error.ends_with(message), "{error}\n{message}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(open(&path).unwrap_err().to_string().starts_with("cannot open "));
+    let error = SampleFile::open("x.mp3".as_ref()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "x.mp3: unknown kind of file; known are .sigmf-meta, .sigmf-data, .sigmf-collection and .wav"
+    );
+}
