@@ -131,7 +131,9 @@ impl FileSource {
     /// Samples of the next frame: a frame does not cross a gap.
     fn next_block(&self) -> u64 {
         let segment = self.file.segments()[self.segment];
-        self.block_samples.min(segment.position + segment.length_samples - self.position).min(self.samples_left())
+        self.block_samples
+            .min(segment.position + segment.length_samples - self.position)
+            .min(self.samples_left())
     }
 
     fn samples_left(&self) -> u64 {

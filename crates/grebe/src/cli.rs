@@ -59,7 +59,7 @@ pub struct Transport {
     grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
     grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
 pub struct Sg {
-    /// Where to send the stream.
+    /// Where to send the stream: udp://HOST:PORT, pipe:, or a recording to make.
     #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
     pub to: Uri,
     /// Channels, 1 to 8.
@@ -92,11 +92,11 @@ pub struct Sg {
     /// End when standard input is closed: for whoever starts a generator and may die before it.
     #[arg(long, hide = true)]
     pub tethered: bool,
-    #[command(flatten)]
-    pub transport: Transport,
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub transport: Transport,
 }
 
 #[derive(Debug, Args)]
@@ -118,11 +118,11 @@ pub struct Play {
     /// End when standard input is closed: for whoever starts a generator and may die before it.
     #[arg(long, hide = true)]
     pub tethered: bool,
-    #[command(flatten)]
-    pub transport: Transport,
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub transport: Transport,
 }
 
 #[derive(Debug, Args)]
@@ -146,11 +146,11 @@ pub struct Record {
     /// Replace a recording of the same name.
     #[arg(long)]
     pub overwrite: bool,
-    #[command(flatten)]
-    pub transport: Transport,
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub transport: Transport,
 }
 
 #[derive(Debug, Args)]

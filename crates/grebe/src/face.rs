@@ -85,7 +85,8 @@ fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
     SourceStatus {
         name: name.to_owned(),
         is_same_boot,
-        network: has_network.then_some(Loss { frames: losses.network_frames, samples: losses.network_samples }),
+        network: has_network
+            .then_some(Loss { frames: losses.network_frames, samples: losses.network_samples }),
         kernel_datagrams: losses.kernel_drops,
         queue: Some(queue),
         refused_datagrams: losses.refused_datagrams,

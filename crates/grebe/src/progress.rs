@@ -39,7 +39,11 @@ impl Progress {
         let rate = samples as f64 / elapsed.as_secs_f64();
         let losses = Losses::of(snapshot);
         let lost = if losses.is_none() { "no loss".to_owned() } else { losses.to_string() };
-        self.bar.set_message(format!("{} samples  {}  {lost}", grouped(samples), Engineering::new(rate, "S/s")));
+        self.bar.set_message(format!(
+            "{} samples  {}  {lost}",
+            grouped(samples),
+            Engineering::new(rate, "S/s")
+        ));
         self.bar.tick();
     }
 

@@ -73,7 +73,10 @@ impl fmt::Display for Losses {
             (self.refused_datagrams, "datagrams refused"),
             (self.foreign_datagrams, "datagrams of another sender"),
         ];
-        let mut said = places.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(count)));
+        let mut said = places
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{} {what}", grouped(count)));
         match said.next() {
             None => f.write_str("nothing lost"),
             Some(first) => {
@@ -93,8 +96,10 @@ pub fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String
         grouped(frames),
         Losses::of(snapshot)
     );
-    let refused: Vec<String> =
-        refusals(snapshot).filter(|(_, count)| *count > 0).map(|(reason, count)| format!("{} {count}", reason.name())).collect();
+    let refused: Vec<String> = refusals(snapshot)
+        .filter(|(_, count)| *count > 0)
+        .map(|(reason, count)| format!("{} {count}", reason.name()))
+        .collect();
     if !refused.is_empty() {
         line.push_str(&format!(" (by reason: {})", refused.join(", ")));
     }
@@ -132,6 +137,9 @@ mod tests {
         assert!(Losses { kernel_drops: Some(0), ..none }.is_none());
         let some = Losses { network_frames: 1_200, late_frames: 3, kernel_drops: Some(7), ..none };
         assert!(!some.is_none());
-        assert_eq!(some.to_string(), "1,200 frames lost on the way, 7 buffers dropped by the kernel, 3 frames late");
+        assert_eq!(
+            some.to_string(),
+            "1,200 frames lost on the way, 7 buffers dropped by the kernel, 3 frames late"
+        );
     }
 }

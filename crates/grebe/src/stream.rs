@@ -3,7 +3,10 @@
 use anyhow::{Context as _, Result, anyhow};
 use grebe_datagram::{Granted, Options};
 use grebe_flow::Stage;
-use grebe_stages::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, PipeSink, PipeSource, UdpSink, UdpSource, Uri};
+use grebe_stages::{
+    DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, PipeSink, PipeSource, RecordOptions, SigmfSink, UdpSink, UdpSource,
+    Uri,
+};
 
 use crate::cli::Transport;
 use crate::command::Usage;
@@ -14,22 +17,31 @@ pub struct Sink {
     pub datagram_bytes: usize,
 }
 
-/// The sink at `to`. Files are recorded to by the caller, who knows more about them.
+/// The sink at `to`.
 pub fn sink(to: &Uri, transport: &Transport) -> Result<Sink> {
     match to {
         Uri::Udp(host_port) => {
             let address = host_port.to_send()?;
-            let stage = UdpSink::connect(address, &options(transport)).with_context(|| format!("cannot send to {to}"))?;
+            let stage = UdpSink::connect(address, &options(transport))
+                .with_context(|| format!("cannot send to {to}"))?;
             warn_if_clamped(stage.granted());
             let local = address.ip().is_loopback() && !grebe_datagram::is_wsl2();
-            let datagram_bytes = datagram_bytes(transport, if local { DATAGRAM_BYTES_MAX } else { DATAGRAM_BYTES })?;
+            let datagram_bytes =
+                datagram_bytes(transport, if local { DATAGRAM_BYTES_MAX } else { DATAGRAM_BYTES })?;
             Ok(Sink { stage: Box::new(stage), datagram_bytes })
         }
         Uri::Pipe => {
             let stage = PipeSink::new(grebe_stages::stdout_pipe().context("standard output is closed")?);
-            Ok(Sink { stage: Box::new(stage), datagram_bytes: datagram_bytes(transport, DATAGRAM_BYTES_MAX)? })
+            Ok(Sink {
+                stage: Box::new(stage),
+                datagram_bytes: datagram_bytes(transport, DATAGRAM_BYTES_MAX)?,
+            })
         }
-        Uri::File(_) | Uri::Synth => Err(Usage(format!("'{to}' cannot be sent to")).into()),
+        Uri::File(path) => {
+            let stage = SigmfSink::create(path, RecordOptions::default())?;
+            Ok(Sink { stage: Box::new(stage), datagram_bytes: DATAGRAM_BYTES_MAX })
+        }
+        Uri::Synth => Err(Usage(format!("'{to}' cannot be sent to")).into()),
     }
 }
 
@@ -37,7 +49,8 @@ pub fn sink(to: &Uri, transport: &Transport) -> Result<Sink> {
 pub fn udp_source(at: &Uri, transport: &Transport) -> Result<UdpSource> {
     let Uri::Udp(host_port) = at else { return Err(anyhow!("'{at}' is no UDP address")) };
     let address = host_port.to_listen()?;
-    let source = UdpSource::bind(address, &options(transport)).with_context(|| format!("cannot listen on {at}"))?;
+    let source =
+        UdpSource::bind(address, &options(transport)).with_context(|| format!("cannot listen on {at}"))?;
     warn_if_clamped(source.granted());
     Ok(source)
 }

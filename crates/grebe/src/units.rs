@@ -25,15 +25,24 @@ pub fn count(text: &str) -> Result<u64, String> {
 
 /// A size in bytes, with binary multiples: `1400`, `64K`, `4M`.
 pub fn size_bytes(text: &str) -> Result<usize, String> {
-    let (number, multiple) = split(text, &[("K", 1024.0), ("k", 1024.0), ("M", 1048576.0), ("G", 1073741824.0)]);
+    let (number, multiple) =
+        split(text, &[("K", 1024.0), ("k", 1024.0), ("M", 1048576.0), ("G", 1073741824.0)]);
     let number = number.parse::<u32>().map_err(|_| "give bytes, for example 1400, 64K or 4M".to_owned())?;
     Ok(number as usize * multiple as usize)
 }
 
 /// A time: `500us`, `20ms`, `2s`, `5m`, `1h`; without a unit, seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let units =
-        [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3600.0)];
+    let units = [
+        ("ns", 1e-9),
+        ("us", 1e-6),
+        ("µs", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("min", 60.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+    ];
     let (number, seconds) = split(text, &units);
     number
         .trim()
@@ -45,7 +54,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// A picture's size in pixels: `1280x720`.
 pub fn pixels(text: &str) -> Result<(u32, u32), String> {
-    let parsed = text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+    let parsed =
+        text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
     match parsed {
         Some((width @ 160..=16_384, height @ 120..=16_384)) => Ok((width, height)),
         _ => Err("give WIDTHxHEIGHT between 160x120 and 16384x16384, for example 1280x720".to_owned()),
@@ -75,7 +85,9 @@ pub fn grouped(number: u64) -> String {
 
 fn split<'a>(text: &'a str, units: &[(&str, f64)]) -> (&'a str, f64) {
     let unit = units.iter().find(|(unit, _)| {
-        text.strip_suffix(unit).is_some_and(|rest| rest.ends_with(|last: char| last.is_ascii_digit() || last == '.' || last == ' '))
+        text.strip_suffix(unit).is_some_and(|rest| {
+            rest.ends_with(|last: char| last.is_ascii_digit() || last == '.' || last == ' ')
+        })
     });
     unit.map_or((text, 1.0), |(unit, multiple)| (&text[..text.len() - unit.len()], *multiple))
 }
@@ -88,10 +100,14 @@ mod tests {
 
     #[test]
     fn units_are_understood() {
-        assert_eq!(["360", "48k", "25M", "1.5G"].map(|text| rate_hz(text).unwrap()), [360.0, 48e3, 25e6, 1.5e9]);
+        assert_eq!(
+            ["360", "48k", "25M", "1.5G"].map(|text| rate_hz(text).unwrap()),
+            [360.0, 48e3, 25e6, 1.5e9]
+        );
         assert_eq!(["108_000", "10k", "0"].map(|text| count(text).unwrap()), [108_000, 10_000, 0]);
         assert_eq!(["1400", "64K", "4M"].map(|text| size_bytes(text).unwrap()), [1400, 65_536, 4 << 20]);
-        let times = ["500us", "20ms", "2s", "1.5", "5m", "1h", "3min"].map(|text| duration(text).unwrap().as_micros());
+        let times = ["500us", "20ms", "2s", "1.5", "5m", "1h", "3min"]
+            .map(|text| duration(text).unwrap().as_micros());
         assert_eq!(times, [500, 20_000, 2_000_000, 1_500_000, 300_000_000, 3_600_000_000, 180_000_000]);
         assert_eq!(pixels("1280x720"), Ok((1280, 720)));
         assert_eq!(grouped(1_234_567), "1,234,567");

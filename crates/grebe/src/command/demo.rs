@@ -45,7 +45,8 @@ struct Generator(Child);
 
 impl Generator {
     fn start(options: &Demo, to: SocketAddr) -> Result<Self> {
-        let mut command = Command::new(std::env::current_exe().context("cannot find the grebe command itself")?);
+        let mut command =
+            Command::new(std::env::current_exe().context("cannot find the grebe command itself")?);
         match &options.file {
             Some(file) => command.arg("play").arg(file).args(["--loop"]),
             None => command.args(["sg", "--channels", "4", "--rate", "25M"]),

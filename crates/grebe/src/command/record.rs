@@ -17,7 +17,8 @@ pub fn run(options: &Record) -> Result<Ending> {
     )?;
     let source: Box<dyn Stage> = match &options.uri {
         Uri::Udp(_) => {
-            let source = stream::udp_source(&options.uri, &options.transport)?.idle_timeout(options.idle_timeout);
+            let source =
+                stream::udp_source(&options.uri, &options.transport)?.idle_timeout(options.idle_timeout);
             eprintln!("listening on {}", source.local_addr()?);
             Box::new(source)
         }
@@ -25,7 +26,10 @@ pub fn run(options: &Record) -> Result<Ending> {
         Uri::Synth => Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?),
         Uri::File(path) => {
             let mut source = FileSource::open(path)?;
-            source.set(FileSourceOptions { datagram_bytes: DATAGRAM_BYTES_MAX, ..FileSourceOptions::default() });
+            source.set(FileSourceOptions {
+                datagram_bytes: DATAGRAM_BYTES_MAX,
+                ..FileSourceOptions::default()
+            });
             Box::new(source)
         }
     };

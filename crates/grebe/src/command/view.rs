@@ -48,9 +48,7 @@ fn source(options: &View) -> Result<(Box<dyn Stage>, Option<f64>)> {
     Ok(match &options.uri {
         Uri::Udp(_) => (Box::new(stream::udp_source(&options.uri, &options.transport)?), None),
         Uri::Pipe => (stream::pipe_source()?, None),
-        Uri::Synth => {
-            (Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?), None)
-        }
+        Uri::Synth => (Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?), None),
         Uri::File(path) => {
             let mut source = FileSource::open(path)?;
             source.notes().iter().for_each(|note| eprintln!("grebe: {note}"));

@@ -1,0 +1,91 @@
+//! Everything a user gets wrong is said in one line, with an exit status that tells wrong usage from failure, and leaves
+//! nothing behind.
+
+mod support;
+
+use std::fs;
+use std::net::UdpSocket;
+
+use support::{example, run, text};
+
+/// Runs, and checks the status and the one line.
+fn refused(arguments: &[&str], status: i32, says: &[&str]) {
+    let output = run(arguments);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+    for part in says {
+        assert!(said.contains(part), "{arguments:?} does not say '{part}': {said}");
+    }
+    assert!(!said.contains("panicked"), "{said}");
+    if status == 1 {
+        assert_eq!(said.trim_end().lines().count(), 1, "{arguments:?} says more than a line: {said}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_two() {
+    refused(&["--nonsense"], 2, &["--nonsense"]);
+    refused(&["sg", "--rate", "fast"], 2, &["give a rate above 0"]);
+    refused(&["sg", "--channels", "9"], 2, &["9"]);
+    refused(&["sg", "--to", "tcp://x:1"], 2, &["names no stream"]);
+    refused(&["sg", "--to", "udp://127.0.0.1"], 2, &["has no port"]);
+    refused(&["sg", "--to", "udp://127.0.0.1:99999"], 2, &["port"]);
+    refused(&["sg", "--wave", "wobble"], 2, &["'wobble' is no waveform"]);
+    refused(&["sg", "--datagram-size", "10"], 2, &["--datagram-size 10"]);
+    refused(&["sg", "--datagram-size", "66000"], 2, &["--datagram-size 66000"]);
+    refused(&["sg", "--frequency", "900k", "--rate", "1M"], 2, &["frequency"]);
+    refused(&["sg", "--to", "synth:"], 2, &["cannot be sent to"]);
+    refused(&["view", "udp://:0", "--after", "2s"], 2, &["--png"]);
+    refused(&["play"], 2, &["<FILE>"]);
+}
+
+#[test]
+fn what_cannot_be_had_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp://{}", taken.local_addr().unwrap());
+    refused(&["record", &uri, &path("a.sigmf-meta")], 1, &["cannot listen on", &uri, "in use"]);
+    refused(&["view", &uri, "--png", &path("a.png")], 1, &["cannot listen on", "in use"]);
+    refused(&["sg", "--to", "udp://no-such-host.invalid:5000"], 1, &["no-such-host.invalid"]);
+    refused(&["record", "udp://127.0.0.1:0", &path("none/a.sigmf-meta")], 1, &["cannot create"]);
+    refused(&["play", &path("missing.wav")], 1, &["missing.wav"]);
+    fs::write(folder.path().join("empty.wav"), b"").unwrap();
+    refused(&["play", &path("empty.wav")], 1, &["empty.wav"]);
+    let wav = fs::read(example("ecg.wav")).unwrap();
+    fs::write(folder.path().join("cut.wav"), &wav[..wav.len() / 2 + 1]).unwrap();
+    refused(&["play", &path("cut.wav")], 1, &["cut.wav"]);
+    fs::write(folder.path().join("half.sigmf-meta"), b"{\"global\": {").unwrap();
+    refused(&["view", &path("half.sigmf-meta"), "--png", &path("a.png")], 1, &["half.sigmf-meta"]);
+    refused(&["play", &path("unknown.xyz")], 1, &["unknown kind of file"]);
+    refused(&["demo", &path("missing.wav")], 1, &["missing.wav"]);
+    let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["cut.wav", "empty.wav", "half.sigmf-meta"], "nothing half-written is left");
+}
+
+#[test]
+fn a_recording_is_not_overwritten_unless_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("once.sigmf-meta");
+    let (file, ecg) = (file.to_str().unwrap(), example("ecg.wav"));
+    let ecg = ecg.to_str().unwrap();
+    assert!(run(&["record", ecg, file]).status.success());
+    refused(&["record", ecg, file], 1, &["exists already"]);
+    assert!(run(&["record", ecg, file, "--overwrite", "--duration", "1s"]).status.success());
+    assert_eq!(fs::metadata(folder.path().join("once.sigmf-data")).unwrap().len(), 360 * 2);
+}
+
+#[test]
+fn a_view_without_a_terminal_or_a_display_says_so() {
+    let output = support::grebe(&["view", "synth:"])
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = support::finish(output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("terminal"), "{}", text(&output.stderr));
+}

@@ -1,0 +1,351 @@
+//! Networks that lose, repeat and reorder; senders that send garbage; processes that are killed.
+
+mod support;
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use grebe::frame::{Frame, HEADER_BYTES, Header};
+use grebe::stages::SampleFile;
+use serde_json::Value;
+use support::{Listener, example, finish, grebe, text};
+
+/// A small generator of its own: the test's faults must not depend on a library's version.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// What a network did, in the order of delivery.
+struct Delivered {
+    datagrams: Vec<Vec<u8>>,
+}
+
+/// Passes datagrams on from `from` to `to`, loses 1 %, repeats 1 %, delays 2 % by a few datagrams; ends with the stream.
+fn damage(from: &UdpSocket, to: &str, seed: u64) -> Delivered {
+    let (mut dice, out) = (Dice(seed), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (mut delivered, mut held) = (Vec::new(), Vec::<(u64, Vec<u8>)>::new());
+    let mut deliver = |datagram: &[u8]| {
+        out.send_to(datagram, to).unwrap();
+        delivered.push(datagram.to_vec());
+    };
+    let mut buffer = [0; 65_536];
+    for turn in 0u64.. {
+        let bytes = from.recv(&mut buffer).expect("the stream has an end");
+        let datagram = &buffer[..bytes];
+        if Header::parse_datagram(datagram).unwrap().is_end_of_stream() {
+            held.drain(..).for_each(|(_, datagram)| deliver(&datagram));
+            deliver(datagram);
+            break;
+        }
+        match dice.roll(100) {
+            0 => {}
+            1 => {
+                deliver(datagram);
+                deliver(datagram);
+            }
+            2 | 3 => held.push((turn + 1 + dice.roll(4), datagram.to_vec())),
+            _ => deliver(datagram),
+        }
+        held.retain(|(due, datagram)| {
+            if *due <= turn {
+                deliver(datagram);
+            }
+            *due > turn
+        });
+    }
+    Delivered { datagrams: delivered }
+}
+
+/// What a recorder must make of it: captures (file index, stream index), bytes, and counts.
+#[derive(Debug, Default, PartialEq)]
+struct Expected {
+    captures: Vec<(u64, u64)>,
+    data: Vec<u8>,
+    lost_frames: u64,
+    late_frames: u64,
+    duplicate_frames: u64,
+}
+
+fn model(delivered: &Delivered) -> Expected {
+    let mut expected = Expected::default();
+    let (mut next, mut next_index, mut seen) = (None, 0, std::collections::HashSet::new());
+    for datagram in &delivered.datagrams {
+        let frame = Frame::parse(datagram).unwrap();
+        let header = frame.header();
+        let fresh = seen.insert(header.sequence);
+        match next {
+            Some(next) if header.sequence < next && fresh => expected.late_frames += 1,
+            Some(next) if header.sequence < next => expected.duplicate_frames += 1,
+            _ => {
+                expected.lost_frames += next.map_or(0, |next| header.sequence - next);
+                if !header.is_end_of_stream() {
+                    if next.is_none() || header.first_sample_index != next_index {
+                        expected.captures.push((expected.data.len() as u64 / 2, header.first_sample_index));
+                    }
+                    expected.data.extend_from_slice(frame.payload());
+                }
+                next = Some(header.sequence + 1);
+                next_index = header.next_sample_index();
+            }
+        }
+    }
+    expected
+}
+
+fn captures(meta: &Path) -> Vec<(u64, u64)> {
+    let meta: Value = serde_json::from_slice(&fs::read(meta).unwrap()).unwrap();
+    let number = |capture: &Value, name: &str| capture[name].as_u64().unwrap();
+    let captures = meta["captures"].as_array().unwrap().iter();
+    captures
+        .map(|capture| (number(capture, "core:sample_start"), number(capture, "core:global_index")))
+        .collect()
+}
+
+#[test]
+fn what_a_bad_network_did_stands_in_the_recording() {
+    for seed in [1, 20_261, 77_777] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bad.sigmf-meta");
+        let recorder = Listener::record(&file, &[]);
+        let network = UdpSocket::bind("127.0.0.1:0").unwrap();
+        network.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let via = format!("udp://{}", network.local_addr().unwrap());
+        let ecg = example("ecg.sigmf-meta");
+        let player =
+            grebe(&["play", ecg.to_str().unwrap(), "--to", &via, "--speed", "100", "--datagram-size", "192"])
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+        let delivered = damage(&network, &recorder.address, seed);
+        assert!(finish(player).status.success());
+        let (status, report, said) = recorder.finish();
+        assert_eq!(status, Some(0), "{said}");
+        let count = |name: &str| report["losses"][name].as_u64().unwrap();
+        let recorded = Expected {
+            captures: captures(&file),
+            data: fs::read(folder.path().join("bad.sigmf-data")).unwrap(),
+            lost_frames: count("network_frames"),
+            late_frames: count("late_frames"),
+            duplicate_frames: count("duplicate_frames"),
+        };
+        let expected = model(&delivered);
+        assert!(
+            expected.captures.len() > 5 && expected.late_frames > 5,
+            "the network was too good to test anything"
+        );
+        assert_eq!(recorded, expected, "seed {seed}");
+    }
+}
+
+/// A good stream of one channel by hand: `frames` frames of 64 samples and the end.
+fn stream(frames: u64) -> (Vec<Vec<u8>>, Vec<u8>) {
+    let mut data = Vec::new();
+    let mut header =
+        Header { channel_count: 1, block_length_samples: 64, sample_rate_hz: 1e3, ..Header::default() };
+    let mut datagrams = Vec::new();
+    for sequence in 0..frames {
+        header =
+            Header { sequence, producer_ts_ns: sequence + 1, first_sample_index: sequence * 64, ..header };
+        let mut datagram = vec![0; HEADER_BYTES];
+        header.write(datagram.first_chunk_mut().unwrap());
+        for sample in 0..64 {
+            datagram.extend((sequence as i16 * 3 + sample).to_le_bytes());
+        }
+        data.extend_from_slice(&datagram[HEADER_BYTES..]);
+        datagrams.push(datagram);
+    }
+    let mut end = vec![0; HEADER_BYTES];
+    header.end_of_stream(frames + 1).write(end.first_chunk_mut().unwrap());
+    datagrams.push(end);
+    (datagrams, data)
+}
+
+#[test]
+fn garbage_is_counted_by_reason_and_changes_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("clean.sigmf-meta");
+    let recorder = Listener::record(&file, &[]);
+    let (good, bad) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (datagrams, data) = stream(40);
+    let damaged = |at: usize, value: u8| {
+        let mut datagram = datagrams[0].clone();
+        datagram[36..40].fill(0);
+        datagram[at] = value;
+        datagram
+    };
+    let mut long = datagrams[0].clone();
+    long.push(0);
+    let mut wrong_crc = datagrams[0].clone();
+    wrong_crc[8] ^= 1;
+    let mut negative_rate = damaged(0, b'G');
+    negative_rate[40..48].copy_from_slice(&(-1f64).to_le_bytes());
+    let garbage: [(&str, Vec<u8>); 9] = [
+        ("short", vec![7; 20]),
+        ("magic", vec![0x5a; 300]),
+        ("header_bytes", damaged(4, 65)),
+        ("channel_count", damaged(24, 9)),
+        ("payload_bytes", damaged(32, 1)),
+        ("truncated", datagrams[0][..100].to_vec()),
+        ("trailing", long),
+        ("crc", wrong_crc),
+        ("rate", negative_rate),
+    ];
+    for (turn, datagram) in datagrams.iter().enumerate() {
+        if turn > 0 {
+            let (_, bytes) = &garbage[turn % garbage.len()];
+            bad.send_to(bytes, &recorder.address).unwrap();
+        }
+        good.send_to(datagram, &recorder.address).unwrap();
+    }
+    let (status, report, said) = recorder.finish();
+    assert_eq!(status, Some(0), "{said}");
+    for (position, (reason, _)) in garbage.iter().enumerate() {
+        let sent = (1..datagrams.len()).filter(|turn| turn % garbage.len() == position).count() as u64;
+        assert_eq!(report["refused_datagrams"][reason].as_u64(), Some(sent), "{reason}: {report}");
+    }
+    assert_eq!(fs::read(folder.path().join("clean.sigmf-data")).unwrap(), data);
+    assert_eq!(
+        (report["samples"].as_u64(), report["losses"]["network_frames"].as_u64()),
+        (Some(40 * 64), Some(0))
+    );
+}
+
+#[test]
+fn another_sender_is_counted_and_not_mixed_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ours.sigmf-meta");
+    let recorder = Listener::record(&file, &[]);
+    let (ours, theirs) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (datagrams, data) = stream(10);
+    for datagram in &datagrams {
+        ours.send_to(datagram, &recorder.address).unwrap();
+        if datagram.len() > HEADER_BYTES {
+            theirs.send_to(&datagrams[3], &recorder.address).unwrap();
+        }
+    }
+    let (status, report, said) = recorder.finish();
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(report["losses"]["foreign_datagrams"].as_u64(), Some(10));
+    assert_eq!(fs::read(folder.path().join("ours.sigmf-data")).unwrap(), data);
+}
+
+#[test]
+fn a_sender_that_falls_silent_ends_the_recording_with_a_status_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("silent.sigmf-meta");
+    let recorder = Listener::record(&file, &["--idle-timeout", "300ms"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (datagrams, data) = stream(5);
+    for datagram in &datagrams[..5] {
+        socket.send_to(datagram, &recorder.address).unwrap();
+    }
+    let (status, _, said) = recorder.finish();
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("the sender is gone"), "{said}");
+    assert_eq!(fs::read(folder.path().join("silent.sigmf-data")).unwrap(), data, "what had arrived is good");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_recording_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("int.sigmf-meta");
+    let recorder = Listener::record(&file, &[]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (datagrams, data) = stream(20);
+    for datagram in &datagrams[..20] {
+        socket.send_to(datagram, &recorder.address).unwrap();
+    }
+    // Until the recorder has taken them: the file is created with the first.
+    while !file.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    support::signal("-INT", recorder.id());
+    let (status, report, said) = recorder.finish();
+    assert_eq!(status, Some(130), "{said}");
+    assert_eq!(report["samples"].as_u64(), Some(20 * 64));
+    assert_eq!(fs::read(folder.path().join("int.sigmf-data")).unwrap(), data);
+    assert!(SampleFile::open(&file).unwrap().notes().is_empty(), "closed in order");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_recorder_leaves_what_it_had_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("killed.sigmf-meta");
+    let recorder = Listener::record(&file, &[]);
+    let generator = grebe(&["sg", "--rate", "2M", "--wave", "saw", "--to", &recorder.uri()])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let data = folder.path().join("killed.sigmf-data");
+    while fs::metadata(&data).map_or(0, |meta| meta.len()) < 4 << 20 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    support::signal("-KILL", recorder.id());
+    drop(recorder);
+    support::signal("-INT", generator.id());
+    assert_eq!(finish(generator).status.code(), Some(130));
+    let mut recording = SampleFile::open(&file).unwrap();
+    assert!(recording.len_samples() >= 2 << 20);
+    let block = recording.block(0, 10_000).unwrap();
+    // The default saw has a period of 2500 samples.
+    assert_eq!(block.channel(0)[..2500], block.channel(0)[2500..5000]);
+    assert!(block.channel(0)[..2500].windows(2).all(|pair| pair[0] <= pair[1]));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_generator_ends_with_its_owner() {
+    let mut generator = grebe(&["sg", "--tethered", "--rate", "1k", "--to", "udp://127.0.0.1:9"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(generator.try_wait().unwrap().is_none(), "it runs while the tether holds");
+    drop(generator.stdin.take());
+    assert_eq!(finish(generator).status.code(), Some(130));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_pipe_without_an_error() {
+    let mut generator = grebe(&["sg", "--rate", "1M", "--to", "pipe:"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = generator.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut pipe, &mut [0; 64]).unwrap();
+    drop(pipe);
+    let output = finish(generator);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_pipe_that_carries_something_else_is_refused_with_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let noise = folder.path().join("noise");
+    fs::write(&noise, [0x55; 4096]).unwrap();
+    let recorder = grebe(&["record", "pipe:", file.to_str().unwrap()])
+        .stdin(fs::File::open(&noise).unwrap())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = finish(recorder);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("the pipe carries no frame at byte 0"), "{}", text(&output.stderr));
+    assert!(!file.exists());
+}

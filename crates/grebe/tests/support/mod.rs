@@ -1,0 +1,122 @@
+//! The built command, as a user runs it.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The command with these arguments.
+pub fn grebe(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_grebe"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end, which must come within a minute.
+pub fn run(arguments: &[&str]) -> Output {
+    let child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    finish(child)
+}
+
+/// Waits for a child, a minute at most.
+pub fn finish(mut child: Child) -> Output {
+    // Read while waiting: a child that fills its pipe would wait for us.
+    let stdout = child.stdout.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.read_to_end(&mut bytes).unwrap();
+            bytes
+        })
+    });
+    let stderr = child.stderr.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.read_to_end(&mut bytes).unwrap();
+            bytes
+        })
+    });
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if began.elapsed() > Duration::from_secs(60) {
+            let _ = child.kill();
+            panic!("the command did not end within a minute");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let collect = |thread: Option<std::thread::JoinHandle<Vec<u8>>>| thread.map(|it| it.join().unwrap());
+    Output {
+        status,
+        stdout: collect(stdout).unwrap_or_default(),
+        stderr: collect(stderr).unwrap_or_default(),
+    }
+}
+
+/// A listener on a port of the system's choice; ends with the test.
+pub struct Listener {
+    pub child: Option<Child>,
+    pub address: String,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Listener {
+    /// `grebe record udp://127.0.0.1:0 FILE --json ...`, up to where it listens.
+    pub fn record(file: &Path, more: &[&str]) -> Self {
+        let mut arguments = vec!["record", "udp://127.0.0.1:0", file.to_str().unwrap(), "--json"];
+        arguments.extend(more);
+        let mut child = grebe(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        let address = loop {
+            line.clear();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
+            if let Some(address) = line.trim().strip_prefix("listening on ") {
+                break address.to_owned();
+            }
+        };
+        Self { child: Some(child), address, stderr }
+    }
+
+    pub fn uri(&self) -> String {
+        format!("udp://{}", self.address)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Waits for its end: its exit status, its JSON, the rest of what it said.
+    pub fn finish(mut self) -> (Option<i32>, serde_json::Value, String) {
+        let output = finish(self.child.take().unwrap());
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_default(), said)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A file of `examples/data`.
+pub fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Sends a signal as a shell would.
+#[cfg(unix)]
+pub fn signal(name: &str, id: u32) {
+    assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
+}
