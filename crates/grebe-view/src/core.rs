@@ -1,0 +1,183 @@
+//! The scope without a thread: batches in, pictures out.
+
+use std::borrow::Cow;
+
+use grebe_frame::{Arrival, Batch, Frame, Header, StreamTracker};
+use grebe_scope::{Column, ColumnGrid, Pyramid, ScopeError};
+
+use crate::interpolate::join_samples;
+use crate::meter::{FlowMeter, TransitMeter};
+use crate::picture::{ChannelColumns, Picture, StreamInfo};
+use crate::span::default_span;
+use crate::viewport::{Viewport, Window};
+
+/// Keeps the history of one stream within a budget and answers viewports of it.
+///
+/// It has neither a thread nor a clock: the caller says what time it is, in nanoseconds of the monotonic clock.
+#[derive(Debug)]
+pub struct ScopeCore {
+    budget_bytes: usize,
+    tracker: StreamTracker,
+    pyramid: Option<Pyramid>,
+    stream: Option<StreamInfo>,
+    is_ended: bool,
+    flow: FlowMeter,
+    transit: TransitMeter,
+    newest_ts_ns: u64,
+    newest_arrival_ns: u64,
+}
+
+impl ScopeCore {
+    /// A scope whose history takes at most about `budget_bytes`.
+    pub fn new(budget_bytes: usize) -> ScopeCore {
+        ScopeCore {
+            budget_bytes,
+            tracker: StreamTracker::new(),
+            pyramid: None,
+            stream: None,
+            is_ended: false,
+            flow: FlowMeter::new(),
+            transit: TransitMeter::new(),
+            newest_ts_ns: 0,
+            newest_arrival_ns: 0,
+        }
+    }
+
+    /// Takes a batch that arrived at `now_ns`. Late and duplicate frames are counted and not drawn; a sender that began
+    /// again begins a new picture.
+    ///
+    /// # Errors
+    /// [`ScopeError::Budget`] and [`ScopeError::OutOfMemory`], when a stream begins.
+    pub fn ingest(&mut self, batch: &Batch, now_ns: u64) -> Result<(), ScopeError> {
+        let (mut frames, mut samples, mut bytes) = (0, 0, 0);
+        for frame in batch.frames() {
+            let header = frame.header();
+            let arrival = self.tracker.arrive(&header);
+            frames += 1;
+            samples += u64::from(header.channel_count) * u64::from(header.block_length_samples);
+            bytes += header.frame_bytes() as u64;
+            if arrival.is_new() {
+                self.take(&frame, &header, arrival)?;
+                self.newest_ts_ns = header.producer_ts_ns;
+            }
+        }
+        if frames > 0 {
+            self.flow.add(now_ns, frames, samples, bytes);
+            self.transit.add(now_ns, self.newest_ts_ns);
+            self.newest_arrival_ns = now_ns;
+        }
+        Ok(())
+    }
+
+    /// The source is gone: what is there is all there will be.
+    pub fn end(&mut self) {
+        self.is_ended = true;
+    }
+
+    /// What `viewport` shows at `now_ns`.
+    pub fn answer(&self, viewport: &Viewport, now_ns: u64) -> Picture {
+        let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else {
+            return Picture { is_ended: self.is_ended, counts: self.tracker.counts(), ..Picture::waiting() };
+        };
+        let columns = viewport.columns_in_range();
+        let span = viewport.span.unwrap_or_else(|| default_span(stream.rate_hz));
+        let grid = ColumnGrid::new(span * stream.rate_or_one() / columns as f64);
+        let end_column = end_column(pyramid, grid, viewport.window);
+        let first_column = end_column - columns as i64;
+        let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
+        Picture {
+            stream: Some(stream),
+            is_ended: self.is_ended,
+            grid,
+            first_column,
+            left_index: first_column as f64 * grid.samples_per_column(),
+            span_samples: columns as f64 * grid.samples_per_column(),
+            channels: shown
+                .map(|channel| ChannelColumns {
+                    channel,
+                    columns: channel_columns(pyramid, channel, grid, first_column, columns),
+                })
+                .collect(),
+            oldest_index: pyramid.oldest().unwrap_or(0),
+            next_index: pyramid.next_index(),
+            counts: self.tracker.counts(),
+            flow: self.flow.flow(now_ns),
+            newest_ts_ns: self.newest_ts_ns,
+            newest_arrival_ns: self.newest_arrival_ns,
+            transit_min_ns: self.transit.min_ns(),
+            memory_bytes: pyramid.memory_bytes(),
+        }
+    }
+
+    /// Takes a frame that goes on with the stream.
+    fn take(&mut self, frame: &Frame<'_>, header: &Header, arrival: Arrival) -> Result<(), ScopeError> {
+        let channels = header.channel_count as usize;
+        if matches!(arrival, Arrival::First | Arrival::Restart) {
+            self.begin(channels)?;
+        }
+        self.is_ended = header.is_end_of_stream();
+        self.stream = Some(StreamInfo {
+            channels,
+            rate_hz: header.sample_rate_hz,
+            block_samples: match (header.block_length_samples, self.stream) {
+                (0, Some(stream)) => stream.block_samples,
+                (block, _) => block,
+            },
+            generator_drops: header.sg_drops_total,
+        });
+        let samples: [Cow<'_, [i16]>; 8] = std::array::from_fn(|channel| frame.channel(channel));
+        let block: [&[i16]; 8] = std::array::from_fn(|channel| samples[channel].as_ref());
+        let Some(pyramid) = &mut self.pyramid else { return Ok(()) };
+        match pyramid.append(header.first_sample_index, &block[..channels]) {
+            // The tracker lets nothing pass that goes back; an index beyond the pyramid's range is a damaged header.
+            Err(ScopeError::IndexWentBack { .. } | ScopeError::IndexTooLarge { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn begin(&mut self, channels: usize) -> Result<(), ScopeError> {
+        match &mut self.pyramid {
+            Some(pyramid) if pyramid.channels() == channels => pyramid.clear(),
+            // The old one first: two do not fit into the budget.
+            pyramid => {
+                *pyramid = None;
+                *pyramid = Some(Pyramid::new(channels, self.budget_bytes)?);
+            }
+        }
+        self.stream = None;
+        self.transit = TransitMeter::new();
+        Ok(())
+    }
+}
+
+/// Number of the column behind the right edge.
+fn end_column(pyramid: &Pyramid, grid: ColumnGrid, window: Window) -> i64 {
+    let column = match window {
+        Window::Latest => pyramid.newest().map_or(0, |newest| grid.column_at(newest) + 1) as i64,
+        Window::Ending { at } => grid.position(at).round() as i64,
+    };
+    column.clamp(-COLUMN_END, COLUMN_END)
+}
+
+fn channel_columns(
+    pyramid: &Pyramid,
+    channel: usize,
+    grid: ColumnGrid,
+    first_column: i64,
+    columns: usize,
+) -> Vec<Column> {
+    let mut out = vec![Column::OUTSIDE; columns];
+    let before = usize::try_from(-first_column).unwrap_or(0).min(columns);
+    let (first, out_inside) = (first_column.max(0) as u64, &mut out[before..]);
+    pyramid.columns(channel, grid, first, out_inside);
+    if grid.samples_per_column() < 1.0 {
+        join_samples(pyramid, channel, grid, first, out_inside);
+    }
+    out
+}
+
+/// Beyond any stream, and far from overflow in both directions.
+const COLUMN_END: i64 = 1 << 62;
+
+#[cfg(test)]
+mod tests;

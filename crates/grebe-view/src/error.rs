@@ -1,0 +1,49 @@
+//! Why a face could not do its work.
+
+use std::io;
+use std::path::PathBuf;
+
+use grebe_scope::ScopeError;
+
+/// What went wrong in a face. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ViewError {
+    /// There is no window system to open a window on: the terminal face works.
+    #[error("no window can be opened: {why}")]
+    NoDisplay {
+        /// What is missing.
+        why: String,
+    },
+    /// The window system refused, or the window broke while open.
+    #[error("the window failed: {why}; try --term")]
+    Window {
+        /// What it said.
+        why: String,
+    },
+    /// Standard output is no terminal, or it failed.
+    #[error("the terminal face needs a terminal: {source}")]
+    Terminal {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No sample arrived.
+    #[error("nothing arrived within {seconds:.1} s: no picture was written to {path}")]
+    NothingArrived {
+        /// How long it was waited for.
+        seconds: f64,
+        /// The file that was asked for.
+        path: PathBuf,
+    },
+    /// The picture could not be drawn.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+    /// The file could not be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}

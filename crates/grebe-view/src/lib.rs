@@ -1,0 +1,66 @@
+//! The scope a person uses, with three faces: a window, a terminal, a PNG file.
+//!
+//! The thread that carries data owns the scope and answers *viewports*; the face asks for them and takes the newest
+//! [`Picture`]. Neither waits for the other. The crate does not know where samples come from: batches go in, and what
+//! only the source knows (its name, losses before the scope) comes as a [`SourceStatus`].
+//!
+//! ```text
+//!   batches --> ScopeStage (ScopeCore: tracker, pyramid) --newest picture--> ScopeLink --> run_window
+//!                         <----------viewport--------------                          --> run_terminal
+//!                                                                                    --> render_png
+//! ```
+//!
+//! ```
+//! use grebe_frame::{BatchPool, Header};
+//! use grebe_view::{ScopeCore, Viewport};
+//!
+//! let mut pool = BatchPool::new(1, 65_536);
+//! let mut batch = pool.acquire().unwrap();
+//! let header = Header { channel_count: 1, block_length_samples: 100, sample_rate_hz: 1e3, ..Header::default() };
+//! batch.push(&header, |_, samples| samples.fill(7)).unwrap();
+//!
+//! let mut core = ScopeCore::new(1 << 20);
+//! core.ingest(&batch.freeze(), 1_000_000)?;
+//! let picture = core.answer(&Viewport { span: Some(0.1), ..Viewport::latest(10) }, 2_000_000);
+//! assert_eq!(picture.channels[0].columns[9].max, 7);
+//! assert_eq!(picture.span(), 0.1);
+//! # Ok::<(), grebe_scope::ScopeError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod controls;
+mod core;
+mod error;
+mod face;
+mod feed;
+mod hud;
+mod interpolate;
+mod link;
+mod meter;
+mod options;
+mod picture;
+mod png;
+mod span;
+mod stage;
+mod status;
+mod term;
+#[cfg(test)]
+mod testing;
+mod vertical;
+mod viewport;
+#[cfg(feature = "window")]
+mod window;
+
+pub use crate::core::ScopeCore;
+pub use error::ViewError;
+pub use feed::ScopeFeed;
+pub use link::ScopeLink;
+pub use options::{ChannelSetup, ThemeChoice, ViewOptions};
+pub use picture::{ChannelColumns, Flow, Latency, Picture, StreamInfo};
+pub use png::{PngOptions, render_png};
+pub use stage::ScopeStage;
+pub use status::{Loss, SourceStatus};
+pub use term::run_terminal;
+pub use viewport::{ChannelMask, Viewport, Window};
+#[cfg(feature = "window")]
+pub use window::run_window;

@@ -1,0 +1,143 @@
+//! What a face gets: everything it draws, as one consistent moment of the stream.
+
+use grebe_frame::TrackerCounts;
+use grebe_scope::{Column, ColumnGrid};
+
+/// One answer to a [`Viewport`](crate::Viewport).
+#[derive(Debug, Clone)]
+pub struct Picture {
+    /// What the stream is; `None` while nothing has arrived.
+    pub stream: Option<StreamInfo>,
+    /// Whether the stream's end has arrived, or its source is gone.
+    pub is_ended: bool,
+    /// Ties columns to samples.
+    pub grid: ColumnGrid,
+    /// Number of the first column on `grid`; columns before 0 lie before the stream and are
+    /// [`Column::OUTSIDE`].
+    pub first_column: i64,
+    /// Absolute sample index of the left edge; negative where the window reaches before the stream.
+    pub left_index: f64,
+    /// Samples from the left edge to the right edge.
+    pub span_samples: f64,
+    /// The channels that were asked for and exist, in order.
+    pub channels: Vec<ChannelColumns>,
+    /// First sample index that any history still covers.
+    pub oldest_index: u64,
+    /// The index behind the newest sample.
+    pub next_index: u64,
+    /// What arrived and what is missing, as counted here.
+    pub counts: TrackerCounts,
+    /// How much arrives.
+    pub flow: Flow,
+    /// When the newest frame was produced, on its producer's clock.
+    pub newest_ts_ns: u64,
+    /// When the newest batch arrived, on this machine's monotonic clock; 0 before the first.
+    pub newest_arrival_ns: u64,
+    /// Smallest difference of the two clocks over the last half minute: what latency is measured from where the
+    /// clocks are not the same.
+    pub transit_min_ns: i64,
+    /// Bytes reserved for history.
+    pub memory_bytes: usize,
+}
+
+/// The columns of one channel.
+#[derive(Debug, Clone)]
+pub struct ChannelColumns {
+    /// The channel, from 0.
+    pub channel: usize,
+    /// One column each, left to right.
+    pub columns: Vec<Column>,
+}
+
+/// What a stream says of itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamInfo {
+    /// Channels, 1 to 8.
+    pub channels: usize,
+    /// Samples a second and channel; 0 = unknown.
+    pub rate_hz: f64,
+    /// Samples a channel of the newest frame.
+    pub block_samples: u32,
+    /// Samples the generator has dropped since the stream began, as its frames say.
+    pub generator_drops: u64,
+}
+
+/// How much arrives, over the last second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Flow {
+    /// Frames a second.
+    pub frames_per_s: f64,
+    /// Samples a second, all channels together.
+    pub samples_per_s: f64,
+    /// Bytes a second, headers included.
+    pub bytes_per_s: f64,
+}
+
+/// How old what is on the screen is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Latency {
+    /// Seconds from the newest frame's production to now.
+    pub seconds: f64,
+    /// Whether only the excess over the least seen is known, because the producer's clock is another machine's.
+    pub is_relative: bool,
+}
+
+impl Picture {
+    /// The picture of a stream that has not begun.
+    pub fn waiting() -> Picture {
+        Picture {
+            stream: None,
+            is_ended: false,
+            grid: ColumnGrid::new(1.0),
+            first_column: 0,
+            left_index: 0.0,
+            span_samples: 1.0,
+            channels: Vec::new(),
+            oldest_index: 0,
+            next_index: 0,
+            counts: TrackerCounts::default(),
+            flow: Flow::default(),
+            newest_ts_ns: 0,
+            newest_arrival_ns: 0,
+            transit_min_ns: 0,
+            memory_bytes: 0,
+        }
+    }
+
+    /// Samples a second where known, else 1: what a span is divided by.
+    pub fn rate_or_one(&self) -> f64 {
+        self.stream.map_or(1.0, |stream| stream.rate_or_one())
+    }
+
+    /// The unit of the time axis: `s`, or `S` (samples) where the stream does not know its rate.
+    pub fn axis_unit(&self) -> &'static str {
+        if self.stream.is_some_and(|stream| stream.rate_hz > 0.0) { "s" } else { "S" }
+    }
+
+    /// The span in [`axis_unit`](Picture::axis_unit)s.
+    pub fn span(&self) -> f64 {
+        self.span_samples / self.rate_or_one()
+    }
+
+    /// The absolute sample index at the right edge.
+    pub fn right_index(&self) -> f64 {
+        self.left_index + self.span_samples
+    }
+
+    /// The age of the newest frame at `now_ns`; `None` before the first.
+    pub fn latency(&self, now_ns: u64, is_same_boot: bool) -> Option<Latency> {
+        if self.newest_arrival_ns == 0 {
+            return None;
+        }
+        let base_ns = if is_same_boot { 0 } else { self.transit_min_ns };
+        let age_ns = (now_ns as i64).wrapping_sub(self.newest_ts_ns as i64).wrapping_sub(base_ns);
+        Some(Latency { seconds: age_ns.max(0) as f64 * 1e-9, is_relative: !is_same_boot })
+    }
+}
+
+impl StreamInfo {
+    /// Samples a second where known, else 1.
+    pub(crate) fn rate_or_one(&self) -> f64 {
+        if self.rate_hz > 0.0 { self.rate_hz } else { 1.0 }
+    }
+}

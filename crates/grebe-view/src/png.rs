@@ -1,0 +1,161 @@
+//! The PNG face: one picture to a file, without a display or a GPU.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use grebe_scope::raster::{self, Axis, Lane, Trace};
+
+use crate::error::ViewError;
+use crate::face::Face;
+use crate::link::ScopeLink;
+use crate::options::ViewOptions;
+use crate::picture::Picture;
+use grebe_flow::monotonic_ns;
+
+/// What to draw, and when.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PngOptions {
+    /// The file; replaced as a whole where it exists.
+    pub path: PathBuf,
+    /// Width in pixels, 160 to 16384.
+    pub width: u32,
+    /// Height in pixels, 120 to 16384.
+    pub height: u32,
+    /// How long after the first sample the picture is taken, by the clock or by the stream, whichever is first; the
+    /// end of the stream takes it at once.
+    pub after: Duration,
+    /// How long to wait for the first sample.
+    pub wait: Duration,
+}
+
+impl PngOptions {
+    /// 1280 x 720 pixels, two seconds after the first sample, which may take ten to come.
+    pub fn new(path: impl Into<PathBuf>) -> PngOptions {
+        PngOptions {
+            path: path.into(),
+            width: 1280,
+            height: 720,
+            after: Duration::from_secs(2),
+            wait: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Waits, draws, and writes the file; returns what was drawn. The file appears whole or not at all.
+///
+/// # Errors
+/// [`ViewError::NothingArrived`], [`ViewError::Scope`] for a size out of range, [`ViewError::Write`].
+pub fn render_png(link: &ScopeLink, options: ViewOptions, png: &PngOptions) -> Result<Picture, ViewError> {
+    let mut face = Face::new(link.clone(), options);
+    wait_for_picture(&mut face, png)?;
+    let image = draw(&mut face, png.width, png.height)?;
+    write_whole(&png.path, &image.to_png()?)
+        .map_err(|source| ViewError::Write { path: png.path.clone(), source })?;
+    Ok(face.picture)
+}
+
+fn wait_for_picture(face: &mut Face, png: &PngOptions) -> Result<(), ViewError> {
+    let begun = Instant::now();
+    let mut first_seen: Option<Instant> = None;
+    let columns = raster::plot_columns(png.width);
+    loop {
+        face.request(columns);
+        std::thread::sleep(LOOK_INTERVAL);
+        face.refresh();
+        let picture = &face.picture;
+        if picture.counts.samples > 0 {
+            let seen = *first_seen.get_or_insert_with(Instant::now);
+            let stream_s = picture.counts.samples as f64 / picture.rate_or_one();
+            let is_reached = picture.axis_unit() == "s" && stream_s >= png.after.as_secs_f64();
+            if picture.is_ended || is_reached || seen.elapsed() >= png.after || face.link.is_closed() {
+                return Ok(());
+            }
+        } else if picture.is_ended || begun.elapsed() >= png.wait || face.link.is_closed() {
+            let seconds = begun.elapsed().as_secs_f64();
+            return Err(ViewError::NothingArrived { seconds, path: png.path.clone() });
+        }
+    }
+}
+
+fn draw(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewError> {
+    face.renew_hud(monotonic_ns());
+    let theme = face.controls.theme().theme();
+    let ranges: Vec<_> = (0..face.picture.channels.len()).map(|place| face.range(place)).collect();
+    let setups: Vec<_> =
+        face.picture.channels.iter().map(|data| (data, face.options.channel(data.channel))).collect();
+    let names: Vec<String> = setups.iter().map(|(data, setup)| setup.label(data.channel)).collect();
+    let lanes: Vec<Lane<'_>> = setups
+        .iter()
+        .zip(&names)
+        .zip(ranges)
+        .map(|(((data, setup), name), range)| Lane {
+            color: Some(theme.trace(data.channel)),
+            scale: setup.scale,
+            offset: setup.offset,
+            unit: &setup.unit,
+            ..Lane::new(name, Trace::Columns(&data.columns), range.bottom, range.top)
+        })
+        .collect();
+    let pieces = face.hud.pieces();
+    let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    let axis = Axis { start: -face.picture.span(), end: 0.0, unit: face.picture.axis_unit() };
+    let picture = raster::Picture {
+        header: &header,
+        lanes: &lanes,
+        axis,
+        ..raster::Picture::new(width, height, theme)
+    };
+    Ok(picture.draw()?)
+}
+
+/// Beside the file first, then in its place.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // Already failing: what is left of the attempt is not worth another message.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ScopeFeed, SourceStatus, testing};
+
+    fn options() -> ViewOptions {
+        ViewOptions::new(|| SourceStatus { name: "test".into(), ..SourceStatus::default() })
+    }
+
+    #[test]
+    fn an_ended_stream_is_drawn_at_once_and_nothing_half_written_is_left() {
+        let folder = std::env::temp_dir().join(format!("grebe-view-png-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        feed.ingest(&testing::sine_batch(0, 2, 2000, 1e3)).unwrap();
+        feed.finish();
+        let path = folder.join("scope.png");
+        let picture = render_png(&link, options(), &PngOptions::new(&path)).unwrap();
+        assert_eq!(picture.channels.len(), 2);
+        assert!(fs::read(&path).unwrap().starts_with(b"\x89PNG"));
+        let missing = render_png(&link, options(), &PngOptions::new(folder.join("no/such.png")));
+        assert!(matches!(missing, Err(ViewError::Write { .. })), "{missing:?}");
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["scope.png"]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_silent_source_is_an_error_that_names_the_file() {
+        let (_feed, link) = ScopeFeed::new(1 << 20);
+        let png = PngOptions { wait: Duration::from_millis(20), ..PngOptions::new("never.png") };
+        let error = render_png(&link, options(), &png).unwrap_err();
+        assert!(error.to_string().contains("never.png"), "{error}");
+        assert!(!Path::new("never.png").exists());
+    }
+}

@@ -1,0 +1,90 @@
+//! The terminal face: braille dots, two by four a character; for machines reached through a wire.
+
+mod draw;
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::controls::{Action, char_action};
+use crate::error::ViewError;
+use crate::face::Face;
+use crate::link::ScopeLink;
+use crate::options::ViewOptions;
+use draw::{Palette, ScopeScreen};
+
+/// Shows the scope in the terminal until the person quits, or someone closes the link. The terminal is left as it was.
+///
+/// # Errors
+/// [`ViewError::Terminal`] where standard output is no terminal, or it fails.
+pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError> {
+    let failed = |source| ViewError::Terminal { source };
+    if !io::stdout().is_terminal() {
+        return Err(failed(io::Error::other("standard output is not one")));
+    }
+    let mut terminal = ratatui::try_init().map_err(failed)?;
+    let ended = show(&mut terminal, Face::new(link, options));
+    ratatui::restore();
+    ended.map_err(failed)
+}
+
+fn show(terminal: &mut ratatui::DefaultTerminal, mut face: Face) -> io::Result<()> {
+    let palette = Palette::of_terminal();
+    let mut drawn = Instant::now();
+    let mut is_changed = true;
+    while !face.is_done() {
+        let size = terminal.size()?;
+        face.request(draw::columns(size.width));
+        is_changed |= face.refresh();
+        if is_changed {
+            let mut screen = ScopeScreen::new(&mut face, palette);
+            terminal.draw(|frame| frame.render_widget(&mut screen, frame.area()))?;
+            drawn = Instant::now();
+            is_changed = false;
+        }
+        // 30 pictures a second are 22 KB each at 200 x 60: what a ssh line bears. A resting picture is looked after
+        // ten times a second.
+        let is_resting = drawn.elapsed() > Duration::from_secs(1);
+        let until = drawn + FRAME_INTERVAL;
+        loop {
+            let wait =
+                if is_resting { REST_INTERVAL } else { until.saturating_duration_since(Instant::now()) };
+            if !event::poll(wait)? {
+                break;
+            }
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    if let Some(action) = key_action(key) {
+                        face.act(action);
+                        is_changed = true;
+                    }
+                }
+                Event::Resize(..) => is_changed = true,
+                _ => {}
+            }
+            if is_resting {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn key_action(key: KeyEvent) -> Option<Action> {
+    match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Action::Quit),
+        KeyCode::Char(' ') => Some(Action::Pause),
+        KeyCode::Left => Some(Action::Shorter),
+        KeyCode::Right => Some(Action::Longer),
+        KeyCode::PageUp => Some(Action::Earlier),
+        KeyCode::PageDown => Some(Action::Later),
+        KeyCode::End => Some(Action::Live),
+        KeyCode::Esc => Some(Action::Back),
+        KeyCode::Char(typed) => char_action(typed),
+        _ => None,
+    }
+}
+
+const FRAME_INTERVAL: Duration = Duration::from_millis(33);
+const REST_INTERVAL: Duration = Duration::from_millis(100);

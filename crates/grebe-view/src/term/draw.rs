@@ -1,0 +1,283 @@
+//! The terminal's screen as a widget: two lines of facts, lanes of dots, the time axis, the keys.
+
+use grebe_scope::raster::{Color as ScopeColor, Theme};
+use grebe_scope::{Column, Ticks};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Alignment, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph, Widget};
+
+use crate::controls::KEYS;
+use crate::face::Face;
+use crate::hud::{DIVISIONS, RunState, Tone};
+use crate::options::ThemeChoice;
+use crate::vertical::Range;
+
+/// Columns of dots that a terminal `width` characters wide shows.
+pub(super) fn columns(width: u16) -> usize {
+    usize::from(width.saturating_sub(GUTTER).max(1)) * 2
+}
+
+/// How many colours the terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Palette {
+    /// 24 bits.
+    True,
+    /// The sixteen of old.
+    Ansi,
+}
+
+impl Palette {
+    /// As `COLORTERM` says.
+    pub(super) fn of_terminal() -> Palette {
+        let says = std::env::var("COLORTERM").unwrap_or_default();
+        if says.contains("truecolor") || says.contains("24bit") { Palette::True } else { Palette::Ansi }
+    }
+}
+
+/// A face, to be drawn on a buffer of any size.
+pub(super) struct ScopeScreen<'a> {
+    face: &'a mut Face,
+    palette: Palette,
+}
+
+impl<'a> ScopeScreen<'a> {
+    pub(super) fn new(face: &'a mut Face, palette: Palette) -> ScopeScreen<'a> {
+        ScopeScreen { face, palette }
+    }
+
+    fn theme(&self) -> Theme {
+        self.face.controls.theme().theme()
+    }
+
+    fn color(&self, color: ScopeColor, ansi: Color) -> Color {
+        match self.palette {
+            Palette::True => Color::Rgb(color.r, color.g, color.b),
+            Palette::Ansi => ansi,
+        }
+    }
+
+    fn trace_color(&self, channel: usize) -> Color {
+        self.color(self.theme().trace(channel), ANSI_TRACES[channel % ANSI_TRACES.len()])
+    }
+
+    fn dim(&self) -> Style {
+        Style::new().fg(self.color(self.theme().text_dim, Color::DarkGray))
+    }
+
+    fn bad(&self) -> Style {
+        Style::new().fg(self.color(self.theme().gap, Color::Red)).add_modifier(Modifier::BOLD)
+    }
+
+    fn good(&self) -> Style {
+        let color = match self.face.controls.theme() {
+            ThemeChoice::Dark => ScopeColor::rgb(80, 200, 120),
+            ThemeChoice::Light => ScopeColor::rgb(14, 116, 60),
+        };
+        Style::new().fg(self.color(color, Color::Green))
+    }
+
+    fn head(&self) -> [Line<'static>; 2] {
+        let hud = &self.face.hud;
+        let state_style = match hud.state {
+            RunState::Live => self.good(),
+            RunState::Paused => Style::new().fg(Color::Yellow),
+            RunState::Stale => self.bad(),
+            RunState::Waiting | RunState::Ended => self.dim(),
+        };
+        let chip =
+            Span::styled(format!(" {} ", hud.state.word()), state_style.add_modifier(Modifier::REVERSED));
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let mut first = vec![chip, Span::raw(" "), Span::styled(hud.source.clone(), bold)];
+        first.push(Span::raw(format!("  {}  {}", hud.stream, hud.division)));
+        if let Some(notice) = &hud.notice {
+            first.push(Span::styled(format!("  {notice}"), Style::new().fg(Color::Yellow)));
+        }
+        let mut second = vec![Span::styled(" lost ", self.dim())];
+        for item in &hud.losses {
+            let style = match item.tone {
+                Tone::Bad => self.bad(),
+                Tone::Good => self.good(),
+                Tone::Plain => Style::new(),
+            };
+            second.push(Span::styled(format!("{} ", item.label), self.dim()));
+            second.push(Span::styled(format!("{}  ", item.value), style));
+        }
+        for item in &hud.facts {
+            second.push(Span::styled("\u{b7} ", self.dim()));
+            second.push(Span::raw(format!("{}  ", item.text())));
+        }
+        [Line::from(first), Line::from(second)]
+    }
+
+    fn lane(&mut self, place: usize, area: Rect, buf: &mut Buffer) {
+        let range = self.face.range(place);
+        let data = &self.face.picture.channels[place];
+        let setup = self.face.options.channel(data.channel);
+        let ticks = Ticks::new(range.bottom, range.top, u32::from(area.height / 3).clamp(2, 8));
+        let plot = plot_of(area);
+        for value in ticks.values() {
+            let row = (range.top - value) / range.height() * f64::from(plot.height);
+            let row = (row as u16).min(plot.height.saturating_sub(1));
+            let label = format!("{:>1$} ", ticks.label(value, &setup.unit), usize::from(GUTTER) - 1);
+            buf.set_stringn(area.x, area.y + row, label, usize::from(GUTTER), self.dim());
+            for x in plot.left()..plot.right() {
+                buf[(x, plot.y + row)].set_symbol("\u{2508}").set_style(self.grid());
+            }
+        }
+        for division in 1..DIVISIONS as u16 {
+            let x = plot.x + (u32::from(plot.width) * u32::from(division) / DIVISIONS as u32) as u16;
+            for y in plot.top()..plot.bottom() {
+                buf[(x, y)].set_symbol("\u{250a}").set_style(self.grid());
+            }
+        }
+        let scale = |count: i16| setup.value(f64::from(count));
+        let dots = Dots::new(&data.columns, range, scale, plot);
+        let color = self.trace_color(data.channel);
+        dots.draw(plot, color, self.bad(), buf);
+        let name = format!(" {} ", setup.label(data.channel));
+        let style = Style::new().fg(color).add_modifier(Modifier::REVERSED | Modifier::BOLD);
+        buf.set_stringn(plot.x, plot.y, name, usize::from(plot.width), style);
+    }
+
+    fn grid(&self) -> Style {
+        Style::new().fg(self.color(self.theme().grid_zero, Color::DarkGray))
+    }
+
+    fn time_axis(&self, area: Rect, buf: &mut Buffer) {
+        let (plot, span) = (plot_of(area), self.face.picture.span());
+        let ticks = Ticks::with_step(-span, 0.0, span / DIVISIONS);
+        let every = if plot.width < 100 { 5 } else { 2 };
+        for (place, value) in ticks.values().enumerate() {
+            if !place.is_multiple_of(every) {
+                continue;
+            }
+            let label = ticks.label(value, self.face.picture.axis_unit());
+            let width = label.chars().count() as u16;
+            let x = (f64::from(plot.width) * (1.0 + value / span)) as u16;
+            let x = (plot.x + x).saturating_sub(width / 2).min(plot.right().saturating_sub(width));
+            buf.set_stringn(x, area.y, label, usize::from(width), self.dim());
+        }
+    }
+
+    fn help(&self, area: Rect, buf: &mut Buffer) {
+        let lines: Vec<Line<'_>> =
+            KEYS.iter().map(|(key, meaning)| Line::from(format!(" {key:<10}  {meaning}"))).collect();
+        let (width, height) = (42.min(area.width), (KEYS.len() as u16 + 2).min(area.height));
+        let place = Rect {
+            x: area.x + (area.width - width) / 2,
+            y: area.y + (area.height - height) / 2,
+            width,
+            height,
+        };
+        Clear.render(place, buf);
+        Paragraph::new(lines).block(Block::bordered().title(" keys ")).render(place, buf);
+    }
+}
+
+impl Widget for &mut ScopeScreen<'_> {
+    fn render(self, area: Rect, buf: &mut Buffer) {
+        if area.width < GUTTER + 10 || area.height < 6 {
+            Paragraph::new("the terminal is too small").render(area, buf);
+            return;
+        }
+        let [first, second] = self.head();
+        let row = |y: u16| Rect { y, height: 1, ..area };
+        first.render(row(area.y), buf);
+        second.render(row(area.y + 1), buf);
+        let lanes = Rect { y: area.y + 2, height: area.height - 4, ..area };
+        let count = self.face.picture.channels.len() as u16;
+        for place in 0..count {
+            let (from, to) = (lanes.height * place / count, lanes.height * (place + 1) / count);
+            if to > from {
+                let lane = Rect { y: lanes.y + from, height: to - from, ..lanes };
+                self.lane(usize::from(place), lane, buf);
+            }
+        }
+        if count == 0 {
+            let text = match self.face.picture.stream {
+                Some(_) => "every channel is switched off: press 1 \u{2026} 8".to_owned(),
+                None => format!("waiting for {}", self.face.hud.source),
+            };
+            let middle = Rect { y: lanes.y + lanes.height / 2, height: 1, ..lanes };
+            Paragraph::new(text).alignment(Alignment::Center).style(self.dim()).render(middle, buf);
+        } else {
+            self.time_axis(row(area.bottom() - 2), buf);
+        }
+        let keys =
+            " space pause   \u{2190} \u{2192} span   [ ] back/forward   1\u{2026}8 channel   ? keys   q quit";
+        Line::styled(keys, self.dim()).render(row(area.bottom() - 1), buf);
+        if self.face.controls.is_help_open() {
+            self.help(lanes, buf);
+        }
+    }
+}
+
+/// A lane's dots, eight bits a character.
+struct Dots {
+    cells: Vec<u8>,
+    lost: Vec<bool>,
+    width: usize,
+}
+
+impl Dots {
+    fn new(columns: &[Column], range: Range, value: impl Fn(i16) -> f64, plot: Rect) -> Dots {
+        let (width, height) = (usize::from(plot.width), usize::from(plot.height));
+        let mut dots = Dots { cells: vec![0; width * height], lost: vec![false; width], width };
+        let rows = height as f64 * 4.0;
+        let row_of = |count: i16| {
+            let row = (range.top - value(count)) / range.height() * rows;
+            row.clamp(0.0, rows - 1.0) as usize
+        };
+        let mut previous = Column::OUTSIDE;
+        for x in 0..width * 2 {
+            // A picture made for another width is stretched until the right one comes.
+            let column = columns.get(x * columns.len() / (width * 2)).copied().unwrap_or_default();
+            dots.lost[x / 2] |= column.has_gap();
+            if let Some((low, high)) = column.joined_to(&previous) {
+                let (a, b) = (row_of(low), row_of(high));
+                for y in a.min(b)..=a.max(b) {
+                    dots.cells[y / 4 * width + x / 2] |= DOT_BITS[x % 2][y % 4];
+                }
+            }
+            previous = column;
+        }
+        dots
+    }
+
+    fn draw(&self, plot: Rect, color: Color, lost: Style, buf: &mut Buffer) {
+        for (place, &bits) in self.cells.iter().enumerate() {
+            let (x, y) = (place % self.width, place / self.width);
+            let cell = &mut buf[(plot.x + x as u16, plot.y + y as u16)];
+            if bits != 0 {
+                let symbol = char::from_u32(0x2800 + u32::from(bits)).unwrap_or(' ');
+                cell.set_char(symbol).set_style(Style::new().fg(color));
+            } else if self.lost[x] {
+                cell.set_symbol("\u{2591}").set_style(lost);
+            }
+        }
+    }
+}
+
+fn plot_of(area: Rect) -> Rect {
+    Rect { x: area.x + GUTTER, width: area.width.saturating_sub(GUTTER), ..area }
+}
+
+/// Bits of a braille character's dots, `[column][row]`.
+const DOT_BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+/// Left of the lanes, for their labels.
+const GUTTER: u16 = 10;
+const ANSI_TRACES: [Color; 8] = [
+    Color::Yellow,
+    Color::Cyan,
+    Color::Magenta,
+    Color::Green,
+    Color::LightRed,
+    Color::LightBlue,
+    Color::LightCyan,
+    Color::White,
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! From columns to rectangles: grid, traces and marks of loss, one lane a channel.
+
+use eframe::egui::{self, Color32, Rect, pos2};
+use grebe_scope::raster::{Color, Theme};
+use grebe_scope::{Column, Ticks};
+
+use super::quads::Quad;
+use crate::hud::DIVISIONS;
+use crate::picture::ChannelColumns;
+use crate::vertical::Range;
+
+/// A lane's place on the screen, in points, and what it shows.
+pub(super) struct Lane<'a> {
+    pub(super) rect: Rect,
+    pub(super) data: &'a ChannelColumns,
+    pub(super) range: Range,
+    pub(super) color: Color32,
+    /// Units a count, and the value of count 0.
+    pub(super) scale: (f64, f64),
+}
+
+/// Collects rectangles of one area, in physical pixels.
+pub(super) struct LanePainter<'a> {
+    pub(super) area: Rect,
+    pub(super) pixels_per_point: f32,
+    pub(super) theme: &'a Theme,
+    pub(super) quads: Vec<Quad>,
+    /// Where losses are to be named, in points.
+    pub(super) lost: Vec<Rect>,
+}
+
+pub(super) fn color32(color: Color) -> Color32 {
+    Color32::from_rgb(color.r, color.g, color.b)
+}
+
+impl LanePainter<'_> {
+    pub(super) fn lane(&mut self, lane: &Lane<'_>, ticks: &Ticks) {
+        let band = self.pixels(lane.rect);
+        self.frame(band);
+        self.grid(lane, ticks, band);
+        self.losses(lane, band);
+        self.trace(lane, band);
+    }
+
+    fn grid(&mut self, lane: &Lane<'_>, ticks: &Ticks, band: Rect) {
+        let (faint, zero) = (color32(self.theme.grid), color32(self.theme.grid_zero));
+        for division in 0..=DIVISIONS as u32 {
+            let x = (band.left() + band.width() * division as f32 / DIVISIONS as f32).round();
+            let x = x.min(band.right() - 1.0);
+            self.quads.push(Quad::new(x, band.top(), x + 1.0, band.bottom(), faint));
+        }
+        for value in ticks.values() {
+            let y = lane.y(value, band).round();
+            if y > band.top() && y < band.bottom() - 1.0 {
+                let color = if value == 0.0 { zero } else { faint };
+                self.quads.push(Quad::new(band.left(), y, band.right(), y + 1.0, color));
+            }
+        }
+    }
+
+    fn frame(&mut self, band: Rect) {
+        let color = color32(self.theme.grid);
+        for y in [band.top(), band.bottom() - 1.0] {
+            self.quads.push(Quad::new(band.left(), y, band.right(), y + 1.0, color));
+        }
+    }
+
+    fn trace(&mut self, lane: &Lane<'_>, band: Rect) {
+        let mut previous = Column::OUTSIDE;
+        let count = lane.data.columns.len();
+        for (place, column) in lane.data.columns.iter().enumerate() {
+            if let Some((low, high)) = column.joined_to(&previous) {
+                let (a, b) = (lane.y_of_count(low, band), lane.y_of_count(high, band));
+                let (top, bottom) = (a.min(b), a.max(b));
+                // A sloped line needs more height for the same thickness.
+                let air = ((THICKNESS_PX - (bottom - top)) / 2.0).max(SLOPE_AIR_PX);
+                let (top, bottom) = ((top - air).max(band.top()), (bottom + air).min(band.bottom()));
+                if top < bottom {
+                    let (left, right) = column_edges(place, count, band);
+                    let color = lane.color.gamma_multiply(glow(bottom - top));
+                    self.quads.push(Quad::new(left, top, right, bottom, color));
+                }
+            }
+            previous = *column;
+        }
+    }
+
+    fn losses(&mut self, lane: &Lane<'_>, band: Rect) {
+        let columns = &lane.data.columns;
+        let mut place = 0;
+        while place < columns.len() {
+            let run = columns[place..].iter().take_while(|column| column.has_gap()).count();
+            if run == 0 {
+                place += 1;
+                continue;
+            }
+            let (left, _) = column_edges(place, columns.len(), band);
+            let (_, right) = column_edges(place + run - 1, columns.len(), band);
+            self.mark_lost(Rect::from_min_max(pos2(left, band.top()), pos2(right, band.bottom())));
+            place += run;
+        }
+    }
+
+    /// A tinted stripe with solid ends, which are seen however narrow it is.
+    fn mark_lost(&mut self, at: Rect) {
+        let color = color32(self.theme.gap);
+        let tint = if at.width() < 3.0 { 0.6 } else { 0.16 };
+        self.quads.push(Quad::new(at.left(), at.top(), at.right(), at.bottom(), color.gamma_multiply(tint)));
+        let cap = (4.0 * self.pixels_per_point).round();
+        for (top, bottom) in [(at.top(), at.top() + cap), (at.bottom() - cap, at.bottom())] {
+            self.quads.push(Quad::new(at.left(), top, at.right(), bottom, color));
+        }
+        if at.width() > 40.0 * self.pixels_per_point {
+            let corner = |pixel: egui::Pos2| self.area.min + pixel.to_vec2() / self.pixels_per_point;
+            self.lost.push(Rect::from_min_max(corner(at.min), corner(at.max)));
+        }
+    }
+
+    /// `rect` in physical pixels from the area's corner, on whole pixels.
+    fn pixels(&self, rect: Rect) -> Rect {
+        let pixel = |point: egui::Pos2| ((point - self.area.min) * self.pixels_per_point).round().to_pos2();
+        Rect::from_min_max(pixel(rect.min), pixel(rect.max))
+    }
+}
+
+impl Lane<'_> {
+    pub(super) fn y(&self, value: f64, band: Rect) -> f32 {
+        let part = (self.range.top - value) / self.range.height();
+        // Far outside coordinates are cut by the band; infinite ones would not be.
+        band.top() + (part.clamp(-1e3, 1e3) as f32) * band.height()
+    }
+
+    fn y_of_count(&self, count: i16, band: Rect) -> f32 {
+        self.y(f64::from(count) * self.scale.0 + self.scale.1, band)
+    }
+}
+
+/// Left and right edge of a column: one pixel each where the picture was made for this width.
+fn column_edges(place: usize, count: usize, band: Rect) -> (f32, f32) {
+    let edge = |place: usize| (band.left() + band.width() * place as f32 / count as f32).round();
+    (edge(place), edge(place + 1).max(edge(place) + 1.0))
+}
+
+/// A beam that crosses many rows within a column stays shorter on each: what is flat is bright, as on a tube.
+fn glow(height_px: f32) -> f32 {
+    0.5 + 0.5 * (GLOW_PX / (GLOW_PX + (height_px - THICKNESS_PX).max(0.0)))
+}
+
+const THICKNESS_PX: f32 = 1.7;
+const SLOPE_AIR_PX: f32 = 0.35;
+const GLOW_PX: f32 = 40.0;

@@ -1,0 +1,57 @@
+//! Dark and light, as egui wants them.
+
+use eframe::egui::{self, Color32, FontFamily, FontId, Stroke, TextStyle};
+use grebe_scope::raster::Theme;
+
+use super::lanes::color32;
+use crate::options::ThemeChoice;
+
+/// Amber, for what is held: told from live and from loss at a glance.
+const HELD: [Color32; 2] = [Color32::from_rgb(240, 180, 60), Color32::from_rgb(150, 95, 0)];
+const GOOD: [Color32; 2] = [Color32::from_rgb(80, 200, 120), Color32::from_rgb(14, 116, 60)];
+
+/// Sets egui's colours and fonts to those of the scope.
+pub(super) fn apply(ctx: &egui::Context, choice: ThemeChoice) {
+    let theme = choice.theme();
+    let mut visuals = match choice {
+        ThemeChoice::Dark => egui::Visuals::dark(),
+        ThemeChoice::Light => egui::Visuals::light(),
+    };
+    visuals.override_text_color = Some(color32(theme.text));
+    visuals.panel_fill = color32(theme.plot);
+    visuals.window_fill = color32(theme.background);
+    visuals.window_stroke = Stroke::new(1.0, color32(theme.grid_zero));
+    for (widget, fill) in [
+        (&mut visuals.widgets.inactive, theme.grid),
+        (&mut visuals.widgets.hovered, theme.grid_zero),
+        (&mut visuals.widgets.active, theme.grid_zero),
+    ] {
+        widget.weak_bg_fill = color32(fill);
+        widget.bg_fill = color32(fill);
+        widget.bg_stroke = Stroke::NONE;
+        widget.expansion = 0.0;
+    }
+    ctx.set_visuals(visuals);
+    ctx.all_styles_mut(|style| {
+        style.text_styles.insert(TextStyle::Body, FontId::new(13.5, FontFamily::Proportional));
+        style.text_styles.insert(TextStyle::Button, FontId::new(13.5, FontFamily::Proportional));
+        style.text_styles.insert(TextStyle::Monospace, FontId::new(12.5, FontFamily::Monospace));
+        style.spacing.item_spacing = egui::vec2(8.0, 4.0);
+        style.interaction.selectable_labels = false;
+    });
+}
+
+/// The colour of good news.
+pub(super) fn good(choice: ThemeChoice) -> Color32 {
+    GOOD[choice as usize]
+}
+
+/// The colour of a held picture.
+pub(super) fn held(choice: ThemeChoice) -> Color32 {
+    HELD[choice as usize]
+}
+
+/// Text on a filled chip.
+pub(super) fn on_chip(theme: &Theme) -> Color32 {
+    color32(theme.plot)
+}
