@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::gso::Gso;
 use crate::plan::Plan;
 use crate::send::SendCounters;
+use crate::sys::{is_absent, is_out_of_buffers, may_be_gso};
 use crate::{Error, Result};
 
 /// The kernel, as far as sending needs it. Tests have another one.
@@ -214,41 +215,6 @@ impl Patience {
         self.waited += before.elapsed().max(PAUSE_MIN);
         Ok(true)
     }
-}
-
-#[cfg(unix)]
-fn is_out_of_buffers(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
-}
-
-#[cfg(unix)]
-fn may_be_gso(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP | libc::ENOPROTOOPT | libc::EPERM)
-    )
-}
-
-/// What a container's filter answers for a call that it hides.
-#[cfg(unix)]
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM))
-}
-
-#[cfg(windows)]
-fn is_out_of_buffers(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(windows_sys::Win32::Networking::WinSock::WSAENOBUFS)
-}
-
-#[cfg(windows)]
-fn may_be_gso(error: &io::Error) -> bool {
-    use windows_sys::Win32::Networking::WinSock::{WSAEINVAL, WSAEMSGSIZE, WSAENOPROTOOPT, WSAEOPNOTSUPP};
-    matches!(error.raw_os_error(), Some(WSAEINVAL | WSAEMSGSIZE | WSAENOPROTOOPT | WSAEOPNOTSUPP))
-}
-
-#[cfg(windows)]
-fn is_absent(_: &io::Error) -> bool {
-    false
 }
 
 #[cfg(all(test, unix))]

@@ -50,6 +50,8 @@
 //! how many kernel buffers found the receive buffer full since the socket was opened (one buffer can be many datagrams:
 //! sequence numbers in the payload are the truth about loss, this counter says where it happened).
 
+#[cfg(feature = "tokio")]
+mod async_receive;
 mod drops;
 mod error;
 mod flush;
@@ -63,6 +65,8 @@ mod setup;
 mod sys;
 mod wait;
 
+#[cfg(feature = "tokio")]
+pub use async_receive::AsyncReceiver;
 pub use drops::Congestion;
 pub use error::{Error, Result};
 pub use gso::Gso;

@@ -23,7 +23,7 @@ pub struct Options {
     /// Many datagrams a kernel buffer when sending (Linux GSO, Windows USO). Probed; the environment variable `GREBE_NO_GSO`
     /// (any value but `0`) turns it off as well.
     pub gso: bool,
-    /// Many datagrams a kernel buffer when receiving (Linux GRO). Slots should then hold 65,535 bytes.
+    /// Many datagrams a kernel buffer when receiving (Linux GRO). Slots must then hold 65,535 bytes, or messages are cut.
     pub gro: bool,
     /// Datagrams after which a batch flushes itself: 1 for the lowest latency, at most [`MAX_BURST_DATAGRAMS`].
     pub burst: usize,

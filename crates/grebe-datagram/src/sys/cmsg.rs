@@ -6,11 +6,8 @@
 
 use std::mem::size_of;
 
-/// Linux: `size_t`; macOS: `socklen_t`. Both align what follows to it.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+/// Linux: `size_t`; Windows: `SIZE_T`. Both align what follows to it.
 type Len = usize;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-type Len = u32;
 
 const ALIGN: usize = size_of::<Len>();
 const HEADER: usize = (size_of::<Len>() + 8).next_multiple_of(ALIGN);
@@ -26,7 +23,7 @@ pub(super) fn write<const N: usize>(into: &mut [u8], level: i32, kind: i32, data
     let total = space(N);
     let Some(into) = into.get_mut(..total) else { return 0 };
     into.fill(0);
-    into[..ALIGN].copy_from_slice(&((HEADER + N) as Len).to_ne_bytes());
+    into[..ALIGN].copy_from_slice(&(HEADER + N).to_ne_bytes());
     into[ALIGN..ALIGN + 4].copy_from_slice(&level.to_ne_bytes());
     into[ALIGN + 4..ALIGN + 8].copy_from_slice(&kind.to_ne_bytes());
     into[HEADER..HEADER + N].copy_from_slice(&data);
@@ -53,8 +50,7 @@ impl<'a> Iterator for Messages<'a> {
         let (len, after) = self.rest.split_first_chunk::<ALIGN>()?;
         let (level, after) = after.split_first_chunk::<4>()?;
         let (kind, _) = after.split_first_chunk::<4>()?;
-        #[allow(clippy::unnecessary_cast)] // `Len` is `usize` on one system and `u32` on the others.
-        let len = Len::from_ne_bytes(*len) as usize;
+        let len = Len::from_ne_bytes(*len);
         let data = self.rest.get(HEADER..len)?;
         let next = len.next_multiple_of(ALIGN).min(self.rest.len());
         self.rest = &self.rest[next..];
@@ -68,6 +64,7 @@ mod tests {
 
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn the_layout_is_the_systems() {
         for data in 0..40 {

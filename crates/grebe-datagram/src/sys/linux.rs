@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::ptr;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
 use socket2::{SockAddr, SockAddrStorage, Socket};
 
-use super::cmsg;
+use super::{cmsg, name};
 use crate::plan::{Plan, Source};
 use crate::{Received, Side};
 
@@ -39,12 +38,11 @@ unsafe impl Send for SendArrays {}
 
 impl SendArrays {
     pub fn new(messages: usize) -> Self {
-        let nowhere = SockAddr::from(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
         Self {
             // SAFETY: null pointers and zero lengths are valid for these plain C structs.
             headers: vec![unsafe { zeroed() }; messages],
             controls: vec![[0; 3]; messages],
-            names: vec![nowhere; messages],
+            names: vec![name::NOWHERE.into(); messages],
             copied: vec![iovec { iov_base: ptr::null_mut(), iov_len: 0 }; messages],
         }
     }
@@ -166,7 +164,7 @@ impl RecvArrays {
         let mut received = Received {
             len,
             segment_bytes: len,
-            from: address(&self.names[index], header.msg_namelen),
+            from: name::address(&self.names[index], header.msg_namelen as usize),
             truncated: header.msg_flags & libc::MSG_TRUNC != 0,
             timestamp: None,
         };
@@ -192,15 +190,6 @@ impl RecvArrays {
         }
         received
     }
-}
-
-/// The address in a name that the kernel filled, `len` bytes of it.
-fn address(name: &SockAddrStorage, len: socklen_t) -> SocketAddr {
-    let len = len.min(size_of::<SockAddrStorage>() as socklen_t);
-    let copy: *const SockAddrStorage = name;
-    // SAFETY: the storage was zeroed when made and only the kernel writes to it, so all of it is initialised.
-    let name = unsafe { SockAddr::new(copy.read(), len) };
-    name.as_socket().unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
 }
 
 fn timestamp(data: &[u8]) -> Option<Duration> {
@@ -276,11 +265,6 @@ pub(crate) fn route_mtu_bytes(socket: &Socket, v4: bool) -> Option<usize> {
         libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut mtu).cast::<c_void>(), &mut len)
     };
     if answer == 0 { usize::try_from(mtu).ok() } else { None }
-}
-
-/// What a container's filter answers for a call that it hides.
-pub(crate) fn is_absent(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM))
 }
 
 fn set(socket: &Socket, level: c_int, option: c_int, value: c_int) -> io::Result<()> {

@@ -6,10 +6,13 @@
 //! | receive | `recvmmsg` of GRO buffers | `recvmsg_x` | `WSARecvMsg` | `recvmsg` |
 //! | drop counter | `SO_RXQ_OVFL`, `SO_MEMINFO` | - | - | - |
 
+mod errors;
+mod name;
 mod portable;
 
-#[cfg(unix)]
+#[cfg(any(target_os = "linux", target_os = "android", windows))]
 mod cmsg;
+
 #[cfg(unix)]
 mod poll;
 #[cfg(unix)]
@@ -20,10 +23,41 @@ mod linux;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use linux as native;
 
-pub(crate) use native::{
-    SendArrays, drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, has_gso,
-    is_absent, route_mtu_bytes, usable_buffer_bytes,
+#[cfg(any(target_vendor = "apple", all(test, unix)))]
+mod msgx;
+
+#[cfg(target_vendor = "apple")]
+mod apple;
+#[cfg(target_vendor = "apple")]
+use apple as native;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as native;
+#[cfg(windows)]
+pub(crate) use windows::{wait_readable, wait_writable};
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows)))]
+mod unix;
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows)))]
+use unix as native;
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod absent;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) use absent::{
+    drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
+    usable_buffer_bytes,
 };
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use linux::{
+    drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
+    usable_buffer_bytes,
+};
+
+pub(crate) use errors::{is_absent, is_out_of_buffers, may_be_gso};
+pub(crate) use native::{SendArrays, has_gso};
 
 use std::io;
 

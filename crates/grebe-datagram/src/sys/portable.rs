@@ -2,11 +2,25 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{MaybeUninitSlice, Socket};
 
+use super::name::NOWHERE;
 use crate::Received;
+
+/// Sends one message, which is one datagram: without GSO nothing is put together.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn send(socket: &Socket, plan: &crate::plan::Plan<'_>, from: usize) -> io::Result<usize> {
+    let message = plan.messages()[from];
+    plan.each_datagram(&message, 0, |parts| {
+        match message.to {
+            Some(to) => socket.send_to_vectored(parts, &to.into()),
+            None => socket.send_vectored(parts),
+        }
+        .map(drop)
+    })?;
+    Ok(1)
+}
 
 pub(super) fn receive<S: AsMut<[u8]>>(
     socket: &Socket,
@@ -19,11 +33,10 @@ pub(super) fn receive<S: AsMut<[u8]>>(
     // and the kernel only writes initialised bytes into them.
     let bytes = unsafe { &mut *(bytes as *mut [MaybeUninit<u8>]) };
     let (len, flags, from) = socket.recv_from_vectored(&mut [MaybeUninitSlice::new(bytes)])?;
-    let from = from.as_socket().unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
     received.push(Received {
         len,
         segment_bytes: len,
-        from,
+        from: from.as_socket().unwrap_or(NOWHERE),
         truncated: flags.is_truncated(),
         timestamp: None,
     });

@@ -1,0 +1,72 @@
+//! Once set up, neither side allocates: a counting allocator, and the counters that say what was copied.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use grebe_datagram::{Options, Receiver, Sender};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is handed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One test in this program: another one would allocate beside it.
+#[test]
+fn nothing_is_allocated_and_no_large_payload_is_copied_in_steady_state() {
+    for (batch, gso) in [(true, true), (true, false), (false, false)] {
+        let options =
+            Options { batch, gso, gro: gso, recv_timeout: Duration::from_millis(20), ..Options::default() };
+        let mut receiver = Receiver::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+        let mut sender = Sender::connect(receiver.local_addr().unwrap(), &options).unwrap();
+        let mut pool: Vec<Box<[u8]>> = (0..16).map(|_| vec![0; 65_536].into()).collect();
+        let payload = [3_u8; 9_000];
+        let (mut sent, mut received) = (0, 0);
+        let mut round = || {
+            let headers: [[u8; 64]; 30] = [[1; 64]; 30];
+            let mut batch = sender.batch();
+            for header in &headers {
+                batch.push(header, &payload[..1_336]).unwrap();
+                batch.push(header, &payload[..128]).unwrap();
+            }
+            batch.push_run(&payload, 1_400).unwrap();
+            batch.flush().unwrap();
+            drop(batch);
+            sent += 67;
+            while received < sent {
+                let outcome = receiver.recv(|| pool.pop(), |slot, _| Some(slot)).unwrap();
+                assert!(outcome.datagrams > 0, "something is missing");
+                received += outcome.datagrams;
+            }
+        };
+        round();
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        for _ in 0..50 {
+            round();
+        }
+        let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        let counters = sender.counters();
+        println!(
+            "batch {batch}, gso {gso}: {allocated} allocations, {} copies of {} datagrams",
+            counters.copies, counters.datagrams
+        );
+        assert_eq!(allocated, 0);
+        assert!(counters.copies <= 51 * 30, "only datagrams below the threshold are copied");
+    }
+}

@@ -1,0 +1,49 @@
+//! The same batches on the readiness of a runtime.
+
+use grebe_datagram::{AsyncReceiver, Options, Sender};
+
+#[tokio::test]
+async fn batches_come_on_readiness_until_the_socket_is_empty() {
+    let options = Options::default();
+    let mut receiver = AsyncReceiver::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let mut sender = Sender::connect(receiver.local_addr().unwrap(), &options).unwrap();
+    let sent = tokio::task::spawn_blocking(move || {
+        for round in 0..50_u8 {
+            let mut batch = sender.batch();
+            for _ in 0..20 {
+                batch.push_copied(&[round; 100], &[]).unwrap();
+            }
+            batch.flush().unwrap();
+        }
+        sender.counters().datagrams
+    });
+    let mut bytes = Vec::new();
+    while bytes.len() < 50 * 20 * 100 {
+        let outcome = receiver
+            .recv(
+                || Some(vec![0_u8; 65_536]),
+                |slot, received| {
+                    bytes.extend_from_slice(&slot[..received.len]);
+                    Some(slot)
+                },
+            )
+            .await
+            .unwrap();
+        assert!(outcome.datagrams > 0, "no empty batch is delivered");
+    }
+    assert_eq!(sent.await.unwrap(), 1_000);
+    assert!(bytes.chunks(2_000).enumerate().all(|(round, chunk)| chunk == [round as u8; 2_000]));
+}
+
+#[tokio::test]
+async fn silence_is_waited_for_and_a_dropped_wait_loses_nothing() {
+    let options = Options::default();
+    let mut receiver = AsyncReceiver::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let mut slots = vec![vec![0_u8; 65_536]];
+    let wait = receiver.recv(|| slots.pop(), |_, _| None);
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(5), wait).await.is_err());
+    let mut sender = Sender::connect(receiver.local_addr().unwrap(), &options).unwrap();
+    sender.batch().push_copied(b"hello", &[]).unwrap();
+    let outcome = receiver.recv(|| slots.pop(), |_, _| None).await.unwrap();
+    assert_eq!((outcome.datagrams, outcome.bytes), (1, 5));
+}
