@@ -1,7 +1,7 @@
 //! The inner loops, compiled for what the processor has and chosen at run time.
 //!
 //! The loops are plain Rust over fixed-size chunks, which the compiler turns into vector code for each set of
-//! features; only the sums of squares are written by hand, where it does not find the multiply-add.
+//! features; what it does not find by itself is written by hand: multiply-add, and ends of short pieces.
 
 mod compare;
 #[cfg(target_arch = "x86_64")]
@@ -110,16 +110,9 @@ fn min_max_chunked<const LANES: usize>(samples: &[i16]) -> (i16, i16) {
             high[lane] = high[lane].max(chunk[lane]);
         }
     }
-    let (mut min, mut max) = (i16::MAX, i16::MIN);
-    for lane in 0..LANES {
-        min = min.min(low[lane]);
-        max = max.max(high[lane]);
-    }
-    for &sample in rest {
-        min = min.min(sample);
-        max = max.max(sample);
-    }
-    (min, max)
+    let least = low.iter().chain(rest).fold(i16::MAX, |least, &sample| least.min(sample));
+    let most = high.iter().chain(rest).fold(i16::MIN, |most, &sample| most.max(sample));
+    (least, most)
 }
 
 #[inline(always)]
@@ -196,6 +189,12 @@ mod tests {
                 prop_assert_eq!(kernel(samples), expected, "{}", name);
             }
             prop_assert_eq!(min_max(samples), (expected.min, expected.max));
+            prop_assert_eq!(min_max_chunked::<64>(samples), (expected.min, expected.max));
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has AVX2, as just detected.
+                prop_assert_eq!(unsafe { x86::min_max_avx2(samples) }, (expected.min, expected.max));
+            }
 
             let mut room = vec![[0i16; 32]; 24];
             let room = room.as_flattened_mut();

@@ -7,12 +7,60 @@ use super::{Stats, min_max_chunked, stats_chunked};
 
 #[target_feature(enable = "avx2")]
 pub(super) fn min_max_avx2(samples: &[i16]) -> (i16, i16) {
-    min_max_chunked::<64>(samples)
+    const LANES: usize = 16;
+    let Some(last) = samples.last_chunk::<LANES>() else { return min_max_chunked::<8>(samples) };
+    // SAFETY: a chunk is 32 readable bytes; the load asks no alignment.
+    let load = |chunk: &[i16; LANES]| unsafe { _mm256_loadu_si256(chunk.as_ptr().cast()) };
+    // Four of each, so that steps do not wait for each other. The last chunk may overlap: no extreme changes.
+    let (mut low, mut high) = ([load(last); 4], [load(last); 4]);
+    let (fours, rest) = samples.as_chunks::<{ 4 * LANES }>();
+    for four in fours {
+        for (place, chunk) in four.as_chunks::<LANES>().0.iter().enumerate() {
+            let v = load(chunk);
+            low[place] = _mm256_min_epi16(low[place], v);
+            high[place] = _mm256_max_epi16(high[place], v);
+        }
+    }
+    for (place, chunk) in rest.as_chunks::<LANES>().0.iter().enumerate() {
+        let v = load(chunk);
+        low[place] = _mm256_min_epi16(low[place], v);
+        high[place] = _mm256_max_epi16(high[place], v);
+    }
+    let [a, b, c, d] = low;
+    let low = _mm256_min_epi16(_mm256_min_epi16(a, b), _mm256_min_epi16(c, d));
+    let [a, b, c, d] = high;
+    let high = _mm256_max_epi16(_mm256_max_epi16(a, b), _mm256_max_epi16(c, d));
+    extremes(low, high)
 }
 
 #[target_feature(enable = "avx512bw")]
 pub(super) fn min_max_avx512(samples: &[i16]) -> (i16, i16) {
-    min_max_chunked::<128>(samples)
+    const LANES: usize = 32;
+    let Some(last) = samples.last_chunk::<LANES>() else { return min_max_chunked::<8>(samples) };
+    // SAFETY: a chunk is 64 readable bytes; the load asks no alignment.
+    let load = |chunk: &[i16; LANES]| unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+    // Four of each, so that steps do not wait for each other. The last chunk may overlap: no extreme changes.
+    let (mut low, mut high) = ([load(last); 4], [load(last); 4]);
+    let (fours, rest) = samples.as_chunks::<{ 4 * LANES }>();
+    for four in fours {
+        for (place, chunk) in four.as_chunks::<LANES>().0.iter().enumerate() {
+            let v = load(chunk);
+            low[place] = _mm512_min_epi16(low[place], v);
+            high[place] = _mm512_max_epi16(high[place], v);
+        }
+    }
+    for (place, chunk) in rest.as_chunks::<LANES>().0.iter().enumerate() {
+        let v = load(chunk);
+        low[place] = _mm512_min_epi16(low[place], v);
+        high[place] = _mm512_max_epi16(high[place], v);
+    }
+    let [a, b, c, d] = low;
+    let low = _mm512_min_epi16(_mm512_min_epi16(a, b), _mm512_min_epi16(c, d));
+    let [a, b, c, d] = high;
+    let high = _mm512_max_epi16(_mm512_max_epi16(a, b), _mm512_max_epi16(c, d));
+    let half = |v| (_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64::<1>(v));
+    let ((low_a, low_b), (high_a, high_b)) = (half(low), half(high));
+    extremes(_mm256_min_epi16(low_a, low_b), _mm256_max_epi16(high_a, high_b))
 }
 
 /// Statistics of `samples`; with `STORE` also copies them to `to`, past the caches. `to` must then be as long,
@@ -106,23 +154,32 @@ pub(super) fn stats_avx512<const STORE: bool>(samples: &[i16], to: &mut [i16]) -
 /// One number of each vector: nodes are short, so this counts as much as the loop.
 #[target_feature(enable = "avx2")]
 fn reduce(low: __m256i, high: __m256i, sum: __m256i, sq: __m256i) -> Stats {
+    let (min, max) = extremes(low, high);
     let half = |v| (_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
-    let ((low_a, low_b), (high_a, high_b)) = (half(low), half(high));
-    // The one horizontal minimum there is takes unsigned numbers: flip the sign bit, or for the maximum all others.
-    let (sign, others) = (_mm_set1_epi16(i16::MIN), _mm_set1_epi16(i16::MAX));
-    let least = _mm_minpos_epu16(_mm_xor_si128(_mm_min_epi16(low_a, low_b), sign));
-    let most = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epi16(high_a, high_b), others));
     let ((sum_a, sum_b), (sq_a, sq_b)) = (half(sum), half(sq));
     // Widen before adding further: the lanes of a full piece nearly fill 32 bits.
     let (wide_a, wide_b) = (_mm256_cvtepi32_epi64(sum_a), _mm256_cvtepi32_epi64(sum_b));
     let (wide_a, wide_b) = half(_mm256_add_epi64(wide_a, wide_b));
     let (sum, sq) = (_mm_add_epi64(wide_a, wide_b), _mm_add_epi64(sq_a, sq_b));
     Stats {
-        min: (_mm_extract_epi16::<0>(least) as u16 ^ 0x8000) as i16,
-        max: (_mm_extract_epi16::<0>(most) as u16 ^ 0x7fff) as i16,
+        min,
+        max,
         sum: _mm_cvtsi128_si64(sum) + _mm_extract_epi64::<1>(sum),
         sum_sq: _mm_cvtsi128_si64(sq) as u64 + _mm_extract_epi64::<1>(sq) as u64,
     }
+}
+
+/// The smallest of `low` and the largest of `high`.
+#[target_feature(enable = "avx2")]
+fn extremes(low: __m256i, high: __m256i) -> (i16, i16) {
+    let half = |v| (_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
+    let ((low_a, low_b), (high_a, high_b)) = (half(low), half(high));
+    // The one horizontal minimum there is takes unsigned numbers: flip the sign bit, or for the maximum all others.
+    let (sign, others) = (_mm_set1_epi16(i16::MIN), _mm_set1_epi16(i16::MAX));
+    let least = _mm_minpos_epu16(_mm_xor_si128(_mm_min_epi16(low_a, low_b), sign));
+    let most = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epi16(high_a, high_b), others));
+    let (least, most) = (_mm_extract_epi16::<0>(least) as u16, _mm_extract_epi16::<0>(most) as u16);
+    ((least ^ 0x8000) as i16, (most ^ 0x7fff) as i16)
 }
 
 /// Makes what was stored past the caches visible in order.
