@@ -10,6 +10,7 @@
 //! programs that know one channel only. Interleaved files are read all the same.
 
 mod check;
+mod create;
 mod keeper;
 mod meta;
 mod names;

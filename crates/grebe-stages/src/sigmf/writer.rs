@@ -1,14 +1,16 @@
 //! Writing: one file a channel, in large pieces, with metadata that are good at any moment.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
+#[cfg(all(test, target_os = "linux"))]
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use grebe_frame::{Frame, MAX_CHANNELS};
 
-use super::keeper::{Captured, Event, Keeper, Notebook, Staged, Summation};
-use super::meta::CollectionFile;
+use super::create::{BUFFER_BYTES, Channel, create};
+use super::keeper::{Captured, Event, Keeper, Notebook, Summation};
 use super::names::Base;
 use crate::StagesError;
 
@@ -80,14 +82,6 @@ pub struct SigmfSummary {
     pub files: Vec<PathBuf>,
 }
 
-#[derive(Debug)]
-struct Channel {
-    path: PathBuf,
-    file: File,
-    /// Bytes to be written.
-    buffer: Vec<u8>,
-}
-
 impl SigmfWriter {
     /// Creates the files. `path` is the recording's name with or without `.sigmf-meta`, `.sigmf-data`,
     /// `.sigmf-collection`.
@@ -97,46 +91,7 @@ impl SigmfWriter {
     /// there and must not be overwritten, [`StagesError::Create`] where a file cannot be created. Nothing is left behind, and
     /// what was there is as it was.
     pub fn create(path: &Path, settings: &SigmfSettings) -> Result<Self, StagesError> {
-        settings.check()?;
-        if path.extension().is_some_and(|extension| extension == "sigmf") || path.file_name().is_none() {
-            return Err(StagesError::Kind {
-                path: path.into(),
-                known: "NAME.sigmf-meta (a .sigmf archive cannot be written)",
-            });
-        }
-        let base = Base::of(path);
-        let existing = existing(&base, settings.channels);
-        if !settings.overwrite
-            && let Some(path) = existing.first()
-        {
-            return Err(StagesError::Exists { path: path.clone() });
-        }
-        if let Some(path) = existing.iter().find(|path| path.is_dir()) {
-            let source = io::ErrorKind::IsADirectory.into();
-            return Err(StagesError::Create { path: path.clone(), source });
-        }
-        let notebook = settings.notebook(&base);
-        let mut created = Created::default();
-        let mut channels = Vec::new();
-        for recording in &notebook.recordings {
-            channels.push(Channel::create(recording.data(), settings.overwrite, &mut created)?);
-        }
-        created.staged.append(notebook.stage(None)?);
-        let unreadable = |path: &PathBuf, source| StagesError::Open { path: path.clone(), source };
-        let mut data = Vec::new();
-        for (path, channel) in created.data_paths.iter().zip(&channels) {
-            data.push(File::open(path).map_err(|source| unreadable(&channel.path, source))?);
-        }
-        let mut files = Vec::new();
-        files.extend(notebook.collection.as_ref().map(Base::collection));
-        files.extend(notebook.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
-        let summation = settings.summation();
-        let keeper = Keeper::start(notebook, data, summation)
-            .map_err(|source| StagesError::Create { path: files[0].clone(), source })?;
-        created.commit()?;
-        for stale in existing.iter().filter(|stale| !files.contains(stale)) {
-            let _ = fs::remove_file(stale);
-        }
+        let (channels, keeper, files) = create(path, settings)?;
         Ok(Self {
             channels,
             next_sample_index: None,
@@ -357,7 +312,7 @@ impl Drop for SigmfWriter {
 }
 
 impl SigmfSettings {
-    fn check(&self) -> Result<(), StagesError> {
+    pub(super) fn check(&self) -> Result<(), StagesError> {
         let setting = |what, got: String, must| Err(StagesError::Setting { what, got, must });
         if self.channels == 0 || self.channels > MAX_CHANNELS as usize {
             return setting("number of channels", self.channels.to_string(), "give 1 to 8");
@@ -368,7 +323,7 @@ impl SigmfSettings {
         Ok(())
     }
 
-    fn notebook(&self, base: &Base) -> Notebook {
+    pub(super) fn notebook(&self, base: &Base) -> Notebook {
         let recordings = if self.channels == 1 {
             vec![base.clone()]
         } else {
@@ -384,7 +339,7 @@ impl SigmfSettings {
         }
     }
 
-    fn summation(&self) -> Summation {
+    pub(super) fn summation(&self) -> Summation {
         let bytes_a_second = self.sample_rate_hz * self.channels as f64 * 2.0;
         match (self.checksum, bytes_a_second <= SUM_WHILE_RECORDING_BYTES_A_SECOND) {
             (false, _) => Summation::Never,
@@ -399,74 +354,6 @@ impl Default for SigmfSettings {
     fn default() -> Self {
         Self { channels: 1, sample_rate_hz: 0.0, overwrite: false, checksum: true, description: None }
     }
-}
-
-/// Files of a recording that is being created; removed where that fails.
-#[derive(Default)]
-struct Created {
-    /// Under temporary names.
-    staged: Staged,
-    /// Where each channel's data are until the end of the creation.
-    data_paths: Vec<PathBuf>,
-    /// Under their own names.
-    files: Vec<PathBuf>,
-}
-
-impl Created {
-    fn commit(mut self) -> Result<(), StagesError> {
-        std::mem::take(&mut self.staged).commit()?;
-        self.files.clear();
-        Ok(())
-    }
-}
-
-impl Drop for Created {
-    fn drop(&mut self) {
-        for path in &self.files {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-impl Channel {
-    fn create(path: PathBuf, overwrite: bool, created: &mut Created) -> Result<Self, StagesError> {
-        let file = if overwrite {
-            let file = created.staged.create(path.clone())?;
-            created.data_paths.push(super::names::temporary(&path));
-            file
-        } else {
-            // Where two recorders want the same name, one of them gets it.
-            let file =
-                OpenOptions::new().write(true).create_new(true).open(&path).map_err(|source| match source
-                    .kind()
-                {
-                    io::ErrorKind::AlreadyExists => StagesError::Exists { path: path.clone() },
-                    _ => StagesError::Create { path: path.clone(), source },
-                })?;
-            created.files.push(path.clone());
-            created.data_paths.push(path.clone());
-            file
-        };
-        Ok(Self { path, file, buffer: Vec::with_capacity(BUFFER_BYTES) })
-    }
-}
-
-/// Files in the way of a recording: its own, and those of the recording or collection that has its name.
-fn existing(base: &Base, channels: usize) -> Vec<PathBuf> {
-    let mut paths = vec![base.collection(), base.meta(), base.data()];
-    let own = (0..channels).filter(|_| channels > 1).map(|channel| base.channel(channel));
-    paths.extend(own.flat_map(|recording| [recording.meta(), recording.data()]));
-    // Of a collection only what it names: NAME_ch7 may be somebody else's.
-    let old = fs::read(base.collection()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let streams = old.map_or(Vec::new(), |old: CollectionFile| old.collection.streams);
-    for recording in (0..MAX_CHANNELS as usize).map(|channel| base.channel(channel)) {
-        if streams.iter().any(|stream| stream.name() == recording.name()) {
-            paths.extend([recording.meta(), recording.data()]);
-        }
-    }
-    paths.retain(|path| path.symlink_metadata().is_ok());
-    paths.dedup();
-    paths
 }
 
 /// Little-endian on every host.
@@ -495,8 +382,6 @@ fn too_many(what: &'static str, got: u64) -> StagesError {
     }
 }
 
-/// A channel: writes of this size reach the speed of the disk.
-const BUFFER_BYTES: usize = 1 << 20;
 /// 160 MB of memory, and a GB of metadata.
 const SEGMENTS_MAX: u64 = 4 << 20;
 const ANNOTATIONS_MAX: u64 = 1 << 20;

@@ -1,0 +1,165 @@
+//! What is wrong with a recording is said, with the file and the field.
+
+use super::*;
+
+/// Writes a metadata file with these fields, and data beside it; what opening them says.
+fn refusal(global: &Value, captures: &Value, data: &[u8]) -> String {
+    let (_folder, path) = scratch("x.sigmf-meta");
+    let mut fields = json!({"core:datatype": "ri16_le", "core:version": "1.2.0", "core:sample_rate": 1});
+    fields.as_object_mut().unwrap().extend(global.as_object().unwrap().clone());
+    fs::write(&path, json!({"global": fields, "captures": captures}).to_string()).unwrap();
+    fs::write(path.with_extension("sigmf-data"), data).unwrap();
+    let error = SampleFile::open(&path).unwrap_err().to_string();
+    error.replace(&format!("{}/", path.parent().unwrap().display()), "")
+}
+
+#[test]
+fn a_bad_recording_is_refused_with_what_is_wrong() {
+    let start = |start: u64| json!({"core:sample_start": start});
+    let (none, first) = (json!({}), json!([start(0)]));
+    let datatypes = "it must be r or c, one of i8 u8 i16 u16 i32 u32 f32 f64, and from 16 bits on _le or _be, as in ri16_le";
+    for (global, captures, bytes, message) in [
+        (&none, &first, 0, "x.sigmf-data holds no samples"),
+        (
+            &none,
+            &first,
+            7,
+            "x.sigmf-data is truncated: it ends within a sample; cut its last 1 bytes off to read the rest",
+        ),
+        (
+            &json!({"core:datatype": "ri24_le"}),
+            &first,
+            8,
+            &format!("x.sigmf-meta: core:datatype is ri24_le: {datatypes}"),
+        ),
+        (
+            &json!({"core:datatype": "ri16"}),
+            &first,
+            8,
+            &format!("x.sigmf-meta: core:datatype is ri16: {datatypes}"),
+        ),
+        (&json!({"core:datatype": ""}), &first, 8, &format!("x.sigmf-meta: core:datatype is : {datatypes}")),
+        (
+            &json!({"core:sample_rate": -3}),
+            &first,
+            8,
+            "x.sigmf-meta: core:sample_rate is -3: it must be above 0",
+        ),
+        (
+            &json!({"core:num_channels": 9}),
+            &first,
+            8,
+            "x.sigmf-meta: core:num_channels is 9: 1 to 8 channels can be read (4 of complex samples)",
+        ),
+        (
+            &json!({"core:num_channels": 0}),
+            &first,
+            8,
+            "x.sigmf-meta: core:num_channels is 0: 1 to 8 channels can be read (4 of complex samples)",
+        ),
+        (
+            &json!({"core:metadata_only": true}),
+            &first,
+            8,
+            "x.sigmf-meta: core:metadata_only is true: the recording has no data to read",
+        ),
+        (
+            &json!({"core:dataset": "../secret"}),
+            &first,
+            8,
+            "x.sigmf-meta: core:dataset is ../secret: it must name a file in the same folder",
+        ),
+        (
+            &json!({"core:dataset": "gone.bin"}),
+            &first,
+            8,
+            "cannot open gone.bin: No such file or directory (os error 2)",
+        ),
+        (
+            &json!({"core:trailing_bytes": 9}),
+            &first,
+            8,
+            "x.sigmf-data is truncated: its 8 bytes are fewer than the 9 that should surround its samples",
+        ),
+        (
+            &json!({"core:sha512": "00"}),
+            &first,
+            8,
+            "x.sigmf-data does not match core:sha512 in its metadata: it was truncated or changed; remove core:sha512 to read it as it is",
+        ),
+        (
+            &none,
+            &json!([start(0), start(5)]),
+            8,
+            "x.sigmf-meta: captures[1].core:sample_start is 5: it lies behind the end of the data; the data file is truncated or belongs to another recording",
+        ),
+        (
+            &none,
+            &json!([start(3), start(2)]),
+            8,
+            "x.sigmf-meta: captures[1].core:sample_start is 2: captures must be in the order of the file; sort them by core:sample_start",
+        ),
+        (
+            &json!({"core:offset": 4}),
+            &first,
+            8,
+            "x.sigmf-meta: captures[0].core:sample_start is 0: it must not be below core:offset",
+        ),
+        (
+            &none,
+            &json!([{"core:sample_start": 0, "core:global_index": u64::MAX}]),
+            8,
+            "x.sigmf-meta: captures[0].core:global_index is 18446744073709551615: it must be below 2^63",
+        ),
+        (
+            &none,
+            &json!([start(0), {"core:sample_start": 1, "core:header_bytes": 4}]),
+            8,
+            "x.sigmf-meta: captures[1].core:header_bytes is above 0: bytes between samples cannot be read; only before the first capture",
+        ),
+        (
+            &none,
+            &json!([{"core:sample_start": "0"}]),
+            8,
+            "x.sigmf-meta is not valid metadata: invalid type: string \"0\", expected u64 at line 1 column 37",
+        ),
+    ] {
+        assert_eq!(refusal(global, captures, &vec![0; bytes]), message);
+    }
+    let (_folder, path) = scratch("x.sigmf-meta");
+    let error = |path: &Path| SampleFile::open(path).unwrap_err().to_string();
+    assert!(error(&path).ends_with("x.sigmf-meta: No such file or directory (os error 2)"));
+    fs::write(&path, "{").unwrap();
+    assert!(
+        error(&path)
+            .ends_with("x.sigmf-meta is not valid metadata: EOF while parsing an object at line 1 column 1")
+    );
+    fs::write(&path, r#"{"global": {"core:datatype": "ri16_le", "core:version": "1.2.0"}}"#).unwrap();
+    assert!(error(&path).ends_with("x.sigmf-data: No such file or directory (os error 2)"));
+}
+
+#[test]
+fn a_bad_collection_is_refused_with_what_is_wrong() {
+    let (folder, path) = scratch("x.sigmf-collection");
+    record(&folder.path().join("a"), &settings(1), &[(0, 10)]).finish().unwrap();
+    record(&folder.path().join("b"), &settings(1), &[(0, 11)]).finish().unwrap();
+    record(&folder.path().join("c"), &settings(1), &[(0, 4), (5, 6)]).finish().unwrap();
+    let fast = SigmfSettings { sample_rate_hz: 2e6, ..settings(1) };
+    record(&folder.path().join("d"), &fast, &[(0, 10)]).finish().unwrap();
+    let same = "it must be the same for all recordings of a collection; open them one by one";
+    let many = vec!["a"; 9];
+    for (streams, message) in [
+        (&[][..], "core:streams is 0 channels: there must be 1 to 8 channels in all"),
+        (&many, "core:streams is 9 channels: there must be 1 to 8 channels in all"),
+        (&["a", "../a"], "core:streams[1] is ../a: it must name a recording in the same folder"),
+        (&["b", "a"], &format!("the number of samples of core:streams[0] is 11: {same}")),
+        (&["a", "c"], &format!("the list of captures of core:streams[1] is 2 segments: {same}")),
+        (&["a", "d"], &format!("the sample rate of core:streams[1] is 2000000: {same}")),
+    ] {
+        let streams: Vec<Value> = streams.iter().map(|name| json!({"name": name, "hash": ""})).collect();
+        let value = json!({"collection": {"core:version": "1.2.0", "core:streams": streams}});
+        fs::write(&path, value.to_string()).unwrap();
+        let error = SampleFile::open(&path).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("x.sigmf-collection: {message}")), "{error}\n{message}");
+    }
+}
