@@ -49,7 +49,7 @@ impl Generator {
             Command::new(std::env::current_exe().context("cannot find the grebe command itself")?);
         match &options.file {
             Some(file) => command.arg("play").arg(file).args(["--loop"]),
-            None => command.args(["sg", "--channels", "4", "--rate", "25M"]),
+            None => command.args(["sg", "--channels", "4", "--rate", "25M"]).args(WAVES),
         };
         command.args(["--tethered", "--to", &format!("udp://{to}")]);
         // Its standard input is the tether: closed with this process, however that ends.
@@ -64,3 +64,6 @@ impl Drop for Generator {
         let _ = self.0.wait();
     }
 }
+
+/// A few periods of each in the span that the scope begins with; no two in step, so that the picture moves.
+const WAVES: [&str; 4] = ["--wave", "sine,square,triangle,saw", "--frequency", "310,470,630,790"];

@@ -1,0 +1,90 @@
+//! What a person sees is what the signal is: exact extremes, and a picture where there is neither display nor GPU.
+
+mod support;
+
+use std::fs;
+
+use grebe::frame::{BatchPool, Header};
+use grebe::stages::SampleFile;
+use grebe::view::{ScopeCore, Viewport};
+use support::{example, run, text};
+
+/// The electrocardiogram as one scope sees it, and as it is.
+fn ecg() -> (ScopeCore, Vec<i16>) {
+    let mut file = SampleFile::open(&example("ecg.sigmf-meta")).unwrap();
+    let samples = file.block(0, 108_000).unwrap().channel(0).to_vec();
+    let mut core = ScopeCore::new(16 << 20);
+    let mut pool = BatchPool::new(2, 65_536);
+    for (sequence, block) in samples.chunks(668).enumerate() {
+        let header = Header {
+            sequence: sequence as u64,
+            producer_ts_ns: 1_000_000 * sequence as u64,
+            channel_count: 1,
+            block_length_samples: block.len() as u32,
+            sample_rate_hz: 360.0,
+            sg_drops_total: 0,
+            first_sample_index: sequence as u64 * 668,
+        };
+        let mut batch = pool.acquire().unwrap();
+        batch.push(&header, |_, out| out.copy_from_slice(block)).unwrap();
+        core.ingest(&batch.freeze(), 1_000_000 * sequence as u64).unwrap();
+    }
+    (core, samples)
+}
+
+#[test]
+fn every_column_holds_the_extremes_of_its_samples() {
+    let (mut core, samples) = ecg();
+    for (columns, span_s) in [(1000, 10.0), (1200, 300.0), (640, 61.7), (333, 299.0)] {
+        let picture = core.answer(&Viewport { span: Some(span_s), ..Viewport::latest(columns) }, 1);
+        let (grid, shown) = (&picture.grid, &picture.channels[0].columns);
+        let mut compared = 0;
+        for (number, column) in (picture.first_column..).zip(shown) {
+            let Ok(number) = u64::try_from(number) else { continue };
+            let std::ops::Range { start: first, end } = grid.span(number);
+            let covered = &samples[(first as usize).min(samples.len())..(end as usize).min(samples.len())];
+            // A column narrower than a sample, and those at the edge of the stream, have nothing to compare.
+            if covered.is_empty() || end as usize > samples.len() {
+                continue;
+            }
+            let (low, high) = (covered.iter().min().unwrap(), covered.iter().max().unwrap());
+            assert_eq!(
+                (column.min, column.max),
+                (*low, *high),
+                "{columns} columns of {span_s} s, column {number}"
+            );
+            compared += 1;
+        }
+        assert!(compared > columns / 2, "{compared} of {columns} columns were compared");
+    }
+}
+
+#[test]
+fn a_picture_is_drawn_without_a_display() {
+    let folder = tempfile::tempdir().unwrap();
+    let png = folder.path().join("ecg.png");
+    let ecg = example("ecg.sigmf-meta");
+    let arguments = [
+        "view",
+        ecg.to_str().unwrap(),
+        "--png",
+        png.to_str().unwrap(),
+        "--after",
+        "10s",
+        "--size",
+        "800x300",
+    ];
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let bytes = fs::read(&png).unwrap();
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let size = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    assert_eq!((size(16), size(20)), (800, 300));
+    // The same signal gives the same picture, another time span another one.
+    assert!(run(&arguments).status.success());
+    assert_eq!(fs::read(&png).unwrap(), bytes);
+    let shorter =
+        ["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--after", "5s", "--size", "800x300"];
+    assert!(run(&shorter).status.success());
+    assert_ne!(fs::read(&png).unwrap(), bytes);
+}
