@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Installs what the other steps need from Debian, and fetches the crates that Cargo.lock names.
+# Building and running grebe needs none of it but gcc.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+packages=(
+  gcc libc6-dev
+  g++                                                             # libFuzzer is C++
+  libx11-6 libx11-xcb1 libxcursor1 libxi6 libxkbcommon-x11-0      # the window opens these at run time
+  libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri          # software Vulkan and GL
+  xvfb imagemagick tmux procps                                    # a display, its picture, a terminal, pgrep
+  python3 python3-venv                                            # for the SigMF validator
+)
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "every package is there"
+elif [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+  echo "skipped: installing ${missing[*]}: this needs root and apt-get; steps that miss them will say so"
+else
+  echo "installing ${missing[*]}"
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
+fi
+command -v cargo >/dev/null || { echo "no cargo: install the Rust toolchain that Cargo.toml names, from https://rustup.rs"; exit 1; }
+rustc --version
+cargo fetch --locked

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The main job with the built command: a recording is played through UDP, a pipe and a WAV file, recorded, and must
+# come out bit for bit; another tool reads what was recorded.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. ci/checks.sh
+need_grebe
+
+ecg=examples/data/ecg
+
+through_udp() {  # FILE OUT: two processes, one datagram socket; the recorder ends by itself
+  local recorder address
+  "$grebe" record udp://127.0.0.1:0 "$2.sigmf-meta" 2>"$work/recorder.log" &
+  recorder=$!
+  wait_for 10 grep -q "listening on" "$work/recorder.log" || { cat "$work/recorder.log"; return 1; }
+  address=$(sed -n 's/^listening on //p' "$work/recorder.log")
+  "$grebe" play "$1" --to "udp://$address" --speed 100 || return 1
+  wait_for 20 is_gone "$recorder" || { echo "the recorder did not end with the stream"; kill "$recorder"; return 1; }
+  wait "$recorder" || { cat "$work/recorder.log"; return 1; }
+}
+
+through_pipe() {  # FILE OUT
+  "$grebe" play "$1" --to pipe: --speed 100 | "$grebe" record pipe: "$2.sigmf-meta"
+}
+
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+
+same() { cmp "$ecg.sigmf-data" "$1.sigmf-data"; }
+
+validator() {  # a tool that is not ours, at a version that is known
+  python3 -m venv "$kept/venv" && "$kept/venv/bin/pip" install --quiet --retries 5 sigmf==1.14.0
+}
+
+check "SigMF through UDP" through_udp "$ecg.sigmf-meta" "$work/udp"
+check "... bit for bit" same "$work/udp"
+check "SigMF through a pipe" through_pipe "$ecg.sigmf-meta" "$work/pipe"
+check "... bit for bit" same "$work/pipe"
+check "WAV through UDP" through_udp "$ecg.wav" "$work/wav"
+check "... bit for bit" same "$work/wav"
+check "four channels recorded" "$grebe" record synth: "$work/four.sigmf-meta" --duration 10ms
+check "... four files and their collection" test -s "$work/four.sigmf-collection"
+check "the SigMF validator installs" validator
+for meta in "$work"/*.sigmf-meta; do
+  check "sigmf_validate ${meta##*/}" "$kept"/venv/bin/sigmf_validate "$meta"
+done
+sum_up

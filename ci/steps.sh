@@ -1,0 +1,54 @@
+# Sourced by .ci/run: runs steps one after the other, times them, and counts what passed.
+#
+# A step is a command that fails with an exit status. The tests it reports are counted, in the words of cargo test
+# (`test result: ok. 3 passed; 0 failed; ...`) or plainly (`3 passed, 0 failed`); one that reports none counts as one.
+# A line that begins with `skipped: ` is repeated at the end.
+
+passed=0 failed=0 ignored=0 chosen="" failures="" times="" skips=""
+logs=target/ci
+mkdir -p "$logs"
+
+# The steps to run; all, where none is named.
+choose() { chosen="$*"; }
+
+# step NAME SECONDS COMMAND...
+step() {
+  local name=$1 limit=$2 log="$logs/$1.log" status=0 began=$SECONDS took counts
+  shift 2
+  [ -z "$chosen" ] || case " $chosen " in *" $name "*) ;; *) return 0 ;; esac
+  printf '\n==> %s: %s\n' "$name" "$*"
+  timeout --kill-after=10 "$limit" "$@" </dev/null 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
+  took=$((SECONDS - began))
+  counts=$(count "$log" "$status")
+  read -r p f i <<<"$counts"
+  passed=$((passed + p)) failed=$((failed + f)) ignored=$((ignored + i))
+  times+=$(printf '%6d s  %-10s %s passed, %s failed\n_' "$took" "$name" "$p" "$f") && times=${times%_}
+  skips+=$(sed -n "s/^skipped: /  $name: /p" "$log"; printf _) && skips=${skips%_}
+  case $status in
+    0) printf '==> %s: good, %d s\n' "$name" "$took" ;;
+    124 | 137) printf '==> %s: FAILED, not done after %d s\n' "$name" "$limit" ; failures+=" $name" ;;
+    *) printf '==> %s: FAILED with status %d, %d s\n' "$name" "$status" "$took" ; failures+=" $name" ;;
+  esac
+}
+
+# What a log reports: passed, failed, ignored.
+count() {
+  awk -v status="$2" '
+    /^test result: /                { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i
+                                      if ($(i+1) ~ /^failed/) f += $i; if ($(i+1) ~ /^ignored/) s += $i } }
+    /^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3 }
+    END {
+      if (status != 0 && f == 0) f = 1
+      if (status == 0 && p + f == 0) p = 1
+      print p + 0, f + 0, s + 0
+    }' "$1"
+}
+
+# The times, what was skipped, and the sum as the last line. Exits with 1 where anything failed.
+finish() {
+  printf '\n%s%6d s  in all\n' "$times" "$SECONDS"
+  [ -z "$skips" ] || printf 'skipped:\n%s' "$skips"
+  [ -z "$failures" ] || printf 'FAILED:%s\n' "$failures"
+  printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$ignored"
+  [ "$failed" -eq 0 ] && [ -z "$failures" ]
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Other platforms, from Linux.
+#
+#   ci/targets.sh check    type-checks for macOS, Windows and 64-bit Arm
+#   ci/targets.sh run      runs tests for Windows under wine, and for 64-bit Arm under qemu
+#
+# Both drive check-targets.sh, which lies in the `tools` folder of a directory beside the checkout, or where
+# GREBE_CHECK_TARGETS says. Where it is not there they are skipped.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+portable=(-p grebe-ring -p grebe-frame -p grebe-datagram -p grebe-flow -p grebe-stages -p grebe-scope)
+export TARGETS="aarch64-apple-darwin x86_64-pc-windows-msvc aarch64-unknown-linux-gnu"
+
+tool=${GREBE_CHECK_TARGETS:-$(compgen -G "../*/tools/check-targets.sh" | head -n 1 || true)}
+if [ ! -f "$tool" ]; then
+  echo "skipped: no check-targets.sh beside the checkout, and GREBE_CHECK_TARGETS does not name one"
+  exit 0
+fi
+if [ "$(id -u)" -ne 0 ]; then
+  echo "skipped: check-targets.sh installs packages, which needs root"
+  exit 0
+fi
+tool=$(realpath "$tool")
+export XC_TARGET_DIR=$PWD/target/foreign
+
+case ${1:-check} in
+  check)
+    bash "$tool" setup $TARGETS
+    bash "$tool" check . --locked "${portable[@]}" --all-targets
+    ;;
+  run)
+    bash "$tool" setup-run
+    bash "$tool" win . test --locked -p grebe-datagram -p grebe-frame
+    bash "$tool" arm . test --locked -p grebe-datagram -p grebe-frame -p grebe-ring
+    ;;
+  *) sed -n '2,9p' "$0"; exit 2 ;;
+esac
