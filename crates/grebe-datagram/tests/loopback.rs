@@ -98,6 +98,24 @@ fn a_run_becomes_datagrams_without_a_copy() {
     }
 }
 
+/// Some stacks take the control message of segmentation offload, ignore it, and send one long datagram.
+#[test]
+fn offload_is_used_only_where_datagrams_arrive_one_by_one() {
+    let options = options(true, true, true);
+    let mut receiver = Receiver::bind(loopback(true), &options).unwrap();
+    let mut sender = Sender::connect(receiver.local_addr().unwrap(), &options).unwrap();
+    let run = datagram(9, 2_500);
+    let mut batch = sender.batch();
+    batch.push_run(&run, 1_000).unwrap();
+    batch.flush().unwrap();
+    drop(batch);
+    let lengths: Vec<_> = receive_all(&mut receiver, 3).iter().map(|(bytes, _)| bytes.len()).collect();
+    assert_eq!(lengths, [1_000, 1_000, 500]);
+    if cfg!(not(any(target_os = "linux", target_os = "android", windows))) {
+        assert_eq!(sender.gso(), Gso::Disabled);
+    }
+}
+
 #[test]
 fn only_small_datagrams_are_copied() {
     let options = Options::default();

@@ -31,17 +31,20 @@ pub(super) fn write<const N: usize>(into: &mut [u8], level: i32, kind: i32, data
 }
 
 /// The messages of a control buffer, as (level, type, data). A length that cannot be ends the iteration.
+#[cfg(any(not(windows), test))]
 #[derive(Debug, Clone)]
 pub(super) struct Messages<'a> {
     rest: &'a [u8],
 }
 
+#[cfg(any(not(windows), test))]
 impl<'a> Messages<'a> {
     pub fn new(control: &'a [u8]) -> Self {
         Self { rest: control }
     }
 }
 
+#[cfg(any(not(windows), test))]
 impl<'a> Iterator for Messages<'a> {
     type Item = (i32, i32, &'a [u8]);
 

@@ -9,7 +9,7 @@ use super::name::NOWHERE;
 use crate::Received;
 
 /// Sends one message, which is one datagram: without GSO nothing is put together.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 pub(super) fn send(socket: &Socket, plan: &crate::plan::Plan<'_>, from: usize) -> io::Result<usize> {
     let message = plan.messages()[from];
     plan.each_datagram(&message, 0, |parts| {
@@ -32,7 +32,10 @@ pub(super) fn receive<S: AsMut<[u8]>>(
     // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, the bytes are borrowed mutably from the slot until the end of the call,
     // and the kernel only writes initialised bytes into them.
     let bytes = unsafe { &mut *(bytes as *mut [MaybeUninit<u8>]) };
+    let room = bytes.len();
     let (len, flags, from) = socket.recv_from_vectored(&mut [MaybeUninitSlice::new(bytes)])?;
+    // Windows reports no length of a datagram that it cut.
+    let len = if flags.is_truncated() { room } else { len };
     received.push(Received {
         len,
         segment_bytes: len,

@@ -125,6 +125,7 @@ impl RecvArrays {
 
 /// Asks the stack for `WSARecvMsg`.
 fn look_up(socket: &Socket) -> LPFN_WSARECVMSG {
+    let id = WSAID_WSARECVMSG;
     let mut call: LPFN_WSARECVMSG = None;
     let mut len = 0;
     // SAFETY: the input is a GUID, the output has room for the function pointer that this GUID stands for.
@@ -132,8 +133,8 @@ fn look_up(socket: &Socket) -> LPFN_WSARECVMSG {
         WSAIoctl(
             raw(socket),
             SIO_GET_EXTENSION_FUNCTION_POINTER,
-            (&raw const WSAID_WSARECVMSG).cast::<c_void>(),
-            size_of_val(&WSAID_WSARECVMSG) as u32,
+            (&raw const id).cast::<c_void>(),
+            size_of_val(&id) as u32,
             (&raw mut call).cast::<c_void>(),
             size_of_val(&call) as u32,
             &mut len,
