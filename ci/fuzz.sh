@@ -13,15 +13,20 @@ cargo fuzz --version 2>/dev/null || cargo install --quiet --locked cargo-fuzz ||
   exit 0
 }
 cargo +nightly fuzz build
+mkdir -p target/ci
 passed=0 failed=0
 for target in $(cargo +nightly fuzz list); do
-  echo "--- $target"
-  if cargo +nightly fuzz run "$target" -- -max_total_time="${GREBE_FUZZ_SECONDS:-20}" -timeout=10 -rss_limit_mb=4096 \
-    -print_final_stats=1 >"target/ci/fuzz-$target.log" 2>&1; then
-    grep -E '^(Done|stat::number_of_executed_units)' "target/ci/fuzz-$target.log"
+  inputs=("fuzz/corpus/$target") # what is found goes into the first
+  mkdir -p "${inputs[0]}"
+  [ ! -d "fuzz/seeds/$target" ] || inputs+=("fuzz/seeds/$target")
+  log=target/ci/fuzz-$target.log
+  if cargo +nightly fuzz run "$target" "${inputs[@]}" -- -max_total_time="${GREBE_FUZZ_SECONDS:-20}" -timeout=10 \
+    -rss_limit_mb=4096 >"$log" 2>&1; then
+    echo "ok      $target: $(grep '^Done' "$log")"
     passed=$((passed + 1))
   else
-    tail -n 60 "target/ci/fuzz-$target.log"
+    echo "FAILED  $target"
+    tail -n 60 "$log" | sed 's/^/        /'
     failed=$((failed + 1))
   fi
 done

@@ -25,6 +25,6 @@ else
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
 fi
-command -v cargo >/dev/null || { echo "no cargo: install the Rust toolchain that Cargo.toml names, from https://rustup.rs"; exit 1; }
+command -v cargo >/dev/null || { echo "no cargo: install the Rust toolchain, 1.95 or newer"; exit 1; }
 rustc --version
 cargo fetch --locked
