@@ -1,4 +1,5 @@
-//! What a core does a second, each beside the baseline of the same run: `cargo bench -p grebe-scope`.
+//! What a core does a second, each beside the baseline of the same run: `cargo bench -p grebe-scope`, all of it or
+//! some of minmax, pyramid, triggers, density, spectrum, pictures.
 //!
 //! Signals are noise with gaps on several channels, once within the cache and once larger than any. A row is the
 //! median of several rounds with the spread of the middle half, rounds of all rows taking turns, so that a
@@ -25,12 +26,20 @@ fn main() {
         return;
     }
     println!("grebe-scope, one core; median of {ROUNDS} rounds (middle half), baselines of the same run");
-    min_max_against_reading();
-    pyramid();
-    triggers();
-    density();
-    spectrum();
-    pictures();
+    let tables: [(&str, fn()); 6] = [
+        ("minmax", min_max_against_reading),
+        ("pyramid", pyramid),
+        ("triggers", triggers),
+        ("density", density),
+        ("spectrum", spectrum),
+        ("pictures", pictures),
+    ];
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    for (name, table) in tables {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            table();
+        }
+    }
 }
 
 /// A row of a table: a name and something to do that returns how many samples (or records) it took.

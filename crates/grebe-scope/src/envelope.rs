@@ -74,19 +74,25 @@ impl Envelope {
         } else if first_sample_index > self.next {
             self.skip_to(first_sample_index);
         }
-        let end = self.next + len as u64;
-        let mut at = self.next;
-        while at < end {
-            let span_end = self.advance(at, FRESH);
-            let (from, to) = (at - self.next, span_end.min(end) - self.next);
-            let slot = (self.tip % self.capacity as u64) as usize;
-            for (channel, samples) in block.iter().enumerate() {
-                let (min, max) = min_max(&samples[from as usize..to as usize]);
-                let column = &mut self.rings[channel * self.capacity + slot];
+        let (start, end, tip) = (self.next, self.next + len as u64, self.tip);
+        // One channel after the other: memory is read in one stream.
+        for (samples, ring) in block.iter().zip(self.rings.chunks_exact_mut(self.capacity)) {
+            let (mut at, mut number) = (start, tip);
+            while at < end {
+                let mut span = self.grid.span(number);
+                if at >= span.end {
+                    number += 1;
+                    span = self.grid.span(number);
+                    ring[(number % self.capacity as u64) as usize] = FRESH;
+                }
+                let to = span.end.min(end);
+                let (min, max) = min_max(&samples[(at - start) as usize..(to - start) as usize]);
+                let column = &mut ring[(number % self.capacity as u64) as usize];
                 column.min = column.min.min(min);
                 column.max = column.max.max(max);
+                at = to;
             }
-            at = span_end.min(end);
+            self.tip = number;
         }
         self.next = end;
         Ok(())
@@ -153,7 +159,7 @@ impl Envelope {
         }
         let mut at = self.next.max(self.grid.span(self.tip).start);
         while at < index {
-            let span_end = self.advance(at, LOST);
+            let span_end = self.advance(at);
             let slot = (self.tip % self.capacity as u64) as usize;
             for channel in 0..self.channels {
                 self.rings[channel * self.capacity + slot].coverage = Coverage::Gap;
@@ -163,14 +169,14 @@ impl Envelope {
         self.next = index;
     }
 
-    /// Moves to the column that holds `at`, if that is a new one, and returns the end of its span.
-    fn advance(&mut self, at: u64, fresh: Column) -> u64 {
+    /// Moves to the lost column that holds `at`, if that is a new one, and returns the end of its span.
+    fn advance(&mut self, at: u64) -> u64 {
         let span = self.grid.span(self.tip);
         if at < span.end {
             return span.end;
         }
         self.tip += 1;
-        self.open(self.tip, fresh);
+        self.open(self.tip, LOST);
         self.grid.span(self.tip).end
     }
 

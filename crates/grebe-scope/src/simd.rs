@@ -100,6 +100,17 @@ pub(crate) fn fence() {
     x86::fence();
 }
 
+/// Asks for the 64 samples from `from` on, if there are any, to be brought into the first-level cache.
+#[inline]
+pub(crate) fn prefetch(samples: &[i16], from: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(lines) = samples.get(from..from + 64) {
+        x86::prefetch(lines);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (samples, from);
+}
+
 #[inline(always)]
 fn min_max_chunked<const LANES: usize>(samples: &[i16]) -> (i16, i16) {
     let (mut low, mut high) = ([i16::MAX; LANES], [i16::MIN; LANES]);

@@ -9,7 +9,7 @@ mod condition;
 
 use std::ops::RangeInclusive;
 
-use crate::ScopeError;
+use crate::{ScopeError, simd};
 pub(crate) use comparator::{Comparator, WORDS_MAX, Words};
 pub use condition::{Condition, Passage, Polarity, Slope};
 
@@ -194,12 +194,14 @@ impl Trigger {
         }
         let mut at = first_sample_index;
         let (mut primary, mut secondary) = ([Words::default(); WORDS_MAX], [Words::default(); WORDS_MAX]);
-        for strip in samples.chunks(64 * WORDS_MAX) {
+        for (number, strip) in samples.chunks(64 * WORDS_MAX).enumerate() {
             let words = self.primary.compare(strip, &mut primary);
             if let Some(comparator) = &self.secondary {
                 comparator.compare(strip, &mut secondary);
             }
             for (place, (one, two)) in primary[..words].iter().zip(&secondary).enumerate() {
+                // While the states of this strip are looked at, the next one comes from memory.
+                simd::prefetch(samples, 64 * (WORDS_MAX * (number + 1) + place));
                 let piece = &strip[64 * place..strip.len().min(64 * (place + 1))];
                 self.word(at, piece, *one, *two, &mut fire);
                 self.last = piece[piece.len() - 1];
@@ -294,9 +296,22 @@ impl Trigger {
         falls: u64,
         fire: &mut impl FnMut(TriggerEvent),
     ) {
-        each_bit(rises | falls, |bit| {
-            let slope = if rises >> bit & 1 != 0 { Slope::Rising } else { Slope::Falling };
-            let event = self.event_at(at, piece, bit, slope, self.level);
+        let bits = rises | falls;
+        let slope_of = |bit| if rises >> bit & 1 != 0 { Slope::Rising } else { Slope::Falling };
+        if at + 64 <= self.ready_from {
+            // All held off: counting is enough.
+            self.found += u64::from(bits.count_ones());
+            self.held_off += u64::from(bits.count_ones());
+            return;
+        }
+        if self.holdoff_samples == 0 {
+            // None held off: the same without the book-keeping.
+            self.found += u64::from(bits.count_ones());
+            each_bit(bits, |bit| fire(self.event_at(at, piece, bit, slope_of(bit), self.level)));
+            return;
+        }
+        each_bit(bits, |bit| {
+            let event = self.event_at(at, piece, bit, slope_of(bit), self.level);
             self.emit(event, fire);
         });
     }

@@ -182,6 +182,14 @@ fn extremes(low: __m256i, high: __m256i) -> (i16, i16) {
     ((least ^ 0x8000) as i16, (most ^ 0x7fff) as i16)
 }
 
+#[inline]
+pub(super) fn prefetch(lines: &[i16]) {
+    for line in lines.chunks(32) {
+        // SAFETY: SSE is part of x86-64, and a prefetch of any address has no effect but on the caches.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
+    }
+}
+
 /// Makes what was stored past the caches visible in order.
 pub(super) fn fence() {
     // SAFETY: SSE is part of x86-64.
