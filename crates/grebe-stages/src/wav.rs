@@ -79,13 +79,13 @@ impl Chunks<'_> {
             return Err(self.field("number of channels", channels, "1 to 8 can be read"));
         }
         // 20 bits stand in the upper part of 24.
-        let number = match (tag, bits.div_ceil(8) * 8) {
-            (INTEGER, 8) => Number::U8,
-            (INTEGER, 16) => Number::I16,
-            (INTEGER, 24) => Number::I24,
-            (INTEGER, 32) => Number::I32,
-            (FLOAT, 32) => Number::F32,
-            (FLOAT, 64) => Number::F64,
+        let number = match (tag, bits.div_ceil(8)) {
+            (INTEGER, 1) => Number::U8,
+            (INTEGER, 2) => Number::I16,
+            (INTEGER, 3) => Number::I24,
+            (INTEGER, 4) => Number::I32,
+            (FLOAT, 4) => Number::F32,
+            (FLOAT, 8) => Number::F64,
             (INTEGER | FLOAT, _) => {
                 return Err(self.field(
                     "bits a sample",

@@ -161,6 +161,11 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         (patched(24, &[0; 4]), "x.wav: sample rate is 0: it must be above 0"),
         (patched(32, &[3]), "x.wav: block align is 3: it must be channels times bytes a sample"),
         (patched(34, &[12, 1]), "x.wav: bits a sample is 268: 8, 16, 24 and 32 (float: 32, 64) can be read"),
+        // Found by fuzzing: rounded up to whole bytes this is more than 16 bits hold.
+        (
+            patched(34, &[0xff; 2]),
+            "x.wav: bits a sample is 65535: 8, 16, 24 and 32 (float: 32, 64) can be read",
+        ),
     ] {
         std::fs::write(&path, bytes).unwrap();
         let error = open(&path).unwrap_err().to_string();
