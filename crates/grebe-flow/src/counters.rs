@@ -1,9 +1,9 @@
 //! What is counted while a graph runs, readable at any time without slowing it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use crate::Policy;
+use crate::{Latency, Policy};
 
 /// A stage's own counters: named, each written by the stage's thread alone, read by anybody.
 ///
@@ -47,7 +47,7 @@ impl Counters {
 }
 
 /// All counters of a graph, at about one moment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Snapshot {
     /// In the order the stages were added.
     pub stages: Vec<StageSnapshot>,
@@ -68,7 +68,7 @@ impl Snapshot {
 }
 
 /// What one stage has done.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct StageSnapshot {
     /// Its name in the graph.
     pub name: String,
@@ -82,7 +82,10 @@ pub struct StageSnapshot {
     pub samples_out: u64,
     /// Time spent in the stage's own steps, waits inside it included.
     pub busy_ns: u64,
+    /// From the producer to this stage, over the last second; `None` for a source, and in the first second.
+    pub latency: Option<Latency>,
     /// The stage's own counters.
+    #[serde(serialize_with = "as_map")]
     pub own: Vec<(&'static str, u64)>,
 }
 
@@ -94,7 +97,7 @@ impl StageSnapshot {
 }
 
 /// What one queue has carried.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct QueueSnapshot {
     /// The stage that fills it.
     pub from: String,
@@ -121,6 +124,8 @@ pub(crate) struct StageCounts {
     pub(crate) frames_out: AtomicU64,
     pub(crate) samples_out: AtomicU64,
     pub(crate) busy_ns: AtomicU64,
+    /// Written once a second.
+    pub(crate) latency: Mutex<Option<Latency>>,
 }
 
 impl StageCounts {
@@ -132,9 +137,14 @@ impl StageCounts {
             frames_out: self.frames_out.load(Ordering::Relaxed),
             samples_out: self.samples_out.load(Ordering::Relaxed),
             busy_ns: self.busy_ns.load(Ordering::Relaxed),
+            latency: *self.latency.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
             own: own.map(|own| own.iter().collect()).unwrap_or_default(),
         }
     }
+}
+
+fn as_map<S: serde::Serializer>(own: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(own.iter().copied())
 }
 
 /// A counter with one writer needs no locked instruction.

@@ -52,19 +52,24 @@
 
 mod clock;
 mod counters;
+mod crew;
 mod graph;
+mod latency;
 mod port;
 mod queue;
 mod runtime;
 mod stage;
+mod stepper;
 
 pub use clock::monotonic_ns;
 pub use counters::{Counters, QueueSnapshot, Snapshot, StageSnapshot};
 pub use graph::{Graph, Node};
+pub use latency::Latency;
 pub use port::{Context, Inputs, Outputs, Waker};
 pub use queue::{Offer, Policy, QueueOptions, QueueReceiver, QueueSender, queue};
-pub use runtime::Running;
-pub use stage::{Outcome, Stage, StageError};
+pub use runtime::{Attached, Running};
+pub use stage::{Outcome, Ports, Stage, StageError};
+pub use stepper::{StageBench, Stepper};
 
 /// Why a graph did not start, or how it ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +83,27 @@ pub enum Error {
     /// A stage that nothing leads to or from, in a graph of several.
     #[error("stage '{0}' is connected to nothing")]
     Unconnected(String),
+    /// An input that is to be connected once.
+    #[error("'{0}' is connected twice: an input takes one queue")]
+    ConnectedTwice(String),
+    /// A name that is none of the stage's inputs or outputs.
+    #[error("stage '{stage}' has no port '{port}': it has {known}")]
+    NoSuchPort {
+        /// The stage's name.
+        stage: String,
+        /// What was asked for.
+        port: String,
+        /// What there is.
+        known: String,
+    },
+    /// A stage that shares a thread with the one before it, and has other inputs too.
+    #[error("stage '{0}' is fused and has several inputs: connect it by queues")]
+    FusedFanIn(String),
+    /// A stage that takes no consumers while it runs, or a consumer that would hold it up.
+    #[error(
+        "stage '{0}' takes consumers at run time only where it was opened for them, and with a policy that drops"
+    )]
+    NotOpen(String),
     /// A stage failed; the message is its own.
     #[error("{stage}: {source}")]
     Stage {

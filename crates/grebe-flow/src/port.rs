@@ -1,35 +1,49 @@
 //! What a stage sees of the graph: its inputs, its outputs, and its context.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use grebe_frame::{Batch, BatchMut, BatchPool};
 use grebe_ring::Signal;
 
 use crate::counters::{StageCounts, add};
+use crate::latency::LatencyMeter;
 use crate::queue::{Offer, QueueReceiver, QueueSender};
 
-/// The queues that lead to a stage.
+/// What leads to a stage.
 #[derive(Debug)]
 pub struct Inputs {
-    queues: Vec<QueueReceiver>,
-    /// Which queue `next` asks first, so that a busy input does not starve the others.
+    ports: Vec<InPort>,
+    /// Which port `next` asks first, so that a busy input does not starve the others.
     turn: usize,
+    /// A bit each: inputs that the stage found empty in its step, and those that had not ended when the step began.
+    dry: u64,
+    open: u64,
     counts: Arc<StageCounts>,
+    latency: LatencyMeter,
+}
+
+#[derive(Debug)]
+pub(crate) enum InPort {
+    /// From another thread.
+    Queue(QueueReceiver),
+    /// From a stage of the same thread.
+    Inline { waiting: VecDeque<Batch>, is_ended: bool },
 }
 
 impl Inputs {
-    pub(crate) fn new(queues: Vec<QueueReceiver>, counts: Arc<StageCounts>) -> Self {
-        Self { queues, turn: 0, counts }
+    pub(crate) fn new(ports: Vec<InPort>, counts: Arc<StageCounts>) -> Self {
+        Self { ports, turn: 0, dry: 0, open: 0, latency: LatencyMeter::new(counts.clone()), counts }
     }
 
     /// The next batch of any input, in turn.
     #[allow(clippy::should_implement_trait, reason = "an iterator would end; an input may have more later")]
     pub fn next(&mut self) -> Option<Batch> {
-        for _ in 0..self.queues.len() {
+        for _ in 0..self.ports.len() {
             let port = self.turn;
-            self.turn = (self.turn + 1) % self.queues.len();
+            self.turn = if port + 1 == self.ports.len() { 0 } else { port + 1 };
             if let Some(batch) = self.pop(port) {
                 return Some(batch);
             }
@@ -37,76 +51,224 @@ impl Inputs {
         None
     }
 
-    /// The next batch of one input, numbered in the order they were connected.
+    /// The next batch of one input: by position in [`Ports::inputs`](crate::Ports::inputs), or in the order they were
+    /// connected where they have no names.
     pub fn pop(&mut self, port: usize) -> Option<Batch> {
-        let batch = self.queues.get_mut(port)?.pop()?;
+        let next = match self.ports.get_mut(port)? {
+            InPort::Queue(queue) => queue.pop(),
+            InPort::Inline { waiting, .. } => waiting.pop_front(),
+        };
+        let Some(batch) = next else {
+            self.dry |= 1 << port.min(63);
+            return None;
+        };
         add(&self.counts.frames_in, batch.len() as u64);
         add(&self.counts.samples_in, batch.samples());
+        self.latency.arrived(&batch);
         Some(batch)
     }
 
     /// How many inputs there are.
     pub fn ports(&self) -> usize {
-        self.queues.len()
+        self.ports.len()
     }
 
     /// Whether every input has ended and is empty.
     pub fn is_ended(&self) -> bool {
-        self.queues.iter().all(QueueReceiver::is_ended)
+        self.ports.iter().all(InPort::is_ended)
     }
 
-    pub(crate) fn has_batch(&self) -> bool {
-        self.queues.iter().any(QueueReceiver::has_batch)
+    /// A step of the stage begins: from here on it is noted which inputs it finds empty.
+    pub(crate) fn begin_step(&mut self) {
+        let open = |mask, (at, port): (usize, &InPort)| mask | u64::from(!port.is_ended()) << at;
+        self.open = self.ports.iter().take(64).enumerate().fold(0, open);
+        self.dry = 0;
+    }
+
+    /// Whether an input that the stage found empty has a batch, or one has ended since the step began. A stage that lets one
+    /// input wait until another has something is not called for the first again and again.
+    pub(crate) fn has_news(&self) -> bool {
+        // A stage that looked at none of them wants any.
+        let dry = if self.dry == 0 { u64::MAX } else { self.dry };
+        self.ports.iter().take(64).enumerate().any(|(at, port)| {
+            dry >> at & 1 == 1 && port.has_batch() || self.open >> at & 1 == 1 && port.is_ended()
+        })
+    }
+
+    pub(crate) fn has_inline_batch(&self) -> bool {
+        self.ports.iter().any(|port| matches!(port, InPort::Inline { waiting, .. } if !waiting.is_empty()))
+    }
+
+    /// Takes over what a stage of the same thread handed on.
+    pub(crate) fn take_over(&mut self, port: usize, from: &mut VecDeque<Batch>) {
+        if let Some(InPort::Inline { waiting, .. }) = self.ports.get_mut(port) {
+            waiting.append(from);
+        }
+    }
+
+    pub(crate) fn end_inline(&mut self, port: usize) {
+        if let Some(InPort::Inline { is_ended, .. }) = self.ports.get_mut(port) {
+            *is_ended = true;
+        }
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.ports.clear();
     }
 }
 
-/// The queues that lead on from a stage.
+impl InPort {
+    fn has_batch(&self) -> bool {
+        match self {
+            InPort::Queue(queue) => queue.has_batch(),
+            InPort::Inline { waiting, .. } => !waiting.is_empty(),
+        }
+    }
+
+    fn is_ended(&self) -> bool {
+        match self {
+            InPort::Queue(queue) => queue.is_ended(),
+            InPort::Inline { waiting, is_ended } => *is_ended && waiting.is_empty(),
+        }
+    }
+}
+
+/// What leads on from a stage.
 #[derive(Debug)]
 pub struct Outputs {
-    queues: Vec<QueueSender>,
+    queues: Vec<(usize, QueueSender)>,
+    /// A buffer for each stage of the same thread that is fed, until the runtime takes it there.
+    inline: Vec<InlineOut>,
+    newcomers: Arc<Newcomers>,
     counts: Arc<StageCounts>,
 }
 
+#[derive(Debug, Default)]
+pub(crate) struct InlineOut {
+    pub(crate) port: usize,
+    pub(crate) buffer: VecDeque<Batch>,
+    pub(crate) is_closed: bool,
+}
+
 impl Outputs {
-    pub(crate) fn new(queues: Vec<QueueSender>, counts: Arc<StageCounts>) -> Self {
-        Self { queues, counts }
+    pub(crate) fn new(
+        queues: Vec<(usize, QueueSender)>,
+        inline: Vec<InlineOut>,
+        newcomers: Arc<Newcomers>,
+        counts: Arc<StageCounts>,
+    ) -> Self {
+        Self { queues, inline, newcomers, counts }
     }
 
-    /// Lends a batch to every queue, each under its own policy. Waits where a `block` queue is full, until there is room,
-    /// its consumer is gone, or the graph is aborted.
+    /// Lends a batch to every queue of the first output, each under its own policy. Waits where a `block` queue is full,
+    /// until there is room, its consumer is gone, or the graph is aborted.
     pub fn send(&mut self, batch: Batch, ctx: &Context) {
+        self.send_to(0, batch, ctx);
+    }
+
+    /// As [`send`](Self::send), for the output at this position of [`Ports::outputs`](crate::Ports::outputs).
+    pub fn send_to(&mut self, port: usize, batch: Batch, ctx: &Context) {
         add(&self.counts.frames_out, batch.len() as u64);
         add(&self.counts.samples_out, batch.samples());
-        let Some((last, others)) = self.queues.split_last_mut() else { return };
-        for queue in others {
-            deliver(queue, batch.clone(), ctx);
+        if self.newcomers.waiting.load(Ordering::Acquire) {
+            self.welcome();
         }
-        deliver(last, batch, ctx);
+        let mut has_gone = false;
+        let mut rest = Some(batch);
+        let last = self.queues.len() + self.inline.len();
+        let mut reached = 0;
+        let mut hand_out = || {
+            reached += 1;
+            if reached == last { rest.take() } else { rest.clone() }
+        };
+        for (at, queue) in &mut self.queues {
+            let batch = hand_out();
+            if *at == port
+                && let Some(batch) = batch
+            {
+                has_gone |= !deliver(queue, batch, ctx);
+            }
+        }
+        for out in &mut self.inline {
+            let batch = hand_out();
+            if out.port == port && !out.is_closed {
+                out.buffer.extend(batch);
+            }
+        }
+        if has_gone && self.newcomers.is_open {
+            // Only where consumers come and go: else the last one's absence must be seen.
+            self.queues.retain(|(_, queue)| !queue.is_closed());
+        }
     }
 
     /// Whether anybody still listens.
     pub fn is_connected(&self) -> bool {
-        self.queues.iter().any(|queue| !queue.is_closed())
+        self.queues.iter().any(|(_, queue)| !queue.is_closed())
+            || self.inline.iter().any(|out| !out.is_closed)
     }
 
     pub(crate) fn is_abandoned(&self) -> bool {
-        !self.queues.is_empty() && !self.is_connected()
+        let leads_somewhere = !self.queues.is_empty() || !self.inline.is_empty();
+        leads_somewhere && !self.newcomers.is_open && !self.is_connected()
+    }
+
+    pub(crate) fn inline(&mut self) -> &mut [InlineOut] {
+        &mut self.inline
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.queues.clear();
+    }
+
+    #[cold]
+    fn welcome(&mut self) {
+        self.newcomers.waiting.store(false, Ordering::Release);
+        let mut queues = self.newcomers.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.queues.extend(queues.drain(..).map(|queue| (0, queue)));
     }
 }
 
-fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) {
+/// Whether the consumer is still there.
+fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
     let mut offered = batch;
     loop {
         match queue.offer(offered) {
-            Offer::Queued | Offer::Dropped | Offer::Closed => return,
-            Offer::Full(batch) if ctx.flags.abort.load(Ordering::Acquire) => return queue.give_up(&batch),
+            Offer::Queued | Offer::Dropped => return true,
+            Offer::Closed => return false,
+            Offer::Full(batch) if ctx.is_aborted() => {
+                queue.give_up(&batch);
+                return true;
+            }
             Offer::Full(batch) => {
-                let go_on =
-                    || queue.has_room() || queue.is_closed() || ctx.flags.abort.load(Ordering::Acquire);
+                let go_on = || queue.has_room() || queue.is_closed() || ctx.is_aborted();
                 ctx.waker.signal.wait(LOOK_AROUND, go_on);
                 offered = batch;
             }
         }
+    }
+}
+
+/// Queues of consumers that were attached while the graph runs, until the producing stage takes them up.
+#[derive(Debug, Default)]
+pub(crate) struct Newcomers {
+    /// Whether consumers may be attached at all: such a stage goes on although nobody listens.
+    is_open: bool,
+    waiting: AtomicBool,
+    queues: Mutex<Vec<QueueSender>>,
+}
+
+impl Newcomers {
+    pub(crate) fn open(is_open: bool) -> Arc<Self> {
+        Arc::new(Self { is_open, ..Self::default() })
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    pub(crate) fn push(&self, queue: QueueSender) {
+        self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(queue);
+        self.waiting.store(true, Ordering::Release);
     }
 }
 
@@ -115,6 +277,8 @@ fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) {
 pub struct Context {
     pub(crate) waker: Waker,
     pub(crate) flags: Arc<Flags>,
+    /// Ends this stage alone.
+    pub(crate) detached: Arc<AtomicBool>,
     pub(crate) batches_in_flight: usize,
 }
 
@@ -122,7 +286,7 @@ impl Context {
     /// Whether the graph is being stopped. Sources are ended by the runtime at their next step; a stage asks only inside a
     /// step that could last.
     pub fn is_stopping(&self) -> bool {
-        self.flags.stop.load(Ordering::Acquire)
+        self.flags.stop.load(Ordering::Acquire) || self.is_aborted()
     }
 
     /// Sleeps until `at`, or until the graph is stopped; whether `at` was reached.
@@ -160,6 +324,10 @@ impl Context {
     /// Wakes this stage from another thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
+    }
+
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.flags.abort.load(Ordering::Acquire) || self.detached.load(Ordering::Acquire)
     }
 }
 

@@ -11,7 +11,8 @@ use grebe_ring::{Consumer, Overflow, Producer, Signal, ring};
 use crate::counters::add;
 
 /// What a full queue does with the next batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// The producer waits. Nothing is lost; a slow consumer slows its producer.
     Block,

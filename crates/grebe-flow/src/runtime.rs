@@ -1,89 +1,108 @@
-//! One thread a stage, from start to the last call of `finish`.
+//! Threads, from start to the last call of `finish`.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::counters::{Counters, QueueSnapshot, Snapshot, StageCounts, add};
-use crate::graph::Edge;
-use crate::port::{Context, Flags, Inputs, LOOK_AROUND, Outputs, Waker};
-use crate::queue::{QueueCounts, QueueReceiver, QueueSender};
-use crate::{Error, Outcome, Stage, StageError};
+use crate::counters::{Counters, QueueSnapshot, Snapshot, StageCounts};
+use crate::crew::{Crew, Failure, Member};
+use crate::graph::{Built, Link, Node};
+use crate::port::{Context, Flags, InPort, Inputs, Newcomers, Outputs, Waker};
+use crate::queue::{QueueCounts, queue};
+use crate::{Error, QueueOptions, Stage};
 
 /// A graph at work. Dropping it stops it.
 #[derive(Debug)]
 pub struct Running {
-    stages: Vec<Placed>,
-    queues: Vec<Edge>,
+    placed: Vec<Placed>,
+    links: Vec<Link>,
     flags: Arc<Flags>,
+    batches_in_flight: usize,
     ended: Arc<Ended>,
 }
 
-/// A stage and its ends of the queues, before its thread starts.
-pub(crate) struct Seat {
-    pub(crate) name: String,
-    pub(crate) stage: Box<dyn Stage>,
-    pub(crate) waker: Waker,
-    pub(crate) inputs: Vec<QueueReceiver>,
-    pub(crate) outputs: Vec<QueueSender>,
+/// A consumer that was attached while the graph runs. Dropping it detaches the consumer.
+#[derive(Debug)]
+pub struct Attached {
+    name: String,
+    waker: Waker,
+    detached: Arc<AtomicBool>,
+    counts: Arc<QueueCounts>,
+    ended: Arc<Ended>,
 }
 
 impl Running {
-    pub(crate) fn start(
-        seats: Vec<Seat>,
-        queues: Vec<Edge>,
-        batches_in_flight: usize,
-    ) -> Result<Self, Error> {
-        let mut running = Self {
-            stages: Vec::new(),
-            queues,
-            flags: Arc::default(),
-            ended: Arc::new(Ended::new(seats.len())),
+    pub(crate) fn start(built: Built) -> Result<Self, Error> {
+        let running = Self {
+            ended: Arc::new(Ended::new(built.placed.len())),
+            placed: built.placed,
+            links: built.links,
+            flags: built.flags,
+            batches_in_flight: built.batches_in_flight,
         };
-        for (index, seat) in seats.into_iter().enumerate() {
-            let counts = Arc::new(StageCounts::default());
-            running.stages.push(Placed {
-                name: seat.name.clone(),
-                waker: seat.waker.clone(),
-                counts: counts.clone(),
-                own: seat.stage.counters(),
-            });
-            let ctx = Context { waker: seat.waker, flags: running.flags.clone(), batches_in_flight };
-            let mut driver = Driver {
-                name: seat.name.clone(),
-                is_source: seat.inputs.is_empty(),
-                stage: seat.stage,
-                input: Inputs::new(seat.inputs, counts.clone()),
-                output: Outputs::new(seat.outputs, counts.clone()),
-                ctx,
-                counts,
-            };
-            let ended = running.ended.clone();
-            thread::Builder::new()
-                .name(seat.name.clone())
-                .spawn(move || {
-                    let result = driver.drive();
-                    // The stage, its queues and its chunks go before its end is told: who waits finds everything free.
-                    drop(driver);
-                    ended.tell(index, result);
-                })
-                .map_err(|source| Error::Thread { stage: seat.name, source })?;
+        for crew in built.crews {
+            let (ended, stages, cpu) = (running.ended.clone(), crew.stages, crew.cpu);
+            spawn(crew.crew, cpu, move |result| ended.tell(&stages, result))?;
         }
         Ok(running)
     }
 
     /// What has been counted until now. Costs the data path nothing.
     pub fn snapshot(&self) -> Snapshot {
-        snapshot(&self.stages, &self.queues)
+        snapshot(&self.placed, &self.links)
     }
 
     /// A reader of the counters that may outlive this handle's owner's attention: for a HUD, a progress line, a server.
     pub fn observer(&self) -> impl Fn() -> Snapshot + Send + Sync + 'static {
-        let (stages, queues) = (self.stages.clone(), self.queues.clone());
-        move || snapshot(&stages, &queues)
+        let (placed, links) = (self.placed.clone(), self.links.clone());
+        move || snapshot(&placed, &links)
+    }
+
+    /// Gives a stage that was [opened](crate::Graph::open) one more consumer, on a thread of its own. The stage does not stop
+    /// for it, and neither do its other consumers; the new one sees what is produced from now on.
+    ///
+    /// # Errors
+    /// The stage was not opened, the policy is `block` (a consumer that comes and goes must not hold up the others), or the
+    /// system gave no thread.
+    pub fn attach(
+        &self,
+        to: Node,
+        name: impl Into<String>,
+        stage: impl Stage + 'static,
+        options: QueueOptions,
+    ) -> Result<Attached, Error> {
+        let (name, producer) = (name.into(), &self.placed[to.0]);
+        if !producer.newcomers.is_open() || options.policy == crate::Policy::Block {
+            return Err(Error::NotOpen(producer.name.clone()));
+        }
+        let waker = Waker::new();
+        let (tx, rx) = queue(options, producer.waker.signal.clone(), waker.signal.clone());
+        let (counts, stage_counts) = (tx.counts(), Arc::new(StageCounts::default()));
+        let detached = Arc::new(AtomicBool::new(false));
+        let member = Member {
+            name: name.clone(),
+            stage: Box::new(stage),
+            is_source: false,
+            input: Inputs::new(vec![InPort::Queue(rx)], stage_counts.clone()),
+            output: Outputs::new(Vec::new(), Vec::new(), Newcomers::open(false), stage_counts.clone()),
+            routes: Vec::new(),
+            ctx: Context {
+                waker: waker.clone(),
+                flags: self.flags.clone(),
+                detached: detached.clone(),
+                batches_in_flight: self.batches_in_flight,
+            },
+            counts: stage_counts,
+            is_ended: false,
+        };
+        let ended = Arc::new(Ended::new(1));
+        let told = ended.clone();
+        spawn(Crew { members: vec![member], waker: waker.clone() }, None, move |result| {
+            told.tell(&[0], result)
+        })?;
+        producer.newcomers.push(tx);
+        Ok(Attached { name, waker, detached, counts, ended })
     }
 
     /// Asks the sources to end; what is queued is drained. Returns at once.
@@ -111,7 +130,7 @@ impl Running {
         self.close()
     }
 
-    /// Stops: sources end, what is queued is drained for up to a second, then everybody ends at the next step.
+    /// Stops: sources end, what is queued is drained for up to 0.7 s, then everybody ends at the next step.
     ///
     /// # Errors
     /// The first error of a stage, or the name of one that did not come back (its thread is left behind).
@@ -127,22 +146,18 @@ impl Running {
 
     fn close(&self) -> Result<Snapshot, Error> {
         let snapshot = self.snapshot();
-        match self.ended.take_error() {
-            Some((index, Failure::Error(source))) => Err(Error::Stage { stage: self.name(index), source }),
-            Some((index, Failure::Panic(message))) => Err(Error::Panic { stage: self.name(index), message }),
+        let name = |index: usize| self.placed[index].name.clone();
+        match self.ended.take_failure() {
+            Some((index, failure)) => Err(failure.named(name(index))),
             None => match self.ended.missing() {
-                Some(index) => Err(Error::Overstayed(self.name(index), DRAIN + ABORT)),
+                Some(index) => Err(Error::Overstayed(name(index), DRAIN + ABORT)),
                 None => Ok(snapshot),
             },
         }
     }
 
-    fn name(&self, index: usize) -> String {
-        self.stages[index].name.clone()
-    }
-
     fn wake_all(&self) {
-        self.stages.iter().for_each(|stage| stage.waker.wake());
+        self.placed.iter().for_each(|stage| stage.waker.wake());
     }
 }
 
@@ -156,112 +171,103 @@ impl Drop for Running {
     }
 }
 
+impl Attached {
+    /// Frames that its queue has taken, and those it dropped.
+    pub fn counts(&self) -> (u64, u64) {
+        (QueueCounts::read(&self.counts.frames), QueueCounts::read(&self.counts.dropped_frames))
+    }
+
+    /// Ends the consumer: its `finish` is called, its queue is given up, the producer goes on.
+    ///
+    /// # Errors
+    /// The consumer's own error, or that it did not come back within a second (its thread is left behind).
+    pub fn detach(self) -> Result<(), Error> {
+        self.leave();
+        self.ended.wait(DRAIN + ABORT);
+        match self.ended.take_failure() {
+            Some((_, failure)) => Err(failure.named(self.name.clone())),
+            None if self.ended.is_all() => Ok(()),
+            None => Err(Error::Overstayed(self.name.clone(), DRAIN + ABORT)),
+        }
+    }
+
+    fn leave(&self) {
+        self.detached.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 /// What is left of a stage for those who watch it.
 #[derive(Debug, Clone)]
-struct Placed {
-    name: String,
-    waker: Waker,
-    counts: Arc<StageCounts>,
-    own: Option<Counters>,
+pub(crate) struct Placed {
+    pub(crate) name: String,
+    pub(crate) waker: Waker,
+    pub(crate) counts: Arc<StageCounts>,
+    pub(crate) own: Option<Counters>,
+    pub(crate) newcomers: Arc<Newcomers>,
 }
 
-fn snapshot(stages: &[Placed], queues: &[Edge]) -> Snapshot {
-    let name = |index: usize| stages.get(index).map(|stage| stage.name.clone()).unwrap_or_default();
+pub(crate) fn snapshot(placed: &[Placed], links: &[Link]) -> Snapshot {
+    let name = |index: usize| placed.get(index).map(|stage| stage.name.clone()).unwrap_or_default();
+    let queue = |link: &Link| {
+        let counts = &link.counts;
+        let gone = QueueCounts::read(&counts.taken_batches.0) + QueueCounts::read(&counts.evicted_batches);
+        QueueSnapshot {
+            from: name(link.from),
+            to: name(link.to),
+            policy: link.policy,
+            capacity_batches: counts.capacity_batches,
+            queued_batches: QueueCounts::read(&counts.batches).saturating_sub(gone) as usize,
+            frames: QueueCounts::read(&counts.frames),
+            dropped_frames: QueueCounts::read(&counts.dropped_frames),
+            dropped_samples: QueueCounts::read(&counts.dropped_samples),
+        }
+    };
     Snapshot {
-        stages: stages.iter().map(|stage| stage.counts.snapshot(&stage.name, stage.own.as_ref())).collect(),
-        queues: queues
-            .iter()
-            .map(|(from, to, policy, counts)| {
-                let gone =
-                    QueueCounts::read(&counts.taken_batches.0) + QueueCounts::read(&counts.evicted_batches);
-                QueueSnapshot {
-                    from: name(*from),
-                    to: name(*to),
-                    policy: *policy,
-                    capacity_batches: counts.capacity_batches,
-                    queued_batches: QueueCounts::read(&counts.batches).saturating_sub(gone) as usize,
-                    frames: QueueCounts::read(&counts.frames),
-                    dropped_frames: QueueCounts::read(&counts.dropped_frames),
-                    dropped_samples: QueueCounts::read(&counts.dropped_samples),
-                }
-            })
-            .collect(),
+        stages: placed.iter().map(|stage| stage.counts.snapshot(&stage.name, stage.own.as_ref())).collect(),
+        queues: links.iter().map(queue).collect(),
     }
 }
 
-/// Drives one stage on its thread.
-struct Driver {
-    name: String,
-    is_source: bool,
-    stage: Box<dyn Stage>,
-    input: Inputs,
-    output: Outputs,
-    ctx: Context,
-    counts: Arc<StageCounts>,
-}
+type CrewResult = Result<(), (usize, Failure)>;
 
-impl Driver {
-    fn drive(&mut self) -> Result<(), Failure> {
-        let result = catch_unwind(AssertUnwindSafe(|| self.run()))
-            .unwrap_or_else(|panic| Err(Failure::Panic(panic_message(&*panic))));
-        if result.is_err() {
-            // The rest of the graph ends in order: sources stop, queues drain.
-            self.ctx.flags.stop.store(true, Ordering::Release);
+fn spawn(
+    mut crew: Crew,
+    cpu: Option<usize>,
+    tell: impl FnOnce(CrewResult) + Send + 'static,
+) -> Result<(), Error> {
+    let name = crew.members.first().map(|member| member.name.clone()).unwrap_or_default();
+    let thread = thread::Builder::new().name(name.clone()).spawn(move || {
+        if let Some(cpu) = cpu {
+            pin(cpu);
         }
-        result
-    }
+        let result = crew.drive();
+        // The stages, their queues and their chunks go before the end is told: who waits finds everything free.
+        drop(crew);
+        tell(result);
+    });
+    thread.map(drop).map_err(|source| Error::Thread { stage: name, source })
+}
 
-    fn run(&mut self) -> Result<(), Failure> {
-        while !self.is_over() {
-            let began = Instant::now();
-            let outcome = self.stage.process(&mut self.input, &mut self.output, &mut self.ctx);
-            add(&self.counts.busy_ns, began.elapsed().as_nanos() as u64);
-            match outcome.map_err(Failure::Error)? {
-                Outcome::Produced => {}
-                Outcome::End => break,
-                Outcome::WantsInput if !self.is_source && self.input.is_ended() => break,
-                Outcome::WantsInput => self.wait_for_input(),
-            }
-        }
-        self.stage.finish(&mut self.output, &mut self.ctx).map_err(Failure::Error)
-    }
-
-    fn is_over(&self) -> bool {
-        let flags = &self.ctx.flags;
-        flags.abort.load(Ordering::Acquire)
-            || self.is_source && flags.stop.load(Ordering::Acquire)
-            || self.output.is_abandoned()
-    }
-
-    fn wait_for_input(&self) {
-        let Waker { signal, poked } = &self.ctx.waker;
-        let ready = || {
-            self.input.has_batch()
-                || !self.is_source && self.input.is_ended()
-                || poked.load(Ordering::Acquire)
-                || self.ctx.flags.abort.load(Ordering::Acquire)
-        };
-        signal.wait(LOOK_AROUND, ready);
-        poked.store(false, Ordering::Release);
+/// A processor that is not there leaves the thread where it is.
+#[cfg(target_os = "linux")]
+fn pin(cpu: usize) {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    if cpu < CpuSet::MAX_CPU {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        let _ = sched_setaffinity(None, &set);
     }
 }
 
-impl std::fmt::Debug for Driver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
-}
-
-#[derive(Debug)]
-enum Failure {
-    Error(StageError),
-    Panic(String),
-}
+#[cfg(not(target_os = "linux"))]
+fn pin(_: usize) {}
 
 /// Which stages have ended, and how.
 #[derive(Debug)]
@@ -275,8 +281,15 @@ impl Ended {
         Self { results: Mutex::new((0..stages).map(|_| None).collect()), changed: Condvar::new() }
     }
 
-    fn tell(&self, index: usize, result: Result<(), Failure>) {
-        self.lock()[index] = Some(result);
+    /// A crew has ended: its members are these stages.
+    fn tell(&self, stages: &[usize], result: CrewResult) {
+        let mut results = self.lock();
+        for &stage in stages {
+            results[stage] = Some(Ok(()));
+        }
+        if let Err((member, failure)) = result {
+            results[stages[member]] = Some(Err(failure));
+        }
         self.changed.notify_all();
     }
 
@@ -296,7 +309,7 @@ impl Ended {
         self.lock().iter().position(Option::is_none)
     }
 
-    fn take_error(&self) -> Option<(usize, Failure)> {
+    fn take_failure(&self) -> Option<(usize, Failure)> {
         self.lock().iter_mut().enumerate().find_map(|(index, result)| match result.take() {
             Some(Err(failure)) => Some((index, failure)),
             other => {
@@ -306,8 +319,8 @@ impl Ended {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Option<Result<(), Failure>>>> {
-        // Written in one assignment: a panic cannot leave it half done.
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Result<(), Failure>>>> {
+        // Written in one assignment a stage: a panic cannot leave it half done.
         self.results.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -22,7 +22,7 @@ pub trait Stage: Send {
     ) -> Result<Outcome, StageError>;
 
     /// The last call, after the end of all inputs, after [`Outcome::End`], or when the graph is stopped: leave what was
-    /// made so far good (close files, tell the peer).
+    /// made so far good (close files, tell the peer). Not called after an error or a panic: `Drop` has that case.
     ///
     /// # Errors
     /// As for [`process`](Stage::process).
@@ -35,6 +35,11 @@ pub trait Stage: Send {
     fn counters(&self) -> Option<Counters> {
         None
     }
+
+    /// What can be connected to it. Called once, before the graph starts.
+    fn ports(&self) -> Ports {
+        Ports::default()
+    }
 }
 
 /// What a stage says of its step.
@@ -42,8 +47,24 @@ pub trait Stage: Send {
 pub enum Outcome {
     /// It did something: call again.
     Produced,
-    /// It can go on only when an input has a batch, or something notified its signal.
+    /// It can go on only when an input has a batch, or something woke it.
     WantsInput,
     /// It is done: no more output will come.
     End,
+}
+
+/// The inputs and outputs of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ports {
+    /// Inputs by name, each to be connected once. Empty: any number of them, alike.
+    pub inputs: &'static [&'static str],
+    /// Outputs by name; [`Outputs::send`] is the first. Each may lead to any number of stages, or to none.
+    pub outputs: &'static [&'static str],
+}
+
+impl Default for Ports {
+    /// Any number of inputs, one output called `out`.
+    fn default() -> Self {
+        Self { inputs: &[], outputs: &["out"] }
+    }
 }

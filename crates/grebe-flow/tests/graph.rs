@@ -3,7 +3,7 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Error, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageError};
+use grebe_flow::{Context, Error, Graph, Inputs, Outcome, Outputs, Ports, QueueOptions, Stage, StageError};
 use grebe_frame::{BatchPool, Header};
 
 /// Makes `frames` frames of 8 samples, or goes on for ever.
@@ -236,4 +236,172 @@ fn wrong_graphs_are_refused_before_anything_runs() {
         graph.start().unwrap_err().to_string(),
         "stage 'a' is part of a cycle: a stream flows one way"
     );
+}
+
+#[test]
+fn fused_stages_see_the_same_and_end_the_same() {
+    let mut graph = Graph::new();
+    let source = graph.add("ramp", ramp(3_000));
+    let (first, at_first) = probe(|_| Ok(()));
+    let (second, at_second) = probe(|_| Ok(()));
+    let (third, at_third) = probe(|_| Ok(()));
+    let (first, second, third) =
+        (graph.add("first", first), graph.add("second", second), graph.add("third", third));
+    graph.connect(source, first, QueueOptions::block(4));
+    graph.fuse(first, second);
+    graph.fuse(second, third);
+    let running = graph.start().unwrap();
+    let snapshot = running.wait().unwrap();
+    for seen in [at_first, at_second, at_third] {
+        assert!(seen.into_iter().eq(0..3_000));
+    }
+    assert_eq!(snapshot.queues.len(), 1, "a fused stage costs no queue");
+    assert_eq!(snapshot.stage("third").unwrap().samples_in, 24_000);
+}
+
+#[test]
+fn a_failure_in_a_fused_chain_names_its_stage_and_finishes_the_others() {
+    let mut graph = Graph::new();
+    let source = graph.add("ramp", ramp(u64::MAX));
+    let (bad, _seen) = probe(|sequence| if sequence == 50 { Err("no".into()) } else { Ok(()) });
+    let (last, _at_last) = probe(|_| Ok(()));
+    let (finished, was_finished) = mpsc::channel();
+    let (bad, last) = (graph.add("bad", bad), graph.add("last", Probe { finished: Some(finished), ..last }));
+    graph.fuse(source, bad);
+    graph.fuse(bad, last);
+    assert_eq!(graph.start().unwrap().wait().unwrap_err().to_string(), "bad: no");
+    assert_eq!(was_finished.recv(), Ok(u64::MAX));
+}
+
+/// Pairs the frames of two inputs; splits them into even and odd.
+struct Pair {
+    left: Option<u64>,
+}
+
+impl Stage for Pair {
+    fn ports(&self) -> Ports {
+        Ports { inputs: &["left", "right"], outputs: &["even", "odd"] }
+    }
+
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        if self.left.is_none() {
+            let Some(batch) = input.pop(0) else { return Ok(Outcome::WantsInput) };
+            self.left = batch.frames().next().map(|frame| frame.header().sequence);
+        }
+        let Some(right) = input.pop(1) else { return Ok(Outcome::WantsInput) };
+        let sequence = right.frames().next().ok_or("empty")?.header().sequence;
+        assert_eq!(self.left.take(), Some(sequence), "the two inputs are told apart");
+        output.send_to((sequence % 2) as usize, right, ctx);
+        Ok(Outcome::Produced)
+    }
+}
+
+fn pairing() -> (Graph, Receiver<u64>, Receiver<u64>) {
+    let mut graph = Graph::new();
+    let (one, other) = (graph.add("one", ramp(1_000)), graph.add("other", ramp(1_000)));
+    let pair = graph.add("pair", Pair { left: None });
+    let ((even, at_even), (odd, at_odd)) = (probe(|_| Ok(())), probe(|_| Ok(())));
+    let (even, odd) = (graph.add("even", even), graph.add("odd", odd));
+    let queue = QueueOptions::block(4);
+    // In the other order than the names, which must not matter.
+    graph.connect_ports((other, ""), (pair, "right"), queue).unwrap();
+    graph.connect_ports((one, "out"), (pair, "left"), queue).unwrap();
+    graph.connect_ports((pair, "odd"), (odd, ""), queue).unwrap();
+    graph.connect_ports((pair, "even"), (even, ""), queue).unwrap();
+    (graph, at_even, at_odd)
+}
+
+#[test]
+fn named_inputs_and_outputs_lead_where_they_say() {
+    let (graph, even, odd) = pairing();
+    graph.start().unwrap().wait().unwrap();
+    assert!(even.into_iter().eq((0..1_000).step_by(2)));
+    assert!(odd.into_iter().eq((1..1_000).step_by(2)));
+}
+
+#[test]
+fn the_stepper_runs_the_same_graph_without_a_thread() {
+    let (graph, even, odd) = pairing();
+    let mut stepper = graph.stepper().unwrap();
+    assert!(stepper.step().unwrap());
+    assert_eq!(even.try_iter().collect::<Vec<_>>(), [0], "a step is one call of each stage, upstream first");
+    assert!(stepper.run().unwrap());
+    assert_eq!(stepper.snapshot().stage("pair").unwrap().frames_in, 2_000);
+    drop(stepper);
+    assert!(even.into_iter().eq((2..1_000).step_by(2)));
+    assert!(odd.into_iter().eq((1..1_000).step_by(2)));
+}
+
+#[test]
+fn ports_that_do_not_fit_are_refused() {
+    let queue = QueueOptions::block(2);
+    let mut graph = Graph::new();
+    let (one, pair) = (graph.add("one", ramp(1)), graph.add("pair", Pair { left: None }));
+    let wrong = graph.connect_ports((one, ""), (pair, "middle"), queue).unwrap_err();
+    assert_eq!(wrong.to_string(), "stage 'pair' has no port 'middle': it has left, right");
+    graph.connect_ports((one, ""), (pair, "left"), queue).unwrap();
+    assert_eq!(graph.check().unwrap_err().to_string(), "stage 'pair.right' is connected to nothing");
+    graph.connect_ports((one, ""), (pair, "left"), queue).unwrap();
+    assert_eq!(
+        graph.check().unwrap_err().to_string(),
+        "'pair.left' is connected twice: an input takes one queue"
+    );
+}
+
+#[test]
+fn consumers_come_and_go_and_the_others_lose_nothing() {
+    let mut graph = Graph::new();
+    let source = graph.add("ramp", ramp(u64::MAX));
+    let (steady, seen) = probe(|_| Ok(()));
+    let steady = graph.add("steady", steady);
+    graph.connect(source, steady, QueueOptions::block(8));
+    graph.open(source, 16);
+    let running = graph.start().unwrap();
+    for round in 0..1_000 {
+        let (guest, at_guest) = probe(|_| Ok(()));
+        let guest = running.attach(source, "guest", guest, QueueOptions::drop_oldest(4)).unwrap();
+        if round % 10 == 0 {
+            assert!(at_guest.recv_timeout(Duration::from_secs(10)).is_ok(), "a guest is served");
+        }
+        guest.detach().unwrap();
+    }
+    let refused = running.attach(source, "guest", probe(|_| Ok(())).0, QueueOptions::block(4)).unwrap_err();
+    assert!(refused.to_string().contains("a policy that drops"));
+    let snapshot = running.stop().unwrap();
+    let made = snapshot.stage("ramp").unwrap().frames_out;
+    assert!(seen.into_iter().eq(0..made));
+    assert_eq!(snapshot.dropped_frames(), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thousand_starts_and_stops_leave_nothing_behind() {
+    let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
+    let memory_kib = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    let once = || {
+        let mut graph = Graph::new();
+        let source = graph.add("ramp", ramp(u64::MAX));
+        let (sink, seen) = probe(|_| Ok(()));
+        let sink = graph.add("sink", sink);
+        graph.connect(source, sink, QueueOptions::block(4));
+        let running = graph.start().unwrap();
+        seen.recv().unwrap();
+        running.stop().unwrap();
+    };
+    (0..50).for_each(|_| once());
+    let (files, memory) = (count("fd"), memory_kib());
+    (0..1_000).for_each(|_| once());
+    // Other tests of this process run beside: threads and descriptors of theirs may be there, a thousand may not.
+    assert!(count("task") < 200, "{} threads", count("task"));
+    assert!(count("fd") < files + 50, "{} descriptors, {files} before", count("fd"));
+    assert!(memory_kib() < memory + 64 * 1024, "{} KiB, {memory} before", memory_kib());
 }

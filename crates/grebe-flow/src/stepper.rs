@@ -1,0 +1,167 @@
+//! A graph driven by hand, and a bench to try one stage on.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use grebe_frame::Batch;
+
+use crate::crew::Crew;
+use crate::graph::{Built, Link};
+use crate::port::{Context, Inputs, Outputs};
+use crate::runtime::{Placed, snapshot};
+use crate::{Error, Graph, Outcome, QueueOptions, Snapshot, Stage, StageError};
+
+/// Calls each stage of a graph in turn, on the caller's thread: no queue, no thread, and nothing that depends on time.
+#[derive(Debug)]
+pub struct Stepper {
+    crew: Crew,
+    stages: Vec<usize>,
+    placed: Vec<Placed>,
+    links: Vec<Link>,
+}
+
+impl Stepper {
+    pub(crate) fn new(built: Built) -> Self {
+        let (mut stages, mut members, mut waker) = (Vec::new(), Vec::new(), None);
+        for one in built.crews {
+            stages.extend(one.stages);
+            members.extend(one.crew.members);
+            waker.get_or_insert(one.crew.waker);
+        }
+        let waker = waker.unwrap_or_else(crate::Waker::new);
+        Self { crew: Crew { members, waker }, stages, placed: built.placed, links: built.links }
+    }
+
+    /// Calls every stage once, upstream first, and again while it has input; whether any of them did something.
+    ///
+    /// # Errors
+    /// The error of the stage that failed.
+    pub fn step(&mut self) -> Result<bool, Error> {
+        self.crew
+            .round()
+            .map_err(|(member, failure)| failure.named(self.placed[self.stages[member]].name.clone()))
+    }
+
+    /// Steps until every stage has ended or nothing happens any more; whether all have ended.
+    ///
+    /// # Errors
+    /// The error of the stage that failed.
+    pub fn run(&mut self) -> Result<bool, Error> {
+        while self.step()? {}
+        Ok(self.crew.is_ended())
+    }
+
+    /// What has been counted.
+    pub fn snapshot(&self) -> Snapshot {
+        snapshot(&self.placed, &self.links)
+    }
+}
+
+/// Feeds one stage and takes what it makes: for tests of stages.
+///
+/// ```
+/// use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError, StageBench};
+/// use grebe_frame::{BatchPool, Header};
+///
+/// struct Negate;
+/// impl Stage for Negate {
+///     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+///         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+///         let mut batch = batch.try_unique().map_err(|_| "shared")?;
+///         batch.update(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = -*sample));
+///         output.send(batch.freeze(), ctx);
+///         Ok(Outcome::Produced)
+///     }
+/// }
+///
+/// let mut bench = StageBench::new(Negate)?;
+/// let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
+/// batch.push(&Header { channel_count: 1, block_length_samples: 2, ..Header::default() }, |_, out| out.fill(3))?;
+/// let made = bench.feed(batch.freeze())?;
+/// assert_eq!(made[0].frames().next().unwrap().channel(0).as_ref(), [-3, -3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct StageBench {
+    stepper: Stepper,
+    feed: Option<Sender<Batch>>,
+    made: Receiver<Batch>,
+}
+
+impl StageBench {
+    /// A bench with this stage on it, between a feed and a tray.
+    ///
+    /// # Errors
+    /// The stage has several named inputs: build a [`Graph`] and its [`stepper`](Graph::stepper) for that.
+    pub fn new(stage: impl Stage + 'static) -> Result<Self, Error> {
+        let ((feed, fed), (tray, made)) = (channel(), channel());
+        let mut graph = Graph::new();
+        let feeder = graph.add("feed", Feed(fed));
+        let stage = graph.add("stage", stage);
+        let tray = graph.add("tray", Tray(tray));
+        graph.connect(feeder, stage, QueueOptions::block(2));
+        graph.connect(stage, tray, QueueOptions::block(2));
+        Ok(Self { stepper: graph.stepper()?, feed: Some(feed), made })
+    }
+
+    /// Hands the stage a batch, and answers what it made of it.
+    ///
+    /// # Errors
+    /// The stage's own error.
+    pub fn feed(&mut self, batch: Batch) -> Result<Vec<Batch>, Error> {
+        if let Some(feed) = &self.feed {
+            // Fails only where the feed has ended with the stage: then nothing comes of it either.
+            let _ = feed.send(batch);
+        }
+        self.stepper.run()?;
+        Ok(self.made.try_iter().collect())
+    }
+
+    /// Ends the stage's input, and answers what it made of that.
+    ///
+    /// # Errors
+    /// The stage's own error.
+    pub fn end(&mut self) -> Result<Vec<Batch>, Error> {
+        self.feed = None;
+        self.stepper.run()?;
+        Ok(self.made.try_iter().collect())
+    }
+
+    /// What has been counted; the stage is called `stage`.
+    pub fn snapshot(&self) -> Snapshot {
+        self.stepper.snapshot()
+    }
+}
+
+struct Feed(Receiver<Batch>);
+
+impl Stage for Feed {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        match self.0.try_recv() {
+            Ok(batch) => {
+                output.send(batch, ctx);
+                Ok(Outcome::Produced)
+            }
+            Err(std::sync::mpsc::TryRecvError::Empty) => Ok(Outcome::WantsInput),
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => Ok(Outcome::End),
+        }
+    }
+}
+
+struct Tray(Sender<Batch>);
+
+impl Stage for Tray {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        _: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        Ok(if self.0.send(batch).is_ok() { Outcome::Produced } else { Outcome::End })
+    }
+}
