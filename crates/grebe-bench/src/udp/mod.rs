@@ -6,6 +6,7 @@
 //! println!("{}", udp::markdown(&results));
 //! ```
 
+mod amortise;
 mod pattern;
 mod plan;
 mod receive;
@@ -13,9 +14,13 @@ mod report;
 mod run;
 mod scenario;
 mod send;
+mod sweep;
 
+pub use amortise::{Amortised, amortise, amortise_with};
 pub use plan::{Fault, Plan, Spawn, Technique};
-pub use receive::peer_main;
+pub use receive::{Watch, peer_main};
 pub use report::{Latency, RunResult, markdown};
-pub use run::run;
+pub use run::{run, run_other};
 pub use scenario::{SCENARIOS, Scenario};
+pub use send::{Frames, Outlet};
+pub use sweep::{Reach, reach};

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn windows_are_aligned_and_differ() {
         let pattern = Pattern::new(2, 100);
-        assert!((0..5_000).all(|sequence| pattern.payload(sequence).as_ptr().addr() % 64 == 0));
+        assert!((0..5_000).all(|sequence| pattern.payload(sequence).as_ptr().addr().is_multiple_of(64)));
         for other in 1..WINDOWS {
             assert_ne!(pattern.payload(0), pattern.payload(other));
         }

@@ -88,7 +88,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 fn batched(mut receiver: Receiver<Slot>, watch: &mut Watch) -> Result<()> {
     let mut last = Instant::now();
-    while watch.ended_for(last) < IDLE {
+    while !watch.is_over(last) {
         let outcome = receiver.recv(
             || Some(Slot::new()),
             |slot, received| {
@@ -122,12 +122,12 @@ fn one_call(receiver: &Receiver<Slot>, watch: &mut Watch) -> Result<()> {
                 if watch.seen.frames.is_multiple_of(1_024) {
                     last = Instant::now();
                 }
-                if watch.end.is_some() && watch.ended_for(last) >= IDLE {
+                if watch.end.is_some() && watch.is_over(last) {
                     return Ok(());
                 }
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                if watch.ended_for(last) >= IDLE {
+                if watch.is_over(last) {
                     return Ok(());
                 }
             }
@@ -137,8 +137,9 @@ fn one_call(receiver: &Receiver<Slot>, watch: &mut Watch) -> Result<()> {
     }
 }
 
-/// Checks and counts what comes.
-struct Watch {
+/// Checks that frames are what they claim to be, and counts them.
+#[derive(Debug)]
+pub struct Watch {
     pattern: Pattern,
     seen: Seen,
     expected: u64,
@@ -152,7 +153,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(job: &Job) -> Result<Self> {
+    pub(crate) fn new(job: &Job) -> Result<Self> {
         let latency = Histogram::new_with_bounds(1, 60_000_000_000, 3)
             .map_err(|error| Error::Peer { side: "receiver", reason: error.to_string() })?;
         Ok(Self {
@@ -168,8 +169,9 @@ impl Watch {
         })
     }
 
+    /// Takes one datagram, received at `now_ns` ([`Watch::now_ns`]).
     #[inline]
-    fn frame(&mut self, bytes: &[u8], now_ns: u64) {
+    pub fn frame(&mut self, bytes: &[u8], now_ns: u64) {
         let Ok(header) = Header::parse_datagram(bytes) else {
             self.seen.corrupt += 1;
             return;
@@ -196,9 +198,21 @@ impl Watch {
         self.latency.saturating_record(now_ns.saturating_sub(header.producer_ts_ns).max(1));
     }
 
-    fn calls(&mut self, calls: u64, kernel_drops: Option<u64>) {
+    /// Counts receiving system calls, and takes the kernel's drop counter where there is one.
+    pub fn calls(&mut self, calls: u64, kernel_drops: Option<u64>) {
         self.seen.calls += calls;
         self.seen.kernel_drops = kernel_drops.or(self.seen.kernel_drops);
+    }
+
+    /// The time of the clock that frames are stamped with.
+    #[inline]
+    pub fn now_ns() -> u64 {
+        clock::now_ns()
+    }
+
+    /// Whether the stream has ended, or `last`, when something came, is too long ago. To be asked every 50 ms at least.
+    pub fn is_over(&self, last: Instant) -> bool {
+        self.ended_for(last) >= IDLE
     }
 
     /// For how long nothing is expected any more: since the end, or since the last frame.
@@ -213,7 +227,7 @@ impl Watch {
         }
     }
 
-    fn finish(mut self) -> Seen {
+    pub(crate) fn finish(mut self) -> Seen {
         self.seen.duration = Duration::from_nanos(self.last_ns.saturating_sub(self.first_ns));
         self.seen.cpu =
             clock::thread_cpu().zip(self.cpu_before).map(|(after, before)| after.saturating_sub(before));

@@ -1,14 +1,16 @@
 //! Runs in pairs: the technique and its baseline take turns, so that both see the same minutes of the machine.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Stdio};
+
+use grebe_datagram::{Receiver, Sender};
 
 use super::Scenario;
 use super::plan::{Job, Plan, Spawn, Technique};
-use super::receive::{Bound, Seen};
+use super::receive::{Bound, Seen, Watch};
 use super::report::RunResult;
-use super::send::{self, Sent};
+use super::send::{self, Outlet, Sent};
 use crate::canary;
 use crate::{Error, Result};
 
@@ -70,19 +72,7 @@ fn once(
     technique: Technique,
     burst: usize,
 ) -> Result<RunResult> {
-    let job = Job {
-        channels: scenario.channels,
-        block: scenario.block_for(datagram_bytes)?,
-        burst,
-        technique,
-        privileged,
-        target_msps: scenario.target_msps,
-        duration: plan.duration,
-        latency: plan.latency,
-        recv_buffer_bytes: plan.recv_buffer_bytes,
-        fault: plan.fault,
-        host: plan.host,
-    };
+    let job = job(plan, scenario, datagram_bytes, privileged, technique, burst)?;
     let mood_before = canary::read();
     let (sent, seen) = match &plan.spawn {
         Spawn::Thread => in_thread(&job)?,
@@ -94,6 +84,59 @@ fn once(
     };
     let mood_after = canary::read();
     Ok(combine(scenario, &job, sent, seen, mood_before, mood_after))
+}
+
+fn job(
+    plan: &Plan,
+    scenario: Scenario,
+    datagram_bytes: usize,
+    privileged: bool,
+    technique: Technique,
+    burst: usize,
+) -> Result<Job> {
+    Ok(Job {
+        channels: scenario.channels,
+        block: scenario.block_for(datagram_bytes)?,
+        burst,
+        technique,
+        privileged,
+        target_msps: scenario.target_msps,
+        duration: plan.duration,
+        latency: plan.latency,
+        recv_buffer_bytes: plan.recv_buffer_bytes,
+        fault: plan.fault,
+        host: plan.host,
+    })
+}
+
+/// Runs another program's way of sending and receiving under the same scenario, checks and socket buffers, with the receiver
+/// in a thread. `inlet` gets the bound socket, which does not block, and the [`Watch`] that every datagram goes to.
+///
+/// # Errors
+/// As [`run()`], and what the two sides say.
+pub fn run_other(
+    plan: &Plan,
+    scenario: Scenario,
+    datagram_bytes: usize,
+    outlet: impl FnOnce(SocketAddr, UdpSocket) -> Result<Box<dyn Outlet>>,
+    inlet: impl FnOnce(UdpSocket, &mut Watch) -> Result<()> + Send,
+) -> Result<RunResult> {
+    let job = job(plan, scenario, datagram_bytes, true, Technique::OneCall, 1)?;
+    let mood_before = canary::read();
+    let receiver = Receiver::<Vec<u8>>::bind(SocketAddr::new(job.host, 0), &job.options())?;
+    let to = receiver.local_addr()?;
+    let granted_bytes = receiver.granted().granted_bytes;
+    let socket = receiver.try_clone_socket().map_err(Error::io("copy a socket"))?;
+    let mut watch = Watch::new(&job)?;
+    let sender = Sender::connect(to, &job.options())?;
+    let mut outlet = outlet(to, sender.try_clone_socket().map_err(Error::io("copy a socket"))?)?;
+    let (sent, seen) = std::thread::scope(|scope| {
+        let receiving = scope.spawn(move || inlet(socket, &mut watch).map(|()| watch.finish()));
+        let sent = send::send_through(&job, to, outlet.as_mut());
+        let seen = receiving.join().map_err(|_| lost("its thread panicked"))?;
+        Ok::<_, Error>((sent?, Seen { granted_bytes, ..seen? }))
+    })?;
+    Ok(combine(scenario, &job, sent, seen, mood_before, canary::read()))
 }
 
 fn in_thread(job: &Job) -> Result<(Sent, Seen)> {

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::{Error, Result};
 
 /// What the sender did.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
     pub frames: u64,
     /// From the first frame to the last.
@@ -25,123 +25,151 @@ pub(crate) struct Sent {
 const STRETCH: usize = 512;
 
 pub(crate) fn send(job: &Job, to: SocketAddr) -> Result<Sent> {
+    send_through(job, to, open(job, to)?.as_mut())
+}
+
+pub(crate) fn send_through(job: &Job, to: SocketAddr, outlet: &mut dyn Outlet) -> Result<Sent> {
     let pattern = Pattern::new(job.channels, job.block);
-    let mut way = Way::open(job, to)?;
     let mut headers = vec![[0_u8; HEADER_BYTES]; STRETCH];
     let mut pace = Pace::new(job);
+    let rate_hz = job.target_msps.unwrap_or(0.0) * 1e6;
     let cpu_before = clock::thread_cpu();
     let began = Instant::now();
     let mut sequence = 0;
     while let Some((frames, stamp)) = pace.next(sequence) {
-        let rate = job.target_msps.unwrap_or(0.0) * 1e6;
         for (index, header) in headers[..frames].iter_mut().enumerate() {
-            pattern.header(sequence + index as u64, stamp.of(index), rate, header);
+            pattern.header(sequence + index as u64, stamp.of(index), rate_hz, header);
         }
-        way.send(&headers[..frames], &pattern, sequence, job.fault)?;
+        let spoiled = match job.fault {
+            None => Vec::new(),
+            Some(fault) => (sequence..).take(frames).map(|n| spoil(&pattern, n, fault)).collect(),
+        };
+        outlet.send(&Frames { headers: &headers[..frames], pattern: &pattern, first: sequence, spoiled })?;
         sequence += frames as u64;
     }
     let duration = began.elapsed();
     let cpu = clock::thread_cpu().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
-    let counters = way.finish(&pattern, sequence)?;
-    Ok(Sent { frames: sequence, duration, cpu, counters })
+    finish(to, &pattern, sequence)?;
+    Ok(Sent { frames: sequence, duration, cpu, counters: outlet.counters() })
 }
 
-/// The two ways to send.
-enum Way {
-    Batched(Sender),
-    OneCall { socket: UdpSocket, frame: Vec<u8>, counters: SendCounters, _keep: Sender },
+/// Some frames of the run, to be sent in order, each as one datagram.
+#[derive(Debug)]
+pub struct Frames<'a> {
+    headers: &'a [[u8; HEADER_BYTES]],
+    pattern: &'a Pattern,
+    first: u64,
+    /// Payloads to send instead, where something is spoiled on purpose.
+    spoiled: Vec<Vec<u8>>,
 }
 
-impl Way {
-    fn open(job: &Job, to: SocketAddr) -> Result<Self> {
-        let sender = Sender::connect(to, &job.options())?;
-        if job.technique != Technique::OneCall {
-            return Ok(Way::Batched(sender));
+impl Frames<'_> {
+    /// Header and samples of each frame.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8; HEADER_BYTES], &[u8])> {
+        self.headers.iter().enumerate().map(|(index, header)| {
+            let payload = match self.spoiled.get(index) {
+                None => self.pattern.payload(self.first + index as u64),
+                Some(payload) => payload,
+            };
+            (header, payload)
+        })
+    }
+}
+
+/// A way to send frames.
+pub trait Outlet {
+    /// Sends them all, and waits for room where there is none.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    fn send(&mut self, frames: &Frames<'_>) -> Result<()>;
+
+    /// What it has done so far, as far as it counts.
+    fn counters(&self) -> SendCounters {
+        SendCounters::default()
+    }
+}
+
+impl Outlet for Sender {
+    fn send(&mut self, frames: &Frames<'_>) -> Result<()> {
+        let mut batch = self.batch();
+        for (header, payload) in frames.iter() {
+            batch.push(header, payload)?;
         }
-        // The same socket, with the same buffers, as any program would use it.
-        let socket = sender.try_clone_socket().map_err(Error::io("copy a socket"))?;
-        socket.set_nonblocking(false).map_err(Error::io("make a socket block"))?;
-        Ok(Way::OneCall { socket, frame: Vec::new(), counters: SendCounters::default(), _keep: sender })
+        Ok(batch.flush()?)
     }
 
-    fn send(
-        &mut self,
-        headers: &[[u8; HEADER_BYTES]],
-        pattern: &Pattern,
-        first: u64,
-        fault: Option<Fault>,
-    ) -> Result<()> {
-        match self {
-            Way::Batched(sender) => {
-                let spoiled: Vec<Vec<u8>> = match fault {
-                    None => Vec::new(),
-                    Some(fault) => (first..).take(headers.len()).map(|n| spoil(pattern, n, fault)).collect(),
-                };
-                let mut batch = sender.batch();
-                for (index, header) in headers.iter().enumerate() {
-                    let payload = match spoiled.get(index) {
-                        None => pattern.payload(first + index as u64),
-                        Some(payload) => payload,
-                    };
-                    batch.push(header, payload)?;
-                }
-                batch.flush()?;
-            }
-            Way::OneCall { socket, frame, counters, .. } => {
-                for (sequence, header) in (first..).zip(headers) {
-                    frame.clear();
-                    frame.extend_from_slice(header);
-                    match fault {
-                        None => frame.extend_from_slice(pattern.payload(sequence)),
-                        Some(fault) => frame.extend_from_slice(&spoil(pattern, sequence, fault)),
+    fn counters(&self) -> SendCounters {
+        Sender::counters(self)
+    }
+}
+
+/// `send` of `std`, from a buffer that each frame is copied into.
+struct OneCall {
+    socket: UdpSocket,
+    frame: Vec<u8>,
+    counters: SendCounters,
+}
+
+impl Outlet for OneCall {
+    fn send(&mut self, frames: &Frames<'_>) -> Result<()> {
+        for (header, payload) in frames.iter() {
+            self.frame.clear();
+            self.frame.extend_from_slice(header);
+            self.frame.extend_from_slice(payload);
+            loop {
+                self.counters.syscalls += 1;
+                match self.socket.send(&self.frame) {
+                    Ok(_) => break,
+                    Err(error) if error.raw_os_error() == Some(NO_BUFFERS) => {
+                        self.counters.backoffs += 1;
+                        std::thread::sleep(Duration::from_micros(50));
                     }
-                    loop {
-                        counters.syscalls += 1;
-                        match socket.send(frame) {
-                            Ok(_) => break,
-                            Err(error) if error.raw_os_error() == Some(NO_BUFFERS) => {
-                                counters.backoffs += 1;
-                                std::thread::sleep(Duration::from_micros(50));
-                            }
-                            Err(source) => return Err(Error::Io { action: "send", source }),
-                        }
-                    }
-                    counters.copies += 1;
-                    counters.datagrams += 1;
-                    counters.messages += 1;
-                    counters.bytes += frame.len() as u64;
+                    Err(source) => return Err(Error::Io { action: "send", source }),
                 }
             }
+            self.counters.copies += 1;
+            self.counters.datagrams += 1;
+            self.counters.messages += 1;
+            self.counters.bytes += self.frame.len() as u64;
         }
         Ok(())
     }
 
-    /// Says the end five times, as a stream does.
-    fn finish(self, pattern: &Pattern, sequence: u64) -> Result<SendCounters> {
-        let mut header = [0; HEADER_BYTES];
-        let end = Header {
-            sequence,
-            channel_count: pattern.channels(),
-            first_sample_index: sequence * u64::from(pattern.block()),
-            ..Header::default()
-        };
-        end.write(&mut header);
-        let counters = match &self {
-            Way::Batched(sender) => sender.counters(),
-            Way::OneCall { counters, .. } => *counters,
-        };
-        let mut way = self;
-        for _ in 0..5 {
-            std::thread::sleep(Duration::from_millis(10));
-            match &mut way {
-                Way::Batched(sender) => sender.batch().push_copied(&header, &[])?,
-                Way::OneCall { socket, .. } => {
-                    socket.send(&header).map_err(Error::io("send the end of the stream"))?;
-                }
-            }
-        }
-        Ok(counters)
+    fn counters(&self) -> SendCounters {
+        self.counters
     }
+}
+
+fn open(job: &Job, to: SocketAddr) -> Result<Box<dyn Outlet>> {
+    let sender = Sender::connect(to, &job.options())?;
+    if job.technique != Technique::OneCall {
+        return Ok(Box::new(sender));
+    }
+    // The same socket, with the same buffers, as any program would use it.
+    let socket = sender.try_clone_socket().map_err(Error::io("copy a socket"))?;
+    socket.set_nonblocking(false).map_err(Error::io("make a socket block"))?;
+    Ok(Box::new(OneCall { socket, frame: Vec::new(), counters: SendCounters::default() }))
+}
+
+/// Says the end five times, as a stream does.
+fn finish(to: SocketAddr, pattern: &Pattern, sequence: u64) -> Result<()> {
+    let mut header = [0; HEADER_BYTES];
+    let end = Header {
+        sequence,
+        channel_count: pattern.channels(),
+        first_sample_index: sequence * u64::from(pattern.block()),
+        ..Header::default()
+    };
+    end.write(&mut header);
+    let local = SocketAddr::new(if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() }, 0);
+    let socket = UdpSocket::bind(local).map_err(Error::io("open a socket"))?;
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(10));
+        socket.send_to(&header, to).map_err(Error::io("send the end of the stream"))?;
+    }
+    Ok(())
 }
 
 fn spoil(pattern: &Pattern, sequence: u64, fault: Fault) -> Vec<u8> {
