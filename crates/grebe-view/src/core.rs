@@ -9,6 +9,7 @@ use crate::interpolate::join_samples;
 use crate::meter::{FlowMeter, TransitMeter};
 use crate::picture::{ChannelColumns, Picture, StreamInfo};
 use crate::span::default_span;
+use crate::trigger::{TriggerMode, TriggerRun, TriggerView};
 use crate::viewport::{Viewport, Window};
 
 /// Keeps the history of one stream within a budget and answers viewports of it.
@@ -20,6 +21,7 @@ pub struct ScopeCore {
     tracker: StreamTracker,
     pyramid: Option<Pyramid>,
     stream: Option<StreamInfo>,
+    trigger: Option<TriggerRun>,
     is_ended: bool,
     flow: FlowMeter,
     transit: TransitMeter,
@@ -35,6 +37,7 @@ impl ScopeCore {
             tracker: StreamTracker::new(),
             pyramid: None,
             stream: None,
+            trigger: None,
             is_ended: false,
             flow: FlowMeter::new(),
             transit: TransitMeter::new(),
@@ -75,14 +78,16 @@ impl ScopeCore {
     }
 
     /// What `viewport` shows at `now_ns`.
-    pub fn answer(&self, viewport: &Viewport, now_ns: u64) -> Picture {
+    pub fn answer(&mut self, viewport: &Viewport, now_ns: u64) -> Picture {
+        let columns = viewport.columns_in_range();
+        let span = viewport.span.unwrap_or_else(|| default_span(self.stream.map_or(0.0, |s| s.rate_hz)));
+        let (right_edge, trigger) = self.triggered(viewport, span);
         let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else {
             return Picture { is_ended: self.is_ended, counts: self.tracker.counts(), ..Picture::waiting() };
         };
-        let columns = viewport.columns_in_range();
-        let span = viewport.span.unwrap_or_else(|| default_span(stream.rate_hz));
         let grid = ColumnGrid::new(span * stream.rate_or_one() / columns as f64);
-        let end_column = end_column(pyramid, grid, viewport.window);
+        let window = right_edge.map_or(viewport.window, |at| Window::Ending { at });
+        let end_column = end_column(pyramid, grid, window);
         let first_column = end_column - columns as i64;
         let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
         Picture {
@@ -105,8 +110,25 @@ impl ScopeCore {
             newest_ts_ns: self.newest_ts_ns,
             newest_arrival_ns: self.newest_arrival_ns,
             transit_min_ns: self.transit.min_ns(),
+            trigger,
             memory_bytes: pyramid.memory_bytes(),
         }
+    }
+
+    /// Where the trigger wants the right edge, and what it does. A held window shows what it shows.
+    fn triggered(&mut self, viewport: &Viewport, span: f64) -> (Option<f64>, Option<TriggerView>) {
+        let settings = viewport.trigger.filter(|settings| settings.mode != TriggerMode::Roll);
+        let (Some(settings), Some(stream), Some(pyramid)) = (settings, self.stream, &self.pyramid) else {
+            self.trigger = None;
+            return (None, None);
+        };
+        let span_samples = span * stream.rate_or_one();
+        if !self.trigger.as_mut().is_some_and(|run| run.adopt(&settings, span_samples, pyramid)) {
+            self.trigger = TriggerRun::new(settings, span_samples, stream.rate_hz, pyramid).ok();
+        }
+        let Some(run) = &mut self.trigger else { return (None, None) };
+        let (right_edge, view) = run.window(stream, span_samples);
+        (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
     }
 
     /// Takes a frame that goes on with the stream.
@@ -128,6 +150,9 @@ impl ScopeCore {
         let samples: [Cow<'_, [i16]>; 8] = std::array::from_fn(|channel| frame.channel(channel));
         let block: [&[i16]; 8] = std::array::from_fn(|channel| samples[channel].as_ref());
         let Some(pyramid) = &mut self.pyramid else { return Ok(()) };
+        if let Some(trigger) = &mut self.trigger {
+            trigger.append(header.first_sample_index, &block[..channels]);
+        }
         match pyramid.append(header.first_sample_index, &block[..channels]) {
             // The tracker lets nothing pass that goes back; an index beyond the pyramid's range is a damaged header.
             Err(ScopeError::IndexWentBack { .. } | ScopeError::IndexTooLarge { .. }) => Ok(()),
@@ -145,6 +170,7 @@ impl ScopeCore {
             }
         }
         self.stream = None;
+        self.trigger = None;
         self.transit = TransitMeter::new();
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! What window and terminal have in common: the newest picture, the settings, the words around it.
 
 use crate::controls::{Action, Controls};
-use crate::hud::{Hud, RunState};
+use crate::hud::{DIVISIONS, Hud, RunState, TriggerWords};
 use crate::link::ScopeLink;
 use crate::options::{ChannelSetup, ViewOptions};
 use crate::picture::{ChannelColumns, Picture};
+use crate::trigger::TriggerView;
 use crate::vertical::Range;
 use grebe_flow::monotonic_ns;
+use grebe_scope::{Engineering, Slope, Ticks};
 
 pub(crate) struct Face {
     pub(crate) link: ScopeLink,
@@ -45,6 +47,9 @@ impl Face {
     }
 
     pub(crate) fn act(&mut self, action: Action) {
+        if let (Action::Level(steps), Some(trigger)) = (action, self.picture.trigger) {
+            self.step_level(steps, trigger);
+        }
         self.controls.apply(action, &self.picture);
         self.hud_made_ns = 0;
     }
@@ -63,9 +68,33 @@ impl Face {
         self.hud_made_ns = 0;
     }
 
+    fn step_level(&mut self, steps: f64, trigger: TriggerView) {
+        let channel = trigger.settings.channel;
+        let setup = self.options.channel(channel);
+        let Some(range) = self.controls.lane_range(channel) else { return };
+        let step = (range.height() / setup.scale.abs() / 40.0).max(1.0);
+        self.controls.set_level((f64::from(trigger.level) + steps * step * setup.scale.signum()) as i16);
+    }
+
+    /// The channels' marks and the level of the trigger, as far as they are to be drawn.
+    pub(crate) fn trigger_marks(&self) -> TriggerMarks {
+        let Some(trigger) = self.picture.trigger else { return TriggerMarks::default() };
+        let part = trigger.at.map(|at| (at - self.picture.left_index) / self.picture.span_samples);
+        TriggerMarks {
+            part: part.filter(|part| (0.0..=1.0).contains(part)),
+            level: Some((trigger.settings.channel, trigger.level)),
+        }
+    }
+
+    /// The time axis: values at the left and the right edge, and its ticks, ten a screen.
+    pub(crate) fn axis(&self) -> (f64, f64, Ticks) {
+        let (start, span) = (self.controls.axis_start(&self.picture), self.picture.span());
+        (start, start + span, Ticks::with_step(start, start + span, span / DIVISIONS))
+    }
+
     /// Asks for what the settings say, `columns` wide; whether that is something else than before.
     pub(crate) fn request(&self, columns: usize) -> bool {
-        self.link.request(self.controls.viewport(columns))
+        self.link.request(self.controls.viewport(&self.picture, columns))
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -92,6 +121,16 @@ impl Face {
         true
     }
 
+    fn trigger_words(&self, trigger: &TriggerView) -> TriggerWords {
+        let setup = self.options.channel(trigger.settings.channel);
+        TriggerWords {
+            source: setup.label(trigger.settings.channel),
+            slope: if trigger.settings.slope == Slope::Falling { "falling" } else { "rising" },
+            level: Engineering::new(setup.value(f64::from(trigger.level)), &setup.unit).to_string(),
+            state: trigger.state,
+        }
+    }
+
     fn count_pictures(&mut self, now_ns: u64) {
         let (taken, since_ns) = self.taken;
         let seconds = now_ns.saturating_sub(since_ns) as f64 * 1e-9;
@@ -107,8 +146,18 @@ impl Face {
         let status = (self.options.status)();
         let is_paused = self.controls.is_paused();
         self.hud = Hud::new(&self.picture, &status, is_paused, self.pictures_per_s, now_ns);
+        self.hud.trigger = self.picture.trigger.map(|trigger| self.trigger_words(&trigger));
         self.hud_made_ns = now_ns;
     }
+}
+
+/// Where a trigger shows on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct TriggerMarks {
+    /// Place of the trigger, 0.0 left edge to 1.0 right edge.
+    pub(crate) part: Option<f64>,
+    /// The channel and its level in raw counts.
+    pub(crate) level: Option<(usize, i16)>,
 }
 
 /// The smallest and the largest value of what is visible.

@@ -61,7 +61,7 @@ impl ScopeFeed {
         if !self.link.is_wanted() || now_ns.saturating_sub(self.answered_ns) < PICTURE_INTERVAL_NS {
             return;
         }
-        let Some(core) = &self.core else { return };
+        let Some(core) = &mut self.core else { return };
         if self.link.answer(core, self.has_news, now_ns) {
             self.has_news = false;
             self.answered_ns = now_ns;

@@ -4,6 +4,7 @@ use grebe_scope::Engineering;
 
 use crate::picture::Picture;
 use crate::status::SourceStatus;
+use crate::trigger::TriggerState;
 
 /// Whether the stream moves, and whether the picture does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +53,35 @@ pub(crate) struct Hud {
     pub(crate) facts: Vec<Item>,
     /// Losses, by place, in the order of the path.
     pub(crate) losses: Vec<Item>,
+    /// What the trigger does, where there is one.
+    pub(crate) trigger: Option<TriggerWords>,
     /// The source's notice, or where the held picture lies.
     pub(crate) notice: Option<String>,
+}
+
+/// A trigger in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TriggerWords {
+    pub(crate) source: String,
+    pub(crate) slope: &'static str,
+    pub(crate) level: String,
+    pub(crate) state: TriggerState,
+}
+
+impl TriggerWords {
+    pub(crate) fn state_word(&self) -> &'static str {
+        match self.state {
+            TriggerState::Ready => "READY",
+            TriggerState::Triggered => "TRIGGERED",
+            TriggerState::Free => "FREE RUN",
+            TriggerState::Stopped => "STOPPED",
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let word = self.state_word().to_lowercase();
+        format!("trigger {} {} {} {word}", self.source, self.slope, self.level)
+    }
 }
 
 impl Item {
@@ -111,6 +139,7 @@ impl Hud {
             division: format!("{divisions}/div"),
             facts: facts(picture, status, state, pictures_per_s, now_ns),
             losses: losses(picture, status),
+            trigger: None,
             notice: status.notice.clone().or(held),
         }
     }
@@ -121,7 +150,8 @@ impl Hud {
         let losses: Vec<_> = self.losses.iter().map(Item::text).collect();
         let losses = format!("lost: {}", losses.join(", "));
         let facts = self.facts.iter().map(Item::text);
-        let pieces = head.into_iter().chain(facts).chain([losses]).chain(self.notice.clone());
+        let pieces = head.into_iter().chain(facts).chain([losses]);
+        let pieces = pieces.chain(self.trigger.as_ref().map(TriggerWords::text)).chain(self.notice.clone());
         pieces.filter(|piece| !piece.is_empty()).collect()
     }
 }

@@ -46,6 +46,7 @@ mod status;
 mod term;
 #[cfg(test)]
 mod testing;
+mod trigger;
 mod vertical;
 mod viewport;
 #[cfg(feature = "window")]
@@ -61,6 +62,7 @@ pub use png::{PngOptions, render_png};
 pub use stage::ScopeStage;
 pub use status::{Loss, SourceStatus};
 pub use term::run_terminal;
+pub use trigger::{TriggerMode, TriggerSettings, TriggerState, TriggerView};
 pub use viewport::{ChannelMask, Viewport, Window};
 #[cfg(feature = "window")]
 pub use window::run_window;

@@ -59,13 +59,14 @@ impl ScopeLink {
 
     /// The newest picture, once.
     pub fn take(&self) -> Option<Picture> {
-        let mut state = self.state();
-        if let (Some(core), Some(viewport), true) = (&state.parked, state.viewport, state.is_changed) {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        if let (Some(core), Some(viewport), true) = (&mut state.parked, state.viewport, state.is_changed) {
             state.newest = Some(core.answer(&viewport, monotonic_ns()));
             state.is_changed = false;
         }
         let taken = state.newest.take();
-        drop(state);
+        drop(guard);
         if taken.is_some() {
             self.shared.pictures_taken.fetch_add(1, Ordering::Relaxed);
             self.want();
@@ -117,7 +118,7 @@ impl ScopeLink {
 
     /// Answers the face's viewport where it waits for that; says whether there is a new picture. Does not wait for
     /// the face: where it is just looking, the next call answers.
-    pub(crate) fn answer(&self, core: &ScopeCore, has_news: bool, now_ns: u64) -> bool {
+    pub(crate) fn answer(&self, core: &mut ScopeCore, has_news: bool, now_ns: u64) -> bool {
         let mut state = match self.shared.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

@@ -3,6 +3,8 @@
 use grebe_frame::TrackerCounts;
 use grebe_scope::{Column, ColumnGrid};
 
+use crate::trigger::TriggerView;
+
 /// One answer to a [`Viewport`](crate::Viewport).
 #[derive(Debug, Clone)]
 pub struct Picture {
@@ -36,6 +38,8 @@ pub struct Picture {
     /// Smallest difference of the two clocks over the last half minute: what latency is measured from where the
     /// clocks are not the same.
     pub transit_min_ns: i64,
+    /// What the trigger does; `None` where none was asked for.
+    pub trigger: Option<TriggerView>,
     /// Bytes reserved for history.
     pub memory_bytes: usize,
 }
@@ -100,6 +104,7 @@ impl Picture {
             newest_ts_ns: 0,
             newest_arrival_ns: 0,
             transit_min_ns: 0,
+            trigger: None,
             memory_bytes: 0,
         }
     }

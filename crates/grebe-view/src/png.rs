@@ -85,11 +85,21 @@ fn draw(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewE
     let setups: Vec<_> =
         face.picture.channels.iter().map(|data| (data, face.options.channel(data.channel))).collect();
     let names: Vec<String> = setups.iter().map(|(data, setup)| setup.label(data.channel)).collect();
+    let level = face.trigger_marks().level;
+    let levels: Vec<Vec<(f64, &str)>> = setups
+        .iter()
+        .map(|(data, setup)| {
+            let level = level.filter(|(channel, _)| *channel == data.channel);
+            level.map(|(_, level)| (setup.value(f64::from(level)), "")).into_iter().collect()
+        })
+        .collect();
     let lanes: Vec<Lane<'_>> = setups
         .iter()
         .zip(&names)
         .zip(ranges)
-        .map(|(((data, setup), name), range)| Lane {
+        .zip(&levels)
+        .map(|((((data, setup), name), range), levels)| Lane {
+            levels,
             color: Some(theme.trace(data.channel)),
             scale: setup.scale,
             offset: setup.offset,
@@ -99,11 +109,15 @@ fn draw(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewE
         .collect();
     let pieces = face.hud.pieces();
     let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
-    let axis = Axis { start: -face.picture.span(), end: 0.0, unit: face.picture.axis_unit() };
+    let (start, end, _) = face.axis();
+    let axis = Axis { start, end, unit: face.picture.axis_unit() };
+    let at = face.trigger_marks().part.map(|part| start + part * (end - start));
+    let cursors: Vec<_> = at.map(|at| raster::Cursor { at, label: "T" }).into_iter().collect();
     let picture = raster::Picture {
         header: &header,
         lanes: &lanes,
         axis,
+        cursors: &cursors,
         ..raster::Picture::new(width, height, theme)
     };
     Ok(picture.draw()?)

@@ -77,6 +77,8 @@ fn key_action(key: KeyEvent) -> Option<Action> {
         KeyCode::Char(' ') => Some(Action::Pause),
         KeyCode::Left => Some(Action::Shorter),
         KeyCode::Right => Some(Action::Longer),
+        KeyCode::Up => Some(Action::Level(1.0)),
+        KeyCode::Down => Some(Action::Level(-1.0)),
         KeyCode::PageUp => Some(Action::Earlier),
         KeyCode::PageDown => Some(Action::Later),
         KeyCode::End => Some(Action::Live),

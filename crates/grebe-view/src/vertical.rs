@@ -22,6 +22,11 @@ impl AutoRange {
         AutoRange { range: None, small: None }
     }
 
+    /// The range shown last.
+    pub(crate) fn current(&self) -> Option<Range> {
+        self.range
+    }
+
     /// Takes the extremes seen at `now_ns`, of which a difference below `resolution` is noise of the converter, and
     /// returns the range to show.
     pub(crate) fn follow(&mut self, seen: Option<Range>, resolution: f64, now_ns: u64) -> Range {

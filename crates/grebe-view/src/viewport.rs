@@ -1,5 +1,7 @@
 //! What a face asks for.
 
+use crate::trigger::TriggerSettings;
+
 /// The part of the stream that a face wants to see, and how wide it can show it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Viewport {
@@ -12,6 +14,8 @@ pub struct Viewport {
     pub columns: usize,
     /// Channels to answer.
     pub channels: ChannelMask,
+    /// What holds the newest samples in place; `None` lets them roll.
+    pub trigger: Option<TriggerSettings>,
 }
 
 /// Which stretch of the stream a [`Viewport`] shows.
@@ -50,7 +54,7 @@ impl ChannelMask {
 impl Viewport {
     /// The newest samples of all channels, over a span that the scope chooses.
     pub fn latest(columns: usize) -> Viewport {
-        Viewport { window: Window::Latest, span: None, columns, channels: ChannelMask::ALL }
+        Viewport { window: Window::Latest, span: None, columns, channels: ChannelMask::ALL, trigger: None }
     }
 
     /// The columns to answer, in range.

@@ -1,7 +1,10 @@
 //! The window face: egui on wgpu, on a GPU or in software.
 
+mod head;
 mod lanes;
+mod marks;
 mod panes;
+mod plot;
 mod quads;
 mod style;
 

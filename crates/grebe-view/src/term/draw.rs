@@ -10,7 +10,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use crate::controls::KEYS;
 use crate::face::Face;
-use crate::hud::{DIVISIONS, RunState, Tone};
+use crate::hud::{RunState, Tone};
 use crate::options::ThemeChoice;
 use crate::vertical::Range;
 
@@ -91,6 +91,9 @@ impl<'a> ScopeScreen<'a> {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let mut first = vec![chip, Span::raw(" "), Span::styled(hud.source.clone(), bold)];
         first.push(Span::raw(format!("  {}  {}", hud.stream, hud.division)));
+        if let Some(trigger) = &hud.trigger {
+            first.push(Span::styled(format!("  {}", trigger.text()), self.dim()));
+        }
         if let Some(notice) = &hud.notice {
             first.push(Span::styled(format!("  {notice}"), Style::new().fg(Color::Yellow)));
         }
@@ -126,8 +129,13 @@ impl<'a> ScopeScreen<'a> {
                 buf[(x, plot.y + row)].set_symbol("\u{2508}").set_style(self.grid());
             }
         }
-        for division in 1..DIVISIONS as u16 {
-            let x = plot.x + (u32::from(plot.width) * u32::from(division) / DIVISIONS as u32) as u16;
+        let (start, end, divisions) = self.face.axis();
+        for value in divisions.values() {
+            let x = (f64::from(plot.width) * (value - start) / (end - start)) as u16;
+            let x = plot.x + x;
+            if x == plot.x || x >= plot.right() {
+                continue;
+            }
             for y in plot.top()..plot.bottom() {
                 buf[(x, y)].set_symbol("\u{250a}").set_style(self.grid());
             }
@@ -136,6 +144,17 @@ impl<'a> ScopeScreen<'a> {
         let dots = Dots::new(&data.columns, range, scale, plot);
         let color = self.trace_color(data.channel);
         dots.draw(plot, color, self.bad(), buf);
+        let marks = self.face.trigger_marks();
+        if let (0, Some(part)) = (place, marks.part) {
+            let x = plot.x + (part * f64::from(plot.width)) as u16;
+            buf.set_stringn(x.min(plot.right() - 1), plot.y, "\u{25bc}", 1, Style::new());
+        }
+        if let Some((_, level)) = marks.level.filter(|(channel, _)| *channel == data.channel) {
+            let row = (range.top - setup.value(f64::from(level))) / range.height() * f64::from(plot.height);
+            if (0.0..f64::from(plot.height)).contains(&row) {
+                buf.set_stringn(plot.right() - 1, plot.y + row as u16, "\u{25c0}", 1, Style::new());
+            }
+        }
         let name = format!(" {} ", setup.label(data.channel));
         let style = Style::new().fg(color).add_modifier(Modifier::REVERSED | Modifier::BOLD);
         buf.set_stringn(plot.x, plot.y, name, usize::from(plot.width), style);
@@ -146,16 +165,17 @@ impl<'a> ScopeScreen<'a> {
     }
 
     fn time_axis(&self, area: Rect, buf: &mut Buffer) {
-        let (plot, span) = (plot_of(area), self.face.picture.span());
-        let ticks = Ticks::with_step(-span, 0.0, span / DIVISIONS);
+        let plot = plot_of(area);
+        let (start, end, ticks) = self.face.axis();
         let every = if plot.width < 100 { 5 } else { 2 };
-        for (place, value) in ticks.values().enumerate() {
-            if !place.is_multiple_of(every) {
+        for value in ticks.values() {
+            // Counted from zero, so that labels stay with their values while the picture moves.
+            if (value / ticks.step()).round() as i64 % every != 0 {
                 continue;
             }
             let label = ticks.label(value, self.face.picture.axis_unit());
             let width = label.chars().count() as u16;
-            let x = (f64::from(plot.width) * (1.0 + value / span)) as u16;
+            let x = (f64::from(plot.width) * (value - start) / (end - start)) as u16;
             let x = (plot.x + x).saturating_sub(width / 2).min(plot.right().saturating_sub(width));
             buf.set_stringn(x, area.y, label, usize::from(width), self.dim());
         }

@@ -5,7 +5,6 @@ use grebe_scope::raster::{Color, Theme};
 use grebe_scope::{Column, Ticks};
 
 use super::quads::Quad;
-use crate::hud::DIVISIONS;
 use crate::picture::ChannelColumns;
 use crate::vertical::Range;
 
@@ -34,19 +33,18 @@ pub(super) fn color32(color: Color) -> Color32 {
 }
 
 impl LanePainter<'_> {
-    pub(super) fn lane(&mut self, lane: &Lane<'_>, ticks: &Ticks) {
+    pub(super) fn lane(&mut self, lane: &Lane<'_>, ticks: &Ticks, divisions: &[f32]) {
         let band = self.pixels(lane.rect);
         self.frame(band);
-        self.grid(lane, ticks, band);
+        self.grid(lane, ticks, divisions, band);
         self.losses(lane, band);
         self.trace(lane, band);
     }
 
-    fn grid(&mut self, lane: &Lane<'_>, ticks: &Ticks, band: Rect) {
+    fn grid(&mut self, lane: &Lane<'_>, ticks: &Ticks, divisions: &[f32], band: Rect) {
         let (faint, zero) = (color32(self.theme.grid), color32(self.theme.grid_zero));
-        for division in 0..=DIVISIONS as u32 {
-            let x = (band.left() + band.width() * division as f32 / DIVISIONS as f32).round();
-            let x = x.min(band.right() - 1.0);
+        for x in [0.0, 1.0].iter().chain(divisions) {
+            let x = (band.left() + band.width() * x).round().min(band.right() - 1.0);
             self.quads.push(Quad::new(x, band.top(), x + 1.0, band.bottom(), faint));
         }
         for value in ticks.values() {

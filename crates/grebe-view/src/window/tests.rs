@@ -91,6 +91,30 @@ fn channels_switch_off_and_on_and_the_overlay_opens_and_closes() {
 }
 
 #[test]
+fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
+    let mut harness = dark();
+    harness.get_by_label("auto").click();
+    harness.run();
+    harness.get_by_label("TRIGGERED");
+    harness.get_by_label("CH1 0").click();
+    harness.run();
+    harness.get_by_label("CH2 0");
+    harness.get_by_label("rising").click();
+    harness.run();
+    harness.get_by_label("falling");
+    harness.key_press(egui::Key::ArrowUp);
+    harness.run();
+    harness.get_by_label("CH2 300");
+
+    harness.event(egui::Event::Text("c".into()));
+    harness.run();
+    harness.get_by_label("1.667 Hz");
+    harness.get_by_label("roll").click();
+    harness.run();
+    assert!(harness.query_by_label("TRIGGERED").is_none());
+}
+
+#[test]
 fn a_resting_picture_asks_for_no_repaint() {
     let mut harness = dark();
     // `run` ends only when nothing asks for another frame; it panics where that never happens.

@@ -20,7 +20,7 @@ fn face(width: u16) -> Face {
     options.span = Some(2.0);
     let (_, link) = ScopeFeed::new(1 << 20);
     let mut face = Face::new(link, options);
-    face.picture = core.answer(&face.controls.viewport(columns(width)), 2_000_000);
+    face.picture = core.answer(&face.controls.viewport(&face.picture, columns(width)), 2_000_000);
     face.hud = Hud::new(&face.picture, &(face.options.status)(), false, 30.0, 3_000_000);
     face
 }

@@ -1,0 +1,349 @@
+//! A picture that stands still: each trigger waits until the window behind it is filled, then is shown.
+
+use grebe_scope::{Condition, Pyramid, ScopeError, Slope, Trigger};
+
+use crate::picture::StreamInfo;
+
+/// What holds a live picture in place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TriggerSettings {
+    /// When pictures are taken.
+    pub mode: TriggerMode,
+    /// The channel that triggers, from 0.
+    pub channel: usize,
+    /// Direction of the crossing.
+    pub slope: Slope,
+    /// The level to cross, in raw counts; `None` follows the middle of the signal.
+    pub level: Option<i16>,
+    /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
+    pub position: f64,
+    /// Grows to make ready for the next single shot.
+    pub shot: u32,
+}
+
+/// When triggered pictures are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TriggerMode {
+    /// No trigger: the newest samples at the right edge.
+    Roll,
+    /// At each trigger; the newest samples where none comes for a while.
+    Auto,
+    /// At each trigger, and only then.
+    Normal,
+    /// At one trigger, which stays.
+    Single,
+}
+
+/// What the trigger does: to be shown, since a scope that stands still must say why.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TriggerView {
+    /// The settings, with the level that is used.
+    pub settings: TriggerSettings,
+    /// The level in raw counts.
+    pub level: i16,
+    /// Whether a picture is being taken.
+    pub state: TriggerState,
+    /// Absolute sample index of the trigger that is shown.
+    pub at: Option<f64>,
+    /// Triggers found since the settings changed, shown or not.
+    pub found: u64,
+}
+
+/// Whether a triggered picture is being taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TriggerState {
+    /// No trigger yet.
+    Ready,
+    /// The picture shows a trigger, and the next is waited for.
+    Triggered,
+    /// None came for a while: the picture runs free.
+    Free,
+    /// The single shot was taken.
+    Stopped,
+}
+
+impl TriggerSettings {
+    /// A rising edge of the first channel through the middle of the signal, in the middle of the screen.
+    pub fn new(mode: TriggerMode) -> TriggerSettings {
+        TriggerSettings { mode, channel: 0, slope: Slope::Rising, level: None, position: 0.5, shot: 0 }
+    }
+
+    /// Whether another trigger is needed for `other`: where it stands on the screen does not matter.
+    fn is_same_trigger(&self, other: &TriggerSettings) -> bool {
+        let TriggerSettings { mode, channel, slope, level, position: _, shot } = *self;
+        (mode, channel, slope, level, shot)
+            == (other.mode, other.channel, other.slope, other.level, other.shot)
+    }
+}
+
+/// Follows one channel and says which window to show.
+#[derive(Debug)]
+pub(crate) struct TriggerRun {
+    settings: TriggerSettings,
+    level: i16,
+    hysteresis: u16,
+    trigger: Trigger,
+    /// Samples from a trigger to the right edge.
+    post_samples: f64,
+    rate_hz: f64,
+    /// A trigger whose window is not filled yet.
+    filling: Option<f64>,
+    /// The newest trigger whose window is filled.
+    complete: Option<f64>,
+    next_index: u64,
+    is_stopped: bool,
+}
+
+impl TriggerRun {
+    /// A trigger over what `pyramid` holds and what will come.
+    ///
+    /// # Errors
+    /// None in practice: an edge has no setting that could be refused.
+    pub(crate) fn new(
+        settings: TriggerSettings,
+        span_samples: f64,
+        rate_hz: f64,
+        pyramid: &Pyramid,
+    ) -> Result<TriggerRun, ScopeError> {
+        let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..settings };
+        let look_back = look_back(span_samples, rate_hz);
+        let (level, hysteresis) = levels(&settings, look_back, pyramid);
+        let condition = Condition::Edge { slope: settings.slope, level, hysteresis };
+        let mut run = TriggerRun {
+            settings,
+            level,
+            hysteresis,
+            trigger: Trigger::new(condition, 0)?,
+            post_samples: (1.0 - settings.position) * span_samples,
+            rate_hz,
+            filling: None,
+            complete: None,
+            next_index: 0,
+            is_stopped: false,
+        };
+        // A single shot is the next trigger; the others may show one that is already there.
+        if settings.mode != TriggerMode::Single {
+            let end = pyramid.next_index();
+            let start = end.saturating_sub(look_back.min(LOOK_BACK_SAMPLES));
+            pyramid.samples(settings.channel, start..end, |first, samples| {
+                run.scan(first, samples);
+            });
+        }
+        run.next_index = pyramid.next_index();
+        Ok(run)
+    }
+
+    /// Whether it does what `settings` ask for over `span_samples`; a change that needs no new trigger is taken over.
+    pub(crate) fn adopt(&mut self, settings: &TriggerSettings, span_samples: f64, pyramid: &Pyramid) -> bool {
+        let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..*settings };
+        if !self.settings.is_same_trigger(&settings) {
+            return false;
+        }
+        self.settings = settings;
+        self.post_samples = (1.0 - settings.position) * span_samples;
+        if settings.level.is_some() || self.is_stopped {
+            return true;
+        }
+        // The middle of the signal moved away, or its noise grew: look for it anew.
+        let (level, hysteresis) = levels(&settings, look_back(span_samples, self.rate_hz), pyramid);
+        let is_near = i32::from(level).abs_diff(i32::from(self.level)) <= u32::from(hysteresis) * 2;
+        is_near && hysteresis <= self.hysteresis.saturating_mul(3)
+    }
+
+    /// Takes the next block of the trigger's channel.
+    pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) {
+        if let Some(samples) = block.get(self.settings.channel) {
+            self.scan(first_sample_index, samples);
+        }
+    }
+
+    /// The right edge to show now, `None` for the newest samples; and what to say of it.
+    pub(crate) fn window(&mut self, stream: StreamInfo, span_samples: f64) -> (Option<f64>, TriggerView) {
+        self.settle();
+        let wait = (stream.rate_or_one() * AUTO_WAIT_S).max(span_samples * 2.0);
+        let is_old = self.complete.is_none_or(|at| self.next_index as f64 - at > wait);
+        let (shown, state) = match self.settings.mode {
+            TriggerMode::Roll => (None, TriggerState::Free),
+            TriggerMode::Auto if is_old => (None, TriggerState::Free),
+            TriggerMode::Single if self.is_stopped => (self.complete, TriggerState::Stopped),
+            _ => match self.complete {
+                Some(at) => (Some(at), TriggerState::Triggered),
+                None => (None, TriggerState::Ready),
+            },
+        };
+        let view = TriggerView {
+            settings: self.settings,
+            level: self.level,
+            state,
+            at: shown,
+            found: self.trigger.found(),
+        };
+        (shown.map(|at| at + self.post_samples), view)
+    }
+
+    fn scan(&mut self, first_sample_index: u64, samples: &[i16]) {
+        let TriggerRun { trigger, filling, complete, post_samples, is_stopped, settings, .. } = self;
+        trigger.scan(first_sample_index, samples, |event| {
+            let at = event.position();
+            if let Some(earlier) = *filling
+                && at >= earlier + *post_samples
+            {
+                take(complete, filling, is_stopped, settings.mode);
+            }
+            if filling.is_none() && !*is_stopped {
+                *filling = Some(at);
+            }
+        });
+        self.next_index = first_sample_index + samples.len() as u64;
+        self.settle();
+    }
+
+    /// Shows the trigger whose window is filled by now.
+    fn settle(&mut self) {
+        if self.filling.is_some_and(|at| self.next_index as f64 >= at + self.post_samples) {
+            take(&mut self.complete, &mut self.filling, &mut self.is_stopped, self.settings.mode);
+        }
+    }
+}
+
+fn take(complete: &mut Option<f64>, filling: &mut Option<f64>, is_stopped: &mut bool, mode: TriggerMode) {
+    if !*is_stopped {
+        *complete = filling.take();
+        *is_stopped = mode == TriggerMode::Single;
+    }
+}
+
+/// Samples in which the signal shows what it does: longer than the screen, where that shows less than a period.
+fn look_back(span_samples: f64, rate_hz: f64) -> u64 {
+    (span_samples * LOOK_BACK_SPANS).max(rate_hz * LOOK_BACK_S).max(1.0) as u64
+}
+
+/// The level and the hysteresis: as set, or the middle of what the channel did lately, and a sixteenth of
+/// its height.
+fn levels(settings: &TriggerSettings, look_back: u64, pyramid: &Pyramid) -> (i16, u16) {
+    let end = pyramid.next_index();
+    let stats = pyramid.range_stats(settings.channel, end.saturating_sub(look_back)..end).stats;
+    let (min, max) = (i32::from(stats.min), i32::from(stats.max));
+    if min > max {
+        return (settings.level.unwrap_or(0), 0);
+    }
+    let level = settings.level.unwrap_or(((min + max) / 2) as i16);
+    (level, ((max - min) / 16) as u16)
+}
+
+/// How far back signal heights and triggers are looked for.
+const LOOK_BACK_SPANS: f64 = 4.0;
+const LOOK_BACK_S: f64 = 0.25;
+const LOOK_BACK_SAMPLES: u64 = 1 << 22;
+/// Seconds of stream without a trigger before an automatic picture runs free, and two spans at least.
+const AUTO_WAIT_S: f64 = 0.2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::batch;
+    use crate::viewport::Viewport;
+    use crate::{Picture, ScopeCore};
+
+    const RATE_HZ: f64 = 1e4;
+
+    /// A sawtooth of 700 samples: one rising crossing of its middle each period, at 350 + n * 700.
+    fn saw(_: usize, index: u64) -> i16 {
+        ((index % 700) as i32 * 20 - 7000) as i16
+    }
+
+    fn settings(mode: TriggerMode) -> TriggerSettings {
+        TriggerSettings::new(mode)
+    }
+
+    fn viewport(settings: TriggerSettings) -> Viewport {
+        Viewport { span: Some(0.1), trigger: Some(settings), ..Viewport::latest(100) }
+    }
+
+    fn feed(core: &mut ScopeCore, blocks: std::ops::Range<u64>, value: impl Fn(usize, u64) -> i16 + Copy) {
+        for block in blocks {
+            core.ingest(&batch(block * 100, 1, 100, RATE_HZ, value), 1).unwrap();
+        }
+    }
+
+    fn shown(picture: &Picture) -> (TriggerState, Option<f64>) {
+        let trigger = picture.trigger.unwrap();
+        (trigger.state, trigger.at)
+    }
+
+    #[test]
+    fn the_picture_stands_still_on_a_periodic_signal() {
+        let mut core = ScopeCore::new(1 << 20);
+        feed(&mut core, 0..50, saw);
+        let first = core.answer(&viewport(settings(TriggerMode::Auto)), 1);
+        assert_eq!(shown(&first).0, TriggerState::Triggered);
+        for block in 50..90 {
+            feed(&mut core, block..block + 1, saw);
+            let picture = core.answer(&viewport(settings(TriggerMode::Auto)), 1);
+            let (state, at) = shown(&picture);
+            assert_eq!(state, TriggerState::Triggered);
+            // The middle of -7000 to 6980 is -10, half a sample before zero.
+            assert_eq!(at.unwrap() % 700.0, 349.5);
+            // Columns lie on a grid of 10 samples; the trigger is in the middle to within one.
+            let middle = picture.left_index + 0.5 * picture.span_samples;
+            assert!((middle - at.unwrap()).abs() <= 10.0, "{middle} {at:?}");
+            assert!(picture.channels[0].columns.iter().all(|column| !column.is_empty()), "filled");
+        }
+    }
+
+    #[test]
+    fn without_a_trigger_auto_runs_free_and_normal_waits() {
+        let mut core = ScopeCore::new(1 << 20);
+        feed(&mut core, 0..100, |_, _| 5);
+        let auto = core.answer(&viewport(settings(TriggerMode::Auto)), 1);
+        assert_eq!(shown(&auto), (TriggerState::Free, None));
+        assert_eq!(auto.right_index(), 10_000.0);
+        let normal = core.answer(&viewport(settings(TriggerMode::Normal)), 1);
+        assert_eq!(shown(&normal), (TriggerState::Ready, None));
+    }
+
+    #[test]
+    fn a_single_shot_is_the_next_trigger_and_stays() {
+        let mut core = ScopeCore::new(1 << 20);
+        feed(&mut core, 0..50, saw);
+        let mut single = settings(TriggerMode::Single);
+        single.level = Some(0);
+        assert_eq!(shown(&core.answer(&viewport(single), 1)), (TriggerState::Ready, None));
+        feed(&mut core, 50..80, saw);
+        let first = shown(&core.answer(&viewport(single), 1));
+        assert_eq!(first, (TriggerState::Stopped, Some(350.0 + 7.0 * 700.0)));
+        feed(&mut core, 80..120, saw);
+        assert_eq!(shown(&core.answer(&viewport(single), 1)), first);
+        single.shot += 1;
+        core.answer(&viewport(single), 1);
+        feed(&mut core, 120..150, saw);
+        assert!(shown(&core.answer(&viewport(single), 1)).1 > first.1);
+    }
+
+    #[test]
+    fn the_level_follows_the_middle_of_the_signal_unless_it_is_set() {
+        let mut core = ScopeCore::new(1 << 20);
+        feed(&mut core, 0..50, |c, i| saw(c, i) / 4 + 20_000);
+        let level = core.answer(&viewport(settings(TriggerMode::Auto)), 1).trigger.unwrap().level;
+        assert!((19_900..20_100).contains(&level), "{level}");
+        feed(&mut core, 50..100, saw);
+        let level = core.answer(&viewport(settings(TriggerMode::Auto)), 1).trigger.unwrap().level;
+        assert!((-100..100).contains(&level), "{level}");
+        let set = TriggerSettings { level: Some(-123), ..settings(TriggerMode::Auto) };
+        assert_eq!(core.answer(&viewport(set), 1).trigger.unwrap().level, -123);
+    }
+
+    #[test]
+    fn the_trigger_stands_where_it_was_put_and_every_one_is_counted() {
+        let mut core = ScopeCore::new(1 << 20);
+        let left = TriggerSettings { position: 0.1, ..settings(TriggerMode::Normal) };
+        core.answer(&viewport(left), 1);
+        feed(&mut core, 0..140, saw);
+        let picture = core.answer(&viewport(left), 1);
+        let place = (picture.trigger.unwrap().at.unwrap() - picture.left_index) / picture.span_samples;
+        assert!((place - 0.1).abs() < 0.011, "{place}");
+        feed(&mut core, 140..280, saw);
+        let found = core.answer(&viewport(left), 1).trigger.unwrap().found;
+        assert!((20..=40).contains(&found), "{found}");
+    }
+}

@@ -1,0 +1,157 @@
+//! The two rows above the traces: state, stream and time base; rates, losses and trigger.
+
+use eframe::egui::{self, Color32};
+
+use super::lanes::color32;
+use super::panes::ScopePanes;
+use super::style;
+use crate::controls::Action;
+use crate::hud::{RunState, Tone};
+use crate::options::ThemeChoice;
+use crate::trigger::{TriggerMode, TriggerState};
+
+impl ScopePanes {
+    pub(super) fn head(&mut self, ui: &mut egui::Ui) {
+        egui::Frame::NONE.inner_margin(egui::Margin::symmetric(10, 6)).show(ui, |ui| {
+            ui.horizontal(|ui| {
+                self.state_chip(ui);
+                ui.strong(&self.face.hud.source);
+                ui.label(&self.face.hud.stream);
+                if let Some(notice) = &self.face.hud.notice {
+                    ui.colored_label(style::held(self.face.controls.theme()), notice);
+                }
+                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| self.buttons(ui));
+            });
+            let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
+            let has_room = ui.horizontal(|ui| {
+                self.facts(ui);
+                let has_room = ui.available_width() > TRIGGER_WIDTH;
+                if has_room {
+                    ui.with_layout(right_to_left, |ui| self.trigger(ui));
+                }
+                has_room
+            });
+            if !has_room.inner {
+                ui.horizontal(|ui| ui.with_layout(right_to_left, |ui| self.trigger(ui)));
+            }
+        });
+    }
+
+    fn state_chip(&self, ui: &mut egui::Ui) {
+        let (theme, choice) = (self.theme(), self.face.controls.theme());
+        let fill = match self.face.hud.state {
+            RunState::Live => style::good(choice),
+            RunState::Paused => style::held(choice),
+            RunState::Stale => color32(theme.gap),
+            RunState::Waiting | RunState::Ended => color32(theme.text_dim),
+        };
+        egui::Frame::NONE.fill(fill).corner_radius(4).inner_margin(egui::Margin::symmetric(7, 2)).show(
+            ui,
+            |ui| {
+                ui.label(
+                    egui::RichText::new(self.face.hud.state.word())
+                        .monospace()
+                        .strong()
+                        .color(style::on_chip(&theme)),
+                )
+            },
+        );
+    }
+
+    /// Right to left.
+    fn buttons(&mut self, ui: &mut egui::Ui) {
+        let mut wanted = None;
+        let mut button = |ui: &mut egui::Ui, text: &str, hint: &str, action: Action| {
+            if ui.button(text).on_hover_text(hint).clicked() {
+                wanted = Some(action);
+            }
+        };
+        button(ui, "?", "keys  (?)", Action::Help);
+        let other = match self.face.controls.theme() {
+            ThemeChoice::Dark => "light",
+            ThemeChoice::Light => "dark",
+        };
+        button(ui, other, "colours  (t)", Action::Theme);
+        let run = if self.face.controls.is_paused() { "run" } else { "pause" };
+        button(ui, run, "hold the picture or go on  (space)", Action::Pause);
+        ui.separator();
+        button(ui, "+", "longer time span  (\u{2192} or +)", Action::Longer);
+        let division = egui::RichText::new(&self.face.hud.division).monospace();
+        ui.add_sized([86.0, 18.0], egui::Label::new(division));
+        button(ui, "\u{2212}", "shorter time span  (\u{2190} or -)", Action::Shorter);
+        if let Some(action) = wanted {
+            self.face.act(action);
+        }
+    }
+
+    fn facts(&self, ui: &mut egui::Ui) {
+        let theme = self.theme();
+        let (dim, plain) = (color32(theme.text_dim), color32(theme.text));
+        let fact = |ui: &mut egui::Ui, label: &str, value: &str, color: Color32| {
+            ui.spacing_mut().item_spacing.x = 5.0;
+            if !label.is_empty() {
+                ui.label(egui::RichText::new(label).color(dim));
+            }
+            ui.label(egui::RichText::new(value).monospace().color(color));
+            ui.add_space(9.0);
+        };
+        for item in &self.face.hud.facts {
+            fact(ui, item.label, &item.value, plain);
+        }
+        ui.separator();
+        ui.label(egui::RichText::new("lost").color(dim));
+        ui.add_space(3.0);
+        for item in &self.face.hud.losses {
+            let color = match item.tone {
+                Tone::Bad => color32(theme.gap),
+                Tone::Good => style::good(self.face.controls.theme()),
+                Tone::Plain => plain,
+            };
+            fact(ui, item.label, &item.value, color);
+        }
+    }
+
+    /// Right to left.
+    fn trigger(&mut self, ui: &mut egui::Ui) {
+        let theme = self.theme();
+        let mut wanted = None;
+        if let Some(trigger) = &self.face.hud.trigger {
+            let color = match trigger.state {
+                TriggerState::Triggered => style::good(self.face.controls.theme()),
+                TriggerState::Ready | TriggerState::Stopped => style::held(self.face.controls.theme()),
+                TriggerState::Free => color32(theme.text_dim),
+            };
+            let word = egui::RichText::new(trigger.state_word()).monospace().color(color);
+            ui.add_sized([76.0, 18.0], egui::Label::new(word));
+            let slope = ui.button(trigger.slope).on_hover_text("rising or falling edge  (e)");
+            if slope.clicked() {
+                wanted = Some(Action::Slope);
+            }
+            let source = format!("{} {}", trigger.source, trigger.level);
+            let hint = "next trigger channel  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
+            if ui.button(source).on_hover_text(hint).clicked() {
+                wanted = Some(Action::Source);
+            }
+        }
+        let mode = self.face.controls.mode(&self.face.picture);
+        for (choice, name, hint) in MODES {
+            if ui.selectable_label(mode == choice, name).on_hover_text(hint).clicked() {
+                wanted = Some(Action::Trigger(choice));
+            }
+        }
+        ui.label(egui::RichText::new("trigger").color(color32(theme.text_dim)));
+        if let Some(action) = wanted {
+            self.face.act(action);
+        }
+    }
+}
+
+/// Right to left, as they are laid out.
+const MODES: [(TriggerMode, &str, &str); 4] = [
+    (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
+    (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
+    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
+    (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
+];
+/// Room the trigger's controls need; without it, they have a row of their own.
+const TRIGGER_WIDTH: f32 = 430.0;
