@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use grebe_frame::Batch;
+use grebe_frame::{Batch, BatchPool};
 
 use crate::crew::Crew;
 use crate::graph::{Built, Link};
@@ -162,6 +162,16 @@ impl Stage for Tray {
         _: &mut Context,
     ) -> Result<Outcome, StageError> {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        Ok(if self.0.send(batch).is_ok() { Outcome::Produced } else { Outcome::End })
+        Ok(if self.0.send(copy(&batch)?).is_ok() { Outcome::Produced } else { Outcome::End })
     }
+}
+
+/// In memory of its own: a test that keeps what was made must not starve the stage's pool.
+fn copy(batch: &Batch) -> Result<Batch, StageError> {
+    let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
+    let mut own = BatchPool::new(1, bytes).acquire().ok_or("a new pool has a chunk")?;
+    for frame in batch.frames() {
+        own.push_copy(&frame)?;
+    }
+    Ok(own.freeze())
 }

@@ -257,3 +257,89 @@ impl<R> std::fmt::Debug for PipeSource<R> {
 
 const PIPE_CHUNK_BYTES: usize = 1 << 20;
 const POOL_CHUNKS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use grebe_flow::StageBench;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hands out its bytes in pieces of the given lengths, again and again.
+    struct Pieces {
+        bytes: Vec<u8>,
+        at: usize,
+        lengths: Vec<usize>,
+        turn: usize,
+    }
+
+    impl Read for Pieces {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let length =
+                self.lengths[self.turn % self.lengths.len()].min(out.len()).min(self.bytes.len() - self.at);
+            self.turn += 1;
+            out[..length].copy_from_slice(&self.bytes[self.at..self.at + length]);
+            self.at += length;
+            Ok(length)
+        }
+    }
+
+    fn stream(blocks: &[u32]) -> (Vec<u8>, Vec<Vec<i16>>) {
+        let (mut bytes, mut samples) = (Vec::new(), Vec::new());
+        let (mut index, mut sequence) = (0, 0);
+        for &block in blocks {
+            let header = Header {
+                sequence,
+                channel_count: 1,
+                block_length_samples: block,
+                first_sample_index: index,
+                ..Header::default()
+            };
+            let mut head = [0; HEADER_BYTES];
+            header.write(&mut head);
+            bytes.extend(head);
+            let frame: Vec<i16> = (0..block).map(|sample| (index as u32 + sample) as i16).collect();
+            frame.iter().for_each(|sample| bytes.extend(sample.to_le_bytes()));
+            samples.push(frame);
+            (index, sequence) = (index + u64::from(block), sequence + 1);
+        }
+        (bytes, samples)
+    }
+
+    fn read(bytes: Vec<u8>, lengths: Vec<usize>) -> (Vec<Vec<i16>>, Result<(), String>) {
+        let source = PipeSource::waiting(Pieces { bytes, at: 0, lengths, turn: 0 }, |_| Ok(true));
+        let mut bench = StageBench::new(source).unwrap();
+        match bench.end() {
+            Ok(batches) => {
+                let frames = batches.iter().flat_map(|batch| batch.frames());
+                (frames.map(|frame| frame.channel(0).to_vec()).collect(), Ok(()))
+            }
+            Err(error) => (Vec::new(), Err(error.to_string())),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// However the bytes are cut, the frames are the same.
+        #[test]
+        fn where_reads_end_does_not_matter(
+            blocks in prop::collection::vec(1u32..700, 1..40), lengths in prop::collection::vec(1usize..3000, 1..20),
+        ) {
+            let (bytes, samples) = stream(&blocks);
+            let (frames, result) = read(bytes, lengths);
+            prop_assert_eq!(result, Ok(()));
+            prop_assert_eq!(frames, samples);
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_says_where() {
+        let (bytes, _) = stream(&[10, 10]);
+        let cut = read(bytes[..bytes.len() - 3].to_vec(), vec![1000]).1.unwrap_err();
+        assert_eq!(cut, "stage: the pipe ended within a frame: 81 bytes of it arrived, at byte 84");
+        let mut damaged = bytes;
+        damaged[84] = 0;
+        let lost = read(damaged, vec![1000]).1.unwrap_err();
+        assert_eq!(lost, "stage: the pipe carries no frame at byte 84: does not begin with GFH2");
+    }
+}

@@ -73,12 +73,11 @@ impl SigmfSink {
             self.writer = Some(SigmfWriter::create(&self.path, &settings)?);
         }
         let Some(writer) = self.writer.as_mut() else { return Ok(false) };
-        if arrival == Arrival::Restart {
-            writer.annotate(header.first_sample_index, 0, "the sender began again")?;
-        }
+        let is_restart = arrival == Arrival::Restart;
         let Some(length) = self.options.duration.map(|duration| samples_of(duration, header.sample_rate_hz))
         else {
             writer.write_frame(frame)?;
+            mark_restart(writer, &header, is_restart)?;
             return Ok(false);
         };
         let left = length.saturating_sub(writer.len_samples());
@@ -90,6 +89,7 @@ impl SigmfSink {
             let cut: Vec<&[i16]> = channels.iter().map(|samples| &samples[..left as usize]).collect();
             writer.write(header.first_sample_index, &cut)?;
         }
+        mark_restart(writer, &header, is_restart)?;
         Ok(writer.len_samples() >= length)
     }
 
@@ -145,6 +145,18 @@ impl Drop for SigmfSink {
             let _ = writer.finish();
         }
     }
+}
+
+/// Behind the write: a label belongs to the stream that was written last.
+fn mark_restart(writer: &mut SigmfWriter, header: &Header, is_restart: bool) -> Result<(), StagesError> {
+    if !is_restart {
+        return Ok(());
+    }
+    writer.annotate(
+        header.first_sample_index,
+        u64::from(header.block_length_samples),
+        "the sender began again",
+    )
 }
 
 /// Says at once what would otherwise be found out when the first frame arrives, minutes later.

@@ -30,6 +30,8 @@ pub enum Command {
     Play(Play),
     /// The demonstration, or with a file its replay: generator process, UDP, scope.
     Demo(Demo),
+    /// Measure what this machine can do, beside the plainest way to do it.
+    Bench(Bench),
     /// Print completions for a shell.
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
@@ -197,6 +199,69 @@ pub struct Demo {
     /// Show it in the terminal although there is a display.
     #[arg(long)]
     pub term: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe bench --udp\n  \
+    grebe bench --udp --scenario 1ch_max,4ch_1GSPS --datagram-size 1400,65000 --duration 5s --repeats 5 --table\n  \
+    grebe bench --udp --reach --datagram-size 1400\n  \
+    grebe bench --udp-recv\n\n\
+    Every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
+    run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
+pub struct Bench {
+    /// UDP between two processes.
+    #[arg(long, required_unless_present = "udp_recv")]
+    pub udp: bool,
+    /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
+    #[arg(long, conflicts_with = "udp")]
+    pub udp_recv: bool,
+    /// How long one run sends.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    pub duration: Duration,
+    /// Scenarios by label, or `all`.
+    #[arg(long, value_name = "LABEL", value_delimiter = ',', default_value = "1ch_max")]
+    pub scenario: Vec<String>,
+    /// Channels of scenarios without a label of their own: 1ch_max, 2ch_max or 4ch_max.
+    #[arg(long, value_name = "N", conflicts_with = "scenario")]
+    pub channels: Option<u8>,
+    /// Bytes of a datagram.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1400,65000", value_parser = units::size_bytes)]
+    pub datagram_size: Vec<usize>,
+    /// Datagrams a system call.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "128", value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub udp_burst: Vec<u16>,
+    /// one_call, mmsg or gso.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "gso")]
+    pub technique: Vec<String>,
+    /// Runs of each kind; medians are printed.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub repeats: u16,
+    /// With the large buffers that need privilege, without, or both.
+    #[arg(long, value_enum, default_value_t = Buffers::Both)]
+    pub buffers: Buffers,
+    /// End-to-end latency budget.
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
+    pub latency: Duration,
+    /// Look for the highest rate without loss instead.
+    #[arg(long, requires = "udp")]
+    pub reach: bool,
+    /// Print a Markdown table.
+    #[arg(long)]
+    pub table: bool,
+    /// Write the results as JSON to this file; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// The receiving process of a run.
+    #[arg(long, hide = true)]
+    pub peer: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Buffers {
+    Privileged,
+    Plain,
+    Both,
 }
 
 const EXAMPLES: &str = "Examples:

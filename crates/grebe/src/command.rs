@@ -1,5 +1,6 @@
 //! One module a command, and how each ends.
 
+pub mod bench;
 pub mod demo;
 pub mod play;
 pub mod record;

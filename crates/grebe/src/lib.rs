@@ -7,6 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub use {
-    grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame, grebe_ring as ring,
-    grebe_scope as scope, grebe_stages as stages, grebe_view as view,
+    grebe_bench as bench, grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame,
+    grebe_ring as ring, grebe_scope as scope, grebe_stages as stages, grebe_view as view,
 };

@@ -349,3 +349,29 @@ fn a_pipe_that_carries_something_else_is_refused_with_the_place() {
     assert!(text(&output.stderr).contains("the pipe carries no frame at byte 0"), "{}", text(&output.stderr));
     assert!(!file.exists());
 }
+
+#[test]
+fn a_sender_that_begins_again_is_another_segment_with_a_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("twice.sigmf-meta");
+    let recorder = Listener::record(&file, &[]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (datagrams, data) = stream(6);
+    datagrams[..6].iter().for_each(|datagram| assert!(socket.send_to(datagram, &recorder.address).is_ok()));
+    for datagram in &datagrams {
+        // The same stream again, later by its producer's clock.
+        let mut again = datagram.clone();
+        let mut header = Header::parse_datagram(&again).unwrap();
+        header.producer_ts_ns += 1_000_000;
+        header.write(again.first_chunk_mut().unwrap());
+        socket.send_to(&again, &recorder.address).unwrap();
+    }
+    let (status, report, said) = recorder.finish();
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(report["losses"]["network_frames"].as_u64(), Some(0));
+    assert_eq!(captures(&file), [(0, 0), (6 * 64, 0)]);
+    let meta: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(meta["annotations"][0]["core:sample_start"].as_u64(), Some(6 * 64), "{meta}");
+    let recorded = fs::read(folder.path().join("twice.sigmf-data")).unwrap();
+    assert_eq!(recorded, [data.clone(), data].concat());
+}

@@ -1,0 +1,215 @@
+//! What sources put into their frames: every sample once, in order, and the truth about those that are missing.
+
+use std::time::Duration;
+
+use grebe_datagram::{Options, Sender};
+use grebe_flow::{
+    Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageBench, StageError, StageSnapshot,
+};
+use grebe_frame::{Arrival, Batch, Header, StreamTracker};
+use grebe_stages::synth::{ChannelSpec, Generator, Wave};
+use grebe_stages::{
+    FileSource, FileSourceOptions, SigmfSettings, SigmfWriter, SynthOptions, SynthSource, UdpSource,
+    block_length,
+};
+
+fn made(source: impl Stage + 'static) -> Vec<Batch> {
+    StageBench::new(source).unwrap().end().unwrap()
+}
+
+fn headers(batches: &[Batch]) -> Vec<Header> {
+    batches.iter().flat_map(|batch| batch.frames()).map(|frame| frame.header()).collect()
+}
+
+fn channel(batches: &[Batch], channel: usize) -> Vec<i16> {
+    let frames = batches.iter().flat_map(|batch| batch.frames());
+    frames.flat_map(|frame| frame.channel(channel).into_owned()).collect()
+}
+
+fn synth(rate_hz: f64, paced: bool, samples: u64) -> SynthSource {
+    let channel = |wave| ChannelSpec { wave, ..ChannelSpec::default() };
+    SynthSource::new(SynthOptions {
+        channels: vec![channel(Wave::Sine), channel(Wave::Noise { seed: 3 })],
+        rate_hz,
+        paced,
+        block_samples: block_length(1400, 2, rate_hz),
+        samples: Some(samples),
+        flush_every: Duration::from_micros(125),
+    })
+    .unwrap()
+}
+
+#[test]
+fn a_generator_ends_after_its_samples_with_a_shorter_block() {
+    let batches = made(synth(1e6, false, 1_000));
+    let lengths: Vec<u32> = headers(&batches).iter().map(|header| header.block_length_samples).collect();
+    assert_eq!(lengths, [320, 320, 320, 40]);
+    for (index, wave) in [Wave::Sine, Wave::Noise { seed: 3 }].into_iter().enumerate() {
+        let mut expected = vec![0; 1_000];
+        Generator::new(&ChannelSpec { wave, ..ChannelSpec::default() }, 1e6).unwrap().fill(0, &mut expected);
+        assert_eq!(channel(&batches, index), expected);
+    }
+}
+
+#[test]
+fn a_generator_that_cannot_keep_its_rate_says_what_it_left_out() {
+    // No machine makes 2 x 1 T sample/s.
+    let (tell, headers) = std::sync::mpsc::channel();
+    let mut graph = Graph::new();
+    let source = graph.add("synth", synth(1e12, true, u64::MAX));
+    let sink = graph.add("headers", Headers(tell));
+    graph.connect(source, sink, QueueOptions::block(8));
+    let running = graph.start().unwrap();
+    let until = |reached: &dyn Fn(&StageSnapshot) -> bool| {
+        while !reached(running.snapshot().stage("synth").unwrap()) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    until(&|synth| synth.own("dropped_samples") > Some(0));
+    let frames = running.snapshot().stage("synth").unwrap().frames_out;
+    until(&|synth| synth.frames_out > frames + 1_000);
+    running.stop().unwrap();
+    let (mut tracker, mut last) = (StreamTracker::new(), Header::default());
+    for header in headers {
+        tracker.arrive(&header);
+        last = header;
+    }
+    let counts = tracker.counts();
+    assert_eq!(
+        (counts.lost_frames, counts.lost_samples),
+        (0, 0),
+        "what was not made was not lost on the way"
+    );
+    assert_eq!(counts.samples + counts.generator_samples, last.next_sample_index());
+    assert!(counts.generator_samples > 0, "{counts:?}");
+    assert!(last.sg_drops_total >= counts.generator_samples);
+}
+
+/// Tells the test every header.
+struct Headers(std::sync::mpsc::Sender<Header>);
+
+impl Stage for Headers {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        _: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        batch.frames().try_for_each(|frame| self.0.send(frame.header()))?;
+        Ok(Outcome::Produced)
+    }
+}
+
+fn recording(folder: &std::path::Path) -> std::path::PathBuf {
+    let path = folder.join("gaps.sigmf-meta");
+    let settings = SigmfSettings { channels: 1, sample_rate_hz: 1e3, ..SigmfSettings::default() };
+    let mut writer = SigmfWriter::create(&path, &settings).unwrap();
+    let ramp = |first: i16, count: i16| (first..first + count).collect::<Vec<i16>>();
+    writer.write(100, &[&ramp(0, 50)]).unwrap();
+    writer.write(200, &[&ramp(50, 30)]).unwrap();
+    writer.write(0, &[&ramp(80, 20)]).unwrap();
+    writer.finish().unwrap();
+    path
+}
+
+#[test]
+fn a_recording_is_played_with_its_gaps_and_its_streams() {
+    let folder = tempfile::tempdir().unwrap();
+    let batches = made(FileSource::open(&recording(folder.path())).unwrap());
+    assert_eq!(channel(&batches, 0), (0..100).collect::<Vec<i16>>());
+    let mut tracker = StreamTracker::new();
+    let arrivals: Vec<Arrival> = headers(&batches).iter().map(|header| tracker.arrive(header)).collect();
+    assert!(
+        matches!(arrivals[..], [Arrival::First, Arrival::After(gap), Arrival::Restart] if gap.samples == 50)
+    );
+    assert_eq!(
+        tracker.counts().generator_samples,
+        50,
+        "the source did not have them: nobody lost them on the way"
+    );
+}
+
+#[test]
+fn a_recording_is_repeated_without_a_gap_and_cut_where_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plain.sigmf-meta");
+    let mut writer = SigmfWriter::create(
+        &path,
+        &SigmfSettings { channels: 1, sample_rate_hz: 1e3, ..SigmfSettings::default() },
+    )
+    .unwrap();
+    writer.write(0, &[&(0..70).collect::<Vec<i16>>()]).unwrap();
+    writer.finish().unwrap();
+    let mut source = FileSource::open(&path).unwrap();
+    source.set(FileSourceOptions { repeat: true, samples: Some(200), ..FileSourceOptions::default() });
+    let batches = made(source);
+    let expected: Vec<i16> = (0..200).map(|sample| sample % 70).collect();
+    assert_eq!(channel(&batches, 0), expected);
+    let mut tracker = StreamTracker::new();
+    for header in headers(&batches) {
+        tracker.arrive(&header);
+    }
+    assert_eq!((tracker.counts().streams, tracker.counts().lost_samples), (1, 0));
+}
+
+/// Hands batches to the test.
+struct Tray(std::sync::mpsc::Sender<Batch>);
+
+impl Stage for Tray {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        _: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        self.0.send(batch)?;
+        Ok(Outcome::Produced)
+    }
+}
+
+#[test]
+fn small_datagrams_are_gathered_and_large_ones_lent_as_they_came() {
+    for (block, is_sparse) in [(32u32, true), (20_000, false)] {
+        let options = Options { gso: false, gro: false, ..Options::default() };
+        let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+        let mut sender = Sender::connect(source.local_addr().unwrap(), &options).unwrap();
+        let (tray, taken) = std::sync::mpsc::channel();
+        let mut graph = Graph::new();
+        let source = graph.add("udp", source);
+        let tray = graph.add("tray", Tray(tray));
+        graph.connect(source, tray, QueueOptions::block(64));
+        let running = graph.start().unwrap();
+        let mut last = Header::default();
+        for sequence in 0..40u64 {
+            last = Header {
+                sequence,
+                channel_count: 1,
+                block_length_samples: block,
+                first_sample_index: sequence * u64::from(block),
+                ..Header::default()
+            };
+            send(&mut sender, &last, &vec![sequence as u8; block as usize * 2]);
+        }
+        send(&mut sender, &last.end_of_stream(1), &[]);
+        let snapshot = running.wait().unwrap();
+        let batches: Vec<Batch> = taken.into_iter().collect();
+        let sequences: Vec<u64> = headers(&batches).iter().map(|header| header.sequence).collect();
+        assert_eq!(sequences, (0..40).collect::<Vec<_>>());
+        for frame in batches.iter().flat_map(|batch| batch.frames()) {
+            let value = frame.header().sequence as u8;
+            assert!(frame.payload().iter().all(|&byte| byte == value));
+        }
+        let copied = snapshot.stage("udp").unwrap().own("copied_frames").unwrap();
+        assert_eq!(copied, if is_sparse { 40 } else { 0 });
+    }
+}
+
+fn send(sender: &mut Sender, header: &Header, payload: &[u8]) {
+    let mut head = [0; 64];
+    header.write(&mut head);
+    let mut batch = sender.batch();
+    batch.push(&head, payload).unwrap();
+    batch.flush().unwrap();
+}

@@ -1,0 +1,122 @@
+//! `grebe bench`: what this machine can do, beside the plainest way to do it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use grebe_bench::udp::{self, Plan, RunResult, SCENARIOS, Scenario, Spawn, Technique};
+use serde::Serialize;
+
+use super::{Ending, Usage};
+use crate::cli::{Bench, Buffers};
+
+pub fn run(options: &Bench) -> Result<Ending> {
+    if options.peer {
+        udp::peer_main()?;
+        return Ok(Ending::Good);
+    }
+    if options.udp_recv {
+        return receive(options);
+    }
+    let plan = plan(options)?;
+    if options.reach {
+        return reach(options, &plan);
+    }
+    let results = udp::run(&plan, |result| eprintln!("{}", result.line()))?;
+    if options.table {
+        println!("{}", udp::markdown(&results));
+    }
+    write_json(options, &results)?;
+    Ok(Ending::Good)
+}
+
+fn plan(options: &Bench) -> Result<Plan> {
+    let usage = |error: String| anyhow::Error::from(Usage(error));
+    let labels = match options.channels {
+        Some(channels) => vec![format!("{channels}ch_max")],
+        None => options.scenario.clone(),
+    };
+    let scenarios = match labels.as_slice() {
+        [all] if all == "all" => SCENARIOS.to_vec(),
+        labels => labels
+            .iter()
+            .map(|label| Scenario::by_label(label).map_err(|error| usage(error.to_string())))
+            .collect::<Result<_>>()?,
+    };
+    let technique = |name: &String| {
+        let known = Technique::ALL.into_iter().find(|technique| technique.name() == name);
+        known.ok_or_else(|| usage(format!("'{name}' is no technique: use one_call, mmsg or gso")))
+    };
+    Ok(Plan {
+        scenarios,
+        datagram_bytes: options.datagram_size.clone(),
+        bursts: options.udp_burst.iter().map(|&burst| usize::from(burst)).collect(),
+        techniques: options.technique.iter().map(technique).collect::<Result<_>>()?,
+        privileged: match options.buffers {
+            Buffers::Privileged => vec![true],
+            Buffers::Plain => vec![false],
+            Buffers::Both => vec![true, false],
+        },
+        duration: options.duration,
+        repeats: usize::from(options.repeats),
+        latency: options.latency,
+        spawn: Spawn::Process(Arc::new(peer)),
+        ..Plan::default()
+    })
+}
+
+/// This command again, as the receiving process.
+fn peer() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "grebe".into()));
+    command.args(["bench", "--udp", "--peer"]);
+    command
+}
+
+fn reach(options: &Bench, plan: &Plan) -> Result<Ending> {
+    let mut best: Vec<RunResult> = Vec::new();
+    for &bytes in &plan.datagram_bytes {
+        for &privileged in &plan.privileged {
+            let one = Plan { datagram_bytes: vec![bytes], privileged: vec![privileged], ..plan.clone() };
+            let reach = udp::reach(&one, plan.scenarios[0], 50.0, 5)?;
+            match &reach.best {
+                Some(result) => eprintln!("highest without loss: {}", result.line()),
+                None => eprintln!("{bytes} bytes: even the lowest rate lost frames"),
+            }
+            best.extend(reach.best);
+        }
+    }
+    if options.table {
+        println!("{}", udp::markdown(&best));
+    }
+    write_json(options, &best)?;
+    Ok(Ending::Good)
+}
+
+fn receive(options: &Bench) -> Result<Ending> {
+    let mut all = Vec::new();
+    for senders in [1, 2, 4, 8] {
+        let [single, batched] = udp::amortise(senders, options.duration)?;
+        eprintln!(
+            "{senders} senders: one a call {:.0}k/s, batches of 32 {:.0}k/s ({:.2}x, {:.1} datagrams a call)",
+            single.recv_per_sec / 1e3,
+            batched.recv_per_sec / 1e3,
+            batched.recv_per_sec / single.recv_per_sec,
+            batched.per_call,
+        );
+        all.push([single, batched]);
+    }
+    write_json(options, &all)?;
+    Ok(Ending::Good)
+}
+
+fn write_json(options: &Bench, results: &impl Serialize) -> Result<()> {
+    let Some(path) = &options.json else { return Ok(()) };
+    let json = serde_json::to_string_pretty(results)?;
+    if path == Path::new("-") {
+        println!("{json}");
+        return Ok(());
+    }
+    fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))
+}
