@@ -40,6 +40,14 @@ pub(crate) enum Action {
     LevelAuto,
     /// Cursors on or off.
     Cursors,
+    /// The cursor that moves by keys.
+    OtherCursor,
+    /// The cursor that moves, by so many hundredths of the screen.
+    MoveCursor(f64),
+    /// The trigger to the next place on the screen: a tenth, the middle, nine tenths.
+    TriggerPlace,
+    /// The measurement table on or off.
+    Measure,
     /// The key overlay.
     Help,
     /// Dark or light.
@@ -51,17 +59,19 @@ pub(crate) enum Action {
 }
 
 /// Keys and what they do, for the overlay and the documentation.
-pub(crate) const KEYS: [(&str, &str); 13] = [
+pub(crate) const KEYS: [(&str, &str); 15] = [
     ("space", "pause / run"),
     ("\u{2190} \u{2192}  + -", "shorter / longer time span"),
     ("[ ]", "back / forward in time"),
     ("end", "to the newest samples"),
     ("1 \u{2026} 8", "channel on / off"),
-    ("m", "trigger: roll, auto, normal, single"),
-    ("s", "single shot, again and again"),
+    ("m  s", "trigger: roll, auto, normal; single shot"),
     ("e  r", "trigger edge, trigger channel"),
     ("\u{2191} \u{2193}  0", "trigger level up / down, automatic"),
+    ("p", "trigger at the left, in the middle, at the right"),
     ("c", "cursors on / off"),
+    (", .  x", "move a cursor, the other cursor"),
+    ("v", "measurements on / off"),
     ("t", "dark / light"),
     ("?", "this help"),
     ("q  esc", "quit"),
@@ -80,6 +90,9 @@ pub(crate) struct Controls {
     /// Whether the person chose a trigger mode; until then the span does.
     is_mode_chosen: bool,
     cursors: Option<[f64; 2]>,
+    /// Which cursor moves by keys.
+    moving_cursor: usize,
+    is_measuring: bool,
     is_help_open: bool,
     is_done: bool,
     theme: ThemeChoice,
@@ -96,6 +109,8 @@ impl Controls {
             trigger: TriggerSettings::new(TriggerMode::Auto),
             is_mode_chosen: false,
             cursors: None,
+            moving_cursor: 0,
+            is_measuring: false,
             is_help_open: false,
             is_done: false,
             theme: options.theme,
@@ -140,6 +155,21 @@ impl Controls {
                 let fresh = [start + span * 0.35, start + span * 0.65];
                 self.cursors = if self.cursors.is_some() { None } else { Some(fresh) };
             }
+            Action::OtherCursor => self.moving_cursor = 1 - self.moving_cursor,
+            Action::MoveCursor(steps) => {
+                let step = steps * picture.span() / 100.0;
+                if let Some(cursors) = &mut self.cursors {
+                    cursors[self.moving_cursor] += step;
+                }
+            }
+            Action::TriggerPlace => {
+                self.trigger.position = match self.trigger.position {
+                    place if place < 0.3 => 0.5,
+                    place if place < 0.7 => 0.9,
+                    _ => 0.1,
+                }
+            }
+            Action::Measure => self.is_measuring = !self.is_measuring,
             Action::Help => self.is_help_open = !self.is_help_open,
             Action::Theme => self.theme = self.theme.other(),
             Action::Back if self.is_help_open => self.is_help_open = false,
@@ -171,7 +201,14 @@ impl Controls {
     pub(crate) fn viewport(&self, picture: &Picture, columns: usize) -> Viewport {
         let trigger = TriggerSettings { mode: self.mode(picture), ..self.trigger };
         let window = self.held_at.map_or(Window::Latest, |at| Window::Ending { at });
-        Viewport { window, span: self.span, columns, channels: self.channels, trigger: Some(trigger) }
+        Viewport {
+            window,
+            span: self.span,
+            columns,
+            channels: self.channels,
+            trigger: Some(trigger),
+            measure: None,
+        }
     }
 
     /// The vertical range of a channel whose visible extremes are `seen`, in units of `resolution` a count.
@@ -197,8 +234,13 @@ impl Controls {
     }
 
     /// Where on the screen the trigger stands, 0.0 to 1.0.
+    #[cfg(feature = "window")]
     pub(crate) fn set_trigger_position(&mut self, position: f64) {
         self.trigger.position = position.clamp(0.0, 1.0);
+    }
+
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.is_measuring
     }
 
     /// Both cursors, in units of the time axis.
@@ -206,6 +248,7 @@ impl Controls {
         self.cursors
     }
 
+    #[cfg(feature = "window")]
     pub(crate) fn set_cursor(&mut self, which: usize, at: f64) {
         if let Some(cursor) = self.cursors.as_mut().and_then(|cursors| cursors.get_mut(which)) {
             *cursor = at;
@@ -284,6 +327,13 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         'r' => Some(Action::Source),
         '0' => Some(Action::LevelAuto),
         'c' => Some(Action::Cursors),
+        'x' => Some(Action::OtherCursor),
+        ',' => Some(Action::MoveCursor(-1.0)),
+        '.' => Some(Action::MoveCursor(1.0)),
+        '<' => Some(Action::MoveCursor(-10.0)),
+        '>' => Some(Action::MoveCursor(10.0)),
+        'p' => Some(Action::TriggerPlace),
+        'v' => Some(Action::Measure),
         'q' => Some(Action::Quit),
         '1'..='8' => Some(Action::Channel(typed as usize - '1' as usize)),
         _ => None,

@@ -6,6 +6,7 @@ use grebe_frame::{Arrival, Batch, Frame, Header, StreamTracker};
 use grebe_scope::{Column, ColumnGrid, Pyramid, ScopeError};
 
 use crate::interpolate::join_samples;
+use crate::measure::MeasureRun;
 use crate::meter::{FlowMeter, TransitMeter};
 use crate::picture::{ChannelColumns, Picture, StreamInfo};
 use crate::span::default_span;
@@ -22,6 +23,7 @@ pub struct ScopeCore {
     pyramid: Option<Pyramid>,
     stream: Option<StreamInfo>,
     trigger: Option<TriggerRun>,
+    measure: MeasureRun,
     is_ended: bool,
     flow: FlowMeter,
     transit: TransitMeter,
@@ -38,6 +40,7 @@ impl ScopeCore {
             pyramid: None,
             stream: None,
             trigger: None,
+            measure: MeasureRun::new(),
             is_ended: false,
             flow: FlowMeter::new(),
             transit: TransitMeter::new(),
@@ -89,14 +92,18 @@ impl ScopeCore {
         let window = right_edge.map_or(viewport.window, |at| Window::Ending { at });
         let end_column = end_column(pyramid, grid, window);
         let first_column = end_column - columns as i64;
+        let left_index = first_column as f64 * grid.samples_per_column();
+        let span_samples = columns as f64 * grid.samples_per_column();
+        let window = left_index..left_index + span_samples;
+        let measured = self.measure.measure(pyramid, viewport, stream.rate_hz, window, now_ns);
         let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
         Picture {
             stream: Some(stream),
             is_ended: self.is_ended,
             grid,
             first_column,
-            left_index: first_column as f64 * grid.samples_per_column(),
-            span_samples: columns as f64 * grid.samples_per_column(),
+            left_index,
+            span_samples,
             channels: shown
                 .map(|channel| ChannelColumns {
                     channel,
@@ -111,6 +118,7 @@ impl ScopeCore {
             newest_arrival_ns: self.newest_arrival_ns,
             transit_min_ns: self.transit.min_ns(),
             trigger,
+            measured,
             memory_bytes: pyramid.memory_bytes(),
         }
     }

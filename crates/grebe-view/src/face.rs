@@ -8,7 +8,7 @@ use crate::picture::{ChannelColumns, Picture};
 use crate::trigger::TriggerView;
 use crate::vertical::Range;
 use grebe_flow::monotonic_ns;
-use grebe_scope::{Engineering, Slope, Ticks};
+use grebe_scope::{Engineering, Scale, Slope, Ticks};
 
 pub(crate) struct Face {
     pub(crate) link: ScopeLink,
@@ -94,7 +94,14 @@ impl Face {
 
     /// Asks for what the settings say, `columns` wide; whether that is something else than before.
     pub(crate) fn request(&self, columns: usize) -> bool {
-        self.link.request(self.controls.viewport(&self.picture, columns))
+        let mut viewport = self.controls.viewport(&self.picture, columns);
+        if self.controls.is_measuring() {
+            viewport.measure = Some(std::array::from_fn(|channel| {
+                let setup = self.options.channel(channel);
+                Scale { factor: setup.scale, offset: setup.offset }
+            }));
+        }
+        self.link.request(viewport)
     }
 
     pub(crate) fn is_done(&self) -> bool {

@@ -3,6 +3,7 @@
 use grebe_frame::TrackerCounts;
 use grebe_scope::{Column, ColumnGrid};
 
+use crate::measure::ChannelMeasurements;
 use crate::trigger::TriggerView;
 
 /// One answer to a [`Viewport`](crate::Viewport).
@@ -40,6 +41,8 @@ pub struct Picture {
     pub transit_min_ns: i64,
     /// What the trigger does; `None` where none was asked for.
     pub trigger: Option<TriggerView>,
+    /// Measurements of the channels, where they were asked for.
+    pub measured: Vec<ChannelMeasurements>,
     /// Bytes reserved for history.
     pub memory_bytes: usize,
 }
@@ -105,6 +108,7 @@ impl Picture {
             newest_arrival_ns: 0,
             transit_min_ns: 0,
             trigger: None,
+            measured: Vec::new(),
             memory_bytes: 0,
         }
     }

@@ -1,5 +1,7 @@
 //! What a face asks for.
 
+use grebe_scope::Scale;
+
 use crate::trigger::TriggerSettings;
 
 /// The part of the stream that a face wants to see, and how wide it can show it.
@@ -16,6 +18,8 @@ pub struct Viewport {
     pub channels: ChannelMask,
     /// What holds the newest samples in place; `None` lets them roll.
     pub trigger: Option<TriggerSettings>,
+    /// Units and offsets of the channels, where what is visible is to be measured.
+    pub measure: Option<[Scale; 8]>,
 }
 
 /// Which stretch of the stream a [`Viewport`] shows.
@@ -54,7 +58,14 @@ impl ChannelMask {
 impl Viewport {
     /// The newest samples of all channels, over a span that the scope chooses.
     pub fn latest(columns: usize) -> Viewport {
-        Viewport { window: Window::Latest, span: None, columns, channels: ChannelMask::ALL, trigger: None }
+        Viewport {
+            window: Window::Latest,
+            span: None,
+            columns,
+            channels: ChannelMask::ALL,
+            trigger: None,
+            measure: None,
+        }
     }
 
     /// The columns to answer, in range.

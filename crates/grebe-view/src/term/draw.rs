@@ -1,7 +1,7 @@
 //! The terminal's screen as a widget: two lines of facts, lanes of dots, the time axis, the keys.
 
 use grebe_scope::raster::{Color as ScopeColor, Theme};
-use grebe_scope::{Column, Ticks};
+use grebe_scope::{Column, Quantity, Ticks};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -12,6 +12,7 @@ use crate::controls::KEYS;
 use crate::face::Face;
 use crate::hud::{RunState, Tone};
 use crate::options::ThemeChoice;
+use crate::readout::{QUANTITIES, Row};
 use crate::vertical::Range;
 
 /// Columns of dots that a terminal `width` characters wide shows.
@@ -144,6 +145,14 @@ impl<'a> ScopeScreen<'a> {
         let dots = Dots::new(&data.columns, range, scale, plot);
         let color = self.trace_color(data.channel);
         dots.draw(plot, color, self.bad(), buf);
+        for cursor in self.face.controls.cursors().into_iter().flatten() {
+            let x = (f64::from(plot.width) * (cursor - start) / (end - start)) as i64;
+            if (0..i64::from(plot.width)).contains(&x) {
+                for y in plot.top()..plot.bottom() {
+                    buf[(plot.x + x as u16, y)].set_symbol("\u{2502}").set_style(Style::new());
+                }
+            }
+        }
         let marks = self.face.trigger_marks();
         if let (0, Some(part)) = (place, marks.part) {
             let x = plot.x + (part * f64::from(plot.width)) as u16;
@@ -158,6 +167,28 @@ impl<'a> ScopeScreen<'a> {
         let name = format!(" {} ", setup.label(data.channel));
         let style = Style::new().fg(color).add_modifier(Modifier::REVERSED | Modifier::BOLD);
         buf.set_stringn(plot.x, plot.y, name, usize::from(plot.width), style);
+    }
+
+    /// Cursors and measurements, as far as they are on.
+    fn table_lines(&self) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        let head = |names: Vec<&str>| Line::styled(cells(names.into_iter()), self.dim());
+        let mut add = |names: Vec<&str>, rows: Vec<Row>| {
+            if rows.is_empty() {
+                return;
+            }
+            lines.push(head(names));
+            lines.extend(rows.into_iter().map(|row| {
+                let color = row.channel.map_or(Color::Reset, |channel| self.trace_color(channel));
+                Line::styled(cells(row.cells.iter().map(String::as_str)), Style::new().fg(color))
+            }));
+        };
+        add(vec!["", "A", "B", "\u{394}"], self.face.cursor_rows());
+        if self.face.controls.is_measuring() {
+            let names = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
+            add(names, self.face.measurement_rows());
+        }
+        lines
     }
 
     fn grid(&self) -> Style {
@@ -206,7 +237,9 @@ impl Widget for &mut ScopeScreen<'_> {
         let row = |y: u16| Rect { y, height: 1, ..area };
         first.render(row(area.y), buf);
         second.render(row(area.y + 1), buf);
-        let lanes = Rect { y: area.y + 2, height: area.height - 4, ..area };
+        let table = self.table_lines();
+        let below = (table.len() as u16).min(area.height - 6);
+        let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
         let count = self.face.picture.channels.len() as u16;
         for place in 0..count {
             let (from, to) = (lanes.height * place / count, lanes.height * (place + 1) / count);
@@ -223,7 +256,10 @@ impl Widget for &mut ScopeScreen<'_> {
             let middle = Rect { y: lanes.y + lanes.height / 2, height: 1, ..lanes };
             Paragraph::new(text).alignment(Alignment::Center).style(self.dim()).render(middle, buf);
         } else {
-            self.time_axis(row(area.bottom() - 2), buf);
+            self.time_axis(row(area.bottom() - 2 - below), buf);
+        }
+        for (place, line) in (0..below).zip(table) {
+            line.render(row(area.bottom() - 1 - below + place), buf);
         }
         let keys =
             " space pause   \u{2190} \u{2192} span   [ ] back/forward   1\u{2026}8 channel   ? keys   q quit";
@@ -278,6 +314,10 @@ impl Dots {
             }
         }
     }
+}
+
+fn cells<'a>(cells: impl Iterator<Item = &'a str>) -> String {
+    cells.map(|cell| format!(" {cell:>11}")).collect()
 }
 
 fn plot_of(area: Rect) -> Rect {

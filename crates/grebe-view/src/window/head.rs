@@ -73,6 +73,8 @@ impl ScopePanes {
         };
         button(ui, other, "colours  (t)", Action::Theme);
         let run = if self.face.controls.is_paused() { "run" } else { "pause" };
+        button(ui, "cursors", "two lines to measure between  (c)", Action::Cursors);
+        button(ui, "measure", "a table of measurements  (v)", Action::Measure);
         button(ui, run, "hold the picture or go on  (space)", Action::Pause);
         ui.separator();
         button(ui, "+", "longer time span  (\u{2192} or +)", Action::Longer);

@@ -1,11 +1,12 @@
 //! What a person drags over the traces: the trigger's level and place, and two cursors.
 
-use eframe::egui::{self, Align2, Color32, CursorIcon, Id, Rect, Sense, Shape, pos2, vec2};
-use grebe_scope::Engineering;
+use eframe::egui::{self, Align2, CursorIcon, Id, Rect, Sense, Shape, pos2, vec2};
+use grebe_scope::raster::Theme;
 
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::plot::{label_font, lane_rect, value_tag};
+use crate::readout::Row;
 
 impl ScopePanes {
     /// A mark at the top for the trigger's place, one at the right edge for its level.
@@ -81,38 +82,12 @@ impl ScopePanes {
                 self.face.controls.set_cursor(which, start + part * (end - start));
             }
         }
-        self.cursor_table(ui, plot, cursors);
+        self.cursor_table(ui, plot);
     }
 
-    fn cursor_table(&self, ui: &egui::Ui, plot: Rect, cursors: [f64; 2]) {
-        let (start, end, _) = self.face.axis();
-        let unit = self.face.picture.axis_unit();
+    fn cursor_table(&self, ui: &egui::Ui, plot: Rect) {
         let theme = self.theme();
-        let show = |value: f64, unit: &str| Engineering::new(value, unit).digits(4).to_string();
-        let between = cursors[1] - cursors[0];
-        let mut rows: Vec<([String; 4], Color32)> = vec![(
-            ["time".into(), show(cursors[0], unit), show(cursors[1], unit), show(between, unit)],
-            color32(theme.text),
-        )];
-        if unit == "s" && between != 0.0 {
-            let rate = show(1.0 / between.abs(), "Hz");
-            rows.push((["1/\u{394}".into(), String::new(), String::new(), rate], color32(theme.text)));
-        }
-        for data in &self.face.picture.channels {
-            let setup = self.face.options.channel(data.channel);
-            let value = |at: f64| {
-                let part = (at - start) / (end - start);
-                let place = (part * data.columns.len() as f64) as usize;
-                let column = data.columns.get(place).filter(|column| part >= 0.0 && !column.is_empty())?;
-                // Where a column holds many samples, the middle of what they did.
-                Some(setup.value((f64::from(column.min) + f64::from(column.max)) / 2.0))
-            };
-            let (a, b) = (value(cursors[0]), value(cursors[1]));
-            let text = |value: Option<f64>| value.map_or("\u{2013}".into(), |value| show(value, &setup.unit));
-            let difference = a.zip(b).map(|(a, b)| b - a);
-            let row = [setup.label(data.channel), text(a), text(b), text(difference)];
-            rows.push((row, color32(theme.trace(data.channel))));
-        }
+        let rows = self.face.cursor_rows();
         egui::Area::new(Id::unique("cursor table"))
             .anchor(Align2::RIGHT_TOP, vec2(-24.0, plot.top() + 10.0))
             .interactable(false)
@@ -122,20 +97,22 @@ impl ScopePanes {
                     .stroke(egui::Stroke::new(1.0, color32(theme.grid_zero)))
                     .corner_radius(4)
                     .inner_margin(8)
-                    .show(ui, |ui| cursor_grid(ui, &rows, color32(theme.text_dim)));
+                    .show(ui, |ui| table(ui, "cursors", &["", "A", "B", "\u{394}"], &rows, &theme));
             });
     }
 }
 
-fn cursor_grid(ui: &mut egui::Ui, rows: &[([String; 4], Color32)], dim: Color32) {
-    egui::Grid::new("cursors").num_columns(4).spacing([16.0, 2.0]).show(ui, |ui| {
-        for name in ["", "A", "B", "\u{394}"] {
-            ui.label(egui::RichText::new(name).font(label_font()).color(dim));
+/// Rows of numbers in the colours of their channels.
+pub(super) fn table(ui: &mut egui::Ui, id: &str, names: &[&str], rows: &[Row], theme: &Theme) {
+    egui::Grid::new(id).num_columns(names.len()).spacing([16.0, 2.0]).show(ui, |ui| {
+        for name in names {
+            ui.label(egui::RichText::new(*name).font(label_font()).color(color32(theme.text_dim)));
         }
         ui.end_row();
-        for (cells, color) in rows {
-            for cell in cells {
-                ui.label(egui::RichText::new(cell).font(label_font()).color(*color));
+        for row in rows {
+            let color = row.channel.map_or(theme.text, |channel| theme.trace(channel));
+            for cell in &row.cells {
+                ui.label(egui::RichText::new(cell).font(label_font()).color(color32(color)));
             }
             ui.end_row();
         }

@@ -47,7 +47,11 @@ impl ScopePanes {
             self.styled = Some(self.face.controls.theme());
         }
         self.head(ui);
-        self.plot(ui);
+        let below = self.measurements_height();
+        let area = ui.available_rect_before_wrap();
+        let above = egui::Rect::from_min_max(area.min, area.max - egui::vec2(0.0, below));
+        self.plot(ui, above);
+        self.measurements(ui, above.bottom());
         if self.face.controls.is_help_open() {
             self.help(ui);
         }

@@ -2,17 +2,18 @@
 
 use eframe::egui::{self, Align2, Color32, FontId, Pos2, Rect, Sense, pos2, vec2};
 use grebe_scope::raster::Theme;
-use grebe_scope::{Engineering, Ticks};
+use grebe_scope::{Engineering, Quantity, Ticks};
 
 use super::lanes::{Lane, LanePainter, color32};
+use super::marks::table;
 use super::panes::ScopePanes;
 use crate::controls::Action;
 use crate::hud::RunState;
+use crate::readout::QUANTITIES;
 use crate::vertical::Range;
 
 impl ScopePanes {
-    pub(super) fn plot(&mut self, ui: &mut egui::Ui) {
-        let area = ui.available_rect_before_wrap();
+    pub(super) fn plot(&mut self, ui: &mut egui::Ui, area: Rect) {
         let response = ui.allocate_rect(area, Sense::click_and_drag());
         let plot = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
         if plot.width() < 20.0 || plot.height() < 20.0 {
@@ -36,6 +37,27 @@ impl ScopePanes {
         if let Some(pointer) = response.hover_pos().filter(|pointer| plot.contains(*pointer)) {
             self.readout(ui, plot, pointer);
         }
+    }
+
+    /// Room for one row a measured channel.
+    pub(super) fn measurements_height(&self) -> f32 {
+        match self.face.controls.is_measuring() {
+            true => 32.0 + 22.0 * self.face.picture.measured.len() as f32,
+            false => 0.0,
+        }
+    }
+
+    pub(super) fn measurements(&self, ui: &mut egui::Ui, top: f32) {
+        if !self.face.controls.is_measuring() {
+            return;
+        }
+        let rows = self.face.measurement_rows();
+        let names: Vec<&str> = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
+        let area = ui.max_rect();
+        let area = Rect::from_min_max(pos2(area.left() + GUTTER, top + 2.0), area.max);
+        ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
+            table(ui, "measurements", &names, &rows, &self.theme());
+        });
     }
 
     /// Wheel and drag.

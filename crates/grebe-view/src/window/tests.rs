@@ -109,6 +109,10 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
     harness.event(egui::Event::Text("c".into()));
     harness.run();
     harness.get_by_label("1.667 Hz");
+    harness.get_by_label("measure").click();
+    harness.run();
+    harness.get_by_label("frequency");
+    harness.get_by_label("2 Hz");
     harness.get_by_label("roll").click();
     harness.run();
     assert!(harness.query_by_label("TRIGGERED").is_none());

@@ -1,3 +1,4 @@
+use grebe_scope::Scale;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -5,7 +6,7 @@ use super::*;
 use crate::controls::Action;
 use crate::hud::Hud;
 use crate::testing::sine_batch;
-use crate::{ChannelSetup, ScopeCore, ScopeFeed, SourceStatus, ViewOptions};
+use crate::{ChannelSetup, ScopeCore, ScopeFeed, SourceStatus, ViewOptions, Viewport};
 
 /// A face over three channels with a gap, at a fixed moment.
 fn face(width: u16) -> Face {
@@ -20,7 +21,11 @@ fn face(width: u16) -> Face {
     options.span = Some(2.0);
     let (_, link) = ScopeFeed::new(1 << 20);
     let mut face = Face::new(link, options);
-    face.picture = core.answer(&face.controls.viewport(&face.picture, columns(width)), 2_000_000);
+    let viewport = Viewport {
+        measure: Some([Scale::COUNTS; 8]),
+        ..face.controls.viewport(&face.picture, columns(width))
+    };
+    face.picture = core.answer(&viewport, 2_000_000);
     face.hud = Hud::new(&face.picture, &(face.options.status)(), false, 30.0, 3_000_000);
     face
 }
@@ -43,6 +48,15 @@ fn the_key_overlay_and_a_narrow_terminal() {
     let picture = face.picture.clone();
     face.controls.apply(Action::Help, &picture);
     insta::assert_snapshot!(screen(&mut face, 50, 20));
+}
+
+#[test]
+fn cursors_and_measurements_stand_below_the_lanes() {
+    let mut face = face(110);
+    let picture = face.picture.clone();
+    face.controls.apply(Action::Cursors, &picture);
+    face.controls.apply(Action::Measure, &picture);
+    insta::assert_snapshot!(screen(&mut face, 110, 36));
 }
 
 #[test]
