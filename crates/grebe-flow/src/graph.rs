@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::built::{Built, BuiltCrew, Link, Placed};
 use crate::counters::StageCounts;
 use crate::crew::{Crew, Member};
 use crate::port::{Context, Flags, InPort, InlineOut, Inputs, Newcomers, Outputs, Waker};
-use crate::queue::{QueueCounts, QueueReceiver, QueueSender, queue};
-use crate::runtime::{Placed, Running};
+use crate::queue::{QueueReceiver, QueueSender, queue};
+use crate::runtime::Running;
 use crate::{Error, Ports, QueueOptions, Stage, Stepper};
 
 /// Stages and the queues between them, not yet running.
@@ -314,33 +315,6 @@ impl Graph {
             crews: crews.into_iter().map(|(_, stages, crew, cpu)| BuiltCrew { stages, crew, cpu }).collect(),
         }
     }
-}
-
-/// A graph whose queues exist.
-pub(crate) struct Built {
-    /// By stage, in the order they were added.
-    pub(crate) placed: Vec<Placed>,
-    pub(crate) links: Vec<Link>,
-    pub(crate) flags: Arc<Flags>,
-    pub(crate) batches_in_flight: usize,
-    pub(crate) crews: Vec<BuiltCrew>,
-}
-
-/// What becomes a thread.
-pub(crate) struct BuiltCrew {
-    /// Which stage each member is.
-    pub(crate) stages: Vec<usize>,
-    pub(crate) crew: Crew,
-    pub(crate) cpu: Option<usize>,
-}
-
-/// A queue, for those who watch it.
-#[derive(Debug, Clone)]
-pub(crate) struct Link {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    pub(crate) policy: crate::Policy,
-    pub(crate) counts: Arc<QueueCounts>,
 }
 
 impl std::fmt::Debug for Graph {

@@ -50,6 +50,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod built;
 mod clock;
 mod counters;
 mod crew;

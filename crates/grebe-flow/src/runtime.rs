@@ -5,9 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use crate::counters::{Counters, QueueSnapshot, Snapshot, StageCounts};
+use crate::built::{Built, Link, Placed, snapshot};
+use crate::counters::{Snapshot, StageCounts};
 use crate::crew::{Crew, Failure, Member};
-use crate::graph::{Built, Link, Node};
+use crate::graph::Node;
 use crate::port::{Context, Flags, InPort, Inputs, Newcomers, Outputs, Waker};
 use crate::queue::{QueueCounts, queue};
 use crate::{Error, QueueOptions, Stage};
@@ -200,38 +201,6 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         self.leave();
-    }
-}
-
-/// What is left of a stage for those who watch it.
-#[derive(Debug, Clone)]
-pub(crate) struct Placed {
-    pub(crate) name: String,
-    pub(crate) waker: Waker,
-    pub(crate) counts: Arc<StageCounts>,
-    pub(crate) own: Option<Counters>,
-    pub(crate) newcomers: Arc<Newcomers>,
-}
-
-pub(crate) fn snapshot(placed: &[Placed], links: &[Link]) -> Snapshot {
-    let name = |index: usize| placed.get(index).map(|stage| stage.name.clone()).unwrap_or_default();
-    let queue = |link: &Link| {
-        let counts = &link.counts;
-        let gone = QueueCounts::read(&counts.taken_batches.0) + QueueCounts::read(&counts.evicted_batches);
-        QueueSnapshot {
-            from: name(link.from),
-            to: name(link.to),
-            policy: link.policy,
-            capacity_batches: counts.capacity_batches,
-            queued_batches: QueueCounts::read(&counts.batches).saturating_sub(gone) as usize,
-            frames: QueueCounts::read(&counts.frames),
-            dropped_frames: QueueCounts::read(&counts.dropped_frames),
-            dropped_samples: QueueCounts::read(&counts.dropped_samples),
-        }
-    };
-    Snapshot {
-        stages: placed.iter().map(|stage| stage.counts.snapshot(&stage.name, stage.own.as_ref())).collect(),
-        queues: links.iter().map(queue).collect(),
     }
 }
 

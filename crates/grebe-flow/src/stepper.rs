@@ -4,10 +4,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use grebe_frame::{Batch, BatchPool};
 
+use crate::built::{Built, Link, Placed, snapshot};
 use crate::crew::Crew;
-use crate::graph::{Built, Link};
 use crate::port::{Context, Inputs, Outputs};
-use crate::runtime::{Placed, snapshot};
 use crate::{Error, Graph, Outcome, QueueOptions, Snapshot, Stage, StageError};
 
 /// Calls each stage of a graph in turn, on the caller's thread: no queue, no thread, and nothing that depends on time.

@@ -14,11 +14,13 @@
 //! A chunk is written by one owner, then lent to any number of readers. Taking and giving back a chunk costs one
 //! contended counter a *chunk*, never one a frame.
 
+mod memory;
 mod pool;
 mod ring;
 mod signal;
 mod sync;
 
-pub use pool::{ChunkMut, Import, Lease, Memory, Pool};
+pub use memory::Memory;
+pub use pool::{ChunkMut, Import, Lease, Pool};
 pub use ring::{Consumer, Overflow, Producer, ring};
 pub use signal::Signal;

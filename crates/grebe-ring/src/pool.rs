@@ -12,28 +12,12 @@
 //! Metadata (`M`: the table of frames) rides with the chunk and is reused with it, so that handing on a chunk and what is
 //! known about it is one word, and nothing is allocated after the pool is made.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ptr::NonNull;
 
-use crate::Signal;
+use crate::memory::{ALIGN, Heap};
 use crate::sync::{Apart, AtomicI64, AtomicU32, Ordering, UnsafeCell};
-
-/// Memory that chunks are cut from: the heap, or a mapping that another crate made.
-///
-/// # Safety
-/// `base..base + len` stays mapped and readable until the value is dropped, `base` is aligned to 64 bytes, and nothing but
-/// the pool (in this process) writes to it. Where the pool is made by [`Pool::over`], it is writable.
-pub unsafe trait Memory: Send + Sync {
-    /// The first byte.
-    fn base(&self) -> NonNull<u8>;
-    /// Bytes in all.
-    fn len(&self) -> usize;
-    /// Whether there is none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
+use crate::{Memory, Signal};
 
 /// A fixed number of equal chunks, taken by one owner and given back by the last lease, from any thread.
 ///
@@ -479,46 +463,6 @@ impl<M> Shared<M> {
     }
 }
 
-/// Zeroed heap memory, aligned to a page; to a huge page where it is large enough to hold one.
-struct Heap {
-    base: NonNull<u8>,
-    layout: Layout,
-}
-
-impl Heap {
-    fn zeroed(len: usize) -> Self {
-        let align = if len >= HUGE_PAGE { HUGE_PAGE } else { PAGE };
-        let layout = Layout::from_size_align(len.max(ALIGN), align).expect("pool size overflows");
-        // SAFETY: the size is not zero.
-        let base =
-            NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
-        Self { base, layout }
-    }
-}
-
-// SAFETY: an allocation of its own, aligned to a page, zeroed, freed on drop.
-unsafe impl Memory for Heap {
-    fn base(&self) -> NonNull<u8> {
-        self.base
-    }
-
-    fn len(&self) -> usize {
-        self.layout.size()
-    }
-}
-
-// SAFETY: plain memory, reached only through the pool.
-unsafe impl Send for Heap {}
-// SAFETY: as above.
-unsafe impl Sync for Heap {}
-
-impl Drop for Heap {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
-    }
-}
-
 impl<M> fmt::Debug for Pool<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // SAFETY: as for `Pool::shared`.
@@ -552,9 +496,6 @@ fn round_up(bytes: usize) -> usize {
     bytes.max(1).checked_next_multiple_of(ALIGN).expect("chunk size overflows")
 }
 
-const ALIGN: usize = 64;
-const PAGE: usize = 4096;
-const HUGE_PAGE: usize = 2 << 20;
 const NONE: u32 = u32::MAX;
 const CLOSED: u32 = u32::MAX - 1;
 const MAX_REFS: u32 = 1 << 24;

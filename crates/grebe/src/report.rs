@@ -87,8 +87,17 @@ impl fmt::Display for Losses {
     }
 }
 
+/// Says what a stage has done: a line on standard error for people, or JSON on standard output for a program.
+pub fn print(verb: &str, stage: &str, snapshot: &Snapshot, as_json: bool) {
+    match snapshot.stage(stage) {
+        Some(stage) if as_json => println!("{}", json(stage, snapshot)),
+        Some(stage) => eprintln!("{}", summary(verb, stage, snapshot)),
+        None => {}
+    }
+}
+
 /// The line for people: what the stage handled, and the losses of the graph.
-pub fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
+fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
     let (frames, samples) = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
     let mut line = format!(
         "{verb} {} samples a channel in {} frames; {}",
@@ -107,7 +116,7 @@ pub fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String
 }
 
 /// The same for a program.
-pub fn json(stage: &StageSnapshot, snapshot: &Snapshot) -> Value {
+fn json(stage: &StageSnapshot, snapshot: &Snapshot) -> Value {
     let refused: serde_json::Map<String, Value> =
         refusals(snapshot).map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();
     json!({

@@ -38,13 +38,7 @@ pub fn run(options: &Record) -> Result<Ending> {
     let recorder = graph.add("recorder", sink);
     graph.connect(source, recorder, QueueOptions::block(QUEUE_BATCHES));
     let (snapshot, ending) = drive(graph, &Progress::of("recorder"))?;
-    if let Some(stage) = snapshot.stage("recorder") {
-        if options.json {
-            println!("{}", report::json(stage, &snapshot));
-        } else {
-            eprintln!("{} to {}", report::summary("recorded", stage, &snapshot), options.file.display());
-        }
-    }
+    report::print("recorded", "recorder", &snapshot, options.json);
     Ok(ending)
 }
 

@@ -35,13 +35,7 @@ pub fn run(options: &Sg) -> Result<Ending> {
     let sink = graph.add_boxed("sender", sink.stage);
     graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
     let (snapshot, ending) = drive(graph, &Progress::of("generator"))?;
-    if let Some(stage) = snapshot.stage("sender") {
-        if options.json {
-            println!("{}", report::json(stage, &snapshot));
-        } else {
-            eprintln!("{}", report::summary("sent", stage, &snapshot));
-        }
-    }
+    report::print("sent", "sender", &snapshot, options.json);
     Ok(ending)
 }
 

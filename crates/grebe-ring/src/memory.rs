@@ -1,0 +1,65 @@
+//! Where chunks lie.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// Memory that chunks are cut from: the heap, or a mapping that another crate made.
+///
+/// # Safety
+/// `base..base + len` stays mapped and readable until the value is dropped, `base` is aligned to 64 bytes, and nothing but
+/// the pool (in this process) writes to it. Where the pool is made by [`Pool::over`](crate::Pool::over), it is writable.
+pub unsafe trait Memory: Send + Sync {
+    /// The first byte.
+    fn base(&self) -> NonNull<u8>;
+    /// Bytes in all.
+    fn len(&self) -> usize;
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Zeroed heap memory, aligned to a page; to a huge page where it is large enough to hold one.
+pub(crate) struct Heap {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Heap {
+    pub(crate) fn zeroed(len: usize) -> Self {
+        let align = if len >= HUGE_PAGE { HUGE_PAGE } else { PAGE };
+        let layout = Layout::from_size_align(len.max(ALIGN), align).expect("pool size overflows");
+        // SAFETY: the size is not zero.
+        let base =
+            NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        Self { base, layout }
+    }
+}
+
+// SAFETY: an allocation of its own, aligned to a page, zeroed, freed on drop.
+unsafe impl Memory for Heap {
+    fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn len(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+// SAFETY: plain memory, reached only through the pool.
+unsafe impl Send for Heap {}
+// SAFETY: as above.
+unsafe impl Sync for Heap {}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+/// Chunks begin at multiples of a cache line.
+pub(crate) const ALIGN: usize = 64;
+const PAGE: usize = 4096;
+const HUGE_PAGE: usize = 2 << 20;
