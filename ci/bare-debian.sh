@@ -103,7 +103,7 @@ run_without_loss() {
 }
 
 tests() {
-  bash -c "$(as_user "cargo test --workspace")" >"$kept/bare-debian-tests.log" 2>&1 || { tail -n 80 "$kept/bare-debian-tests.log"; return 1; }
+  bash -c "$(as_user "cargo test --workspace --no-fail-fast")" >"$kept/bare-debian-tests.log" 2>&1 || { tail -n 80 "$kept/bare-debian-tests.log"; return 1; }
   awk '/^test result: ok/ { passed += $4; ignored += $8 } END { print passed " tests passed, " ignored " ignored"; exit passed == 0 }' \
     "$kept/bare-debian-tests.log"
 }
