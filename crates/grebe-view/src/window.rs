@@ -52,9 +52,9 @@ pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError
     opened.map_err(|error| match error {
         // No display, a display that refuses us, libraries of the window system that are not there.
         eframe::Error::Winit(_) | eframe::Error::WinitEventLoop(_) => {
-            ViewError::NoDisplay { why: first_line(&error.to_string()) }
+            ViewError::NoDisplay { why: reason(&error.to_string()) }
         }
-        error => ViewError::Window { why: first_line(&error.to_string()) },
+        error => ViewError::Window { why: reason(&error.to_string()) },
     })
 }
 
@@ -100,8 +100,10 @@ fn check_display() -> Result<(), ViewError> {
     Ok(())
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or("no reason given").to_owned()
+/// What a person can use of an error: winit puts its own source file and line before the reason.
+fn reason(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.rsplit(": ").next().filter(|reason| !reason.is_empty()).unwrap_or("no reason given").to_owned()
 }
 
 #[cfg(test)]

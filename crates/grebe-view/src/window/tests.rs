@@ -119,6 +119,14 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
 }
 
 #[test]
+fn a_refusal_is_told_without_the_place_in_the_library() {
+    let told =
+        reason("winit EventLoopError: os error at /home/winit/src/mod.rs:788: Failed to open X server");
+    assert_eq!(told, "Failed to open X server");
+    assert_eq!(reason(""), "no reason given");
+}
+
+#[test]
 fn a_resting_picture_asks_for_no_repaint() {
     let mut harness = dark();
     // `run` ends only when nothing asks for another frame; it panics where that never happens.
