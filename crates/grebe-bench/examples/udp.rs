@@ -40,6 +40,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     _ => Fault::Shifted,
                 });
             }
+            "--near" => plan.mood = Some(grebe_bench::canary::Mood::Near),
+            "--far" => plan.mood = Some(grebe_bench::canary::Mood::Far),
+            "--patience" => plan.patience = Duration::from_secs_f64(value()?.parse()?),
             "--plain" => plan.privileged = vec![false],
             "--both" => plan.privileged = vec![true, false],
             "--no-baseline" => plan.baseline = false,

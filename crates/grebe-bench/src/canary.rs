@@ -1,7 +1,7 @@
 //! The machine's mood: how far apart its cores are right now.
 //!
 //! On a virtual machine the host moves the cores about, and the round trip of a cache line between two of them flips between
-//! about 100 and 480 ns for seconds to minutes. What crosses cores then differs by up to a factor of three. Only runs of the
+//! about 65 and 325 ns (the best of five tries; means are 100 and 480) for seconds to minutes. What crosses cores then differs by up to a factor of three. Only runs of the
 //! same mood can be compared.
 
 use std::fmt;
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mood {
-    /// A round trip below 220 ns: the cores share a cache.
+    /// A round trip below 150 ns: the cores share a cache.
     Near,
     /// Between the two: it changed while it was measured, or something else ran.
     Mixed,
-    /// Above 350 ns.
+    /// Above 250 ns.
     Far,
 }
 
@@ -68,8 +68,8 @@ pub fn read() -> Reading {
         best
     });
     let mood = match round_trip_ns {
-        ns if ns < 220.0 => Mood::Near,
-        ns if ns > 350.0 => Mood::Far,
+        ns if ns < 150.0 => Mood::Near,
+        ns if ns > 250.0 => Mood::Far,
         _ => Mood::Mixed,
     };
     Reading { round_trip_ns, mood }

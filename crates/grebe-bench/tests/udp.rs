@@ -8,7 +8,7 @@ fn plan() -> Plan {
     Plan {
         scenarios: vec![Scenario::by_label("4ch_10MSPS").unwrap()],
         datagram_bytes: vec![1_400],
-        techniques: vec![Technique::Mmsg, Technique::Gso],
+        techniques: vec![Technique::Mmsg, Technique::Gso, Technique::GsoRun],
         duration: Duration::from_millis(150),
         repeats: 1,
         ..Plan::default()

@@ -22,7 +22,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         repeats: 1,
         ..Plan::default()
     };
-    println!("| bytes | std MSPS | quinn-udp MSPS | grebe MSPS | grebe / std | grebe / quinn-udp | lost std, quinn, grebe | mood |");
+    println!(
+        "| bytes | std MSPS | quinn-udp MSPS | grebe MSPS | grebe / std | grebe / quinn-udp | lost std, quinn, grebe | mood |"
+    );
     println!("|--:|--:|--:|--:|--:|--:|--:|---|");
     for bytes in [192, 1_400, 4_000, 9_000, 16_000, 32_000, 65_000] {
         let scenario = Scenario::by_label("1ch_max")?;
@@ -60,7 +62,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn amortisation(rounds: usize, duration: Duration) -> Result<(), Box<dyn std::error::Error>> {
-    println!("\n| senders | blocking recvfrom k/s | tokio, one a wake-up k/s | batches of 32 k/s | to recvfrom | to tokio | datagrams a call | CPU ns a datagram: recvfrom, tokio, batch |");
+    println!(
+        "\n| senders | blocking recvfrom k/s | tokio, one a wake-up k/s | batches of 32 k/s | to recvfrom | to tokio | datagrams a call | CPU ns a datagram: recvfrom, tokio, batch |"
+    );
     println!("|--:|--:|--:|--:|--:|--:|--:|--:|");
     for senders in [1, 2, 4, 8] {
         let mut runs: [Vec<udp::Amortised>; 3] = Default::default();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Scenario;
+use crate::canary::Mood;
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -29,6 +30,10 @@ pub struct Plan {
     pub latency: Duration,
     /// Bytes of receive buffer to ask for.
     pub recv_buffer_bytes: usize,
+    /// Takes only rounds that were in this mood throughout, and undisturbed, as long as `patience` lasts.
+    pub mood: Option<Mood>,
+    /// For how long to wait for that, and to repeat rounds, for each row of the matrix.
+    pub patience: Duration,
     /// What to spoil on purpose, to see that it is noticed.
     pub fault: Option<Fault>,
     /// Where the receiver runs.
@@ -45,8 +50,10 @@ pub enum Technique {
     OneCall,
     /// Several datagrams a call.
     Mmsg,
-    /// Several datagrams a call and a kernel buffer.
+    /// Several datagrams a call and a kernel buffer; header and samples lie apart and are gathered by the kernel.
     Gso,
+    /// The same, with frames written one behind the other, as grebe's sources make them: writing them is part of the run.
+    GsoRun,
 }
 
 /// What can be spoiled in every hundredth frame.
@@ -83,6 +90,8 @@ impl Default for Plan {
             baseline: true,
             latency: Duration::from_micros(500),
             recv_buffer_bytes: 32 << 20,
+            mood: None,
+            patience: Duration::from_secs(20),
             fault: None,
             spawn: Spawn::Thread,
             host: std::net::Ipv4Addr::LOCALHOST.into(),
@@ -92,7 +101,7 @@ impl Default for Plan {
 
 impl Technique {
     /// All, from the plainest on.
-    pub const ALL: [Technique; 3] = [Technique::OneCall, Technique::Mmsg, Technique::Gso];
+    pub const ALL: [Technique; 4] = [Technique::OneCall, Technique::Mmsg, Technique::Gso, Technique::GsoRun];
 
     /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
@@ -100,6 +109,7 @@ impl Technique {
             Technique::OneCall => "one_call",
             Technique::Mmsg => "mmsg",
             Technique::Gso => "gso",
+            Technique::GsoRun => "gso_run",
         }
     }
 }
@@ -131,16 +141,17 @@ pub(crate) struct Job {
 
 impl Job {
     pub fn options(&self) -> grebe_datagram::Options {
+        let offload = matches!(self.technique, Technique::Gso | Technique::GsoRun);
         grebe_datagram::Options {
             recv_buffer_bytes: self.recv_buffer_bytes,
             force_buffers: self.privileged,
             batch: self.technique != Technique::OneCall,
-            gso: self.technique == Technique::Gso,
-            gro: self.technique == Technique::Gso,
+            gso: offload,
+            gro: offload,
             burst: self.burst,
             latency: self.latency,
             // One datagram a slot needs more slots for the same amortisation.
-            slots: if self.technique == Technique::Gso { 8 } else { 64 },
+            slots: if offload { 8 } else { 64 },
             ..grebe_datagram::Options::default()
         }
     }

@@ -78,7 +78,7 @@ impl Bound {
         let mut watch = Watch::new(&self.job)?;
         match self.job.technique {
             Technique::OneCall => one_call(&self.receiver, &mut watch)?,
-            Technique::Mmsg | Technique::Gso => batched(self.receiver, &mut watch)?,
+            Technique::Mmsg | Technique::Gso | Technique::GsoRun => batched(self.receiver, &mut watch)?,
         }
         Ok(Seen { granted_bytes: granted.granted_bytes, ..watch.finish() })
     }

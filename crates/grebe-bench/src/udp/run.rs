@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use grebe_datagram::{Receiver, Sender};
 
@@ -25,10 +26,17 @@ pub fn run(plan: &Plan, mut done: impl FnMut(&RunResult)) -> Result<Vec<RunResul
             for &privileged in &plan.privileged {
                 let kinds = kinds(plan);
                 let mut runs: Vec<Vec<RunResult>> = kinds.iter().map(|_| Vec::new()).collect();
+                let until = Instant::now() + plan.patience;
                 for _ in 0..plan.repeats.max(1) {
-                    for (&(technique, burst), runs) in kinds.iter().zip(&mut runs) {
-                        runs.push(once(plan, scenario, datagram_bytes, privileged, technique, burst)?);
-                    }
+                    let round = round(plan, until, || {
+                        kinds
+                            .iter()
+                            .map(|&(technique, burst)| {
+                                once(plan, scenario, datagram_bytes, privileged, technique, burst)
+                            })
+                            .collect()
+                    })?;
+                    round.into_iter().zip(&mut runs).for_each(|(run, runs)| runs.push(run));
                 }
                 let rows: Vec<RunResult> = runs.into_iter().filter_map(median).collect();
                 let baseline = rows
@@ -44,6 +52,35 @@ pub fn run(plan: &Plan, mut done: impl FnMut(&RunResult)) -> Result<Vec<RunResul
         }
     }
     Ok(results)
+}
+
+/// One run of each kind, in the mood asked for, if that comes in time.
+fn round(
+    plan: &Plan,
+    until: Instant,
+    mut runs: impl FnMut() -> Result<Vec<RunResult>>,
+) -> Result<Vec<RunResult>> {
+    loop {
+        if let Some(mood) = plan.mood {
+            while canary::read().mood != mood && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        let round = runs()?;
+        let fit = plan.mood.is_none_or(|mood| {
+            round
+                .iter()
+                .all(|run| run.mood_before.mood == mood && run.mood_after.mood == mood && !is_disturbed(run))
+        });
+        if fit || Instant::now() >= until {
+            return Ok(round);
+        }
+    }
+}
+
+/// A sender at full speed that did not have its core to itself measured another program.
+fn is_disturbed(run: &RunResult) -> bool {
+    run.target_rate_msps == 0.0 && run.cpu_sender.is_some_and(|share| share < 0.9)
 }
 
 /// The kinds of runs that take turns.
