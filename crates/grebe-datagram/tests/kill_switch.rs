@@ -1,0 +1,21 @@
+//! The switch that turns segmentation offload off from outside.
+
+use std::process::Command;
+
+use grebe_datagram::{Gso, Options, Sender};
+
+/// Runs itself again with the variable set, since a process must not change its environment beside other threads.
+#[test]
+fn the_environment_and_the_option_turn_gso_off() {
+    let connect = |options: &Options| Sender::connect(([127, 0, 0, 1], 9).into(), options).unwrap().gso();
+    if std::env::var_os("GREBE_NO_GSO").is_some() {
+        assert_eq!(connect(&Options::default()), Gso::Disabled);
+        return;
+    }
+    assert_eq!(connect(&Options { gso: false, ..Options::default() }), Gso::Disabled);
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        assert_eq!(connect(&Options::default()), Gso::Probe, "on where nobody objects");
+    }
+    let again = Command::new(std::env::current_exe().unwrap()).env("GREBE_NO_GSO", "1").status().unwrap();
+    assert!(again.success());
+}
