@@ -33,6 +33,8 @@ wait_for() {
   done
 }
 
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+
 # The sum in the words that .ci/run counts.
 sum_up() {
   echo "$checks_passed passed, $checks_failed failed"

@@ -11,19 +11,21 @@ clean_up() { close_terminal; }
 
 # --- the terminal ----------------------------------------------------------------------------------------------
 demo_in_terminal() {  # KEY: runs until the key is pressed
+  local generator
   close_terminal
   rm -f "$work/status"
-  open_terminal "env -u DISPLAY -u WAYLAND_DISPLAY '$grebe' 2>'$work/term.err'; echo \$? >'$work/status'; sleep 60" || return 1
+  open_terminal "sh -c 'echo \$\$ >$work/pid; unset DISPLAY WAYLAND_DISPLAY; exec $grebe 2>$work/term.err'
+                 echo \$? >$work/status; sleep 60" || return 1
   wait_for 10 shows LIVE || { screen; cat "$work/term.err"; echo "never live"; return 1; }
   shows_four_moving_channels || { screen; return 1; }
-  ! no_generator || { echo "no generator process is to be seen"; return 1; }
+  generator=$(generator_of "$(cat "$work/pid")") || { echo "the demonstration has no generator process"; return 1; }
   screen >"$kept/terminal.txt"
   lost_nothing >"$work/nothing-lost" || true
   press "$1"
   wait_for 5 test -s "$work/status" || { screen; echo "does not end on $1"; return 1; }
   # Ctrl-C is a key like q to a program that draws on the terminal.
   grep -qxE '0|130' "$work/status" || { cat "$work/term.err"; echo "exit status $(cat "$work/status")"; return 1; }
-  wait_for 5 no_generator || { echo "a generator outlived its scope"; return 1; }
+  wait_for 5 is_gone "$generator" || { echo "a generator outlived its scope"; return 1; }
 }
 
 # A machine that is busy with something else loses frames; one that is not must show a run without.
@@ -38,11 +40,11 @@ demo_without_loss() {
   return 1
 }
 
-no_generator() { ! pgrep -f -- "^$grebe sg .*--tethered" >/dev/null; }
+generator_of() { pgrep -P "$1" -f -- ' sg .*--tethered'; }
 
 # --- the window ------------------------------------------------------------------------------------------------
 demo_in_window() {
-  local display server demo status=0
+  local display server demo generator status=0
   Xvfb -displayfd 7 -screen 0 1280x720x24 -nolisten tcp 7>"$work/display" 2>"$work/xvfb.log" &
   server=$!
   wait_for 10 test -s "$work/display" || { cat "$work/xvfb.log"; return 1; }
@@ -51,6 +53,7 @@ demo_in_window() {
   demo=$!
   sleep 8
   kill -0 "$demo" 2>/dev/null || { cat "$work/window.log"; echo "the window closed by itself"; return 1; }
+  generator=$(generator_of "$demo") || { echo "the demonstration has no generator process"; return 1; }
   DISPLAY=$display import -window root "$kept/window.png" || return 1
   sleep 1
   DISPLAY=$display import -window root "$work/later.png" || return 1
@@ -61,7 +64,7 @@ demo_in_window() {
   [ "$status" -eq 130 ] || { cat "$work/window.log"; echo "exit status $status after an interrupt, not 130"; return 1; }
   is_drawn "$kept/window.png" || return 1
   ! cmp -s "$kept/window.png" "$work/later.png" || { echo "the picture stands still"; return 1; }
-  wait_for 5 no_generator || { echo "a generator outlived its scope"; return 1; }
+  wait_for 5 is_gone "$generator" || { echo "a generator outlived its scope"; return 1; }
 }
 
 # A blank picture has one colour; antialiased traces and text have hundreds.

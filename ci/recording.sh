@@ -23,8 +23,6 @@ through_pipe() {  # FILE OUT
   "$grebe" play "$1" --to pipe: --speed 100 | "$grebe" record pipe: "$2.sigmf-meta"
 }
 
-is_gone() { ! kill -0 "$1" 2>/dev/null; }
-
 same() { cmp "$ecg.sigmf-data" "$1.sigmf-data"; }
 
 validator() {  # a tool that is not ours, at a version that is known

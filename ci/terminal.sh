@@ -3,7 +3,13 @@
 terminal=0 # a name of its own for each: the last one may still be closing
 in_terminal() { tmux -L "grebe-ci-$$-$terminal" -f /dev/null "$@"; }
 open_terminal() { terminal=$((terminal + 1)) && in_terminal new-session -d -x 140 -y 42 "$1"; }
-close_terminal() { in_terminal kill-server 2>/dev/null || true; }
+# With all that runs in it, whatever that makes of a hang-up.
+close_terminal() {
+  local leader
+  leader=$(in_terminal list-panes -F '#{pane_pid}' 2>/dev/null) || return 0
+  kill -KILL -- "-$leader" || true
+  in_terminal kill-server 2>/dev/null || true
+}
 press() { in_terminal send-keys "$1"; }
 screen() { in_terminal capture-pane -p; }
 shows() { screen | grep -q -- "$1"; }
@@ -17,7 +23,7 @@ shows_four_moving_channels() {
     sleep 0.3
   done
   for channel in 1 2 3 4; do
-    lane "$channel" <"$work/moment-1" | grep -q '[⠁-⣿]' || { echo "channel $channel has no trace"; return 1; }
+    lane "$channel" <"$work/moment-1" | grep -qP '[\x{2801}-\x{28ff}]' || { echo "channel $channel has no trace"; return 1; }
     for moment in 1 2 3 4 5 6; do lane "$channel" <"$work/moment-$moment" | sha256sum; done | sort -u >"$work/lane"
     [ "$(wc -l <"$work/lane")" -gt 1 ] || still=$((still + 1))
   done
