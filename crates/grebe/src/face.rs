@@ -1,5 +1,9 @@
 //! Which face shows a stream, and what it is told of the source.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use grebe_flow::{Running, Snapshot};
 use grebe_view::{Loss, PngOptions, ScopeLink, SourceStatus, ThemeChoice, ViewError, ViewOptions};
@@ -30,8 +34,8 @@ pub struct Show {
 /// Shows the stream until the person ends it, or the picture is written; then stops the graph.
 pub fn show(running: Running, link: &ScopeLink, show: Show) -> Result<Ending> {
     interrupt::catch();
-    let closing = link.clone();
-    interrupt::then(move || closing.close());
+    let has_returned = Arc::new(AtomicBool::new(false));
+    close_on_interrupt(link.clone(), has_returned.clone());
     let ended = match &show.face {
         Face::Png(png) => {
             let shown = grebe_view::render_png(link, options(&running, &show), png);
@@ -40,6 +44,7 @@ pub fn show(running: Running, link: &ScopeLink, show: Show) -> Result<Ending> {
         Face::Terminal => grebe_view::run_terminal(link.clone(), options(&running, &show)),
         Face::Window => window(&running, link, &show),
     };
+    has_returned.store(true, Ordering::Release);
     // The stream's own error explains a face that got nothing.
     running.stop().context("the stream failed")?;
     match ended {
@@ -47,6 +52,21 @@ pub fn show(running: Running, link: &ScopeLink, show: Show) -> Result<Ending> {
         Ok(()) => Ok(Ending::Good),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Has the face closed when the person ends the command. A face whose terminal is gone may be caught in a read that never
+/// ends: it has nothing to save, so the process ends without it.
+fn close_on_interrupt(link: ScopeLink, has_returned: Arc<AtomicBool>) {
+    interrupt::then(move || {
+        link.close();
+        let has_returned = has_returned.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(PATIENCE);
+            if !has_returned.load(Ordering::Acquire) {
+                std::process::exit(130);
+            }
+        });
+    });
 }
 
 #[cfg(feature = "window")]
@@ -93,3 +113,5 @@ fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
         notice: None,
     }
 }
+
+const PATIENCE: Duration = Duration::from_secs(2);
