@@ -42,6 +42,17 @@ demo_without_loss() {
 
 generator_of() { pgrep -P "$1" -f -- ' sg .*--tethered'; }
 
+demo_whose_terminal_goes_away() {
+  local demo generator
+  open_terminal "sh -c 'echo \$\$ >$work/pid; unset DISPLAY WAYLAND_DISPLAY; exec $grebe'" || return 1
+  wait_for 10 shows LIVE || { screen; return 1; }
+  demo=$(cat "$work/pid")
+  generator=$(generator_of "$demo") || return 1
+  in_terminal kill-server
+  wait_for 5 is_gone "$generator" || { echo "the generator goes on"; kill -KILL "$generator" "$demo"; return 1; }
+  wait_for 5 is_gone "$demo" || { echo "the scope goes on"; kill -KILL "$demo"; return 1; }
+}
+
 # --- the window ------------------------------------------------------------------------------------------------
 demo_in_window() {
   local display server demo generator status=0
@@ -81,5 +92,6 @@ picture() {
 check "a recording as a picture" picture
 check "the demonstration in a terminal: four channels move, nothing lost" demo_without_loss
 check "... ends with Ctrl-C" demo_in_terminal C-c
+check "... ends with its terminal" demo_whose_terminal_goes_away
 check "the demonstration in a window" demo_in_window
 sum_up

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the other steps need from Debian, and fetches the crates that Cargo.lock names.
+# Installs what the other steps need: packages of Debian, a SigMF validator that is not ours, the crates of Cargo.lock.
 # Building and running grebe needs none of it but gcc.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -28,3 +28,10 @@ fi
 command -v cargo >/dev/null || { echo "no cargo: install the Rust toolchain, 1.95 or newer"; exit 1; }
 rustc --version
 cargo fetch --locked
+
+validator=target/ci/venv
+if [ ! -x "$validator/bin/sigmf_validate" ]; then
+  python3 -m venv "$validator"
+  "$validator/bin/pip" install --quiet --retries 5 sigmf==1.14.0
+fi
+"$validator/bin/sigmf_validate" --version

@@ -25,10 +25,6 @@ through_pipe() {  # FILE OUT
 
 same() { cmp "$ecg.sigmf-data" "$1.sigmf-data"; }
 
-validator() {  # a tool that is not ours, at a version that is known
-  python3 -m venv "$kept/venv" && "$kept/venv/bin/pip" install --quiet --retries 5 sigmf==1.14.0
-}
-
 check "SigMF through UDP" through_udp "$ecg.sigmf-meta" "$work/udp"
 check "... bit for bit" same "$work/udp"
 check "SigMF through a pipe" through_pipe "$ecg.sigmf-meta" "$work/pipe"
@@ -37,7 +33,7 @@ check "WAV through UDP" through_udp "$ecg.wav" "$work/wav"
 check "... bit for bit" same "$work/wav"
 check "four channels recorded" "$grebe" record synth: "$work/four.sigmf-meta" --duration 10ms
 check "... four files and their collection" test -s "$work/four.sigmf-collection"
-check "the SigMF validator installs" validator
+check "the validator that ci/packages.sh installs is there" test -x "$kept/venv/bin/sigmf_validate"
 for meta in "$work"/*.sigmf-meta; do
   check "sigmf_validate ${meta##*/}" "$kept"/venv/bin/sigmf_validate "$meta"
 done

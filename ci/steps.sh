@@ -2,7 +2,7 @@
 #
 # A step is a command that fails with an exit status. The tests it reports are counted, in the words of cargo test
 # (`test result: ok. 3 passed; 0 failed; ...`) or plainly (`3 passed, 0 failed`); one that reports none counts as one.
-# A line that begins with `skipped: ` is repeated at the end.
+# A line that begins with `skipped: ` is repeated at the end, and counted.
 
 passed=0 failed=0 ignored=0 chosen="" failures="" times="" skips=""
 logs=target/ci
@@ -39,9 +39,10 @@ count() {
     /^test result: /                { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i
                                       if ($(i+1) ~ /^failed/) f += $i; if ($(i+1) ~ /^ignored/) s += $i } }
     /^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3 }
+    /^skipped: /                    { s += 1 }
     END {
       if (status != 0 && f == 0) f = 1
-      if (status == 0 && p + f == 0) p = 1
+      if (status == 0 && p + f + s == 0) p = 1
       print p + 0, f + 0, s + 0
     }' "$1"
 }
