@@ -27,6 +27,9 @@ pub enum ViewError {
         /// What the system said.
         source: io::Error,
     },
+    /// Ctrl-C in the terminal face.
+    #[error("interrupted")]
+    Interrupted,
     /// No sample arrived.
     #[error("nothing arrived within {seconds:.1} s: no picture was written to {path}")]
     NothingArrived {

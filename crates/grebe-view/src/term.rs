@@ -26,7 +26,10 @@ pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), ViewErr
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let ended = show(&mut terminal, Face::new(link, options));
     ratatui::restore();
-    ended.map_err(failed)
+    ended.map_err(|source| match source.kind() {
+        io::ErrorKind::Interrupted => ViewError::Interrupted,
+        _ => failed(source),
+    })
 }
 
 fn show(terminal: &mut ratatui::DefaultTerminal, mut face: Face) -> io::Result<()> {
@@ -54,6 +57,8 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut face: Face) -> io::Result<(
                 break;
             }
             match event::read()? {
+                // A terminal in raw mode sends no signal.
+                Event::Key(key) if is_interrupt(key) => return Err(io::ErrorKind::Interrupted.into()),
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     if let Some(action) = key_action(key) {
                         face.act(action);
@@ -71,9 +76,12 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut face: Face) -> io::Result<(
     Ok(())
 }
 
+fn is_interrupt(key: KeyEvent) -> bool {
+    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
+}
+
 fn key_action(key: KeyEvent) -> Option<Action> {
     match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Action::Quit),
         KeyCode::Char(' ') => Some(Action::Pause),
         KeyCode::Left => Some(Action::Shorter),
         KeyCode::Right => Some(Action::Longer),

@@ -49,6 +49,7 @@ pub fn show(running: Running, link: &ScopeLink, show: Show) -> Result<Ending> {
     running.stop().context("the stream failed")?;
     match ended {
         _ if interrupt::is_pending() => Ok(Ending::Interrupted),
+        Err(ViewError::Interrupted) => Ok(Ending::Interrupted),
         Ok(()) => Ok(Ending::Good),
         Err(error) => Err(error.into()),
     }
