@@ -384,7 +384,7 @@ mod tests {
             let mut plan = Plan::new();
             let mut expected: Vec<Vec<u8>> = Vec::new();
             let mut destinations = Vec::new();
-            for (segment, bytes, kind, port) in pieces {
+            'pieces: for (segment, bytes, kind, port) in pieces {
                 let to = Some(SocketAddr::from(([127, 0, 0, 1], port)));
                 match kind {
                     0 => {
@@ -403,8 +403,15 @@ mod tests {
                             expected.push(piece.to_vec());
                         }
                         while !run.is_empty() {
-                            let taken = plan.push_run(to, run, segment, usize::MAX, rule).unwrap();
-                            run = &run[taken..];
+                            match plan.push_run(to, run, segment, usize::MAX, rule) {
+                                Ok(taken) => run = &run[taken..],
+                                Err(Full) => {
+                                    // Many short segments, a message each: what did not fit is not expected.
+                                    expected.truncate(plan.datagrams());
+                                    destinations.resize(expected.len(), to);
+                                    break 'pieces;
+                                }
+                            }
                         }
                     }
                 }
