@@ -5,7 +5,8 @@
 //! same mood can be compared.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -33,23 +34,70 @@ pub struct Reading {
 
 /// Bounces one cache line between two threads for some 20 ms.
 pub fn read() -> Reading {
+    bounce(Duration::from_millis(4))
+}
+
+/// Reads the mood a few times a second while something else runs, at a cost of less than 0.1 % of two cores.
+#[derive(Debug)]
+pub struct Watcher {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<Vec<Mood>>,
+}
+
+impl Watcher {
+    /// Starts to read.
+    pub fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut moods = Vec::new();
+            while !seen.load(Ordering::Relaxed) {
+                moods.push(bounce(GLANCE_PART).mood);
+                std::thread::sleep(GLANCE_EVERY);
+            }
+            moods
+        });
+        Self { stop, thread }
+    }
+
+    /// The share of readings, from 0 to 1, that were of `mood`.
+    pub fn share(self, mood: Mood) -> f64 {
+        self.stop.store(true, Ordering::Relaxed);
+        // The thread cannot panic; if it did, nothing was read.
+        let moods = self.thread.join().unwrap_or_default();
+        moods.iter().filter(|&&seen| seen == mood).count() as f64 / moods.len().max(1) as f64
+    }
+}
+
+const GLANCE_EVERY: Duration = Duration::from_millis(250);
+const GLANCE_PART: Duration = Duration::from_micros(20);
+
+fn bounce(part: Duration) -> Reading {
+    let cores = cores::two();
     let ball = Ball(AtomicU64::new(0));
     let round_trip_ns = std::thread::scope(|scope| {
         let other = scope.spawn(|| {
+            cores::stay_on(cores.map(|(_, second)| second));
             let mut next = 1;
+            ball.0.store(READY, Ordering::Release);
             while ball.wait_for(next) {
                 ball.0.store(next + 1, Ordering::Release);
                 next += 2;
             }
         });
+        let before = cores::stay_on(cores.map(|(first, _)| first));
+        // Its core may be busy: this one is left to others meanwhile.
+        while ball.0.load(Ordering::Acquire) != READY {
+            std::thread::sleep(Duration::from_micros(50));
+        }
         let mut best = f64::INFINITY;
         let mut at = 0;
         // The best of several parts: a part in which a thread was put off the core says nothing about distance.
         for _ in 0..PARTS {
             let began = Instant::now();
             let first = at;
-            while began.elapsed() < PART {
-                for _ in 0..64 {
+            while began.elapsed() < part {
+                for _ in 0..16 {
                     ball.0.store(at + 1, Ordering::Release);
                     if !ball.wait_for(at + 2) {
                         break;
@@ -65,6 +113,7 @@ pub fn read() -> Reading {
         ball.0.store(STOP, Ordering::Release);
         // The other thread cannot panic; if it did, the reading is what it is.
         let _ = other.join();
+        cores::go_back(before);
         best
     });
     let mood = match round_trip_ns {
@@ -99,7 +148,49 @@ impl Ball {
 
 const STOP: u64 = u64::MAX;
 const PARTS: u32 = 5;
-const PART: Duration = Duration::from_millis(4);
+/// The other side runs; even, so that it is nobody's turn.
+const READY: u64 = STOP - 1;
+
+/// Two cores to bounce between: threads that the scheduler puts on one core would say nothing about distance.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod cores {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    /// The first and the last core that this thread may use.
+    pub(super) fn two() -> Option<(usize, usize)> {
+        let allowed = sched_getaffinity(None).ok()?;
+        let mut set = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+        let first = set.next()?;
+        Some((first, set.next_back()?))
+    }
+
+    /// Moves this thread to a core, and says where it was allowed before.
+    pub(super) fn stay_on(core: Option<usize>) -> Option<CpuSet> {
+        let before = sched_getaffinity(None).ok()?;
+        let mut only = CpuSet::new();
+        only.set(core?);
+        sched_setaffinity(None, &only).ok()?;
+        Some(before)
+    }
+
+    pub(super) fn go_back(before: Option<CpuSet>) {
+        if let Some(before) = before {
+            // It was allowed a moment ago; where it is no more, the thread stays.
+            let _ = sched_setaffinity(None, &before);
+        }
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod cores {
+    pub(super) fn two() -> Option<(usize, usize)> {
+        None
+    }
+
+    pub(super) fn stay_on(_: Option<usize>) {}
+
+    pub(super) fn go_back((): ()) {}
+}
 
 impl fmt::Display for Mood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::Technique;
-use crate::canary::Reading;
+use crate::canary::{Mood, Reading};
 
 /// One row: the median run of its kind. The first thirteen fields are those of the C++ program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub struct RunResult {
     pub mood_before: Reading,
     /// The machine after it.
     pub mood_after: Reading,
+    /// For runs of a given rate: the share of readings meanwhile that were near, 0 to 1.
+    pub near: Option<f64>,
     /// Throughput against the median of the one-call-a-datagram baseline of the same minutes.
     pub ratio: Option<f64>,
     /// Runs that the median is of.
@@ -98,6 +100,16 @@ impl Latency {
 }
 
 impl RunResult {
+    /// Whether the machine was in this mood before, after and, where that was read, all through the run.
+    pub(crate) fn is_all(&self, mood: Mood) -> bool {
+        let meanwhile = match mood {
+            Mood::Near => self.near.is_none_or(|share| share == 1.0),
+            Mood::Far => self.near.is_none_or(|share| share == 0.0),
+            Mood::Mixed => true,
+        };
+        meanwhile && self.mood_before.mood == mood && self.mood_after.mood == mood
+    }
+
     /// The row as one line of text.
     pub fn line(&self) -> String {
         let percent =
@@ -130,6 +142,9 @@ impl RunResult {
             self.mood_before,
             self.mood_after,
         );
+        if let Some(near) = self.near {
+            let _ = write!(line, " ({:.0}% near)", near * 100.0);
+        }
         if self.corrupt > 0 {
             let _ = write!(line, " CORRUPT {}", self.corrupt);
         }
@@ -148,7 +163,7 @@ pub fn markdown(results: &[RunResult]) -> String {
             |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.0}%", share * 100.0));
         let _ = writeln!(
             table,
-            "| {} | {} | {} | {} | {} | {:.1} | {:.0} | {:.2} | {:.0} | {} | {} | {}/{} | {:.0}/{:.0}/{:.0} | {:.0}-{:.0} |",
+            "| {} | {} | {} | {} | {} | {:.1} | {:.0} | {:.2} | {:.0} | {} | {} | {}/{} | {:.0}/{:.0}/{:.0} | {:.0}-{:.0}{} |",
             row.label,
             row.datagram_size,
             row.technique.name(),
@@ -167,6 +182,7 @@ pub fn markdown(results: &[RunResult]) -> String {
             row.latency.max_us,
             row.mood_before.round_trip_ns,
             row.mood_after.round_trip_ns,
+            row.near.map_or(String::new(), |near| format!(", {:.0} % near", near * 100.0)),
         );
     }
     table

@@ -12,7 +12,7 @@ use super::plan::{Job, Plan, Spawn, Technique};
 use super::receive::{Bound, Seen, Watch};
 use super::report::RunResult;
 use super::send::{self, Outlet, Sent};
-use crate::canary;
+use crate::canary::{self, Mood, Watcher};
 use crate::{Error, Result};
 
 /// Measures everything that the plan names, and calls `done` with each row as soon as it is known.
@@ -70,7 +70,7 @@ fn round(
         let fit = plan.mood.is_none_or(|mood| {
             round
                 .iter()
-                .all(|run| run.mood_before.mood == mood && run.mood_after.mood == mood && !is_disturbed(run))
+                .all(|run| run.is_all(mood) && !is_disturbed(run))
         });
         if fit || Instant::now() >= until {
             return Ok(round);
@@ -111,6 +111,8 @@ fn once(
 ) -> Result<RunResult> {
     let job = job(plan, scenario, datagram_bytes, privileged, technique, burst)?;
     let mood_before = canary::read();
+    // At full speed a run is short, and any other thread would be measured with it.
+    let watcher = job.target_msps.map(|_| Watcher::start());
     let (sent, seen) = match &plan.spawn {
         Spawn::Thread => in_thread(&job)?,
         Spawn::Process(command) => {
@@ -119,8 +121,9 @@ fn once(
             (sent, peer.report()?)
         }
     };
+    let near = watcher.map(|watcher| watcher.share(Mood::Near));
     let mood_after = canary::read();
-    Ok(combine(scenario, &job, sent, seen, mood_before, mood_after))
+    Ok(RunResult { near, ..combine(scenario, &job, sent, seen, mood_before, mood_after) })
 }
 
 fn job(
@@ -267,6 +270,7 @@ fn combine(
         recv_buffer_bytes: seen.granted_bytes,
         mood_before,
         mood_after,
+        near: None,
         ratio: None,
         runs: 1,
         lost_kernel,

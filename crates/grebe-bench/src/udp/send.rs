@@ -231,6 +231,8 @@ struct Pace {
     /// Nanoseconds a frame; `None`: as fast as possible.
     frame_ns: Option<f64>,
     tick: Duration,
+    /// Everything due by then has been handed out; before, a paced sender gathers.
+    gather_until: Instant,
     stretch: usize,
 }
 
@@ -260,6 +262,7 @@ impl Pace {
             frame_ns: job.target_msps.map(|msps| f64::from(job.block) * 1e3 / msps),
             // A quarter of the latency budget, as the product's sender flushes.
             tick: job.latency / 4,
+            gather_until: start,
             stretch: stretch.clamp(1, STRETCH),
         }
     }
@@ -276,6 +279,11 @@ impl Pace {
             if now >= self.until {
                 return None;
             }
+            // A frame at a time as it falls due would be a system call a frame: it gathers for a tick.
+            if now < self.gather_until {
+                std::thread::sleep(self.gather_until - now);
+                continue;
+            }
             let elapsed_ns = now.duration_since(self.start).as_nanos() as f64;
             // Frame n is complete, and due, at (n + 1) x frame_ns.
             let due = (elapsed_ns / frame_ns) as u64;
@@ -289,10 +297,14 @@ impl Pace {
             if behind > 0 {
                 // Stamped with the time it was due, so that a late sender shows in the latency.
                 let first_ns = self.start_ns + ((sequence + 1) as f64 * frame_ns) as u64;
-                return Some(((behind as usize).min(self.stretch), Stamp { first_ns, step_ns: frame_ns }));
+                let frames = (behind as usize).min(self.stretch);
+                if frames as u64 == behind {
+                    self.gather_until = now + self.tick;
+                }
+                return Some((frames, Stamp { first_ns, step_ns: frame_ns }));
             }
             let next_ns = (sequence + 1) as f64 * frame_ns - elapsed_ns;
-            std::thread::sleep(Duration::from_nanos(next_ns as u64).max(self.tick));
+            self.gather_until = now + Duration::from_nanos(next_ns as u64).max(self.tick);
         }
     }
 }
