@@ -30,6 +30,8 @@ pub enum Command {
     Play(Play),
     /// The demonstration, or with a file its replay: generator process, UDP, scope.
     Demo(Demo),
+    /// Show what the running grebes do: rates, queues, drops, latency, and which stage is the slowest.
+    Top(Top),
     /// Measure what this machine can do, beside the plainest way to do it.
     Bench(Bench),
     /// Print completions for a shell.
@@ -203,6 +205,26 @@ pub struct Demo {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    grebe top\n  \
+    grebe top view\n  \
+    grebe top --once\n  \
+    grebe top --json | jq -r '.slowest.stage'\n\n\
+    Every grebe of this user that runs a graph is shown (sg, play, record, view, demo, run, bench), and every program that\n\
+    publishes one. Keys: q quit, arrows scroll, s sort, ? what the columns mean.")]
+pub struct Top {
+    /// Only those of this name (sg, view, ...), or this process id.
+    #[arg(value_name = "NAME|PID")]
+    pub of: Option<String>,
+    /// Print the table once, and end.
+    #[arg(long)]
+    pub once: bool,
+    /// Print a line of JSON for each process and second; with --once, one for each process.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
     grebe bench --udp\n  \
     grebe bench --udp --scenario 1ch_max,4ch_1GSPS --datagram-size 1400,65000 --duration 5s --repeats 5 --table\n  \
     grebe bench --udp --reach --datagram-size 1400\n  \
@@ -269,6 +291,7 @@ const EXAMPLES: &str = "Examples:
   grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
   grebe view udp://:5000                                 a scope on it
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
+  grebe top                                              what they all do, and which stage is the slowest
 
 Streams are named by URIs: udp://HOST:PORT, pipe:, file:PATH (or just the path of a recording), synth:.
 Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted.";
