@@ -228,13 +228,19 @@ pub struct Top {
     grebe bench --udp\n  \
     grebe bench --udp --scenario 1ch_max,4ch_1GSPS --datagram-size 1400,65000 --duration 5s --repeats 5 --table\n  \
     grebe bench --udp --reach --datagram-size 1400\n  \
-    grebe bench --udp-recv\n\n\
-    Every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
+    grebe bench --udp-recv\n  \
+    grebe bench --flow --repeats 9 --table\n  \
+    grebe bench --flow=hop,chain --duration 250ms\n\n\
+    With --udp, every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
     run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
 pub struct Bench {
     /// UDP between two processes.
-    #[arg(long, required_unless_present = "udp_recv")]
+    #[arg(long, required_unless_present_any = ["udp_recv", "flow"])]
     pub udp: bool,
+    /// The runtime: stages, queues and telemetry, each beside the same work without them. All benches, or those named:
+    /// chain, hop, fan_out, decimate, telemetry.
+    #[arg(long, value_name = "NAME", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_value = "all", conflicts_with_all = ["udp", "udp_recv"])]
+    pub flow: Vec<String>,
     /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
     #[arg(long, conflicts_with = "udp")]
     pub udp_recv: bool,

@@ -12,7 +12,7 @@ pub(super) enum Row {
     Title(String),
     /// A stage and one of its inputs.
     Cells {
-        cells: [String; COLUMNS],
+        cells: Box<[String; COLUMNS]>,
         alarm: Alarm,
     },
     /// The slowest stage, in words.
@@ -79,7 +79,7 @@ pub(super) fn widths(rows: &[Row]) -> [usize; COLUMNS] {
     let mut widths = HEADS.map(str::len);
     for row in rows {
         let Row::Cells { cells, .. } = row else { continue };
-        for (width, cell) in widths.iter_mut().zip(cells) {
+        for (width, cell) in widths.iter_mut().zip(cells.iter()) {
             *width = (*width).max(cell.chars().count());
         }
     }
@@ -179,10 +179,11 @@ fn stage_rows(stage: &StageReport, report: &Report) -> Vec<Row> {
             is_full: queue.fill >= FULL,
             has_dropped: queue.dropped_frames > 0,
         };
-        rows.push(Row::Cells { cells: cells.clone(), alarm });
+        rows.push(Row::Cells { cells: Box::new(cells.clone()), alarm });
     }
     if inputs.is_empty() {
-        rows.push(Row::Cells { cells, alarm: Alarm { is_slowest, ..Alarm::default() } });
+        let alarm = Alarm { is_slowest, ..Alarm::default() };
+        rows.push(Row::Cells { cells: Box::new(cells), alarm });
     }
     rows
 }
