@@ -136,7 +136,7 @@ impl Publisher {
     ///
     /// # Errors
     /// [`ShmError::ForeignBatch`].
-    pub fn send(&mut self, batch: &Batch, is_stopping: impl Fn() -> bool) -> Result<bool, ShmError> {
+    pub fn send(&mut self, batch: &Batch, mut is_stopping: impl FnMut() -> bool) -> Result<bool, ShmError> {
         let what = self.describe(batch)?;
         let mut waits = self.hall.enter().offer(batch, what, &self.hall, false);
         while waits {
