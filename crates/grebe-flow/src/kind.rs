@@ -121,7 +121,8 @@ pub struct Site {
 }
 
 impl Site {
-    pub(crate) fn new(id: &str) -> Self {
+    /// A stage of this name, for a kind that is made without a graph file.
+    pub fn new(id: &str) -> Self {
         Self { id: id.to_owned(), notes: Vec::new() }
     }
 

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod demo;
 pub mod play;
 pub mod record;
+pub mod run;
 pub mod sg;
 pub mod view;
 

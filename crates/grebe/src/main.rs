@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Record(options) => command::record::run(&options),
         Command::Play(options) => command::play::run(&options),
         Command::Demo(options) => command::demo::run(&options),
+        Command::Run(options) => command::run::run(&options),
         Command::Bench(options) => command::bench::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "grebe", &mut std::io::stdout());
