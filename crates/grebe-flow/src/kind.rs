@@ -74,6 +74,12 @@ pub trait Kind: DeserializeOwned + JsonSchema + 'static {
         Ok(incoming)
     }
 
+    /// What the stage must have for itself, in words such as `standard output` or `the file x.wav`: two stages of a graph that
+    /// say the same are refused.
+    fn claims(&self) -> Option<String> {
+        None
+    }
+
     /// Makes the stage; opens what it needs.
     ///
     /// # Errors
@@ -265,6 +271,7 @@ type Read = Result<Box<dyn Ready>, toml::de::Error>;
 pub(crate) trait Ready {
     fn check(&self) -> Result<(), Fault>;
     fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault>;
+    fn claims(&self) -> Option<String>;
     fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
 }
 
@@ -275,6 +282,10 @@ impl<K: Kind> Ready for K {
 
     fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
         Kind::channels(self, incoming)
+    }
+
+    fn claims(&self) -> Option<String> {
+        Kind::claims(self)
     }
 
     fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {

@@ -72,7 +72,7 @@ mod tests {
     fn a_batch_is_cut_at_the_sample() {
         for channels in [1, 5, 8] {
             let batch = batches_of(channels, &[(0, 64), (64, 33), (97, 40)], 3).remove(0);
-            let whole = frames_of(&[batch.clone()]);
+            let whole = frames_of(std::slice::from_ref(&batch));
             for samples in [1, 64, 65, 97, 136] {
                 let part = frames_of(&[cut(&batch, samples).unwrap()]);
                 let of = |frames: &[(Header, Vec<Vec<i16>>)], channel: usize| -> Vec<i16> {

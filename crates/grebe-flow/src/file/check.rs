@@ -24,6 +24,7 @@ pub(super) fn check(draft: Draft<'_>, kinds: &Kinds, mistakes: &mut Mistakes) ->
     let stages: Vec<Checked<'_, '_>> =
         draft.stages.into_iter().map(|stage| Checked::of(stage, kinds, mistakes)).collect();
     refuse_twins(&stages, mistakes);
+    refuse_double_claims(&stages, mistakes);
     let edges: Vec<Joined> = draft.edges.iter().filter_map(|edge| join(edge, &stages, mistakes)).collect();
     refuse_double_inputs(&edges, &stages, mistakes);
     if draft.is_whole && edges.len() == draft.edges.len() {
@@ -190,6 +191,21 @@ fn refuse_twins(stages: &[Checked<'_, '_>], mistakes: &mut Mistakes) {
                     .beside(before.clone(), "the first is here");
             }
             None => drop(first.insert(id.get_ref(), id.span())),
+        }
+    }
+}
+
+fn refuse_double_claims(stages: &[Checked<'_, '_>], mistakes: &mut Mistakes) {
+    let mut first: HashMap<String, Range<usize>> = HashMap::new();
+    for stage in stages {
+        let Some(claim) = stage.ready.as_ref().and_then(|ready| ready.claims()) else { continue };
+        match first.get(&claim) {
+            Some(before) => {
+                mistakes
+                    .add(stage.place(), format!("two stages want {claim} for themselves"))
+                    .beside(before.clone(), "the first is here");
+            }
+            None => drop(first.insert(claim, stage.place())),
         }
     }
 }

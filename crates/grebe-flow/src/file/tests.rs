@@ -25,6 +25,7 @@ struct Source {
     samples: Option<Count>,
     #[allow(dead_code)]
     every: Option<Time>,
+    device: Option<String>,
 }
 
 fn one() -> u32 {
@@ -44,6 +45,10 @@ impl Kind for Source {
 
     fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
         Ok(Some(self.channels))
+    }
+
+    fn claims(&self) -> Option<String> {
+        self.device.as_ref().map(|device| format!("the device {device}"))
     }
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
@@ -203,6 +208,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("a fused stage with several inputs", GOOD, FUSED_MIX),
     ("a processor that is not there", "kind = \"sink\"", "kind = \"sink\"\ncpu = 4096"),
     ("channels that do not fit", GOOD, CHANNELS),
+    ("two stages that want one thing", GOOD, CLAIMS),
     ("several at once", GOOD, SEVERAL),
 ];
 
@@ -261,6 +267,24 @@ params = { channel = 3 }
 [[edge]]
 from = "gen"
 to = "mid"
+"#;
+const CLAIMS: &str = r#"[[stage]]
+id = "one"
+kind = "source"
+params = { rate = 5, device = "adc0" }
+[[stage]]
+id = "other"
+kind = "source"
+params = { rate = 5, device = "adc0" }
+[[stage]]
+id = "mix"
+kind = "mix"
+[[edge]]
+from = "one"
+to = "mix.left"
+[[edge]]
+from = "other"
+to = "mix.right"
 "#;
 const SEVERAL: &str = r#"[[stage]]
 id = "gen"
@@ -365,9 +389,9 @@ fn what_a_kind_says_of_itself() {
     assert_eq!(source.about(), "Makes a stream.");
     let params = source.params();
     let names: Vec<&str> = params.iter().map(|param| param.name).collect();
-    assert_eq!(names, ["channels", "every", "rate", "samples"]);
+    assert_eq!(names, ["channels", "device", "every", "rate", "samples"]);
     assert_eq!((params[0].about, params[0].default.as_deref()), ("Channels, 1 to 8.", Some("1")));
-    assert!(params[2].is_required && !params[3].is_required);
+    assert!(params[3].is_required && !params[4].is_required);
     assert_eq!(source.schema()["properties"]["rate"]["type"][1], "string");
 }
 

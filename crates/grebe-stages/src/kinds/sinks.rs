@@ -33,6 +33,10 @@ impl Kind for Record {
         }
     }
 
+    fn claims(&self) -> Option<String> {
+        Some(format!("the file {}", self.file.display()))
+    }
+
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         let options = RecordOptions { duration: self.duration.map(|time| time.0), overwrite: self.overwrite };
         Ok(Box::new(SigmfSink::create(&self.file, options)?))
@@ -81,6 +85,10 @@ pub(super) struct PipeOut {}
 impl Kind for PipeOut {
     const NAME: &'static str = "pipe_out";
     const PORTS: KindPorts = KindPorts::SINK;
+
+    fn claims(&self) -> Option<String> {
+        Some("standard output".to_owned())
+    }
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         let stdout = stdout_pipe().map_err(|error| format!("standard output is closed: {error}"))?;

@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Play {
     /// A recording: .sigmf-meta, .sigmf-collection or .wav.
     file: PathBuf,
-    /// Times the recorded rate at which it is played [default: 1].
+    /// Times the recorded rate at which it is played; 1 where it is not given.
     speed: Option<f64>,
     /// Does not keep to the rate: as fast as the stream is taken.
     #[serde(default)]
@@ -101,6 +101,10 @@ impl Kind for UdpIn {
         Ok(None)
     }
 
+    fn claims(&self) -> Option<String> {
+        Some(format!("the address {}", self.uri))
+    }
+
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         let address = udp_address(&self.uri)?.to_listen()?;
         let source = UdpSource::bind(address, &udp_options(self.burst, self.latency))
@@ -128,6 +132,10 @@ impl Kind for PipeIn {
 
     fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
         Ok(None)
+    }
+
+    fn claims(&self) -> Option<String> {
+        Some("standard input".to_owned())
     }
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {

@@ -6,7 +6,7 @@ use grebe_flow::{
 };
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::workspace::{Rewriter, later};
 
@@ -23,7 +23,7 @@ pub struct FillGaps {
 }
 
 /// What stands where samples are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Filler {
     /// Zeros.

@@ -221,7 +221,7 @@ mod tests {
         let mut bench = StageBench::new(GainStage::new(&gain)).unwrap();
         for batch in stream(2, &[(0, 10), (10, 10)]) {
             let held = batch.clone();
-            let before = frames_of(&[held.clone()]);
+            let before = frames_of(std::slice::from_ref(&held));
             let made = bench.feed(batch).unwrap();
             assert_eq!(frames_of(&[held]), before);
             assert_eq!(frames_of(&made)[0].1[0][3], before[0].1[0][3].saturating_mul(2));
