@@ -66,6 +66,8 @@ pub enum Link {
     Queue {
         /// Batches that fit.
         capacity_batches: usize,
+        /// Bytes that they may pin; `None` where only the batches bound the queue.
+        capacity_bytes: Option<usize>,
         /// What happens when it is full.
         policy: Policy,
     },
@@ -144,12 +146,13 @@ impl GraphFile {
             let (Some(from), Some(to)) = (node_of(&edge.from.0), node_of(&edge.to.0)) else { continue };
             match edge.link {
                 Link::Fused => graph.fuse(from, to),
-                Link::Queue { capacity_batches, policy } => {
+                Link::Queue { capacity_batches, capacity_bytes, policy } => {
                     let options = match policy {
                         Policy::Block => QueueOptions::block(capacity_batches),
                         Policy::DropOldest => QueueOptions::drop_oldest(capacity_batches),
                         Policy::DropLatest => QueueOptions::drop_latest(capacity_batches),
                     };
+                    let options = QueueOptions { capacity_bytes, ..options };
                     // A stage that takes any number of inputs has no name for the one that its kind shows.
                     let input = if graph.has_named_inputs(to) { edge.to.1.as_str() } else { "" };
                     graph.connect_ports((from, &edge.from.1), (to, input), options)?;

@@ -64,6 +64,7 @@ mod queue;
 mod runtime;
 mod stage;
 mod stepper;
+pub mod telemetry;
 
 pub use clock::monotonic_ns;
 pub use counters::{Counters, QueueSnapshot, Snapshot, StageSnapshot};
@@ -140,6 +141,16 @@ pub enum Error {
         path: std::path::PathBuf,
         /// What was tried.
         doing: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// What a graph counts could not be published, or read from where it is.
+    #[error("{what} {}: {source}", path.display())]
+    Telemetry {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: std::path::PathBuf,
         /// What the system said.
         source: std::io::Error,
     },

@@ -36,6 +36,8 @@ pub struct SynthSource {
     options: SynthOptions,
     counters: Counters,
     pool: Option<BatchPool>,
+    /// A pool of somebody else's memory, until the first step.
+    given: Option<BatchPool>,
     pacer: Option<Pacer>,
     sequence: u64,
     next_sample: u64,
@@ -70,11 +72,19 @@ impl SynthSource {
             options,
             counters: Counters::new(COUNTERS),
             pool: None,
+            given: None,
             pacer: None,
             sequence: 0,
             next_sample: 0,
             dropped_samples: 0,
         })
+    }
+
+    /// Writes into this pool instead of one of its own, so that what is made lies where it is wanted: in memory that other
+    /// processes read. Its chunks must be at least 64 KiB.
+    pub fn pool(mut self, pool: BatchPool) -> Self {
+        self.given = Some(pool);
+        self
     }
 
     /// Samples a channel until the stream ends.
@@ -84,6 +94,17 @@ impl SynthSource {
 
     fn next_block(&self) -> u64 {
         u64::from(self.options.block_samples).min(self.samples_left())
+    }
+
+    /// When the next sample was due.
+    fn stamp_ns(&self) -> u64 {
+        self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.next_sample))
+    }
+
+    /// Where the blocks end that travel together: those that end within the flush interval.
+    fn together(&self) -> u64 {
+        let interval = (self.options.rate_hz * self.options.flush_every.as_secs_f64()) as u64;
+        self.next_sample + self.next_block().max(interval.min(self.samples_left()))
     }
 
     /// Leaves out what is too late to be made.
@@ -97,7 +118,7 @@ impl SynthSource {
     }
 
     /// Fills the batch with the blocks that are due.
-    fn fill(&mut self, batch: &mut BatchMut, pacer: &Pacer, due_samples: u64) {
+    fn fill(&mut self, batch: &mut BatchMut, due_samples: u64) {
         loop {
             let block = self.next_block();
             if block == 0 || due_samples.saturating_sub(self.next_sample) < block {
@@ -105,7 +126,7 @@ impl SynthSource {
             }
             let header = Header {
                 sequence: self.sequence,
-                producer_ts_ns: pacer.stamp_ns(self.next_sample),
+                producer_ts_ns: self.stamp_ns(),
                 channel_count: self.generators.len() as u32,
                 block_length_samples: block as u32,
                 sample_rate_hz: self.options.rate_hz,
@@ -136,25 +157,23 @@ impl Stage for SynthSource {
             return Ok(Outcome::End);
         }
         let rate_hz = if self.options.paced { self.options.rate_hz } else { 0.0 };
-        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz)).clone();
-        let due_samples = pacer.due_samples();
+        let (next, together) = (self.next_sample + self.next_block(), self.together());
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz));
+        let Some(due_samples) = pacer.due_samples(next, together) else {
+            pacer.sleep_until_due(together, ctx);
+            return Ok(Outcome::Produced);
+        };
         if !pacer.is_free() {
             self.skip_what_is_late(due_samples);
-            if due_samples < self.next_sample + self.next_block() {
-                // Blocks that end within the flush interval travel together.
-                let together = (self.options.rate_hz * self.options.flush_every.as_secs_f64()) as u64;
-                let wanted = self.next_sample + self.next_block().max(together.min(self.samples_left()));
-                pacer.sleep_until_due(wanted, ctx);
-                return Ok(Outcome::Produced);
-            }
         }
         let pool = self.pool.get_or_insert_with(|| {
-            let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            let own = || BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            let mut pool = self.given.take().unwrap_or_else(own);
             pool.wake_on_return(ctx.signal().clone());
             pool
         });
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
-        self.fill(&mut batch, &pacer, due_samples);
+        self.fill(&mut batch, due_samples);
         if !batch.is_empty() {
             output.send(batch.freeze(), ctx);
         }

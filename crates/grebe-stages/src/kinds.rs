@@ -18,8 +18,18 @@ use crate::process::{Decimate, FillGaps, Gain, Null, RateMeter, Select, Tee, Thr
 /// ```
 pub fn kinds() -> Kinds {
     let mut kinds = Kinds::new();
-    kinds.add::<Synth>().add::<sources::Play>().add::<sources::UdpIn>().add::<sources::PipeIn>();
-    kinds.add::<sinks::Record>().add::<sinks::UdpOut>().add::<sinks::PipeOut>().add::<Null>();
+    kinds
+        .add::<Synth>()
+        .add::<sources::Play>()
+        .add::<sources::UdpIn>()
+        .add::<sources::PipeIn>()
+        .add::<sources::ShmIn>();
+    kinds
+        .add::<sinks::Record>()
+        .add::<sinks::UdpOut>()
+        .add::<sinks::PipeOut>()
+        .add::<sinks::ShmOut>()
+        .add::<Null>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<RateMeter>().add::<Tee>().add::<Throttle>();
     kinds
@@ -73,6 +83,8 @@ mod tests {
             "kind = \"udp_in\"\nparams = { uri = \"udp://:5000\", idle_timeout = \"2s\", latency = \"1ms\" }",
             "kind = \"udp_out\"\nparams = { uri = \"udp://localhost:5000\", burst = 1 }",
             "kind = \"pipe_in\"",
+            "kind = \"shm_in\"\nparams = { uri = \"shm://adc?policy=drop_latest\", samples = 5 }",
+            "kind = \"shm_out\"\nparams = { uri = \"shm://adc?block=no\" }",
             "kind = \"pipe_out\"",
             "kind = \"record\"\nparams = { file = \"x.sigmf-meta\", overwrite = true, duration = 5 }",
             "kind = \"gain\"\nparams = { gain = [1, -0.5], offset = 3 }",
@@ -101,6 +113,8 @@ mod tests {
             ("kind = \"udp_in\"\nparams = { uri = \"tcp://x:1\" }", "names no stream"),
             ("kind = \"udp_in\"\nparams = { uri = \"pipe:\" }", "udp://"),
             ("kind = \"udp_in\"\nparams = { uri = \"udp://:5000\", burst = 129 }", "1 to 128"),
+            ("kind = \"shm_in\"\nparams = { uri = \"udp://:1\" }", "shm://NAME"),
+            ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=2\" }", "waits for nobody"),
             ("kind = \"udp_out\"\nparams = { uri = \"udp://x\" }", "no port"),
             ("kind = \"record\"\nparams = { file = \"\" }", "NAME.sigmf-meta"),
             ("kind = \"gain\"\nparams = { gain = [] }", "one a channel"),

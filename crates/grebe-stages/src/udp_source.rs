@@ -22,6 +22,8 @@ pub struct UdpSource {
     receiver: Receiver<BatchMut>,
     idle_timeout: Option<Duration>,
     pool: Option<BatchPool>,
+    /// A pool of somebody else's memory, until the first step.
+    given: Option<BatchPool>,
     intake: Intake,
     counters: ArrivalCounters,
 }
@@ -36,6 +38,7 @@ impl UdpSource {
             receiver: Receiver::bind(at, options)?,
             idle_timeout: None,
             pool: None,
+            given: None,
             intake: Intake::default(),
             counters: ArrivalCounters::new(),
         })
@@ -50,6 +53,13 @@ impl UdpSource {
     /// Ends the stream after this many samples a channel.
     pub fn samples(mut self, samples: Option<u64>) -> Self {
         self.intake.limit = Limit::new(samples);
+        self
+    }
+
+    /// Receives into this pool instead of one of its own: the kernel writes datagrams straight into memory that other
+    /// processes read. Its chunks must be 64 KiB, and 66 of them more than the graph holds.
+    pub fn pool(mut self, pool: BatchPool) -> Self {
+        self.given = Some(pool);
         self
     }
 
@@ -83,7 +93,8 @@ impl Stage for UdpSource {
     ) -> Result<Outcome, StageError> {
         let pool = self.pool.get_or_insert_with(|| {
             // As many chunks as the graph can hold, the receiver's own slots, and the compacting batch.
-            let mut pool = BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);
+            let own = || BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);
+            let mut pool = self.given.take().unwrap_or_else(own);
             pool.wake_on_return(ctx.signal().clone());
             pool
         });

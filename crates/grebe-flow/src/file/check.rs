@@ -262,7 +262,11 @@ fn join(edge: &DraftEdge, stages: &[Checked<'_, '_>], mistakes: &mut Mistakes) -
         from,
         to,
         to_span: edge.to.as_ref().map_or(0..0, Spanned::span),
-        link: link.unwrap_or(Link::Queue { capacity_batches: CAPACITY_BATCHES, policy: Policy::Block }),
+        link: link.unwrap_or(Link::Queue {
+            capacity_batches: CAPACITY_BATCHES,
+            capacity_bytes: None,
+            policy: Policy::Block,
+        }),
     })
 }
 
@@ -270,6 +274,7 @@ fn link(edge: &DraftEdge, mistakes: &mut Mistakes) -> Option<Link> {
     if edge.fuse.as_ref().is_some_and(|fuse| *fuse.get_ref()) {
         let queue = [
             ("capacity", edge.capacity.as_ref().map(Spanned::span)),
+            ("capacity_bytes", edge.capacity_bytes.as_ref().map(Spanned::span)),
             ("policy", edge.policy.as_ref().map(Spanned::span)),
         ];
         for (name, span) in queue.into_iter().filter_map(|(name, span)| Some((name, span?))) {
@@ -301,7 +306,8 @@ fn link(edge: &DraftEdge, mistakes: &mut Mistakes) -> Option<Link> {
         None => Policy::Block,
         Some(written) => find_policy(written, mistakes)?,
     };
-    Some(Link::Queue { capacity_batches, policy })
+    let capacity_bytes = edge.capacity_bytes.as_ref().map(|bytes| *bytes.get_ref());
+    Some(Link::Queue { capacity_batches, capacity_bytes, policy })
 }
 
 fn find_policy(written: &Spanned<String>, mistakes: &mut Mistakes) -> Option<Policy> {

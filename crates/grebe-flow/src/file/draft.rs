@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use serde::de::{Deserialize, IntoDeserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::mistake::{Mistakes, nearest};
+use crate::SizeBytes;
 
 /// What stands in the file, each thing with its place. What is missing or wrong was said, and is `None`.
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ pub(super) struct DraftEdge {
     pub(super) from: Option<Spanned<String>>,
     pub(super) to: Option<Spanned<String>>,
     pub(super) capacity: Option<Spanned<usize>>,
+    pub(super) capacity_bytes: Option<Spanned<usize>>,
     pub(super) policy: Option<Spanned<String>>,
     pub(super) fuse: Option<Spanned<bool>>,
 }
@@ -78,10 +81,11 @@ fn edge(_: Range<usize>, table: Spanned<DeTable<'_>>, mistakes: &mut Mistakes) -
         from: fields.required("from", string, mistakes),
         to: fields.required("to", string, mistakes),
         capacity: fields.optional("capacity", whole, mistakes),
+        capacity_bytes: fields.optional("capacity_bytes", size, mistakes),
         policy: fields.optional("policy", string, mistakes),
         fuse: fields.optional("fuse", boolean, mistakes),
     };
-    fields.refuse_the_rest(&["from", "to", "capacity", "policy", "fuse"], mistakes);
+    fields.refuse_the_rest(&["from", "to", "capacity", "capacity_bytes", "policy", "fuse"], mistakes);
     edge
 }
 
@@ -202,6 +206,23 @@ fn boolean(name: &str, value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes) -> 
         DeValue::Boolean(value) => Some(Spanned::new(span, value)),
         other => {
             wrong_type(span, name, "true or false", &other, mistakes);
+            None
+        }
+    }
+}
+
+/// Bytes above 0: a number, or text such as "64K".
+fn size(name: &str, value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes) -> Option<Spanned<usize>> {
+    let span = value.span();
+    let read = SizeBytes::deserialize(value.into_deserializer());
+    match read {
+        Ok(SizeBytes(0)) => {
+            mistakes.add(span, "a queue of 0 bytes holds nothing");
+            None
+        }
+        Ok(size) => Some(Spanned::new(span, size.0)),
+        Err(error) => {
+            mistakes.add(span, format!("'{name}': {}", error.message()));
             None
         }
     }

@@ -198,6 +198,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ("a negative capacity", "to = \"end\"", "to = \"end\"\ncapacity = -4"),
     ("a capacity that is no number", "to = \"end\"", "to = \"end\"\ncapacity = true"),
     ("a capacity beyond all memory", "to = \"end\"", "to = \"end\"\ncapacity = \"1G\""),
+    ("a size of 0", "to = \"end\"", "to = \"end\"\ncapacity_bytes = 0"),
+    ("a size that is none", "to = \"end\"", "to = \"end\"\ncapacity_bytes = \"big\""),
     ("an unknown policy", "to = \"end\"", "to = \"end\"\npolicy = \"drop-oldest\""),
     (
         "a fused edge with a queue",
@@ -353,6 +355,7 @@ fn a_good_file_becomes_a_graph_that_runs() {
     let text = format!(
         "{GOOD}{}",
         r#"capacity = "1k"
+capacity_bytes = "4M"
 policy = "drop_oldest"
 [[stage]]
 id = "mid"
@@ -371,7 +374,8 @@ to = "last.in"
 "#
     );
     let file = GraphFile::parse(&text, "graph.toml", &kinds()).unwrap();
-    let queue = Link::Queue { capacity_batches: 1000, policy: Policy::DropOldest };
+    let queue =
+        Link::Queue { capacity_batches: 1000, capacity_bytes: Some(4 << 20), policy: Policy::DropOldest };
     assert_eq!(file.edges()[0].link, queue);
     assert_eq!(file.edges()[1].link, Link::Fused);
     assert_eq!(file.ends().map(|stage| stage.id.as_str()).collect::<Vec<_>>(), ["end", "last"]);
@@ -440,8 +444,9 @@ fn value() -> impl Strategy<Value = toml::Value> {
 
 fn link() -> impl Strategy<Value = Link> {
     let policy = prop_oneof![Just(Policy::Block), Just(Policy::DropOldest), Just(Policy::DropLatest)];
-    let queue = (1usize..65_536, policy)
-        .prop_map(|(capacity_batches, policy)| Link::Queue { capacity_batches, policy });
+    let queue = (1usize..65_536, prop::option::of(1usize..1 << 40), policy).prop_map(
+        |(capacity_batches, capacity_bytes, policy)| Link::Queue { capacity_batches, capacity_bytes, policy },
+    );
     prop_oneof![queue, Just(Link::Fused)]
 }
 

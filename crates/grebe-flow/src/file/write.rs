@@ -5,7 +5,7 @@ use std::fmt::Write;
 use toml::Value;
 
 use super::{FileEdge, FileStage, GraphFile, Link};
-use crate::Policy;
+use crate::{Policy, SizeBytes};
 
 pub(super) fn to_toml(file: &GraphFile) -> String {
     let mut out = String::new();
@@ -43,9 +43,12 @@ fn write_edge(out: &mut String, edge: &FileEdge) {
     let _ = writeln!(out, "[[edge]]\nfrom = {}\nto = {}", end(&edge.from), end(&edge.to));
     let _ = match edge.link {
         Link::Fused => writeln!(out, "fuse = true"),
-        Link::Queue { capacity_batches, policy } => {
-            let (capacity, policy) = (integer(capacity_batches as i64), text(policy_name(policy)));
-            writeln!(out, "capacity = {capacity}\npolicy = {policy}")
+        Link::Queue { capacity_batches, capacity_bytes, policy } => {
+            let _ = writeln!(out, "capacity = {}", integer(capacity_batches as i64));
+            if let Some(bytes) = capacity_bytes {
+                let _ = writeln!(out, "capacity_bytes = {}", text(&SizeBytes(bytes).to_string()));
+            }
+            writeln!(out, "policy = {}", text(policy_name(policy)))
         }
     };
 }

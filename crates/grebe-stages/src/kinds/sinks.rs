@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use grebe_flow::{Fault, Kind, KindPorts, Site, Stage, StageError, Time};
+use grebe_shm::PublisherOptions;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::sources::{burst, check_burst, latency, udp_address, udp_options};
-use crate::{PipeSink, RecordOptions, SigmfSink, UdpSink, stdout_pipe};
+use super::sources::{burst, check_burst, latency, shm_name, udp_address, udp_options};
+use crate::{PipeSink, RecordOptions, ShmSink, SigmfSink, UdpSink, stdout_pipe};
 
 /// Records a stream as SigMF, with a segment at each gap.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -73,6 +74,35 @@ impl Kind for UdpOut {
         if sink.granted().is_clamped() {
             site.note(sink.granted().to_string());
         }
+        Ok(Box::new(sink))
+    }
+}
+
+/// Lends a stream to other processes of this machine, in shared memory.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShmOut {
+    /// The stream: shm://NAME, or shm://NAME?block=no where no reader may make it wait.
+    uri: String,
+}
+
+impl Kind for ShmOut {
+    const NAME: &'static str = "shm_out";
+    const PORTS: KindPorts = KindPorts::SINK;
+
+    fn check(&self) -> Result<(), Fault> {
+        shm_name(&self.uri).map(drop).map_err(|error| Fault::new("uri", error.to_string()))
+    }
+
+    fn claims(&self) -> Option<String> {
+        Some(format!("the stream {}", self.uri))
+    }
+
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        let shm = shm_name(&self.uri)?;
+        let options = PublisherOptions { allow_block: shm.allow_block, ..PublisherOptions::default() };
+        let sink = ShmSink::create(&shm.name, options)?;
+        site.note(format!("lending as shm://{}: {}", shm.name, sink.footprint()));
         Ok(Box::new(sink))
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use grebe_datagram::Options;
 use grebe_flow::{Count, Fault, Kind, KindPorts, Site, SizeBytes, Stage, StageError, Time};
+use grebe_shm::SubscriberOptions;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    DATAGRAM_BYTES, FileSource, FileSourceOptions, HostPort, PipeSource, StagesError, UdpSource, Uri,
-    stdin_pipe,
+    DATAGRAM_BYTES, FileSource, FileSourceOptions, HostPort, PipeSource, ShmName, ShmSource, StagesError,
+    UdpSource, Uri, stdin_pipe,
 };
 
 /// Plays a recording, SigMF or WAV, with the gaps that were recorded.
@@ -141,6 +142,49 @@ impl Kind for PipeIn {
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         let stdin = stdin_pipe().map_err(|error| format!("standard input is closed: {error}"))?;
         Ok(Box::new(PipeSource::new(stdin).samples(self.samples.map(|samples| samples.0))))
+    }
+}
+
+/// Reads a stream in shared memory that another process of this machine makes; it must be there.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShmIn {
+    /// The stream: shm://NAME, or shm://NAME?policy=drop_latest for what happens where this reader is too slow.
+    uri: String,
+    /// Ends after this many samples a channel, or with the stream.
+    samples: Option<Count>,
+    /// Fails once the producer has been silent for this long.
+    idle_timeout: Option<Time>,
+}
+
+impl Kind for ShmIn {
+    const NAME: &'static str = "shm_in";
+    const PORTS: KindPorts = KindPorts::SOURCE;
+
+    fn check(&self) -> Result<(), Fault> {
+        shm_name(&self.uri).map(drop).map_err(|error| Fault::new("uri", error.to_string()))
+    }
+
+    fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
+        Ok(None)
+    }
+
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        let shm = shm_name(&self.uri)?;
+        let mut options = SubscriberOptions { name: site.id().to_owned(), ..SubscriberOptions::default() };
+        options.policy = shm.policy.unwrap_or(options.policy);
+        let source = ShmSource::connect(&shm.name, &options)?;
+        let samples = self.samples.map(|samples| samples.0);
+        Ok(Box::new(source.idle_timeout(self.idle_timeout.map(|timeout| timeout.0)).samples(samples)))
+    }
+}
+
+pub(super) fn shm_name(uri: &str) -> Result<ShmName, StagesError> {
+    let wrong = |reason: &str| StagesError::Uri { uri: uri.to_owned(), reason: reason.to_owned() };
+    match uri.parse()? {
+        Uri::Shm(shm) if shm.wait_consumers > 0 => Err(wrong("has wait=, and a graph waits for nobody")),
+        Uri::Shm(shm) => Ok(shm),
+        _ => Err(wrong("is no stream in shared memory: write shm://NAME")),
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use grebe_bench::flow;
 use grebe_bench::udp::{self, Plan, RunResult, SCENARIOS, Scenario, Spawn, Technique};
 use serde::Serialize;
 
@@ -19,6 +20,9 @@ pub fn run(options: &Bench) -> Result<Ending> {
     }
     if options.udp_recv {
         return receive(options);
+    }
+    if !options.flow.is_empty() {
+        return runtime(options);
     }
     let plan = plan(options)?;
     if options.reach {
@@ -91,6 +95,21 @@ fn reach(options: &Bench, plan: &Plan) -> Result<Ending> {
         println!("{}", udp::markdown(&best));
     }
     write_json(options, &best)?;
+    Ok(Ending::Good)
+}
+
+fn runtime(options: &Bench) -> Result<Ending> {
+    let by_name = |name: &String| flow::Bench::by_name(name).map_err(|error| Usage(error.to_string()));
+    let benches = match options.flow.as_slice() {
+        [all] if all == "all" => flow::Bench::ALL.to_vec(),
+        named => named.iter().map(by_name).collect::<Result<_, _>>()?,
+    };
+    let plan = flow::Plan { benches, duration: options.duration, repeats: usize::from(options.repeats) };
+    let rows = flow::run(&plan, |row| eprintln!("{}", row.line()))?;
+    if options.table {
+        println!("{}", flow::markdown(&rows));
+    }
+    write_json(options, &rows)?;
     Ok(Ending::Good)
 }
 

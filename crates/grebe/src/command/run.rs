@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{Ending, Usage, drive};
 use crate::cli::Run;
 use crate::progress::Progress;
-use crate::report;
+use crate::{interrupt, report};
 
 pub fn run(options: &Run) -> Result<Ending> {
     let kinds = grebe_stages::kinds();
@@ -29,10 +29,13 @@ pub fn run(options: &Run) -> Result<Ending> {
         let message = format!("--json and the stage '{}' would both write to standard output", stage.id);
         return Err(Usage(message).into());
     }
+    // Before anything is opened, so that no interruption leaves anything behind.
+    interrupt::catch();
     let (graph, notes) = file.build(&kinds)?;
     notes.iter().for_each(|note| eprintln!("{note}"));
+    let name = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
-    let (snapshot, ending) = drive(graph, &Progress::of(followed))?;
+    let (snapshot, ending) = drive(&name, graph, &Progress::of(followed))?;
     report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, options.json);
     Ok(ending)
 }

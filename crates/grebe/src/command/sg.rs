@@ -27,13 +27,16 @@ pub fn run(options: &Sg) -> Result<Ending> {
     if options.tethered {
         command::tether();
     }
-    let sink = stream::sink(&options.to, &options.transport)?;
-    let source = source(options, sink.datagram_bytes)?;
+    let (sink, pool) = stream::sink_with_pool(&options.to, &options.transport)?;
+    let mut source = source(options, sink.datagram_bytes)?;
+    if let Some(pool) = pool {
+        source = source.pool(pool);
+    }
     let mut graph = Graph::new();
     let source = graph.add("generator", source);
     let sink = graph.add_boxed("sender", sink.stage);
     graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
-    let (snapshot, ending) = drive(graph, &Progress::of("generator"))?;
+    let (snapshot, ending) = drive("sg", graph, &Progress::of("generator"))?;
     report::print("sent", "sender", &snapshot, options.json);
     Ok(ending)
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Stage};
+use grebe_shm::Policy;
 use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, Uri};
 use grebe_view::{PngOptions, ScopeStage, ThemeChoice};
 
@@ -34,6 +35,7 @@ pub fn run(options: &View) -> Result<Ending> {
     let scope = graph.add("scope", scope);
     graph.connect(source, scope, policy(QUEUE_BATCHES));
     let show = Show {
+        command: "view",
         face,
         name: options.uri.to_string(),
         is_same_boot: !matches!(&options.uri, Uri::Udp(_)),
@@ -47,6 +49,7 @@ pub fn run(options: &View) -> Result<Ending> {
 fn source(options: &View) -> Result<(Box<dyn Stage>, Option<f64>)> {
     Ok(match &options.uri {
         Uri::Udp(_) => (Box::new(stream::udp_source(&options.uri, &options.transport)?), None),
+        Uri::Shm(shm) => (Box::new(stream::shm_source(shm, Policy::DropOldest, "view")?), None),
         Uri::Pipe => (stream::pipe_source()?, None),
         Uri::Synth => (Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?), None),
         Uri::File(path) => {
