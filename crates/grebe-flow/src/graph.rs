@@ -91,6 +91,11 @@ impl Graph {
         Ok(())
     }
 
+    /// Whether the stage's inputs have names, so that each takes one queue.
+    pub(crate) fn has_named_inputs(&self, node: Node) -> bool {
+        !self.stages[node.0].ports.inputs.is_empty()
+    }
+
     /// Puts `to` on the thread of `from`, and leads there without a queue: for stages that cost less than a queue would.
     pub fn fuse(&mut self, from: Node, to: Node) {
         self.edges.push(Edge { from: (from.0, 0), to: to.0, input: None, queue: None });

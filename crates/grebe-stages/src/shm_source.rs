@@ -8,6 +8,7 @@ use grebe_shm::{ShmError, Subscriber, SubscriberOptions};
 
 use crate::StagesError;
 use crate::arrival::ArrivalCounters;
+use crate::limit::Limit;
 
 /// Reads the stream of this name from the process that makes it. Nothing is copied: the batches that go on lie in the producer's
 /// memory, and go back to it when the last stage has let go of them.
@@ -18,6 +19,7 @@ pub struct ShmSource {
     heard: Instant,
     tracker: StreamTracker,
     counters: ArrivalCounters,
+    limit: Limit,
 }
 
 impl ShmSource {
@@ -32,12 +34,19 @@ impl ShmSource {
             heard: Instant::now(),
             tracker: StreamTracker::new(),
             counters: ArrivalCounters::new(),
+            limit: Limit::default(),
         })
     }
 
     /// Ends the stream with an error once its producer has been silent for this long, although it is there.
     pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.idle_timeout = timeout;
+        self
+    }
+
+    /// Ends the stream after this many samples a channel.
+    pub fn samples(mut self, samples: Option<u64>) -> Self {
+        self.limit = Limit::new(samples);
         self
     }
 
@@ -66,9 +75,9 @@ impl Stage for ShmSource {
             }
             self.counters.publish(&self.tracker);
             if !batch.is_empty() {
-                output.send(batch, ctx);
+                self.limit.send(batch, output, ctx);
             }
-            return Ok(Outcome::Produced);
+            return Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced });
         }
         if self.subscriber.is_ended() {
             self.end();

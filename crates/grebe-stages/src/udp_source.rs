@@ -10,6 +10,7 @@ use grebe_frame::{BatchMut, BatchPool, Header, Refusals, StreamTracker};
 use crate::StagesError;
 use crate::arrival::ArrivalCounters;
 use crate::generate::CHUNK_BYTES;
+use crate::limit::Limit;
 
 /// Receives one stream of frames, one datagram each.
 ///
@@ -46,6 +47,12 @@ impl UdpSource {
     /// Ends the stream with an error once its sender has been silent for this long.
     pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.idle_timeout = timeout;
+        self
+    }
+
+    /// Ends the stream after this many samples a channel.
+    pub fn samples(mut self, samples: Option<u64>) -> Self {
+        self.intake.limit = Limit::new(samples);
         self
     }
 
@@ -104,7 +111,7 @@ impl Stage for UdpSource {
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
         self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
-        if self.intake.tracker.is_ended() {
+        if self.intake.tracker.is_ended() || self.intake.limit.is_reached() {
             return Ok(Outcome::End);
         }
         if outcome.starved {
@@ -132,6 +139,7 @@ struct Intake {
     copied_frames: u64,
     /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
     compact: Option<BatchMut>,
+    limit: Limit,
 }
 
 impl Intake {
@@ -166,7 +174,7 @@ impl Intake {
         if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab, ctx) {
             // In order: what was gathered before goes first.
             self.flush_compact(output, ctx);
-            output.send(slab.freeze(), ctx);
+            self.limit.send(slab.freeze(), output, ctx);
             return None;
         }
         if self.compact.as_ref().is_some_and(|compact| compact.filled_bytes() >= compact.capacity_bytes() / 2)
@@ -198,7 +206,7 @@ impl Intake {
         if self.compact.as_ref().is_some_and(|compact| !compact.is_empty())
             && let Some(compact) = self.compact.take()
         {
-            output.send(compact.freeze(), ctx);
+            self.limit.send(compact.freeze(), output, ctx);
         }
     }
 

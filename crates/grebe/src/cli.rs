@@ -30,6 +30,8 @@ pub enum Command {
     Play(Play),
     /// The demonstration, or with a file its replay: generator process, UDP, scope.
     Demo(Demo),
+    /// Run a graph of stages that a file describes.
+    Run(Run),
     /// Show what the running grebes do: rates, queues, drops, latency, and which stage is the slowest.
     Top(Top),
     /// Measure what this machine can do, beside the plainest way to do it.
@@ -198,6 +200,30 @@ pub enum Theme {
     Light,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe run examples/graphs/envelope.toml\n  \
+    grebe run my.toml --check\n  \
+    grebe run --kinds\n  \
+    grebe run --kinds synth\n\n\
+    The graph ends when all its sources have, or with Ctrl-C; what is under way is drained first. Files that it names are\n\
+    found from the current directory. docs/graphs.md describes the format.\n\
+    Exit status: 0 ran to its end, 1 failed, 2 a mistake in the file, 130 interrupted.")]
+pub struct Run {
+    /// A graph file.
+    #[arg(value_name = "GRAPH", required_unless_present = "kinds")]
+    pub graph: Option<PathBuf>,
+    /// Only check the file; nothing is opened.
+    #[arg(long)]
+    pub check: bool,
+    /// List the kinds of stages with their parameters, or print the JSON schema of one.
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["graph", "check"])]
+    pub kinds: Option<String>,
+    /// Print the result as JSON on standard output; with --kinds, all schemas.
+    #[arg(long)]
+    pub json: bool,
+}
+
 #[derive(Debug, Default, Args)]
 pub struct Demo {
     /// A recording to play, over and over, instead of the generator.
@@ -315,6 +341,7 @@ const EXAMPLES: &str = "Examples:
   grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
   grebe view udp://:5000                                 a scope on it
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
+  grebe run examples/graphs/envelope.toml                a graph of stages that a file describes
   grebe top                                              what they all do, and which stage is the slowest
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth:.

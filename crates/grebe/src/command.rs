@@ -5,6 +5,7 @@ pub mod demo;
 pub mod doctor;
 pub mod play;
 pub mod record;
+pub mod run;
 pub mod sg;
 pub mod top;
 pub mod view;

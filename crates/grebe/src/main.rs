@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Record(options) => command::record::run(&options),
         Command::Play(options) => command::play::run(&options),
         Command::Demo(options) => command::demo::run(&options),
+        Command::Run(options) => command::run::run(&options),
         Command::Top(options) => command::top::run(&options),
         Command::Bench(options) => command::bench::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
