@@ -240,8 +240,14 @@ fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
                 return true;
             }
             Offer::Full(batch) => {
-                let go_on = || queue.has_room() || queue.is_closed() || ctx.is_aborted();
-                ctx.waiting(|| ctx.waker.signal.wait(LOOK_AROUND, go_on));
+                let over = || queue.is_closed() || ctx.is_aborted();
+                ctx.waiting(|| {
+                    // One wake-up for half a queue instead of one for each batch; but a consumer that stops half way
+                    // (it may wait for another of its inputs) is not waited for.
+                    let half = queue.half_taken();
+                    let has_gone_on = ctx.waker.step.wait(HALF_PATIENCE, || queue.has_taken(half) || over());
+                    has_gone_on || ctx.waker.step.wait(LOOK_AROUND, || queue.has_room() || over())
+                });
                 offered = batch;
             }
         }
@@ -296,7 +302,7 @@ impl Context {
             loop {
                 let left = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
                 let Some(left) = left else { return true };
-                if self.waker.signal.wait(left, || self.is_stopping()) {
+                if self.waker.step.wait(left, || self.is_stopping()) {
                     return false;
                 }
             }
@@ -354,19 +360,28 @@ impl Context {
 /// Makes the runtime call a stage again although no input came (a viewport was asked for, a setting changed).
 #[derive(Debug, Clone)]
 pub struct Waker {
+    /// What may give the stage work: its inputs, its pool.
     pub(crate) signal: Arc<Signal>,
+    /// What ends a wait inside a step: room in the queue that it waits for, and the end. Nothing else disturbs it: a stage that
+    /// sleeps is not woken for each batch that its full input takes in.
+    pub(crate) step: Arc<Signal>,
     pub(crate) poked: Arc<AtomicBool>,
 }
 
 impl Waker {
     pub(crate) fn new() -> Self {
-        Self { signal: Arc::new(Signal::new()), poked: Arc::new(AtomicBool::new(false)) }
+        Self {
+            signal: Arc::new(Signal::new()),
+            step: Arc::new(Signal::new()),
+            poked: Arc::new(AtomicBool::new(false)),
+        }
     }
 
     /// Has the stage called once more.
     pub fn wake(&self) {
         self.poked.store(true, Ordering::Release);
         self.signal.notify();
+        self.step.notify();
     }
 }
 
@@ -378,5 +393,7 @@ pub(crate) struct Flags {
     pub(crate) abort: AtomicBool,
 }
 
+/// How long a full queue is left to be half emptied.
+const HALF_PATIENCE: Duration = Duration::from_millis(1);
 /// How long a stage sleeps at most before it is called again, and a wait before it looks at the flags.
 pub(crate) const LOOK_AROUND: Duration = Duration::from_millis(100);

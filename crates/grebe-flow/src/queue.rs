@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use grebe_frame::Batch;
 use grebe_ring::{Consumer, Overflow, Producer, Signal, ring};
@@ -155,6 +155,9 @@ impl QueueSender {
         }
         let Some(ring) = self.ring.as_mut() else { return Err(batch) };
         ring.push(batch)?;
+        if QueueCounts::read(&self.counts.wake_at.0) != NEVER {
+            self.counts.wake_at.0.store(NEVER, Ordering::Relaxed);
+        }
         self.counts.add_batch(frames, self.offered_bytes);
         self.consumer.notify();
         Ok(())
@@ -199,10 +202,34 @@ impl QueueSender {
         self.counts.drop_batch(batch);
     }
 
-    /// Whether the next offer is queued without a drop, if it pins no more bytes than the last.
+    /// Whether the next offer is queued without a drop, if it pins no more bytes than the last. Where not, the producer is
+    /// notified when there is room again.
     pub fn has_room(&self) -> bool {
-        self.ring.as_ref().is_some_and(Producer::has_room)
-            && self.counts.capacity_bytes.is_none_or(|capacity| self.fits(capacity))
+        let has_room = || {
+            self.ring.as_ref().is_some_and(Producer::has_room)
+                && self.counts.capacity_bytes.is_none_or(|capacity| self.fits(capacity))
+        };
+        has_room() || self.wake_at(0, has_room)
+    }
+
+    /// How many batches the consumer will have taken in all when half of what is queued now is gone.
+    pub(crate) fn half_taken(&self) -> u64 {
+        let taken = QueueCounts::read(&self.counts.taken.batches);
+        taken + QueueCounts::read(&self.counts.batches).saturating_sub(taken).div_ceil(2)
+    }
+
+    /// Whether the consumer has taken so many batches in all; where not, the producer is notified when it has.
+    pub(crate) fn has_taken(&self, batches: u64) -> bool {
+        let has_taken = || QueueCounts::read(&self.counts.taken.batches) >= batches;
+        has_taken() || self.wake_at(batches, has_taken)
+    }
+
+    /// Asks the consumer to notify once it has taken so many, and looks again: it may have just done so without notifying.
+    #[cold]
+    fn wake_at(&self, batches: u64, condition: impl Fn() -> bool) -> bool {
+        self.counts.wake_at.0.store(batches, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        condition()
     }
 
     /// Whether the consumer is gone.
@@ -234,10 +261,14 @@ impl QueueReceiver {
     /// The next batch, if one is queued.
     pub fn pop(&mut self) -> Option<Batch> {
         let batch = self.ring.as_mut()?.pop()?;
-        add(&self.counts.taken.batches, 1);
         add(&self.counts.taken.bytes, batch.pinned_bytes() as u64);
+        add(&self.counts.taken.batches, 1);
         if let Some(producer) = &self.producer {
-            producer.notify();
+            // Paired with the fence in `wake_at`: either the producer sees that this batch is gone, or it is notified.
+            fence(Ordering::SeqCst);
+            if QueueCounts::read(&self.counts.taken.batches) >= QueueCounts::read(&self.counts.wake_at.0) {
+                producer.notify();
+            }
         }
         Some(batch)
     }
@@ -275,7 +306,22 @@ pub(crate) struct QueueCounts {
     pub(crate) dropped_frames: AtomicU64,
     pub(crate) dropped_samples: AtomicU64,
     pub(crate) taken: Taken,
+    wake_at: WakeAt,
 }
+
+/// Read by the consumer for each batch, and written only where the queue was full: on a line of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct WakeAt(AtomicU64);
+
+impl Default for WakeAt {
+    fn default() -> Self {
+        Self(AtomicU64::new(NEVER))
+    }
+}
+
+/// No producer waits for room.
+const NEVER: u64 = u64::MAX;
 
 /// Written by the other thread than the rest: on a line of its own.
 #[derive(Debug, Default)]
