@@ -85,8 +85,15 @@ impl Stage for UdpSource {
         if compact.is_none() {
             *compact = pool.acquire();
         }
-        let outcome =
-            receiver.recv(|| pool.acquire(), |slab, received| intake.take(slab, &received, output, ctx))?;
+        let (began, mut waited) = (Instant::now(), None);
+        let outcome = receiver.recv(
+            || pool.acquire(),
+            |slab, received| {
+                waited.get_or_insert_with(|| began.elapsed());
+                intake.take(slab, &received, output, ctx)
+            },
+        )?;
+        ctx.count_waited(waited.unwrap_or_else(|| began.elapsed()));
         self.intake.flush_compact(output, ctx);
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
