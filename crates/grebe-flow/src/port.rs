@@ -240,14 +240,7 @@ fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
                 return true;
             }
             Offer::Full(batch) => {
-                let over = || queue.is_closed() || ctx.is_aborted();
-                ctx.waiting(|| {
-                    // One wake-up for half a queue instead of one for each batch; but a consumer that stops half way
-                    // (it may wait for another of its inputs) is not waited for.
-                    let half = queue.half_taken();
-                    let has_gone_on = ctx.waker.step.wait(HALF_PATIENCE, || queue.has_taken(half) || over());
-                    has_gone_on || ctx.waker.step.wait(LOOK_AROUND, || queue.has_room() || over())
-                });
+                ctx.waiting(|| queue.wait(LOOK_AROUND, || ctx.is_aborted()));
                 offered = batch;
             }
         }
@@ -393,7 +386,5 @@ pub(crate) struct Flags {
     pub(crate) abort: AtomicBool,
 }
 
-/// How long a full queue is left to be half emptied.
-const HALF_PATIENCE: Duration = Duration::from_millis(1);
 /// How long a stage sleeps at most before it is called again, and a wait before it looks at the flags.
 pub(crate) const LOOK_AROUND: Duration = Duration::from_millis(100);

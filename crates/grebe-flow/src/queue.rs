@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 use grebe_frame::Batch;
 use grebe_ring::{Consumer, Overflow, Producer, Signal, ring};
@@ -78,11 +79,12 @@ pub fn queue(
         capacity_bytes: options.capacity_bytes,
         ..QueueCounts::default()
     });
-    let wakes_producer = (options.policy == Policy::Block).then_some(producer);
+    let wakes_producer = (options.policy == Policy::Block).then(|| producer.clone());
     (
         QueueSender {
             ring: Some(tx),
             policy: options.policy,
+            producer,
             consumer,
             seen_taken_bytes: 0,
             offered_bytes: 0,
@@ -98,6 +100,7 @@ pub struct QueueSender {
     /// `None` only while it is dropped: the ring closes before the other side is woken.
     ring: Option<Producer<Batch>>,
     policy: Policy,
+    producer: Arc<Signal>,
     consumer: Arc<Signal>,
     /// What the consumer had taken when it was last asked: its counter lies in its own cache.
     seen_taken_bytes: u64,
@@ -212,16 +215,19 @@ impl QueueSender {
         has_room() || self.wake_at(0, has_room)
     }
 
-    /// How many batches the consumer will have taken in all when half of what is queued now is gone.
-    pub(crate) fn half_taken(&self) -> u64 {
+    /// Waits, where a `block` queue is full, until there is room, the consumer is gone, `is_over` holds or `timeout` has passed.
+    ///
+    /// The producer's thread is woken once for half a queue, not for each batch; but a consumer that stops half way (it may wait
+    /// for another of its inputs) is not waited for.
+    pub fn wait(&self, timeout: Duration, is_over: impl Fn() -> bool) {
+        let is_over = || self.is_closed() || is_over();
         let taken = QueueCounts::read(&self.counts.taken.batches);
-        taken + QueueCounts::read(&self.counts.batches).saturating_sub(taken).div_ceil(2)
-    }
-
-    /// Whether the consumer has taken so many batches in all; where not, the producer is notified when it has.
-    pub(crate) fn has_taken(&self, batches: u64) -> bool {
-        let has_taken = || QueueCounts::read(&self.counts.taken.batches) >= batches;
-        has_taken() || self.wake_at(batches, has_taken)
+        let half = taken + QueueCounts::read(&self.counts.batches).saturating_sub(taken).div_ceil(2);
+        let is_half_taken = || QueueCounts::read(&self.counts.taken.batches) >= half;
+        let has_half = || is_half_taken() || self.wake_at(half, is_half_taken);
+        if !self.producer.wait(HALF_PATIENCE.min(timeout), || has_half() || is_over()) {
+            self.producer.wait(timeout, || self.has_room() || is_over());
+        }
     }
 
     /// Asks the consumer to notify once it has taken so many, and looks again: it may have just done so without notifying.
@@ -320,6 +326,8 @@ impl Default for WakeAt {
     }
 }
 
+/// How long a full queue is left to be half emptied.
+const HALF_PATIENCE: Duration = Duration::from_millis(1);
 /// No producer waits for room.
 const NEVER: u64 = u64::MAX;
 

@@ -204,12 +204,14 @@ fn a_gone_consumer_is_noticed_and_nothing_is_queued_for_it() {
 #[test]
 fn across_threads_nothing_is_lost_twice_or_reordered() {
     for policy in POLICIES {
-        across_threads(QueueOptions { policy, ..QueueOptions::block(4) });
-        across_threads(QueueOptions { policy, ..QueueOptions::block(64).bytes(4 * 4096) });
+        for tx_waits in [false, true] {
+            across_threads(QueueOptions { policy, ..QueueOptions::block(4) }, tx_waits);
+            across_threads(QueueOptions { policy, ..QueueOptions::block(64).bytes(4 * 4096) }, tx_waits);
+        }
     }
 }
 
-fn across_threads(options: QueueOptions) {
+fn across_threads(options: QueueOptions, tx_waits: bool) {
     let policy = options.policy;
     let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
     let (mut tx, mut rx) = queue(options, producer.clone(), consumer.clone());
@@ -225,7 +227,12 @@ fn across_threads(options: QueueOptions) {
             };
             while let Offer::Full(back) = tx.offer(batch) {
                 batch = back;
-                assert!(producer.wait(Duration::from_secs(30), || tx.has_room()), "a wake-up was lost");
+                if tx_waits {
+                    tx.wait(Duration::from_secs(30), || false);
+                    assert!(tx.has_room(), "a wake-up was lost");
+                } else {
+                    assert!(producer.wait(Duration::from_secs(30), || tx.has_room()), "a wake-up was lost");
+                }
             }
         }
     });

@@ -111,11 +111,10 @@ fn numbers(
 
 fn queue_of_batches(count: u64) -> f64 {
     let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
-    let (mut tx, mut rx) =
-        grebe_flow::queue(QueueOptions::block(CAPACITY), producer.clone(), consumer.clone());
+    let (mut tx, mut rx) = grebe_flow::queue(QueueOptions::block(CAPACITY), producer, consumer.clone());
     let push = move |batch| match tx.offer(batch) {
         Offer::Full(batch) => {
-            producer.wait(WAIT, || tx.has_room());
+            tx.wait(WAIT, || false);
             Some(batch)
         }
         _ => None,
