@@ -138,7 +138,7 @@ impl Crew {
     }
 
     fn wait(&self) {
-        let Waker { signal, poked } = &self.waker;
+        let Waker { signal, poked, .. } = &self.waker;
         let ready = || {
             poked.load(Ordering::Acquire)
                 || self.members.iter().any(|member| {

@@ -239,7 +239,7 @@ impl Graph {
             match edge.queue {
                 Some(options) => {
                     let (tx, rx): (QueueSender, QueueReceiver) =
-                        queue(options, waker_of[from].signal.clone(), waker_of[edge.to].signal.clone());
+                        queue(options, waker_of[from].step.clone(), waker_of[edge.to].signal.clone());
                     queues.push(Link { from, to: edge.to, policy: options.policy, counts: tx.counts() });
                     senders[from].push((output, tx));
                     arriving[edge.to].push((edge.input, InPort::Queue(rx)));

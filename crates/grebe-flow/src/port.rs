@@ -240,8 +240,7 @@ fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
                 return true;
             }
             Offer::Full(batch) => {
-                let go_on = || queue.has_room() || queue.is_closed() || ctx.is_aborted();
-                ctx.waiting(|| ctx.waker.signal.wait(LOOK_AROUND, go_on));
+                ctx.waiting(|| queue.wait(LOOK_AROUND, || ctx.is_aborted()));
                 offered = batch;
             }
         }
@@ -296,7 +295,7 @@ impl Context {
             loop {
                 let left = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
                 let Some(left) = left else { return true };
-                if self.waker.signal.wait(left, || self.is_stopping()) {
+                if self.waker.step.wait(left, || self.is_stopping()) {
                     return false;
                 }
             }
@@ -354,19 +353,28 @@ impl Context {
 /// Makes the runtime call a stage again although no input came (a viewport was asked for, a setting changed).
 #[derive(Debug, Clone)]
 pub struct Waker {
+    /// What may give the stage work: its inputs, its pool.
     pub(crate) signal: Arc<Signal>,
+    /// What ends a wait inside a step: room in the queue that it waits for, and the end. Nothing else disturbs it: a stage that
+    /// sleeps is not woken for each batch that its full input takes in.
+    pub(crate) step: Arc<Signal>,
     pub(crate) poked: Arc<AtomicBool>,
 }
 
 impl Waker {
     pub(crate) fn new() -> Self {
-        Self { signal: Arc::new(Signal::new()), poked: Arc::new(AtomicBool::new(false)) }
+        Self {
+            signal: Arc::new(Signal::new()),
+            step: Arc::new(Signal::new()),
+            poked: Arc::new(AtomicBool::new(false)),
+        }
     }
 
     /// Has the stage called once more.
     pub fn wake(&self) {
         self.poked.store(true, Ordering::Release);
         self.signal.notify();
+        self.step.notify();
     }
 }
 

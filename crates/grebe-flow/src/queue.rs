@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 use grebe_frame::Batch;
 use grebe_ring::{Consumer, Overflow, Producer, Signal, ring};
@@ -78,11 +79,12 @@ pub fn queue(
         capacity_bytes: options.capacity_bytes,
         ..QueueCounts::default()
     });
-    let wakes_producer = (options.policy == Policy::Block).then_some(producer);
+    let wakes_producer = (options.policy == Policy::Block).then(|| producer.clone());
     (
         QueueSender {
             ring: Some(tx),
             policy: options.policy,
+            producer,
             consumer,
             seen_taken_bytes: 0,
             offered_bytes: 0,
@@ -98,6 +100,7 @@ pub struct QueueSender {
     /// `None` only while it is dropped: the ring closes before the other side is woken.
     ring: Option<Producer<Batch>>,
     policy: Policy,
+    producer: Arc<Signal>,
     consumer: Arc<Signal>,
     /// What the consumer had taken when it was last asked: its counter lies in its own cache.
     seen_taken_bytes: u64,
@@ -155,6 +158,9 @@ impl QueueSender {
         }
         let Some(ring) = self.ring.as_mut() else { return Err(batch) };
         ring.push(batch)?;
+        if QueueCounts::read(&self.counts.wake_at.0) != NEVER {
+            self.counts.wake_at.0.store(NEVER, Ordering::Relaxed);
+        }
         self.counts.add_batch(frames, self.offered_bytes);
         self.consumer.notify();
         Ok(())
@@ -199,10 +205,37 @@ impl QueueSender {
         self.counts.drop_batch(batch);
     }
 
-    /// Whether the next offer is queued without a drop, if it pins no more bytes than the last.
+    /// Whether the next offer is queued without a drop, if it pins no more bytes than the last. Where not, the producer is
+    /// notified when there is room again.
     pub fn has_room(&self) -> bool {
-        self.ring.as_ref().is_some_and(Producer::has_room)
-            && self.counts.capacity_bytes.is_none_or(|capacity| self.fits(capacity))
+        let has_room = || {
+            self.ring.as_ref().is_some_and(Producer::has_room)
+                && self.counts.capacity_bytes.is_none_or(|capacity| self.fits(capacity))
+        };
+        has_room() || self.wake_at(0, has_room)
+    }
+
+    /// Waits, where a `block` queue is full, until there is room, the consumer is gone, `is_over` holds or `timeout` has passed.
+    ///
+    /// The producer's thread is woken once for half a queue, not for each batch; but a consumer that stops half way (it may wait
+    /// for another of its inputs) is not waited for.
+    pub fn wait(&self, timeout: Duration, is_over: impl Fn() -> bool) {
+        let is_over = || self.is_closed() || is_over();
+        let taken = QueueCounts::read(&self.counts.taken.batches);
+        let half = taken + QueueCounts::read(&self.counts.batches).saturating_sub(taken).div_ceil(2);
+        let is_half_taken = || QueueCounts::read(&self.counts.taken.batches) >= half;
+        let has_half = || is_half_taken() || self.wake_at(half, is_half_taken);
+        if !self.producer.wait(HALF_PATIENCE.min(timeout), || has_half() || is_over()) {
+            self.producer.wait(timeout, || self.has_room() || is_over());
+        }
+    }
+
+    /// Asks the consumer to notify once it has taken so many, and looks again: it may have just done so without notifying.
+    #[cold]
+    fn wake_at(&self, batches: u64, condition: impl Fn() -> bool) -> bool {
+        self.counts.wake_at.0.store(batches, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        condition()
     }
 
     /// Whether the consumer is gone.
@@ -234,10 +267,14 @@ impl QueueReceiver {
     /// The next batch, if one is queued.
     pub fn pop(&mut self) -> Option<Batch> {
         let batch = self.ring.as_mut()?.pop()?;
-        add(&self.counts.taken.batches, 1);
         add(&self.counts.taken.bytes, batch.pinned_bytes() as u64);
+        add(&self.counts.taken.batches, 1);
         if let Some(producer) = &self.producer {
-            producer.notify();
+            // Paired with the fence in `wake_at`: either the producer sees that this batch is gone, or it is notified.
+            fence(Ordering::SeqCst);
+            if QueueCounts::read(&self.counts.taken.batches) >= QueueCounts::read(&self.counts.wake_at.0) {
+                producer.notify();
+            }
         }
         Some(batch)
     }
@@ -275,7 +312,24 @@ pub(crate) struct QueueCounts {
     pub(crate) dropped_frames: AtomicU64,
     pub(crate) dropped_samples: AtomicU64,
     pub(crate) taken: Taken,
+    wake_at: WakeAt,
 }
+
+/// Read by the consumer for each batch, and written only where the queue was full: on a line of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct WakeAt(AtomicU64);
+
+impl Default for WakeAt {
+    fn default() -> Self {
+        Self(AtomicU64::new(NEVER))
+    }
+}
+
+/// How long a full queue is left to be half emptied.
+const HALF_PATIENCE: Duration = Duration::from_millis(1);
+/// No producer waits for room.
+const NEVER: u64 = u64::MAX;
 
 /// Written by the other thread than the rest: on a line of its own.
 #[derive(Debug, Default)]

@@ -78,7 +78,7 @@ impl Running {
             return Err(Error::NotOpen(producer.name.clone()));
         }
         let waker = Waker::new();
-        let (tx, rx) = queue(options, producer.waker.signal.clone(), waker.signal.clone());
+        let (tx, rx) = queue(options, producer.waker.step.clone(), waker.signal.clone());
         let (counts, stage_counts) = (tx.counts(), Arc::new(StageCounts::default()));
         let detached = Arc::new(AtomicBool::new(false));
         let member = Member {

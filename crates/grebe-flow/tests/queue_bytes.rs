@@ -127,11 +127,15 @@ fn a_stopped_consumer_pins_no_more_than_its_bytes() {
 #[test]
 fn across_threads_nothing_is_lost_twice_or_reordered() {
     for policy in POLICIES {
-        across_threads(QueueOptions { policy, ..QueueOptions::block(64).bytes(4 * 4096) });
+        for tx_waits in [false, true] {
+            across_threads(QueueOptions { policy, ..QueueOptions::block(4) }, tx_waits);
+            across_threads(QueueOptions { policy, ..QueueOptions::block(64).bytes(4 * 4096) }, tx_waits);
+        }
     }
 }
 
-fn across_threads(options: QueueOptions) {
+/// With `tx_waits` the producer sleeps in the queue, woken once for half of it, and else on its own signal.
+fn across_threads(options: QueueOptions, tx_waits: bool) {
     let policy = options.policy;
     let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
     let (mut tx, mut rx) = queue(options, producer.clone(), consumer.clone());
@@ -147,7 +151,12 @@ fn across_threads(options: QueueOptions) {
             };
             while let Offer::Full(back) = tx.offer(batch) {
                 batch = back;
-                assert!(producer.wait(Duration::from_secs(30), || tx.has_room()), "a wake-up was lost");
+                if tx_waits {
+                    tx.wait(Duration::from_secs(30), || false);
+                    assert!(tx.has_room(), "a wake-up was lost");
+                } else {
+                    assert!(producer.wait(Duration::from_secs(30), || tx.has_room()), "a wake-up was lost");
+                }
             }
         }
     });
