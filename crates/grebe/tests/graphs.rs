@@ -279,10 +279,13 @@ fn the_page_tells_every_kind_as_it_is() {
     assert_eq!(told, reference(), "UPDATE_SNAPSHOTS=1 cargo test -p grebe --test graphs writes it anew");
 }
 
+/// A heading, and which kinds stand under it.
+type Role = (&'static str, fn(KindPorts) -> bool);
+
 fn reference() -> String {
     let on_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
     let mut text = String::from("\n");
-    let roles: [(&str, fn(KindPorts) -> bool); 3] = [
+    let roles: [Role; 3] = [
         ("Sources", |ports| ports.inputs.is_empty()),
         ("Processing", |ports| !ports.inputs.is_empty() && !ports.outputs.is_empty()),
         ("Sinks", |ports| ports.outputs.is_empty()),

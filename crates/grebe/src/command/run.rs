@@ -77,9 +77,12 @@ fn describe(name: &str, kinds: &Kinds, as_json: bool) -> Result<()> {
     }
 }
 
+/// A heading, and which kinds stand under it.
+type Role = (&'static str, fn(KindPorts) -> bool);
+
 fn list(kinds: &Kinds) -> String {
     let mut text = String::new();
-    let roles: [(&str, fn(KindPorts) -> bool); 3] = [
+    let roles: [Role; 3] = [
         ("Sources", |ports| ports.inputs.is_empty()),
         ("Processing", |ports| !ports.inputs.is_empty() && !ports.outputs.is_empty()),
         ("Sinks", |ports| ports.outputs.is_empty()),
