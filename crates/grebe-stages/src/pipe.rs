@@ -104,7 +104,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         output: &mut Outputs,
         ctx: &mut Context,
     ) -> Result<Outcome, StageError> {
-        if !(self.wait)(&self.from)? {
+        if !ctx.waiting(|| (self.wait)(&self.from))? {
             return Ok(Outcome::Produced);
         }
         let pool = self.pool.get_or_insert_with(|| {

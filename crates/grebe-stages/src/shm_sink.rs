@@ -49,10 +49,18 @@ impl ShmSink {
     }
 
     fn send(&mut self, batch: &Batch, ctx: &Context) -> Result<(), ShmError> {
-        let mut stopping = None;
+        let (mut stopping, mut waiting) = (None, None);
         // What is queued when the user ends the command is still delivered, to who takes it soon.
-        let give_up = || ctx.is_stopping() && stopping.get_or_insert_with(Instant::now).elapsed() > DRAIN;
-        self.publisher.send(batch, give_up).map(drop)
+        let give_up = || {
+            waiting.get_or_insert_with(Instant::now);
+            ctx.is_stopping() && stopping.get_or_insert_with(Instant::now).elapsed() > DRAIN
+        };
+        let sent = self.publisher.send(batch, give_up);
+        // It is asked whenever somebody has no room.
+        if let Some(began) = waiting {
+            ctx.count_waited(began.elapsed());
+        }
+        sent.map(drop)
     }
 
     fn copy(&mut self, batch: &Batch, ctx: &Context) -> Result<(), ShmError> {
@@ -69,6 +77,7 @@ impl ShmSink {
                 };
                 if place.push_copy(&frame).is_ok() {
                     self.copied_frames += 1;
+                    ctx.count_copied(1);
                     copy = Some(place);
                     break;
                 }

@@ -83,7 +83,7 @@ impl Stage for ShmSource {
             self.end();
             return Ok(Outcome::End);
         }
-        if !self.subscriber.wait(LOOK_AROUND)?
+        if !ctx.waiting(|| self.subscriber.wait(LOOK_AROUND))?
             && let Some(timeout) = self.idle_timeout
             && self.heard.elapsed() >= timeout
         {

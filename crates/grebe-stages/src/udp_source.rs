@@ -105,6 +105,7 @@ impl Stage for UdpSource {
         }
         let outcome =
             receiver.recv(|| pool.acquire(), |slab, received| intake.take(slab, &received, output, ctx))?;
+        ctx.count_waited(outcome.waited);
         self.intake.flush_compact(output, ctx);
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
@@ -170,7 +171,7 @@ impl Intake {
         if slab.is_empty() {
             return Some(slab);
         }
-        if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab) {
+        if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab, ctx) {
             // In order: what was gathered before goes first.
             self.flush_compact(output, ctx);
             self.limit.send(slab.freeze(), output, ctx);
@@ -184,7 +185,7 @@ impl Intake {
     }
 
     /// Copies a sparse slab's frames together; whether they fit.
-    fn compact_from(&mut self, slab: &BatchMut) -> bool {
+    fn compact_from(&mut self, slab: &BatchMut, ctx: &Context) -> bool {
         let Some(compact) = self.compact.as_mut() else { return false };
         if compact.capacity_bytes() - compact.filled_bytes()
             < slab.capacity_bytes() / SPARSE + 64 * slab.len()
@@ -197,6 +198,7 @@ impl Intake {
             let _ = compact.push_copy(&frame);
         }
         self.copied_frames += copied;
+        ctx.count_copied(slab.len());
         true
     }
 

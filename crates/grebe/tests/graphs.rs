@@ -279,7 +279,7 @@ fn the_page_tells_every_kind_as_it_is() {
     assert_eq!(told, reference(), "UPDATE_SNAPSHOTS=1 cargo test -p grebe --test graphs writes it anew");
 }
 
-/// A heading, and which kinds stand under it.
+/// A heading, and which ports a kind under it has.
 type Role = (&'static str, fn(KindPorts) -> bool);
 
 fn reference() -> String {

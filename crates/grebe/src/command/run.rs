@@ -77,7 +77,7 @@ fn describe(name: &str, kinds: &Kinds, as_json: bool) -> Result<()> {
     }
 }
 
-/// A heading, and which kinds stand under it.
+/// A heading, and which ports a kind under it has.
 type Role = (&'static str, fn(KindPorts) -> bool);
 
 fn list(kinds: &Kinds) -> String {

@@ -19,6 +19,7 @@ use crate::interrupt;
 /// Shows the table until the person quits. The terminal is left as it was, after a panic too.
 pub(super) fn run(processes: Processes) -> io::Result<Ending> {
     interrupt::catch();
+    let _insisting = interrupt::insist();
     let mut terminal = ratatui::try_init()?;
     let ended = show(&mut terminal, processes);
     ratatui::restore();
