@@ -99,6 +99,7 @@ mod tests {
 
         let mut bench = StageBench::new(RmsStage::new(100)).unwrap();
         let made = bench.feed(batch.clone()).unwrap();
+        assert!(bench.end().unwrap().is_empty());
         assert_eq!(made[0].frames().next().unwrap().channel(0), batch.frames().next().unwrap().channel(0));
         let snapshot = bench.snapshot();
         let stage = snapshot.stage("stage").unwrap();
