@@ -8,6 +8,7 @@
 pub mod canary;
 mod clock;
 mod error;
+pub mod shm;
 pub mod udp;
 
 pub use error::{Error, Result};
