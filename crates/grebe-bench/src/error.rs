@@ -1,7 +1,7 @@
 use std::io;
 
 /// What this crate returns.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a benchmark gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +26,28 @@ pub enum Error {
         channels: u32,
         /// Bytes of header and one sample a channel.
         needed: usize,
+    },
+    /// No bench of the runtime has this name.
+    #[error("no bench of the runtime is called {name}; there are {known}")]
+    UnknownBench {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// A graph failed.
+    #[error(transparent)]
+    Flow(#[from] grebe_flow::Error),
+    /// A source could not be made.
+    #[error(transparent)]
+    Stages(#[from] grebe_stages::StagesError),
+    /// Two sides that should have done the same did not.
+    #[error("{bench}: {what}")]
+    Wrong {
+        /// Which bench.
+        bench: &'static str,
+        /// What differs.
+        what: String,
     },
     /// A socket failed.
     #[error(transparent)]

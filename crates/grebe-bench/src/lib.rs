@@ -8,6 +8,7 @@
 pub mod canary;
 mod clock;
 mod error;
+pub mod flow;
 pub mod shm;
 pub mod udp;
 

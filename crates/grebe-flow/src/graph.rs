@@ -284,6 +284,7 @@ impl Graph {
                     flags: flags.clone(),
                     detached,
                     batches_in_flight,
+                    counts: counts.clone(),
                 },
                 counts,
                 is_ended: false,

@@ -61,6 +61,7 @@ mod queue;
 mod runtime;
 mod stage;
 mod stepper;
+pub mod telemetry;
 
 pub use clock::monotonic_ns;
 pub use counters::{Counters, QueueSnapshot, Snapshot, StageSnapshot};
@@ -124,6 +125,16 @@ pub enum Error {
     /// A stage did not come back in time; its thread is left behind.
     #[error("{0} did not stop within {1:?}: its thread is left behind")]
     Overstayed(String, std::time::Duration),
+    /// What a graph counts could not be published, or read from where it is.
+    #[error("{what} {}: {source}", path.display())]
+    Telemetry {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The system gave no thread.
     #[error("cannot start a thread for {stage}: {source}")]
     Thread {

@@ -241,7 +241,7 @@ fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
             }
             Offer::Full(batch) => {
                 let go_on = || queue.has_room() || queue.is_closed() || ctx.is_aborted();
-                ctx.waker.signal.wait(LOOK_AROUND, go_on);
+                ctx.waiting(|| ctx.waker.signal.wait(LOOK_AROUND, go_on));
                 offered = batch;
             }
         }
@@ -280,6 +280,7 @@ pub struct Context {
     /// Ends this stage alone.
     pub(crate) detached: Arc<AtomicBool>,
     pub(crate) batches_in_flight: usize,
+    pub(crate) counts: Arc<StageCounts>,
 }
 
 impl Context {
@@ -291,14 +292,33 @@ impl Context {
 
     /// Sleeps until `at`, or until the graph is stopped; whether `at` was reached.
     pub fn sleep_until(&self, at: Instant) -> bool {
-        loop {
-            let Some(left) = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
-                return true;
-            };
-            if self.waker.signal.wait(left, || self.is_stopping()) {
-                return false;
+        self.waiting(|| {
+            loop {
+                let left = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+                let Some(left) = left else { return true };
+                if self.waker.signal.wait(left, || self.is_stopping()) {
+                    return false;
+                }
             }
-        }
+        })
+    }
+
+    /// Does what waits for something outside the graph (a socket, a device), so that it counts as waiting and not as work.
+    pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let result = wait();
+        self.count_waited(began.elapsed());
+        result
+    }
+
+    /// Counts time of this step that was spent waiting, where [`waiting`](Self::waiting) cannot be put around it.
+    pub fn count_waited(&self, waited: Duration) {
+        add(&self.counts.waited_ns, waited.as_nanos() as u64);
+    }
+
+    /// Counts frames whose samples were copied instead of lent on or changed in place.
+    pub fn count_copied(&self, frames: usize) {
+        add(&self.counts.copied_frames, frames as u64);
     }
 
     /// An empty batch of `pool`; waits where all are lent, at most until the graph is stopped or 100 ms have passed.
@@ -306,7 +326,7 @@ impl Context {
         if let Some(batch) = pool.acquire() {
             return Some(batch);
         }
-        self.waker.signal.wait(LOOK_AROUND, || pool.has_free() || self.is_stopping());
+        self.waiting(|| self.waker.signal.wait(LOOK_AROUND, || pool.has_free() || self.is_stopping()));
         pool.acquire()
     }
 

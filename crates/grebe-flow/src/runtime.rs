@@ -93,6 +93,7 @@ impl Running {
                 flags: self.flags.clone(),
                 detached: detached.clone(),
                 batches_in_flight: self.batches_in_flight,
+                counts: stage_counts.clone(),
             },
             counts: stage_counts,
             is_ended: false,

@@ -18,7 +18,11 @@ impl Carrier for InProcess {
 
     fn open(chunks: usize, capacity_batches: usize, policy: Policy) -> (BatchPool, Tx, Rx) {
         let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
-        let (tx, rx) = queue(QueueOptions { capacity_batches, policy }, producer.clone(), consumer.clone());
+        let (tx, rx) = queue(
+            QueueOptions { policy, ..QueueOptions::block(capacity_batches) },
+            producer.clone(),
+            consumer.clone(),
+        );
         (BatchPool::new(chunks, 4096), Tx { queue: tx, signal: producer }, Rx { queue: rx, signal: consumer })
     }
 }

@@ -30,8 +30,12 @@ pub enum Command {
     Play(Play),
     /// The demonstration, or with a file its replay: generator process, UDP, scope.
     Demo(Demo),
+    /// Show what the running grebes do: rates, queues, drops, latency, and which stage is the slowest.
+    Top(Top),
     /// Measure what this machine can do, beside the plainest way to do it.
     Bench(Bench),
+    /// Look at this machine: what it can do for grebe, what limits it, and what mends that.
+    Doctor(Doctor),
     /// Print completions for a shell.
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
@@ -205,16 +209,45 @@ pub struct Demo {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    grebe top\n  \
+    grebe top view\n  \
+    grebe top --once\n  \
+    grebe top --json | jq -r '.slowest.stage'\n\n\
+    Every grebe of this user that runs a graph is shown (sg, play, record, view, demo, run, bench), and every program that\n\
+    publishes one. Keys: q quit, arrows scroll, s sort, ? what the columns mean.")]
+pub struct Top {
+    /// Only those of this name (sg, view, ...), or this process id.
+    #[arg(value_name = "NAME|PID")]
+    pub of: Option<String>,
+    /// Print the table once, and end.
+    #[arg(long)]
+    pub once: bool,
+    /// Print a line of JSON for each process and second; with --once, one for each process.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
     grebe bench --udp\n  \
     grebe bench --udp --scenario 1ch_max,4ch_1GSPS --datagram-size 1400,65000 --duration 5s --repeats 5 --table\n  \
     grebe bench --udp --reach --datagram-size 1400\n  \
-    grebe bench --udp-recv\n\n\
-    Every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
+    grebe bench --udp-recv\n  \
+    grebe bench --flow --repeats 9 --table\n  \
+    grebe bench --flow=hop,chain --duration 250ms\n\n\
+    With --udp, every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
     run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
 pub struct Bench {
     /// UDP between two processes.
-    #[arg(long, required_unless_present = "udp_recv")]
+    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm"])]
     pub udp: bool,
+    /// The runtime: stages, queues and telemetry, each beside the same work without them. All benches, or those named:
+    /// chain, hop, fan_out, decimate, telemetry.
+    #[arg(long, value_name = "NAME", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_value = "all", conflicts_with_all = ["udp", "udp_recv"])]
+    pub flow: Vec<String>,
+    /// Shared memory between processes: 1ch_1GSPS, 4ch_1GSPS_fanout2 and free_run, the last beside a Unix socket, a pipe and UDP.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow"])]
+    pub shm: bool,
     /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
     #[arg(long, conflicts_with = "udp")]
     pub udp_recv: bool,
@@ -259,6 +292,20 @@ pub struct Bench {
     pub peer: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Nothing is changed: what mends a thing is printed, for you to run.\n\n\
+    Examples:\n  \
+    grebe doctor\n  \
+    grebe doctor --fix | less")]
+pub struct Doctor {
+    /// Print only the commands that mend what can be mended.
+    #[arg(long)]
+    pub fix: bool,
+    /// Print everything as JSON.
+    #[arg(long, conflicts_with = "fix")]
+    pub json: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Buffers {
     Privileged,
@@ -271,6 +318,7 @@ const EXAMPLES: &str = "Examples:
   grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
   grebe view udp://:5000                                 a scope on it
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
+  grebe top                                              what they all do, and which stage is the slowest
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth:.
 Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted.";

@@ -2,16 +2,18 @@
 
 pub mod bench;
 pub mod demo;
+pub mod doctor;
 pub mod play;
 pub mod record;
 pub mod sg;
+pub mod top;
 pub mod view;
 
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::CommandFactory;
-use grebe_flow::{Graph, Snapshot};
+use grebe_flow::{Graph, Snapshot, telemetry};
 use grebe_shm::ShmError;
 use grebe_stages::StagesError;
 
@@ -26,10 +28,13 @@ pub enum Ending {
     Interrupted,
 }
 
-/// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on.
-pub fn drive(graph: Graph, progress: &Progress) -> Result<(Snapshot, Ending)> {
+/// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on. `grebe top`
+/// shows it under `name`.
+pub fn drive(name: &str, graph: Graph, progress: &Progress) -> Result<(Snapshot, Ending)> {
     interrupt::catch();
     let running = graph.start()?;
+    // A graph that cannot be watched runs all the same.
+    let _published = telemetry::publish(&running, name).ok();
     while !running.wait_timeout(Duration::from_millis(50)) {
         if interrupt::is_pending() {
             let snapshot = running.stop()?;

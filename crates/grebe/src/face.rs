@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use grebe_flow::{Running, Snapshot};
+use grebe_flow::{Running, Snapshot, telemetry};
 use grebe_view::{Loss, PngOptions, ScopeLink, SourceStatus, ThemeChoice, ViewError, ViewOptions};
 
 use crate::command::Ending;
@@ -22,6 +22,8 @@ pub enum Face {
 
 /// What is shown, and how.
 pub struct Show {
+    /// What `grebe top` calls it.
+    pub command: &'static str,
     pub face: Face,
     /// The source as the person named it.
     pub name: String,
@@ -34,6 +36,8 @@ pub struct Show {
 /// Shows the stream until the person ends it, or the picture is written; then stops the graph.
 pub fn show(running: Running, link: &ScopeLink, show: Show) -> Result<Ending> {
     interrupt::catch();
+    // A graph that cannot be watched is shown all the same.
+    let _published = telemetry::publish(&running, show.command).ok();
     let has_returned = Arc::new(AtomicBool::new(false));
     close_on_interrupt(link.clone(), has_returned.clone());
     let ended = match &show.face {

@@ -3,6 +3,7 @@
 
 mod cli;
 mod command;
+mod doctor;
 mod face;
 mod interrupt;
 mod progress;
@@ -24,7 +25,9 @@ fn main() -> ExitCode {
         Command::Record(options) => command::record::run(&options),
         Command::Play(options) => command::play::run(&options),
         Command::Demo(options) => command::demo::run(&options),
+        Command::Top(options) => command::top::run(&options),
         Command::Bench(options) => command::bench::run(&options),
+        Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "grebe", &mut std::io::stdout());
             Ok(Ending::Good)

@@ -28,10 +28,9 @@ pub fn streams(directory: Option<&Path>) -> Result<Vec<String>, ShmError> {
         if check_name(name).is_err() {
             continue;
         }
-        match directory.sweep(name) {
-            Ok(true) => names.push(name.to_owned()),
-            // Another user's leftover or not a socket at all: not ours to judge.
-            Ok(false) | Err(_) => {}
+        // Another user's leftover, or no socket at all, is not ours to judge.
+        if let Ok(true) = directory.sweep(name) {
+            names.push(name.to_owned());
         }
     }
     names.sort_unstable();

@@ -31,6 +31,7 @@ pub fn run(options: &Demo) -> Result<Ending> {
     let running = graph.start()?;
     let _generator = Generator::start(options, address)?;
     let show = Show {
+        command: "demo",
         face: if options.term { Face::Terminal } else { Face::Window },
         name: format!("demo, {address}"),
         is_same_boot: true,

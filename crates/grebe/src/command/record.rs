@@ -41,7 +41,7 @@ pub fn run(options: &Record) -> Result<Ending> {
     let source = graph.add_boxed("source", source);
     let recorder = graph.add("recorder", sink);
     graph.connect(source, recorder, QueueOptions::block(QUEUE_BATCHES));
-    let (snapshot, ending) = drive(graph, &Progress::of("recorder"))?;
+    let (snapshot, ending) = drive("record", graph, &Progress::of("recorder"))?;
     report::print("recorded", "recorder", &snapshot, options.json);
     Ok(ending)
 }

@@ -37,7 +37,7 @@ pub fn run(options: &Sg) -> Result<Ending> {
     let source = graph.add("generator", source);
     let sink = graph.add_boxed("sender", sink.stage);
     graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
-    let (snapshot, ending) = drive(graph, &Progress::of("generator"))?;
+    let (snapshot, ending) = drive("sg", graph, &Progress::of("generator"))?;
     report::print("sent", "sender", &snapshot, options.json);
     Ok(ending)
 }

@@ -35,6 +35,7 @@ pub fn run(options: &View) -> Result<Ending> {
     let scope = graph.add("scope", scope);
     graph.connect(source, scope, policy(QUEUE_BATCHES));
     let show = Show {
+        command: "view",
         face,
         name: options.uri.to_string(),
         is_same_boot: !matches!(&options.uri, Uri::Udp(_)),
