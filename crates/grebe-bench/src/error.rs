@@ -52,6 +52,9 @@ pub enum Error {
     /// A socket failed.
     #[error(transparent)]
     Datagram(#[from] grebe_datagram::Error),
+    /// A stream in shared memory failed.
+    #[error(transparent)]
+    Shm(#[from] grebe_shm::ShmError),
     /// A socket or a process failed.
     #[error("cannot {action}: {source}")]
     Io {

@@ -265,12 +265,15 @@ pub struct Top {
     run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
 pub struct Bench {
     /// UDP between two processes.
-    #[arg(long, required_unless_present_any = ["udp_recv", "flow"])]
+    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm"])]
     pub udp: bool,
     /// The runtime: stages, queues and telemetry, each beside the same work without them. All benches, or those named:
     /// chain, hop, fan_out, decimate, telemetry.
     #[arg(long, value_name = "NAME", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_value = "all", conflicts_with_all = ["udp", "udp_recv"])]
     pub flow: Vec<String>,
+    /// Shared memory between processes: 1ch_1GSPS, 4ch_1GSPS_fanout2 and free_run, the last beside a Unix socket, a pipe and UDP.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow"])]
+    pub shm: bool,
     /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
     #[arg(long, conflicts_with = "udp")]
     pub udp_recv: bool,

@@ -1,5 +1,6 @@
 //! The producer's end: what is lent to whom.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -51,6 +52,8 @@ pub(super) struct Hall {
 #[derive(Debug, Default)]
 pub(super) struct Core {
     pub(super) lanes: Vec<Lane>,
+    /// The batches sent last; the capacity is fixed.
+    resting: VecDeque<Batch>,
     is_ended: bool,
     /// Of consumers that are gone, beside the counts of all.
     status: Status,
@@ -110,7 +113,11 @@ impl Publisher {
             consumers_max: options.consumers_max,
         };
         let directory = Directory::make(options.directory.as_deref())?;
-        let core = Core { lanes: Vec::with_capacity(options.consumers_max), ..Core::default() };
+        let core = Core {
+            lanes: Vec::with_capacity(options.consumers_max),
+            resting: VecDeque::with_capacity(options.rest_chunks),
+            ..Core::default()
+        };
         let hall = Arc::new(Hall {
             name: name.to_owned(),
             options,
@@ -284,8 +291,9 @@ impl Drop for Publisher {
         if let Some(door) = self.door.take() {
             let _ = door.join();
         }
-        let lanes = std::mem::take(&mut self.hall.enter().lanes);
-        drop(lanes);
+        let mut core = self.hall.enter();
+        core.lanes.clear();
+        core.resting.clear();
     }
 }
 
@@ -384,6 +392,12 @@ impl Core {
     fn offer(&mut self, batch: &Batch, what: Descriptor, hall: &Hall, again: bool) -> bool {
         let mut waits = false;
         let frames = batch.len() as u64;
+        if !again && hall.options.rest_chunks > 0 {
+            if self.resting.len() == hall.options.rest_chunks {
+                self.resting.pop_front();
+            }
+            self.resting.push_back(batch.clone());
+        }
         for lane in &mut self.lanes {
             if again && lane.waits.is_none() {
                 continue;
@@ -556,6 +570,13 @@ fn quota(options: &PublisherOptions) -> Result<u32, ShmError> {
     }
     if options.consumers_max == 0 || options.consumers_max > CONSUMERS_MAX {
         return setting("number of consumers", options.consumers_max, "give 1 to 64");
+    }
+    if options.rest_chunks > options.reserve_chunks {
+        return setting(
+            "number of resting chunks",
+            options.rest_chunks,
+            "it is part of the producer's reserve",
+        );
     }
     let shared = options.chunks.saturating_sub(options.reserve_chunks) / options.consumers_max;
     if shared == 0 || options.chunks > CHUNKS_MAX {

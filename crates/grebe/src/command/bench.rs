@@ -6,14 +6,17 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use grebe_bench::flow;
 use grebe_bench::udp::{self, Plan, RunResult, SCENARIOS, Scenario, Spawn, Technique};
+use grebe_bench::{flow, shm};
 use serde::Serialize;
 
 use super::{Ending, Usage};
 use crate::cli::{Bench, Buffers};
 
 pub fn run(options: &Bench) -> Result<Ending> {
+    if options.shm {
+        return share(options);
+    }
     if options.peer {
         udp::peer_main()?;
         return Ok(Ending::Good);
@@ -66,16 +69,18 @@ fn plan(options: &Bench) -> Result<Plan> {
         duration: options.duration,
         repeats: usize::from(options.repeats),
         latency: options.latency,
-        spawn: Spawn::Process(Arc::new(peer)),
+        spawn: Spawn::Process(Arc::new(peer("--udp"))),
         ..Plan::default()
     })
 }
 
-/// This command again, as the receiving process.
-fn peer() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "grebe".into()));
-    command.args(["bench", "--udp", "--peer"]);
-    command
+/// This command again, as the receiving process of that kind of run.
+fn peer(kind: &'static str) -> impl Fn() -> Command {
+    move || {
+        let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "grebe".into()));
+        command.args(["bench", kind, "--peer"]);
+        command
+    }
 }
 
 fn reach(options: &Bench, plan: &Plan) -> Result<Ending> {
@@ -127,6 +132,36 @@ fn receive(options: &Bench) -> Result<Ending> {
         all.push([single, batched]);
     }
     write_json(options, &all)?;
+    Ok(Ending::Good)
+}
+
+/// Shared memory.
+fn share(options: &Bench) -> Result<Ending> {
+    if options.peer {
+        shm::peer_main()?;
+        return Ok(Ending::Good);
+    }
+    let scenarios: Vec<shm::Scenario> = match options.scenario.as_slice() {
+        // What the option says by itself is a scenario of UDP.
+        [only] if only == "all" || only == "1ch_max" => shm::SCENARIOS.to_vec(),
+        labels => labels
+            .iter()
+            .map(|label| shm::Scenario::by_label(label).map_err(|error| Usage(error.to_string()).into()))
+            .collect::<Result<_>>()?,
+    };
+    let plan = shm::Plan {
+        scenarios,
+        baselines: vec![shm::Technique::UnixStream, shm::Technique::Pipe, shm::Technique::Udp],
+        duration: options.duration,
+        repeats: usize::from(options.repeats),
+        spawn_udp: Some(Arc::new(peer("--udp"))),
+        ..shm::Plan::new(peer("--shm"))
+    };
+    let rows = shm::run(&plan, |row| eprintln!("{}", row.line()))?;
+    if options.table {
+        println!("{}", shm::markdown(&rows));
+    }
+    write_json(options, &rows)?;
     Ok(Ending::Good)
 }
 
