@@ -1,15 +1,20 @@
 //! The scope without a thread: batches in, pictures out.
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
 
 use grebe_frame::{Arrival, Batch, Frame, Header, StreamTracker};
 use grebe_scope::{Column, ColumnGrid, Pyramid, ScopeError};
 
+use crate::extract::Extract;
 use crate::interpolate::join_samples;
 use crate::measure::MeasureRun;
 use crate::meter::{FlowMeter, TransitMeter};
+use crate::persistence::{PersistenceRun, PersistenceView};
 use crate::picture::{ChannelColumns, Picture, StreamInfo};
 use crate::span::default_span;
+use crate::spectrum::SpectrumRun;
 use crate::trigger::{TriggerMode, TriggerRun, TriggerView};
 use crate::viewport::{Viewport, Window};
 
@@ -23,7 +28,9 @@ pub struct ScopeCore {
     pyramid: Option<Pyramid>,
     stream: Option<StreamInfo>,
     trigger: Option<TriggerRun>,
+    persistence: Option<PersistenceRun>,
     measure: MeasureRun,
+    spectrum: SpectrumRun,
     is_ended: bool,
     flow: FlowMeter,
     transit: TransitMeter,
@@ -40,7 +47,9 @@ impl ScopeCore {
             pyramid: None,
             stream: None,
             trigger: None,
+            persistence: None,
             measure: MeasureRun::new(),
+            spectrum: SpectrumRun::new(),
             is_ended: false,
             flow: FlowMeter::new(),
             transit: TransitMeter::new(),
@@ -85,6 +94,7 @@ impl ScopeCore {
         let columns = viewport.columns_in_range();
         let span = viewport.span.unwrap_or_else(|| default_span(self.stream.map_or(0.0, |s| s.rate_hz)));
         let (right_edge, trigger) = self.triggered(viewport, span);
+        let persistence = self.persistence(viewport, span, now_ns);
         let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else {
             return Picture { is_ended: self.is_ended, counts: self.tracker.counts(), ..Picture::waiting() };
         };
@@ -94,8 +104,11 @@ impl ScopeCore {
         let first_column = end_column - columns as i64;
         let left_index = first_column as f64 * grid.samples_per_column();
         let span_samples = columns as f64 * grid.samples_per_column();
+        let triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerRun::recent);
         let window = left_index..left_index + span_samples;
-        let measured = self.measure.measure(pyramid, viewport, stream.rate_hz, window, now_ns);
+        let spectrum = self.spectrum.view(pyramid, viewport, window.clone(), now_ns);
+        let (measured, measured_count) =
+            self.measure.measure(pyramid, viewport, stream.rate_hz, window.clone(), now_ns);
         let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
         Picture {
             stream: Some(stream),
@@ -108,6 +121,7 @@ impl ScopeCore {
                 .map(|channel| ChannelColumns {
                     channel,
                     columns: channel_columns(pyramid, channel, grid, first_column, columns),
+                    mean: mean(pyramid, channel, window.clone()),
                 })
                 .collect(),
             oldest_index: pyramid.oldest().unwrap_or(0),
@@ -118,9 +132,20 @@ impl ScopeCore {
             newest_arrival_ns: self.newest_arrival_ns,
             transit_min_ns: self.transit.min_ns(),
             trigger,
+            triggers,
+            persistence,
             measured,
+            measured_count,
+            spectrum,
             memory_bytes: pyramid.memory_bytes(),
         }
+    }
+
+    /// The samples of a stretch, as far as they are still held singly; at most the newest 2^24 a channel.
+    pub fn extract(&self, range: Range<u64>) -> Extract {
+        let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else { return Extract::default() };
+        let triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerRun::recent);
+        Extract::of(pyramid, stream.rate_hz, range, triggers)
     }
 
     /// Where the trigger wants the right edge, and what it does. A held window shows what it shows.
@@ -137,6 +162,21 @@ impl ScopeCore {
         let Some(run) = &mut self.trigger else { return (None, None) };
         let (right_edge, view) = run.window(stream, span_samples);
         (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
+    }
+
+    /// All triggers upon each other, where that is asked for and there is a trigger.
+    fn persistence(&mut self, viewport: &Viewport, span: f64, now_ns: u64) -> Option<Arc<PersistenceView>> {
+        let (Some(settings), Some(run), Some(pyramid), Some(stream), Some(trigger)) =
+            (viewport.persistence, &self.trigger, &self.pyramid, self.stream, viewport.trigger)
+        else {
+            self.persistence = None;
+            return None;
+        };
+        let span_samples = span * stream.rate_or_one();
+        if !self.persistence.as_ref().is_some_and(|it| it.is_for(&settings, &trigger, span_samples)) {
+            self.persistence = PersistenceRun::new(settings, trigger, run, span_samples, pyramid).ok();
+        }
+        self.persistence.as_mut()?.view(now_ns)
     }
 
     /// Takes a frame that goes on with the stream.
@@ -161,6 +201,9 @@ impl ScopeCore {
         if let Some(trigger) = &mut self.trigger {
             trigger.append(header.first_sample_index, &block[..channels]);
         }
+        if let Some(persistence) = &mut self.persistence {
+            persistence.append(header.first_sample_index, &block[..channels]);
+        }
         match pyramid.append(header.first_sample_index, &block[..channels]) {
             // The tracker lets nothing pass that goes back; an index beyond the pyramid's range is a damaged header.
             Err(ScopeError::IndexWentBack { .. } | ScopeError::IndexTooLarge { .. }) => Ok(()),
@@ -179,9 +222,17 @@ impl ScopeCore {
         }
         self.stream = None;
         self.trigger = None;
+        self.persistence = None;
         self.transit = TransitMeter::new();
         Ok(())
     }
+}
+
+/// The mean of what is visible, in raw counts; 0 where nothing is.
+fn mean(pyramid: &Pyramid, channel: usize, window: Range<f64>) -> f64 {
+    let range = window.start.max(0.0) as u64..window.end.max(0.0) as u64;
+    let found = pyramid.range_stats(channel, range);
+    if found.count > 0 { found.stats.sum as f64 / found.count as f64 } else { 0.0 }
 }
 
 /// Number of the column behind the right edge.

@@ -4,7 +4,7 @@ use grebe_scope::Engineering;
 
 use crate::picture::Picture;
 use crate::status::SourceStatus;
-use crate::trigger::TriggerState;
+use crate::trigger::{TriggerKind, TriggerState};
 
 /// Whether the stream moves, and whether the picture does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,7 @@ pub(crate) struct Hud {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TriggerWords {
     pub(crate) source: String,
+    pub(crate) kind: TriggerKind,
     pub(crate) slope: &'static str,
     pub(crate) level: String,
     pub(crate) state: TriggerState,
@@ -80,7 +81,9 @@ impl TriggerWords {
 
     pub(crate) fn text(&self) -> String {
         let word = self.state_word().to_lowercase();
-        format!("trigger {} {} {} {word}", self.source, self.slope, self.level)
+        let kind = if self.kind == TriggerKind::Edge { "" } else { self.kind.name() };
+        let space = if kind.is_empty() { "" } else { " " };
+        format!("trigger {} {}{space}{kind} {} {word}", self.source, self.slope, self.level)
     }
 }
 

@@ -1,9 +1,13 @@
 //! What a face gets: everything it draws, as one consistent moment of the stream.
 
+use std::sync::Arc;
+
 use grebe_frame::TrackerCounts;
 use grebe_scope::{Column, ColumnGrid};
 
 use crate::measure::ChannelMeasurements;
+use crate::persistence::PersistenceView;
+use crate::spectrum::SpectrumView;
 use crate::trigger::TriggerView;
 
 /// One answer to a [`Viewport`](crate::Viewport).
@@ -41,8 +45,16 @@ pub struct Picture {
     pub transit_min_ns: i64,
     /// What the trigger does; `None` where none was asked for.
     pub trigger: Option<TriggerView>,
+    /// Absolute sample indices of the last triggers, shown or not, the newest last; 64 at most.
+    pub triggers: Vec<f64>,
+    /// All triggers upon each other, where that was asked for and there is a trigger.
+    pub persistence: Option<Arc<PersistenceView>>,
     /// Measurements of the channels, where they were asked for.
     pub measured: Vec<ChannelMeasurements>,
+    /// Measurements made so far: tells a new one from the same one again.
+    pub measured_count: u64,
+    /// Spectra, where they were asked for and there are samples for one.
+    pub spectrum: Option<Arc<SpectrumView>>,
     /// Bytes reserved for history.
     pub memory_bytes: usize,
 }
@@ -54,6 +66,8 @@ pub struct ChannelColumns {
     pub channel: usize,
     /// One column each, left to right.
     pub columns: Vec<Column>,
+    /// Mean of what is visible, in raw counts.
+    pub mean: f64,
 }
 
 /// What a stream says of itself.
@@ -108,7 +122,11 @@ impl Picture {
             newest_arrival_ns: 0,
             transit_min_ns: 0,
             trigger: None,
+            triggers: Vec::new(),
+            persistence: None,
             measured: Vec::new(),
+            measured_count: 0,
+            spectrum: None,
             memory_bytes: 0,
         }
     }

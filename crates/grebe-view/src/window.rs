@@ -2,10 +2,14 @@
 
 mod head;
 mod lanes;
+mod layout;
 mod marks;
 mod panes;
+mod persistence;
 mod plot;
 mod quads;
+mod side;
+mod spectrum;
 mod style;
 
 use eframe::egui;

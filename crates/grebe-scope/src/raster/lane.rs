@@ -26,6 +26,12 @@ pub(super) fn draw(
     }
     match lane.trace {
         Trace::Columns(columns) => draw_columns(canvas, pen, theme, lane, color, band, columns),
+        Trace::Layers(layers) => {
+            for layer in layers {
+                let scaled = Lane { scale: layer.scale, offset: layer.offset, ..lane.clone() };
+                draw_columns(canvas, pen, theme, &scaled, layer.color, band, layer.columns);
+            }
+        }
         Trace::Line(points) => draw_line(canvas, lane, color, band, axis, points),
         Trace::Intensity { width, cells } => draw_intensity(canvas, theme, color, band, width, cells),
     }

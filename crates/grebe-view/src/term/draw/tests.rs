@@ -3,7 +3,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::controls::Action;
+use crate::keys::Action;
 use crate::hud::Hud;
 use crate::testing::sine_batch;
 use crate::{ChannelSetup, ScopeCore, ScopeFeed, SourceStatus, ViewOptions, Viewport};
