@@ -124,7 +124,8 @@ impl SpectrumRun {
         self.made_ns = now_ns;
         let end = (window.end.max(0.0) as u64).min(pyramid.next_index());
         let oldest = pyramid.oldest().unwrap_or(end);
-        let size = usable_size(settings.size, end.saturating_sub(oldest))?;
+        let wanted = usable_size(settings.size, end.saturating_sub(oldest))?;
+        let size = self.size_without_gap(pyramid, viewport, wanted, end)?;
         let shown = (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel));
         let channels = shown.filter_map(|channel| self.channel(pyramid, settings, size, channel, end)).collect();
         let waterfall = settings.waterfall.filter(|&channel| channel < pyramid.channels());
@@ -135,6 +136,27 @@ impl SpectrumRun {
         self.view.clone()
     }
 
+    /// The size, halved until the samples near `end` hold one transform without a gap.
+    fn size_without_gap(
+        &mut self,
+        pyramid: &Pyramid,
+        viewport: &Viewport,
+        wanted: usize,
+        end: u64,
+    ) -> Option<usize> {
+        let channel = (0..pyramid.channels()).find(|&channel| viewport.channels.contains(channel))?;
+        let sizes = std::iter::successors(Some(wanted), |&size| (size > SIZE_MIN).then_some(size / 2));
+        sizes.into_iter().find(|&size| self.end_without_gap(pyramid, channel, size, end).is_some())
+    }
+
+    /// Copies the newest `size` samples before `end` that are all there, and says where they end. Behind a gap that is
+    /// younger than a transform, those before it.
+    fn end_without_gap(&mut self, pyramid: &Pyramid, channel: usize, size: usize, end: u64) -> Option<u64> {
+        let step = (size / 2) as u64;
+        let mut ends = (0..8).map(|back| end.saturating_sub(back * step));
+        ends.find(|&end| self.copy(pyramid, channel, end, size))
+    }
+
     fn channel(
         &mut self,
         pyramid: &Pyramid,
@@ -143,10 +165,7 @@ impl SpectrumRun {
         channel: usize,
         end: u64,
     ) -> Option<ChannelSpectrum> {
-        // Behind a gap that is younger than a transform, the samples before it are all there is.
-        let step = (size / 2) as u64;
-        let mut ends = (0..8).map(|back| end.saturating_sub(back * step));
-        let end = ends.find(|&end| self.copy(pyramid, channel, end, size))?;
+        let end = self.end_without_gap(pyramid, channel, size, end)?;
         let start = end - size as u64;
         self.channels.resize_with(pyramid.channels().max(self.channels.len()), || None);
         let spectrum = self.channels[channel].take().filter(|spectrum| spectrum.size() == size);

@@ -131,10 +131,10 @@ impl ScopePanes {
             }
         });
         ui.horizontal(|ui| {
-            if ui.button("\u{2193}").on_hover_text("trace down  (j)").clicked() {
+            if ui.button(RichText::new("\u{2193}").monospace()).on_hover_text("trace down  (j)").clicked() {
                 wanted = Some(Action::Position(-0.5));
             }
-            if ui.button("\u{2191}").on_hover_text("trace up  (k)").clicked() {
+            if ui.button(RichText::new("\u{2191}").monospace()).on_hover_text("trace up  (k)").clicked() {
                 wanted = Some(Action::Position(0.5));
             }
             if ui.selectable_label(setup.is_ac, "AC").on_hover_text("without its mean  (a)").clicked() {
@@ -182,7 +182,7 @@ impl ScopePanes {
         }
         for segment in segments {
             ui.horizontal(|ui| {
-                let mark = if segment.label.is_some() { "\u{2605}" } else { "\u{2606}" };
+                let mark = if segment.label.is_some() { "unpin" } else { "pin" };
                 let pin = ui.add_enabled(segment.is_there, egui::Button::new(mark).small());
                 if pin.on_hover_text("keep in the list  (P)").clicked() {
                     self.face.show_segment(segment.at);
