@@ -1,5 +1,6 @@
 //! `cargo run --release -p grebe-bench --example udp -- [--scenario L,L] [--datagram-size B,B] [--udp-burst N,N]
-//! [--technique one_call,mmsg,gso] [--duration S] [--repeats N] [--plain|--both] [--latency-us N] [--table|--json] [--thread]`
+//! [--technique one_call,mmsg,gso] [--duration S] [--repeats N] [--plain|--both] [--latency-us N] [--table|--json] [--thread]
+//! [--host ADDRESS_OF_THE_RECEIVER] [--peer-through "ip netns exec NAME"]`
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use grebe_bench::udp::{self, Fault, Plan, Scenario, Spawn, Technique};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut plan = Plan { spawn: Spawn::Process(Arc::new(peer)), ..Plan::default() };
+    let mut plan = Plan { spawn: Spawn::Process(Arc::new(|| peer(&[]))), ..Plan::default() };
     let (mut table, mut json) = (false, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -33,6 +34,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--latency-us" => plan.latency = Duration::from_micros(value()?.parse()?),
             "--recv-buffer" => plan.recv_buffer_bytes = value()?.parse()?,
             "--host" => plan.host = value()?.parse()?,
+            "--peer-through" => {
+                let through: Vec<String> = value()?.split(' ').map(str::to_owned).collect();
+                plan.spawn = Spawn::Process(Arc::new(move || peer(&through)));
+            }
             "--fault" => {
                 plan.fault = Some(match value()?.as_str() {
                     "stale" => Fault::Stale,
@@ -62,8 +67,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn peer() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "udp".into()));
+/// The receiving process, started by another program where one is named.
+fn peer(through: &[String]) -> Command {
+    let program = std::env::current_exe().unwrap_or_else(|_| "udp".into());
+    let mut command = match through {
+        [] => Command::new(program),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+    };
     command.arg("peer");
     command
 }

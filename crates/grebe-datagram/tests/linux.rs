@@ -98,6 +98,82 @@ fn a_connected_receiver_counts_drops_too() {
     assert!(drops > 0);
 }
 
+/// A datagram carries the count of when it was queued: in a batch across an overflow the first knows of no drop, the last does.
+#[test]
+fn the_count_of_a_batch_is_that_of_its_last_message() {
+    if is_emulated() {
+        return;
+    }
+    let options =
+        Options { recv_buffer_bytes: 8_192, force_buffers: false, gso: false, gro: false, ..short() };
+    let (mut receiver, mut sender) = pair(&options);
+    let mut send = |count: usize| {
+        let mut batch = sender.batch();
+        (0..count).for_each(|_| batch.push(&[1; 1_400], &[]).unwrap());
+    };
+    send(100);
+    // Room for one more, which is queued after the drops. The kernel gives room back in quarters of the buffer.
+    let mut slots = vec![vec![0; 65_536]; 3].into_iter();
+    let first = receiver.try_recv(|| slots.next(), |_, _| None).unwrap();
+    assert_eq!((first.datagrams, first.kernel_drops), (3, Some(0)));
+    send(1);
+    let rest = receiver.try_recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap();
+    assert!(rest.datagrams > 1, "a batch on both sides of the drops");
+    assert_eq!(rest.kernel_drops, Some(101 - 3 - rest.datagrams as u64));
+}
+
+#[test]
+fn signals_neither_end_nor_shorten_a_wait() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // Without SA_RESTART, so that system calls return EINTR.
+    // SAFETY: all zeros is a valid `sigaction`, the handler does nothing, and the pointers live through the call.
+    let installed = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut())
+    };
+    assert_eq!(installed, 0);
+    let (mut receiver, sender) = pair(&Options {
+        recv_timeout: Duration::from_secs(5),
+        latency: Duration::ZERO,
+        ..Options::default()
+    });
+    // SAFETY: asks for this thread's own handle.
+    let receiving = unsafe { libc::pthread_self() };
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                // SAFETY: that thread outlives this scope.
+                unsafe { libc::pthread_kill(receiving, libc::SIGUSR1) };
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+        for round in 0..50_u8 {
+            // Later than the wait begins, on a socket that needs nothing of this thread.
+            let (data, to) = ([round; 700], receiver.local_addr().unwrap());
+            let socket = sender.try_clone_socket().unwrap();
+            let sending = scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(2));
+                socket.send_to(&data, to).or_else(|_| socket.send(&data)).unwrap();
+            });
+            let mut seen = Vec::new();
+            let outcome = receiver
+                .recv(
+                    || Some(vec![0; 65_536]),
+                    |slot, received| {
+                        seen.extend_from_slice(&slot[..received.len]);
+                        Some(slot)
+                    },
+                )
+                .unwrap();
+            assert_eq!((outcome.datagrams, seen), (1, vec![round; 700]), "waited for, round {round}");
+            sending.join().unwrap();
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
 #[test]
 fn the_kernels_time_of_arrival_is_told_on_request() {
     if is_emulated() {

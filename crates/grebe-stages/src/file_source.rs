@@ -140,7 +140,7 @@ impl FileSource {
         self.options.samples.unwrap_or(u64::MAX).saturating_sub(self.played_samples())
     }
 
-    fn fill(&mut self, batch: &mut BatchMut, pacer: &Pacer, due_samples: u64) -> Result<(), StagesError> {
+    fn fill(&mut self, batch: &mut BatchMut, due_samples: u64) -> Result<(), StagesError> {
         while self.position < self.file.len_samples() && self.samples_left() > 0 {
             self.enter_segment();
             let block = self.next_block();
@@ -149,7 +149,7 @@ impl FileSource {
             }
             let header = Header {
                 sequence: self.sequence,
-                producer_ts_ns: pacer.stamp_ns(self.played_samples()),
+                producer_ts_ns: self.stamp_ns(),
                 channel_count: self.file.channels() as u32,
                 block_length_samples: block as u32,
                 sample_rate_hz: self.file.sample_rate_hz(),
@@ -165,6 +165,11 @@ impl FileSource {
             self.next_index += block;
         }
         Ok(())
+    }
+
+    /// When the next sample was due.
+    fn stamp_ns(&self) -> u64 {
+        self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.played_samples()))
     }
 
     /// At the end of the file: begins again, or says that this was all.
@@ -191,22 +196,22 @@ impl Stage for FileSource {
             return Ok(Outcome::End);
         }
         let rate_hz = self.options.speed.map_or(0.0, |speed| self.file.sample_rate_hz() * speed);
-        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz)).clone();
-        let due_samples = pacer.due_samples();
-        let wanted = self.played_samples() + self.next_block();
-        if due_samples < wanted {
-            let left = self.file.len_samples() - self.position;
-            let together = ((rate_hz * self.options.flush_every.as_secs_f64()) as u64).min(left);
-            pacer.sleep_until_due(wanted.max(self.played_samples() + together), ctx);
+        let next = self.played_samples() + self.next_block();
+        let left = self.file.len_samples() - self.position;
+        let interval = ((rate_hz * self.options.flush_every.as_secs_f64()) as u64).min(left);
+        let together = next.max(self.played_samples() + interval);
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz));
+        let Some(due_samples) = pacer.due_samples(next, together) else {
+            pacer.sleep_until_due(together, ctx);
             return Ok(Outcome::Produced);
-        }
+        };
         let pool = self.pool.get_or_insert_with(|| {
             let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
             pool.wake_on_return(ctx.signal().clone());
             pool
         });
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
-        self.fill(&mut batch, &pacer, due_samples)?;
+        self.fill(&mut batch, due_samples)?;
         if !batch.is_empty() {
             output.send(batch.freeze(), ctx);
         }

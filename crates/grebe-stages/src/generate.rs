@@ -86,6 +86,17 @@ impl SynthSource {
         u64::from(self.options.block_samples).min(self.samples_left())
     }
 
+    /// When the next sample was due.
+    fn stamp_ns(&self) -> u64 {
+        self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.next_sample))
+    }
+
+    /// Where the blocks end that travel together: those that end within the flush interval.
+    fn together(&self) -> u64 {
+        let interval = (self.options.rate_hz * self.options.flush_every.as_secs_f64()) as u64;
+        self.next_sample + self.next_block().max(interval.min(self.samples_left()))
+    }
+
     /// Leaves out what is too late to be made.
     fn skip_what_is_late(&mut self, due_samples: u64) {
         let late = due_samples.saturating_sub(self.next_sample).min(self.samples_left());
@@ -97,7 +108,7 @@ impl SynthSource {
     }
 
     /// Fills the batch with the blocks that are due.
-    fn fill(&mut self, batch: &mut BatchMut, pacer: &Pacer, due_samples: u64) {
+    fn fill(&mut self, batch: &mut BatchMut, due_samples: u64) {
         loop {
             let block = self.next_block();
             if block == 0 || due_samples.saturating_sub(self.next_sample) < block {
@@ -105,7 +116,7 @@ impl SynthSource {
             }
             let header = Header {
                 sequence: self.sequence,
-                producer_ts_ns: pacer.stamp_ns(self.next_sample),
+                producer_ts_ns: self.stamp_ns(),
                 channel_count: self.generators.len() as u32,
                 block_length_samples: block as u32,
                 sample_rate_hz: self.options.rate_hz,
@@ -136,17 +147,14 @@ impl Stage for SynthSource {
             return Ok(Outcome::End);
         }
         let rate_hz = if self.options.paced { self.options.rate_hz } else { 0.0 };
-        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz)).clone();
-        let due_samples = pacer.due_samples();
+        let (next, together) = (self.next_sample + self.next_block(), self.together());
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz));
+        let Some(due_samples) = pacer.due_samples(next, together) else {
+            pacer.sleep_until_due(together, ctx);
+            return Ok(Outcome::Produced);
+        };
         if !pacer.is_free() {
             self.skip_what_is_late(due_samples);
-            if due_samples < self.next_sample + self.next_block() {
-                // Blocks that end within the flush interval travel together.
-                let together = (self.options.rate_hz * self.options.flush_every.as_secs_f64()) as u64;
-                let wanted = self.next_sample + self.next_block().max(together.min(self.samples_left()));
-                pacer.sleep_until_due(wanted, ctx);
-                return Ok(Outcome::Produced);
-            }
         }
         let pool = self.pool.get_or_insert_with(|| {
             let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
@@ -154,7 +162,7 @@ impl Stage for SynthSource {
             pool
         });
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
-        self.fill(&mut batch, &pacer, due_samples);
+        self.fill(&mut batch, due_samples);
         if !batch.is_empty() {
             output.send(batch.freeze(), ctx);
         }

@@ -11,16 +11,31 @@ pub(crate) struct Pacer {
     began_ns: u64,
     /// Samples a second and channel; 0 = as fast as it goes.
     rate_hz: f64,
+    /// The sample up to which the present burst goes.
+    burst_end: u64,
 }
 
 impl Pacer {
     pub(crate) fn start(rate_hz: f64) -> Self {
-        Self { began: Instant::now(), began_ns: monotonic_ns(), rate_hz }
+        Self { began: Instant::now(), began_ns: monotonic_ns(), rate_hz, burst_end: 0 }
     }
 
-    /// Samples that are due now; all of them where there is no rate.
-    pub(crate) fn due_samples(&self) -> u64 {
-        if self.is_free() { u64::MAX } else { (self.began.elapsed().as_secs_f64() * self.rate_hz) as u64 }
+    /// Samples that are due, all of them where there is no rate, once `wanted` are; `next` is the end of the block to make next.
+    ///
+    /// A burst is what was due when it began. What falls due while it is made waits for the next: at a high rate there is always
+    /// one more block due, and a block at a time would cost a wake-up and a system call each.
+    pub(crate) fn due_samples(&mut self, next: u64, wanted: u64) -> Option<u64> {
+        if self.is_free() {
+            return Some(u64::MAX);
+        }
+        if next > self.burst_end {
+            let due = (self.began.elapsed().as_secs_f64() * self.rate_hz) as u64;
+            if due < wanted {
+                return None;
+            }
+            self.burst_end = due;
+        }
+        Some(self.burst_end)
     }
 
     /// Sleeps until `samples` are due, or the graph is stopped.
@@ -57,7 +72,18 @@ mod tests {
     }
 
     #[test]
+    fn what_falls_due_while_a_burst_is_made_waits_for_the_next() {
+        let mut pacer = Pacer::start(1e9);
+        std::thread::sleep(Duration::from_micros(10));
+        let burst = pacer.due_samples(1, 10_000).expect("10 us have gone by");
+        std::thread::sleep(Duration::from_micros(10));
+        assert_eq!(pacer.due_samples(burst, 1), Some(burst));
+        assert_eq!(pacer.due_samples(burst + 1, u64::MAX), None);
+        assert!(pacer.due_samples(burst + 1, burst + 1) > Some(burst));
+    }
+
+    #[test]
     fn without_a_rate_everything_is_due() {
-        assert_eq!(Pacer::start(0.0).due_samples(), u64::MAX);
+        assert_eq!(Pacer::start(0.0).due_samples(1, 1), Some(u64::MAX));
     }
 }

@@ -32,6 +32,8 @@ pub enum Command {
     Demo(Demo),
     /// Measure what this machine can do, beside the plainest way to do it.
     Bench(Bench),
+    /// Look at this machine: what it can do for grebe, what limits it, and what mends that.
+    Doctor(Doctor),
     /// Print completions for a shell.
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
@@ -255,6 +257,20 @@ pub struct Bench {
     /// The receiving process of a run.
     #[arg(long, hide = true)]
     pub peer: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Nothing is changed: what mends a thing is printed, for you to run.\n\n\
+    Examples:\n  \
+    grebe doctor\n  \
+    grebe doctor --fix | less")]
+pub struct Doctor {
+    /// Print only the commands that mend what can be mended.
+    #[arg(long)]
+    pub fix: bool,
+    /// Print everything as JSON.
+    #[arg(long, conflicts_with = "fix")]
+    pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod doctor;
 pub mod play;
 pub mod record;
 pub mod sg;

@@ -3,6 +3,7 @@
 
 mod cli;
 mod command;
+mod doctor;
 mod face;
 mod interrupt;
 mod progress;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Command::Play(options) => command::play::run(&options),
         Command::Demo(options) => command::demo::run(&options),
         Command::Bench(options) => command::bench::run(&options),
+        Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "grebe", &mut std::io::stdout());
             Ok(Ending::Good)

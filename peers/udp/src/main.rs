@@ -1,7 +1,9 @@
 //! quinn-udp and plain `std` sockets beside grebe-datagram, interleaved, with the same frames, checks and buffers; and what a
 //! receiver saves by batches against one datagram a wake-up of tokio.
 //!
-//! `cargo run --release -- [ROUNDS] [SECONDS]`. Receivers are threads here, so that all share one way to be started.
+//! `cargo run --release -- [ROUNDS] [SECONDS]`. iperf3 is run beside them where it is installed. Receivers are threads here, so that all share one way to be started.
+
+mod iperf;
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -23,14 +25,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Plan::default()
     };
     println!(
-        "| bytes | std MSPS | quinn-udp MSPS | grebe MSPS | grebe / std | grebe / quinn-udp | lost std, quinn, grebe | mood |"
+        "| bytes | iperf3 MSPS (lost) | std MSPS | quinn-udp MSPS | grebe MSPS | grebe / std | grebe / quinn-udp | lost std, quinn, grebe | mood |"
     );
-    println!("|--:|--:|--:|--:|--:|--:|--:|---|");
+    println!("|--:|--:|--:|--:|--:|--:|--:|--:|---|");
     for bytes in [192, 1_400, 4_000, 9_000, 16_000, 32_000, 65_000] {
         let scenario = Scenario::by_label("1ch_max")?;
         let plan = Plan { datagram_bytes: vec![bytes], ..plan.clone() };
         let mut runs: [Vec<RunResult>; 3] = Default::default();
+        let mut iperf = Vec::new();
         for _ in 0..rounds {
+            iperf.extend(iperf::run(bytes, seconds.ceil().max(1.0) as u32));
             // The baseline of the bench is `std`.
             for row in udp::run(&plan, |_| {})? {
                 runs[if row.technique == Technique::OneCall { 0 } else { 2 }].push(row);
@@ -51,7 +55,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(corrupt, 0, "frames that are not what they claim to be");
         let [std, quinn, grebe] = runs.map(median);
         println!(
-            "| {bytes} | {std:.0} | {quinn:.0} | {grebe:.0} | {:.2} | {:.2} | {} | {} |",
+            "| {bytes} | {} | {std:.0} | {quinn:.0} | {grebe:.0} | {:.2} | {:.2} | {} | {} |",
+            iperf_cell(iperf),
             grebe / std,
             grebe / quinn,
             lost.join(", "),
@@ -191,6 +196,15 @@ fn tokio_receive(socket: UdpSocket, stop: &dyn Fn() -> bool) -> io::Result<(u64,
         }
         Ok((count, count))
     })
+}
+
+fn iperf_cell(mut runs: Vec<iperf::Run>) -> String {
+    if runs.is_empty() {
+        return "not installed".to_owned();
+    }
+    runs.sort_by(|a, b| a.msps.total_cmp(&b.msps));
+    let lost: u64 = runs.iter().map(|run| run.lost).sum();
+    format!("{:.0} ({lost})", runs[runs.len() / 2].msps)
 }
 
 fn median(mut runs: Vec<RunResult>) -> f64 {

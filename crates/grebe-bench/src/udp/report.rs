@@ -142,6 +142,7 @@ impl RunResult {
             self.mood_before,
             self.mood_after,
         );
+        let _ = write!(line, " copied {}", self.copies);
         if let Some(near) = self.near {
             let _ = write!(line, " ({:.0}% near)", near * 100.0);
         }

@@ -67,11 +67,7 @@ fn round(
             }
         }
         let round = runs()?;
-        let fit = plan.mood.is_none_or(|mood| {
-            round
-                .iter()
-                .all(|run| run.is_all(mood) && !is_disturbed(run))
-        });
+        let fit = plan.mood.is_none_or(|mood| round.iter().all(|run| run.is_all(mood) && !is_disturbed(run)));
         if fit || Instant::now() >= until {
             return Ok(round);
         }
