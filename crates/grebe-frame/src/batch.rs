@@ -239,6 +239,18 @@ impl Batch {
         self.lease.meta().samples
     }
 
+    /// Offset of each frame in the chunk, in order: what another process is told, with [`chunk`](Self::chunk).
+    #[inline]
+    pub fn offsets(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.lease.meta().spans.iter().map(|span| span.offset)
+    }
+
+    /// The whole chunk that the frames stand in.
+    #[inline]
+    pub fn chunk(&self) -> &[u8] {
+        self.lease.bytes()
+    }
+
     /// Bytes of the chunk that this batch keeps from being reused.
     pub fn pinned_bytes(&self) -> usize {
         self.lease.bytes().len()

@@ -21,6 +21,8 @@ pub struct UdpSource {
     receiver: Receiver<BatchMut>,
     idle_timeout: Option<Duration>,
     pool: Option<BatchPool>,
+    /// A pool of somebody else's memory, until the first step.
+    given: Option<BatchPool>,
     intake: Intake,
     counters: ArrivalCounters,
 }
@@ -35,6 +37,7 @@ impl UdpSource {
             receiver: Receiver::bind(at, options)?,
             idle_timeout: None,
             pool: None,
+            given: None,
             intake: Intake::default(),
             counters: ArrivalCounters::new(),
         })
@@ -43,6 +46,13 @@ impl UdpSource {
     /// Ends the stream with an error once its sender has been silent for this long.
     pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.idle_timeout = timeout;
+        self
+    }
+
+    /// Receives into this pool instead of one of its own: the kernel writes datagrams straight into memory that other
+    /// processes read. Its chunks must be 64 KiB, and 66 of them more than the graph holds.
+    pub fn pool(mut self, pool: BatchPool) -> Self {
+        self.given = Some(pool);
         self
     }
 
@@ -76,7 +86,8 @@ impl Stage for UdpSource {
     ) -> Result<Outcome, StageError> {
         let pool = self.pool.get_or_insert_with(|| {
             // As many chunks as the graph can hold, the receiver's own slots, and the compacting batch.
-            let mut pool = BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);
+            let own = || BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);
+            let mut pool = self.given.take().unwrap_or_else(own);
             pool.wake_on_return(ctx.signal().clone());
             pool
         });

@@ -60,10 +60,11 @@ pub struct Transport {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     grebe sg --channels 4 --rate 25M --to udp://192.168.0.7:5000\n  \
+    grebe sg --channels 4 --rate 100M --to shm://adc\n  \
     grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
     grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
 pub struct Sg {
-    /// Where to send the stream: udp://HOST:PORT, pipe:, or a recording to make.
+    /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make.
     #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
     pub to: Uri,
     /// Channels, 1 to 8.
@@ -135,9 +136,10 @@ pub struct Play {
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n\n\
     The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
     one recording, several make one a channel and a .sigmf-collection that ties them.\n\
-    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout), 130 interrupted.")]
+    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://),\n\
+    130 interrupted.")]
 pub struct Record {
-    /// The stream: udp://:5000, pipe:, synth: or a file.
+    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file.
     pub uri: Uri,
     /// The recording to make: NAME.sigmf-meta.
     pub file: PathBuf,
@@ -164,7 +166,7 @@ pub struct Record {
     grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub struct View {
-    /// The stream: udp://:5000, pipe:, synth: or a file.
+    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file.
     pub uri: Uri,
     /// Show it in the terminal.
     #[arg(long, conflicts_with = "png")]
@@ -286,5 +288,5 @@ const EXAMPLES: &str = "Examples:
   grebe view udp://:5000                                 a scope on it
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
 
-Streams are named by URIs: udp://HOST:PORT, pipe:, file:PATH (or just the path of a recording), synth:.
+Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth:.
 Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted.";

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::CommandFactory;
 use grebe_flow::{Graph, Snapshot};
+use grebe_shm::ShmError;
 use grebe_stages::StagesError;
 
 use crate::cli::Cli;
@@ -76,6 +77,11 @@ pub fn exit_status(error: &anyhow::Error) -> u8 {
         match cause.downcast_ref::<StagesError>() {
             Some(StagesError::Idle { .. }) => return 3,
             Some(StagesError::Uri { .. } | StagesError::Setting { .. }) => return 2,
+            _ => {}
+        }
+        match cause.downcast_ref::<ShmError>() {
+            Some(ShmError::ProducerGone { .. }) => return 3,
+            Some(ShmError::Name { .. } | ShmError::Setting { .. }) => return 2,
             _ => {}
         }
         if cause.is::<Usage>() {

@@ -122,6 +122,7 @@ fn json(stage: &StageSnapshot, snapshot: &Snapshot) -> Value {
     json!({
         "frames": stage.frames_in.max(stage.frames_out),
         "samples": stage.samples_in.max(stage.samples_out),
+        "copied_frames": snapshot.stages.iter().filter_map(|stage| stage.own("copied_frames")).sum::<u64>(),
         "losses": Losses::of(snapshot).json(),
         "refused_datagrams": refused,
     })

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Stage};
+use grebe_shm::Policy;
 use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, RecordOptions, SigmfSink, Uri};
 
 use super::{Ending, drive};
@@ -21,6 +22,9 @@ pub fn run(options: &Record) -> Result<Ending> {
                 stream::udp_source(&options.uri, &options.transport)?.idle_timeout(options.idle_timeout);
             eprintln!("listening on {}", source.local_addr()?);
             Box::new(source)
+        }
+        Uri::Shm(shm) => {
+            Box::new(stream::shm_source(shm, Policy::Block, "record")?.idle_timeout(options.idle_timeout))
         }
         Uri::Pipe => stream::pipe_source()?,
         Uri::Synth => Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?),

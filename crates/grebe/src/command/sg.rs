@@ -28,8 +28,11 @@ pub fn run(options: &Sg) -> Result<Ending> {
     if options.tethered {
         command::tether();
     }
-    let sink = stream::sink(&options.to, &options.transport)?;
-    let source = source(options, sink.datagram_bytes)?;
+    let (sink, pool) = stream::sink_with_pool(&options.to, &options.transport)?;
+    let mut source = source(options, sink.datagram_bytes)?;
+    if let Some(pool) = pool {
+        source = source.pool(pool);
+    }
     let mut graph = Graph::new();
     let source = graph.add("generator", source);
     let sink = graph.add_boxed("sender", sink.stage);

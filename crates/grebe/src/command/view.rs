@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Stage};
+use grebe_shm::Policy;
 use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, Uri};
 use grebe_view::{PngOptions, ScopeStage, ThemeChoice};
 
@@ -47,6 +48,7 @@ pub fn run(options: &View) -> Result<Ending> {
 fn source(options: &View) -> Result<(Box<dyn Stage>, Option<f64>)> {
     Ok(match &options.uri {
         Uri::Udp(_) => (Box::new(stream::udp_source(&options.uri, &options.transport)?), None),
+        Uri::Shm(shm) => (Box::new(stream::shm_source(shm, Policy::DropOldest, "view")?), None),
         Uri::Pipe => (stream::pipe_source()?, None),
         Uri::Synth => (Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?), None),
         Uri::File(path) => {
