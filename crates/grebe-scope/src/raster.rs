@@ -277,7 +277,11 @@ impl Image {
         let stacked = (height <= 16384).then(|| tiny_skia::Pixmap::new(width, height)).flatten();
         let Some(mut pixmap) = stacked else {
             let got = format!("{width} x {height} pixels");
-            return Err(ScopeError::Setting { what: "stacked pictures", got, must: "1 x 1 to 16384 x 16384 pixels" });
+            return Err(ScopeError::Setting {
+                what: "stacked pictures",
+                got,
+                must: "1 x 1 to 16384 x 16384 pixels",
+            });
         };
         let row = |width: u32| width as usize * 4;
         let mut rows = pixmap.data_mut().chunks_exact_mut(row(width).max(1));

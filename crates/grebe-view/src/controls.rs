@@ -62,7 +62,7 @@ pub(crate) struct Show {
 
 impl Controls {
     pub(crate) fn new(options: &ViewOptions) -> Controls {
-        Controls {
+        let mut controls = Controls {
             span: options.span,
             channels: ChannelMask::ALL,
             held_at: None,
@@ -74,18 +74,63 @@ impl Controls {
             is_measuring: false,
             is_help_open: false,
             is_done: false,
-            theme: options.theme,
+            theme: options.theme.unwrap_or_default(),
             ranges: std::array::from_fn(|_| AutoRange::new()),
             setups: std::array::from_fn(|channel| options.channel(channel)),
             selected: 0,
-            show: Show { spectrum: options.spectrum, ..Show::default() },
+            show: Show::default(),
             spectrum: SpectrumSettings::default(),
             spectrum_zoom: (0.0, 1.0),
             spectrum_bottom_db: -60.0,
             pins: Vec::new(),
             pin_number: 1,
             held_trigger: None,
+        };
+        if let Some(session) = &options.session {
+            session.restore(&mut controls);
+            controls.span = options.span.or(controls.span);
+            controls.theme = options.theme.unwrap_or(controls.theme);
+            for (setup, given) in controls.setups.iter_mut().zip(&options.channels) {
+                if *given != ChannelSetup::default() {
+                    *setup = given.clone();
+                }
+            }
         }
+        controls.show.spectrum |= options.spectrum;
+        controls
+    }
+
+    pub(crate) fn span(&self) -> Option<f64> {
+        self.span
+    }
+
+    pub(crate) fn set_span(&mut self, span: Option<f64>) {
+        self.span = span;
+    }
+
+    pub(crate) fn set_theme(&mut self, theme: ThemeChoice) {
+        self.theme = theme;
+    }
+
+    pub(crate) fn channels(&self) -> ChannelMask {
+        self.channels
+    }
+
+    pub(crate) fn set_channels(&mut self, channels: ChannelMask) {
+        self.channels = channels;
+    }
+
+    pub(crate) fn set_cursors(&mut self, cursors: [f64; 2]) {
+        self.cursors = Some(cursors);
+    }
+
+    /// The trigger, and whether its mode was chosen.
+    pub(crate) fn trigger_settings(&self) -> (TriggerSettings, bool) {
+        (self.trigger, self.is_mode_chosen)
+    }
+
+    pub(crate) fn set_trigger(&mut self, trigger: TriggerSettings, is_mode_chosen: bool) {
+        (self.trigger, self.is_mode_chosen) = (trigger, is_mode_chosen);
     }
 
     /// Does it; `picture` is what the person sees.

@@ -64,7 +64,6 @@ const SAMPLES_MAX: u64 = 1 << 24;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ScopeCore;
     use crate::testing::batch;
 

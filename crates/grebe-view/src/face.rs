@@ -7,6 +7,7 @@ use crate::link::ScopeLink;
 use crate::options::{ChannelSetup, ViewOptions};
 use crate::persistence::PersistenceSettings;
 use crate::picture::{ChannelColumns, Picture};
+use crate::session::Session;
 use crate::trigger::{TriggerKind, TriggerView};
 use crate::vertical::Range;
 use grebe_flow::monotonic_ns;
@@ -133,7 +134,8 @@ impl Face {
         if self.controls.is_measuring() {
             viewport.measure = Some(std::array::from_fn(|channel| {
                 // Without the mean that AC coupling takes off: it is another one in each picture.
-                let setup = ChannelSetup { is_ac: false, ..self.controls.setups[channel].clone() }.resolved(0.0);
+                let setup =
+                    ChannelSetup { is_ac: false, ..self.controls.setups[channel].clone() }.resolved(0.0);
                 Scale { factor: setup.scale, offset: setup.offset }
             }));
         }
@@ -247,6 +249,14 @@ impl Face {
             self.hud.notice = Some(said.clone());
         }
         self.hud_made_ns = now_ns;
+    }
+}
+
+impl Drop for Face {
+    fn drop(&mut self) {
+        if let Some(keep) = self.options.keep_session.take() {
+            keep(&Session::of(&self.controls));
+        }
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) enum Action {
     /// The next channel that the keys for one channel work on.
     NextChannel,
     /// That channel, from 0.
+    #[cfg_attr(not(feature = "window"), allow(dead_code, reason = "by the pointer alone"))]
     Select(usize),
     /// Fewer or more units a division of the selected channel.
     Vertical(Step),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use grebe_scope::raster::{Color, Theme};
 
 use crate::extract::Extract;
+use crate::session::Session;
 use crate::status::SourceStatus;
 
 /// What every face needs beside its [`ScopeLink`](crate::ScopeLink).
@@ -15,8 +16,8 @@ pub struct ViewOptions {
     pub channels: Vec<ChannelSetup>,
     /// The span to begin with, in seconds (samples where the rate is unknown); `None` lets the scope choose.
     pub span: Option<f64>,
-    /// Whether the window begins dark or light; PNG and window.
-    pub theme: ThemeChoice,
+    /// Dark or light; `None`: as the session says, else dark.
+    pub theme: Option<ThemeChoice>,
     /// Whether the spectrum is shown from the start.
     pub spectrum: bool,
     /// Where files are saved.
@@ -26,6 +27,10 @@ pub struct ViewOptions {
     /// Writes a recording of what is given to a path that does not exist; an error is one line for a person. `None`:
     /// recordings cannot be saved.
     pub export: Option<Export>,
+    /// Settings to begin with; those above that are set go before it.
+    pub session: Option<Session>,
+    /// Called with the settings when the face ends.
+    pub keep_session: Option<Box<dyn Fn(&Session) + Send>>,
 }
 
 /// Writes a recording: the face does not know file formats.
@@ -78,11 +83,13 @@ impl ViewOptions {
             status: Box::new(status),
             channels: Vec::new(),
             span: None,
-            theme: ThemeChoice::default(),
+            theme: None,
             spectrum: false,
             folder: PathBuf::from("."),
             png_size: (1280, 720),
             export: None,
+            session: None,
+            keep_session: None,
         }
     }
 

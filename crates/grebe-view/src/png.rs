@@ -59,7 +59,7 @@ pub fn render_png(link: &ScopeLink, options: ViewOptions, png: &PngOptions) -> R
     let image = draw(&mut face, png.width, png.height)?;
     write_whole(&png.path, &image.to_png()?)
         .map_err(|source| ViewError::Write { path: png.path.clone(), source })?;
-    Ok(face.picture)
+    Ok(face.picture.clone())
 }
 
 fn wait_for_picture(face: &mut Face, png: &PngOptions) -> Result<(), ViewError> {
@@ -104,8 +104,7 @@ pub(crate) fn draw(face: &mut Face, width: u32, height: u32) -> Result<raster::I
 fn draw_traces(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewError> {
     let theme = face.controls.theme().theme();
     let ranges: Vec<_> = (0..face.picture.channels.len()).map(|place| face.range(place)).collect();
-    let setups: Vec<_> =
-        face.picture.channels.iter().map(|data| (data, face.setup(data.channel))).collect();
+    let setups: Vec<_> = face.picture.channels.iter().map(|data| (data, face.setup(data.channel))).collect();
     let names: Vec<String> = setups.iter().map(|(data, setup)| setup.label(data.channel)).collect();
     let marks = face.trigger_marks();
     let levels: Vec<Vec<(f64, &str)>> = setups
@@ -191,7 +190,8 @@ fn draw_spectrum(face: &mut Face, width: u32, height: u32) -> Result<raster::Ima
     };
     let peaks = face.peak_rows(if layers.len() > 1 { 1 } else { 3 });
     let peaks = peaks.into_iter().map(|row| row.cells.join(" "));
-    let header: Vec<String> = [format!("spectrum: {}", face.spectrum_words())].into_iter().chain(peaks).collect();
+    let header: Vec<String> =
+        [format!("spectrum: {}", face.spectrum_words())].into_iter().chain(peaks).collect();
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let (start, end, unit, _) = face.spectrum_axis(10);
     let picture = raster::Picture {

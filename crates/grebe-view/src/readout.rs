@@ -71,17 +71,20 @@ impl Face {
                 let value = of(statistics.get(quantity));
                 value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
             };
-            let cells = [name.to_owned()].into_iter().chain(QUANTITIES.into_iter().map(cell)).collect();
+            let cells = [format!("  {name}")].into_iter().chain(QUANTITIES.into_iter().map(cell)).collect();
             Row { channel: Some(channel), cells }
         };
         let counts = QUANTITIES.map(|quantity| statistics.get(quantity).count().to_string());
+        let title = setup.label(channel);
+        let title = [title].into_iter().chain(QUANTITIES.map(|_| String::new())).collect();
         let mut rows = vec![
+            Row { channel: Some(channel), cells: title },
             row("min", &Running::min),
             row("mean", &Running::mean),
             row("max", &Running::max),
             row("\u{3c3}", &Running::deviation),
         ];
-        let cells = ["count".to_owned()].into_iter().chain(counts).collect();
+        let cells = ["  count".to_owned()].into_iter().chain(counts).collect();
         rows.push(Row { channel: Some(channel), cells });
         rows
     }

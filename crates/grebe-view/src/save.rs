@@ -62,7 +62,9 @@ impl Face {
                 write_file(&path, |file| self.write_samples(file, &extract))?;
                 Ok(path)
             }),
-            _ if extract.len_samples() == 0 => Err("the history holds no single samples of this stretch".into()),
+            _ if extract.len_samples() == 0 => {
+                Err("the history holds no single samples of this stretch".into())
+            }
             _ => match &self.options.export {
                 Some(export) => self.free_path("sigmf-meta").and_then(|path| {
                     export(&path, &extract)?;
@@ -101,7 +103,9 @@ impl Face {
         let (start, unit) = (self.controls.axis_start(&self.picture), self.picture.axis_unit());
         let setups: Vec<_> = (0..8).map(|channel| self.setup(channel)).collect();
         let channels = extract.runs.first().map_or(0, |run| run.channels.len());
-        let names: Vec<_> = (0..channels).map(|channel| heading(&setups[channel].label(channel), &setups[channel].unit)).collect();
+        let names: Vec<_> = (0..channels)
+            .map(|channel| heading(&setups[channel].label(channel), &setups[channel].unit))
+            .collect();
         writeln!(file, "sample,time ({unit}),{}", names.join(","))?;
         let seconds = |index: u64| {
             (index as f64 - self.picture.left_index) / if rate_hz > 0.0 { rate_hz } else { 1.0 } + start

@@ -127,10 +127,12 @@ impl SpectrumRun {
         let wanted = usable_size(settings.size, end.saturating_sub(oldest))?;
         let size = self.size_without_gap(pyramid, viewport, wanted, end)?;
         let shown = (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel));
-        let channels = shown.filter_map(|channel| self.channel(pyramid, settings, size, channel, end)).collect();
+        let channels =
+            shown.filter_map(|channel| self.channel(pyramid, settings, size, channel, end)).collect();
         let waterfall = settings.waterfall.filter(|&channel| channel < pyramid.channels());
         let span = (window.end - window.start).max(size as f64 * 2.0);
-        let waterfall = waterfall.and_then(|channel| self.waterfall(pyramid, settings, size, channel, end, span));
+        let waterfall =
+            waterfall.and_then(|channel| self.waterfall(pyramid, settings, size, channel, end, span));
         self.number += 1;
         self.view = Some(Arc::new(SpectrumView { settings, size, channels, waterfall, number: self.number }));
         self.view.clone()
@@ -187,7 +189,8 @@ impl SpectrumRun {
             channel,
             dbfs: spectrum.dbfs().to_vec(),
             hold_dbfs: spectrum.hold_dbfs().unwrap_or_default().to_vec(),
-            peaks: spectrum.peaks(PEAKS, PEAK_FLOOR_DBFS),
+            peaks: spectrum
+                .peaks(PEAKS, floor_dbfs(spectrum.dbfs()).max(PEAK_FLOOR_DBFS) + PEAK_OVER_FLOOR_DB),
         };
         self.channels[channel] = Some(spectrum);
         Some(view)
@@ -256,6 +259,13 @@ fn gather(lines: &[f32], cells: &mut [f32]) {
     }
 }
 
+/// The level that a tenth of the lines lie below.
+pub(crate) fn floor_dbfs(dbfs: &[f32]) -> f32 {
+    let mut some: Vec<f32> = dbfs.iter().step_by((dbfs.len() / 512).max(1)).copied().collect();
+    let at = some.len() / 10;
+    if some.is_empty() { 0.0 } else { *some.select_nth_unstable_by(at, f32::total_cmp).1 }
+}
+
 pub(crate) const SIZE_MIN: usize = 16;
 pub(crate) const SIZE_MAX: usize = 1 << 18;
 /// Rows of a waterfall.
@@ -264,7 +274,9 @@ pub(crate) const ROWS: usize = 128;
 const ROW_SIZE_MAX: usize = 4096;
 const CELLS_MAX: usize = 1024;
 const PEAKS: usize = 5;
-const PEAK_FLOOR_DBFS: f32 = -110.0;
+const PEAK_FLOOR_DBFS: f32 = -120.0;
+/// What does not stand out of the noise is no peak.
+const PEAK_OVER_FLOOR_DB: f32 = 15.0;
 const INTERVAL_NS: u64 = 60_000_000;
 
 #[cfg(test)]
@@ -298,7 +310,10 @@ mod tests {
         let peaks = &view.channels[0].peaks;
         assert!((peaks[0].line * 2.0 - 1000.0).abs() < 0.1, "{peaks:?}");
         assert!((peaks[0].dbfs + 6.02).abs() < 0.05, "{peaks:?}");
-        assert!((peaks[1].line * 2.0 - 4000.0).abs() < 0.5 && (peaks[1].dbfs + 46.02).abs() < 0.1, "{peaks:?}");
+        assert!(
+            (peaks[1].line * 2.0 - 4000.0).abs() < 0.5 && (peaks[1].dbfs + 46.02).abs() < 0.1,
+            "{peaks:?}"
+        );
         assert!((view.channels[1].peaks[0].line * 2.0 - 2000.0).abs() < 0.1);
     }
 
@@ -342,5 +357,11 @@ mod tests {
         // Blocks 100 to 119 of 256 are rows 68 to 77 of 128, and what reaches into them.
         assert!(row(72).iter().all(|level| level.is_nan()));
         assert_eq!(waterfall.span_samples, 65_536.0);
+    }
+    #[test]
+    fn the_floor_is_that_of_the_noise() {
+        let mut dbfs: Vec<f32> = (0..4097).map(|line| -100.0 - (line % 10) as f32).collect();
+        dbfs[7] = 0.0;
+        assert!((-110.0..=-107.0).contains(&floor_dbfs(&dbfs)), "{}", floor_dbfs(&dbfs));
     }
 }

@@ -314,8 +314,7 @@ fn condition(settings: &TriggerSettings, levels: Levels, span_samples: f64) -> C
         }
         TriggerKind::Runt => Condition::Runt { polarity, low, high },
         TriggerKind::Window => {
-            let passage =
-                if polarity == Polarity::Positive { Passage::Leaves } else { Passage::Enters };
+            let passage = if polarity == Polarity::Positive { Passage::Leaves } else { Passage::Enters };
             Condition::Window { passage, low, high, hysteresis }
         }
         TriggerKind::Dropout => Condition::Dropout { level: low, hysteresis, samples: division },

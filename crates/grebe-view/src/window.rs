@@ -26,8 +26,17 @@ use quads::QuadPainter;
 /// [`ViewError::NoDisplay`] where no window can be opened here at all (use [`run_terminal`](crate::run_terminal) then),
 /// [`ViewError::Window`] where opening one or drawing in it failed.
 pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError> {
+    run_windows(vec![(link, options)])
+}
+
+/// The same for several sources, side by side in one window. Keys go to the one that the pointer is on.
+///
+/// # Errors
+/// As for [`run_window`].
+pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), ViewError> {
     check_display()?;
-    let title = format!("{} \u{2013} grebe", (options.status)().name);
+    let names: Vec<String> = scopes.iter().map(|(_, options)| (options.status)().name).collect();
+    let title = format!("{} \u{2013} grebe", names.join(", "));
     let native = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_title(&title)
@@ -48,9 +57,12 @@ pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError
                 }
                 None => QuadPainter::Mesh,
             };
-            let ctx = creation.egui_ctx.clone();
-            link.on_picture(move || ctx.request_repaint());
-            Ok(Box::new(ScopeWindow { panes: ScopePanes::new(link, options, painter) }))
+            let scopes = scopes.into_iter().enumerate().map(|(number, (link, options))| {
+                let ctx = creation.egui_ctx.clone();
+                link.on_picture(move || ctx.request_repaint());
+                ScopePanes::numbered(number, link, options, painter)
+            });
+            Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0 }))
         }),
     );
     opened.map_err(|error| match error {
@@ -63,20 +75,54 @@ pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError
 }
 
 struct ScopeWindow {
-    panes: ScopePanes,
+    scopes: Vec<ScopePanes>,
+    /// Which one has the keys.
+    active: usize,
 }
 
 impl eframe::App for ScopeWindow {
     fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
-        self.panes.show(ui);
-        if self.panes.is_done() {
+        side_by_side(ui, &mut self.scopes, &mut self.active);
+        if self.scopes.iter().any(ScopePanes::is_done) {
             ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
         }
     }
 
     /// The background of everything: filling it again by a panel costs 50 ms a frame in software.
     fn clear_color(&self, _: &egui::Visuals) -> [f32; 4] {
-        lanes::color32(self.panes.theme().plot).to_normalized_gamma_f32()
+        let theme = self.scopes.first().map_or(grebe_scope::raster::Theme::dark(), ScopePanes::theme);
+        lanes::color32(theme.plot).to_normalized_gamma_f32()
+    }
+}
+
+/// Each scope in a column of its own; the one under the pointer has the keys, and the theme of all.
+fn side_by_side(ui: &mut egui::Ui, scopes: &mut [ScopePanes], active: &mut usize) {
+    if let [only] = scopes {
+        only.show(ui);
+        return;
+    }
+    let area = ui.available_rect_before_wrap();
+    let width = area.width() / scopes.len().max(1) as f32;
+    let column = |number: usize| {
+        let left = area.left() + width * number as f32;
+        egui::Rect::from_min_max(egui::pos2(left, area.top()), egui::pos2(left + width, area.bottom()))
+    };
+    if let Some(pointer) = ui.input(|input| input.pointer.latest_pos()) {
+        *active = (0..scopes.len()).find(|&number| column(number).contains(pointer)).unwrap_or(*active);
+    }
+    let theme = scopes.get(*active).map(|scope| scope.face.controls.theme());
+    for (number, scope) in scopes.iter_mut().enumerate() {
+        scope.has_keys = number == *active;
+        let rect = column(number);
+        ui.scope_builder(egui::UiBuilder::new().max_rect(rect).id_salt(number), |ui| {
+            ui.set_clip_rect(rect);
+            scope.show(ui);
+        });
+        if let Some(theme) = theme {
+            scope.face.controls.set_theme(theme);
+        }
+        let color = lanes::color32(if scope.has_keys { scope.theme().grid_zero } else { scope.theme().grid });
+        ui.painter().vline(rect.left(), rect.y_range(), egui::Stroke::new(1.0, color));
     }
 }
 

@@ -163,11 +163,14 @@ pub struct Record {
 #[command(after_help = "Examples:\n  \
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
-    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s\n\n\
+    grebe view udp://:5000 udp://:5001\n  \
+    grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
+    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --measure json\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub struct View {
-    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file.
-    pub uri: Uri,
+    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file. Several stand side by side in the window.
+    #[arg(required = true, value_name = "URI")]
+    pub uris: Vec<Uri>,
     /// Show it in the terminal.
     #[arg(long, conflicts_with = "png")]
     pub term: bool,
@@ -183,17 +186,54 @@ pub struct View {
     /// How much time the view spans at first.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub span: Option<Duration>,
-    /// Colours.
-    #[arg(long, value_enum, default_value_t = Theme::Dark)]
-    pub theme: Theme,
+    /// Colours [default: dark, or as they were].
+    #[arg(long, value_enum)]
+    pub theme: Option<Theme>,
+    /// Show the spectrum from the start.
+    #[arg(long)]
+    pub spectrum: bool,
+    /// Print measurements of the picture on standard output.
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "png")]
+    pub measure: Option<MeasureFormat>,
+    #[command(flatten)]
+    pub channels: Channels,
+    /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
+    #[arg(long, value_name = "FILE", conflicts_with = "no_session")]
+    pub session: Option<PathBuf>,
+    /// Begin afresh, and keep no settings.
+    #[arg(long)]
+    pub no_session: bool,
     #[command(flatten)]
     pub transport: Transport,
+}
+
+/// What the numbers of the channels mean.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Channels (one value a channel, by commas)")]
+pub struct Channels {
+    /// Names.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub names: Vec<String>,
+    /// Units, without prefix: V, A, Pa.
+    #[arg(long, value_name = "UNIT", value_delimiter = ',')]
+    pub units: Vec<String>,
+    /// Units a count: 0.001, 5u.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
+    pub scale: Vec<f64>,
+    /// Value of the count 0, in units.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
+    pub offset: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Theme {
     Dark,
     Light,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MeasureFormat {
+    Json,
 }
 
 #[derive(Debug, Default, Args)]

@@ -12,6 +12,16 @@ pub fn rate_hz(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number with a decimal prefix: `0.001`, `5u`, `-2.5m`, `1k`.
+pub fn number(text: &str) -> Result<f64, String> {
+    let prefixes = [("n", 1e-9), ("u", 1e-6), ("µ", 1e-6), ("m", 1e-3), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
+    let (number, multiple) = split(text, &prefixes);
+    match number.trim().parse::<f64>().map(|number| number * multiple) {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err("give a number, for example 0.001, 5u or 1k".to_owned()),
+    }
+}
+
 /// A count, with decimal multiples: `108_000`, `10k`, `1M`.
 pub fn count(text: &str) -> Result<u64, String> {
     let text = text.replace('_', "");

@@ -92,7 +92,8 @@ fn the_same_picture_has_the_same_bytes() {
 
 #[test]
 fn layers_share_a_lane_and_pictures_stack() {
-    let flat = |value: i16| vec![Column { min: value, max: value, coverage: Coverage::Complete }; plot_columns(200)];
+    let flat =
+        |value: i16| vec![Column { min: value, max: value, coverage: Coverage::Complete }; plot_columns(200)];
     let (low, high) = (flat(-50), flat(50));
     let theme = Theme::dark();
     let layers = [

@@ -142,7 +142,15 @@ impl<'a> ScopeScreen<'a> {
     }
 
     /// Level labels and both kinds of grid lines.
-    fn grid_of(&self, area: Rect, range: Range, unit: &str, across: [f64; 2], divisions: &Ticks, buf: &mut Buffer) {
+    fn grid_of(
+        &self,
+        area: Rect,
+        range: Range,
+        unit: &str,
+        across: [f64; 2],
+        divisions: &Ticks,
+        buf: &mut Buffer,
+    ) {
         let ticks = Ticks::new(range.bottom, range.top, u32::from(area.height / 3).clamp(2, 8));
         let plot = plot_of(area);
         for value in ticks.values() {
@@ -214,6 +222,8 @@ impl<'a> ScopeScreen<'a> {
         let (start, end, unit, ticks) = self.face.spectrum_axis(u32::from(plot.width / 12).clamp(2, 12));
         self.grid_of(lane, range, "dB", [start, end], &ticks, buf);
         for trace in self.face.spectrum_traces(usize::from(plot.width) * 2) {
+            let hold = Dots::new(&trace.hold, range, |count| f64::from(count) * DB_A_COUNT, plot);
+            hold.draw(plot, self.color(self.theme().text_dim, Color::DarkGray), self.bad(), buf);
             let dots = Dots::new(&trace.columns, range, |count| f64::from(count) * DB_A_COUNT, plot);
             dots.draw(plot, self.trace_color(trace.channel), self.bad(), buf);
         }
@@ -260,7 +270,15 @@ impl<'a> ScopeScreen<'a> {
     }
 
     /// Every so many ticks in words.
-    fn axis_labels(&self, area: Rect, across: [f64; 2], ticks: &Ticks, unit: &str, every: i64, buf: &mut Buffer) {
+    fn axis_labels(
+        &self,
+        area: Rect,
+        across: [f64; 2],
+        ticks: &Ticks,
+        unit: &str,
+        every: i64,
+        buf: &mut Buffer,
+    ) {
         let plot = plot_of(area);
         for value in ticks.values() {
             // Counted from zero, so that labels stay with their values while the picture moves.
@@ -286,7 +304,8 @@ impl<'a> ScopeScreen<'a> {
             })
             .collect();
         let room = usize::from(area.height.saturating_sub(2)).max(1);
-        let columns = lines.len().div_ceil(room).min(usize::from(area.width.saturating_sub(2) / HELP_WIDTH)).max(1);
+        let columns =
+            lines.len().div_ceil(room).min(usize::from(area.width.saturating_sub(2) / HELP_WIDTH)).max(1);
         let a_column = lines.len().div_ceil(columns).min(room);
         let (width, height) = (columns as u16 * HELP_WIDTH + 2, a_column as u16 + 2);
         let (width, height) = (width.min(area.width), height.min(area.height));
@@ -300,7 +319,8 @@ impl<'a> ScopeScreen<'a> {
         Block::bordered().title(" keys ").render(place, buf);
         for (number, lines) in lines.chunks(a_column).take(columns).enumerate() {
             let x = place.x + 1 + number as u16 * HELP_WIDTH;
-            let inside = Rect { x, y: place.y + 1, width: HELP_WIDTH.min(place.right() - 1 - x), height: height - 2 };
+            let inside =
+                Rect { x, y: place.y + 1, width: HELP_WIDTH.min(place.right() - 1 - x), height: height - 2 };
             Paragraph::new(lines.to_vec()).render(inside, buf);
         }
     }
@@ -342,8 +362,7 @@ impl Widget for &mut ScopeScreen<'_> {
         for (place, line) in (0..below).zip(table) {
             line.render(row(area.bottom() - 1 - below + place), buf);
         }
-        let keys =
-            " space pause   \u{2190} \u{2192} span   [ ] back/forward   f spectrum   v measure   ? keys   q quit";
+        let keys = " space pause   \u{2190} \u{2192} span   [ ] back/forward   f spectrum   v measure   ? keys   q quit";
         Line::styled(keys, self.dim()).render(row(area.bottom() - 1), buf);
         if self.face.controls.is_help_open() {
             self.help(lanes, buf);

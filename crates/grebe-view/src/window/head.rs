@@ -18,14 +18,27 @@ impl ScopePanes {
                 ui.strong(&self.face.hud.source);
                 ui.label(&self.face.hud.stream);
                 if let Some(notice) = &self.face.hud.notice {
-                    ui.colored_label(style::held(self.face.controls.theme()), notice);
+                    let room = ui.available_width() - self.buttons_width - 16.0;
+                    if room > 40.0 {
+                        let color = style::held(self.face.controls.theme());
+                        let notice = egui::Label::new(egui::RichText::new(notice).color(color)).truncate();
+                        ui.scope(|ui| {
+                            ui.set_max_width(room);
+                            ui.add(notice);
+                        });
+                    }
                 }
-                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| self.buttons(ui));
+                let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
+                let buttons = ui.with_layout(right_to_left, |ui| {
+                    self.buttons(ui);
+                    ui.min_rect().width()
+                });
+                self.buttons_width = buttons.inner;
             });
             let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
             let has_room = ui.horizontal(|ui| {
                 self.facts(ui);
-                let has_room = ui.available_width() > TRIGGER_WIDTH;
+                let has_room = ui.available_width() > self.trigger_width + 12.0;
                 if has_room {
                     ui.with_layout(right_to_left, |ui| self.trigger(ui));
                 }
@@ -115,7 +128,12 @@ impl ScopePanes {
             ("spectrum", "levels by frequency  (f); the waterfall too  (w)", Action::Spectrum, show.spectrum),
             ("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
             ("cursors", "two lines to measure between  (c)", Action::Cursors, controls.cursors().is_some()),
-            ("measure", "a table of measurements  (v), with statistics  (V)", Action::Measure, controls.is_measuring()),
+            (
+                "measure",
+                "a table of measurements  (v), with statistics  (V)",
+                Action::Measure,
+                controls.is_measuring(),
+            ),
         ]
     }
 
@@ -184,6 +202,7 @@ impl ScopePanes {
             }
         }
         ui.label(egui::RichText::new("trigger").color(color32(theme.text_dim)));
+        self.trigger_width = ui.min_rect().width();
         if let Some(action) = wanted {
             self.face.act(action);
         }
@@ -197,5 +216,3 @@ const MODES: [(TriggerMode, &str, &str); 4] = [
     (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
     (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
 ];
-/// Room the trigger's controls need; without it, they have a row of their own.
-const TRIGGER_WIDTH: f32 = 520.0;

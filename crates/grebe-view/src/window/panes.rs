@@ -28,6 +28,11 @@ pub(super) struct ScopePanes {
     /// The densities that are drawn, by channel, and which they are.
     pub(super) densities: [Option<TextureHandle>; 8],
     pub(super) persistence_number: u64,
+    /// Room that the controls of both rows took in the last frame.
+    pub(super) buttons_width: f32,
+    pub(super) trigger_width: f32,
+    /// Whether keys are for this one of several.
+    pub(super) has_keys: bool,
     /// Whether keys go to a field.
     pub(super) is_typing: bool,
     /// What egui was last styled for.
@@ -35,6 +40,8 @@ pub(super) struct ScopePanes {
 }
 
 impl ScopePanes {
+    /// The first of a window.
+    #[cfg(test)]
     pub(super) fn new(link: ScopeLink, options: ViewOptions, painter: QuadPainter) -> ScopePanes {
         ScopePanes::numbered(0, link, options, painter)
     }
@@ -55,6 +62,9 @@ impl ScopePanes {
             waterfall: None,
             densities: Default::default(),
             persistence_number: 0,
+            buttons_width: 600.0,
+            trigger_width: 430.0,
+            has_keys: true,
             is_typing: false,
             styled: None,
         }
@@ -83,7 +93,9 @@ impl ScopePanes {
     }
 
     pub(super) fn show(&mut self, ui: &mut egui::Ui) {
-        self.keys(ui);
+        if self.has_keys {
+            self.keys(ui);
+        }
         self.face.refresh();
         if self.styled != Some(self.face.controls.theme()) {
             style::apply(ui.ctx(), self.face.controls.theme());
@@ -96,7 +108,7 @@ impl ScopePanes {
         self.panes(ui, Rect::from_min_max(area.min, pos2(right, bottom)));
         self.measurements(ui, Rect::from_min_max(pos2(area.left(), bottom), pos2(right, area.bottom())));
         self.side(ui, Rect::from_min_max(pos2(right, area.top()), area.max));
-        if self.face.controls.is_help_open() {
+        if self.has_keys && self.face.controls.is_help_open() {
             self.help(ui);
         }
         self.wake_when_stale(ui.ctx());
@@ -136,12 +148,13 @@ impl ScopePanes {
                         ("double click", "to the newest samples"),
                     ],
                 );
-                let groups: Vec<_> = KEYS.iter().map(|group| (group.title, group.keys)).chain([mouse]).collect();
+                let groups: Vec<_> =
+                    KEYS.iter().map(|group| (group.title, group.keys)).chain([mouse]).collect();
                 ui.horizontal_top(|ui| {
                     for (side, groups) in [&groups[..3], &groups[3..]].into_iter().enumerate() {
                         egui::Grid::new(("keys", side)).num_columns(2).spacing([18.0, 5.0]).show(ui, |ui| {
                             for (title, keys) in groups {
-                                ui.label(egui::RichText::new(*title).strong());
+                                ui.label(egui::RichText::new(*title).color(color32(self.theme().trace(1))));
                                 ui.end_row();
                                 for (key, meaning) in *keys {
                                     ui.label(egui::RichText::new(*key).monospace());

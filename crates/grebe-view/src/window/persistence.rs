@@ -16,7 +16,9 @@ impl ScopePanes {
 
     /// Makes pictures of new densities.
     pub(super) fn upload_persistence(&mut self, ctx: &egui::Context) {
-        let Some(view) = self.face.picture.persistence.clone().filter(|_| self.has_persistence()) else { return };
+        let Some(view) = self.face.picture.persistence.clone().filter(|_| self.has_persistence()) else {
+            return;
+        };
         if self.persistence_number == view.number {
             return;
         }
@@ -44,7 +46,9 @@ impl ScopePanes {
 
     /// How many triggers are in the picture, and that it is a sample where it is.
     pub(super) fn persistence_words(&self, ui: &egui::Ui, plot: Rect) {
-        let Some(view) = self.face.picture.persistence.as_ref().filter(|_| self.has_persistence()) else { return };
+        let Some(view) = self.face.picture.persistence.as_ref().filter(|_| self.has_persistence()) else {
+            return;
+        };
         let mut words = format!("{} triggers", view.records);
         if view.fraction < 0.999 {
             words += &format!(", a sample: {:.0} % of them", view.fraction * 100.0);
@@ -59,6 +63,7 @@ impl ScopePanes {
 fn glow(level: f32, color: Color32, text: Color32) -> Color32 {
     let front = ((level - 0.6) / 0.4).clamp(0.0, 1.0) * 0.75;
     let mix = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * front) as u8;
-    let mixed = Color32::from_rgb(mix(color.r(), text.r()), mix(color.g(), text.g()), mix(color.b(), text.b()));
+    let mixed =
+        Color32::from_rgb(mix(color.r(), text.r()), mix(color.g(), text.g()), mix(color.b(), text.b()));
     mixed.gamma_multiply((level / 0.6).min(1.0))
 }

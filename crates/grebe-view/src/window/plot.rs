@@ -96,14 +96,15 @@ impl ScopePanes {
                 let setup = self.face.setup(data.channel);
                 let color = self.trace_color(data.channel);
                 // What is stale looks it.
-                let color = if self.face.hud.state == RunState::Stale { color.gamma_multiply(0.4) } else { color };
+                let color =
+                    if self.face.hud.state == RunState::Stale { color.gamma_multiply(0.4) } else { color };
                 let rect = self.lane_rect(plot, place, count);
                 let columns = &data.columns[..];
                 (Lane { rect, columns, range, color, scale: (setup.scale, setup.offset) }, setup)
             })
             .collect();
         let ticks = |lane: &Lane<'_>| {
-            Ticks::new(lane.range.bottom, lane.range.top, (lane.rect.height() / 26.0).clamp(2.0, 10.0) as u32)
+            Ticks::new(lane.range.bottom, lane.range.top, (lane.rect.height() / 24.0).clamp(3.0, 10.0) as u32)
         };
         for (place, (lane, _)) in lanes.iter().enumerate() {
             if !is_overlay || place == front {
@@ -231,7 +232,14 @@ fn range_text(column: &grebe_scope::Column, setup: &crate::ChannelSetup) -> Stri
 }
 
 /// Values at the left of a lane.
-pub(super) fn level_labels(ui: &egui::Ui, theme: &Theme, rect: Rect, range: Range, ticks: &Ticks, unit: &str) {
+pub(super) fn level_labels(
+    ui: &egui::Ui,
+    theme: &Theme,
+    rect: Rect,
+    range: Range,
+    ticks: &Ticks,
+    unit: &str,
+) {
     let dim = color32(theme.text_dim);
     for value in ticks.values() {
         let y = rect.top() + rect.height() * ((range.top - value) / range.height()) as f32;
@@ -253,6 +261,7 @@ pub(super) fn axis_labels(
     every: i64,
 ) {
     let color = color32(theme.text_dim);
+    let mut free_from = f32::NEG_INFINITY;
     for value in ticks.values() {
         // Counted from zero, so that labels stay with their values while the picture moves.
         if (value / ticks.step()).round() as i64 % every != 0 {
@@ -261,7 +270,10 @@ pub(super) fn axis_labels(
         let x = plot.left() + plot.width() * ((value - start) / (end - start)) as f32;
         let galley = ui.painter().layout_no_wrap(ticks.label(value, unit), label_font(), color);
         let left = (x - galley.size().x / 2.0).clamp(plot.left(), plot.right() - galley.size().x);
-        ui.painter().galley(pos2(left, plot.bottom() + 4.0), galley, color);
+        if left >= free_from {
+            free_from = left + galley.size().x + 8.0;
+            ui.painter().galley(pos2(left, plot.bottom() + 4.0), galley, color);
+        }
     }
 }
 

@@ -36,7 +36,13 @@ impl Quad {
 
 impl QuadPainter {
     /// What draws `quads` in `area`; `slot` tells the areas of a frame apart, and stays the same from frame to frame.
-    pub(super) fn shape(self, slot: u64, area: egui::Rect, pixels_per_point: f32, quads: Vec<Quad>) -> egui::Shape {
+    pub(super) fn shape(
+        self,
+        slot: u64,
+        area: egui::Rect,
+        pixels_per_point: f32,
+        quads: Vec<Quad>,
+    ) -> egui::Shape {
         match self {
             QuadPainter::Instanced => {
                 Callback::new_paint_callback(area, QuadCallback { slot, quads: Arc::new(quads) }).into()

@@ -92,7 +92,8 @@ impl ScopePanes {
                         self.face.act(Action::Select(channel));
                     }
                     let name = &mut self.face.controls.setups[channel].name;
-                    let edit = TextEdit::singleline(name).hint_text("name").desired_width(90.0).char_limit(24);
+                    let edit =
+                        TextEdit::singleline(name).hint_text("name").desired_width(90.0).char_limit(24);
                     let edit = ui.add(edit);
                     self.is_typing |= edit.has_focus();
                     name_it(&edit, &format!("name of channel {}", channel + 1));
@@ -151,7 +152,8 @@ impl ScopePanes {
             let dim = color32(self.theme().text_dim);
             let setup = &mut self.face.controls.setups[channel];
             let label = ui.label(RichText::new("unit").color(dim));
-            let edit = TextEdit::singleline(&mut setup.unit).hint_text("counts").desired_width(90.0).char_limit(8);
+            let edit =
+                TextEdit::singleline(&mut setup.unit).hint_text("counts").desired_width(90.0).char_limit(8);
             self.is_typing |= ui.add(edit).labelled_by(label.id).has_focus();
             ui.end_row();
             let label = ui.label(RichText::new("a count").color(dim));
@@ -189,13 +191,15 @@ impl ScopePanes {
                     self.face.act(Action::Pin);
                 }
                 let age = Engineering::new((segment.at - newest) / rate, unit).digits(4).to_string();
-                let text = RichText::new(if segment.is_there { age } else { "no longer held".into() }).monospace();
+                let text =
+                    RichText::new(if segment.is_there { age } else { "no longer held".into() }).monospace();
                 if ui.selectable_label(segment.is_shown, text).on_hover_text("show it  ({ and })").clicked() {
                     self.face.show_segment(segment.at);
                 }
                 let pins = &mut self.face.controls.pins;
                 if let Some(pin) = pins.iter_mut().find(|pin| pin.at == segment.at) {
-                    let edit = ui.add(TextEdit::singleline(&mut pin.label).desired_width(90.0).char_limit(40));
+                    let edit =
+                        ui.add(TextEdit::singleline(&mut pin.label).desired_width(90.0).char_limit(40));
                     self.is_typing |= edit.has_focus();
                     name_it(&edit, "label of the trigger");
                 }

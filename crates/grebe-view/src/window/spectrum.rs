@@ -18,7 +18,8 @@ use crate::vertical::Range;
 impl ScopePanes {
     pub(super) fn spectrum(&mut self, ui: &mut egui::Ui) -> UiResponse {
         let words = self.face.spectrum_words();
-        let (area, response) = self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
+        let (area, response) =
+            self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
         let plot = plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 20.0 {
             return response;
@@ -27,8 +28,9 @@ impl ScopePanes {
         let range = self.face.spectrum_range();
         let pixels_per_point = ui.ctx().pixels_per_point();
         let traces = self.face.spectrum_traces((plot.width() * pixels_per_point).round() as usize);
-        let (start, end, unit, ticks) = self.face.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
-        let levels = Ticks::new(range.bottom, range.top, (plot.height() / 26.0).clamp(2.0, 10.0) as u32);
+        let (start, end, unit, ticks) =
+            self.face.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
+        let levels = Ticks::new(range.bottom, range.top, (plot.height() / 24.0).clamp(3.0, 10.0) as u32);
         self.draw_spectrum(ui, area, plot, &traces, range, &levels, &parts(&ticks, start, end));
         level_labels(ui, &self.theme(), plot, range, &levels, "dB");
         axis_labels(ui, &self.theme(), plot, [start, end], &ticks, unit, 1);
@@ -39,7 +41,13 @@ impl ScopePanes {
         if traces.is_empty() {
             let color = color32(self.theme().text_dim);
             let text = "no run of samples without a gap is long enough yet";
-            ui.painter().text(plot.center(), Align2::CENTER_CENTER, text, egui::FontId::proportional(15.0), color);
+            ui.painter().text(
+                plot.center(),
+                Align2::CENTER_CENTER,
+                text,
+                egui::FontId::proportional(15.0),
+                color,
+            );
         }
         response
     }
@@ -74,7 +82,10 @@ impl ScopePanes {
         if ui.button("+").on_hover_text("longer transform, finer lines  ())").clicked() {
             wanted = Some(Action::TransformSize(Step::Up));
         }
-        ui.add_sized([58.0, 18.0], egui::Label::new(egui::RichText::new(settings.size.to_string()).monospace()));
+        ui.add_sized(
+            [58.0, 18.0],
+            egui::Label::new(egui::RichText::new(settings.size.to_string()).monospace()),
+        );
         if ui.button("\u{2212}").on_hover_text("shorter transform  (()").clicked() {
             wanted = Some(Action::TransformSize(Step::Down));
         }
@@ -105,7 +116,12 @@ impl ScopePanes {
             }
             painter.trace(&lane(&trace.columns, color));
         }
-        ui.painter().add(self.painter.shape(self.slot("spectrum"), area, painter.pixels_per_point, painter.quads));
+        ui.painter().add(self.painter.shape(
+            self.slot("spectrum"),
+            area,
+            painter.pixels_per_point,
+            painter.quads,
+        ));
     }
 
     /// The highest peak of each channel, at its place.
@@ -122,7 +138,8 @@ impl ScopePanes {
                 continue;
             }
             let x = plot.left() + plot.width() * part as f32;
-            let y = plot.top() + plot.height() * ((range.top - peak.dbfs) / range.height()).clamp(0.0, 1.0) as f32;
+            let y = plot.top()
+                + plot.height() * ((range.top - peak.dbfs) / range.height()).clamp(0.0, 1.0) as f32;
             let color = self.trace_color(spectrum.channel);
             let mark = vec![pos2(x - 4.0, y - 9.0), pos2(x + 4.0, y - 9.0), pos2(x, y - 2.0)];
             ui.painter().add(egui::Shape::convex_polygon(mark, color, egui::Stroke::NONE));
@@ -158,7 +175,9 @@ impl ScopePanes {
         value_tag(ui, &theme, pos2(pointer.x, top), plot, &at, cursor);
         for trace in traces {
             top += 22.0;
-            let Some(column) = trace.columns.get((part * trace.columns.len() as f64) as usize) else { continue };
+            let Some(column) = trace.columns.get((part * trace.columns.len() as f64) as usize) else {
+                continue;
+            };
             let text = format!("{:.1} dB", f64::from(column.max) * DB_A_COUNT);
             value_tag(ui, &theme, pos2(pointer.x, top), plot, &text, self.trace_color(trace.channel));
         }
@@ -199,10 +218,12 @@ impl ScopePanes {
         }
         let theme = self.theme();
         self.frequency_pointer(ui, area, plot, "waterfall");
-        let (start, end, unit, ticks) = self.face.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
+        let (start, end, unit, ticks) =
+            self.face.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
         let range = self.face.spectrum_range();
         let view = self.face.picture.spectrum.clone();
-        if let Some((view, waterfall)) = view.as_ref().and_then(|view| Some((view, view.waterfall.as_ref()?))) {
+        if let Some((view, waterfall)) = view.as_ref().and_then(|view| Some((view, view.waterfall.as_ref()?)))
+        {
             self.upload_waterfall(ui.ctx(), view.number, waterfall, range);
             if let Some((_, _, texture)) = &self.waterfall {
                 let (from, to) = self.face.controls.spectrum_zoom;
@@ -211,7 +232,7 @@ impl ScopePanes {
             }
             let seconds = waterfall.span_samples / self.face.picture.rate_or_one();
             let ages = Range { bottom: -seconds, top: 0.0 };
-            let rows = Ticks::new(-seconds, 0.0, (plot.height() / 26.0).clamp(2.0, 6.0) as u32);
+            let rows = Ticks::new(-seconds, 0.0, (plot.height() / 24.0).clamp(3.0, 6.0) as u32);
             level_labels(ui, &theme, plot, ages, &rows, self.face.picture.axis_unit());
         }
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
@@ -219,7 +240,13 @@ impl ScopePanes {
     }
 
     /// Makes a picture of the cells, where they or what their colours mean changed.
-    fn upload_waterfall(&mut self, ctx: &egui::Context, number: u64, waterfall: &WaterfallView, range: Range) {
+    fn upload_waterfall(
+        &mut self,
+        ctx: &egui::Context,
+        number: u64,
+        waterfall: &WaterfallView,
+        range: Range,
+    ) {
         let choice = self.face.controls.theme();
         let key = (number, range.bottom as i32 * 2 + choice as i32);
         if self.waterfall.as_ref().is_some_and(|(number, look, _)| (*number, *look) == key) {

@@ -21,7 +21,7 @@ fn panes(theme: ThemeChoice, painter: QuadPainter) -> ScopePanes {
         kernel_datagrams: Some(0),
         ..SourceStatus::default()
     });
-    options.theme = theme;
+    options.theme = Some(theme);
     options.span = Some(2.0);
     ScopePanes::new(link, options, painter)
 }
@@ -151,7 +151,12 @@ const LOOKS: [Look; 10] = [
     Look { name: "channels_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "lo" },
     Look { name: "measure_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "cV" },
     Look { name: "measure_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "cV" },
-    Look { name: "trigger_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "mbbbg{{P" },
+    Look {
+        name: "trigger_dark",
+        theme: ThemeChoice::Dark,
+        painter: QuadPainter::Instanced,
+        keys: "mbbbg{{P",
+    },
     Look { name: "keys_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "?" },
 ];
 

@@ -3,8 +3,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::keys::Action;
 use crate::hud::Hud;
+use crate::keys::Action;
 use crate::testing::sine_batch;
 use crate::{ChannelSetup, ScopeCore, ScopeFeed, SourceStatus, ViewOptions, Viewport};
 
