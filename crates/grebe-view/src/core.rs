@@ -1,10 +1,11 @@
 //! The scope without a thread: batches in, pictures out.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use grebe_frame::{Arrival, Batch, Frame, Header, StreamTracker};
+use grebe_frame::{Arrival, Batch, Frame, Gap, Header, StreamTracker};
 use grebe_scope::{Column, ColumnGrid, Pyramid, ScopeError};
 
 use crate::extract::Extract;
@@ -12,7 +13,7 @@ use crate::interpolate::join_samples;
 use crate::measure::MeasureRun;
 use crate::meter::{FlowMeter, TransitMeter};
 use crate::persistence::{PersistenceRun, PersistenceView};
-use crate::picture::{ChannelColumns, Picture, StreamInfo};
+use crate::picture::{ChannelColumns, GapMark, Picture, StreamInfo};
 use crate::span::default_span;
 use crate::spectrum::SpectrumRun;
 use crate::trigger::{TriggerMode, TriggerRun, TriggerView};
@@ -31,6 +32,10 @@ pub struct ScopeCore {
     persistence: Option<PersistenceRun>,
     measure: MeasureRun,
     spectrum: SpectrumRun,
+    /// The last gaps, oldest first, and the number of the next.
+    gaps: VecDeque<GapMark>,
+    gap_number: u64,
+    streams: u64,
     is_ended: bool,
     flow: FlowMeter,
     transit: TransitMeter,
@@ -50,6 +55,9 @@ impl ScopeCore {
             persistence: None,
             measure: MeasureRun::new(),
             spectrum: SpectrumRun::new(),
+            gaps: VecDeque::with_capacity(GAPS_MAX),
+            gap_number: 0,
+            streams: 0,
             is_ended: false,
             flow: FlowMeter::new(),
             transit: TransitMeter::new(),
@@ -132,6 +140,8 @@ impl ScopeCore {
             newest_arrival_ns: self.newest_arrival_ns,
             transit_min_ns: self.transit.min_ns(),
             trigger,
+            gaps: self.gaps_in(window.clone()),
+            streams: self.streams,
             triggers,
             persistence,
             measured,
@@ -144,7 +154,8 @@ impl ScopeCore {
     /// The samples of a stretch, as far as they are still held singly; at most the newest 2^24 a channel.
     pub fn extract(&self, range: Range<u64>) -> Extract {
         let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else { return Extract::default() };
-        let triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerRun::recent);
+        let within = range.start as f64..range.end as f64;
+        let triggers = self.trigger.as_ref().map_or(Vec::new(), |trigger| trigger.recent_in(within));
         Extract::of(pyramid, stream.rate_hz, range, triggers)
     }
 
@@ -182,8 +193,15 @@ impl ScopeCore {
     /// Takes a frame that goes on with the stream.
     fn take(&mut self, frame: &Frame<'_>, header: &Header, arrival: Arrival) -> Result<(), ScopeError> {
         let channels = header.channel_count as usize;
-        if matches!(arrival, Arrival::First | Arrival::Restart) {
+        let is_other_rate = self.stream.is_some_and(|stream| {
+            // The end of a stream may come without its rate.
+            header.block_length_samples > 0 && stream.rate_hz != header.sample_rate_hz
+        });
+        if matches!(arrival, Arrival::First | Arrival::Restart) || is_other_rate {
             self.begin(channels)?;
+        }
+        if let Arrival::After(gap) = arrival {
+            self.note_gap(header.first_sample_index, gap);
         }
         self.is_ended = header.is_end_of_stream();
         self.stream = Some(StreamInfo {
@@ -211,6 +229,25 @@ impl ScopeCore {
         }
     }
 
+    fn note_gap(&mut self, end: u64, gap: Gap) {
+        if self.gaps.len() == GAPS_MAX {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(GapMark {
+            number: self.gap_number,
+            start: end.saturating_sub(gap.samples),
+            end,
+            generator_samples: gap.generator_samples,
+            lost_frames: gap.frames,
+        });
+        self.gap_number += 1;
+    }
+
+    fn gaps_in(&self, window: Range<f64>) -> Vec<GapMark> {
+        let is_inside = |gap: &&GapMark| gap.end as f64 >= window.start && gap.start as f64 <= window.end;
+        self.gaps.iter().filter(is_inside).copied().collect()
+    }
+
     fn begin(&mut self, channels: usize) -> Result<(), ScopeError> {
         match &mut self.pyramid {
             Some(pyramid) if pyramid.channels() == channels => pyramid.clear(),
@@ -220,6 +257,8 @@ impl ScopeCore {
                 *pyramid = Some(Pyramid::new(channels, self.budget_bytes)?);
             }
         }
+        self.streams += 1;
+        self.gaps.clear();
         self.stream = None;
         self.trigger = None;
         self.persistence = None;
@@ -261,6 +300,8 @@ fn channel_columns(
     out
 }
 
+/// Gaps whose place is remembered.
+const GAPS_MAX: usize = 256;
 /// Beyond any stream, and far from overflow in both directions.
 const COLUMN_END: i64 = 1 << 62;
 

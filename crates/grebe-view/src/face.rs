@@ -1,6 +1,8 @@
 //! What window and terminal have in common: the newest picture, the settings, the words around it.
 
 use crate::controls::Controls;
+use crate::cpu::CpuMeter;
+use crate::gaps::GapPlaces;
 use crate::hud::{DIVISIONS, Hud, RunState, TriggerWords};
 use crate::keys::{Action, SaveWhat};
 use crate::link::ScopeLink;
@@ -27,6 +29,10 @@ pub(crate) struct Face {
     pub(crate) saving: Option<SaveWhat>,
     /// Something to be said for a while, and since when.
     said: Option<(String, u64)>,
+    /// Where the gaps were lost.
+    pub(crate) places: GapPlaces,
+    cpu: CpuMeter,
+    cpu_part: Option<f64>,
     /// By channel, since the view changed.
     pub(crate) statistics: [MeasurementStatistics; 8],
     /// The last measurement that is in the statistics, and of which span.
@@ -50,6 +56,9 @@ impl Face {
             pictures_per_s: 0.0,
             saving: None,
             said: None,
+            places: GapPlaces::default(),
+            cpu: CpuMeter::default(),
+            cpu_part: None,
             statistics: Default::default(),
             counted: (0, 0.0),
         }
@@ -64,7 +73,11 @@ impl Face {
             if picture.span_samples != self.picture.span_samples || self.hud.state != RunState::Live {
                 self.hud_made_ns = 0;
             }
+            let is_other = self.picture.streams > 0 && picture.streams > self.picture.streams;
             self.picture = picture;
+            if is_other {
+                self.say(format!("another stream began: {}", crate::hud::stream_text(&self.picture)));
+            }
             self.taken.0 += 1;
             self.count_measurements();
         }
@@ -170,6 +183,16 @@ impl Face {
         self.controls.setups[channel % 8].resolved(shown.map_or(0.0, |data| data.mean))
     }
 
+    /// What this scope costs: processor and history.
+    fn costs(&self) -> String {
+        let history = Engineering::new(self.picture.memory_bytes as f64, "B");
+        match self.cpu_part {
+            _ if self.picture.memory_bytes == 0 => String::new(),
+            Some(part) => format!("cpu {:.0} %  history {history}", part * 100.0),
+            None => format!("history {history}"),
+        }
+    }
+
     /// Says something for a few seconds.
     pub(crate) fn say(&mut self, text: String) {
         self.said = Some((text, monotonic_ns()));
@@ -232,6 +255,7 @@ impl Face {
         let (taken, since_ns) = self.taken;
         let seconds = now_ns.saturating_sub(since_ns) as f64 * 1e-9;
         if seconds >= 1.0 {
+            self.cpu_part = self.cpu.look(now_ns);
             self.pictures_per_s = if since_ns == 0 { 0.0 } else { f64::from(taken) / seconds };
             self.taken = (0, now_ns);
         }
@@ -241,8 +265,10 @@ impl Face {
     pub(crate) fn renew_hud(&mut self, now_ns: u64) {
         self.count_pictures(now_ns);
         let status = (self.options.status)();
+        self.places.look(&self.picture.gaps, &status);
         let is_paused = self.controls.is_paused();
         self.hud = Hud::new(&self.picture, &status, is_paused, self.pictures_per_s, now_ns);
+        self.hud.costs = self.costs();
         self.hud.trigger = self.picture.trigger.map(|trigger| self.trigger_words(&trigger));
         self.said = self.said.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < SAID_NS);
         if let Some((said, _)) = &self.said {

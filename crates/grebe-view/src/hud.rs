@@ -51,6 +51,8 @@ pub(crate) struct Hud {
     pub(crate) division: String,
     /// Rates and latency.
     pub(crate) facts: Vec<Item>,
+    /// Processor and memory; empty where unknown.
+    pub(crate) costs: String,
     /// Losses, by place, in the order of the path.
     pub(crate) losses: Vec<Item>,
     /// What the trigger does, where there is one.
@@ -141,6 +143,7 @@ impl Hud {
             span: Engineering::new(picture.span(), unit).to_string(),
             division: format!("{divisions}/div"),
             facts: facts(picture, status, state, pictures_per_s, now_ns),
+            costs: String::new(),
             losses: losses(picture, status),
             trigger: None,
             notice: status.notice.clone().or(held),
@@ -159,7 +162,7 @@ impl Hud {
     }
 }
 
-fn stream_text(picture: &Picture) -> String {
+pub(crate) fn stream_text(picture: &Picture) -> String {
     let Some(stream) = picture.stream else { return "no data yet".into() };
     let rate = match stream.rate_hz > 0.0 {
         true => Engineering::new(stream.rate_hz, "S/s").digits(4).to_string(),

@@ -30,10 +30,12 @@
 
 mod controls;
 mod core;
+mod cpu;
 mod error;
 mod extract;
 mod face;
 mod feed;
+mod gaps;
 mod hud;
 mod interpolate;
 mod keys;
@@ -70,7 +72,7 @@ pub use link::ScopeLink;
 pub use measure::ChannelMeasurements;
 pub use options::{ChannelSetup, Export, ThemeChoice, Vertical, ViewOptions};
 pub use persistence::{ChannelDensity, PersistenceSettings, PersistenceView};
-pub use picture::{ChannelColumns, Flow, Latency, Picture, StreamInfo};
+pub use picture::{ChannelColumns, Flow, GapMark, Latency, Picture, StreamInfo};
 pub use png::{PngOptions, render_png};
 pub use session::Session;
 pub use spectrum::{ChannelSpectrum, SpectrumSettings, SpectrumView, WaterfallView};
@@ -80,4 +82,4 @@ pub use term::run_terminal;
 pub use trigger::{TriggerKind, TriggerMode, TriggerSettings, TriggerState, TriggerView};
 pub use viewport::{ChannelMask, Viewport, Window};
 #[cfg(feature = "window")]
-pub use window::{run_window, run_windows};
+pub use window::{FrameTimes, WindowBench, bench_window, run_window, run_windows};

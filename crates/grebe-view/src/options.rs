@@ -20,7 +20,7 @@ pub struct ViewOptions {
     pub theme: Option<ThemeChoice>,
     /// Whether the spectrum is shown from the start.
     pub spectrum: bool,
-    /// Where files are saved.
+    /// Where files are saved; empty for the current folder.
     pub folder: PathBuf,
     /// Width and height of saved pictures, in pixels.
     pub png_size: (u32, u32),
@@ -33,8 +33,8 @@ pub struct ViewOptions {
     pub keep_session: Option<Box<dyn Fn(&Session) + Send>>,
 }
 
-/// Writes a recording: the face does not know file formats.
-pub type Export = Box<dyn Fn(&Path, &Extract) -> Result<(), String> + Send>;
+/// Writes a recording, and names the file to open: the face does not know file formats.
+pub type Export = Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>;
 
 /// What the numbers of a channel mean.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,7 +85,7 @@ impl ViewOptions {
             span: None,
             theme: None,
             spectrum: false,
-            folder: PathBuf::from("."),
+            folder: PathBuf::new(),
             png_size: (1280, 720),
             export: None,
             session: None,

@@ -141,11 +141,11 @@ impl PersistenceRun {
 }
 
 /// Cells of the map: enough for a lane, and a few milliseconds for eight.
-const WIDTH: usize = 640;
-const HEIGHT: usize = 160;
+const WIDTH: usize = 960;
+const HEIGHT: usize = 192;
 /// Bounds what a picture costs the data path: a millisecond or two a channel.
 const SAMPLES_A_PICTURE: u64 = 1 << 21;
-const INTERVAL_NS: u64 = 30_000_000;
+const INTERVAL_NS: u64 = 40_000_000;
 /// A trace that came once is half as bright after this long.
 const HALF_LIFE_NS: f64 = 7e8;
 
@@ -176,7 +176,7 @@ mod tests {
         for block in 1..60 {
             core.ingest(&batch(block * 100, 1, 100, 1e3, value), 1).unwrap();
         }
-        let view = core.answer(&viewport, 40_000_000).persistence.unwrap();
+        let view = core.answer(&viewport, 50_000_000).persistence.unwrap();
         assert!((55..=59).contains(&view.records), "{}", view.records);
         assert_eq!(view.fraction, 1.0);
         let cells = &view.channels[0].cells;

@@ -45,6 +45,10 @@ pub struct Picture {
     pub transit_min_ns: i64,
     /// What the trigger does; `None` where none was asked for.
     pub trigger: Option<TriggerView>,
+    /// What is missing in the picture, oldest first; the newest 256.
+    pub gaps: Vec<GapMark>,
+    /// Streams seen: grows when the sender begins again, or changes its channels or its rate.
+    pub streams: u64,
     /// Absolute sample indices of the last triggers, shown or not, the newest last; 64 at most.
     pub triggers: Vec<f64>,
     /// All triggers upon each other, where that was asked for and there is a trigger.
@@ -81,6 +85,21 @@ pub struct StreamInfo {
     pub block_samples: u32,
     /// Samples the generator has dropped since the stream began, as its frames say.
     pub generator_drops: u64,
+}
+
+/// Samples that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GapMark {
+    /// Counts the gaps of a stream from 0.
+    pub number: u64,
+    /// Absolute index of the first sample that is missing.
+    pub start: u64,
+    /// Absolute index of the first one behind them.
+    pub end: u64,
+    /// Of them, samples a channel that the generator never made.
+    pub generator_samples: u64,
+    /// Frames that were sent and did not arrive.
+    pub lost_frames: u64,
 }
 
 /// How much arrives, over the last second.
@@ -122,6 +141,8 @@ impl Picture {
             newest_arrival_ns: 0,
             transit_min_ns: 0,
             trigger: None,
+            gaps: Vec::new(),
+            streams: 0,
             triggers: Vec::new(),
             persistence: None,
             measured: Vec::new(),

@@ -66,10 +66,7 @@ impl Face {
                 Err("the history holds no single samples of this stretch".into())
             }
             _ => match &self.options.export {
-                Some(export) => self.free_path("sigmf-meta").and_then(|path| {
-                    export(&path, &extract)?;
-                    Ok(path)
-                }),
+                Some(export) => self.free_path("sigmf-meta").and_then(|path| export(&path, &extract)),
                 None => return false,
             },
         };
@@ -114,7 +111,7 @@ impl Face {
             let length = run.channels.first().map_or(0, Vec::len);
             for place in 0..length {
                 let index = run.first_sample_index + place as u64;
-                write!(file, "{index},{:.12}", seconds(index))?;
+                write!(file, "{index},{}", plain(seconds(index)))?;
                 for (samples, setup) in run.channels.iter().zip(&setups) {
                     write!(file, ",{}", plain(setup.value(f64::from(samples[place]))))?;
                 }
@@ -140,7 +137,7 @@ impl Face {
         writeln!(file)?;
         let count = self.picture.channels.first().map_or(0, |data| data.columns.len());
         for place in 0..count {
-            write!(file, "{:.12}", start + (end - start) * place as f64 / count as f64)?;
+            write!(file, "{}", plain(start + (end - start) * place as f64 / count as f64))?;
             for (data, setup) in self.picture.channels.iter().zip(&setups) {
                 match data.columns.get(place).filter(|column| !column.is_empty()) {
                     Some(column) => {

@@ -42,20 +42,21 @@ impl Face {
         (from * half, to * half, unit, Ticks::new(from * half, to * half, ticks))
     }
 
-    /// The levels to show: full scale at the top, some air below the floor of what is seen.
+    /// The levels to show: full scale near the top, some air below the floor of what is seen.
     pub(crate) fn spectrum_range(&mut self) -> Range {
         let floor = self.picture.spectrum.as_ref().map(|view| {
             let floors = view.channels.iter().map(|spectrum| floor_dbfs(&spectrum.dbfs));
             floors.fold(0.0f64, |low, floor| low.min(f64::from(floor)))
         });
         let wanted =
-            floor.map_or(-120.0, |floor| (((floor - 6.0) / 20.0).floor() * 20.0).clamp(-180.0, -60.0));
+            floor.map_or(-120.0, |floor| (((floor - 6.0) / 20.0).floor() * 20.0).clamp(-140.0, -60.0));
         let bottom = &mut self.controls.spectrum_bottom_db;
         // Lower at once, higher only where much is gained: a floor that breathes does not move the picture.
         if wanted < *bottom || wanted >= *bottom + 40.0 {
             *bottom = wanted;
         }
-        Range { bottom: *bottom, top: 0.0 }
+        // The first harmonic of a full-scale square wave lies 2.1 dB above a sine's.
+        Range { bottom: *bottom, top: 6.0 }
     }
 
     /// What the spectrum is of: `8192 samples, Hann, 3.05 kHz a line`.

@@ -221,9 +221,16 @@ impl TriggerRun {
         self.settings.channel
     }
 
-    /// Absolute sample indices of the last triggers, shown or not, the newest last.
+    /// Absolute sample indices of the last triggers, shown or not, the newest last, and of the one that is shown.
     pub(crate) fn recent(&self) -> Vec<f64> {
-        self.recent.iter().copied().collect()
+        let newest = self.recent.iter().skip(self.recent.len().saturating_sub(LISTED_MAX));
+        let shown = self.complete.filter(|complete| newest.clone().all(|at| at > complete));
+        shown.into_iter().chain(newest.copied()).collect()
+    }
+
+    /// Those that lie within a stretch.
+    pub(crate) fn recent_in(&self, range: std::ops::Range<f64>) -> Vec<f64> {
+        self.recent.iter().copied().filter(|at| range.contains(at)).collect()
     }
 
     /// Takes the next block of the trigger's channel.
@@ -359,8 +366,9 @@ const LOOK_BACK_S: f64 = 0.25;
 const LOOK_BACK_SAMPLES: u64 = 1 << 22;
 /// Seconds of stream without a trigger before an automatic picture runs free, and two spans at least.
 const AUTO_WAIT_S: f64 = 0.2;
-/// Triggers that are remembered.
-const RECENT_MAX: usize = 64;
+/// Triggers that are remembered, and listed.
+const RECENT_MAX: usize = 4096;
+const LISTED_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! The window face: egui on wgpu, on a GPU or in software.
 
+mod bench;
 mod head;
 mod lanes;
 mod layout;
@@ -12,11 +13,17 @@ mod side;
 mod spectrum;
 mod style;
 
+use std::sync::PoisonError;
+use std::time::Duration;
+
 use eframe::egui;
 
 use crate::error::ViewError;
 use crate::link::ScopeLink;
 use crate::options::ViewOptions;
+use crate::viewport::ChannelMask;
+use bench::BenchRun;
+pub use bench::{FrameTimes, WindowBench};
 use panes::ScopePanes;
 use quads::QuadPainter;
 
@@ -34,6 +41,31 @@ pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError
 /// # Errors
 /// As for [`run_window`].
 pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), ViewError> {
+    open(scopes, [1280.0, 720.0], None)
+}
+
+/// Opens the scope's window, measures how fast it draws for twice `duration`, and closes it again. `size` is its inner
+/// size in points.
+///
+/// # Errors
+/// As for [`run_window`]; [`ViewError::Window`] where it was closed before it was done.
+pub fn bench_window(
+    link: ScopeLink,
+    options: ViewOptions,
+    size: [f32; 2],
+    duration: Duration,
+) -> Result<WindowBench, ViewError> {
+    let slot = bench::Slot::default();
+    open(vec![(link, options)], size, Some(BenchRun::new(slot.clone(), duration)))?;
+    let result = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    result.ok_or_else(|| ViewError::Window { why: "it was closed before it was measured".into() })
+}
+
+fn open(
+    scopes: Vec<(ScopeLink, ViewOptions)>,
+    size: [f32; 2],
+    bench: Option<BenchRun>,
+) -> Result<(), ViewError> {
     check_display()?;
     let names: Vec<String> = scopes.iter().map(|(_, options)| (options.status)().name).collect();
     let title = format!("{} \u{2013} grebe", names.join(", "));
@@ -41,7 +73,7 @@ pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), ViewErro
         viewport: egui::ViewportBuilder::default()
             .with_title(&title)
             .with_app_id("grebe")
-            .with_inner_size([1280.0, 720.0])
+            .with_inner_size(size)
             .with_min_inner_size([480.0, 320.0]),
         dithering: false,
         ..eframe::NativeOptions::default()
@@ -62,7 +94,7 @@ pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), ViewErro
                 link.on_picture(move || ctx.request_repaint());
                 ScopePanes::numbered(number, link, options, painter)
             });
-            Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0 }))
+            Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench }))
         }),
     );
     opened.map_err(|error| match error {
@@ -78,11 +110,19 @@ struct ScopeWindow {
     scopes: Vec<ScopePanes>,
     /// Which one has the keys.
     active: usize,
+    bench: Option<BenchRun>,
 }
 
 impl eframe::App for ScopeWindow {
-    fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
+    fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
+        if let (Some(bench), Some(scope)) = (&self.bench, self.scopes.first_mut()) {
+            let all = ChannelMask::ALL;
+            scope.face.controls.set_channels(if bench.has_traces() { all } else { ChannelMask::NONE });
+        }
         side_by_side(ui, &mut self.scopes, &mut self.active);
+        if let (Some(bench), Some(scope)) = (&mut self.bench, self.scopes.first()) {
+            bench.frame(ui.ctx(), scope, frame.info().cpu_usage);
+        }
         if self.scopes.iter().any(ScopePanes::is_done) {
             ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
         }

@@ -181,7 +181,7 @@ pub struct View {
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]
     pub after: Option<Duration>,
     /// Size of the picture in pixels.
-    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels, requires = "png")]
+    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels)]
     pub size: (u32, u32),
     /// How much time the view spans at first.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
@@ -203,6 +203,9 @@ pub struct View {
     /// Begin afresh, and keep no settings.
     #[arg(long)]
     pub no_session: bool,
+    /// Measure the window for so long, print the result as JSON, and end.
+    #[arg(long, value_name = "TIME", hide = true, value_parser = units::duration)]
+    pub bench: Option<Duration>,
     #[command(flatten)]
     pub transport: Transport,
 }
@@ -250,13 +253,17 @@ pub struct Demo {
     grebe bench --udp\n  \
     grebe bench --udp --scenario 1ch_max,4ch_1GSPS --datagram-size 1400,65000 --duration 5s --repeats 5 --table\n  \
     grebe bench --udp --reach --datagram-size 1400\n  \
-    grebe bench --udp-recv\n\n\
+    grebe bench --udp-recv\n  \
+    grebe bench --view --duration 5s\n\n\
     Every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
     run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
 pub struct Bench {
     /// UDP between two processes.
-    #[arg(long, required_unless_present = "udp_recv")]
+    #[arg(long, required_unless_present_any = ["udp_recv", "view"])]
     pub udp: bool,
+    /// The scope's window over shm://, pipe: and udp://, at rates from 1 MS/s to 1 GS/s; `--scenario all` for all rates.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv"])]
+    pub view: bool,
     /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
     #[arg(long, conflicts_with = "udp")]
     pub udp_recv: bool,

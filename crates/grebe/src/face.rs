@@ -133,7 +133,8 @@ fn in_terminal(shown: &[Shown], why: &str) -> Result<(), ViewError> {
 }
 
 impl Shown {
-    fn options(&self) -> ViewOptions {
+    /// What a face is told.
+    pub fn options(&self) -> ViewOptions {
         let Show { name, is_same_boot, file_samples, failure, .. } = &self.show;
         let observe = self.running.observer();
         let (name, is_same_boot, file_samples) = (name.clone(), *is_same_boot, *file_samples);
@@ -174,8 +175,8 @@ fn reading(snapshot: &Snapshot, samples: u64) -> Option<String> {
 }
 
 /// The visible samples as a recording, with the triggers as labels.
-fn export(path: &Path, extract: &Extract) -> Result<(), String> {
-    let write = || -> Result<(), StagesError> {
+fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> {
+    let write = || -> Result<PathBuf, StagesError> {
         let settings = SigmfSettings {
             channels: extract.runs.first().map_or(1, |run| run.channels.len()),
             sample_rate_hz: extract.rate_hz,
@@ -190,7 +191,8 @@ fn export(path: &Path, extract: &Extract) -> Result<(), String> {
         for &at in &extract.triggers {
             writer.annotate(at.max(0.0) as u64, 1, "trigger")?;
         }
-        writer.finish().map(drop)
+        let files = writer.finish()?.files;
+        Ok(files.into_iter().next().unwrap_or_else(|| path.into()))
     };
     write().map_err(|error| error.to_string())
 }

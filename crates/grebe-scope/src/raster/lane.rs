@@ -15,7 +15,7 @@ pub(super) fn draw(
     band: Rect,
     axis: Axis,
 ) {
-    let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 34).clamp(2, 10));
+    let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 32).clamp(3, 10));
     for value in ticks.values() {
         let Some(y) = lane.y_inside(value, band) else { continue };
         let line = if value == 0.0 { theme.grid_zero } else { theme.grid };

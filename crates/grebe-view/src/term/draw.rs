@@ -113,6 +113,9 @@ impl<'a> ScopeScreen<'a> {
             second.push(Span::styled("\u{b7} ", self.dim()));
             second.push(Span::raw(format!("{}  ", item.text())));
         }
+        if !hud.costs.is_empty() {
+            second.push(Span::styled(format!("\u{b7} {}", hud.costs), self.dim()));
+        }
         [Line::from(first), Line::from(second)]
     }
 

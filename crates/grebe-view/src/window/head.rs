@@ -17,6 +17,10 @@ impl ScopePanes {
                 self.state_chip(ui);
                 ui.strong(&self.face.hud.source);
                 ui.label(&self.face.hud.stream);
+                let dim = color32(self.theme().text_dim);
+                if self.face.hud.notice.is_none() && ui.available_width() > self.buttons_width + 200.0 {
+                    ui.label(egui::RichText::new(&self.face.hud.costs).monospace().color(dim));
+                }
                 if let Some(notice) = &self.face.hud.notice {
                     let room = ui.available_width() - self.buttons_width - 16.0;
                     if room > 40.0 {

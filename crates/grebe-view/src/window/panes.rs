@@ -31,6 +31,8 @@ pub(super) struct ScopePanes {
     /// Room that the controls of both rows took in the last frame.
     pub(super) buttons_width: f32,
     pub(super) trigger_width: f32,
+    /// The trigger that the list was last scrolled to.
+    pub(super) listed_segment: Option<f64>,
     /// Whether keys are for this one of several.
     pub(super) has_keys: bool,
     /// Whether keys go to a field.
@@ -64,6 +66,7 @@ impl ScopePanes {
             persistence_number: 0,
             buttons_width: 600.0,
             trigger_width: 430.0,
+            listed_segment: None,
             has_keys: true,
             is_typing: false,
             styled: None,

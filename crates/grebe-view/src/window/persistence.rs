@@ -61,7 +61,7 @@ impl ScopePanes {
 
 /// Fades in, then turns towards the colour of text: what is there most of the time stands out.
 fn glow(level: f32, color: Color32, text: Color32) -> Color32 {
-    let front = ((level - 0.6) / 0.4).clamp(0.0, 1.0) * 0.75;
+    let front = ((level - 0.6) / 0.4).clamp(0.0, 1.0) * 0.5;
     let mix = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * front) as u8;
     let mixed =
         Color32::from_rgb(mix(color.r(), text.r()), mix(color.g(), text.g()), mix(color.b(), text.b()));

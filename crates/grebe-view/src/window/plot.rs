@@ -135,7 +135,18 @@ impl ScopePanes {
         }
         for rect in lost {
             let at = pos2(rect.center().x, rect.top() + 8.0);
-            ui.painter().text(at, Align2::CENTER_TOP, "lost", label_font(), color32(theme.gap));
+            let part = |x: f32| f64::from((x - plot.left()) / plot.width());
+            let words = self.face.lost_words(part(rect.left())..part(rect.right()));
+            let galley = ui.painter().layout_no_wrap(words, label_font(), color32(theme.gap));
+            // The place only where there is room for it.
+            match galley.size().x + 8.0 < rect.width() {
+                true => {
+                    ui.painter().galley(at - vec2(galley.size().x / 2.0, 0.0), galley, color32(theme.gap))
+                }
+                false => {
+                    ui.painter().text(at, Align2::CENTER_TOP, "lost", label_font(), color32(theme.gap));
+                }
+            }
         }
         self.persistence_words(ui, plot);
     }
@@ -183,6 +194,7 @@ impl ScopePanes {
     fn readout(&self, ui: &egui::Ui, plot: Rect, pointer: Pos2) {
         let theme = self.theme();
         let part = f64::from((pointer.x - plot.left()) / plot.width());
+        let half = 0.5 / f64::from(plot.width());
         let cursor = color32(theme.cursor);
         let line = Rect::from_x_y_ranges(pointer.x.round()..=pointer.x.round() + 1.0, plot.y_range());
         ui.painter().rect_filled(line, 0.0, cursor.gamma_multiply(0.35));
@@ -196,11 +208,12 @@ impl ScopePanes {
             let Some(column) = data.columns.get(column) else { continue };
             let setup = self.face.setup(data.channel);
             let text = match (column.is_empty(), column.has_gap()) {
-                (true, true) => "lost".into(),
+                (true, true) => self.face.lost_words(part - half..part + half),
                 (true, false) => continue,
                 _ => range_text(column, &setup),
             };
-            let color = if text == "lost" { color32(theme.gap) } else { self.trace_color(data.channel) };
+            let color =
+                if text.starts_with("lost") { color32(theme.gap) } else { self.trace_color(data.channel) };
             value_tag(ui, &theme, pos2(pointer.x, rect.bottom() - 22.0), plot, &text, color);
         }
     }

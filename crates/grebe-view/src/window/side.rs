@@ -193,7 +193,11 @@ impl ScopePanes {
                 let age = Engineering::new((segment.at - newest) / rate, unit).digits(4).to_string();
                 let text =
                     RichText::new(if segment.is_there { age } else { "no longer held".into() }).monospace();
-                if ui.selectable_label(segment.is_shown, text).on_hover_text("show it  ({ and })").clicked() {
+                let row = ui.selectable_label(segment.is_shown, text).on_hover_text("show it  ({ and })");
+                if segment.is_shown && self.listed_segment.replace(segment.at) != Some(segment.at) {
+                    row.scroll_to_me(None);
+                }
+                if row.clicked() {
                     self.face.show_segment(segment.at);
                 }
                 let pins = &mut self.face.controls.pins;

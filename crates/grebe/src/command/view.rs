@@ -34,6 +34,9 @@ pub fn run(options: &View) -> Result<Ending> {
         None if options.term => Face::Terminal,
         None => Face::Window,
     };
+    if let Some(duration) = options.bench {
+        return bench(open(&options.uris[0], options)?, options.size, duration);
+    }
     let shown: Vec<Shown> = options.uris.iter().map(|uri| open(uri, options)).collect::<Result<_>>()?;
     let (ending, picture) = face::show(&face, shown)?;
     if let (Some(picture), Some(cli::MeasureFormat::Json)) = (picture, options.measure) {
@@ -41,6 +44,20 @@ pub fn run(options: &View) -> Result<Ending> {
         writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")?;
     }
     Ok(ending)
+}
+
+#[cfg(feature = "window")]
+fn bench(shown: Shown, (width, height): (u32, u32), duration: Duration) -> Result<Ending> {
+    let size = [width as f32, height as f32];
+    let result = grebe_view::bench_window(shown.link.clone(), shown.options(), size, duration)?;
+    shown.running.stop()?;
+    writeln!(std::io::stdout(), "{}", serde_json::to_string(&result)?).context("cannot write the result")?;
+    Ok(Ending::Good)
+}
+
+#[cfg(not(feature = "window"))]
+fn bench(_: Shown, _: (u32, u32), _: Duration) -> Result<Ending> {
+    Err(Usage("this grebe was built without its window".into()).into())
 }
 
 /// A source with its scope, running.
