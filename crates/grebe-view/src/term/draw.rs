@@ -283,6 +283,7 @@ impl<'a> ScopeScreen<'a> {
         buf: &mut Buffer,
     ) {
         let plot = plot_of(area);
+        let mut free_from = 0;
         for value in ticks.values() {
             // Counted from zero, so that labels stay with their values while the picture moves.
             if (value / ticks.step()).round() as i64 % every != 0 {
@@ -292,7 +293,10 @@ impl<'a> ScopeScreen<'a> {
             let width = label.chars().count() as u16;
             let x = (f64::from(plot.width) * (value - across[0]) / (across[1] - across[0])) as u16;
             let x = (plot.x + x).saturating_sub(width / 2).min(plot.right().saturating_sub(width));
-            buf.set_stringn(x, area.y, label, usize::from(width), self.dim());
+            if x >= free_from {
+                free_from = x + width + 1;
+                buf.set_stringn(x, area.y, label, usize::from(width), self.dim());
+            }
         }
     }
 

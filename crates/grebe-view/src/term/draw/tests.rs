@@ -60,6 +60,20 @@ fn cursors_and_measurements_stand_below_the_lanes() {
 }
 
 #[test]
+fn a_spectrum_stands_below_the_lanes_and_an_overlay_has_one() {
+    let mut face = face(110);
+    let picture = face.picture.clone();
+    face.controls.apply(Action::Spectrum, &picture);
+    face.controls.apply(Action::Overlay, &picture);
+    let mut core = ScopeCore::new(1 << 20);
+    for block in 0..40 {
+        core.ingest(&sine_batch(block * 50, 3, 50, 1e3), 1_000_000).unwrap();
+    }
+    face.picture = core.answer(&face.controls.viewport(&face.picture, columns(110)), 2_000_000);
+    insta::assert_snapshot!(screen(&mut face, 110, 36));
+}
+
+#[test]
 fn waiting_says_for_what() {
     let mut face = face(60);
     face.picture = crate::Picture::waiting();
