@@ -167,11 +167,14 @@ pub struct Record {
 #[command(after_help = "Examples:\n  \
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
-    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s\n\n\
+    grebe view udp://:5000 udp://:5001\n  \
+    grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
+    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --measure json\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub struct View {
-    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file.
-    pub uri: Uri,
+    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file. Several stand side by side in the window.
+    #[arg(required = true, value_name = "URI")]
+    pub uris: Vec<Uri>,
     /// Show it in the terminal.
     #[arg(long, conflicts_with = "png")]
     pub term: bool,
@@ -182,16 +185,51 @@ pub struct View {
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]
     pub after: Option<Duration>,
     /// Size of the picture in pixels.
-    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels, requires = "png")]
+    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels)]
     pub size: (u32, u32),
     /// How much time the view spans at first.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub span: Option<Duration>,
-    /// Colours.
-    #[arg(long, value_enum, default_value_t = Theme::Dark)]
-    pub theme: Theme,
+    /// Colours [default: dark, or as they were].
+    #[arg(long, value_enum)]
+    pub theme: Option<Theme>,
+    /// Show the spectrum from the start.
+    #[arg(long)]
+    pub spectrum: bool,
+    /// Print measurements of the picture on standard output.
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "png")]
+    pub measure: Option<MeasureFormat>,
+    #[command(flatten)]
+    pub channels: Channels,
+    /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
+    #[arg(long, value_name = "FILE", conflicts_with = "no_session")]
+    pub session: Option<PathBuf>,
+    /// Begin afresh, and keep no settings.
+    #[arg(long)]
+    pub no_session: bool,
+    /// Measure the window for so long, print the result as JSON, and end.
+    #[arg(long, value_name = "TIME", hide = true, value_parser = units::duration)]
+    pub bench: Option<Duration>,
     #[command(flatten)]
     pub transport: Transport,
+}
+
+/// What the numbers of the channels mean.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Channels (one value a channel, by commas)")]
+pub struct Channels {
+    /// Names.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub names: Vec<String>,
+    /// Units, without prefix: V, A, Pa.
+    #[arg(long, value_name = "UNIT", value_delimiter = ',')]
+    pub units: Vec<String>,
+    /// Units a count: 0.001, 5u.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
+    pub scale: Vec<f64>,
+    /// Value of the count 0, in units.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
+    pub offset: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -222,6 +260,11 @@ pub struct Run {
     /// Print the result as JSON on standard output; with --kinds, all schemas.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MeasureFormat {
+    Json,
 }
 
 #[derive(Debug, Default, Args)]
@@ -260,12 +303,13 @@ pub struct Top {
     grebe bench --udp --reach --datagram-size 1400\n  \
     grebe bench --udp-recv\n  \
     grebe bench --flow --repeats 9 --table\n  \
-    grebe bench --flow=hop,chain --duration 250ms\n\n\
+    grebe bench --flow=hop,chain --duration 250ms\n  \
+    grebe bench --view --duration 5s\n\n\
     With --udp, every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
     run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
 pub struct Bench {
     /// UDP between two processes.
-    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm"])]
+    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm", "view"])]
     pub udp: bool,
     /// The runtime: stages, queues and telemetry, each beside the same work without them. All benches, or those named:
     /// chain, hop, fan_out, decimate, telemetry.
@@ -274,6 +318,9 @@ pub struct Bench {
     /// Shared memory between processes: 1ch_1GSPS, 4ch_1GSPS_fanout2 and free_run, the last beside a Unix socket, a pipe and UDP.
     #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow"])]
     pub shm: bool,
+    /// The scope's window over shm://, pipe: and udp://, at rates from 1 MS/s to 1 GS/s; `--scenario all` for all rates.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow", "shm"])]
+    pub view: bool,
     /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
     #[arg(long, conflicts_with = "udp")]
     pub udp_recv: bool,

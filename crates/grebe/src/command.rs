@@ -1,6 +1,7 @@
 //! One module a command, and how each ends.
 
 pub mod bench;
+pub mod bench_view;
 pub mod demo;
 pub mod doctor;
 pub mod play;

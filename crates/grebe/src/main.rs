@@ -8,6 +8,7 @@ mod face;
 mod interrupt;
 mod progress;
 mod report;
+mod sessions;
 mod stream;
 mod units;
 

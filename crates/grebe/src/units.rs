@@ -10,6 +10,19 @@ pub fn rate_hz(text: &str) -> Result<f64, NoQuantity> {
     RateHz::from_str(text).map(|rate| rate.0)
 }
 
+/// A number with a decimal prefix: `0.001`, `5u`, `-2.5m`, `1k`.
+pub fn number(text: &str) -> Result<f64, String> {
+    let prefixes = [("n", 1e-9), ("u", 1e-6), ("µ", 1e-6), ("m", 1e-3), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
+    let (number, multiple) = prefixes
+        .iter()
+        .find_map(|&(prefix, multiple)| Some((text.strip_suffix(prefix)?, multiple)))
+        .unwrap_or((text, 1.0));
+    match number.trim().parse::<f64>().map(|number| number * multiple) {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err("give a number, for example 0.001, 5u or 1k".to_owned()),
+    }
+}
+
 /// A count, with decimal multiples: `108_000`, `10k`, `1M`.
 pub fn count(text: &str) -> Result<u64, NoQuantity> {
     Count::from_str(text).map(|count| count.0)
@@ -65,6 +78,13 @@ mod tests {
         assert_eq!(pixels("1280x720"), Ok((1280, 720)));
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(12), "12");
+    }
+
+    #[test]
+    fn numbers_have_prefixes() {
+        let near = |text: &str, value: f64| (number(text).unwrap() - value).abs() <= value.abs() * 1e-12;
+        assert!(near("5u", 5e-6) && near("-2.5m", -2.5e-3) && near("1k", 1000.0) && near("0.001", 0.001));
+        assert!(["", "k", "five", "1e999"].iter().all(|text| number(text).is_err()));
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub fn run(options: &Bench) -> Result<Ending> {
     if !options.flow.is_empty() {
         return runtime(options);
     }
+    if options.view {
+        return super::bench_view::run(options);
+    }
     let plan = plan(options)?;
     if options.reach {
         return reach(options, &plan);
@@ -165,7 +168,7 @@ fn share(options: &Bench) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-fn write_json(options: &Bench, results: &impl Serialize) -> Result<()> {
+pub fn write_json(options: &Bench, results: &impl Serialize) -> Result<()> {
     let Some(path) = &options.json else { return Ok(()) };
     let json = serde_json::to_string_pretty(results)?;
     if path == Path::new("-") {
