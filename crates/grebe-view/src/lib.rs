@@ -70,7 +70,7 @@ pub use extract::{Extract, ExtractRun};
 pub use feed::ScopeFeed;
 pub use link::ScopeLink;
 pub use measure::ChannelMeasurements;
-pub use options::{ChannelSetup, Export, ThemeChoice, Vertical, ViewOptions};
+pub use options::{ChannelSetup, Export, KeepSession, ThemeChoice, Vertical, ViewOptions};
 pub use persistence::{ChannelDensity, PersistenceSettings, PersistenceView};
 pub use picture::{ChannelColumns, Flow, GapMark, Latency, Picture, StreamInfo};
 pub use png::{PngOptions, render_png};

@@ -30,8 +30,11 @@ pub struct ViewOptions {
     /// Settings to begin with; those above that are set go before it.
     pub session: Option<Session>,
     /// Called with the settings when the face ends.
-    pub keep_session: Option<Box<dyn Fn(&Session) + Send>>,
+    pub keep_session: Option<KeepSession>,
 }
+
+/// Keeps the settings for the next time.
+pub type KeepSession = Box<dyn Fn(&Session) + Send>;
 
 /// Writes a recording, and names the file to open: the face does not know file formats.
 pub type Export = Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>;

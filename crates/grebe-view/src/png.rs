@@ -90,7 +90,7 @@ pub(crate) fn draw(face: &mut Face, width: u32, height: u32) -> Result<raster::I
     face.renew_hud(monotonic_ns());
     let show = face.controls.show;
     let below = [show.spectrum, show.waterfall].into_iter().filter(|&is_shown| is_shown).count() as u32;
-    let part = if below == 0 { 0 } else { (height * 2 / 5 / below).max(PART_HEIGHT_MIN) };
+    let part = (height * 2 / 5).checked_div(below).map_or(0, |part| part.max(PART_HEIGHT_MIN));
     let mut parts = vec![draw_traces(face, width, height.saturating_sub(part * below).max(PART_HEIGHT_MIN))?];
     if show.spectrum {
         parts.push(draw_spectrum(face, width, part)?);
