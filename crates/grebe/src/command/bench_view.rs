@@ -20,7 +20,6 @@ struct Run {
 pub fn run(options: &Bench) -> Result<Ending> {
     let mut results = Vec::new();
     println!(
-        "{}",
         "transport  channels  rate   pictures/s  missed  p99 frame  p99 cpu  latency p50 / p99   lost  window alone"
     );
     for run in runs(options) {
