@@ -26,7 +26,11 @@ pub fn peer_main() -> Result<()> {
     match job.technique {
         Technique::Shm => lent(&job, &mut checker)?,
         Technique::UnixStream => read_all(connect(&job)?, &job, &mut checker)?,
-        Technique::Pipe | Technique::PlainPipe => read_all(unbuffered()?, &job, &mut checker)?,
+        Technique::Pipe | Technique::PlainPipe => {
+            // What was to be prepared is: it takes a while, in which nothing is to be sent.
+            say(&"ready")?;
+            read_all(unbuffered()?, &job, &mut checker)?;
+        }
         Technique::Udp | Technique::Embedded | Technique::Other => {
             return Err(failed(&"this is no consumer of that kind"));
         }

@@ -13,7 +13,7 @@ use grebe_shm::{Policy, PublisherOptions, ShmError, SubscriberOptions};
 use grebe_stages::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource};
 
 use super::check::{Checker, Seen};
-use super::consume::unbuffered;
+use super::consume::{say, unbuffered};
 use super::make::{Made, Maker};
 use super::plan::{Job, Technique};
 use super::run::STREAM;
@@ -82,6 +82,8 @@ impl Outlet {
 
     /// Makes the frames of the job, and sends them.
     pub(super) fn produce(self, job: &Job) -> Result<(Made, u64)> {
+        // The consumer's graph starts meanwhile: that is not what is measured.
+        std::thread::sleep(SETTLE);
         let (mut maker, made) = Source::new(job);
         maker.pool = self.pool;
         let mut graph = Graph::new();
@@ -95,17 +97,21 @@ impl Outlet {
 
 /// The consuming end, in a process of its own.
 pub(super) fn consume(job: &Job) -> Result<Seen> {
+    // First: it takes a while, in which nothing is to be sent.
+    let (downstream, seen) = Downstream::new(job)?;
     let source: Box<dyn Stage> = match job.technique {
-        Technique::Pipe => Box::new(PipeSource::new(unbuffered()?)),
+        Technique::Pipe => {
+            say(&"ready")?;
+            Box::new(PipeSource::new(unbuffered()?))
+        }
         Technique::Udp => {
             let source = UdpSource::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0), &datagrams())?;
-            super::consume::say(&source.local_addr()?)?;
+            say(&source.local_addr()?)?;
             Box::new(source)
         }
         Technique::Shm => Box::new(join(job)?),
         _ => return Err(Error::Peer { side: "consumer", reason: "this is no way in".to_owned() }),
     };
-    let (downstream, seen) = Downstream::new(job)?;
     let mut graph = Graph::new();
     let source = graph.add_boxed("source", source);
     let sink = graph.add("downstream", downstream);
@@ -212,7 +218,7 @@ impl Downstream {
     fn new(job: &Job) -> Result<(Self, Slot<Seen>)> {
         let seen = Slot::default();
         let checker = Some(Checker::new(job)?);
-        Ok((Self { checker, cpu_before: clock::process_cpu(), seen: seen.clone() }, seen))
+        Ok((Self { checker, cpu_before: None, seen: seen.clone() }, seen))
     }
 }
 
@@ -226,6 +232,7 @@ impl Stage for Downstream {
         let (Some(batch), Some(checker)) = (input.next(), &mut self.checker) else {
             return Ok(Outcome::WantsInput);
         };
+        self.cpu_before = self.cpu_before.or_else(clock::process_cpu);
         let now_ns = Checker::now_ns();
         for frame in batch.frames() {
             checker.frame(&frame.header(), frame.payload(), now_ns);
@@ -271,3 +278,4 @@ fn datagrams() -> Options {
 
 const QUEUE_BATCHES: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
+const SETTLE: Duration = Duration::from_millis(100);

@@ -131,7 +131,7 @@ fn lead_in(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row>
     let outlet = match (technique, lending) {
         (Technique::Shm, Some(sink)) => ingress::Outlet::joined(sink)?,
         (Technique::Udp, _) => ingress::Outlet::udp(consumer.answer()?)?,
-        _ => ingress::Outlet::pipe(consumer.stdin.take().ok_or_else(|| lost("it has no pipe"))?),
+        _ => ingress::Outlet::pipe(consumer.pipe()?),
     };
     let mut copied = 0;
     let row = measured(scenario, &job, |job| {
@@ -182,10 +182,10 @@ fn through_pipe(plan: &Plan, scenario: Scenario, technique: Technique) -> Result
     let room = Room::new()?;
     let job = job(plan, scenario, technique, &room)?;
     let mut consumers = start_all(&plan.spawn, scenario, &job)?;
-    let pipe = consumers
-        .first_mut()
-        .and_then(|consumer| consumer.stdin.take())
-        .ok_or_else(|| lost("it has no pipe"))?;
+    let pipe = match consumers.first_mut() {
+        Some(consumer) => consumer.pipe()?,
+        None => return Err(lost("there is none")),
+    };
     let bytes_a_call = match technique {
         Technique::PlainPipe => job.frame_bytes(),
         _ => {
@@ -283,6 +283,12 @@ impl Consumer {
         let text = serde_json::to_string(job).map_err(|error| lost(&error.to_string()))?;
         writeln!(stdin, "{text}").map_err(Error::io("tell a consumer its job"))?;
         Ok(Self { child, stdin: Some(stdin), answers: BufReader::new(stdout) })
+    }
+
+    /// Its end of a pipe, once it is ready to read.
+    fn pipe(&mut self) -> Result<ChildStdin> {
+        let _: String = self.answer()?;
+        self.stdin.take().ok_or_else(|| lost("it has no pipe"))
     }
 
     fn report(mut self) -> Result<Seen> {
