@@ -1,17 +1,18 @@
-//! `cargo run --release -p grebe-bench --example shm -- [--scenario L,L] [--frame-size B] [--chunk-size B] [--chunks N]
+//! `cargo run --release -p grebe-bench --example shm -- [--parts shm,pipe,ingress] [--scenario L,L] [--frame-size B] [--chunk-size B] [--chunks N]
 //! [--rest N] [--queue N] [--free-queue N] [--duration S] [--repeats N] [--tick-us N] [--no-baseline] [--near] [--patience S] [--table|--json]`
 
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grebe_bench::shm::{self, Plan, Scenario, Technique};
+use grebe_bench::shm::{self, Part, Plan, Report, Scenario, Technique};
 use grebe_bench::udp;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut plan = Plan::new(|| peer("peer"));
     plan.baselines = vec![Technique::UnixStream, Technique::Pipe, Technique::Udp];
     plan.spawn_udp = Some(Arc::new(|| peer("peer-udp")));
+    let (mut parts, mut labels) = (vec![Part::Shm], Vec::<String>::new());
     let (mut table, mut json) = (false, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -19,9 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match name.as_str() {
             "peer" => return Ok(shm::peer_main()?),
             "peer-udp" => return Ok(udp::peer_main()?),
-            "--scenario" => {
-                plan.scenarios = value()?.split(',').map(Scenario::by_label).collect::<Result<_, _>>()?;
-            }
+            "--parts" => parts = value()?.split(',').map(part).collect::<Result<_, _>>()?,
+            "--scenario" => labels = value()?.split(',').map(str::to_owned).collect(),
             "--frame-size" => plan.frame_bytes = value()?.parse()?,
             "--chunk-size" => plan.chunk_bytes = value()?.parse()?,
             "--chunks" => plan.chunks = value()?.parse()?,
@@ -39,14 +39,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => return Err(format!("unknown argument {name}").into()),
         }
     }
-    let rows = shm::run(&plan, |row| eprintln!("{}", row.line()))?;
+    plan.scenarios = Scenario::choose(&parts, &labels)?;
+    let report = Report::of(shm::run(&plan, |row| eprintln!("{}", row.line()))?);
     if table {
-        println!("{}", shm::markdown(&rows));
+        println!("{}\n{}", shm::markdown(&report.rows), report.markdown());
     }
     if json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        println!("{}", serde_json::to_string_pretty(&report)?);
     }
     Ok(())
+}
+
+fn part(name: &str) -> Result<Part, String> {
+    match name {
+        "shm" => Ok(Part::Shm),
+        "pipe" => Ok(Part::Pipe),
+        "ingress" => Ok(Part::Ingress),
+        _ => Err(format!("unknown part {name}")),
+    }
 }
 
 fn peer(argument: &str) -> Command {

@@ -22,3 +22,16 @@ pub(crate) fn thread_cpu() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))
 }
+
+/// Processor time of this process so far, all its threads.
+#[cfg(unix)]
+pub(crate) fn process_cpu() -> Option<Duration> {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(Duration::new(used.tv_sec as u64, used.tv_nsec as u32))
+}
+
+/// Not told here.
+#[cfg(not(unix))]
+pub(crate) fn process_cpu() -> Option<Duration> {
+    None
+}

@@ -71,6 +71,6 @@ mod absent;
 use absent as system;
 
 pub use error::ShmError;
-pub use options::{ConsumerStatus, Footprint, Policy, PublisherOptions, Status, SubscriberOptions};
+pub use options::{ConsumerStatus, Footprint, Policy, PublisherOptions, Status, SubscriberOptions, Totals};
 #[cfg(not(loom))]
 pub use system::{Publisher, Subscriber, streams};

@@ -16,6 +16,8 @@ use crate::limit::Limit;
 pub struct PipeSource<R> {
     from: R,
     pool: Option<BatchPool>,
+    /// Bytes a chunk: as many as suit the caches, until a frame comes that needs more.
+    chunk_bytes: usize,
     /// Bytes of a frame whose rest has not arrived, to stand at the start of the next chunk.
     rest: Vec<u8>,
     position: u64,
@@ -51,7 +53,8 @@ impl<R: Read + Send> PipeSource<R> {
         Self {
             from,
             pool: None,
-            rest: Vec::with_capacity(PIPE_CHUNK_BYTES),
+            chunk_bytes: CHUNK_BYTES,
+            rest: Vec::with_capacity(FRAME_BYTES_MAX),
             position: 0,
             tracker: StreamTracker::new(),
             counters: ArrivalCounters::new(),
@@ -77,10 +80,14 @@ impl<R: Read + Send> PipeSource<R> {
             let header =
                 Header::parse(bytes).map_err(|reason| StagesError::Pipe { at: self.position, reason })?;
             let frame_bytes = header.frame_bytes();
-            if frame_bytes > PIPE_CHUNK_BYTES {
-                return Err(StagesError::FrameTooLarge { bytes: frame_bytes, most: PIPE_CHUNK_BYTES });
+            if frame_bytes > FRAME_BYTES_MAX {
+                return Err(StagesError::FrameTooLarge { bytes: frame_bytes, most: FRAME_BYTES_MAX });
             }
             if bytes.len() < frame_bytes {
+                if frame_bytes > self.chunk_bytes {
+                    self.chunk_bytes = FRAME_BYTES_MAX;
+                    self.pool = None;
+                }
                 break;
             }
             let arrival = self.tracker.arrive(&header);
@@ -104,15 +111,16 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         output: &mut Outputs,
         ctx: &mut Context,
     ) -> Result<Outcome, StageError> {
-        if !ctx.waiting(|| (self.wait)(&self.from))? {
-            return Ok(Outcome::Produced);
-        }
+        // Before there is anything to read: making a pool takes a while.
         let pool = self.pool.get_or_insert_with(|| {
-            // Chunks are larger than elsewhere: a read should take what a full pipe holds.
-            let mut pool = BatchPool::new(ctx.batches_in_flight().min(POOL_CHUNKS_MAX), PIPE_CHUNK_BYTES);
+            // Chunks are larger than elsewhere, so that a read takes much of what a full pipe holds.
+            let mut pool = BatchPool::new(ctx.batches_in_flight().min(POOL_CHUNKS_MAX), self.chunk_bytes);
             pool.wake_on_return(ctx.signal().clone());
             pool
         });
+        if !ctx.waiting(|| (self.wait)(&self.from))? {
+            return Ok(Outcome::Produced);
+        }
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
         let begun = self.rest.len();
         batch.chunk()[..begun].copy_from_slice(&self.rest);
@@ -247,7 +255,7 @@ pub fn stdout_pipe() -> io::Result<io::Stdout> {
 /// A pipe of 1 MiB instead of 64 KiB: fewer wake-ups. What the system refuses stays as it is.
 #[cfg(target_os = "linux")]
 fn enlarge(pipe: &impl std::os::fd::AsFd) {
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_CHUNK_BYTES);
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
 }
 
 #[cfg(unix)]
@@ -268,7 +276,10 @@ impl<R> std::fmt::Debug for PipeSource<R> {
     }
 }
 
-const PIPE_CHUNK_BYTES: usize = 1 << 20;
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 256 << 10;
+const FRAME_BYTES_MAX: usize = 1 << 20;
 const POOL_CHUNKS_MAX: usize = 64;
 
 #[cfg(test)]
@@ -343,6 +354,15 @@ mod tests {
             prop_assert_eq!(result, Ok(()));
             prop_assert_eq!(frames, samples);
         }
+    }
+
+    #[test]
+    fn a_frame_larger_than_a_chunk_gets_larger_chunks() {
+        let (bytes, samples) = stream(&[100, 400_000, 100, 500_000]);
+        assert_eq!(read(bytes, vec![CHUNK_BYTES]), (samples, Ok(())));
+        let (bytes, _) = stream(&[600_000]);
+        let refused = read(bytes, vec![CHUNK_BYTES]).1.unwrap_err();
+        assert!(refused.contains("1200064 bytes"), "{refused}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub struct ShmSink {
     is_new: bool,
     last: Option<Header>,
     copied_frames: u64,
+    batches: u32,
     counters: Counters,
 }
 
@@ -29,7 +30,15 @@ impl ShmSink {
     pub fn create(name: &str, options: PublisherOptions) -> Result<Self, ShmError> {
         let (publisher, pool) = Publisher::create(name, options)?;
         let counters = Counters::new(COUNTERS);
-        Ok(Self { publisher, pool: Some(pool), is_new: true, last: None, copied_frames: 0, counters })
+        Ok(Self {
+            publisher,
+            pool: Some(pool),
+            is_new: true,
+            last: None,
+            copied_frames: 0,
+            batches: 0,
+            counters,
+        })
     }
 
     /// The stream's pool, for the one source of the graph to write into, as [`SynthSource::pool`](crate::SynthSource::pool) and
@@ -103,14 +112,16 @@ impl ShmSink {
     }
 
     fn publish(&self) {
-        let status = self.publisher.status();
+        let totals = self.publisher.totals();
         let values = [
-            status.consumers.len() as u64,
-            status.lent_frames,
+            totals.consumers.into(),
+            totals.fullest_queue_percent.into(),
+            totals.out_chunks.into(),
+            totals.lent_frames,
             self.copied_frames,
-            status.dropped_frames,
-            status.hung_up,
-            status.cut_off,
+            totals.dropped_frames,
+            totals.hung_up,
+            totals.cut_off,
         ];
         for (position, value) in values.into_iter().enumerate() {
             self.counters.set(position, value);
@@ -136,6 +147,10 @@ impl Stage for ShmSink {
             self.publish();
             return Ok(Outcome::WantsInput);
         };
+        self.batches = self.batches.wrapping_add(1);
+        if self.batches.is_multiple_of(PUBLISH_EVERY) {
+            self.publish();
+        }
         if self.publisher.is_own(&batch) || self.pool.is_none() {
             // What is foreign and cannot be copied is refused there, with the reason.
             self.send(&batch, ctx)?;
@@ -158,7 +173,17 @@ impl Stage for ShmSink {
     }
 }
 
-const COUNTERS: &[&str] =
-    &["consumers", "lent_frames", "copied_frames", "consumer_drops", "consumers_gone", "consumers_cut_off"];
+const COUNTERS: &[&str] = &[
+    "consumers",
+    "fullest_queue_percent",
+    "chunks_out",
+    "lent_frames",
+    "copied_frames",
+    "consumer_drops",
+    "consumers_gone",
+    "consumers_cut_off",
+];
+/// Batches after which what is counted is told although more are waiting.
+const PUBLISH_EVERY: u32 = 64;
 /// The runtime gives sinks 0.7 s.
 const DRAIN: Duration = Duration::from_millis(400);

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use grebe_flow::{GraphFile, Kinds};
+use grebe_flow::{Graph, GraphFile, Kinds, QueueOptions};
 
 struct Counting;
 
@@ -74,4 +74,52 @@ fn steady_state_allocates_nothing() {
     assert!(own("copied", "copied_frames") > 0);
     assert_eq!(own("alone", "copied_frames"), 0);
     assert!(snapshot.stage("one").unwrap().frames_in > 0 && snapshot.stage("other").unwrap().frames_in > 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stream_in_shared_memory_allocates_nothing_at_either_end() {
+    use grebe_shm::{PublisherOptions, SubscriberOptions};
+    use grebe_stages::{ShmSink, ShmSource, SynthOptions, SynthSource, process::Null, synth::ChannelSpec};
+
+    let folder = tempfile::tempdir().unwrap();
+    let directory = Some(folder.path().to_owned());
+    let options = PublisherOptions { directory: directory.clone(), ..PublisherOptions::default() };
+    let mut sink = ShmSink::create("x", options).unwrap();
+    let synth = SynthOptions {
+        channels: vec![ChannelSpec::default(); 4],
+        rate_hz: 1e6,
+        paced: false,
+        block_samples: 640,
+        samples: None,
+        flush_every: std::time::Duration::ZERO,
+    };
+    let source = SynthSource::new(synth).unwrap().pool(sink.lend_pool().unwrap());
+    let options = SubscriberOptions { directory, ..SubscriberOptions::default() };
+    let reader = ShmSource::connect("x", &options).unwrap();
+    assert!(sink.wait_for_consumers(1, std::time::Duration::from_secs(30)));
+    let graph = |from: Box<dyn grebe_flow::Stage>, to: Box<dyn grebe_flow::Stage>| {
+        let mut graph = Graph::new();
+        let (from, to) = (graph.add_boxed("from", from), graph.add_boxed("to", to));
+        graph.connect(from, to, QueueOptions::block(4));
+        graph.stepper().unwrap()
+    };
+    let mut producer = graph(Box::new(source), Box::new(sink));
+    let mut consumer = graph(Box::new(reader), Box::new(Null {}));
+    let mut rounds = |count: usize| {
+        for _ in 0..count {
+            // Some batches more than are taken: the policy drops, too.
+            (0..3).for_each(|_| assert!(producer.step().unwrap()));
+            (0..2).for_each(|_| assert!(consumer.step().unwrap()));
+        }
+    };
+    rounds(200);
+    let before = ALLOCATIONS.with(Cell::get);
+    rounds(400);
+    assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0);
+    let sent = producer.snapshot();
+    let own = |name: &str| sent.stage("to").unwrap().own(name).unwrap();
+    assert!(own("lent_frames") > 0 && own("consumers") == 1 && own("chunks_out") > 0);
+    assert_eq!(own("copied_frames"), 0);
+    assert!(consumer.snapshot().stage("to").unwrap().frames_in > 0);
 }

@@ -304,22 +304,31 @@ pub struct Top {
     grebe bench --udp-recv\n  \
     grebe bench --flow --repeats 9 --table\n  \
     grebe bench --flow=hop,chain --duration 250ms\n  \
+    grebe bench --shm --pipe --ingress --table\n  \
     grebe bench --view --duration 5s\n\n\
     With --udp, every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
     run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
 pub struct Bench {
     /// UDP between two processes.
-    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm", "view"])]
+    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm", "pipe", "ingress", "view"])]
     pub udp: bool,
     /// The runtime: stages, queues and telemetry, each beside the same work without them. All benches, or those named:
     /// chain, hop, fan_out, decimate, telemetry.
     #[arg(long, value_name = "NAME", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_value = "all", conflicts_with_all = ["udp", "udp_recv"])]
     pub flow: Vec<String>,
-    /// Shared memory between processes: 1ch_1GSPS, 4ch_1GSPS_fanout2 and free_run, the last beside a Unix socket, a pipe and UDP.
+    /// Shared memory between processes: 1ch_1GSPS, 4ch_1GSPS_fanout2, free_run (beside a Unix socket, a pipe and UDP), and faults,
+    /// in which one consumer is stopped and one killed.
     #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow"])]
     pub shm: bool,
+    /// A pipe between processes: 1ch_1GSPS, and free_run beside a pipe of 64 KiB that is written frame by frame.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow"])]
+    pub pipe: bool,
+    /// How much later frames come when the generator is not in the program but behind shared memory, a pipe or UDP:
+    /// ingress_10MSPS, ingress_1GSPS.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow"])]
+    pub ingress: bool,
     /// The scope's window over shm://, pipe: and udp://, at rates from 1 MS/s to 1 GS/s; `--scenario all` for all rates.
-    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow", "shm"])]
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow", "shm", "pipe", "ingress"])]
     pub view: bool,
     /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
     #[arg(long, conflicts_with = "udp")]

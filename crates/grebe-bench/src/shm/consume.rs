@@ -4,8 +4,10 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 use grebe_shm::{Policy, ShmError, Subscriber, SubscriberOptions};
+use serde::Serialize;
 
-use super::check::{Checker, Seen, parse};
+use super::check::{Checker, parse};
+use super::ingress;
 use super::plan::{Job, Technique};
 use super::run::{SOCKET, STREAM};
 use crate::{Error, Result};
@@ -17,12 +19,21 @@ use crate::{Error, Result};
 pub fn peer_main() -> Result<()> {
     let mut stdin = io::stdin().lock();
     let job: Job = serde_json::from_slice(&line(&mut stdin)?).map_err(|error| failed(&error))?;
+    if job.in_graph {
+        return say(&ingress::consume(&job)?);
+    }
     let mut checker = Checker::new(&job)?;
     match job.technique {
         Technique::Shm => lent(&job, &mut checker)?,
         Technique::UnixStream => read_all(connect(&job)?, &job, &mut checker)?,
-        Technique::Pipe => read_all(unbuffered()?, &job, &mut checker)?,
-        Technique::Udp | Technique::Other => return Err(failed(&"this is no consumer of that kind")),
+        Technique::Pipe | Technique::PlainPipe => {
+            // What was to be prepared is: it takes a while, in which nothing is to be sent.
+            say(&"ready")?;
+            read_all(unbuffered()?, &job, &mut checker)?;
+        }
+        Technique::Udp | Technique::Embedded | Technique::Other => {
+            return Err(failed(&"this is no consumer of that kind"));
+        }
     }
     say(&checker.finish())
 }
@@ -99,7 +110,7 @@ fn connect(job: &Job) -> Result<std::os::unix::net::UnixStream> {
 }
 
 #[cfg(unix)]
-fn unbuffered() -> Result<std::fs::File> {
+pub(super) fn unbuffered() -> Result<std::fs::File> {
     use std::os::fd::AsFd;
     let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(Error::io("use standard input"))?;
     Ok(std::fs::File::from(stdin))
@@ -111,7 +122,7 @@ fn connect(_: &Job) -> Result<io::Empty> {
 }
 
 #[cfg(not(unix))]
-fn unbuffered() -> Result<io::Stdin> {
+pub(super) fn unbuffered() -> Result<io::Stdin> {
     Ok(io::stdin())
 }
 
@@ -135,8 +146,9 @@ fn read_line(from: &mut impl Read) -> Result<Vec<u8>> {
     Ok(line)
 }
 
-fn say(seen: &Seen) -> Result<()> {
-    let text = serde_json::to_string(seen).map_err(|error| failed(&error))?;
+/// Tells the producer's side something, as a line of JSON.
+pub(super) fn say(what: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string(what).map_err(|error| failed(&error))?;
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(Error::io("answer"))
 }

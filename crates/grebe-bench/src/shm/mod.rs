@@ -1,4 +1,5 @@
-//! Samples from one process to others through shared memory, beside a Unix socket, a pipe and UDP with the same frames.
+//! Samples from one process to others through shared memory and pipes, beside a Unix socket and UDP with the same frames; and
+//! what each way into a program adds to the age of a frame.
 //!
 //! The producer writes fresh data in each frame; every consumer checks each frame, in place by its minimum and maximum, or
 //! after a copy by every byte.
@@ -13,15 +14,20 @@
 
 mod check;
 mod consume;
+mod faults;
+mod ingress;
 mod make;
 mod plan;
 mod produce;
 mod report;
+mod requirements;
 mod run;
 
 pub use check::{Checker, Seen};
 pub use consume::peer_main;
+pub use faults::Faults;
 pub use make::{Made, Maker};
-pub use plan::{Job, Plan, SCENARIOS, Scenario, Spawn, Technique, Work};
-pub use report::{ConsumerRow, Row, markdown};
+pub use plan::{Job, Part, Plan, SCENARIOS, Scenario, Spawn, Technique, Work};
+pub use report::{ConsumerRow, LatencyRatio, Row, markdown};
+pub use requirements::{Report, Requirement};
 pub use run::{run, run_other};

@@ -12,7 +12,9 @@ use crate::{Error, Result};
 /// What is carried, at which rate, to whom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scenario {
-    /// Its name, as `--scenario` takes it.
+    /// What it belongs to.
+    pub part: Part,
+    /// Its name within the part, as `--scenario` takes it.
     pub label: &'static str,
     /// Channels a frame.
     pub channels: u32,
@@ -20,6 +22,17 @@ pub struct Scenario {
     pub target_msps: Option<f64>,
     /// What each consumer does, one process each.
     pub consumers: &'static [Work],
+}
+
+/// What a scenario is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Shared memory, where it runs freely beside the other ways.
+    Shm,
+    /// A pipe by itself, where it runs freely beside a plain one.
+    Pipe,
+    /// The ways into a program, in front of the same stages: how much later each frame comes.
+    Ingress,
 }
 
 /// What a consumer does with a frame.
@@ -32,28 +45,71 @@ pub enum Work {
     CopyOut,
 }
 
+const fn scenario(
+    part: Part,
+    label: &'static str,
+    channels: u32,
+    target_msps: Option<f64>,
+    consumers: &'static [Work],
+) -> Scenario {
+    Scenario { part, label, channels, target_msps, consumers }
+}
+
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 3] = [
-    Scenario { label: "1ch_1GSPS", channels: 1, target_msps: Some(1_000.0), consumers: &[Work::MinMax] },
-    Scenario {
-        label: "4ch_1GSPS_fanout2",
-        channels: 4,
-        target_msps: Some(1_000.0),
-        consumers: &[Work::MinMax, Work::CopyOut],
-    },
-    Scenario { label: "free_run", channels: 1, target_msps: None, consumers: &[Work::MinMax] },
+pub const SCENARIOS: [Scenario; 8] = [
+    scenario(Part::Shm, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
+    scenario(Part::Shm, "4ch_1GSPS_fanout2", 4, Some(1_000.0), &[Work::MinMax, Work::CopyOut]),
+    scenario(Part::Shm, "free_run", 1, None, &[Work::MinMax]),
+    // Beside these two, one is stopped and one is killed.
+    scenario(Part::Shm, FAULTS, 1, Some(1_000.0), &[Work::MinMax, Work::CopyOut]),
+    scenario(Part::Pipe, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
+    scenario(Part::Pipe, "free_run", 1, None, &[Work::MinMax]),
+    scenario(Part::Ingress, "ingress_10MSPS", 1, Some(10.0), &[Work::MinMax]),
+    scenario(Part::Ingress, "ingress_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
 ];
 
+/// The label of the scenario in which consumers are stopped and killed.
+pub(super) const FAULTS: &str = "faults";
+
 impl Scenario {
-    /// The scenario with this label.
+    /// The first scenario with this label.
     ///
     /// # Errors
     /// [`Error::UnknownScenario`], which lists them all.
     pub fn by_label(label: &str) -> Result<Scenario> {
-        SCENARIOS.into_iter().find(|scenario| scenario.label == label).ok_or_else(|| Error::UnknownScenario {
-            label: label.to_owned(),
-            known: SCENARIOS.map(|scenario| scenario.label).join(", "),
-        })
+        SCENARIOS
+            .into_iter()
+            .find(|scenario| scenario.label == label)
+            .ok_or_else(|| unknown(label, &SCENARIOS))
+    }
+
+    /// The scenarios of these parts; those with these labels, where there are any.
+    ///
+    /// # Errors
+    /// [`Error::UnknownScenario`], which lists what the parts have.
+    pub fn choose<T: AsRef<str>>(parts: &[Part], labels: &[T]) -> Result<Vec<Scenario>> {
+        let of_parts: Vec<Scenario> =
+            SCENARIOS.into_iter().filter(|scenario| parts.contains(&scenario.part)).collect();
+        let is_named = |scenario: &Scenario| labels.iter().any(|label| label.as_ref() == scenario.label);
+        for label in labels {
+            if !of_parts.iter().any(|scenario| scenario.label == label.as_ref()) {
+                return Err(unknown(label.as_ref(), &of_parts));
+            }
+        }
+        Ok(of_parts.into_iter().filter(|scenario| labels.is_empty() || is_named(scenario)).collect())
+    }
+
+    /// The ways that take turns; the first is compared with the others.
+    pub(super) fn techniques(&self, baselines: &[Technique]) -> Vec<Technique> {
+        match (self.part, self.target_msps) {
+            (Part::Shm, None) => [&[Technique::Shm], baselines].concat(),
+            (Part::Shm, Some(_)) => vec![Technique::Shm],
+            (Part::Pipe, None) => vec![Technique::Pipe, Technique::PlainPipe],
+            (Part::Pipe, Some(_)) => vec![Technique::Pipe],
+            (Part::Ingress, _) => {
+                vec![Technique::Embedded, Technique::Shm, Technique::Pipe, Technique::Udp]
+            }
+        }
     }
 
     /// Samples a channel in a frame of at most `frame_bytes`: a multiple of 32, so that frames lie back to back.
@@ -74,6 +130,12 @@ impl Scenario {
     }
 }
 
+fn unknown(label: &str, known: &[Scenario]) -> Error {
+    let mut labels: Vec<_> = known.iter().map(|scenario| scenario.label).collect();
+    labels.dedup();
+    Error::UnknownScenario { label: label.to_owned(), known: labels.join(", ") }
+}
+
 /// By which way frames travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -84,8 +146,12 @@ pub enum Technique {
     UnixStream,
     /// Written to a pipe of 1 MiB, several frames a call.
     Pipe,
+    /// Written to a pipe of 64 KiB, one frame a call.
+    PlainPipe,
     /// UDP over loopback, as `bench --udp` measures it.
     Udp,
+    /// Not at all: the producer is a stage of the same program.
+    Embedded,
     /// Another program's way.
     Other,
 }
@@ -97,7 +163,9 @@ impl Technique {
             Technique::Shm => "shm",
             Technique::UnixStream => "unix_stream",
             Technique::Pipe => "pipe",
+            Technique::PlainPipe => "plain_pipe",
             Technique::Udp => "udp",
+            Technique::Embedded => "embedded",
             Technique::Other => "other",
         }
     }
@@ -109,9 +177,9 @@ pub type Spawn = Arc<dyn Fn() -> Command + Send + Sync>;
 /// What to measure.
 #[derive(Clone)]
 pub struct Plan {
-    /// One row of shared memory for each.
+    /// What to carry.
     pub scenarios: Vec<Scenario>,
-    /// Ways to measure beside it where a scenario runs freely.
+    /// Ways to measure beside shared memory where it runs freely.
     pub baselines: Vec<Technique>,
     /// Bytes of header and samples together.
     pub frame_bytes: usize,
@@ -142,10 +210,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// All scenarios, each consumer in a process of its own.
+    /// All scenarios of shared memory, each consumer in a process of its own.
     pub fn new(spawn: impl Fn() -> Command + Send + Sync + 'static) -> Self {
         Self {
-            scenarios: SCENARIOS.to_vec(),
+            scenarios: SCENARIOS.into_iter().filter(|scenario| scenario.part == Part::Shm).collect(),
             baselines: vec![Technique::UnixStream, Technique::Pipe],
             frame_bytes: 65_000,
             chunk_bytes: 256 << 10,
@@ -185,10 +253,14 @@ pub struct Job {
     pub tick: Duration,
     /// By which way.
     pub technique: Technique,
+    /// Whether each end is a graph of stages, as in use, and not the barest loop.
+    pub in_graph: bool,
     /// What this consumer does.
     pub work: Work,
     /// Batches that may wait for a consumer.
     pub queue_batches: u32,
+    /// Bytes a chunk.
+    pub chunk_bytes: usize,
     /// Where sockets are made.
     pub directory: PathBuf,
 }

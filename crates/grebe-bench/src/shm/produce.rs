@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grebe_frame::{BatchPool, HEADER_BYTES};
 use grebe_shm::{Publisher, PublisherOptions};
@@ -20,6 +20,7 @@ pub(super) struct Lending {
 }
 
 impl Lending {
+    /// For as many consumers; `plan.rest_chunks` and two more are not shared out among them.
     pub(super) fn open(plan: &Plan, consumers: usize, directory: &Path) -> Result<Self> {
         let options = PublisherOptions {
             chunk_bytes: plan.chunk_bytes,
@@ -39,14 +40,28 @@ impl Lending {
         self.publisher.footprint().total_bytes()
     }
 
-    /// Makes the frames of the job where the consumers read them.
-    pub(super) fn produce(&mut self, job: &Job) -> Result<Made> {
+    /// Chunks that are not home, of those that should be once everybody is gone.
+    pub(super) fn leftover_chunks(&mut self, plan: &Plan) -> usize {
+        let until = Instant::now() + Duration::from_secs(1);
+        loop {
+            self.publisher.reap();
+            let left = (plan.chunks - plan.rest_chunks).saturating_sub(self.pool.available());
+            if left == 0 || Instant::now() > until {
+                return left;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Makes the frames of the job where the consumers read them; `look` is called at each look at the clock.
+    pub(super) fn produce(&mut self, job: &Job, mut look: impl FnMut(&Publisher)) -> Result<Made> {
         if !self.publisher.wait_for_consumers(self.consumers, Duration::from_secs(10)) {
             return Err(Error::Peer { side: "consumer", reason: "it did not come".to_owned() });
         }
         let (frame_bytes, chunk_bytes) = (job.frame_bytes(), self.pool.chunk_bytes());
         let mut maker = Maker::new(job);
         while let Some(due) = maker.due() {
+            look(&self.publisher);
             let mut left = due;
             while left > 0 {
                 let Some(mut batch) = self.pool.acquire() else {

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::check::Seen;
+use super::faults::Faults;
+use super::ingress;
 use super::make::Made;
 use super::plan::{Job, Scenario, Technique, Work};
 use crate::canary::{Mood, Reading};
@@ -52,13 +54,19 @@ pub struct Row {
     pub ratios: BTreeMap<String, f64>,
     /// Runs that the median is of.
     pub runs: usize,
+    /// The slowest and the fastest of them, as `throughput_msps`.
+    pub throughput_msps_range: [f64; 2],
+    /// The most frames that any of them lost or did not make in time.
+    pub lost_max: u64,
+    /// The largest 99th percentile of latency of them, in microseconds.
+    pub p99_us_max: f64,
     /// Frames that were not what their header says, over all consumers and runs.
     pub corrupt: u64,
     /// Frames that came behind their successor.
     pub reordered: u64,
     /// Payload bytes copied on the way, in user space; what a consumer copies on purpose is none.
     pub copies: u64,
-    /// Shared memory, where there is some.
+    /// Shared memory, where there is some: fixed from the start.
     pub footprint_bytes: usize,
     /// Share of a core that the producing thread used.
     pub cpu_sender: Option<f64>,
@@ -66,8 +74,25 @@ pub struct Row {
     pub cpu_receiver: Option<f64>,
     /// From when a frame was due to when the slowest consumer took it.
     pub latency: Latency,
+    /// For how long a side may sleep although there is something to do, in microseconds.
+    pub sleep_budget_us: f64,
+    /// For a way into a program: latency against the producer being a stage of it.
+    pub latency_ratio: Option<LatencyRatio>,
+    /// Where consumers were stopped and killed.
+    pub faults: Option<Faults>,
     /// Each consumer.
     pub consumers: Vec<ConsumerRow>,
+}
+
+/// Latency as a multiple of another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRatio {
+    /// Of the medians.
+    pub p50: f64,
+    /// Of the 99th percentiles.
+    pub p99: f64,
+    /// Of the slowest.
+    pub max: f64,
 }
 
 /// What one consumer saw.
@@ -127,6 +152,9 @@ impl Row {
             near,
             ratios: BTreeMap::new(),
             runs: 1,
+            throughput_msps_range: [samples / 1e6; 2],
+            lost_max: lost + made.skipped,
+            p99_us_max: latest.unwrap_or_default().p99_us,
             corrupt: seen.iter().map(|seen| seen.corrupt).sum(),
             reordered: seen.iter().map(|seen| seen.reordered).sum(),
             copies: seen.iter().map(|seen| seen.copied).sum(),
@@ -134,6 +162,9 @@ impl Row {
             cpu_sender: share(made.cpu),
             cpu_receiver: seen.iter().filter_map(|seen| share(seen.cpu)).max_by(f64::total_cmp),
             latency: latest.unwrap_or_default(),
+            sleep_budget_us: ingress::sleep_budget(job).as_secs_f64() * 1e6,
+            latency_ratio: None,
+            faults: None,
             consumers: seen
                 .iter()
                 .zip(scenario.consumers)
@@ -172,6 +203,9 @@ impl Row {
             near: row.near,
             ratios: BTreeMap::new(),
             runs: 1,
+            throughput_msps_range: [row.throughput_msps; 2],
+            lost_max: row.frames_sent.saturating_sub(row.frames_recv),
+            p99_us_max: row.latency.p99_us,
             corrupt: row.corrupt,
             reordered: row.reordered,
             copies: row.copies,
@@ -179,6 +213,10 @@ impl Row {
             cpu_sender: row.cpu_sender,
             cpu_receiver: row.cpu_receiver,
             latency: row.latency,
+            // Half of the default latency budget, which the receiver has, and a quarter, which the sender has.
+            sleep_budget_us: 375.0,
+            latency_ratio: None,
+            faults: None,
             consumers: Vec::new(),
         }
     }
@@ -190,14 +228,40 @@ impl Row {
         }
     }
 
-    /// The run whose throughput is the median. What was corrupt or skipped in any is in the row.
+    /// Notes how much later frames came than in the other row.
+    pub(super) fn compare_latency(&mut self, other: &Row) {
+        let (ours, theirs) = (self.latency, other.latency);
+        self.latency_ratio = Some(LatencyRatio {
+            p50: ours.p50_us / theirs.p50_us.max(1e-3),
+            p99: ours.p99_us / theirs.p99_us.max(1e-3),
+            max: ours.max_us / theirs.max_us.max(1e-3),
+        });
+    }
+
+    /// The run whose throughput is the median; at a given rate, whose 99th percentile of latency is. What was corrupt in any is in
+    /// the row, and the worst of all.
     pub fn median(mut runs: Vec<Row>) -> Option<Row> {
-        runs.sort_by(|a, b| a.throughput_msps.total_cmp(&b.throughput_msps));
+        let by =
+            |row: &Row| if row.target_rate_msps > 0.0 { row.latency.p99_us } else { row.throughput_msps };
+        runs.sort_by(|a, b| by(a).total_cmp(&by(b)));
         let count = runs.len();
+        let range = runs
+            .iter()
+            .map(|run| run.throughput_msps)
+            .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], msps| [low.min(msps), high.max(msps)]);
         let corrupt = runs.iter().map(|run| run.corrupt).sum();
-        let mut median = runs.into_iter().nth(count / 2)?;
-        (median.runs, median.corrupt) = (count, corrupt);
-        Some(median)
+        let lost_max = runs.iter().map(|run| run.lost_max).max().unwrap_or(0);
+        let p99_us_max = runs.iter().map(|run| run.p99_us_max).fold(0.0, f64::max);
+        let median = runs.into_iter().nth(count / 2)?;
+        Some(Row { runs: count, corrupt, throughput_msps_range: range, lost_max, p99_us_max, ..median })
+    }
+
+    /// Frames that did not reach a consumer, over all of them.
+    pub fn lost(&self) -> u64 {
+        match self.consumers.as_slice() {
+            [] => self.frames_sent.saturating_sub(self.frames_recv),
+            consumers => consumers.iter().map(|consumer| consumer.lost).sum(),
+        }
     }
 
     /// Payload that the slowest consumer took, gigabytes a second.
@@ -226,7 +290,7 @@ impl Row {
             self.throughput_msps,
             self.gb_per_sec(),
             self.duration_s,
-            lost(self),
+            self.lost(),
             self.frames_sent,
             self.frames_skipped,
             self.copies,
@@ -244,6 +308,20 @@ impl Row {
         for (name, ratio) in &self.ratios {
             let _ = write!(line, " x{ratio:.2} {name}");
         }
+        if let Some(ratio) = self.latency_ratio {
+            let _ = write!(line, " latency x{:.2} x{:.2} x{:.2} embedded", ratio.p50, ratio.p99, ratio.max);
+        }
+        let _ = write!(line, " sleeps <= {:.0} us", self.sleep_budget_us);
+        if self.footprint_bytes > 0 {
+            let _ = write!(line, " memory {:.1} MiB, fixed", mib(self.footprint_bytes));
+        }
+        if let Some(Faults { noticed_ms, stopped_dropped, leftover_chunks }) = self.faults {
+            let noticed = noticed_ms.map_or("never".to_owned(), |ms| format!("after {ms:.2} ms"));
+            let _ = write!(
+                line,
+                " kill noticed {noticed}, {stopped_dropped} dropped for the stopped one, {leftover_chunks} chunks left"
+            );
+        }
         if self.corrupt > 0 {
             let _ = write!(line, " CORRUPT {}", self.corrupt);
         }
@@ -254,34 +332,40 @@ impl Row {
 /// The rows as a Markdown table.
 pub fn markdown(rows: &[Row]) -> String {
     let mut table = String::from(
-        "| scenario | bytes | way | MSPS/ch | GB/s | s | lost | skipped | copies | CPU producer/consumers | p50/p99/max us | ratio | mood ns |\n\
-         |---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|\n",
+        "| scenario | bytes | way | MSPS/ch (range of runs) | GB/s | s | lost (most) | skipped | copies | MiB | CPU producer/consumers | \
+         p50/p99/max us (largest p99) | sleeps us | ratio | mood ns |\n\
+         |---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|\n",
     );
     for row in rows {
-        let ratios: Vec<String> =
-            row.ratios.iter().map(|(name, ratio)| format!("{ratio:.1} {name}")).collect();
         let consumers: Vec<String> = match row.consumers.as_slice() {
             [] => vec![percent(row.cpu_receiver)],
             consumers => consumers.iter().map(|consumer| percent(consumer.cpu)).collect(),
         };
+        let [slowest, fastest] = row.throughput_msps_range;
         let _ = writeln!(
             table,
-            "| {} | {} | {} | {:.1} | {:.2} | {:.1} | {} | {} | {} | {}/{} | {:.0}/{:.0}/{:.0} | {} | {:.0}-{:.0}{} |",
+            "| {} | {} | {} | {:.1} ({slowest:.1}-{fastest:.1}, {}) | {:.2} | {:.1} | {} ({}) | {} | {} | {:.1} | {}/{} | \
+             {:.0}/{:.0}/{:.0} ({:.0}) | {:.0} | {} | {:.0}-{:.0}{} |",
             row.label,
             row.datagram_size,
             row.name,
             row.throughput_msps,
+            row.runs,
             row.gb_per_sec(),
             row.duration_s,
-            lost(row),
+            row.lost(),
+            row.lost_max,
             row.frames_skipped,
             row.copies,
+            mib(row.footprint_bytes),
             percent(row.cpu_sender),
             consumers.join(" "),
             row.latency.p50_us,
             row.latency.p99_us,
             row.latency.max_us,
-            if ratios.is_empty() { "-".to_owned() } else { ratios.join(", ") },
+            row.p99_us_max,
+            row.sleep_budget_us,
+            ratios(row),
             row.mood_before.round_trip_ns,
             row.mood_after.round_trip_ns,
             row.near.map_or(String::new(), |near| format!(", {:.0} % near", near * 100.0)),
@@ -290,11 +374,16 @@ pub fn markdown(rows: &[Row]) -> String {
     table
 }
 
-fn lost(row: &Row) -> u64 {
-    match row.consumers.as_slice() {
-        [] => row.frames_sent.saturating_sub(row.frames_recv),
-        consumers => consumers.iter().map(|consumer| consumer.lost).sum(),
+fn ratios(row: &Row) -> String {
+    let mut all: Vec<String> = row.ratios.iter().map(|(name, ratio)| format!("{ratio:.1} {name}")).collect();
+    if let Some(ratio) = row.latency_ratio {
+        all.push(format!("latency {:.2}/{:.2}/{:.2} embedded", ratio.p50, ratio.p99, ratio.max));
     }
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
+fn mib(bytes: usize) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 fn percent(share: Option<f64>) -> String {

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use super::check::Seen;
+use super::faults::{Faults, Havoc};
+use super::ingress;
 use super::make::Made;
-use super::plan::{Job, Plan, Scenario, Spawn, Technique, Work};
+use super::plan::{FAULTS, Job, Part, Plan, Scenario, Spawn, Technique, Work};
 use super::produce::{self, Lending};
 use super::report::Row;
 use crate::canary::{self, Mood, Reading, Watcher};
@@ -22,10 +24,7 @@ use crate::{Error, Result};
 pub fn run(plan: &Plan, mut done: impl FnMut(&Row)) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for &scenario in &plan.scenarios {
-        let mut techniques = vec![Technique::Shm];
-        if scenario.target_msps.is_none() {
-            techniques.extend(&plan.baselines);
-        }
+        let techniques = scenario.techniques(&plan.baselines);
         let mut runs: Vec<Vec<Row>> = techniques.iter().map(|_| Vec::new()).collect();
         let until = Instant::now() + plan.patience;
         for _ in 0..plan.repeats.max(1) {
@@ -35,8 +34,11 @@ pub fn run(plan: &Plan, mut done: impl FnMut(&Row)) -> Result<Vec<Row>> {
             round.into_iter().zip(&mut runs).for_each(|(run, runs)| runs.push(run));
         }
         let mut medians: Vec<Row> = runs.into_iter().filter_map(Row::median).collect();
-        if let Some((shm, others)) = medians.split_first_mut() {
-            shm.compare(others);
+        if let Some((first, others)) = medians.split_first_mut() {
+            match scenario.part {
+                Part::Ingress => others.iter_mut().for_each(|other| other.compare_latency(first)),
+                Part::Shm | Part::Pipe => first.compare(others),
+            }
         }
         medians.iter().for_each(&mut done);
         rows.extend(medians);
@@ -62,11 +64,13 @@ fn round(plan: &Plan, until: Instant, mut runs: impl FnMut() -> Result<Vec<Row>>
 
 fn once(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row> {
     match technique {
+        _ if scenario.part == Part::Ingress => lead_in(plan, scenario, technique),
+        Technique::Shm if scenario.label == FAULTS => lend_under_faults(plan, scenario),
         Technique::Shm => lend(plan, scenario),
         Technique::UnixStream => through_socket(plan, scenario),
-        Technique::Pipe => through_pipe(plan, scenario),
+        Technique::Pipe | Technique::PlainPipe => through_pipe(plan, scenario, technique),
         Technique::Udp => over_udp(plan, scenario),
-        Technique::Other => Err(lost("another program has its own run")),
+        Technique::Embedded | Technique::Other => Err(lost("this way has its own run")),
     }
 }
 
@@ -76,8 +80,66 @@ fn lend(plan: &Plan, scenario: Scenario) -> Result<Row> {
     let mut lending = Lending::open(plan, scenario.consumers.len(), &room.0)?;
     let footprint_bytes = lending.footprint_bytes();
     let consumers = start_all(&plan.spawn, scenario, &job)?;
-    let row = measured(scenario, &job, |job| Ok((lending.produce(job)?, reports(consumers)?)))?;
+    let row = measured(scenario, &job, |job| Ok((lending.produce(job, |_| ())?, reports(consumers)?)))?;
     Ok(Row { footprint_bytes, ..row })
+}
+
+/// The consumers of the scenario, beside one that is stopped and one that is killed.
+#[cfg(unix)]
+fn lend_under_faults(plan: &Plan, scenario: Scenario) -> Result<Row> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let room = Room::new()?;
+    let job = job(plan, scenario, Technique::Shm, &room)?;
+    let mut lending = Lending::open(plan, scenario.consumers.len() + 2, &room.0)?;
+    let footprint_bytes = lending.footprint_bytes();
+    let consumers = start_all(&plan.spawn, scenario, &job)?;
+    let (stopped, killed) = (Consumer::start(&plan.spawn, &job)?, Consumer::start(&plan.spawn, &job)?);
+    let mut faults = Faults::default();
+    let row = measured(scenario, &job, |job| {
+        // A process that is gone already is one whose end the row does not show as noticed.
+        let signal = |consumer: &Consumer, signal| _ = kill_process(Pid::from_child(&consumer.child), signal);
+        let (mut stop, mut kill) = (|| signal(&stopped, Signal::STOP), || signal(&killed, Signal::KILL));
+        let mut havoc = Havoc::new(job.duration, &mut stop, &mut kill);
+        let made = lending.produce(job, |publisher| havoc.look(publisher))?;
+        faults = havoc.faults;
+        Ok((made, reports(consumers)?))
+    })?;
+    drop((stopped, killed));
+    faults.leftover_chunks = lending.leftover_chunks(plan);
+    Ok(Row { footprint_bytes, faults: Some(faults), ..row })
+}
+
+#[cfg(not(unix))]
+fn lend_under_faults(_: &Plan, _: Scenario) -> Result<Row> {
+    Err(lost("processes cannot be stopped here"))
+}
+
+/// A way into a program, whose ends are graphs.
+fn lead_in(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row> {
+    let room = Room::new()?;
+    let job = Job { in_graph: true, ..job(plan, scenario, technique, &room)? };
+    if technique == Technique::Embedded {
+        return measured(scenario, &job, |job| ingress::embedded(job).map(|(made, seen)| (made, vec![seen])));
+    }
+    // Its socket must be there before the consumer looks for it.
+    let lending = match technique {
+        Technique::Shm => Some(ingress::Outlet::shm(&job, plan.chunks)?),
+        _ => None,
+    };
+    let footprint_bytes = lending.as_ref().map_or(0, |sink| sink.footprint().total_bytes());
+    let mut consumer = Consumer::start(&plan.spawn, &job)?;
+    let outlet = match (technique, lending) {
+        (Technique::Shm, Some(sink)) => ingress::Outlet::joined(sink)?,
+        (Technique::Udp, _) => ingress::Outlet::udp(consumer.answer()?)?,
+        _ => ingress::Outlet::pipe(consumer.pipe()?),
+    };
+    let mut copied = 0;
+    let row = measured(scenario, &job, |job| {
+        let (made, bytes) = outlet.produce(job)?;
+        copied = bytes;
+        Ok((made, vec![consumer.report()?]))
+    })?;
+    Ok(Row { footprint_bytes, copies: row.copies + copied, ..row })
 }
 
 /// Measures another program's way under the same scenario and checks. `start` is called with the job and starts the consumers;
@@ -116,17 +178,23 @@ fn through_socket(_: &Plan, _: Scenario) -> Result<Row> {
     Err(lost("there are no Unix sockets here"))
 }
 
-fn through_pipe(plan: &Plan, scenario: Scenario) -> Result<Row> {
+fn through_pipe(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row> {
     let room = Room::new()?;
-    let job = job(plan, scenario, Technique::Pipe, &room)?;
+    let job = job(plan, scenario, technique, &room)?;
     let mut consumers = start_all(&plan.spawn, scenario, &job)?;
-    let pipe = consumers
-        .first_mut()
-        .and_then(|consumer| consumer.stdin.take())
-        .ok_or_else(|| lost("it has no pipe"))?;
-    enlarge(&pipe);
+    let pipe = match consumers.first_mut() {
+        Some(consumer) => consumer.pipe()?,
+        None => return Err(lost("there is none")),
+    };
+    let bytes_a_call = match technique {
+        Technique::PlainPipe => job.frame_bytes(),
+        _ => {
+            enlarge(&pipe);
+            plan.chunk_bytes
+        }
+    };
     measured(scenario, &job, |job| {
-        let made = produce::write_all(job, plan.chunk_bytes, pipe)?;
+        let made = produce::write_all(job, bytes_a_call, pipe)?;
         Ok((made, reports(consumers)?))
     })
 }
@@ -171,11 +239,13 @@ fn job(plan: &Plan, scenario: Scenario, technique: Technique, room: &Room) -> Re
         duration: plan.duration,
         tick: plan.tick,
         technique,
+        in_graph: false,
         work: Work::MinMax,
         queue_batches: match scenario.target_msps {
             Some(_) => plan.queue_batches,
             None => plan.free_queue_batches,
         },
+        chunk_bytes: plan.chunk_bytes,
         directory: room.0.clone(),
     };
     if job.frame_bytes() > plan.chunk_bytes {
@@ -215,7 +285,17 @@ impl Consumer {
         Ok(Self { child, stdin: Some(stdin), answers: BufReader::new(stdout) })
     }
 
+    /// Its end of a pipe, once it is ready to read.
+    fn pipe(&mut self) -> Result<ChildStdin> {
+        let _: String = self.answer()?;
+        self.stdin.take().ok_or_else(|| lost("it has no pipe"))
+    }
+
     fn report(mut self) -> Result<Seen> {
+        self.answer()
+    }
+
+    fn answer<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         self.answers.read_line(&mut line).map_err(Error::io("hear from a consumer"))?;
         serde_json::from_str(&line).map_err(|error| lost(&format!("{error} in its answer {line:?}")))

@@ -18,7 +18,7 @@ use super::tried;
 use crate::lane::{Descriptor, Lender, Offer, Shape, Violation};
 use crate::message::{Hello, Message, Welcome};
 use crate::sync::{Ordering, Words};
-use crate::{ConsumerStatus, Footprint, PublisherOptions, ShmError, Status};
+use crate::{ConsumerStatus, Footprint, PublisherOptions, ShmError, Status, Totals};
 
 /// The producer's end of a stream: lends batches of its pool to every consumer, under the policy of each.
 ///
@@ -227,6 +227,21 @@ impl Publisher {
     pub fn status(&self) -> Status {
         let core = self.hall.enter();
         Status { consumers: core.lanes.iter().map(Lane::status).collect(), ..core.status.clone() }
+    }
+
+    /// The same in short, without an allocation.
+    pub fn totals(&self) -> Totals {
+        let core = self.hall.enter();
+        let Status { hung_up, cut_off, lent_frames, dropped_frames, .. } = core.status;
+        Totals {
+            consumers: core.lanes.len() as u32,
+            fullest_queue_percent: core.lanes.iter().map(Lane::queue_percent).max().unwrap_or(0),
+            out_chunks: core.lanes.iter().map(|lane| lane.lender.out()).sum(),
+            hung_up,
+            cut_off,
+            lent_frames,
+            dropped_frames,
+        }
     }
 
     /// What the stream costs in memory.
@@ -544,6 +559,10 @@ impl Lane {
     fn cut_off(&mut self, why: String) {
         self.fate = Fate::CutOff(why);
         self.waits = None;
+    }
+
+    fn queue_percent(&self) -> u32 {
+        self.lender.queued() * 100 / self.shape.queue().max(1)
     }
 
     fn status(&self) -> ConsumerStatus {

@@ -14,8 +14,8 @@ use super::{Ending, Usage};
 use crate::cli::{Bench, Buffers};
 
 pub fn run(options: &Bench) -> Result<Ending> {
-    if options.shm {
-        return share(options);
+    if options.shm || options.pipe || options.ingress {
+        return between_processes(options);
     }
     if options.peer {
         udp::peer_main()?;
@@ -138,20 +138,22 @@ fn receive(options: &Bench) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-/// Shared memory.
-fn share(options: &Bench) -> Result<Ending> {
+/// Shared memory, pipes, and the ways into a program.
+fn between_processes(options: &Bench) -> Result<Ending> {
     if options.peer {
         shm::peer_main()?;
         return Ok(Ending::Good);
     }
-    let scenarios: Vec<shm::Scenario> = match options.scenario.as_slice() {
+    let asked =
+        [(options.shm, shm::Part::Shm), (options.pipe, shm::Part::Pipe), (options.ingress, shm::Part::Ingress)];
+    let parts: Vec<_> = asked.into_iter().filter_map(|(is_asked, part)| is_asked.then_some(part)).collect();
+    let labels = match options.scenario.as_slice() {
         // What the option says by itself is a scenario of UDP.
-        [only] if only == "all" || only == "1ch_max" => shm::SCENARIOS.to_vec(),
-        labels => labels
-            .iter()
-            .map(|label| shm::Scenario::by_label(label).map_err(|error| Usage(error.to_string()).into()))
-            .collect::<Result<_>>()?,
+        [only] if only == "all" || only == "1ch_max" => &[],
+        labels => labels,
     };
+    let scenarios =
+        shm::Scenario::choose(&parts, labels).map_err(|error| anyhow::Error::from(Usage(error.to_string())))?;
     let plan = shm::Plan {
         scenarios,
         baselines: vec![shm::Technique::UnixStream, shm::Technique::Pipe, shm::Technique::Udp],
@@ -160,11 +162,13 @@ fn share(options: &Bench) -> Result<Ending> {
         spawn_udp: Some(Arc::new(peer("--udp"))),
         ..shm::Plan::new(peer("--shm"))
     };
-    let rows = shm::run(&plan, |row| eprintln!("{}", row.line()))?;
+    let report = shm::Report::of(shm::run(&plan, |row| eprintln!("{}", row.line()))?);
     if options.table {
-        println!("{}", shm::markdown(&rows));
+        println!("{}\n{}", shm::markdown(&report.rows), report.markdown());
+    } else {
+        eprint!("{}", report.markdown());
     }
-    write_json(options, &rows)?;
+    write_json(options, &report)?;
     Ok(Ending::Good)
 }
 
