@@ -80,6 +80,8 @@ pub(crate) struct Controller {
     /// Bytes a second.
     ramp: f64,
     ramp_gain: f64,
+    step_since_us: u64,
+    step_arrives: bool,
     up_gain: f64,
     bandwidth: RoundMax<8>,
     bandwidth_before_up: f64,
@@ -128,6 +130,8 @@ impl Controller {
             costs,
             ramp: 0.0,
             ramp_gain: RAMP_GAIN_BLIND,
+            step_since_us: 0,
+            step_arrives: false,
             up_gain: UP_GAIN,
             bandwidth: RoundMax::new(),
             bandwidth_before_up: 0.0,
@@ -135,7 +139,7 @@ impl Controller {
             history: VecDeque::with_capacity(HISTORY),
             min_rtt,
             smoothed_rtt_us: rtt_us.unwrap_or(0) as f64,
-            rtt_variation_us: rtt_us.unwrap_or(0) as f64 / 4.0,
+            rtt_variation_us: rtt_us.unwrap_or(0) as f64 / 16.0,
             delay_origin: None,
             min_delay: RecentMin::new(DELAY_SPAN_US),
             queue_us: 0,
@@ -170,17 +174,19 @@ impl Controller {
         {
             self.leave_train(sample.now_us, train);
         }
-        if self.is_over_ceiling() && self.recent > 0.0 {
+        if self.is_over_ceiling() && self.recent > 0.0 && self.phase != Phase::Train {
             self.bandwidth.reset(self.recent);
             if matches!(self.phase, Phase::Ramp | Phase::Up) {
                 self.enter(Phase::Down, sample.now_us);
             }
         }
-        if self.phase == Phase::Down && self.queue_us < self.ceiling_us() / 8 && self.phase_rounds > 0 {
-            self.leave_down(sample.now_us);
-        }
         if sample.round_ended {
             self.end_round(sample.now_us);
+        }
+        match self.phase {
+            Phase::Ramp => self.judge_ramp(sample.now_us),
+            Phase::Down if self.is_drained(sample.now_us) => self.leave_down(sample.now_us),
+            _ => {}
         }
     }
 
@@ -291,7 +297,7 @@ impl Controller {
         if self.history.back().is_some_and(|last| last.0 >= newest.0 || last.1 > newest.1) {
             return;
         }
-        let span_us = self.min_rtt_us().clamp(20_000, 200_000);
+        let span_us = self.span_us();
         // A report that brings nothing new is only worth its time.
         while self.history.len() >= HISTORY
             || self.history.get(1).is_some_and(|second| second.0 + span_us <= newest.0)
@@ -308,13 +314,24 @@ impl Controller {
         self.history.push_back(newest);
     }
 
+    /// Over how long a rate is measured.
+    fn span_us(&self) -> u64 {
+        let rtt_us = self.min_rtt_us();
+        if self.phase == Phase::Ramp {
+            (rtt_us / 4).clamp(20_000, 100_000)
+        } else {
+            rtt_us.clamp(20_000, 200_000)
+        }
+    }
+
     fn leave_train(&mut self, now_us: u64, train: Train) {
         let measured = f64::from(train.bytes) * 1e6 / f64::from(train.span_us.max(TRAIN_SPAN_US_MIN));
         let spread = train.span_us >= TRAIN_SPAN_US_MIN && train.bytes > 0;
         // A path that spread the packets has told its rate; one that did not is faster than could be seen.
         (self.ramp, self.ramp_gain) =
-            if spread { (0.8 * measured, UP_GAIN) } else { (measured * 0.25, RAMP_GAIN_BLIND) };
+            if spread { (0.9 * measured, UP_GAIN) } else { (measured * 0.25, RAMP_GAIN_BLIND) };
         self.ramp = self.ramp.max(MIN_BYTES_PER_S);
+        (self.step_since_us, self.step_arrives) = (now_us, false);
         self.enter(Phase::Ramp, now_us);
     }
 
@@ -324,6 +341,22 @@ impl Controller {
         let risen = self.learn_loss(loss, packets);
         self.judge_company();
         self.costs[self.phase as usize].rounds += 1;
+        if std::env::var_os("TRACE").is_some() {
+            eprintln!(
+                "{:>8} {:?} bw {:.2} recent {:.2} q {} loss {:.3} base {:.3} risen {risen} cont {} app {} var {:.0} minrtt {}",
+                now_us / 1000,
+                self.phase,
+                self.bandwidth.greatest() * 8e-6,
+                self.recent * 8e-6,
+                self.queue_us,
+                loss,
+                self.base_loss,
+                self.contended,
+                self.round.app_limited,
+                self.rtt_variation_us,
+                self.min_rtt_us()
+            );
+        }
         self.phase_rounds += 1;
         if !self.round.app_limited {
             self.bandwidth.next_round();
@@ -331,8 +364,8 @@ impl Controller {
         }
         self.gain_before = self.gain(self.phase);
         match self.phase {
-            Phase::Train => {}
-            Phase::Ramp => self.end_ramp_round(now_us, risen),
+            Phase::Ramp if risen => self.enter(Phase::Down, now_us),
+            Phase::Train | Phase::Ramp | Phase::Down => {}
             Phase::Cruise | Phase::Up if risen => {
                 self.bandwidth.reset(self.recent);
                 self.enter(Phase::Down, now_us);
@@ -345,27 +378,48 @@ impl Controller {
             }
             Phase::Cruise => {}
             Phase::Up => self.enter(Phase::Down, now_us),
-            // The round that began before this phase is not counted.
-            Phase::Down if self.phase_rounds >= 2 => self.leave_down(now_us),
-            Phase::Down => {}
         }
         let crowded_rounds = self.round.crowded_rounds;
         self.round = Round { crowded_rounds, ..Round::default() };
     }
 
-    fn end_ramp_round(&mut self, now_us: u64, risen: bool) {
-        // What was sent in the first round of the ramp is confirmed when its second one ends.
-        if self.phase_rounds < 2 {
+    /// Each step of the ramp is judged by what arrived of it, a round trip and a few reports later.
+    fn judge_ramp(&mut self, now_us: u64) {
+        let arrives_us = self.step_since_us + self.min_rtt_us() + (2.0 * self.rtt_variation_us) as u64;
+        if !self.step_arrives && now_us >= arrives_us {
+            // What came before was slower: it says nothing about this step.
+            self.step_arrives = true;
+            self.history.clear();
+            self.recent = 0.0;
+        }
+        if now_us < arrives_us + self.span_us() / 2 || self.recent == 0.0 {
             return;
         }
-        let confirmed = self.bandwidth.greatest() / (1.0 - self.base_loss);
+        let confirmed = self.recent / (1.0 - self.base_loss);
         let queue_us_max = (self.ceiling_us() / 2).max(3_000);
-        if risen || self.queue_us > queue_us_max || confirmed < 0.85 * self.ramp && !self.round.app_limited {
+        if self.queue_us > queue_us_max {
             self.enter(Phase::Down, now_us);
-        } else if !self.round.app_limited {
+        } else if confirmed < 0.9 * self.ramp {
+            // Without a queue it may be that not all of the step has come yet.
+            let waited_us = now_us - arrives_us - self.span_us() / 2;
+            if self.queue_us > queue_us_max / 4 {
+                self.enter(Phase::Down, now_us);
+            } else if waited_us > self.min_rtt_us() {
+                self.enter(Phase::Cruise, now_us);
+            }
+        } else {
             self.ramp = self.ramp.max(confirmed) * self.ramp_gain;
-            self.phase_rounds = 0;
+            // A path that took this step without a queue is faster than its first packets told.
+            self.ramp_gain = self.ramp_gain.max(RAMP_GAIN_SEEN);
+            (self.step_since_us, self.step_arrives) = (now_us, false);
         }
+    }
+
+    /// Whether going slower has done its work: the queue is gone, or what could be drained in a round trip is.
+    fn is_drained(&self, now_us: u64) -> bool {
+        let took_us = now_us.saturating_sub(self.phase_since_us);
+        took_us >= self.min_rtt_us()
+            && (self.queue_us < self.ceiling_us() / 2 || took_us >= 4 * self.min_rtt_us())
     }
 
     fn leave_down(&mut self, now_us: u64) {
@@ -471,6 +525,7 @@ const UP_GAIN: f64 = 1.25;
 const UP_GAIN_MAX: f64 = 2.0;
 const DOWN_GAIN: f64 = 0.75;
 const RAMP_GAIN_BLIND: f64 = 4.0;
+const RAMP_GAIN_SEEN: f64 = 2.0;
 
 /// Loss beyond this is never taken for the path's own.
 const LOSS_GUARD: f64 = 0.25;
