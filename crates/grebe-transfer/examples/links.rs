@@ -33,9 +33,6 @@ fn main() {
                 back: Link { burst, jitter_us, ..back.clone() },
                 changes: Vec::new(),
             };
-            if std::env::var("ONLY").is_ok_and(|only| !format!("{name}{kind}").contains(&only)) {
-                continue;
-            }
             let mut flow = Flow::of(FILE_BYTES);
             flow.options.rtt_us = Some(rtt_ms * 1_000);
             let end = &simulate(&path, &[flow], 1, 600_000_000)[0];

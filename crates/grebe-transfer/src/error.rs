@@ -47,6 +47,15 @@ pub enum Error {
         /// For how long.
         waited: Duration,
     },
+    /// Nobody came while the ticket was good.
+    #[error("no sender came while the ticket was good; make a new one")]
+    Expired,
+    /// What was written is not what was read.
+    #[error("{} is not what was sent: it changed while it was read, or a disk is broken; send it again", path.display())]
+    HashDiffers {
+        /// The file, which still has its `.part` name.
+        path: PathBuf,
+    },
     /// The receiver ended the transfer.
     #[error("the receiver ended the transfer: {}", describe(*verdict))]
     Ended {

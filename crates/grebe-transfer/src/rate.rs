@@ -341,22 +341,6 @@ impl Controller {
         let risen = self.learn_loss(loss, packets);
         self.judge_company();
         self.costs[self.phase as usize].rounds += 1;
-        if std::env::var_os("TRACE").is_some() {
-            eprintln!(
-                "{:>8} {:?} bw {:.2} recent {:.2} q {} loss {:.3} base {:.3} risen {risen} cont {} app {} var {:.0} minrtt {}",
-                now_us / 1000,
-                self.phase,
-                self.bandwidth.greatest() * 8e-6,
-                self.recent * 8e-6,
-                self.queue_us,
-                loss,
-                self.base_loss,
-                self.contended,
-                self.round.app_limited,
-                self.rtt_variation_us,
-                self.min_rtt_us()
-            );
-        }
         self.phase_rounds += 1;
         if !self.round.app_limited {
             self.bandwidth.next_round();
@@ -402,7 +386,7 @@ impl Controller {
         } else if confirmed < 0.9 * self.ramp {
             // Without a queue it may be that not all of the step has come yet.
             let waited_us = now_us - arrives_us - self.span_us() / 2;
-            if self.queue_us > queue_us_max / 4 {
+            if self.queue_us > queue_us_max / 4 + 2 * self.rtt_variation_us as u64 {
                 self.enter(Phase::Down, now_us);
             } else if waited_us > self.min_rtt_us() {
                 self.enter(Phase::Cruise, now_us);
@@ -418,7 +402,9 @@ impl Controller {
     /// Whether going slower has done its work: the queue is gone, or what could be drained in a round trip is.
     fn is_drained(&self, now_us: u64) -> bool {
         let took_us = now_us.saturating_sub(self.phase_since_us);
-        took_us >= self.min_rtt_us()
+        // After a whole round, what was sent before this phase has been confirmed.
+        self.phase_rounds > 0
+            && took_us >= self.min_rtt_us()
             && (self.queue_us < self.ceiling_us() / 2 || took_us >= 4 * self.min_rtt_us())
     }
 
@@ -426,10 +412,17 @@ impl Controller {
         // More was asked for, and the path gave more: ask again, for more.
         let gave =
             self.bandwidth.greatest() > 1.1 * self.bandwidth_before_up && self.bandwidth_before_up > 0.0;
-        if gave && !self.is_over_ceiling() {
+        if gave && self.queue_us < self.ceiling_us() / 4 {
+            // More than once in a row, and still no queue: the path is another one than before.
             self.up_gain = (self.up_gain + 0.25).min(UP_GAIN_MAX);
             self.bandwidth_before_up = self.bandwidth.greatest();
-            self.enter(Phase::Up, now_us);
+            if self.up_gain > UP_GAIN + 0.3 {
+                (self.ramp, self.ramp_gain) = (self.target() * RAMP_GAIN_SEEN, RAMP_GAIN_SEEN);
+                (self.step_since_us, self.step_arrives) = (now_us, false);
+                self.enter(Phase::Ramp, now_us);
+            } else {
+                self.enter(Phase::Up, now_us);
+            }
         } else {
             self.up_gain = UP_GAIN;
             self.bandwidth_before_up = 0.0;

@@ -101,6 +101,9 @@ pub struct Sender {
     received_bytes: u64,
     payload_bytes: u64,
     datagram_bytes: usize,
+    datagram_bytes_least: usize,
+    /// Questions since a datagram longer than the least one was confirmed.
+    questions: u32,
     probe_sizes: VecDeque<usize>,
     flight: Flight,
     confirmed: RangeSet,
@@ -140,6 +143,8 @@ impl Sender {
             received_bytes: 0,
             payload_bytes: (datagram_bytes - OVERHEAD_BYTES) as u64,
             datagram_bytes,
+            datagram_bytes_least: datagram_bytes,
+            questions: 0,
             probe_sizes: options
                 .probe_datagram_bytes
                 .iter()
@@ -223,7 +228,10 @@ impl Sender {
             return u64::MAX;
         }
         let mut next_us = probe_us;
-        if self.has_work() && self.has_room() {
+        if !self.has_room() {
+            return next_us.max(now_us);
+        }
+        if self.has_work() {
             next_us = next_us.min(self.next_us);
         } else if self.is_tail() && self.flight.packets() > 0 && self.tail_probes < TAIL_PROBES_MAX {
             next_us = next_us.min(self.tail_probe_us.max(self.next_us));
@@ -405,15 +413,9 @@ impl Sender {
             }
             return Some((data(range), true));
         }
-        if self.fresh < self.available.min(self.window_end) {
-            let end = self.available.min(self.window_end).min(self.fresh + self.payload_bytes);
-            let whole = end == self.total_bytes || end - self.fresh == self.payload_bytes;
-            // A short packet in the middle is for a source that has no more for now; not for a window that just moved.
-            if whole || end == self.available {
-                let range = self.fresh..end;
-                self.fresh = end;
-                return Some((data(range), false));
-            }
+        if let Some(range) = self.next_fresh() {
+            self.fresh = range.end;
+            return Some((data(range), false));
         }
         while let Some((range, left)) = self.copies.pop_front() {
             if self.confirmed.contains(&range) {
@@ -436,9 +438,10 @@ impl Sender {
             return None;
         }
         let item = match self.flight.newest_data() {
-            Some(sent) => sent.item,
-            None if self.flight.packets() > 0 && self.hash_known => Item::Finish,
-            None => return None,
+            Some(sent) => self.cut(sent.item),
+            None if self.flight.packets() == 0 => return None,
+            None if self.hash_known => Item::Finish,
+            None => Item::Offer,
         };
         self.tail_probes += 1;
         self.tail_probe_us = now_us + (self.rate.smoothed_rtt_us() / 8).max(2_000);
@@ -450,16 +453,30 @@ impl Sender {
         self.probes_unheard += 1;
         self.progress_us = now_us;
         self.counters.probes += 1;
+        self.questions += 1;
+        if self.questions >= QUESTIONS_MAX && self.datagram_bytes > self.datagram_bytes_least {
+            // The route may be another one now, that carries less.
+            self.datagram_bytes = self.datagram_bytes_least;
+            self.payload_bytes = (self.datagram_bytes - OVERHEAD_BYTES) as u64;
+        }
         if let Some(sent) = self.flight.oldest()
             && matches!(sent.item, Item::Data { .. } | Item::Finish)
             && self.highest_confirmed.is_some()
         {
-            return (sent.item, true);
+            return (self.cut(sent.item), true);
         }
         if self.highest_confirmed.is_none() || !self.hash_known || self.fresh < self.total_bytes {
             return (Item::Offer, true);
         }
         (Item::Finish, true)
+    }
+
+    /// The item, no longer than a datagram is now.
+    fn cut(&self, item: Item) -> Item {
+        match item {
+            Item::Data { offset, len } => Item::Data { offset, len: len.min(self.payload_bytes as u32) },
+            item => item,
+        }
     }
 
     fn has_work(&self) -> bool {
@@ -468,7 +485,15 @@ impl Sender {
             || !self.copies.is_empty()
             || !self.probe_sizes.is_empty() && self.flight.next_number() >= TRAIN_PACKETS / 2
             || (self.finishes_due > 0 && self.fresh == self.total_bytes)
-            || self.fresh < self.available.min(self.window_end)
+            || self.next_fresh().is_some()
+    }
+
+    /// The next bytes that were never sent. A short packet in the middle is for a source that has no more for now, and not for
+    /// a window that just moved.
+    fn next_fresh(&self) -> Option<Range<u64>> {
+        let end = self.available.min(self.window_end).min(self.fresh + self.payload_bytes);
+        let whole = end == self.available || end.saturating_sub(self.fresh) == self.payload_bytes;
+        (whole && self.fresh < end).then_some(self.fresh..end)
     }
 
     fn has_room(&self) -> bool {
@@ -538,6 +563,9 @@ impl Sender {
             self.confirmed.insert(range.clone());
             self.repairs.remove(range);
         }
+        if sent.wire_bytes as usize > self.datagram_bytes_least + UDP_IP_BYTES {
+            self.questions = 0;
+        }
         if let Item::Probe { datagram_bytes } = sent.item
             && datagram_bytes as usize > self.datagram_bytes
         {
@@ -599,6 +627,9 @@ pub(crate) const INITIAL_WINDOW_BYTES: u64 = 1 << 20;
 
 /// Packets sent at once in the beginning. Their spacing at the receiver tells the path's rate.
 pub(crate) const TRAIN_PACKETS: u64 = 32;
+
+/// Questions without an answer to a long datagram, until datagrams are short again.
+const QUESTIONS_MAX: u32 = 3;
 
 const TAIL_PROBES_MAX: u32 = 16;
 const COPIES_MAX: usize = 4_096;
