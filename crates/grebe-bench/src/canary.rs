@@ -153,11 +153,11 @@ const READY: u64 = STOP - 1;
 
 /// Two cores to bounce between: threads that the scheduler puts on one core would say nothing about distance.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-mod cores {
+pub(crate) mod cores {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
     /// The first and the last core that this thread may use.
-    pub(super) fn two() -> Option<(usize, usize)> {
+    pub(crate) fn two() -> Option<(usize, usize)> {
         let allowed = sched_getaffinity(None).ok()?;
         let mut set = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
         let first = set.next()?;
@@ -165,7 +165,7 @@ mod cores {
     }
 
     /// Moves this thread to a core, and says where it was allowed before.
-    pub(super) fn stay_on(core: Option<usize>) -> Option<CpuSet> {
+    pub(crate) fn stay_on(core: Option<usize>) -> Option<CpuSet> {
         let before = sched_getaffinity(None).ok()?;
         let mut only = CpuSet::new();
         only.set(core?);
@@ -173,7 +173,7 @@ mod cores {
         Some(before)
     }
 
-    pub(super) fn go_back(before: Option<CpuSet>) {
+    pub(crate) fn go_back(before: Option<CpuSet>) {
         if let Some(before) = before {
             // It was allowed a moment ago; where it is no more, the thread stays.
             let _ = sched_setaffinity(None, &before);
@@ -182,14 +182,14 @@ mod cores {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-mod cores {
-    pub(super) fn two() -> Option<(usize, usize)> {
+pub(crate) mod cores {
+    pub(crate) fn two() -> Option<(usize, usize)> {
         None
     }
 
-    pub(super) fn stay_on(_: Option<usize>) {}
+    pub(crate) fn stay_on(_: Option<usize>) {}
 
-    pub(super) fn go_back((): ()) {}
+    pub(crate) fn go_back((): ()) {}
 }
 
 impl fmt::Display for Mood {

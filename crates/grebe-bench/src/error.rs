@@ -1,7 +1,7 @@
 use std::io;
 
 /// What this crate returns.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a benchmark gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +27,34 @@ pub enum Error {
         /// Bytes of header and one sample a channel.
         needed: usize,
     },
+    /// No bench of the runtime has this name.
+    #[error("no bench of the runtime is called {name}; there are {known}")]
+    UnknownBench {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// A graph failed.
+    #[error(transparent)]
+    Flow(#[from] grebe_flow::Error),
+    /// A source could not be made.
+    #[error(transparent)]
+    Stages(#[from] grebe_stages::StagesError),
+    /// Two sides that should have done the same did not.
+    #[error("{bench}: {what}")]
+    Wrong {
+        /// Which bench.
+        bench: &'static str,
+        /// What differs.
+        what: String,
+    },
     /// A socket failed.
     #[error(transparent)]
     Datagram(#[from] grebe_datagram::Error),
+    /// A stream in shared memory failed.
+    #[error(transparent)]
+    Shm(#[from] grebe_shm::ShmError),
     /// A socket or a process failed.
     #[error("cannot {action}: {source}")]
     Io {

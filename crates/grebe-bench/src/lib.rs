@@ -8,6 +8,8 @@
 pub mod canary;
 mod clock;
 mod error;
+pub mod flow;
+pub mod shm;
 pub mod udp;
 
 pub use error::{Error, Result};

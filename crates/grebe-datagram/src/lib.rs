@@ -52,6 +52,8 @@
 
 #[cfg(feature = "tokio")]
 mod async_receive;
+#[cfg(feature = "tokio")]
+mod async_send;
 mod drops;
 mod error;
 mod flush;
@@ -67,6 +69,8 @@ mod wait;
 
 #[cfg(feature = "tokio")]
 pub use async_receive::AsyncReceiver;
+#[cfg(feature = "tokio")]
+pub use async_send::AsyncSender;
 pub use drops::Congestion;
 pub use error::{Error, Result};
 pub use gso::Gso;

@@ -68,6 +68,8 @@ pub struct RecvOutcome {
     pub congestion: Option<Congestion>,
     /// There was no slot to receive into: the caller's pool is empty.
     pub starved: bool,
+    /// How long of the call was spent waiting for datagrams.
+    pub waited: Duration,
 }
 
 impl<S: AsMut<[u8]>> Receiver<S> {
@@ -134,15 +136,17 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         refill: impl FnMut() -> Option<S>,
         deliver: impl FnMut(S, Received) -> Option<S>,
     ) -> Result<RecvOutcome> {
+        let mut waited = Duration::ZERO;
         let got = match self.fill(refill) {
-            true => self.wait_and_receive()?,
+            true => self.wait_and_receive(&mut waited)?,
             false => {
                 // A caller that only loops must not spin while its pool is empty.
                 std::thread::sleep(STARVED_PAUSE);
+                waited = STARVED_PAUSE;
                 0
             }
         };
-        Ok(self.hand_out(got, deliver))
+        Ok(RecvOutcome { waited, ..self.hand_out(got, deliver) })
     }
 
     /// As [`recv`](Self::recv), but without waiting: what is there now.
@@ -167,25 +171,30 @@ impl<S: AsMut<[u8]>> Receiver<S> {
     }
 
     /// Messages received, after waiting for them; 0 after the timeout.
-    fn wait_and_receive(&mut self) -> Result<usize> {
-        let mut until = None;
+    fn wait_and_receive(&mut self, waited: &mut Duration) -> Result<usize> {
+        let mut began = None;
         loop {
             if let Some(got) = self.receive()? {
                 return Ok(got);
             }
             let wait = self.waiting.empty();
             let now = Instant::now();
-            let until = *until.get_or_insert(now + self.timeout);
+            let until = *began.get_or_insert(now) + self.timeout;
             let Some(left) = until.checked_duration_since(now).filter(|left| !left.is_zero()) else {
                 return Ok(0);
             };
             match wait {
-                Wait::Sleep(nap) => std::thread::sleep(nap.min(left)),
+                Wait::Sleep(nap) => {
+                    std::thread::sleep(nap.min(left));
+                    *waited += now.elapsed();
+                }
                 Wait::Block => {
                     let ready =
                         sys::wait_readable(&self.socket, left).map_err(|source| Error::Receive { source })?;
+                    let woken = Instant::now();
+                    *waited += woken - now;
                     if ready {
-                        self.waiting.woke(Instant::now());
+                        self.waiting.woke(woken);
                     }
                 }
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::counters::{Counters, QueueSnapshot, Snapshot, StageCounts};
 use crate::crew::Crew;
+use crate::monotonic_ns;
 use crate::port::{Flags, Newcomers, Waker};
 use crate::queue::QueueCounts;
 
@@ -48,19 +49,22 @@ pub(crate) fn snapshot(placed: &[Placed], links: &[Link]) -> Snapshot {
     let name = |index: usize| placed.get(index).map(|stage| stage.name.clone()).unwrap_or_default();
     let queue = |link: &Link| {
         let counts = &link.counts;
-        let gone = QueueCounts::read(&counts.taken_batches.0) + QueueCounts::read(&counts.evicted_batches);
+        let gone = QueueCounts::read(&counts.taken.batches) + QueueCounts::read(&counts.evicted_batches);
         QueueSnapshot {
             from: name(link.from),
             to: name(link.to),
             policy: link.policy,
             capacity_batches: counts.capacity_batches,
             queued_batches: QueueCounts::read(&counts.batches).saturating_sub(gone) as usize,
+            capacity_bytes: counts.capacity_bytes,
+            queued_bytes: counts.queued_bytes(QueueCounts::read(&counts.taken.bytes)),
             frames: QueueCounts::read(&counts.frames),
             dropped_frames: QueueCounts::read(&counts.dropped_frames),
             dropped_samples: QueueCounts::read(&counts.dropped_samples),
         }
     };
     Snapshot {
+        at_ns: monotonic_ns(),
         stages: placed.iter().map(|stage| stage.counts.snapshot(&stage.name, stage.own.as_ref())).collect(),
         queues: links.iter().map(queue).collect(),
     }

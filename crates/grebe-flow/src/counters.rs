@@ -49,6 +49,8 @@ impl Counters {
 /// All counters of a graph, at about one moment.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Snapshot {
+    /// When it was taken, by [`monotonic_ns`](crate::monotonic_ns).
+    pub at_ns: u64,
     /// In the order the stages were added.
     pub stages: Vec<StageSnapshot>,
     /// In the order they were connected.
@@ -80,8 +82,13 @@ pub struct StageSnapshot {
     pub frames_out: u64,
     /// Samples a channel handed on.
     pub samples_out: u64,
-    /// Time spent in the stage's own steps, waits inside it included.
+    /// Time spent in the stage's own steps, without what it waited in them.
     pub busy_ns: u64,
+    /// Time in those steps in which it waited: for room in a `block` queue, for a chunk, for a point in time, for the outside.
+    pub waited_ns: u64,
+    /// Frames whose samples the stage copied ([`Context::count_copied`](crate::Context::count_copied), or its own counter
+    /// `copied_frames`).
+    pub copied_frames: u64,
     /// From the producer to this stage, over the last second; `None` for a source, and in the first second.
     pub latency: Option<Latency>,
     /// The stage's own counters.
@@ -90,6 +97,11 @@ pub struct StageSnapshot {
 }
 
 impl StageSnapshot {
+    /// Frames that it read or handed on where they lie: all but the copied ones.
+    pub fn borrowed_frames(&self) -> u64 {
+        self.frames_in.max(self.frames_out).saturating_sub(self.copied_frames)
+    }
+
     /// One of the stage's own counters.
     pub fn own(&self, name: &str) -> Option<u64> {
         self.own.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
@@ -109,6 +121,10 @@ pub struct QueueSnapshot {
     pub capacity_batches: usize,
     /// Batches queued.
     pub queued_batches: usize,
+    /// Bytes that fit; `None` where only batches bound it.
+    pub capacity_bytes: Option<usize>,
+    /// Bytes that the queued batches pin.
+    pub queued_bytes: u64,
     /// Frames taken in.
     pub frames: u64,
     /// Frames dropped under its policy.
@@ -117,19 +133,34 @@ pub struct QueueSnapshot {
     pub dropped_samples: u64,
 }
 
+impl QueueSnapshot {
+    /// How full it is, 0 to 1: by batches or by bytes, whichever is nearer to its bound.
+    pub fn fill(&self) -> f64 {
+        let by_batches = self.queued_batches as f64 / self.capacity_batches.max(1) as f64;
+        let by_bytes = self.capacity_bytes.map(|bytes| self.queued_bytes as f64 / bytes.max(1) as f64);
+        by_bytes.unwrap_or(0.0).max(by_batches).min(1.0)
+    }
+}
+
+/// On cache lines of its own: every stage writes one of these for each batch.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct StageCounts {
     pub(crate) frames_in: AtomicU64,
     pub(crate) samples_in: AtomicU64,
     pub(crate) frames_out: AtomicU64,
     pub(crate) samples_out: AtomicU64,
     pub(crate) busy_ns: AtomicU64,
+    pub(crate) waited_ns: AtomicU64,
+    pub(crate) copied_frames: AtomicU64,
     /// Written once a second.
     pub(crate) latency: Mutex<Option<Latency>>,
 }
 
 impl StageCounts {
     pub(crate) fn snapshot(&self, name: &str, own: Option<&Counters>) -> StageSnapshot {
+        let own: Vec<(&'static str, u64)> = own.map(|own| own.iter().collect()).unwrap_or_default();
+        let copied = own.iter().find(|(name, _)| *name == "copied_frames").map_or(0, |&(_, copied)| copied);
         StageSnapshot {
             name: name.to_owned(),
             frames_in: self.frames_in.load(Ordering::Relaxed),
@@ -137,8 +168,10 @@ impl StageCounts {
             frames_out: self.frames_out.load(Ordering::Relaxed),
             samples_out: self.samples_out.load(Ordering::Relaxed),
             busy_ns: self.busy_ns.load(Ordering::Relaxed),
+            waited_ns: self.waited_ns.load(Ordering::Relaxed),
+            copied_frames: self.copied_frames.load(Ordering::Relaxed) + copied,
             latency: *self.latency.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
-            own: own.map(|own| own.iter().collect()).unwrap_or_default(),
+            own,
         }
     }
 }

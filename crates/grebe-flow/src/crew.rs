@@ -138,7 +138,7 @@ impl Crew {
     }
 
     fn wait(&self) {
-        let Waker { signal, poked } = &self.waker;
+        let Waker { signal, poked, .. } = &self.waker;
         let ready = || {
             poked.load(Ordering::Acquire)
                 || self.members.iter().any(|member| {
@@ -171,9 +171,10 @@ impl Member {
             return self.finish();
         }
         self.input.begin_step();
-        let began = Instant::now();
+        let (began, waited_ns) = (Instant::now(), self.counts.waited_ns.load(Ordering::Relaxed));
         let outcome = self.stage.process(&mut self.input, &mut self.output, &mut self.ctx);
-        add(&self.counts.busy_ns, began.elapsed().as_nanos() as u64);
+        let waited_ns = self.counts.waited_ns.load(Ordering::Relaxed).wrapping_sub(waited_ns);
+        add(&self.counts.busy_ns, (began.elapsed().as_nanos() as u64).saturating_sub(waited_ns));
         match outcome.map_err(Failure::Error)? {
             Outcome::Produced => Ok(Step::Produced),
             Outcome::End => self.finish(),

@@ -91,6 +91,11 @@ impl Graph {
         Ok(())
     }
 
+    /// Whether the stage's inputs have names, so that each takes one queue.
+    pub(crate) fn has_named_inputs(&self, node: Node) -> bool {
+        !self.stages[node.0].ports.inputs.is_empty()
+    }
+
     /// Puts `to` on the thread of `from`, and leads there without a queue: for stages that cost less than a queue would.
     pub fn fuse(&mut self, from: Node, to: Node) {
         self.edges.push(Edge { from: (from.0, 0), to: to.0, input: None, queue: None });
@@ -234,7 +239,7 @@ impl Graph {
             match edge.queue {
                 Some(options) => {
                     let (tx, rx): (QueueSender, QueueReceiver) =
-                        queue(options, waker_of[from].signal.clone(), waker_of[edge.to].signal.clone());
+                        queue(options, waker_of[from].step.clone(), waker_of[edge.to].signal.clone());
                     queues.push(Link { from, to: edge.to, policy: options.policy, counts: tx.counts() });
                     senders[from].push((output, tx));
                     arriving[edge.to].push((edge.input, InPort::Queue(rx)));
@@ -284,6 +289,7 @@ impl Graph {
                     flags: flags.clone(),
                     detached,
                     batches_in_flight,
+                    counts: counts.clone(),
                 },
                 counts,
                 is_ended: false,

@@ -12,7 +12,7 @@ use crate::monotonic_ns;
 /// Percentiles of one second: producer's stamp of a batch's first frame to the moment a stage took it.
 ///
 /// Absolute where the producer's clock is this machine's, of the same boot; else without meaning.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Latency {
     /// Half of the batches took no longer.
     pub p50_ns: u64,

@@ -54,19 +54,26 @@ mod built;
 mod clock;
 mod counters;
 mod crew;
+mod file;
 mod graph;
+mod kind;
 mod latency;
 mod port;
+mod quantity;
 mod queue;
 mod runtime;
 mod stage;
 mod stepper;
+pub mod telemetry;
 
 pub use clock::monotonic_ns;
 pub use counters::{Counters, QueueSnapshot, Snapshot, StageSnapshot};
+pub use file::{FileEdge, FileStage, GraphFile, Link, Mistake, Mistakes};
 pub use graph::{Graph, Node};
+pub use kind::{Fault, Kind, KindInfo, KindParam, KindPorts, Kinds, Site};
 pub use latency::Latency;
 pub use port::{Context, Inputs, Outputs, Waker};
+pub use quantity::{Count, NoQuantity, RateHz, SizeBytes, Time};
 pub use queue::{Offer, Policy, QueueOptions, QueueReceiver, QueueSender, queue};
 pub use runtime::{Attached, Running};
 pub use stage::{Outcome, Ports, Stage, StageError};
@@ -124,6 +131,29 @@ pub enum Error {
     /// A stage did not come back in time; its thread is left behind.
     #[error("{0} did not stop within {1:?}: its thread is left behind")]
     Overstayed(String, std::time::Duration),
+    /// A graph file with mistakes in it.
+    #[error(transparent)]
+    Mistakes(#[from] Mistakes),
+    /// A graph file that cannot be had.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// What a graph counts could not be published, or read from where it is.
+    #[error("{what} {}: {source}", path.display())]
+    Telemetry {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The system gave no thread.
     #[error("cannot start a thread for {stage}: {source}")]
     Thread {

@@ -240,8 +240,7 @@ fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
                 return true;
             }
             Offer::Full(batch) => {
-                let go_on = || queue.has_room() || queue.is_closed() || ctx.is_aborted();
-                ctx.waker.signal.wait(LOOK_AROUND, go_on);
+                ctx.waiting(|| queue.wait(LOOK_AROUND, || ctx.is_aborted()));
                 offered = batch;
             }
         }
@@ -280,6 +279,7 @@ pub struct Context {
     /// Ends this stage alone.
     pub(crate) detached: Arc<AtomicBool>,
     pub(crate) batches_in_flight: usize,
+    pub(crate) counts: Arc<StageCounts>,
 }
 
 impl Context {
@@ -291,14 +291,33 @@ impl Context {
 
     /// Sleeps until `at`, or until the graph is stopped; whether `at` was reached.
     pub fn sleep_until(&self, at: Instant) -> bool {
-        loop {
-            let Some(left) = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
-                return true;
-            };
-            if self.waker.signal.wait(left, || self.is_stopping()) {
-                return false;
+        self.waiting(|| {
+            loop {
+                let left = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+                let Some(left) = left else { return true };
+                if self.waker.step.wait(left, || self.is_stopping()) {
+                    return false;
+                }
             }
-        }
+        })
+    }
+
+    /// Does what waits for something outside the graph (a socket, a device), so that it counts as waiting and not as work.
+    pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let result = wait();
+        self.count_waited(began.elapsed());
+        result
+    }
+
+    /// Counts time of this step that was spent waiting, where [`waiting`](Self::waiting) cannot be put around it.
+    pub fn count_waited(&self, waited: Duration) {
+        add(&self.counts.waited_ns, waited.as_nanos() as u64);
+    }
+
+    /// Counts frames whose samples were copied instead of lent on or changed in place.
+    pub fn count_copied(&self, frames: usize) {
+        add(&self.counts.copied_frames, frames as u64);
     }
 
     /// An empty batch of `pool`; waits where all are lent, at most until the graph is stopped or 100 ms have passed.
@@ -306,7 +325,7 @@ impl Context {
         if let Some(batch) = pool.acquire() {
             return Some(batch);
         }
-        self.waker.signal.wait(LOOK_AROUND, || pool.has_free() || self.is_stopping());
+        self.waiting(|| self.waker.signal.wait(LOOK_AROUND, || pool.has_free() || self.is_stopping()));
         pool.acquire()
     }
 
@@ -334,19 +353,28 @@ impl Context {
 /// Makes the runtime call a stage again although no input came (a viewport was asked for, a setting changed).
 #[derive(Debug, Clone)]
 pub struct Waker {
+    /// What may give the stage work: its inputs, its pool.
     pub(crate) signal: Arc<Signal>,
+    /// What ends a wait inside a step: room in the queue that it waits for, and the end. Nothing else disturbs it: a stage that
+    /// sleeps is not woken for each batch that its full input takes in.
+    pub(crate) step: Arc<Signal>,
     pub(crate) poked: Arc<AtomicBool>,
 }
 
 impl Waker {
     pub(crate) fn new() -> Self {
-        Self { signal: Arc::new(Signal::new()), poked: Arc::new(AtomicBool::new(false)) }
+        Self {
+            signal: Arc::new(Signal::new()),
+            step: Arc::new(Signal::new()),
+            poked: Arc::new(AtomicBool::new(false)),
+        }
     }
 
     /// Has the stage called once more.
     pub fn wake(&self) {
         self.poked.store(true, Ordering::Release);
         self.signal.notify();
+        self.step.notify();
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 use grebe_frame::Batch;
 use grebe_ring::{Consumer, Overflow, Producer, Signal, ring};
@@ -25,8 +26,11 @@ pub enum Policy {
 /// How a queue is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueOptions {
-    /// Batches that fit; rounded up to a power of two, at least 2. It bounds the memory that a stopped consumer pins.
+    /// Batches that fit; rounded up to a power of two, at least 2.
     pub capacity_batches: usize,
+    /// Bytes of chunks that fit ([`Batch::pinned_bytes`]); `None` leaves it to the batches. With either, the memory that a
+    /// stopped consumer pins is bounded. A batch that is larger than this goes through alone.
+    pub capacity_bytes: Option<usize>,
     /// What happens when it is full.
     pub policy: Policy,
 }
@@ -34,17 +38,28 @@ pub struct QueueOptions {
 impl QueueOptions {
     /// A queue that makes its producer wait.
     pub const fn block(capacity_batches: usize) -> Self {
-        Self { capacity_batches, policy: Policy::Block }
+        Self { capacity_batches, capacity_bytes: None, policy: Policy::Block }
     }
 
     /// A queue that keeps the newest.
     pub const fn drop_oldest(capacity_batches: usize) -> Self {
-        Self { capacity_batches, policy: Policy::DropOldest }
+        Self { capacity_batches, capacity_bytes: None, policy: Policy::DropOldest }
     }
 
     /// A queue that keeps the oldest.
     pub const fn drop_latest(capacity_batches: usize) -> Self {
-        Self { capacity_batches, policy: Policy::DropLatest }
+        Self { capacity_batches, capacity_bytes: None, policy: Policy::DropLatest }
+    }
+
+    /// The same queue, full also where its batches pin this many bytes.
+    ///
+    /// ```
+    /// use grebe_flow::QueueOptions;
+    /// let options = QueueOptions::drop_oldest(256).bytes(4 << 20);
+    /// assert_eq!((options.capacity_batches, options.capacity_bytes), (256, Some(4 << 20)));
+    /// ```
+    pub const fn bytes(self, capacity_bytes: usize) -> Self {
+        Self { capacity_bytes: Some(capacity_bytes), ..self }
     }
 }
 
@@ -59,10 +74,22 @@ pub fn queue(
         Policy::Block | Policy::DropLatest => Overflow::Reject,
     };
     let (tx, rx) = ring(options.capacity_batches, overflow);
-    let counts = Arc::new(QueueCounts { capacity_batches: tx.capacity(), ..QueueCounts::default() });
-    let wakes_producer = (options.policy == Policy::Block).then_some(producer);
+    let counts = Arc::new(QueueCounts {
+        capacity_batches: tx.capacity(),
+        capacity_bytes: options.capacity_bytes,
+        ..QueueCounts::default()
+    });
+    let wakes_producer = (options.policy == Policy::Block).then(|| producer.clone());
     (
-        QueueSender { ring: Some(tx), policy: options.policy, consumer, counts: counts.clone() },
+        QueueSender {
+            ring: Some(tx),
+            policy: options.policy,
+            producer,
+            consumer,
+            seen_taken_bytes: 0,
+            offered_bytes: 0,
+            counts: counts.clone(),
+        },
         QueueReceiver { ring: Some(rx), producer: wakes_producer, counts },
     )
 }
@@ -73,7 +100,12 @@ pub struct QueueSender {
     /// `None` only while it is dropped: the ring closes before the other side is woken.
     ring: Option<Producer<Batch>>,
     policy: Policy,
+    producer: Arc<Signal>,
     consumer: Arc<Signal>,
+    /// What the consumer had taken when it was last asked: its counter lies in its own cache.
+    seen_taken_bytes: u64,
+    /// Of the last batch that was offered: what a waiting producer needs room for.
+    offered_bytes: u64,
     counts: Arc<QueueCounts>,
 }
 
@@ -94,40 +126,78 @@ pub enum Offer {
 impl QueueSender {
     /// Offers a batch under the queue's policy; never waits.
     pub fn offer(&mut self, batch: Batch) -> Offer {
-        let Some(ring) = self.ring.as_mut() else { return Offer::Closed };
-        if ring.is_closed() {
+        if self.is_closed() {
             return Offer::Closed;
         }
-        let frames = batch.len() as u64;
-        let mut rejected = match ring.push(batch) {
-            Ok(()) => {
-                self.counts.add_batch(frames);
-                self.consumer.notify();
-                return Offer::Queued;
-            }
+        self.offered_bytes = batch.pinned_bytes() as u64;
+        let mut refused = match self.push(batch) {
+            Ok(()) => return Offer::Queued,
             Err(batch) => batch,
         };
         match self.policy {
-            Policy::Block => return Offer::Full(rejected),
+            Policy::Block => return Offer::Full(refused),
             Policy::DropLatest => {}
             Policy::DropOldest => {
-                if let Some(oldest) = ring.evict() {
-                    add(&self.counts.evicted_batches, 1);
-                    self.counts.drop_batch(&oldest);
-                }
+                self.make_room();
                 // Full still: the consumer is taking the slot's batch out at this moment. One batch more is dropped then.
-                match ring.push(rejected) {
-                    Ok(()) => {
-                        self.counts.add_batch(frames);
-                        self.consumer.notify();
-                        return Offer::Queued;
-                    }
-                    Err(batch) => rejected = batch,
+                match self.push(refused) {
+                    Ok(()) => return Offer::Queued,
+                    Err(batch) => refused = batch,
                 }
             }
         }
-        self.counts.drop_batch(&rejected);
+        self.counts.drop_batch(&refused);
         Offer::Dropped
+    }
+
+    #[inline]
+    fn push(&mut self, batch: Batch) -> Result<(), Batch> {
+        let frames = batch.len() as u64;
+        if !self.has_bytes() {
+            return Err(batch);
+        }
+        let Some(ring) = self.ring.as_mut() else { return Err(batch) };
+        ring.push(batch)?;
+        if QueueCounts::read(&self.counts.wake_at.0) != NEVER {
+            self.counts.wake_at.0.store(NEVER, Ordering::Relaxed);
+        }
+        self.counts.add_batch(frames, self.offered_bytes);
+        self.consumer.notify();
+        Ok(())
+    }
+
+    /// Evicts one batch for want of a slot, and as many as the bytes need.
+    #[cold]
+    fn make_room(&mut self) {
+        if self.ring.as_ref().is_some_and(|ring| !ring.has_room()) {
+            self.evict();
+        }
+        while !self.has_bytes() && self.evict() {}
+    }
+
+    fn evict(&mut self) -> bool {
+        let Some(oldest) = self.ring.as_mut().and_then(Producer::evict) else { return false };
+        add(&self.counts.evicted_batches, 1);
+        add(&self.counts.evicted_bytes, oldest.pinned_bytes() as u64);
+        self.counts.drop_batch(&oldest);
+        true
+    }
+
+    /// Whether the batch last offered fits by its bytes; looks at the consumer's counter only where it must.
+    #[inline]
+    fn has_bytes(&mut self) -> bool {
+        let Some(capacity) = self.counts.capacity_bytes else { return true };
+        if self.counts.queued_bytes(self.seen_taken_bytes) + self.offered_bytes <= capacity as u64 {
+            return true;
+        }
+        self.seen_taken_bytes = QueueCounts::read(&self.counts.taken.bytes);
+        self.fits(capacity)
+    }
+
+    fn fits(&self, capacity: usize) -> bool {
+        let taken = QueueCounts::read(&self.counts.taken.bytes);
+        self.counts.queued_bytes(taken) + self.offered_bytes <= capacity as u64
+            || self.ring.as_ref().is_some_and(Producer::is_empty)
     }
 
     /// Counts a batch that was never queued because the graph is being stopped.
@@ -135,9 +205,37 @@ impl QueueSender {
         self.counts.drop_batch(batch);
     }
 
-    /// Whether the next offer is queued without a drop.
+    /// Whether the next offer is queued without a drop, if it pins no more bytes than the last. Where not, the producer is
+    /// notified when there is room again.
     pub fn has_room(&self) -> bool {
-        self.ring.as_ref().is_some_and(Producer::has_room)
+        let has_room = || {
+            self.ring.as_ref().is_some_and(Producer::has_room)
+                && self.counts.capacity_bytes.is_none_or(|capacity| self.fits(capacity))
+        };
+        has_room() || self.wake_at(0, has_room)
+    }
+
+    /// Waits, where a `block` queue is full, until there is room, the consumer is gone, `is_over` holds or `timeout` has passed.
+    ///
+    /// The producer's thread is woken once for half a queue, not for each batch; but a consumer that stops half way (it may wait
+    /// for another of its inputs) is not waited for.
+    pub fn wait(&self, timeout: Duration, is_over: impl Fn() -> bool) {
+        let is_over = || self.is_closed() || is_over();
+        let taken = QueueCounts::read(&self.counts.taken.batches);
+        let half = taken + QueueCounts::read(&self.counts.batches).saturating_sub(taken).div_ceil(2);
+        let is_half_taken = || QueueCounts::read(&self.counts.taken.batches) >= half;
+        let has_half = || is_half_taken() || self.wake_at(half, is_half_taken);
+        if !self.producer.wait(HALF_PATIENCE.min(timeout), || has_half() || is_over()) {
+            self.producer.wait(timeout, || self.has_room() || is_over());
+        }
+    }
+
+    /// Asks the consumer to notify once it has taken so many, and looks again: it may have just done so without notifying.
+    #[cold]
+    fn wake_at(&self, batches: u64, condition: impl Fn() -> bool) -> bool {
+        self.counts.wake_at.0.store(batches, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        condition()
     }
 
     /// Whether the consumer is gone.
@@ -169,9 +267,14 @@ impl QueueReceiver {
     /// The next batch, if one is queued.
     pub fn pop(&mut self) -> Option<Batch> {
         let batch = self.ring.as_mut()?.pop()?;
-        add(&self.counts.taken_batches.0, 1);
+        add(&self.counts.taken.bytes, batch.pinned_bytes() as u64);
+        add(&self.counts.taken.batches, 1);
         if let Some(producer) = &self.producer {
-            producer.notify();
+            // Paired with the fence in `wake_at`: either the producer sees that this batch is gone, or it is notified.
+            fence(Ordering::SeqCst);
+            if QueueCounts::read(&self.counts.taken.batches) >= QueueCounts::read(&self.counts.wake_at.0) {
+                producer.notify();
+            }
         }
         Some(batch)
     }
@@ -200,24 +303,56 @@ impl Drop for QueueReceiver {
 #[derive(Debug, Default)]
 pub(crate) struct QueueCounts {
     pub(crate) capacity_batches: usize,
+    pub(crate) capacity_bytes: Option<usize>,
     pub(crate) frames: AtomicU64,
     pub(crate) batches: AtomicU64,
+    pub(crate) bytes: AtomicU64,
     pub(crate) evicted_batches: AtomicU64,
+    pub(crate) evicted_bytes: AtomicU64,
     pub(crate) dropped_frames: AtomicU64,
     pub(crate) dropped_samples: AtomicU64,
-    pub(crate) taken_batches: ByConsumer,
+    pub(crate) taken: Taken,
+    wake_at: WakeAt,
 }
+
+/// Read by the consumer for each batch, and written only where the queue was full: on a line of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct WakeAt(AtomicU64);
+
+impl Default for WakeAt {
+    fn default() -> Self {
+        Self(AtomicU64::new(NEVER))
+    }
+}
+
+/// How long a full queue is left to be half emptied.
+const HALF_PATIENCE: Duration = Duration::from_millis(1);
+/// No producer waits for room.
+const NEVER: u64 = u64::MAX;
 
 /// Written by the other thread than the rest: on a line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct ByConsumer(pub(crate) AtomicU64);
+pub(crate) struct Taken {
+    pub(crate) batches: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+}
 
 impl QueueCounts {
     #[inline]
-    fn add_batch(&self, frames: u64) {
+    fn add_batch(&self, frames: u64, bytes: u64) {
         add(&self.frames, frames);
         add(&self.batches, 1);
+        add(&self.bytes, bytes);
+    }
+
+    /// Bytes that queued batches pin, given what the consumer has taken. A batch counts until the consumer says that it
+    /// took it, which it does a moment after.
+    pub(crate) fn queued_bytes(&self, taken_bytes: u64) -> u64 {
+        let gone = Self::read(&self.evicted_bytes).wrapping_add(taken_bytes);
+        // A reader on a third thread may see the consumer's count before the producer's.
+        Self::read(&self.bytes).saturating_sub(gone)
     }
 
     fn drop_batch(&self, batch: &Batch) {

@@ -78,7 +78,7 @@ impl Running {
             return Err(Error::NotOpen(producer.name.clone()));
         }
         let waker = Waker::new();
-        let (tx, rx) = queue(options, producer.waker.signal.clone(), waker.signal.clone());
+        let (tx, rx) = queue(options, producer.waker.step.clone(), waker.signal.clone());
         let (counts, stage_counts) = (tx.counts(), Arc::new(StageCounts::default()));
         let detached = Arc::new(AtomicBool::new(false));
         let member = Member {
@@ -93,6 +93,7 @@ impl Running {
                 flags: self.flags.clone(),
                 detached: detached.clone(),
                 batches_in_flight: self.batches_in_flight,
+                counts: stage_counts.clone(),
             },
             counts: stage_counts,
             is_ended: false,

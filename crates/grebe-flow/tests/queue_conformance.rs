@@ -1,167 +1,72 @@
-//! What every queue of batches must do, whatever carries it. In-process queues run it here.
+//! The queue between threads, under the suite that every queue passes.
+
+mod conformance;
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
+use conformance::{Carrier, Receiving, Sending, conforms};
 use grebe_flow::{Offer, Policy, QueueOptions, QueueReceiver, QueueSender, queue};
-use grebe_frame::{Batch, BatchPool, Header};
+use grebe_frame::{Batch, BatchPool};
 use grebe_ring::Signal;
 
-/// Batches of two frames, numbered.
-struct Source {
-    pool: BatchPool,
-    sequence: u64,
-}
+struct InProcess;
 
-impl Source {
-    fn new(chunks: usize) -> Self {
-        Self { pool: BatchPool::new(chunks, 4096), sequence: 0 }
-    }
+impl Carrier for InProcess {
+    type Sender = Tx;
+    type Receiver = Rx;
 
-    fn next(&mut self) -> Option<Batch> {
-        let mut batch = self.pool.acquire()?;
-        for _ in 0..2 {
-            let header = Header {
-                sequence: self.sequence,
-                channel_count: 1,
-                block_length_samples: 16,
-                first_sample_index: self.sequence * 16,
-                ..Header::default()
-            };
-            batch.push(&header, |_, samples| samples.fill(self.sequence as i16)).unwrap();
-            self.sequence += 1;
-        }
-        Some(batch.freeze())
-    }
-}
-
-fn sequences(batch: &Batch) -> Vec<u64> {
-    for frame in batch.frames() {
-        assert!(frame.channel(0).iter().all(|&sample| sample == frame.header().sequence as i16), "content");
-    }
-    batch.frames().map(|frame| frame.header().sequence).collect()
-}
-
-fn drain(rx: &mut QueueReceiver) -> Vec<u64> {
-    std::iter::from_fn(|| rx.pop()).flat_map(|batch| sequences(&batch)).collect()
-}
-
-fn open(capacity_batches: usize, policy: Policy) -> (QueueSender, QueueReceiver) {
-    queue(QueueOptions { capacity_batches, policy }, Arc::new(Signal::new()), Arc::new(Signal::new()))
-}
-
-const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];
-
-#[test]
-fn what_fits_comes_out_in_order_under_every_policy() {
-    for policy in POLICIES {
-        let (mut tx, mut rx) = open(4, policy);
-        let mut source = Source::new(8);
-        for _ in 0..4 {
-            assert!(matches!(tx.offer(source.next().unwrap()), Offer::Queued));
-        }
-        assert!(!tx.has_room());
-        assert_eq!(drain(&mut rx), (0..8).collect::<Vec<_>>(), "{policy}");
-        assert!(tx.has_room() && !rx.is_ended());
-    }
-}
-
-#[test]
-fn a_full_queue_does_what_its_policy_says() {
-    for (policy, kept) in [
-        (Policy::Block, [0, 1, 2, 3]),
-        (Policy::DropLatest, [0, 1, 2, 3]),
-        (Policy::DropOldest, [2, 3, 4, 5]),
-    ] {
-        let (mut tx, mut rx) = open(2, policy);
-        let mut source = Source::new(4);
-        for _ in 0..2 {
-            assert!(matches!(tx.offer(source.next().unwrap()), Offer::Queued));
-        }
-        let offer = tx.offer(source.next().unwrap());
-        match policy {
-            Policy::Block => assert!(matches!(offer, Offer::Full(batch) if sequences(&batch) == [4, 5])),
-            Policy::DropLatest => assert!(matches!(offer, Offer::Dropped)),
-            Policy::DropOldest => assert!(matches!(offer, Offer::Queued)),
-        }
-        assert_eq!(drain(&mut rx), kept, "{policy}");
-    }
-}
-
-#[test]
-fn a_stopped_consumer_pins_no_more_than_its_capacity() {
-    for policy in [Policy::DropOldest, Policy::DropLatest] {
-        let (mut tx, rx) = open(4, policy);
-        let mut source = Source::new(6);
-        for _ in 0..1000 {
-            let _ = tx.offer(source.next().expect("a chunk is free: the queue holds four of six"));
-        }
-        assert_eq!(source.pool.available(), 2);
-        drop((tx, rx));
-        assert_eq!(source.pool.available(), 6, "what was queued went home");
-    }
-}
-
-#[test]
-fn the_end_is_seen_only_after_everything_was_taken() {
-    for policy in POLICIES {
-        let (mut tx, mut rx) = open(2, policy);
-        let _ = tx.offer(Source::new(1).next().unwrap());
-        drop(tx);
-        assert!(!rx.is_ended());
-        assert_eq!(drain(&mut rx), [0, 1]);
-        assert!(rx.is_ended());
-    }
-}
-
-#[test]
-fn a_gone_consumer_is_noticed_and_nothing_is_queued_for_it() {
-    for policy in POLICIES {
-        let (mut tx, rx) = open(2, policy);
-        drop(rx);
-        assert!(tx.is_closed());
-        assert!(matches!(tx.offer(Source::new(1).next().unwrap()), Offer::Closed));
-    }
-}
-
-#[test]
-fn across_threads_nothing_is_lost_twice_or_reordered() {
-    for policy in POLICIES {
+    fn open(chunks: usize, capacity_batches: usize, policy: Policy) -> (BatchPool, Tx, Rx) {
         let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
-        let options = QueueOptions { capacity_batches: 4, policy };
-        let (mut tx, mut rx) = queue(options, producer.clone(), consumer.clone());
-        const BATCHES: u64 = 20_000;
-        let sender = thread::spawn(move || {
-            let mut source = Source::new(8);
-            for _ in 0..BATCHES {
-                let mut batch = loop {
-                    match source.next() {
-                        Some(batch) => break batch,
-                        None => thread::yield_now(),
-                    }
-                };
-                while let Offer::Full(back) = tx.offer(batch) {
-                    batch = back;
-                    assert!(producer.wait(Duration::from_secs(30), || tx.has_room()), "a wake-up was lost");
-                }
-            }
-        });
-        let mut seen = Vec::new();
-        while !rx.is_ended() {
-            assert!(
-                consumer.wait(Duration::from_secs(30), || rx.has_batch() || rx.is_ended()),
-                "a wake-up was lost"
-            );
-            seen.extend(drain(&mut rx));
-        }
-        sender.join().unwrap();
-        assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{policy}");
-        if policy == Policy::Block {
-            assert_eq!(seen.len() as u64, BATCHES * 2);
-        }
-        if policy == Policy::DropOldest {
-            assert_eq!(seen.last(), Some(&(BATCHES * 2 - 1)), "the newest is always kept");
-        }
+        let (tx, rx) = queue(
+            QueueOptions { policy, ..QueueOptions::block(capacity_batches) },
+            producer.clone(),
+            consumer.clone(),
+        );
+        (BatchPool::new(chunks, 4096), Tx { queue: tx, signal: producer }, Rx { queue: rx, signal: consumer })
     }
 }
+
+struct Tx {
+    queue: QueueSender,
+    signal: Arc<Signal>,
+}
+
+impl Sending for Tx {
+    fn offer(&mut self, batch: Batch) -> Offer {
+        self.queue.offer(batch)
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.queue.has_room()
+    }
+
+    fn is_closed(&mut self) -> bool {
+        self.queue.is_closed()
+    }
+
+    fn wait_for_room(&mut self) -> bool {
+        self.signal.wait(Duration::from_secs(30), || self.queue.has_room())
+    }
+}
+
+struct Rx {
+    queue: QueueReceiver,
+    signal: Arc<Signal>,
+}
+
+impl Receiving for Rx {
+    fn pop(&mut self) -> Option<Batch> {
+        self.queue.pop()
+    }
+
+    fn is_ended(&mut self) -> bool {
+        self.queue.is_ended()
+    }
+
+    fn wait(&mut self) -> bool {
+        self.signal.wait(Duration::from_secs(30), || self.queue.has_batch() || self.queue.is_ended())
+    }
+}
+
+conforms!(InProcess);

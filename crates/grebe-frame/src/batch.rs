@@ -162,6 +162,21 @@ impl BatchMut {
         }
     }
 
+    /// Rewrites the header of each frame in place. Channels and block length stay as they are: they say where the samples lie.
+    pub fn update_headers(&mut self, mut change: impl FnMut(&mut Header)) {
+        let (bytes, table) = self.chunk.parts_mut();
+        for span in &table.spans {
+            let Some((head, _)) = bytes[span.range()].split_first_chunk_mut::<HEADER_BYTES>() else {
+                continue;
+            };
+            let before = Header::trusted(head);
+            let mut header = before;
+            change(&mut header);
+            let (channel_count, block_length_samples) = (before.channel_count, before.block_length_samples);
+            Header { channel_count, block_length_samples, ..header }.write(head);
+        }
+    }
+
     /// The frames so far, in order.
     pub fn frames(&self) -> Frames<'_> {
         Frames { bytes: self.chunk.bytes(), spans: self.chunk.meta().spans.iter() }
@@ -237,6 +252,18 @@ impl Batch {
     #[inline]
     pub fn samples(&self) -> u64 {
         self.lease.meta().samples
+    }
+
+    /// Offset of each frame in the chunk, in order: what another process is told, with [`chunk`](Self::chunk).
+    #[inline]
+    pub fn offsets(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.lease.meta().spans.iter().map(|span| span.offset)
+    }
+
+    /// The whole chunk that the frames stand in.
+    #[inline]
+    pub fn chunk(&self) -> &[u8] {
+        self.lease.bytes()
     }
 
     /// Bytes of the chunk that this batch keeps from being reused.
@@ -432,6 +459,24 @@ mod tests {
         batch.push(&header(0, 32), |_, _| ()).unwrap();
         batch.push(&header(1, 33), |_, _| ()).unwrap();
         assert!(batch.freeze().contiguous().is_none());
+    }
+
+    #[test]
+    fn headers_are_rewritten_and_the_shape_stays() {
+        let mut batch = BatchPool::new(1, 1024).acquire().unwrap();
+        for sequence in 0..2 {
+            batch.push(&header(sequence, 5), |_, samples| samples.fill(7)).unwrap();
+        }
+        batch.update_headers(|header| {
+            *header = Header { sequence: header.sequence + 10, first_sample_index: 3, ..Header::default() };
+        });
+        let batch = batch.freeze();
+        for (position, frame) in batch.frames().enumerate() {
+            let expected = Header { first_sample_index: 3, ..header(position as u64 + 10, 5) };
+            assert_eq!(frame.header(), expected);
+            assert_eq!(frame.channel(1).as_ref(), [7; 5]);
+            assert_eq!(Header::parse(frame.header_bytes()).unwrap(), expected, "its checksum is right");
+        }
     }
 
     #[test]

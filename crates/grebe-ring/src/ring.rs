@@ -1,16 +1,19 @@
 //! A bounded ring between one producer and one consumer, in which the producer may evict.
 //!
 //! ```text
-//!             head: next to pop (claimed by consumer, and by the producer when it evicts)
-//!               v
-//!   slot   | p+0 | p+1 | p+2 | ... | p+n |      stamp = position      free, may be filled at that position
-//!                             ^                 stamp = position + 1  filled, may be claimed
-//!                           tail: next to push
+//!            head: next to pop            tail: next to push
+//!              v                            v
+//!   value    | p+0 | p+1 | p+2 | ... | p+n |     |      position modulo capacity
 //! ```
 //!
-//! A claim moves `head` first and frees the slot (stamp = position + capacity) only after the value is out, so that
-//! nothing is overwritten while it is claimed. This is Vyukov's bounded queue with the multi-producer half left out,
-//! and without any contended read-modify-write where the producer does not evict.
+//! **Reject**: the classic ring of one producer and one consumer. Each side writes its own index and keeps a copy of the
+//! other's, which it looks up again only where the copy says full or empty: while the ring is neither, no index crosses
+//! between the cores.
+//!
+//! **Evict**: the head is claimed by either side, so each place has a stamp beside it: `position` says free, may be filled at
+//! that position; `position + 1` says filled, may be claimed. A claim moves `head` first and frees the place (stamp = position +
+//! capacity) only after the value is out, so that nothing is overwritten while it is claimed. This is Vyukov's bounded queue
+//! with the multi-producer half left out.
 
 use std::mem::MaybeUninit;
 
@@ -39,21 +42,20 @@ pub enum Overflow {
 /// ```
 pub fn ring<T: Send>(capacity: usize, overflow: Overflow) -> (Producer<T>, Consumer<T>) {
     let capacity = capacity.max(2).next_power_of_two();
-    let slots = (0..capacity)
-        .map(|position| Slot {
-            stamp: AtomicUsize::new(position),
-            value: UnsafeCell::new(MaybeUninit::uninit()),
-        })
-        .collect();
+    let stamps = match overflow {
+        Overflow::Reject => 0,
+        Overflow::Evict => capacity,
+    };
     let shared = Arc::new(Shared {
-        slots,
+        values: (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+        stamps: (0..stamps).map(AtomicUsize::new).collect(),
         overflow,
         head: Apart(AtomicUsize::new(0)),
         tail: Apart(AtomicUsize::new(0)),
         producer_gone: AtomicBool::new(false),
         consumer_gone: AtomicBool::new(false),
     });
-    (Producer { shared: shared.clone(), tail: 0 }, Consumer { shared, head: 0 })
+    (Producer { shared: shared.clone(), tail: 0, seen_head: 0 }, Consumer { shared, head: 0, seen_tail: 0 })
 }
 
 /// The end that pushes. Dropping it closes the ring: the consumer drains what is there.
@@ -61,6 +63,8 @@ pub fn ring<T: Send>(capacity: usize, overflow: Overflow) -> (Producer<T>, Consu
 pub struct Producer<T> {
     shared: Arc<Shared<T>>,
     tail: usize,
+    /// Where the head was when it was last looked up; of no use where the producer evicts.
+    seen_head: usize,
 }
 
 /// The end that pops. Dropping it frees what is queued once the producer is gone too.
@@ -69,25 +73,43 @@ pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
     /// Where the next value is looked for; behind `shared.head` after the producer evicted.
     head: usize,
+    /// Where the tail was when it was last looked up; of no use where the producer evicts.
+    seen_tail: usize,
 }
 
 impl<T> Producer<T> {
     /// Appends a value.
     ///
     /// # Errors
-    /// Hands the value back where the ring is full, also while the slot's last value is being moved out.
+    /// Hands the value back where the ring is full, also while the place's last value is being moved out.
     #[inline]
     pub fn push(&mut self, value: T) -> Result<(), T> {
-        let slot = self.shared.slot(self.tail);
-        if slot.stamp.load(Ordering::Acquire) != self.tail {
+        if !self.finds_room() {
             return Err(value);
         }
-        // SAFETY: the stamp says that the slot is free at this position, and only this producer fills slots.
-        slot.value.with_mut(|place| unsafe { (*place).write(value) });
-        slot.stamp.store(self.tail.wrapping_add(1), Ordering::Release);
-        self.tail = self.tail.wrapping_add(1);
-        self.shared.tail.0.store(self.tail, Ordering::Relaxed);
+        let place = self.shared.place(self.tail);
+        // SAFETY: the place is free at this position (its stamp says so, or the head is past what it held; both Acquire), and
+        // only this producer fills places.
+        self.shared.values[place].with_mut(|place| unsafe { (*place).write(value) });
+        let next = self.tail.wrapping_add(1);
+        if let Some(stamp) = self.shared.stamps.get(place) {
+            stamp.store(next, Ordering::Release);
+        }
+        self.tail = next;
+        self.shared.tail.0.store(next, Ordering::Release);
         Ok(())
+    }
+
+    #[inline]
+    fn finds_room(&mut self) -> bool {
+        match self.shared.overflow {
+            Overflow::Evict => self.has_room(),
+            Overflow::Reject if self.tail.wrapping_sub(self.seen_head) < self.capacity() => true,
+            Overflow::Reject => {
+                self.seen_head = self.shared.head.0.load(Ordering::Acquire);
+                self.tail.wrapping_sub(self.seen_head) < self.capacity()
+            }
+        }
     }
 
     /// Takes the oldest value out, unless the ring is empty or the consumer is faster.
@@ -103,7 +125,12 @@ impl<T> Producer<T> {
     /// Whether the next push fits.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.shared.slot(self.tail).stamp.load(Ordering::Acquire) == self.tail
+        match self.shared.overflow {
+            Overflow::Evict => self.shared.stamp(self.tail) == self.tail,
+            Overflow::Reject => {
+                self.tail.wrapping_sub(self.shared.head.0.load(Ordering::Acquire)) < self.capacity()
+            }
+        }
     }
 
     /// How many values are queued (a moment ago).
@@ -118,7 +145,7 @@ impl<T> Producer<T> {
 
     /// How many values fit.
     pub fn capacity(&self) -> usize {
-        self.shared.slots.len()
+        self.shared.values.len()
     }
 
     /// Whether the consumer is gone, so that pushing is in vain.
@@ -138,13 +165,19 @@ impl<T> Consumer<T> {
             }
             Overflow::Reject => {
                 let position = self.head;
-                let slot = self.shared.slot(position);
-                if slot.stamp.load(Ordering::Acquire) != position.wrapping_add(1) {
-                    return None;
+                if position == self.seen_tail {
+                    self.seen_tail = self.shared.tail.0.load(Ordering::Acquire);
+                    if position == self.seen_tail {
+                        return None;
+                    }
                 }
+                let value = &self.shared.values[self.shared.place(position)];
+                // SAFETY: the tail is past this position (Acquire), so that the value is there; only this consumer takes
+                // values, and the producer fills the place again only once the head below is past it.
+                let value = value.with(|place| unsafe { (*place).assume_init_read() });
                 self.head = position.wrapping_add(1);
-                self.shared.head.0.store(self.head, Ordering::Relaxed);
-                Some(self.shared.take(position))
+                self.shared.head.0.store(self.head, Ordering::Release);
+                Some(value)
             }
         }
     }
@@ -152,8 +185,13 @@ impl<T> Consumer<T> {
     /// Whether a value waits.
     #[inline]
     pub fn has_value(&self) -> bool {
-        let position = self.shared.head.0.load(Ordering::Relaxed);
-        self.shared.slot(position).stamp.load(Ordering::Acquire) == position.wrapping_add(1)
+        match self.shared.overflow {
+            Overflow::Evict => {
+                let position = self.shared.head.0.load(Ordering::Relaxed);
+                self.shared.stamp(position) == position.wrapping_add(1)
+            }
+            Overflow::Reject => self.shared.tail.0.load(Ordering::Acquire) != self.head,
+        }
     }
 
     /// How many values are queued (a moment ago).
@@ -168,7 +206,7 @@ impl<T> Consumer<T> {
 
     /// How many values fit.
     pub fn capacity(&self) -> usize {
-        self.shared.slots.len()
+        self.shared.values.len()
     }
 
     /// Whether the producer is gone. Values pushed before may still wait: pop until `None` after this said `true`.
@@ -191,37 +229,38 @@ impl<T> Drop for Consumer<T> {
 
 #[derive(Debug)]
 struct Shared<T> {
-    slots: Box<[Slot<T>]>,
+    values: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    /// One a place where the producer evicts; else none.
+    stamps: Box<[AtomicUsize]>,
     overflow: Overflow,
     head: Apart<AtomicUsize>,
-    /// For `len` alone: the producer works from its own copy.
+    /// Where the producer evicts, for `len` alone.
     tail: Apart<AtomicUsize>,
     producer_gone: AtomicBool,
     consumer_gone: AtomicBool,
 }
 
-#[derive(Debug)]
-struct Slot<T> {
-    stamp: AtomicUsize,
-    value: UnsafeCell<MaybeUninit<T>>,
-}
-
 impl<T> Shared<T> {
     #[inline]
-    fn slot(&self, position: usize) -> &Slot<T> {
-        &self.slots[position & (self.slots.len() - 1)]
+    fn place(&self, position: usize) -> usize {
+        position & (self.values.len() - 1)
+    }
+
+    #[inline]
+    fn stamp(&self, position: usize) -> usize {
+        self.stamps[self.place(position)].load(Ordering::Acquire)
     }
 
     fn len(&self) -> usize {
         let tail = self.tail.0.load(Ordering::Relaxed);
-        tail.wrapping_sub(self.head.0.load(Ordering::Relaxed)).min(self.slots.len())
+        tail.wrapping_sub(self.head.0.load(Ordering::Relaxed)).min(self.values.len())
     }
 
     /// Claims the value at the head for the caller alone, consumer and evictor alike.
     fn claim(&self, position: &mut usize) -> Option<T> {
         loop {
             let next = position.wrapping_add(1);
-            if self.slot(*position).stamp.load(Ordering::Acquire) != next {
+            if self.stamp(*position) != next {
                 // Empty, or claimed by the other side between the two loads: look again only where the head moved.
                 let head = self.head.0.load(Ordering::Relaxed);
                 if head == *position {
@@ -241,29 +280,33 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Moves the value of a claimed position out and frees its slot.
+    /// Moves the value of a claimed position out and frees its place.
     #[inline]
     fn take(&self, position: usize) -> T {
-        let slot = self.slot(position);
-        // SAFETY: the caller saw the stamp of a filled slot (Acquire) and moved the head past it, so that nobody else
+        let place = self.place(position);
+        // SAFETY: the caller saw the stamp of a filled place (Acquire) and moved the head past it, so that nobody else
         // takes it; the producer does not fill it again before the stamp below.
-        let value = slot.value.with(|place| unsafe { (*place).assume_init_read() });
-        slot.stamp.store(position.wrapping_add(self.slots.len()), Ordering::Release);
+        let value = self.values[place].with(|place| unsafe { (*place).assume_init_read() });
+        self.stamps[place].store(position.wrapping_add(self.values.len()), Ordering::Release);
         value
     }
 }
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
+        let tail = self.tail.0.load(Ordering::Relaxed);
         let mut position = self.head.0.load(Ordering::Relaxed);
-        while self.slot(position).stamp.load(Ordering::Relaxed) == position.wrapping_add(1) {
-            drop(self.take(position));
+        while position != tail {
+            // SAFETY: both ends are gone (the last of them brought us here): what lies between head and tail was pushed, and
+            // neither popped nor evicted.
+            self.values[self.place(position)].with_mut(|place| unsafe { (*place).assume_init_drop() });
             position = position.wrapping_add(1);
         }
     }
 }
 
-// SAFETY: values cross from the producer's thread to the consumer's, each slot accessed by whoever its stamp names.
+// SAFETY: values cross from the producer's thread to the consumer's, each place accessed by whoever its stamp,
+// or head and tail, name.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
@@ -279,8 +322,12 @@ mod tests {
     proptest! {
         /// Any sequence of operations behaves as a bounded deque does.
         #[test]
-        fn behaves_as_a_bounded_deque(capacity in 1usize..9, steps in prop::collection::vec(0u8..3, 0..200)) {
-            let (mut tx, mut rx) = ring(capacity, Overflow::Evict);
+        fn behaves_as_a_bounded_deque(
+            capacity in 1usize..9,
+            evicts: bool,
+            steps in prop::collection::vec(0u8..3, 0..200),
+        ) {
+            let (mut tx, mut rx) = ring(capacity, if evicts { Overflow::Evict } else { Overflow::Reject });
             let mut model = VecDeque::new();
             for (value, step) in steps.into_iter().enumerate() {
                 match step {
@@ -290,7 +337,7 @@ mod tests {
                         prop_assert_eq!(tx.push(value).is_ok(), fits);
                         if fits { model.push_back(value) }
                     }
-                    1 => prop_assert_eq!(tx.evict(), model.pop_front()),
+                    1 if evicts => prop_assert_eq!(tx.evict(), model.pop_front()),
                     _ => {
                         prop_assert_eq!(rx.has_value(), !model.is_empty());
                         prop_assert_eq!(rx.pop(), model.pop_front());
@@ -303,15 +350,44 @@ mod tests {
 
     #[test]
     fn what_is_left_is_dropped_once() {
-        let token = std::sync::Arc::new(());
-        let (mut tx, mut rx) = ring(4, Overflow::Reject);
-        for _ in 0..3 {
-            tx.push(token.clone()).unwrap();
+        for overflow in [Overflow::Reject, Overflow::Evict] {
+            let token = std::sync::Arc::new(());
+            let (mut tx, mut rx) = ring(4, overflow);
+            for _ in 0..3 {
+                tx.push(token.clone()).unwrap();
+            }
+            drop(rx.pop());
+            assert_eq!(std::sync::Arc::strong_count(&token), 3);
+            drop((tx, rx));
+            assert_eq!(std::sync::Arc::strong_count(&token), 1);
         }
-        drop(rx.pop());
-        assert_eq!(std::sync::Arc::strong_count(&token), 3);
-        drop((tx, rx));
-        assert_eq!(std::sync::Arc::strong_count(&token), 1);
+    }
+
+    #[test]
+    fn across_threads_a_ring_that_rejects_loses_nothing() {
+        let (mut tx, mut rx) = ring(8, Overflow::Reject);
+        let count = 200_000u64;
+        let producer = std::thread::spawn(move || {
+            for value in 0..count {
+                let mut value = Box::new(value);
+                while let Err(back) = tx.push(value) {
+                    value = back;
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let mut expected = 0;
+        while expected < count {
+            match rx.pop() {
+                Some(value) => {
+                    assert_eq!(*value, expected);
+                    expected += 1;
+                }
+                None => std::thread::yield_now(),
+            }
+        }
+        producer.join().unwrap();
+        assert!(rx.is_closed() && rx.pop().is_none());
     }
 
     #[test]

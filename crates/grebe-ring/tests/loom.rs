@@ -58,6 +58,33 @@ fn a_ring_that_rejects_hands_over_what_was_written() {
 }
 
 #[test]
+fn a_place_is_filled_again_only_after_its_value_was_taken() {
+    loom::model(|| {
+        let (mut tx, mut rx) = ring(2, Overflow::Reject);
+        let producer = thread::spawn(move || {
+            for value in 1..=3 {
+                let mut value = Box::new(value);
+                while let Err(back) = tx.push(value) {
+                    value = back;
+                    thread::yield_now();
+                }
+            }
+        });
+        let mut expected = 1;
+        while expected < 4 {
+            match rx.pop() {
+                Some(value) => {
+                    assert_eq!(*value, expected);
+                    expected += 1;
+                }
+                None => thread::yield_now(),
+            }
+        }
+        producer.join().unwrap();
+    });
+}
+
+#[test]
 fn a_chunk_is_never_owned_twice_and_its_readers_are_done_before_it_is_written() {
     loom::model(|| {
         let mut pool = Pool::<u32>::new(1, 64);

@@ -92,6 +92,8 @@ pub enum Trace<'a> {
     /// Points `(x, y)` joined by a line, x on the picture's axis and y in the lane's unit. A y that is not a
     /// number breaks the line.
     Line(&'a [(f64, f64)]),
+    /// Several traces upon each other, the last one in front.
+    Layers(&'a [Layer<'a>]),
     /// Rows of brightness 0.0 to 1.0, the first at the top: persistence, waterfall.
     Intensity {
         /// Cells a row.
@@ -99,6 +101,19 @@ pub enum Trace<'a> {
         /// All cells, row after row.
         cells: &'a [f32],
     },
+}
+
+/// One of several traces of a lane.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer<'a> {
+    /// Its colour.
+    pub color: Color,
+    /// Columns in raw counts, left to right over the whole plot.
+    pub columns: &'a [Column],
+    /// The lane's units a raw count of this trace.
+    pub scale: f64,
+    /// Value of its raw count 0, in the lane's unit.
+    pub offset: f64,
 }
 
 /// A dashed vertical line.
@@ -250,6 +265,34 @@ impl Image {
     /// Pixels row after row from the top left, four bytes each: red, green, blue, 255.
     pub fn rgba(&self) -> &[u8] {
         self.pixmap.data()
+    }
+
+    /// Pictures one below the other, as wide as the widest.
+    ///
+    /// # Errors
+    /// [`ScopeError::Setting`] where all of them are higher than 16384 pixels, or there is none.
+    pub fn stack(images: &[Image]) -> Result<Image, ScopeError> {
+        let width = images.iter().map(Image::width).max().unwrap_or(0);
+        let height: u32 = images.iter().map(Image::height).sum();
+        let stacked = (height <= 16384).then(|| tiny_skia::Pixmap::new(width, height)).flatten();
+        let Some(mut pixmap) = stacked else {
+            let got = format!("{width} x {height} pixels");
+            return Err(ScopeError::Setting {
+                what: "stacked pictures",
+                got,
+                must: "1 x 1 to 16384 x 16384 pixels",
+            });
+        };
+        let row = |width: u32| width as usize * 4;
+        let mut rows = pixmap.data_mut().chunks_exact_mut(row(width).max(1));
+        for image in images {
+            for from in image.rgba().chunks_exact(row(image.width())) {
+                if let Some(to) = rows.next() {
+                    to[..from.len()].copy_from_slice(from);
+                }
+            }
+        }
+        Ok(Image { pixmap })
     }
 
     /// The picture as a PNG file.

@@ -36,6 +36,8 @@ pub struct SynthSource {
     options: SynthOptions,
     counters: Counters,
     pool: Option<BatchPool>,
+    /// A pool of somebody else's memory, until the first step.
+    given: Option<BatchPool>,
     pacer: Option<Pacer>,
     sequence: u64,
     next_sample: u64,
@@ -70,11 +72,19 @@ impl SynthSource {
             options,
             counters: Counters::new(COUNTERS),
             pool: None,
+            given: None,
             pacer: None,
             sequence: 0,
             next_sample: 0,
             dropped_samples: 0,
         })
+    }
+
+    /// Writes into this pool instead of one of its own, so that what is made lies where it is wanted: in memory that other
+    /// processes read. Its chunks must be at least 64 KiB.
+    pub fn pool(mut self, pool: BatchPool) -> Self {
+        self.given = Some(pool);
+        self
     }
 
     /// Samples a channel until the stream ends.
@@ -157,7 +167,8 @@ impl Stage for SynthSource {
             self.skip_what_is_late(due_samples);
         }
         let pool = self.pool.get_or_insert_with(|| {
-            let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            let own = || BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            let mut pool = self.given.take().unwrap_or_else(own);
             pool.wake_on_return(ctx.signal().clone());
             pool
         });

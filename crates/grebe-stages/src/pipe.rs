@@ -7,6 +7,7 @@ use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header, StreamTracke
 
 use crate::StagesError;
 use crate::arrival::ArrivalCounters;
+use crate::limit::Limit;
 
 /// Reads frames from a byte stream: standard input, or a child's standard output.
 ///
@@ -20,6 +21,7 @@ pub struct PipeSource<R> {
     position: u64,
     tracker: StreamTracker,
     counters: ArrivalCounters,
+    limit: Limit,
     wait: Wait<R>,
 }
 
@@ -53,8 +55,15 @@ impl<R: Read + Send> PipeSource<R> {
             position: 0,
             tracker: StreamTracker::new(),
             counters: ArrivalCounters::new(),
+            limit: Limit::default(),
             wait,
         }
+    }
+
+    /// Ends the stream after this many samples a channel.
+    pub fn samples(mut self, samples: Option<u64>) -> Self {
+        self.limit = Limit::new(samples);
+        self
     }
 
     /// Enters the whole frames of the chunk's first `filled` bytes, and keeps the begun one for the next chunk.
@@ -95,7 +104,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         output: &mut Outputs,
         ctx: &mut Context,
     ) -> Result<Outcome, StageError> {
-        if !(self.wait)(&self.from)? {
+        if !ctx.waiting(|| (self.wait)(&self.from))? {
             return Ok(Outcome::Produced);
         }
         let pool = self.pool.get_or_insert_with(|| {
@@ -121,7 +130,11 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         let result = self.split(&mut batch, begun + read);
         self.counters.publish(&self.tracker);
         if !batch.is_empty() {
-            output.send(batch.freeze(), ctx);
+            self.limit.send(batch.freeze(), output, ctx);
+        }
+        if self.limit.is_reached() {
+            // What is behind the last sample that was asked for may be anything.
+            return Ok(Outcome::End);
         }
         result?;
         Ok(if self.tracker.is_ended() { Outcome::End } else { Outcome::Produced })
@@ -330,6 +343,20 @@ mod tests {
             prop_assert_eq!(result, Ok(()));
             prop_assert_eq!(frames, samples);
         }
+    }
+
+    #[test]
+    fn it_ends_by_itself_after_the_samples_that_were_asked_for() {
+        let (bytes, _) = stream(&[10, 10, 10]);
+        let pieces = Pieces { bytes, at: 0, lengths: vec![84], turn: 0 };
+        let source = PipeSource::waiting(pieces, |_| Ok(true)).samples(Some(13));
+        let made = StageBench::new(source).unwrap().end().unwrap();
+        let samples: Vec<i16> = made
+            .iter()
+            .flat_map(|batch| batch.frames())
+            .flat_map(|frame| frame.channel(0).into_owned())
+            .collect();
+        assert_eq!(samples, (0..13).collect::<Vec<i16>>());
     }
 
     #[test]

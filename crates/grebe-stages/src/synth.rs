@@ -109,6 +109,14 @@ impl Generator {
         Ok(Self { method })
     }
 
+    /// Whether [`new`](Self::new) would make one of this, without computing a sample.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn check(spec: &ChannelSpec, rate_hz: f64) -> Result<(), StagesError> {
+        spec.check(rate_hz)
+    }
+
     /// Writes the samples from `first_sample_index` on.
     #[inline]
     pub fn fill(&self, first_sample_index: u64, out: &mut [i16]) {

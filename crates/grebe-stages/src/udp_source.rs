@@ -10,6 +10,7 @@ use grebe_frame::{BatchMut, BatchPool, Header, Refusals, StreamTracker};
 use crate::StagesError;
 use crate::arrival::ArrivalCounters;
 use crate::generate::CHUNK_BYTES;
+use crate::limit::Limit;
 
 /// Receives one stream of frames, one datagram each.
 ///
@@ -21,6 +22,8 @@ pub struct UdpSource {
     receiver: Receiver<BatchMut>,
     idle_timeout: Option<Duration>,
     pool: Option<BatchPool>,
+    /// A pool of somebody else's memory, until the first step.
+    given: Option<BatchPool>,
     intake: Intake,
     counters: ArrivalCounters,
 }
@@ -35,6 +38,7 @@ impl UdpSource {
             receiver: Receiver::bind(at, options)?,
             idle_timeout: None,
             pool: None,
+            given: None,
             intake: Intake::default(),
             counters: ArrivalCounters::new(),
         })
@@ -43,6 +47,19 @@ impl UdpSource {
     /// Ends the stream with an error once its sender has been silent for this long.
     pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.idle_timeout = timeout;
+        self
+    }
+
+    /// Ends the stream after this many samples a channel.
+    pub fn samples(mut self, samples: Option<u64>) -> Self {
+        self.intake.limit = Limit::new(samples);
+        self
+    }
+
+    /// Receives into this pool instead of one of its own: the kernel writes datagrams straight into memory that other
+    /// processes read. Its chunks must be 64 KiB, and 66 of them more than the graph holds.
+    pub fn pool(mut self, pool: BatchPool) -> Self {
+        self.given = Some(pool);
         self
     }
 
@@ -76,7 +93,8 @@ impl Stage for UdpSource {
     ) -> Result<Outcome, StageError> {
         let pool = self.pool.get_or_insert_with(|| {
             // As many chunks as the graph can hold, the receiver's own slots, and the compacting batch.
-            let mut pool = BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);
+            let own = || BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);
+            let mut pool = self.given.take().unwrap_or_else(own);
             pool.wake_on_return(ctx.signal().clone());
             pool
         });
@@ -87,12 +105,13 @@ impl Stage for UdpSource {
         }
         let outcome =
             receiver.recv(|| pool.acquire(), |slab, received| intake.take(slab, &received, output, ctx))?;
+        ctx.count_waited(outcome.waited);
         self.intake.flush_compact(output, ctx);
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
         self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
-        if self.intake.tracker.is_ended() {
+        if self.intake.tracker.is_ended() || self.intake.limit.is_reached() {
             return Ok(Outcome::End);
         }
         if outcome.starved {
@@ -120,6 +139,7 @@ struct Intake {
     copied_frames: u64,
     /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
     compact: Option<BatchMut>,
+    limit: Limit,
 }
 
 impl Intake {
@@ -151,10 +171,10 @@ impl Intake {
         if slab.is_empty() {
             return Some(slab);
         }
-        if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab) {
+        if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab, ctx) {
             // In order: what was gathered before goes first.
             self.flush_compact(output, ctx);
-            output.send(slab.freeze(), ctx);
+            self.limit.send(slab.freeze(), output, ctx);
             return None;
         }
         if self.compact.as_ref().is_some_and(|compact| compact.filled_bytes() >= compact.capacity_bytes() / 2)
@@ -165,7 +185,7 @@ impl Intake {
     }
 
     /// Copies a sparse slab's frames together; whether they fit.
-    fn compact_from(&mut self, slab: &BatchMut) -> bool {
+    fn compact_from(&mut self, slab: &BatchMut, ctx: &Context) -> bool {
         let Some(compact) = self.compact.as_mut() else { return false };
         if compact.capacity_bytes() - compact.filled_bytes()
             < slab.capacity_bytes() / SPARSE + 64 * slab.len()
@@ -178,6 +198,7 @@ impl Intake {
             let _ = compact.push_copy(&frame);
         }
         self.copied_frames += copied;
+        ctx.count_copied(slab.len());
         true
     }
 
@@ -185,7 +206,7 @@ impl Intake {
         if self.compact.as_ref().is_some_and(|compact| !compact.is_empty())
             && let Some(compact) = self.compact.take()
         {
-            output.send(compact.freeze(), ctx);
+            self.limit.send(compact.freeze(), output, ctx);
         }
     }
 

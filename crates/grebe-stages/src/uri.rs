@@ -12,6 +12,7 @@ use crate::StagesError as Error;
 /// | written | as a source | as a sink |
 /// |---|---|---|
 /// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all) | sends to it |
+/// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.wav` | plays the file | records to it |
 /// | `synth:` | a generator in this process | - |
@@ -28,12 +29,28 @@ use crate::StagesError as Error;
 pub enum Uri {
     /// Datagrams, one frame each.
     Udp(HostPort),
+    /// Memory shared with other processes of this machine.
+    Shm(ShmName),
     /// Frames back to back on standard input or output.
     Pipe,
     /// A recording.
     File(PathBuf),
     /// A generator in this process.
     Synth,
+}
+
+/// A stream in shared memory, and what either end may add: `shm://NAME?policy=drop_latest` for who reads it,
+/// `shm://NAME?wait=2&block=no` for who makes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShmName {
+    /// The stream.
+    pub name: String,
+    /// `policy=`: what happens when this reader is too slow; `None`: as the command thinks best.
+    pub policy: Option<grebe_shm::Policy>,
+    /// `wait=`: the stream begins once so many processes read it.
+    pub wait_consumers: u16,
+    /// `block=no`: no reader may make the stream wait.
+    pub allow_block: bool,
 }
 
 /// A host, by name or number, and a port; resolved when it is used.
@@ -93,6 +110,9 @@ impl FromStr for Uri {
         if let Some(rest) = text.strip_prefix("udp://") {
             return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?));
         }
+        if let Some(rest) = text.strip_prefix("shm://") {
+            return Ok(Uri::Shm(parse_shm(rest).map_err(|reason| malformed(&reason))?));
+        }
         if let Some(path) = text.strip_prefix("file:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             return if path.is_empty() {
@@ -111,8 +131,35 @@ impl FromStr for Uri {
         if FILE_SUFFIXES.iter().any(|suffix| lower.ends_with(suffix)) {
             return Ok(Uri::File(text.into()));
         }
-        Err(malformed("names no stream: use udp://HOST:PORT, pipe:, file:PATH or synth:"))
+        Err(malformed("names no stream: use udp://HOST:PORT, shm://NAME, pipe:, file:PATH or synth:"))
     }
+}
+
+fn parse_shm(text: &str) -> Result<ShmName, String> {
+    let (name, query) = text.split_once('?').unwrap_or((text, ""));
+    let name = name.strip_suffix('/').unwrap_or(name).to_owned();
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.len() > 64 || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(good) {
+        return Err("needs a name of 1 to 64 letters, digits, '-', '_' and '.': shm://adc".to_owned());
+    }
+    let mut shm = ShmName { name, policy: None, wait_consumers: 0, allow_block: true };
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match key {
+            "policy" => {
+                shm.policy = Some(value.parse().map_err(|error| format!("has a wrong policy: {error}"))?)
+            }
+            "wait" => {
+                shm.wait_consumers =
+                    value.parse().map_err(|_| format!("waits for '{value}' readers: give a number"))?;
+            }
+            "block" if value == "yes" => shm.allow_block = true,
+            "block" if value == "no" => shm.allow_block = false,
+            "block" => return Err("has block= without yes or no".to_owned()),
+            _ => return Err(format!("has an unknown '{key}': known are policy, wait and block")),
+        }
+    }
+    Ok(shm)
 }
 
 fn parse_host_port(text: &str) -> Result<HostPort, &'static str> {
@@ -141,10 +188,22 @@ impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Uri::Udp(host_port) => write!(f, "udp://{host_port}"),
+            Uri::Shm(shm) => write!(f, "shm://{shm}"),
             Uri::Pipe => f.write_str("pipe:"),
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth => f.write_str("synth:"),
         }
+    }
+}
+
+impl fmt::Display for ShmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let policy = self.policy.map(|policy| format!("policy={policy}"));
+        let wait = (self.wait_consumers > 0).then(|| format!("wait={}", self.wait_consumers));
+        let block = (!self.allow_block).then(|| "block=no".to_owned());
+        let pairs: Vec<String> = [policy, wait, block].into_iter().flatten().collect();
+        if pairs.is_empty() { Ok(()) } else { write!(f, "?{}", pairs.join("&")) }
     }
 }
 
@@ -170,11 +229,17 @@ mod tests {
     #[test]
     fn what_is_written_is_understood() {
         let udp = |host: &str, port| Uri::Udp(HostPort::new(host, port));
+        let shm = |name: &str, policy, wait_consumers, allow_block| {
+            Uri::Shm(ShmName { name: name.to_owned(), policy, wait_consumers, allow_block })
+        };
         for (text, uri) in [
             ("udp://:5000", udp("", 5000)),
             ("udp://localhost:1", udp("localhost", 1)),
             ("udp://10.0.0.1:65535/", udp("10.0.0.1", 65535)),
             ("udp://[::1]:7", udp("::1", 7)),
+            ("shm://adc-0/", shm("adc-0", None, 0, true)),
+            ("shm://a?policy=drop_latest", shm("a", Some(grebe_shm::Policy::DropLatest), 0, true)),
+            ("shm://a?wait=2&block=no", shm("a", None, 2, false)),
             ("pipe:", Uri::Pipe),
             ("-", Uri::Pipe),
             ("synth:", Uri::Synth),
@@ -183,6 +248,7 @@ mod tests {
             ("x.SIGMF-META", Uri::File("x.SIGMF-META".into())),
         ] {
             assert_eq!(text.parse::<Uri>().unwrap(), uri, "{text}");
+            assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri, "{text}");
         }
     }
 
@@ -199,6 +265,11 @@ mod tests {
             ("udp://[::1]5", "no port"),
             ("udp://a b:5", "no name and no address"),
             ("file:", "names no file"),
+            ("shm://", "needs a name"),
+            ("shm://../x", "needs a name"),
+            ("shm://x?policy=all", "'all' is no policy"),
+            ("shm://x?wait=many", "give a number"),
+            ("shm://x?colour=red", "unknown 'colour'"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");

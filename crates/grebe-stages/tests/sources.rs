@@ -170,6 +170,36 @@ impl Stage for Tray {
 }
 
 #[test]
+fn a_receiver_ends_by_itself_after_the_samples_that_were_asked_for() {
+    for block in [32u32, 20_000] {
+        let options = Options { gso: false, gro: false, ..Options::default() };
+        let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+        let mut sender = Sender::connect(source.local_addr().unwrap(), &options).unwrap();
+        let (tray, taken) = std::sync::mpsc::channel();
+        let mut graph = Graph::new();
+        let source = graph.add("udp", source.samples(Some(u64::from(block) * 2 + 7)));
+        let tray = graph.add("tray", Tray(tray));
+        graph.connect(source, tray, QueueOptions::block(64));
+        let running = graph.start().unwrap();
+        for sequence in 0..4u64 {
+            let header = Header {
+                sequence,
+                channel_count: 1,
+                block_length_samples: block,
+                first_sample_index: sequence * u64::from(block),
+                ..Header::default()
+            };
+            send(&mut sender, &header, &vec![1; block as usize * 2]);
+        }
+        // No end of stream was sent.
+        running.wait().unwrap();
+        let batches: Vec<Batch> = taken.into_iter().collect();
+        let lengths: Vec<u32> = headers(&batches).iter().map(|header| header.block_length_samples).collect();
+        assert_eq!(lengths, [block, block, 7]);
+    }
+}
+
+#[test]
 fn small_datagrams_are_gathered_and_large_ones_lent_as_they_came() {
     for (block, is_sparse) in [(32u32, true), (20_000, false)] {
         let options = Options { gso: false, gro: false, ..Options::default() };

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     options.span = value("--span").and_then(|span| span.parse().ok());
     if has("--light") {
-        options.theme = ThemeChoice::Light;
+        options.theme = Some(ThemeChoice::Light);
     }
     if let Some(seconds) = value("--seconds").and_then(|seconds| seconds.parse().ok()) {
         let link = link.clone();

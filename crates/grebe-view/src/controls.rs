@@ -1,81 +1,16 @@
-//! What a person has set, and the keys that set it: the same in the window and in the terminal.
+//! What a person has set: the same in the window and in the terminal.
 
-use crate::options::{ThemeChoice, ViewOptions};
+use crate::keys::{Action, Step};
+use crate::options::{ChannelSetup, ThemeChoice, Vertical, ViewOptions};
 use crate::picture::Picture;
+use crate::segments::Pin;
 use crate::span;
+use crate::spectrum::{SIZE_MAX, SIZE_MIN, SpectrumSettings};
 use crate::trigger::{TriggerMode, TriggerSettings};
 use crate::vertical::{AutoRange, Range};
 use crate::viewport::{ChannelMask, Viewport, Window};
 use grebe_flow::monotonic_ns;
-use grebe_scope::Slope;
-
-/// Something a person wants.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Action {
-    /// Hold the picture, or go on.
-    Pause,
-    /// The next shorter span of time.
-    Shorter,
-    /// The next longer span of time.
-    Longer,
-    /// Half a screen back in time; holds the picture.
-    Earlier,
-    /// Half a screen forward.
-    Later,
-    /// To the newest samples, and on with them.
-    Live,
-    /// A channel on or off, from 0.
-    Channel(usize),
-    /// A trigger mode.
-    Trigger(TriggerMode),
-    /// The next trigger mode.
-    NextTrigger,
-    /// The other edge.
-    Slope,
-    /// The next channel that triggers.
-    Source,
-    /// The trigger level up by so many fortieths of the lane.
-    Level(f64),
-    /// The trigger level to the middle of the signal, and with it from then on.
-    LevelAuto,
-    /// Cursors on or off.
-    Cursors,
-    /// The cursor that moves by keys.
-    OtherCursor,
-    /// The cursor that moves, by so many hundredths of the screen.
-    MoveCursor(f64),
-    /// The trigger to the next place on the screen: a tenth, the middle, nine tenths.
-    TriggerPlace,
-    /// The measurement table on or off.
-    Measure,
-    /// The key overlay.
-    Help,
-    /// Dark or light.
-    Theme,
-    /// Out of the overlay, or else the end.
-    Back,
-    /// The end.
-    Quit,
-}
-
-/// Keys and what they do, for the overlay and the documentation.
-pub(crate) const KEYS: [(&str, &str); 15] = [
-    ("space", "pause / run"),
-    ("\u{2190} \u{2192}  + -", "shorter / longer time span"),
-    ("[ ]", "back / forward in time"),
-    ("end", "to the newest samples"),
-    ("1 \u{2026} 8", "channel on / off"),
-    ("m  s", "trigger: roll, auto, normal; single shot"),
-    ("e  r", "trigger edge, trigger channel"),
-    ("\u{2191} \u{2193}  0", "trigger level up / down, automatic"),
-    ("p", "trigger at the left, in the middle, at the right"),
-    ("c", "cursors on / off"),
-    (", .  x", "move a cursor, the other cursor"),
-    ("v", "measurements on / off"),
-    ("t", "dark / light"),
-    ("?", "this help"),
-    ("q  esc", "quit"),
-];
+use grebe_scope::{Slope, Window as Weighting, step_125_down, step_125_up};
 
 /// The settings of one face.
 #[derive(Debug)]
@@ -97,11 +32,37 @@ pub(crate) struct Controls {
     is_done: bool,
     theme: ThemeChoice,
     ranges: [AutoRange; 8],
+    /// What the channels are, by number.
+    pub(crate) setups: [ChannelSetup; 8],
+    /// The channel that the keys for one channel work on.
+    pub(crate) selected: usize,
+    pub(crate) show: Show,
+    pub(crate) spectrum: SpectrumSettings,
+    /// The shown part of the spectrum: 0.0 is 0 Hz, 1.0 half the rate.
+    pub(crate) spectrum_zoom: (f64, f64),
+    pub(crate) spectrum_bottom_db: f64,
+    pub(crate) pins: Vec<Pin>,
+    /// Number of the next pin.
+    pub(crate) pin_number: u32,
+    /// The trigger that the picture is held at.
+    held_trigger: Option<f64>,
+}
+
+/// What is shown beside the traces, and how they are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Show {
+    pub(crate) spectrum: bool,
+    pub(crate) waterfall: bool,
+    pub(crate) channel_panel: bool,
+    pub(crate) overlay: bool,
+    pub(crate) persistence: bool,
+    pub(crate) segments: bool,
+    pub(crate) statistics: bool,
 }
 
 impl Controls {
     pub(crate) fn new(options: &ViewOptions) -> Controls {
-        Controls {
+        let mut controls = Controls {
             span: options.span,
             channels: ChannelMask::ALL,
             held_at: None,
@@ -113,9 +74,63 @@ impl Controls {
             is_measuring: false,
             is_help_open: false,
             is_done: false,
-            theme: options.theme,
+            theme: options.theme.unwrap_or_default(),
             ranges: std::array::from_fn(|_| AutoRange::new()),
+            setups: std::array::from_fn(|channel| options.channel(channel)),
+            selected: 0,
+            show: Show::default(),
+            spectrum: SpectrumSettings::default(),
+            spectrum_zoom: (0.0, 1.0),
+            spectrum_bottom_db: -60.0,
+            pins: Vec::new(),
+            pin_number: 1,
+            held_trigger: None,
+        };
+        if let Some(session) = &options.session {
+            session.restore(&mut controls);
+            controls.span = options.span.or(controls.span);
+            controls.theme = options.theme.unwrap_or(controls.theme);
+            for (setup, given) in controls.setups.iter_mut().zip(&options.channels) {
+                if *given != ChannelSetup::default() {
+                    *setup = given.clone();
+                }
+            }
         }
+        controls.show.spectrum |= options.spectrum;
+        controls
+    }
+
+    pub(crate) fn span(&self) -> Option<f64> {
+        self.span
+    }
+
+    pub(crate) fn set_span(&mut self, span: Option<f64>) {
+        self.span = span;
+    }
+
+    pub(crate) fn set_theme(&mut self, theme: ThemeChoice) {
+        self.theme = theme;
+    }
+
+    pub(crate) fn channels(&self) -> ChannelMask {
+        self.channels
+    }
+
+    pub(crate) fn set_channels(&mut self, channels: ChannelMask) {
+        self.channels = channels;
+    }
+
+    pub(crate) fn set_cursors(&mut self, cursors: [f64; 2]) {
+        self.cursors = Some(cursors);
+    }
+
+    /// The trigger, and whether its mode was chosen.
+    pub(crate) fn trigger_settings(&self) -> (TriggerSettings, bool) {
+        (self.trigger, self.is_mode_chosen)
+    }
+
+    pub(crate) fn set_trigger(&mut self, trigger: TriggerSettings, is_mode_chosen: bool) {
+        (self.trigger, self.is_mode_chosen) = (trigger, is_mode_chosen);
     }
 
     /// Does it; `picture` is what the person sees.
@@ -172,6 +187,60 @@ impl Controls {
             Action::Measure => self.is_measuring = !self.is_measuring,
             Action::Help => self.is_help_open = !self.is_help_open,
             Action::Theme => self.theme = self.theme.other(),
+            Action::NextChannel => {
+                let shown: Vec<usize> = picture.channels.iter().map(|data| data.channel).collect();
+                let next = shown.iter().find(|&&channel| channel > self.selected).or(shown.first());
+                self.selected = next.copied().unwrap_or(0);
+            }
+            Action::Select(channel) => self.selected = channel % 8,
+            Action::Vertical(step) => self.step_vertical(step),
+            Action::Position(divisions) => {
+                let vertical = self.vertical();
+                let position = vertical.position + divisions;
+                self.setups[self.selected].vertical = Some(Vertical { position, ..vertical });
+            }
+            Action::VerticalAuto => self.setups[self.selected].vertical = None,
+            Action::Invert => {
+                let setup = &mut self.setups[self.selected];
+                setup.is_inverted = !setup.is_inverted;
+                self.ranges[self.selected] = AutoRange::new();
+            }
+            Action::Coupling => {
+                let setup = &mut self.setups[self.selected];
+                setup.is_ac = !setup.is_ac;
+                self.ranges[self.selected] = AutoRange::new();
+            }
+            Action::Overlay => self.show.overlay = !self.show.overlay,
+            Action::Persistence => self.show.persistence = !self.show.persistence,
+            Action::Channels => self.show.channel_panel = !self.show.channel_panel,
+            Action::Statistics => {
+                self.show.statistics = !self.show.statistics;
+                self.is_measuring |= self.show.statistics;
+            }
+            Action::Spectrum => self.show.spectrum = !self.show.spectrum,
+            Action::Waterfall => self.show.waterfall = !self.show.waterfall,
+            Action::TransformSize(Step::Down) => self.spectrum.size = (self.spectrum.size / 2).max(SIZE_MIN),
+            Action::TransformSize(Step::Up) => self.spectrum.size = (self.spectrum.size * 2).min(SIZE_MAX),
+            Action::Weighting => {
+                let at = Weighting::ALL.iter().position(|&window| window == self.spectrum.window);
+                self.spectrum.window = Weighting::ALL[(at.unwrap_or(0) + 1) % Weighting::ALL.len()];
+            }
+            Action::Averages => {
+                self.spectrum.averages = match self.spectrum.averages {
+                    1 => 4,
+                    4 => 16,
+                    16 => 64,
+                    _ => 1,
+                }
+            }
+            Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
+            // The face has what is to be saved, and the list of triggers.
+            Action::Save(_) | Action::Segment(_) | Action::Pin => {}
+            Action::Segments => self.show.segments = !self.show.segments,
+            Action::TriggerKind => {
+                self.trigger.kind = self.trigger.kind.next();
+                self.trigger.level = None;
+            }
             Action::Back if self.is_help_open => self.is_help_open = false,
             Action::Back | Action::Quit => self.is_done = true,
         }
@@ -208,12 +277,40 @@ impl Controls {
             channels: self.channels,
             trigger: Some(trigger),
             measure: None,
+            // The face knows the ranges.
+            persistence: None,
+            spectrum: (self.show.spectrum || self.show.waterfall).then(|| SpectrumSettings {
+                waterfall: self.show.waterfall.then_some(self.selected),
+                ..self.spectrum
+            }),
         }
     }
 
     /// The vertical range of a channel whose visible extremes are `seen`, in units of `resolution` a count.
     pub(crate) fn range(&mut self, channel: usize, seen: Option<Range>, resolution: f64) -> Range {
-        self.ranges[channel % 8].follow(seen, resolution, monotonic_ns())
+        let range = self.ranges[channel % 8].follow(seen, resolution, monotonic_ns());
+        self.setups[channel % 8].vertical.map_or(range, Range::of)
+    }
+
+    /// The fixed vertical scale of the selected channel, or one that is near what it shows.
+    fn vertical(&self) -> Vertical {
+        let range = self.lane_range(self.selected).unwrap_or(Range { bottom: -1.0, top: 1.0 });
+        self.setups[self.selected].vertical.unwrap_or_else(|| {
+            let per_division = step_125_up(range.height() / DIVISIONS_VERTICAL);
+            let middle = (range.top + range.bottom) / 2.0;
+            Vertical { per_division, position: -(middle / per_division).round() }
+        })
+    }
+
+    fn step_vertical(&mut self, step: Step) {
+        let vertical = self.vertical();
+        let per_division = match step {
+            Step::Down => step_125_down(vertical.per_division * 0.9),
+            Step::Up => step_125_up(vertical.per_division * 1.1),
+        };
+        // What is in the middle of the screen stays there.
+        let position = vertical.position * vertical.per_division / per_division;
+        self.setups[self.selected].vertical = Some(Vertical { per_division, position });
     }
 
     /// The trigger mode: the one chosen, or one that suits the span. What takes half a second to pass can be followed
@@ -225,7 +322,8 @@ impl Controls {
 
     /// The range of a channel's lane, in its units.
     pub(crate) fn lane_range(&self, channel: usize) -> Option<Range> {
-        self.ranges[channel % 8].current()
+        let setup = &self.setups[channel % 8];
+        setup.vertical.map(Range::of).or(self.ranges[channel % 8].current())
     }
 
     /// The trigger level, in raw counts.
@@ -237,6 +335,10 @@ impl Controls {
     #[cfg(feature = "window")]
     pub(crate) fn set_trigger_position(&mut self, position: f64) {
         self.trigger.position = position.clamp(0.0, 1.0);
+    }
+
+    pub(crate) fn set_measuring(&mut self) {
+        self.is_measuring = true;
     }
 
     pub(crate) fn is_measuring(&self) -> bool {
@@ -301,42 +403,28 @@ impl Controls {
         self.span.map_or(picture.span_samples, |span| span * picture.rate_or_one())
     }
 
+    /// Holds the picture at a trigger, which stands where triggers do.
+    pub(crate) fn hold_trigger(&mut self, picture: &Picture, at: f64) {
+        let post = (1.0 - self.trigger.position) * self.span_samples(picture);
+        self.held_at = Some(at + post);
+        self.reference = at;
+        self.held_trigger = Some(at);
+    }
+
+    /// The trigger that the picture is held at.
+    pub(crate) fn held_trigger(&self) -> Option<f64> {
+        self.held_trigger.filter(|_| self.held_at.is_some())
+    }
+
     /// Holds the right edge at a sample index, within a screen of what there is.
     fn hold(&mut self, picture: &Picture, right_index: f64) {
         if self.held_at.is_none() {
             self.reference = self.reference(picture);
+            self.held_trigger = None;
         }
         let (oldest, next) = (picture.oldest_index as f64, picture.next_index as f64);
         let air = self.span_samples(picture) * 0.5;
         self.held_at = Some(right_index.clamp(oldest + air.min(next - oldest), next + air));
-    }
-}
-
-/// By what is typed, not by where the key is: layouts differ in `+`, `-`, `[` and `?`.
-pub(crate) fn char_action(typed: char) -> Option<Action> {
-    match typed {
-        '+' | '=' => Some(Action::Longer),
-        '-' => Some(Action::Shorter),
-        '[' => Some(Action::Earlier),
-        ']' => Some(Action::Later),
-        '?' | 'h' => Some(Action::Help),
-        't' => Some(Action::Theme),
-        'm' => Some(Action::NextTrigger),
-        's' => Some(Action::Trigger(TriggerMode::Single)),
-        'e' => Some(Action::Slope),
-        'r' => Some(Action::Source),
-        '0' => Some(Action::LevelAuto),
-        'c' => Some(Action::Cursors),
-        'x' => Some(Action::OtherCursor),
-        ',' => Some(Action::MoveCursor(-1.0)),
-        '.' => Some(Action::MoveCursor(1.0)),
-        '<' => Some(Action::MoveCursor(-10.0)),
-        '>' => Some(Action::MoveCursor(10.0)),
-        'p' => Some(Action::TriggerPlace),
-        'v' => Some(Action::Measure),
-        'q' => Some(Action::Quit),
-        '1'..='8' => Some(Action::Channel(typed as usize - '1' as usize)),
-        _ => None,
     }
 }
 
@@ -346,6 +434,8 @@ fn rate_hz(picture: &Picture) -> f64 {
 
 /// Shorter spans are triggered, longer ones roll, until the person says otherwise.
 const ROLL_SPAN_S: f64 = 0.5;
+/// Divisions of a vertical scale that is set.
+pub(crate) const DIVISIONS_VERTICAL: f64 = 8.0;
 
 #[cfg(test)]
 mod tests {

@@ -1,15 +1,21 @@
 //! The scope without a thread: batches in, pictures out.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
 
-use grebe_frame::{Arrival, Batch, Frame, Header, StreamTracker};
+use grebe_frame::{Arrival, Batch, Frame, Gap, Header, StreamTracker};
 use grebe_scope::{Column, ColumnGrid, Pyramid, ScopeError};
 
+use crate::extract::Extract;
 use crate::interpolate::join_samples;
 use crate::measure::MeasureRun;
 use crate::meter::{FlowMeter, TransitMeter};
-use crate::picture::{ChannelColumns, Picture, StreamInfo};
+use crate::persistence::{PersistenceRun, PersistenceView};
+use crate::picture::{ChannelColumns, GapMark, Picture, StreamInfo};
 use crate::span::default_span;
+use crate::spectrum::SpectrumRun;
 use crate::trigger::{TriggerMode, TriggerRun, TriggerView};
 use crate::viewport::{Viewport, Window};
 
@@ -23,7 +29,13 @@ pub struct ScopeCore {
     pyramid: Option<Pyramid>,
     stream: Option<StreamInfo>,
     trigger: Option<TriggerRun>,
+    persistence: Option<PersistenceRun>,
     measure: MeasureRun,
+    spectrum: SpectrumRun,
+    /// The last gaps, oldest first, and the number of the next.
+    gaps: VecDeque<GapMark>,
+    gap_number: u64,
+    streams: u64,
     is_ended: bool,
     flow: FlowMeter,
     transit: TransitMeter,
@@ -40,7 +52,12 @@ impl ScopeCore {
             pyramid: None,
             stream: None,
             trigger: None,
+            persistence: None,
             measure: MeasureRun::new(),
+            spectrum: SpectrumRun::new(),
+            gaps: VecDeque::with_capacity(GAPS_MAX),
+            gap_number: 0,
+            streams: 0,
             is_ended: false,
             flow: FlowMeter::new(),
             transit: TransitMeter::new(),
@@ -85,6 +102,7 @@ impl ScopeCore {
         let columns = viewport.columns_in_range();
         let span = viewport.span.unwrap_or_else(|| default_span(self.stream.map_or(0.0, |s| s.rate_hz)));
         let (right_edge, trigger) = self.triggered(viewport, span);
+        let persistence = self.persistence(viewport, span, now_ns);
         let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else {
             return Picture { is_ended: self.is_ended, counts: self.tracker.counts(), ..Picture::waiting() };
         };
@@ -94,8 +112,11 @@ impl ScopeCore {
         let first_column = end_column - columns as i64;
         let left_index = first_column as f64 * grid.samples_per_column();
         let span_samples = columns as f64 * grid.samples_per_column();
+        let triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerRun::recent);
         let window = left_index..left_index + span_samples;
-        let measured = self.measure.measure(pyramid, viewport, stream.rate_hz, window, now_ns);
+        let spectrum = self.spectrum.view(pyramid, viewport, window.clone(), now_ns);
+        let (measured, measured_count) =
+            self.measure.measure(pyramid, viewport, stream.rate_hz, window.clone(), now_ns);
         let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
         Picture {
             stream: Some(stream),
@@ -108,6 +129,7 @@ impl ScopeCore {
                 .map(|channel| ChannelColumns {
                     channel,
                     columns: channel_columns(pyramid, channel, grid, first_column, columns),
+                    mean: mean(pyramid, channel, window.clone()),
                 })
                 .collect(),
             oldest_index: pyramid.oldest().unwrap_or(0),
@@ -118,9 +140,23 @@ impl ScopeCore {
             newest_arrival_ns: self.newest_arrival_ns,
             transit_min_ns: self.transit.min_ns(),
             trigger,
+            gaps: self.gaps_in(window.clone()),
+            streams: self.streams,
+            triggers,
+            persistence,
             measured,
+            measured_count,
+            spectrum,
             memory_bytes: pyramid.memory_bytes(),
         }
+    }
+
+    /// The samples of a stretch, as far as they are still held singly; at most the newest 2^24 a channel.
+    pub fn extract(&self, range: Range<u64>) -> Extract {
+        let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else { return Extract::default() };
+        let within = range.start as f64..range.end as f64;
+        let triggers = self.trigger.as_ref().map_or(Vec::new(), |trigger| trigger.recent_in(within));
+        Extract::of(pyramid, stream.rate_hz, range, triggers)
     }
 
     /// Where the trigger wants the right edge, and what it does. A held window shows what it shows.
@@ -139,11 +175,33 @@ impl ScopeCore {
         (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
     }
 
+    /// All triggers upon each other, where that is asked for and there is a trigger.
+    fn persistence(&mut self, viewport: &Viewport, span: f64, now_ns: u64) -> Option<Arc<PersistenceView>> {
+        let (Some(settings), Some(run), Some(pyramid), Some(stream), Some(trigger)) =
+            (viewport.persistence, &self.trigger, &self.pyramid, self.stream, viewport.trigger)
+        else {
+            self.persistence = None;
+            return None;
+        };
+        let span_samples = span * stream.rate_or_one();
+        if !self.persistence.as_ref().is_some_and(|it| it.is_for(&settings, &trigger, span_samples)) {
+            self.persistence = PersistenceRun::new(settings, trigger, run, span_samples, pyramid).ok();
+        }
+        self.persistence.as_mut()?.view(now_ns)
+    }
+
     /// Takes a frame that goes on with the stream.
     fn take(&mut self, frame: &Frame<'_>, header: &Header, arrival: Arrival) -> Result<(), ScopeError> {
         let channels = header.channel_count as usize;
-        if matches!(arrival, Arrival::First | Arrival::Restart) {
+        let is_other_rate = self.stream.is_some_and(|stream| {
+            // The end of a stream may come without its rate.
+            header.block_length_samples > 0 && stream.rate_hz != header.sample_rate_hz
+        });
+        if matches!(arrival, Arrival::First | Arrival::Restart) || is_other_rate {
             self.begin(channels)?;
+        }
+        if let Arrival::After(gap) = arrival {
+            self.note_gap(header.first_sample_index, gap);
         }
         self.is_ended = header.is_end_of_stream();
         self.stream = Some(StreamInfo {
@@ -161,11 +219,33 @@ impl ScopeCore {
         if let Some(trigger) = &mut self.trigger {
             trigger.append(header.first_sample_index, &block[..channels]);
         }
+        if let Some(persistence) = &mut self.persistence {
+            persistence.append(header.first_sample_index, &block[..channels]);
+        }
         match pyramid.append(header.first_sample_index, &block[..channels]) {
             // The tracker lets nothing pass that goes back; an index beyond the pyramid's range is a damaged header.
             Err(ScopeError::IndexWentBack { .. } | ScopeError::IndexTooLarge { .. }) => Ok(()),
             other => other,
         }
+    }
+
+    fn note_gap(&mut self, end: u64, gap: Gap) {
+        if self.gaps.len() == GAPS_MAX {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(GapMark {
+            number: self.gap_number,
+            start: end.saturating_sub(gap.samples),
+            end,
+            generator_samples: gap.generator_samples,
+            lost_frames: gap.frames,
+        });
+        self.gap_number += 1;
+    }
+
+    fn gaps_in(&self, window: Range<f64>) -> Vec<GapMark> {
+        let is_inside = |gap: &&GapMark| gap.end as f64 >= window.start && gap.start as f64 <= window.end;
+        self.gaps.iter().filter(is_inside).copied().collect()
     }
 
     fn begin(&mut self, channels: usize) -> Result<(), ScopeError> {
@@ -177,11 +257,21 @@ impl ScopeCore {
                 *pyramid = Some(Pyramid::new(channels, self.budget_bytes)?);
             }
         }
+        self.streams += 1;
+        self.gaps.clear();
         self.stream = None;
         self.trigger = None;
+        self.persistence = None;
         self.transit = TransitMeter::new();
         Ok(())
     }
+}
+
+/// The mean of what is visible, in raw counts; 0 where nothing is.
+fn mean(pyramid: &Pyramid, channel: usize, window: Range<f64>) -> f64 {
+    let range = window.start.max(0.0) as u64..window.end.max(0.0) as u64;
+    let found = pyramid.range_stats(channel, range);
+    if found.count > 0 { found.stats.sum as f64 / found.count as f64 } else { 0.0 }
 }
 
 /// Number of the column behind the right edge.
@@ -210,6 +300,8 @@ fn channel_columns(
     out
 }
 
+/// Gaps whose place is remembered.
+const GAPS_MAX: usize = 256;
 /// Beyond any stream, and far from overflow in both directions.
 const COLUMN_END: i64 = 1 << 62;
 

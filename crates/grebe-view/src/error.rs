@@ -38,6 +38,12 @@ pub enum ViewError {
         /// The file that was asked for.
         path: PathBuf,
     },
+    /// A session file is damaged.
+    #[error("the session cannot be read: {why}")]
+    Session {
+        /// Line, field and reason.
+        why: String,
+    },
     /// The picture could not be drawn.
     #[error(transparent)]
     Scope(#[from] ScopeError),

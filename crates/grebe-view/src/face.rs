@@ -1,14 +1,19 @@
 //! What window and terminal have in common: the newest picture, the settings, the words around it.
 
-use crate::controls::{Action, Controls};
+use crate::controls::Controls;
+use crate::cpu::CpuMeter;
+use crate::gaps::GapPlaces;
 use crate::hud::{DIVISIONS, Hud, RunState, TriggerWords};
+use crate::keys::{Action, SaveWhat};
 use crate::link::ScopeLink;
 use crate::options::{ChannelSetup, ViewOptions};
+use crate::persistence::PersistenceSettings;
 use crate::picture::{ChannelColumns, Picture};
-use crate::trigger::TriggerView;
+use crate::session::Session;
+use crate::trigger::{TriggerKind, TriggerView};
 use crate::vertical::Range;
 use grebe_flow::monotonic_ns;
-use grebe_scope::{Engineering, Scale, Slope, Ticks};
+use grebe_scope::{Engineering, MeasurementStatistics, Scale, Slope, Ticks};
 
 pub(crate) struct Face {
     pub(crate) link: ScopeLink,
@@ -20,6 +25,18 @@ pub(crate) struct Face {
     /// Pictures taken, and since when: the rate a person sees.
     taken: (u32, u64),
     pictures_per_s: f64,
+    /// What is to be saved once the history has answered.
+    pub(crate) saving: Option<SaveWhat>,
+    /// Something to be said for a while, and since when.
+    said: Option<(String, u64)>,
+    /// Where the gaps were lost.
+    pub(crate) places: GapPlaces,
+    cpu: CpuMeter,
+    cpu_part: Option<f64>,
+    /// By channel, since the view changed.
+    pub(crate) statistics: [MeasurementStatistics; 8],
+    /// The last measurement that is in the statistics, and of which span.
+    counted: (u64, f64),
 }
 
 impl Face {
@@ -28,7 +45,23 @@ impl Face {
         let controls = Controls::new(&options);
         let picture = Picture::waiting();
         let hud = Hud::new(&picture, &(options.status)(), false, 0.0, monotonic_ns());
-        Face { link, options, controls, picture, hud, hud_made_ns: 0, taken: (0, 0), pictures_per_s: 0.0 }
+        Face {
+            link,
+            options,
+            controls,
+            picture,
+            hud,
+            hud_made_ns: 0,
+            taken: (0, 0),
+            pictures_per_s: 0.0,
+            saving: None,
+            said: None,
+            places: GapPlaces::default(),
+            cpu: CpuMeter::default(),
+            cpu_part: None,
+            statistics: Default::default(),
+            counted: (0, 0.0),
+        }
     }
 
     /// Takes the newest picture; whether anything to be seen has changed.
@@ -40,15 +73,25 @@ impl Face {
             if picture.span_samples != self.picture.span_samples || self.hud.state != RunState::Live {
                 self.hud_made_ns = 0;
             }
+            let is_other = self.picture.streams > 0 && picture.streams > self.picture.streams;
             self.picture = picture;
+            if is_other {
+                self.say(format!("another stream began: {}", crate::hud::stream_text(&self.picture)));
+            }
             self.taken.0 += 1;
+            self.count_measurements();
         }
-        self.refresh_hud() || is_new
+        let has_saved = self.end_save();
+        self.refresh_hud() || is_new || has_saved
     }
 
     pub(crate) fn act(&mut self, action: Action) {
-        if let (Action::Level(steps), Some(trigger)) = (action, self.picture.trigger) {
-            self.step_level(steps, trigger);
+        match (action, self.picture.trigger) {
+            (Action::Level(steps), Some(trigger)) => self.step_level(steps, trigger),
+            (Action::Segment(steps), _) => self.step_segment(steps),
+            (Action::Pin, _) => self.pin_segment(),
+            (Action::Save(what), _) => self.begin_save(what),
+            _ => {}
         }
         self.controls.apply(action, &self.picture);
         self.hud_made_ns = 0;
@@ -70,7 +113,7 @@ impl Face {
 
     fn step_level(&mut self, steps: f64, trigger: TriggerView) {
         let channel = trigger.settings.channel;
-        let setup = self.options.channel(channel);
+        let setup = self.setup(channel);
         let Some(range) = self.controls.lane_range(channel) else { return };
         let step = (range.height() / setup.scale.abs() / 40.0).max(1.0);
         self.controls.set_level((f64::from(trigger.level) + steps * step * setup.scale.signum()) as i16);
@@ -82,7 +125,13 @@ impl Face {
         let part = trigger.at.map(|at| (at - self.picture.left_index) / self.picture.span_samples);
         TriggerMarks {
             part: part.filter(|part| (0.0..=1.0).contains(part)),
-            level: Some((trigger.settings.channel, trigger.level)),
+            levels: match trigger.settings.kind.has_two_levels() {
+                true => vec![trigger.level, trigger.upper],
+                false => vec![trigger.level],
+            }
+            .into_iter()
+            .map(|level| (trigger.settings.channel, level))
+            .collect(),
         }
     }
 
@@ -97,9 +146,21 @@ impl Face {
         let mut viewport = self.controls.viewport(&self.picture, columns);
         if self.controls.is_measuring() {
             viewport.measure = Some(std::array::from_fn(|channel| {
-                let setup = self.options.channel(channel);
+                // Without the mean that AC coupling takes off: it is another one in each picture.
+                let setup =
+                    ChannelSetup { is_ac: false, ..self.controls.setups[channel].clone() }.resolved(0.0);
                 Scale { factor: setup.scale, offset: setup.offset }
             }));
+        }
+        if self.controls.show.persistence {
+            let ranges = std::array::from_fn(|channel| {
+                let setup = self.setup(channel);
+                let range = self.controls.lane_range(channel).unwrap_or(Range { bottom: -1.0, top: 1.0 });
+                let count = |value: f64| ((value - setup.offset) / setup.scale).round() as i16;
+                let (a, b) = (count(range.bottom), count(range.top));
+                (a.min(b), a.max(b))
+            });
+            viewport.persistence = Some(PersistenceSettings { ranges });
         }
         self.link.request(viewport)
     }
@@ -111,9 +172,49 @@ impl Face {
     /// The vertical range to show a channel in.
     pub(crate) fn range(&mut self, place: usize) -> Range {
         let data = &self.picture.channels[place];
-        let setup = self.options.channel(data.channel);
+        let setup = self.setup(data.channel);
         let seen = extremes(data, &setup);
         self.controls.range(data.channel, seen, setup.scale.abs())
+    }
+
+    /// What a channel's numbers mean, as it is shown now.
+    pub(crate) fn setup(&self, channel: usize) -> ChannelSetup {
+        let shown = self.picture.channels.iter().find(|data| data.channel == channel);
+        self.controls.setups[channel % 8].resolved(shown.map_or(0.0, |data| data.mean))
+    }
+
+    /// What this scope costs: processor and history.
+    fn costs(&self) -> String {
+        let history = Engineering::new(self.picture.memory_bytes as f64, "B");
+        match self.cpu_part {
+            _ if self.picture.memory_bytes == 0 => String::new(),
+            Some(part) => format!("cpu {:.0} %  history {history}", part * 100.0),
+            None => format!("history {history}"),
+        }
+    }
+
+    /// Says something for a few seconds.
+    pub(crate) fn say(&mut self, text: String) {
+        self.said = Some((text, monotonic_ns()));
+        self.hud_made_ns = 0;
+    }
+
+    /// Begins the statistics anew.
+    pub(crate) fn clear_statistics(&mut self) {
+        self.statistics = Default::default();
+    }
+
+    fn count_measurements(&mut self) {
+        let (count, span) = (self.picture.measured_count, self.picture.span_samples);
+        if self.counted.1 != span {
+            self.clear_statistics();
+        }
+        if self.counted != (count, span) {
+            for measured in &self.picture.measured {
+                self.statistics[measured.channel % 8].add(&measured.set);
+            }
+        }
+        self.counted = (count, span);
     }
 
     /// New words a few times a second: digits that change at every frame cannot be read.
@@ -129,11 +230,23 @@ impl Face {
     }
 
     fn trigger_words(&self, trigger: &TriggerView) -> TriggerWords {
-        let setup = self.options.channel(trigger.settings.channel);
+        let setup = self.setup(trigger.settings.channel);
+        let is_down = trigger.settings.slope == Slope::Falling;
+        let pick = |up, down| if is_down { down } else { up };
+        let show = |count: i16| Engineering::new(setup.value(f64::from(count)), &setup.unit).to_string();
         TriggerWords {
             source: setup.label(trigger.settings.channel),
-            slope: if trigger.settings.slope == Slope::Falling { "falling" } else { "rising" },
-            level: Engineering::new(setup.value(f64::from(trigger.level)), &setup.unit).to_string(),
+            kind: trigger.settings.kind,
+            slope: match trigger.settings.kind {
+                TriggerKind::Edge => pick("rising", "falling"),
+                TriggerKind::Pulse | TriggerKind::Runt => pick("positive", "negative"),
+                TriggerKind::Window => pick("leaves", "enters"),
+                TriggerKind::Dropout => "either",
+            },
+            level: match trigger.settings.kind.has_two_levels() {
+                true => format!("{} \u{2026} {}", show(trigger.level), show(trigger.upper)),
+                false => show(trigger.level),
+            },
             state: trigger.state,
         }
     }
@@ -142,6 +255,7 @@ impl Face {
         let (taken, since_ns) = self.taken;
         let seconds = now_ns.saturating_sub(since_ns) as f64 * 1e-9;
         if seconds >= 1.0 {
+            self.cpu_part = self.cpu.look(now_ns);
             self.pictures_per_s = if since_ns == 0 { 0.0 } else { f64::from(taken) / seconds };
             self.taken = (0, now_ns);
         }
@@ -151,20 +265,34 @@ impl Face {
     pub(crate) fn renew_hud(&mut self, now_ns: u64) {
         self.count_pictures(now_ns);
         let status = (self.options.status)();
+        self.places.look(&self.picture.gaps, &status);
         let is_paused = self.controls.is_paused();
         self.hud = Hud::new(&self.picture, &status, is_paused, self.pictures_per_s, now_ns);
+        self.hud.costs = self.costs();
         self.hud.trigger = self.picture.trigger.map(|trigger| self.trigger_words(&trigger));
+        self.said = self.said.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < SAID_NS);
+        if let Some((said, _)) = &self.said {
+            self.hud.notice = Some(said.clone());
+        }
         self.hud_made_ns = now_ns;
     }
 }
 
+impl Drop for Face {
+    fn drop(&mut self) {
+        if let Some(keep) = self.options.keep_session.take() {
+            keep(&Session::of(&self.controls));
+        }
+    }
+}
+
 /// Where a trigger shows on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct TriggerMarks {
     /// Place of the trigger, 0.0 left edge to 1.0 right edge.
     pub(crate) part: Option<f64>,
-    /// The channel and its level in raw counts.
-    pub(crate) level: Option<(usize, i16)>,
+    /// The channel and its level in raw counts, or both levels.
+    pub(crate) levels: Vec<(usize, i16)>,
 }
 
 /// The smallest and the largest value of what is visible.
@@ -176,3 +304,5 @@ pub(crate) fn extremes(data: &ChannelColumns, setup: &ChannelSetup) -> Option<Ra
 }
 
 const HUD_NS: u64 = 150_000_000;
+/// How long something that was said can be read.
+const SAID_NS: u64 = 6_000_000_000;

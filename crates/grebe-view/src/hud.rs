@@ -4,7 +4,7 @@ use grebe_scope::Engineering;
 
 use crate::picture::Picture;
 use crate::status::SourceStatus;
-use crate::trigger::TriggerState;
+use crate::trigger::{TriggerKind, TriggerState};
 
 /// Whether the stream moves, and whether the picture does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub(crate) struct Hud {
     pub(crate) division: String,
     /// Rates and latency.
     pub(crate) facts: Vec<Item>,
+    /// Processor and memory; empty where unknown.
+    pub(crate) costs: String,
     /// Losses, by place, in the order of the path.
     pub(crate) losses: Vec<Item>,
     /// What the trigger does, where there is one.
@@ -63,6 +65,7 @@ pub(crate) struct Hud {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TriggerWords {
     pub(crate) source: String,
+    pub(crate) kind: TriggerKind,
     pub(crate) slope: &'static str,
     pub(crate) level: String,
     pub(crate) state: TriggerState,
@@ -80,7 +83,9 @@ impl TriggerWords {
 
     pub(crate) fn text(&self) -> String {
         let word = self.state_word().to_lowercase();
-        format!("trigger {} {} {} {word}", self.source, self.slope, self.level)
+        let kind = if self.kind == TriggerKind::Edge { "" } else { self.kind.name() };
+        let space = if kind.is_empty() { "" } else { " " };
+        format!("trigger {} {}{space}{kind} {} {word}", self.source, self.slope, self.level)
     }
 }
 
@@ -138,6 +143,7 @@ impl Hud {
             span: Engineering::new(picture.span(), unit).to_string(),
             division: format!("{divisions}/div"),
             facts: facts(picture, status, state, pictures_per_s, now_ns),
+            costs: String::new(),
             losses: losses(picture, status),
             trigger: None,
             notice: status.notice.clone().or(held),
@@ -156,7 +162,7 @@ impl Hud {
     }
 }
 
-fn stream_text(picture: &Picture) -> String {
+pub(crate) fn stream_text(picture: &Picture) -> String {
     let Some(stream) = picture.stream else { return "no data yet".into() };
     let rate = match stream.rate_hz > 0.0 {
         true => Engineering::new(stream.rate_hz, "S/s").digits(4).to_string(),

@@ -2,12 +2,14 @@
 //!
 //! Either side holds the lock for the exchange of a few words only; the data side does not even wait for that.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 
 use grebe_flow::{Waker, monotonic_ns};
 
 use crate::core::ScopeCore;
+use crate::extract::Extract;
 use crate::picture::Picture;
 use crate::viewport::{Viewport, Window};
 
@@ -37,6 +39,9 @@ struct State {
     on_picture: Option<Arc<dyn Fn() + Send + Sync>>,
     /// The scope itself, when its stream is over: from then on the face's thread answers.
     parked: Option<ScopeCore>,
+    /// A stretch whose samples are wanted, and those samples.
+    wanted_range: Option<Range<u64>>,
+    extract: Option<Extract>,
 }
 
 impl ScopeLink {
@@ -72,6 +77,24 @@ impl ScopeLink {
             self.want();
         }
         taken
+    }
+
+    /// Asks for the samples of a stretch: [`take_extract`](ScopeLink::take_extract) gives them a little later.
+    pub fn request_extract(&self, range: Range<u64>) {
+        let mut state = self.state();
+        if let Some(core) = &state.parked {
+            let extract = core.extract(range);
+            state.extract = Some(extract);
+            return;
+        }
+        state.wanted_range = Some(range);
+        drop(state);
+        self.want();
+    }
+
+    /// The samples that were asked for, once.
+    pub fn take_extract(&self) -> Option<Extract> {
+        self.state().extract.take()
     }
 
     /// A face begins: it gets a picture even of what another one saw before.
@@ -124,6 +147,16 @@ impl ScopeLink {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
+        if let Some(range) = state.wanted_range.take() {
+            let wake = state.on_picture.clone();
+            drop(state);
+            let extract = core.extract(range);
+            self.state().extract = Some(extract);
+            if let Some(wake) = wake {
+                wake();
+            }
+            return false;
+        }
         // What is held does not change by what arrives.
         let has_news = has_news && state.viewport.is_some_and(|viewport| viewport.window == Window::Latest);
         let Some(viewport) = state.viewport.filter(|_| has_news || state.is_changed) else { return false };
@@ -142,6 +175,9 @@ impl ScopeLink {
     /// Leaves the scope to the face, which from now on answers its viewports itself.
     pub(crate) fn park(&self, core: ScopeCore) {
         let mut state = self.state();
+        if let Some(range) = state.wanted_range.take() {
+            state.extract = Some(core.extract(range));
+        }
         state.parked = Some(core);
         state.is_changed = true;
         let wake = state.on_picture.clone();

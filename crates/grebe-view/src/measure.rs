@@ -22,6 +22,7 @@ pub(crate) struct MeasureRun {
     measured: Vec<ChannelMeasurements>,
     measured_ns: u64,
     viewport: Option<Viewport>,
+    count: u64,
     /// Copies of the window's unbroken runs, one behind the other, and where each ends.
     samples: Vec<i16>,
     ends: Vec<usize>,
@@ -34,13 +35,14 @@ impl MeasureRun {
             measured: Vec::new(),
             measured_ns: 0,
             viewport: None,
+            count: 0,
             samples: Vec::new(),
             ends: Vec::new(),
         }
     }
 
     /// Measures the window from sample `start` to `end`, where the viewport asks for it and the last time is long enough
-    /// ago.
+    /// ago; and how often that was done so far.
     pub(crate) fn measure(
         &mut self,
         pyramid: &Pyramid,
@@ -48,15 +50,16 @@ impl MeasureRun {
         rate_hz: f64,
         window: std::ops::Range<f64>,
         now_ns: u64,
-    ) -> Vec<ChannelMeasurements> {
+    ) -> (Vec<ChannelMeasurements>, u64) {
         let Some(scales) = viewport.measure else {
             self.viewport = None;
-            return Vec::new();
+            return (Vec::new(), self.count);
         };
         let is_same = self.viewport == Some(*viewport);
         if is_same && now_ns.saturating_sub(self.measured_ns) < INTERVAL_NS {
-            return self.measured.clone();
+            return (self.measured.clone(), self.count);
         }
+        self.count += 1;
         self.viewport = Some(*viewport);
         self.measured_ns = now_ns;
         let end = window.end.max(0.0) as u64;
@@ -66,7 +69,7 @@ impl MeasureRun {
             let measured = self.channel(pyramid, channel, start..end, rate_hz, scales[channel % 8]);
             self.measured.push(measured);
         }
-        self.measured.clone()
+        (self.measured.clone(), self.count)
     }
 
     fn channel(

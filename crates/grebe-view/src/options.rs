@@ -1,7 +1,11 @@
 //! How a face is set up.
 
-use grebe_scope::raster::Theme;
+use std::path::{Path, PathBuf};
 
+use grebe_scope::raster::{Color, Theme};
+
+use crate::extract::Extract;
+use crate::session::Session;
 use crate::status::SourceStatus;
 
 /// What every face needs beside its [`ScopeLink`](crate::ScopeLink).
@@ -12,9 +16,28 @@ pub struct ViewOptions {
     pub channels: Vec<ChannelSetup>,
     /// The span to begin with, in seconds (samples where the rate is unknown); `None` lets the scope choose.
     pub span: Option<f64>,
-    /// Whether the window begins dark or light; PNG and window.
-    pub theme: ThemeChoice,
+    /// Dark or light; `None`: as the session says, else dark.
+    pub theme: Option<ThemeChoice>,
+    /// Whether the spectrum is shown from the start.
+    pub spectrum: bool,
+    /// Where files are saved; empty for the current folder.
+    pub folder: PathBuf,
+    /// Width and height of saved pictures, in pixels.
+    pub png_size: (u32, u32),
+    /// Writes a recording of what is given to a path that does not exist; an error is one line for a person. `None`:
+    /// recordings cannot be saved.
+    pub export: Option<Export>,
+    /// Settings to begin with; those above that are set go before it.
+    pub session: Option<Session>,
+    /// Called with the settings when the face ends.
+    pub keep_session: Option<KeepSession>,
 }
+
+/// Keeps the settings for the next time.
+pub type KeepSession = Box<dyn Fn(&Session) + Send>;
+
+/// Writes a recording, and names the file to open: the face does not know file formats.
+pub type Export = Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>;
 
 /// What the numbers of a channel mean.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +50,23 @@ pub struct ChannelSetup {
     pub scale: f64,
     /// Value of the count 0, in units.
     pub offset: f64,
+    /// Whether the signal is shown turned over.
+    pub is_inverted: bool,
+    /// Whether the mean of what is visible is taken off: AC coupling, by arithmetic.
+    pub is_ac: bool,
+    /// Colour of the trace; `None` for the theme's.
+    pub color: Option<Color>,
+    /// The vertical scale; `None` follows the signal.
+    pub vertical: Option<Vertical>,
+}
+
+/// A vertical scale that is set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Vertical {
+    /// Units a division, of which there are eight.
+    pub per_division: f64,
+    /// Divisions from the middle up to where 0 lies.
+    pub position: f64,
 }
 
 /// One of the two designed themes.
@@ -46,7 +86,13 @@ impl ViewOptions {
             status: Box::new(status),
             channels: Vec::new(),
             span: None,
-            theme: ThemeChoice::default(),
+            theme: None,
+            spectrum: false,
+            folder: PathBuf::new(),
+            png_size: (1280, 720),
+            export: None,
+            session: None,
+            keep_session: None,
         }
     }
 
@@ -58,7 +104,16 @@ impl ViewOptions {
 
 impl Default for ChannelSetup {
     fn default() -> ChannelSetup {
-        ChannelSetup { name: String::new(), unit: String::new(), scale: 1.0, offset: 0.0 }
+        ChannelSetup {
+            name: String::new(),
+            unit: String::new(),
+            scale: 1.0,
+            offset: 0.0,
+            is_inverted: false,
+            is_ac: false,
+            color: None,
+            vertical: None,
+        }
     }
 }
 
@@ -69,6 +124,19 @@ impl ChannelSetup {
             true => format!("CH{}", channel + 1),
             false => format!("{} {}", channel + 1, self.name),
         }
+    }
+
+    /// The setup that shows the same by scale and offset alone; `mean` is that of what is visible, in raw counts.
+    pub(crate) fn resolved(&self, mean: f64) -> ChannelSetup {
+        let scale = if self.is_inverted { -self.scale } else { self.scale };
+        let offset = if self.is_inverted { -self.offset } else { self.offset };
+        let offset = if self.is_ac { -mean * scale } else { offset };
+        ChannelSetup { scale, offset, ..self.clone() }
+    }
+
+    /// The colour of the trace.
+    pub(crate) fn trace_color(&self, channel: usize, theme: &Theme) -> Color {
+        self.color.unwrap_or(theme.trace(channel))
     }
 
     /// Units of a raw count.

@@ -1,9 +1,13 @@
 //! What a face gets: everything it draws, as one consistent moment of the stream.
 
+use std::sync::Arc;
+
 use grebe_frame::TrackerCounts;
 use grebe_scope::{Column, ColumnGrid};
 
 use crate::measure::ChannelMeasurements;
+use crate::persistence::PersistenceView;
+use crate::spectrum::SpectrumView;
 use crate::trigger::TriggerView;
 
 /// One answer to a [`Viewport`](crate::Viewport).
@@ -41,8 +45,20 @@ pub struct Picture {
     pub transit_min_ns: i64,
     /// What the trigger does; `None` where none was asked for.
     pub trigger: Option<TriggerView>,
+    /// What is missing in the picture, oldest first; the newest 256.
+    pub gaps: Vec<GapMark>,
+    /// Streams seen: grows when the sender begins again, or changes its channels or its rate.
+    pub streams: u64,
+    /// Absolute sample indices of the last triggers, shown or not, the newest last; 64 at most.
+    pub triggers: Vec<f64>,
+    /// All triggers upon each other, where that was asked for and there is a trigger.
+    pub persistence: Option<Arc<PersistenceView>>,
     /// Measurements of the channels, where they were asked for.
     pub measured: Vec<ChannelMeasurements>,
+    /// Measurements made so far: tells a new one from the same one again.
+    pub measured_count: u64,
+    /// Spectra, where they were asked for and there are samples for one.
+    pub spectrum: Option<Arc<SpectrumView>>,
     /// Bytes reserved for history.
     pub memory_bytes: usize,
 }
@@ -54,6 +70,8 @@ pub struct ChannelColumns {
     pub channel: usize,
     /// One column each, left to right.
     pub columns: Vec<Column>,
+    /// Mean of what is visible, in raw counts.
+    pub mean: f64,
 }
 
 /// What a stream says of itself.
@@ -67,6 +85,21 @@ pub struct StreamInfo {
     pub block_samples: u32,
     /// Samples the generator has dropped since the stream began, as its frames say.
     pub generator_drops: u64,
+}
+
+/// Samples that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GapMark {
+    /// Counts the gaps of a stream from 0.
+    pub number: u64,
+    /// Absolute index of the first sample that is missing.
+    pub start: u64,
+    /// Absolute index of the first one behind them.
+    pub end: u64,
+    /// Of them, samples a channel that the generator never made.
+    pub generator_samples: u64,
+    /// Frames that were sent and did not arrive.
+    pub lost_frames: u64,
 }
 
 /// How much arrives, over the last second.
@@ -108,7 +141,13 @@ impl Picture {
             newest_arrival_ns: 0,
             transit_min_ns: 0,
             trigger: None,
+            gaps: Vec::new(),
+            streams: 0,
+            triggers: Vec::new(),
+            persistence: None,
             measured: Vec::new(),
+            measured_count: 0,
+            spectrum: None,
             memory_bytes: 0,
         }
     }

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use grebe_scope::raster::{self, Axis, Lane, Trace};
+use grebe_scope::raster::{self, Axis, Lane, Layer, Trace};
 
 use crate::error::ViewError;
 use crate::face::Face;
 use crate::link::ScopeLink;
 use crate::options::ViewOptions;
 use crate::picture::Picture;
+use crate::spectra::DB_A_COUNT;
 use grebe_flow::monotonic_ns;
 
 /// What to draw, and when.
@@ -27,6 +28,8 @@ pub struct PngOptions {
     pub after: Duration,
     /// How long to wait for the first sample.
     pub wait: Duration,
+    /// Whether the picture's channels are to be measured, for whoever reads the [`Picture`] that is returned.
+    pub measure: bool,
 }
 
 impl PngOptions {
@@ -38,6 +41,7 @@ impl PngOptions {
             height: 720,
             after: Duration::from_secs(2),
             wait: Duration::from_secs(10),
+            measure: false,
         }
     }
 }
@@ -48,11 +52,14 @@ impl PngOptions {
 /// [`ViewError::NothingArrived`], [`ViewError::Scope`] for a size out of range, [`ViewError::Write`].
 pub fn render_png(link: &ScopeLink, options: ViewOptions, png: &PngOptions) -> Result<Picture, ViewError> {
     let mut face = Face::new(link.clone(), options);
+    if png.measure {
+        face.controls.set_measuring();
+    }
     wait_for_picture(&mut face, png)?;
     let image = draw(&mut face, png.width, png.height)?;
     write_whole(&png.path, &image.to_png()?)
         .map_err(|source| ViewError::Write { path: png.path.clone(), source })?;
-    Ok(face.picture)
+    Ok(face.picture.clone())
 }
 
 fn wait_for_picture(face: &mut Face, png: &PngOptions) -> Result<(), ViewError> {
@@ -78,46 +85,149 @@ fn wait_for_picture(face: &mut Face, png: &PngOptions) -> Result<(), ViewError> 
     }
 }
 
-fn draw(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewError> {
+/// What the face shows now, `width` x `height` pixels: the traces, and the spectrum below where it is on.
+pub(crate) fn draw(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewError> {
     face.renew_hud(monotonic_ns());
+    let show = face.controls.show;
+    let below = [show.spectrum, show.waterfall].into_iter().filter(|&is_shown| is_shown).count() as u32;
+    let part = (height * 2 / 5).checked_div(below).map_or(0, |part| part.max(PART_HEIGHT_MIN));
+    let mut parts = vec![draw_traces(face, width, height.saturating_sub(part * below).max(PART_HEIGHT_MIN))?];
+    if show.spectrum {
+        parts.push(draw_spectrum(face, width, part)?);
+    }
+    if show.waterfall {
+        parts.push(draw_waterfall(face, width, part)?);
+    }
+    Ok(raster::Image::stack(&parts)?)
+}
+
+fn draw_traces(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewError> {
     let theme = face.controls.theme().theme();
     let ranges: Vec<_> = (0..face.picture.channels.len()).map(|place| face.range(place)).collect();
-    let setups: Vec<_> =
-        face.picture.channels.iter().map(|data| (data, face.options.channel(data.channel))).collect();
+    let setups: Vec<_> = face.picture.channels.iter().map(|data| (data, face.setup(data.channel))).collect();
     let names: Vec<String> = setups.iter().map(|(data, setup)| setup.label(data.channel)).collect();
-    let level = face.trigger_marks().level;
+    let marks = face.trigger_marks();
     let levels: Vec<Vec<(f64, &str)>> = setups
         .iter()
         .map(|(data, setup)| {
-            let level = level.filter(|(channel, _)| *channel == data.channel);
-            level.map(|(_, level)| (setup.value(f64::from(level)), "")).into_iter().collect()
+            let levels = marks.levels.iter().filter(|(channel, _)| *channel == data.channel);
+            levels.map(|(_, level)| (setup.value(f64::from(*level)), "")).collect()
         })
         .collect();
-    let lanes: Vec<Lane<'_>> = setups
+    let mut lanes: Vec<Lane<'_>> = setups
         .iter()
         .zip(&names)
-        .zip(ranges)
+        .zip(&ranges)
         .zip(&levels)
         .map(|((((data, setup), name), range), levels)| Lane {
             levels,
-            color: Some(theme.trace(data.channel)),
+            color: Some(setup.trace_color(data.channel, &theme)),
             scale: setup.scale,
             offset: setup.offset,
             unit: &setup.unit,
             ..Lane::new(name, Trace::Columns(&data.columns), range.bottom, range.top)
         })
         .collect();
+    // All in one lane, labelled for the selected channel; each fills it by its own range.
+    let front = setups.iter().position(|(data, _)| data.channel == face.controls.selected).unwrap_or(0);
+    let layers: Vec<Layer<'_>> = match ranges.get(front) {
+        Some(lane) if face.controls.show.overlay => setups
+            .iter()
+            .zip(&ranges)
+            .map(|((data, setup), range)| {
+                let stretch = lane.height() / range.height();
+                Layer {
+                    color: setup.trace_color(data.channel, &theme),
+                    columns: &data.columns,
+                    scale: setup.scale * stretch,
+                    offset: lane.bottom + (setup.offset - range.bottom) * stretch,
+                }
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    if !layers.is_empty() {
+        lanes = vec![Lane { trace: Trace::Layers(&layers), ..lanes.swap_remove(front) }];
+    }
     let pieces = face.hud.pieces();
     let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
     let (start, end, _) = face.axis();
     let axis = Axis { start, end, unit: face.picture.axis_unit() };
-    let at = face.trigger_marks().part.map(|part| start + part * (end - start));
-    let cursors: Vec<_> = at.map(|at| raster::Cursor { at, label: "T" }).into_iter().collect();
+    let mut cursors: Vec<_> = marks
+        .part
+        .map(|part| raster::Cursor { at: start + part * (end - start), label: "T" })
+        .into_iter()
+        .collect();
+    let placed = face.controls.cursors().into_iter().flatten().zip(["A", "B"]);
+    cursors.extend(placed.map(|(at, label)| raster::Cursor { at, label }));
     let picture = raster::Picture {
         header: &header,
         lanes: &lanes,
         axis,
         cursors: &cursors,
+        ..raster::Picture::new(width, height, theme)
+    };
+    Ok(picture.draw()?)
+}
+
+fn draw_spectrum(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewError> {
+    let theme = face.controls.theme().theme();
+    let range = face.spectrum_range();
+    let traces = face.spectrum_traces(raster::plot_columns(width));
+    let layers: Vec<Layer<'_>> = traces
+        .iter()
+        .map(|trace| Layer {
+            color: face.setup(trace.channel).trace_color(trace.channel, &theme),
+            columns: &trace.columns,
+            scale: DB_A_COUNT,
+            offset: 0.0,
+        })
+        .collect();
+    let lane = Lane {
+        color: Some(theme.text_dim),
+        unit: "dB",
+        ..Lane::new("dBFS", Trace::Layers(&layers), range.bottom, range.top)
+    };
+    let peaks = face.peak_rows(if layers.len() > 1 { 1 } else { 3 });
+    let peaks = peaks.into_iter().map(|row| row.cells.join(" "));
+    let header: Vec<String> =
+        [format!("spectrum: {}", face.spectrum_words())].into_iter().chain(peaks).collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let (start, end, unit, _) = face.spectrum_axis(10);
+    let picture = raster::Picture {
+        header: &header,
+        lanes: &[lane],
+        axis: Axis { start, end, unit },
+        ..raster::Picture::new(width, height, theme)
+    };
+    Ok(picture.draw()?)
+}
+
+fn draw_waterfall(face: &mut Face, width: u32, height: u32) -> Result<raster::Image, ViewError> {
+    let theme = face.controls.theme().theme();
+    let range = face.spectrum_range();
+    let (start, end, unit, _) = face.spectrum_axis(10);
+    let mut cells = Vec::new();
+    let (mut columns, mut name, mut color) = (1, String::new(), theme.text);
+    let mut seconds = 0.0;
+    if let Some(waterfall) = face.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
+        let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
+        // Not-a-number, where samples are missing, stays dark.
+        cells = waterfall.cells.iter().map(|db| if db.is_nan() { 0.0 } else { bright(db) }).collect();
+        let setup = face.setup(waterfall.channel);
+        columns = waterfall.width;
+        name = setup.label(waterfall.channel);
+        color = setup.trace_color(waterfall.channel, &theme);
+        seconds = waterfall.span_samples / face.picture.rate_or_one();
+    }
+    let lane = Lane {
+        color: Some(color),
+        unit: face.picture.axis_unit(),
+        ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, -seconds, 0.0)
+    };
+    let picture = raster::Picture {
+        lanes: &[lane],
+        axis: Axis { start, end, unit },
         ..raster::Picture::new(width, height, theme)
     };
     Ok(picture.draw()?)
@@ -136,6 +246,8 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// Of a part of the picture, in pixels.
+const PART_HEIGHT_MIN: u32 = 120;
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,9 @@
 //! Tables of numbers below and over the traces: cursors and measurements, the same in window and terminal.
 
-use grebe_scope::{Dimension, Engineering, Quantity};
+use grebe_scope::{Dimension, Engineering, Quantity, Running};
 
 use crate::face::Face;
+use crate::measure::ChannelMeasurements;
 
 /// One row: the channel it is about, if any, and its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl Face {
             rows.push(row(None, ["1/\u{394}".into(), String::new(), String::new(), rate]));
         }
         for data in &self.picture.channels {
-            let setup = self.options.channel(data.channel);
+            let setup = self.setup(data.channel);
             let value = |at: f64| {
                 let part = (at - start) / (end - start);
                 let place = (part * data.columns.len() as f64) as usize;
@@ -44,19 +45,80 @@ impl Face {
     /// One row a channel with the quantities of [`QUANTITIES`]; empty where nothing is measured.
     pub(crate) fn measurement_rows(&self) -> Vec<Row> {
         let measured = self.picture.measured.iter().map(|measured| {
-            let setup = self.options.channel(measured.channel);
-            let cell = |quantity: Quantity| match (measured.set.get(quantity), quantity.dimension()) {
-                (None, _) => NOTHING.into(),
-                (Some(value), Dimension::Value) => show(value, &setup.unit),
-                (Some(value), Dimension::Time) => show(value, "s"),
-                (Some(value), Dimension::Frequency) => show(value, "Hz"),
-                (Some(value), Dimension::Ratio) => show(value * 100.0, "%"),
+            let setup = self.setup(measured.channel);
+            let cell = |quantity: Quantity| {
+                let value = self.measured_value(measured, quantity);
+                value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
             };
             let label = [setup.label(measured.channel)];
             let cells = label.into_iter().chain(QUANTITIES.into_iter().map(cell)).collect();
             Row { channel: Some(measured.channel), cells }
         });
         measured.collect()
+    }
+
+    /// Smallest, mean, largest and deviation of the selected channel's quantities, and how many; empty where they are
+    /// not shown.
+    pub(crate) fn statistics_rows(&self) -> Vec<Row> {
+        let channel = self.controls.selected;
+        let is_measured = self.picture.measured.iter().any(|measured| measured.channel == channel);
+        if !self.controls.show.statistics || !is_measured {
+            return Vec::new();
+        }
+        let (setup, statistics) = (self.setup(channel), &self.statistics[channel % 8]);
+        let row = |name: &str, of: &dyn Fn(&Running) -> Option<f64>| {
+            let cell = |quantity: Quantity| {
+                let value = of(statistics.get(quantity));
+                value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
+            };
+            let cells = [format!("  {name}")].into_iter().chain(QUANTITIES.into_iter().map(cell)).collect();
+            Row { channel: Some(channel), cells }
+        };
+        let counts = QUANTITIES.map(|quantity| statistics.get(quantity).count().to_string());
+        let title = setup.label(channel);
+        let title = [title].into_iter().chain(QUANTITIES.map(|_| String::new())).collect();
+        let mut rows = vec![
+            Row { channel: Some(channel), cells: title },
+            row("min", &Running::min),
+            row("mean", &Running::mean),
+            row("max", &Running::max),
+            row("\u{3c3}", &Running::deviation),
+        ];
+        let cells = ["  count".to_owned()].into_iter().chain(counts).collect();
+        rows.push(Row { channel: Some(channel), cells });
+        rows
+    }
+
+    /// A quantity as it is shown: what AC coupling takes off is not there.
+    pub(crate) fn measured_value(&self, measured: &ChannelMeasurements, quantity: Quantity) -> Option<f64> {
+        let value = measured.set.get(quantity)?;
+        if !self.controls.setups[measured.channel % 8].is_ac {
+            return Some(value);
+        }
+        match quantity {
+            Quantity::Min | Quantity::Max | Quantity::Mean | Quantity::Base | Quantity::Top => {
+                Some(value - measured.set.get(Quantity::Mean)?)
+            }
+            Quantity::Rms => measured.set.get(Quantity::AcRms),
+            _ => Some(value),
+        }
+    }
+}
+
+fn show_quantity(value: f64, quantity: Quantity, unit: &str) -> String {
+    match quantity.dimension() {
+        Dimension::Ratio => show(value * 100.0, "%"),
+        _ => show(value, unit_of(quantity, unit)),
+    }
+}
+
+/// The unit of a quantity's plain value, where `unit` is the channel's.
+pub(crate) fn unit_of(quantity: Quantity, unit: &str) -> &str {
+    match quantity.dimension() {
+        Dimension::Value => unit,
+        Dimension::Time => "s",
+        Dimension::Frequency => "Hz",
+        Dimension::Ratio => "1",
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::controls::{Action, char_action};
 use crate::error::ViewError;
 use crate::face::Face;
+use crate::keys::{Action, char_action};
 use crate::link::ScopeLink;
 use crate::options::ViewOptions;
 use draw::{Palette, ScopeScreen};

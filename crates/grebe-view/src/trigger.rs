@@ -1,7 +1,10 @@
 //! A picture that stands still: each trigger waits until the window behind it is filled, then is shown.
 
-use grebe_scope::{Condition, Pyramid, ScopeError, Slope, Trigger};
+use std::collections::VecDeque;
 
+use grebe_scope::{Condition, Passage, Polarity, Pyramid, ScopeError, Slope, Trigger};
+
+use crate::hud::DIVISIONS;
 use crate::picture::StreamInfo;
 
 /// What holds a live picture in place.
@@ -9,16 +12,67 @@ use crate::picture::StreamInfo;
 pub struct TriggerSettings {
     /// When pictures are taken.
     pub mode: TriggerMode,
+    /// What kind of event triggers.
+    pub kind: TriggerKind,
     /// The channel that triggers, from 0.
     pub channel: usize,
-    /// Direction of the crossing.
+    /// Direction of the crossing; `Rising` also means pulses above the level, and leaving a window.
     pub slope: Slope,
-    /// The level to cross, in raw counts; `None` follows the middle of the signal.
+    /// The level to cross, in raw counts; `None` follows the middle of the signal. For two levels, the middle between
+    /// them: they lie a quarter of the signal's height above and below.
     pub level: Option<i16>,
     /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
     pub position: f64,
     /// Grows to make ready for the next single shot.
     pub shot: u32,
+}
+
+/// What kind of event triggers. Times are a division of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TriggerKind {
+    /// The level is crossed.
+    #[default]
+    Edge,
+    /// A pulse shorter than a division.
+    Pulse,
+    /// A pulse that passes one of two levels and not the other.
+    Runt,
+    /// The range between two levels is left or entered.
+    Window,
+    /// The level is not crossed for a division.
+    Dropout,
+}
+
+impl TriggerKind {
+    /// The next one, for a key that goes through all.
+    pub(crate) fn next(self) -> TriggerKind {
+        let at = TriggerKind::ALL.iter().position(|&kind| kind == self).unwrap_or(0);
+        TriggerKind::ALL[(at + 1) % TriggerKind::ALL.len()]
+    }
+
+    /// All, in the order of a menu.
+    pub const ALL: [TriggerKind; 5] =
+        [TriggerKind::Edge, TriggerKind::Pulse, TriggerKind::Runt, TriggerKind::Window, TriggerKind::Dropout];
+
+    /// Its name in a menu.
+    pub fn name(self) -> &'static str {
+        match self {
+            TriggerKind::Edge => "edge",
+            TriggerKind::Pulse => "pulse",
+            TriggerKind::Runt => "runt",
+            TriggerKind::Window => "window",
+            TriggerKind::Dropout => "dropout",
+        }
+    }
+
+    /// Whether it has two levels.
+    pub(crate) fn has_two_levels(self) -> bool {
+        matches!(self, TriggerKind::Runt | TriggerKind::Window)
+    }
+
+    fn is_timed(self) -> bool {
+        matches!(self, TriggerKind::Pulse | TriggerKind::Dropout)
+    }
 }
 
 /// When triggered pictures are taken.
@@ -39,8 +93,10 @@ pub enum TriggerMode {
 pub struct TriggerView {
     /// The settings, with the level that is used.
     pub settings: TriggerSettings,
-    /// The level in raw counts.
+    /// The level in raw counts; the lower one of two.
     pub level: i16,
+    /// The upper one of two levels, else the same.
+    pub upper: i16,
     /// Whether a picture is being taken.
     pub state: TriggerState,
     /// Absolute sample index of the trigger that is shown.
@@ -65,14 +121,13 @@ pub enum TriggerState {
 impl TriggerSettings {
     /// A rising edge of the first channel through the middle of the signal, in the middle of the screen.
     pub fn new(mode: TriggerMode) -> TriggerSettings {
-        TriggerSettings { mode, channel: 0, slope: Slope::Rising, level: None, position: 0.5, shot: 0 }
+        let (kind, slope) = (TriggerKind::Edge, Slope::Rising);
+        TriggerSettings { mode, kind, channel: 0, slope, level: None, position: 0.5, shot: 0 }
     }
 
     /// Whether another trigger is needed for `other`: where it stands on the screen does not matter.
     fn is_same_trigger(&self, other: &TriggerSettings) -> bool {
-        let TriggerSettings { mode, channel, slope, level, position: _, shot } = *self;
-        (mode, channel, slope, level, shot)
-            == (other.mode, other.channel, other.slope, other.level, other.shot)
+        TriggerSettings { position: other.position, ..*self } == *other
     }
 }
 
@@ -80,9 +135,11 @@ impl TriggerSettings {
 #[derive(Debug)]
 pub(crate) struct TriggerRun {
     settings: TriggerSettings,
-    level: i16,
-    hysteresis: u16,
+    levels: Levels,
+    condition: Condition,
     trigger: Trigger,
+    /// The last triggers, shown or not.
+    recent: VecDeque<f64>,
     /// Samples from a trigger to the right edge.
     post_samples: f64,
     rate_hz: f64,
@@ -98,7 +155,7 @@ impl TriggerRun {
     /// A trigger over what `pyramid` holds and what will come.
     ///
     /// # Errors
-    /// None in practice: an edge has no setting that could be refused.
+    /// None in practice: the levels are made so that they lie apart.
     pub(crate) fn new(
         settings: TriggerSettings,
         span_samples: f64,
@@ -107,13 +164,14 @@ impl TriggerRun {
     ) -> Result<TriggerRun, ScopeError> {
         let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..settings };
         let look_back = look_back(span_samples, rate_hz);
-        let (level, hysteresis) = levels(&settings, look_back, pyramid);
-        let condition = Condition::Edge { slope: settings.slope, level, hysteresis };
+        let levels = Levels::of(&settings, look_back, pyramid);
+        let condition = condition(&settings, levels, span_samples);
         let mut run = TriggerRun {
             settings,
-            level,
-            hysteresis,
-            trigger: Trigger::new(condition, 0)?,
+            levels,
+            trigger: Trigger::new(condition.clone(), 0)?,
+            condition,
+            recent: VecDeque::with_capacity(RECENT_MAX),
             post_samples: (1.0 - settings.position) * span_samples,
             rate_hz,
             filling: None,
@@ -139,15 +197,40 @@ impl TriggerRun {
         if !self.settings.is_same_trigger(&settings) {
             return false;
         }
+        // A division is another time at another span.
+        if settings.kind.is_timed() && condition(&settings, self.levels, span_samples) != self.condition {
+            return false;
+        }
         self.settings = settings;
         self.post_samples = (1.0 - settings.position) * span_samples;
-        if settings.level.is_some() || self.is_stopped {
+        if (settings.level.is_some() && !settings.kind.has_two_levels()) || self.is_stopped {
             return true;
         }
         // The middle of the signal moved away, or its noise grew: look for it anew.
-        let (level, hysteresis) = levels(&settings, look_back(span_samples, self.rate_hz), pyramid);
-        let is_near = i32::from(level).abs_diff(i32::from(self.level)) <= u32::from(hysteresis) * 2;
-        is_near && hysteresis <= self.hysteresis.saturating_mul(3)
+        let now = Levels::of(&settings, look_back(span_samples, self.rate_hz), pyramid);
+        self.levels.is_near(&now)
+    }
+
+    /// What is looked for, as set up.
+    pub(crate) fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    /// The channel that triggers.
+    pub(crate) fn channel(&self) -> usize {
+        self.settings.channel
+    }
+
+    /// Absolute sample indices of the last triggers, shown or not, the newest last, and of the one that is shown.
+    pub(crate) fn recent(&self) -> Vec<f64> {
+        let newest = self.recent.iter().skip(self.recent.len().saturating_sub(LISTED_MAX));
+        let shown = self.complete.filter(|complete| newest.clone().all(|at| at > complete));
+        shown.into_iter().chain(newest.copied()).collect()
+    }
+
+    /// Those that lie within a stretch.
+    pub(crate) fn recent_in(&self, range: std::ops::Range<f64>) -> Vec<f64> {
+        self.recent.iter().copied().filter(|at| range.contains(at)).collect()
     }
 
     /// Takes the next block of the trigger's channel.
@@ -173,7 +256,8 @@ impl TriggerRun {
         };
         let view = TriggerView {
             settings: self.settings,
-            level: self.level,
+            level: self.levels.low,
+            upper: self.levels.high,
             state,
             at: shown,
             found: self.trigger.found(),
@@ -182,9 +266,13 @@ impl TriggerRun {
     }
 
     fn scan(&mut self, first_sample_index: u64, samples: &[i16]) {
-        let TriggerRun { trigger, filling, complete, post_samples, is_stopped, settings, .. } = self;
+        let TriggerRun { trigger, filling, complete, post_samples, is_stopped, settings, recent, .. } = self;
         trigger.scan(first_sample_index, samples, |event| {
             let at = event.position();
+            if recent.len() == RECENT_MAX {
+                recent.pop_front();
+            }
+            recent.push_back(at);
             if let Some(earlier) = *filling
                 && at >= earlier + *post_samples
             {
@@ -218,17 +306,58 @@ fn look_back(span_samples: f64, rate_hz: f64) -> u64 {
     (span_samples * LOOK_BACK_SPANS).max(rate_hz * LOOK_BACK_S).max(1.0) as u64
 }
 
-/// The level and the hysteresis: as set, or the middle of what the channel did lately, and a sixteenth of
-/// its height.
-fn levels(settings: &TriggerSettings, look_back: u64, pyramid: &Pyramid) -> (i16, u16) {
-    let end = pyramid.next_index();
-    let stats = pyramid.range_stats(settings.channel, end.saturating_sub(look_back)..end).stats;
-    let (min, max) = (i32::from(stats.min), i32::from(stats.max));
-    if min > max {
-        return (settings.level.unwrap_or(0), 0);
+/// The condition that a trigger looks for.
+fn condition(settings: &TriggerSettings, levels: Levels, span_samples: f64) -> Condition {
+    let Levels { low, high, hysteresis } = levels;
+    let polarity = match settings.slope {
+        Slope::Falling => Polarity::Negative,
+        _ => Polarity::Positive,
+    };
+    let division = ((span_samples / DIVISIONS) as u64).max(1);
+    match settings.kind {
+        TriggerKind::Edge => Condition::Edge { slope: settings.slope, level: low, hysteresis },
+        TriggerKind::Pulse => {
+            Condition::PulseWidth { polarity, level: low, hysteresis, samples: 1..=division }
+        }
+        TriggerKind::Runt => Condition::Runt { polarity, low, high },
+        TriggerKind::Window => {
+            let passage = if polarity == Polarity::Positive { Passage::Leaves } else { Passage::Enters };
+            Condition::Window { passage, low, high, hysteresis }
+        }
+        TriggerKind::Dropout => Condition::Dropout { level: low, hysteresis, samples: division },
     }
-    let level = settings.level.unwrap_or(((min + max) / 2) as i16);
-    (level, ((max - min) / 16) as u16)
+}
+
+/// One level, or two that differ, and a hysteresis of a sixteenth of the signal's height.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Levels {
+    low: i16,
+    high: i16,
+    hysteresis: u16,
+}
+
+impl Levels {
+    /// As set, or by what the channel did lately.
+    fn of(settings: &TriggerSettings, look_back: u64, pyramid: &Pyramid) -> Levels {
+        let end = pyramid.next_index();
+        let stats = pyramid.range_stats(settings.channel, end.saturating_sub(look_back)..end).stats;
+        let (min, max) = (i32::from(stats.min), i32::from(stats.max));
+        let height = (max - min).max(0);
+        let middle = settings.level.map_or(if min > max { 0 } else { (min + max) / 2 }, i32::from);
+        let within = |level: i32| level.clamp(i16::MIN.into(), i16::MAX.into()) as i16;
+        let apart = if settings.kind.has_two_levels() { (height / 4).max(1) } else { 0 };
+        let (low, high) = (within(middle - apart), within(middle + apart));
+        Levels { low, high, hysteresis: (height / 16) as u16 }
+    }
+
+    /// Whether `now` is as good as this.
+    fn is_near(&self, now: &Levels) -> bool {
+        let reach = u32::from(now.hysteresis) * 2;
+        let near = |a: i16, b: i16| i32::from(a).abs_diff(i32::from(b)) <= reach;
+        near(self.low, now.low)
+            && near(self.high, now.high)
+            && now.hysteresis <= self.hysteresis.saturating_mul(3)
+    }
 }
 
 /// How far back signal heights and triggers are looked for.
@@ -237,6 +366,9 @@ const LOOK_BACK_S: f64 = 0.25;
 const LOOK_BACK_SAMPLES: u64 = 1 << 22;
 /// Seconds of stream without a trigger before an automatic picture runs free, and two spans at least.
 const AUTO_WAIT_S: f64 = 0.2;
+/// Triggers that are remembered, and listed.
+const RECENT_MAX: usize = 4096;
+const LISTED_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

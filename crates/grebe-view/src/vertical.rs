@@ -2,6 +2,9 @@
 
 use grebe_scope::step_125_up;
 
+use crate::controls::DIVISIONS_VERTICAL;
+use crate::options::Vertical;
+
 /// The range a lane shows, in the channel's units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Range {
@@ -57,6 +60,13 @@ impl AutoRange {
 }
 
 impl Range {
+    /// The range of a scale that is set.
+    pub(crate) fn of(vertical: Vertical) -> Range {
+        let half = DIVISIONS_VERTICAL / 2.0;
+        let at = |divisions: f64| (divisions - vertical.position) * vertical.per_division;
+        Range { bottom: at(-half), top: at(half) }
+    }
+
     pub(crate) fn height(&self) -> f64 {
         self.top - self.bottom
     }

@@ -2,6 +2,8 @@
 
 use grebe_scope::Scale;
 
+use crate::persistence::PersistenceSettings;
+use crate::spectrum::SpectrumSettings;
 use crate::trigger::TriggerSettings;
 
 /// The part of the stream that a face wants to see, and how wide it can show it.
@@ -20,6 +22,10 @@ pub struct Viewport {
     pub trigger: Option<TriggerSettings>,
     /// Units and offsets of the channels, where what is visible is to be measured.
     pub measure: Option<[Scale; 8]>,
+    /// Spectra of the newest samples before the right edge.
+    pub spectrum: Option<SpectrumSettings>,
+    /// All triggers upon each other.
+    pub persistence: Option<PersistenceSettings>,
 }
 
 /// Which stretch of the stream a [`Viewport`] shows.
@@ -65,6 +71,8 @@ impl Viewport {
             channels: ChannelMask::ALL,
             trigger: None,
             measure: None,
+            spectrum: None,
+            persistence: None,
         }
     }
 

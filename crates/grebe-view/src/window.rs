@@ -1,18 +1,29 @@
 //! The window face: egui on wgpu, on a GPU or in software.
 
+mod bench;
 mod head;
 mod lanes;
+mod layout;
 mod marks;
 mod panes;
+mod persistence;
 mod plot;
 mod quads;
+mod side;
+mod spectrum;
 mod style;
+
+use std::sync::PoisonError;
+use std::time::Duration;
 
 use eframe::egui;
 
 use crate::error::ViewError;
 use crate::link::ScopeLink;
 use crate::options::ViewOptions;
+use crate::viewport::ChannelMask;
+use bench::BenchRun;
+pub use bench::{FrameTimes, WindowBench};
 use panes::ScopePanes;
 use quads::QuadPainter;
 
@@ -22,13 +33,47 @@ use quads::QuadPainter;
 /// [`ViewError::NoDisplay`] where no window can be opened here at all (use [`run_terminal`](crate::run_terminal) then),
 /// [`ViewError::Window`] where opening one or drawing in it failed.
 pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError> {
+    run_windows(vec![(link, options)])
+}
+
+/// The same for several sources, side by side in one window. Keys go to the one that the pointer is on.
+///
+/// # Errors
+/// As for [`run_window`].
+pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), ViewError> {
+    open(scopes, [1280.0, 720.0], None)
+}
+
+/// Opens the scope's window, measures how fast it draws for twice `duration`, and closes it again. `size` is its inner
+/// size in points.
+///
+/// # Errors
+/// As for [`run_window`]; [`ViewError::Window`] where it was closed before it was done.
+pub fn bench_window(
+    link: ScopeLink,
+    options: ViewOptions,
+    size: [f32; 2],
+    duration: Duration,
+) -> Result<WindowBench, ViewError> {
+    let slot = bench::Slot::default();
+    open(vec![(link, options)], size, Some(BenchRun::new(slot.clone(), duration)))?;
+    let result = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    result.ok_or_else(|| ViewError::Window { why: "it was closed before it was measured".into() })
+}
+
+fn open(
+    scopes: Vec<(ScopeLink, ViewOptions)>,
+    size: [f32; 2],
+    bench: Option<BenchRun>,
+) -> Result<(), ViewError> {
     check_display()?;
-    let title = format!("{} \u{2013} grebe", (options.status)().name);
+    let names: Vec<String> = scopes.iter().map(|(_, options)| (options.status)().name).collect();
+    let title = format!("{} \u{2013} grebe", names.join(", "));
     let native = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_title(&title)
             .with_app_id("grebe")
-            .with_inner_size([1280.0, 720.0])
+            .with_inner_size(size)
             .with_min_inner_size([480.0, 320.0]),
         dithering: false,
         ..eframe::NativeOptions::default()
@@ -44,9 +89,12 @@ pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError
                 }
                 None => QuadPainter::Mesh,
             };
-            let ctx = creation.egui_ctx.clone();
-            link.on_picture(move || ctx.request_repaint());
-            Ok(Box::new(ScopeWindow { panes: ScopePanes::new(link, options, painter) }))
+            let scopes = scopes.into_iter().enumerate().map(|(number, (link, options))| {
+                let ctx = creation.egui_ctx.clone();
+                link.on_picture(move || ctx.request_repaint());
+                ScopePanes::numbered(number, link, options, painter)
+            });
+            Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench }))
         }),
     );
     opened.map_err(|error| match error {
@@ -59,20 +107,62 @@ pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError
 }
 
 struct ScopeWindow {
-    panes: ScopePanes,
+    scopes: Vec<ScopePanes>,
+    /// Which one has the keys.
+    active: usize,
+    bench: Option<BenchRun>,
 }
 
 impl eframe::App for ScopeWindow {
-    fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
-        self.panes.show(ui);
-        if self.panes.is_done() {
+    fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
+        if let (Some(bench), Some(scope)) = (&self.bench, self.scopes.first_mut()) {
+            let all = ChannelMask::ALL;
+            scope.face.controls.set_channels(if bench.has_traces() { all } else { ChannelMask::NONE });
+        }
+        side_by_side(ui, &mut self.scopes, &mut self.active);
+        if let (Some(bench), Some(scope)) = (&mut self.bench, self.scopes.first()) {
+            bench.frame(ui.ctx(), scope, frame.info().cpu_usage);
+        }
+        if self.scopes.iter().any(ScopePanes::is_done) {
             ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
         }
     }
 
     /// The background of everything: filling it again by a panel costs 50 ms a frame in software.
     fn clear_color(&self, _: &egui::Visuals) -> [f32; 4] {
-        lanes::color32(self.panes.theme().plot).to_normalized_gamma_f32()
+        let theme = self.scopes.first().map_or(grebe_scope::raster::Theme::dark(), ScopePanes::theme);
+        lanes::color32(theme.plot).to_normalized_gamma_f32()
+    }
+}
+
+/// Each scope in a column of its own; the one under the pointer has the keys, and the theme of all.
+fn side_by_side(ui: &mut egui::Ui, scopes: &mut [ScopePanes], active: &mut usize) {
+    if let [only] = scopes {
+        only.show(ui);
+        return;
+    }
+    let area = ui.available_rect_before_wrap();
+    let width = area.width() / scopes.len().max(1) as f32;
+    let column = |number: usize| {
+        let left = area.left() + width * number as f32;
+        egui::Rect::from_min_max(egui::pos2(left, area.top()), egui::pos2(left + width, area.bottom()))
+    };
+    if let Some(pointer) = ui.input(|input| input.pointer.latest_pos()) {
+        *active = (0..scopes.len()).find(|&number| column(number).contains(pointer)).unwrap_or(*active);
+    }
+    let theme = scopes.get(*active).map(|scope| scope.face.controls.theme());
+    for (number, scope) in scopes.iter_mut().enumerate() {
+        scope.has_keys = number == *active;
+        let rect = column(number);
+        ui.scope_builder(egui::UiBuilder::new().max_rect(rect).id_salt(number), |ui| {
+            ui.set_clip_rect(rect);
+            scope.show(ui);
+        });
+        if let Some(theme) = theme {
+            scope.face.controls.set_theme(theme);
+        }
+        let color = lanes::color32(if scope.has_keys { scope.theme().grid_zero } else { scope.theme().grid });
+        ui.painter().vline(rect.left(), rect.y_range(), egui::Stroke::new(1.0, color));
     }
 }
 

@@ -30,8 +30,14 @@ pub enum Command {
     Play(Play),
     /// The demonstration, or with a file its replay: generator process, UDP, scope.
     Demo(Demo),
+    /// Run a graph of stages that a file describes.
+    Run(Run),
+    /// Show what the running grebes do: rates, queues, drops, latency, and which stage is the slowest.
+    Top(Top),
     /// Measure what this machine can do, beside the plainest way to do it.
     Bench(Bench),
+    /// Look at this machine: what it can do for grebe, what limits it, and what mends that.
+    Doctor(Doctor),
     /// Print completions for a shell.
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
@@ -58,10 +64,11 @@ pub struct Transport {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     grebe sg --channels 4 --rate 25M --to udp://192.168.0.7:5000\n  \
+    grebe sg --channels 4 --rate 100M --to shm://adc\n  \
     grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
     grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
 pub struct Sg {
-    /// Where to send the stream: udp://HOST:PORT, pipe:, or a recording to make.
+    /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make.
     #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
     pub to: Uri,
     /// Channels, 1 to 8.
@@ -133,9 +140,10 @@ pub struct Play {
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n\n\
     The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
     one recording, several make one a channel and a .sigmf-collection that ties them.\n\
-    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout), 130 interrupted.")]
+    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://),\n\
+    130 interrupted.")]
 pub struct Record {
-    /// The stream: udp://:5000, pipe:, synth: or a file.
+    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file.
     pub uri: Uri,
     /// The recording to make: NAME.sigmf-meta.
     pub file: PathBuf,
@@ -159,11 +167,14 @@ pub struct Record {
 #[command(after_help = "Examples:\n  \
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
-    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s\n\n\
+    grebe view udp://:5000 udp://:5001\n  \
+    grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
+    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --measure json\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub struct View {
-    /// The stream: udp://:5000, pipe:, synth: or a file.
-    pub uri: Uri,
+    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file. Several stand side by side in the window.
+    #[arg(required = true, value_name = "URI")]
+    pub uris: Vec<Uri>,
     /// Show it in the terminal.
     #[arg(long, conflicts_with = "png")]
     pub term: bool,
@@ -174,22 +185,86 @@ pub struct View {
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]
     pub after: Option<Duration>,
     /// Size of the picture in pixels.
-    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels, requires = "png")]
+    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels)]
     pub size: (u32, u32),
     /// How much time the view spans at first.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub span: Option<Duration>,
-    /// Colours.
-    #[arg(long, value_enum, default_value_t = Theme::Dark)]
-    pub theme: Theme,
+    /// Colours [default: dark, or as they were].
+    #[arg(long, value_enum)]
+    pub theme: Option<Theme>,
+    /// Show the spectrum from the start.
+    #[arg(long)]
+    pub spectrum: bool,
+    /// Print measurements of the picture on standard output.
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "png")]
+    pub measure: Option<MeasureFormat>,
+    #[command(flatten)]
+    pub channels: Channels,
+    /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
+    #[arg(long, value_name = "FILE", conflicts_with = "no_session")]
+    pub session: Option<PathBuf>,
+    /// Begin afresh, and keep no settings.
+    #[arg(long)]
+    pub no_session: bool,
+    /// Measure the window for so long, print the result as JSON, and end.
+    #[arg(long, value_name = "TIME", hide = true, value_parser = units::duration)]
+    pub bench: Option<Duration>,
     #[command(flatten)]
     pub transport: Transport,
+}
+
+/// What the numbers of the channels mean.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Channels (one value a channel, by commas)")]
+pub struct Channels {
+    /// Names.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub names: Vec<String>,
+    /// Units, without prefix: V, A, Pa.
+    #[arg(long, value_name = "UNIT", value_delimiter = ',')]
+    pub units: Vec<String>,
+    /// Units a count: 0.001, 5u.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
+    pub scale: Vec<f64>,
+    /// Value of the count 0, in units.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
+    pub offset: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Theme {
     Dark,
     Light,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe run examples/graphs/envelope.toml\n  \
+    grebe run my.toml --check\n  \
+    grebe run --kinds\n  \
+    grebe run --kinds synth\n\n\
+    The graph ends when all its sources have, or with Ctrl-C; what is under way is drained first. Files that it names are\n\
+    found from the current directory. docs/graphs.md describes the format.\n\
+    Exit status: 0 ran to its end, 1 failed, 2 a mistake in the file, 130 interrupted.")]
+pub struct Run {
+    /// A graph file.
+    #[arg(value_name = "GRAPH", required_unless_present = "kinds")]
+    pub graph: Option<PathBuf>,
+    /// Only check the file; nothing is opened.
+    #[arg(long)]
+    pub check: bool,
+    /// List the kinds of stages with their parameters, or print the JSON schema of one.
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["graph", "check"])]
+    pub kinds: Option<String>,
+    /// Print the result as JSON on standard output; with --kinds, all schemas.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MeasureFormat {
+    Json,
 }
 
 #[derive(Debug, Default, Args)]
@@ -203,16 +278,49 @@ pub struct Demo {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    grebe top\n  \
+    grebe top view\n  \
+    grebe top --once\n  \
+    grebe top --json | jq -r '.slowest.stage'\n\n\
+    Every grebe of this user that runs a graph is shown (sg, play, record, view, demo, run, bench), and every program that\n\
+    publishes one. Keys: q quit, arrows scroll, s sort, ? what the columns mean.")]
+pub struct Top {
+    /// Only those of this name (sg, view, ...), or this process id.
+    #[arg(value_name = "NAME|PID")]
+    pub of: Option<String>,
+    /// Print the table once, and end.
+    #[arg(long)]
+    pub once: bool,
+    /// Print a line of JSON for each process and second; with --once, one for each process.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
     grebe bench --udp\n  \
     grebe bench --udp --scenario 1ch_max,4ch_1GSPS --datagram-size 1400,65000 --duration 5s --repeats 5 --table\n  \
     grebe bench --udp --reach --datagram-size 1400\n  \
-    grebe bench --udp-recv\n\n\
-    Every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
+    grebe bench --udp-recv\n  \
+    grebe bench --flow --repeats 9 --table\n  \
+    grebe bench --flow=hop,chain --duration 250ms\n  \
+    grebe bench --view --duration 5s\n\n\
+    With --udp, every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
     run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
 pub struct Bench {
     /// UDP between two processes.
-    #[arg(long, required_unless_present = "udp_recv")]
+    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm", "view"])]
     pub udp: bool,
+    /// The runtime: stages, queues and telemetry, each beside the same work without them. All benches, or those named:
+    /// chain, hop, fan_out, decimate, telemetry.
+    #[arg(long, value_name = "NAME", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_value = "all", conflicts_with_all = ["udp", "udp_recv"])]
+    pub flow: Vec<String>,
+    /// Shared memory between processes: 1ch_1GSPS, 4ch_1GSPS_fanout2 and free_run, the last beside a Unix socket, a pipe and UDP.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow"])]
+    pub shm: bool,
+    /// The scope's window over shm://, pipe: and udp://, at rates from 1 MS/s to 1 GS/s; `--scenario all` for all rates.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow", "shm"])]
+    pub view: bool,
     /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
     #[arg(long, conflicts_with = "udp")]
     pub udp_recv: bool,
@@ -257,6 +365,20 @@ pub struct Bench {
     pub peer: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Nothing is changed: what mends a thing is printed, for you to run.\n\n\
+    Examples:\n  \
+    grebe doctor\n  \
+    grebe doctor --fix | less")]
+pub struct Doctor {
+    /// Print only the commands that mend what can be mended.
+    #[arg(long)]
+    pub fix: bool,
+    /// Print everything as JSON.
+    #[arg(long, conflicts_with = "fix")]
+    pub json: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Buffers {
     Privileged,
@@ -269,6 +391,8 @@ const EXAMPLES: &str = "Examples:
   grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
   grebe view udp://:5000                                 a scope on it
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
+  grebe run examples/graphs/envelope.toml                a graph of stages that a file describes
+  grebe top                                              what they all do, and which stage is the slowest
 
-Streams are named by URIs: udp://HOST:PORT, pipe:, file:PATH (or just the path of a recording), synth:.
+Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth:.
 Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted.";

@@ -1,17 +1,22 @@
 //! One module a command, and how each ends.
 
 pub mod bench;
+pub mod bench_view;
 pub mod demo;
+pub mod doctor;
 pub mod play;
 pub mod record;
+pub mod run;
 pub mod sg;
+pub mod top;
 pub mod view;
 
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::CommandFactory;
-use grebe_flow::{Graph, Snapshot};
+use grebe_flow::{Graph, Snapshot, telemetry};
+use grebe_shm::ShmError;
 use grebe_stages::StagesError;
 
 use crate::cli::Cli;
@@ -25,10 +30,13 @@ pub enum Ending {
     Interrupted,
 }
 
-/// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on.
-pub fn drive(graph: Graph, progress: &Progress) -> Result<(Snapshot, Ending)> {
+/// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on. `grebe top`
+/// shows it under `name`.
+pub fn drive(name: &str, graph: Graph, progress: &Progress) -> Result<(Snapshot, Ending)> {
     interrupt::catch();
     let running = graph.start()?;
+    // A graph that cannot be watched runs all the same.
+    let _published = telemetry::publish(&running, name).ok();
     while !running.wait_timeout(Duration::from_millis(50)) {
         if interrupt::is_pending() {
             let snapshot = running.stop()?;
@@ -75,6 +83,11 @@ pub fn exit_status(error: &anyhow::Error) -> u8 {
         match cause.downcast_ref::<StagesError>() {
             Some(StagesError::Idle { .. }) => return 3,
             Some(StagesError::Uri { .. } | StagesError::Setting { .. }) => return 2,
+            _ => {}
+        }
+        match cause.downcast_ref::<ShmError>() {
+            Some(ShmError::ProducerGone { .. }) => return 3,
+            Some(ShmError::Name { .. } | ShmError::Setting { .. }) => return 2,
             _ => {}
         }
         if cause.is::<Usage>() {

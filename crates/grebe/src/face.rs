@@ -1,16 +1,22 @@
 //! Which face shows a stream, and what it is told of the source.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
-use grebe_flow::{Running, Snapshot};
-use grebe_view::{Loss, PngOptions, ScopeLink, SourceStatus, ThemeChoice, ViewError, ViewOptions};
+use grebe_flow::{
+    Context, Counters, Inputs, Outcome, Outputs, Ports, Running, Snapshot, Stage, StageError, telemetry,
+};
+use grebe_stages::{SigmfSettings, SigmfWriter, StagesError};
+use grebe_view::{
+    ChannelSetup, Extract, Loss, Picture, PngOptions, ScopeLink, SourceStatus, ThemeChoice, ViewError,
+    ViewOptions,
+};
 
 use crate::command::Ending;
 use crate::interrupt;
 use crate::report::Losses;
+use crate::sessions;
 
 /// Where the picture goes.
 pub enum Face {
@@ -22,78 +28,202 @@ pub enum Face {
 
 /// What is shown, and how.
 pub struct Show {
-    pub face: Face,
+    /// What `grebe top` calls it.
+    pub command: &'static str,
     /// The source as the person named it.
     pub name: String,
     /// Whether the frames are stamped with this machine's clock.
     pub is_same_boot: bool,
     pub span_s: Option<f64>,
-    pub theme: ThemeChoice,
+    pub theme: Option<ThemeChoice>,
+    pub spectrum: bool,
+    pub channels: Vec<ChannelSetup>,
+    /// Where the settings are kept.
+    pub session: Option<PathBuf>,
+    /// Whether a session that cannot be read is an error.
+    pub is_session_required: bool,
+    /// How long a file is, in samples a channel.
+    pub file_samples: Option<u64>,
+    /// Why the source failed, once it has.
+    pub failure: Failure,
 }
 
-/// Shows the stream until the person ends it, or the picture is written; then stops the graph.
-pub fn show(running: Running, link: &ScopeLink, show: Show) -> Result<Ending> {
-    interrupt::catch();
-    let has_returned = Arc::new(AtomicBool::new(false));
-    close_on_interrupt(link.clone(), has_returned.clone());
-    let ended = match &show.face {
-        Face::Png(png) => {
-            let shown = grebe_view::render_png(link, options(&running, &show), png);
-            shown.map(|_| eprintln!("wrote {}", png.path.display()))
+/// A source with its scope.
+pub struct Shown {
+    pub running: Running,
+    pub link: ScopeLink,
+    pub show: Show,
+}
+
+/// What ended a source, to be shown while the window is still open.
+pub type Failure = Arc<Mutex<Option<String>>>;
+
+impl Show {
+    /// # Errors
+    /// Where a session that was asked for cannot be read: to be said before anything is opened.
+    pub fn check(&self) -> Result<()> {
+        match &self.session {
+            Some(path) if self.is_session_required => sessions::read(path).map(drop),
+            _ => Ok(()),
         }
-        Face::Terminal => grebe_view::run_terminal(link.clone(), options(&running, &show)),
-        Face::Window => window(&running, link, &show),
+    }
+}
+
+/// Shows the streams until the person ends it, or the picture is written; then stops the graphs.
+pub fn show(face: &Face, shown: Vec<Shown>) -> Result<(Ending, Option<Picture>)> {
+    interrupt::catch();
+    // A graph that cannot be watched is shown all the same.
+    let _published: Vec<_> =
+        shown.iter().map(|shown| telemetry::publish(&shown.running, shown.show.command).ok()).collect();
+    let links: Vec<ScopeLink> = shown.iter().map(|shown| shown.link.clone()).collect();
+    interrupt::then(move || links.iter().for_each(ScopeLink::close));
+    let insisting = interrupt::insist();
+    let mut picture = None;
+    let ended = match (face, shown.as_slice()) {
+        (Face::Png(png), [only, ..]) => {
+            grebe_view::render_png(&only.link, only.options(), png).map(|drawn| {
+                eprintln!("wrote {}", png.path.display());
+                picture = Some(drawn);
+            })
+        }
+        (Face::Terminal, [only, ..]) => grebe_view::run_terminal(only.link.clone(), only.options()),
+        _ => window(&shown),
     };
-    has_returned.store(true, Ordering::Release);
-    // The stream's own error explains a face that got nothing.
-    running.stop().context("the stream failed")?;
+    drop(insisting);
+    for Shown { running, .. } in shown {
+        // The stream's own error explains a face that got nothing.
+        running.stop().context("the stream failed")?;
+    }
     match ended {
-        _ if interrupt::is_pending() => Ok(Ending::Interrupted),
-        Err(ViewError::Interrupted) => Ok(Ending::Interrupted),
-        Ok(()) => Ok(Ending::Good),
+        _ if interrupt::is_pending() => Ok((Ending::Interrupted, picture)),
+        Err(ViewError::Interrupted) => Ok((Ending::Interrupted, picture)),
+        Ok(()) => Ok((Ending::Good, picture)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Has the face closed when the person ends the command. A face whose terminal is gone may be caught in a read that never
-/// ends: it has nothing to save, so the process ends without it.
-fn close_on_interrupt(link: ScopeLink, has_returned: Arc<AtomicBool>) {
-    interrupt::then(move || {
-        link.close();
-        let has_returned = has_returned.clone();
-        std::thread::spawn(move || {
-            std::thread::sleep(PATIENCE);
-            if !has_returned.load(Ordering::Acquire) {
-                std::process::exit(130);
-            }
-        });
-    });
-}
-
 #[cfg(feature = "window")]
-fn window(running: &Running, link: &ScopeLink, show: &Show) -> Result<(), ViewError> {
-    match grebe_view::run_window(link.clone(), options(running, show)) {
-        Err(ViewError::NoDisplay { why }) => in_terminal(running, link, show, &why),
+fn window(shown: &[Shown]) -> Result<(), ViewError> {
+    let scopes = shown.iter().map(|shown| (shown.link.clone(), shown.options())).collect();
+    match grebe_view::run_windows(scopes) {
+        Err(ViewError::NoDisplay { why }) => in_terminal(shown, &why),
         ended => ended,
     }
 }
 
 #[cfg(not(feature = "window"))]
-fn window(running: &Running, link: &ScopeLink, show: &Show) -> Result<(), ViewError> {
-    in_terminal(running, link, show, "this grebe was built without its window")
+fn window(shown: &[Shown]) -> Result<(), ViewError> {
+    in_terminal(shown, "this grebe was built without its window")
 }
 
-fn in_terminal(running: &Running, link: &ScopeLink, show: &Show, why: &str) -> Result<(), ViewError> {
-    eprintln!("grebe: no window ({why}): showing the stream in the terminal");
-    grebe_view::run_terminal(link.clone(), options(running, show))
+fn in_terminal(shown: &[Shown], why: &str) -> Result<(), ViewError> {
+    let Some(first) = shown.first() else { return Ok(()) };
+    let others = if shown.len() > 1 { format!(", {} alone", first.show.name) } else { String::new() };
+    eprintln!("grebe: no window ({why}): showing the stream in the terminal{others}");
+    grebe_view::run_terminal(first.link.clone(), first.options())
 }
 
-fn options(running: &Running, show: &Show) -> ViewOptions {
-    let (observe, name, is_same_boot) = (running.observer(), show.name.clone(), show.is_same_boot);
-    let mut options = ViewOptions::new(move || status(&observe(), &name, is_same_boot));
-    options.span = show.span_s;
-    options.theme = show.theme;
-    options
+impl Shown {
+    /// What a face is told.
+    pub fn options(&self) -> ViewOptions {
+        let Show { name, is_same_boot, file_samples, failure, .. } = &self.show;
+        let observe = self.running.observer();
+        let (name, is_same_boot, file_samples) = (name.clone(), *is_same_boot, *file_samples);
+        let failure = failure.clone();
+        let mut options = ViewOptions::new(move || {
+            let snapshot = observe();
+            let mut status = status(&snapshot, &name, is_same_boot);
+            let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            status.notice = failed.or_else(|| reading(&snapshot, file_samples?));
+            status
+        });
+        options.span = self.show.span_s;
+        options.theme = self.show.theme;
+        options.spectrum = self.show.spectrum;
+        options.channels = self.show.channels.clone();
+        options.export = Some(Box::new(export));
+        if let Some(path) = &self.show.session {
+            // One that was asked for was read once before; another is not worth an end.
+            options.session = sessions::read(path).unwrap_or_else(|error| {
+                eprintln!("grebe: {error:#}: beginning afresh");
+                None
+            });
+            let path = path.clone();
+            options.keep_session = Some(Box::new(move |session| {
+                if let Err(error) = sessions::write(&path, session) {
+                    eprintln!("grebe: {error:#}");
+                }
+            }));
+        }
+        options
+    }
+}
+
+/// How far a file was read, until all of it was.
+fn reading(snapshot: &Snapshot, samples: u64) -> Option<String> {
+    let read = snapshot.stage("source")?.samples_out;
+    (read < samples).then(|| format!("reading the file: {} %", read * 100 / samples.max(1)))
+}
+
+/// The visible samples as a recording, with the triggers as labels.
+fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> {
+    let write = || -> Result<PathBuf, StagesError> {
+        let settings = SigmfSettings {
+            channels: extract.runs.first().map_or(1, |run| run.channels.len()),
+            sample_rate_hz: extract.rate_hz,
+            description: Some("Saved from a scope".into()),
+            ..SigmfSettings::default()
+        };
+        let mut writer = SigmfWriter::create(path, &settings)?;
+        for run in &extract.runs {
+            let channels: Vec<&[i16]> = run.channels.iter().map(Vec::as_slice).collect();
+            writer.write(run.first_sample_index, &channels)?;
+        }
+        for &at in &extract.triggers {
+            writer.annotate(at.max(0.0) as u64, 1, "trigger")?;
+        }
+        let files = writer.finish()?.files;
+        Ok(files.into_iter().next().unwrap_or_else(|| path.into()))
+    };
+    write().map_err(|error| error.to_string())
+}
+
+/// A stage that leaves a word of what it fails of, and that word.
+pub fn told(stage: Box<dyn Stage>) -> (Box<dyn Stage>, Failure) {
+    let failure = Failure::default();
+    (Box::new(Told { stage, failure: failure.clone() }), failure)
+}
+
+struct Told {
+    stage: Box<dyn Stage>,
+    failure: Failure,
+}
+
+impl Stage for Told {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let outcome = self.stage.process(input, output, ctx);
+        if let Err(error) = &outcome {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        }
+        outcome
+    }
+
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> Result<(), StageError> {
+        self.stage.finish(output, ctx)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        self.stage.counters()
+    }
+
+    fn ports(&self) -> Ports {
+        self.stage.ports()
+    }
 }
 
 fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
@@ -114,5 +244,3 @@ fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
         notice: None,
     }
 }
-
-const PATIENCE: Duration = Duration::from_secs(2);

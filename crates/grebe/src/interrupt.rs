@@ -1,7 +1,8 @@
 //! Ctrl-C, SIGTERM and SIGHUP, as something to wait for.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// From here on the signals no longer kill the process: whoever runs a graph looks at [`is_pending`].
 pub fn catch() {
@@ -28,10 +29,38 @@ pub fn then(action: impl Fn() + Send + 'static) {
     THEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(Box::new(action));
 }
 
+/// Ends the process two seconds after an interruption, unless what this returns has been dropped by then: a read from a
+/// terminal that is gone may never end, and has nothing to save.
+pub fn insist() -> Insisting {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let seen = is_over.clone();
+    then(move || {
+        let seen = seen.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(PATIENCE);
+            if !seen.load(Ordering::Acquire) {
+                std::process::exit(130);
+            }
+        });
+    });
+    Insisting(is_over)
+}
+
+/// See [`insist`].
+pub struct Insisting(Arc<AtomicBool>);
+
+impl Drop for Insisting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// Whether the user wants to end.
 pub fn is_pending() -> bool {
     PENDING.load(Ordering::SeqCst)
 }
+
+const PATIENCE: Duration = Duration::from_secs(2);
 
 static PENDING: AtomicBool = AtomicBool::new(false);
 static THEN: Mutex<Vec<Box<dyn Fn() + Send>>> = Mutex::new(Vec::new());

@@ -3,10 +3,12 @@
 
 mod cli;
 mod command;
+mod doctor;
 mod face;
 mod interrupt;
 mod progress;
 mod report;
+mod sessions;
 mod stream;
 mod units;
 
@@ -24,7 +26,10 @@ fn main() -> ExitCode {
         Command::Record(options) => command::record::run(&options),
         Command::Play(options) => command::play::run(&options),
         Command::Demo(options) => command::demo::run(&options),
+        Command::Run(options) => command::run::run(&options),
+        Command::Top(options) => command::top::run(&options),
         Command::Bench(options) => command::bench::run(&options),
+        Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "grebe", &mut std::io::stdout());
             Ok(Ending::Good)

@@ -14,18 +14,18 @@ pub struct Progress {
     bar: ProgressBar,
     began: Instant,
     /// The stage whose samples are shown.
-    stage: &'static str,
+    stage: String,
 }
 
 impl Progress {
     /// Follows what goes through the stage of this name.
-    pub fn of(stage: &'static str) -> Self {
+    pub fn of(stage: impl Into<String>) -> Self {
         let bar = ProgressBar::new_spinner();
         // A template that cannot fail: it is a constant, and a test draws it.
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}") {
             bar.set_style(style);
         }
-        Self { bar, began: Instant::now(), stage }
+        Self { bar, began: Instant::now(), stage: stage.into() }
     }
 
     /// Shows the counters.
@@ -34,7 +34,7 @@ impl Progress {
         if elapsed < Duration::from_secs(1) {
             return;
         }
-        let Some(stage) = snapshot.stage(self.stage) else { return };
+        let Some(stage) = snapshot.stage(&self.stage) else { return };
         let samples = stage.samples_in.max(stage.samples_out);
         let rate = samples as f64 / elapsed.as_secs_f64();
         let losses = Losses::of(snapshot);

@@ -96,23 +96,57 @@ pub fn print(verb: &str, stage: &str, snapshot: &Snapshot, as_json: bool) {
     }
 }
 
+/// Says what a graph has done: a line for each of these stages and one for the losses, or all counters as JSON.
+pub fn print_graph<'a>(ends: impl Iterator<Item = &'a str>, snapshot: &Snapshot, as_json: bool) {
+    if as_json {
+        println!("{}", json!({ "graph": snapshot, "losses": Losses::of(snapshot).json() }));
+        return;
+    }
+    for stage in ends.filter_map(|name| snapshot.stage(name)) {
+        eprintln!("{}: {}", stage.name, handled(stage));
+    }
+    for stage in &snapshot.stages {
+        let own = stage.own.iter().filter(|(name, value)| *value > 0 && !is_loss(name));
+        let own: Vec<String> = own.map(|(name, value)| format!("{name} {}", grouped(*value))).collect();
+        if !own.is_empty() {
+            eprintln!("{}: {}", stage.name, own.join(", "));
+        }
+    }
+    eprintln!("{}{}", Losses::of(snapshot), refused_by_reason(snapshot));
+}
+
+/// Whether the counter is told among the losses.
+fn is_loss(name: &str) -> bool {
+    let told = [
+        "lost_",
+        "late_",
+        "duplicate_",
+        "refused_",
+        "kernel_",
+        "foreign_",
+        "generator_",
+        "dropped_",
+        "streams",
+    ];
+    told.iter().any(|start| name.starts_with(start))
+}
+
 /// The line for people: what the stage handled, and the losses of the graph.
 fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
+    format!("{verb} {}; {}{}", handled(stage), Losses::of(snapshot), refused_by_reason(snapshot))
+}
+
+fn handled(stage: &StageSnapshot) -> String {
     let (frames, samples) = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
-    let mut line = format!(
-        "{verb} {} samples a channel in {} frames; {}",
-        grouped(samples),
-        grouped(frames),
-        Losses::of(snapshot)
-    );
+    format!("{} samples a channel in {} frames", grouped(samples), grouped(frames))
+}
+
+fn refused_by_reason(snapshot: &Snapshot) -> String {
     let refused: Vec<String> = refusals(snapshot)
         .filter(|(_, count)| *count > 0)
         .map(|(reason, count)| format!("{} {count}", reason.name()))
         .collect();
-    if !refused.is_empty() {
-        line.push_str(&format!(" (by reason: {})", refused.join(", ")));
-    }
-    line
+    if refused.is_empty() { String::new() } else { format!(" (by reason: {})", refused.join(", ")) }
 }
 
 /// The same for a program.
@@ -122,6 +156,7 @@ fn json(stage: &StageSnapshot, snapshot: &Snapshot) -> Value {
     json!({
         "frames": stage.frames_in.max(stage.frames_out),
         "samples": stage.samples_in.max(stage.samples_out),
+        "copied_frames": snapshot.stages.iter().filter_map(|stage| stage.own("copied_frames")).sum::<u64>(),
         "losses": Losses::of(snapshot).json(),
         "refused_datagrams": refused,
     })

@@ -1,15 +1,20 @@
 //! From a URI to the stage that stands at that end of the stream.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, anyhow};
 use grebe_datagram::{Granted, Options};
 use grebe_flow::Stage;
+use grebe_frame::BatchPool;
+use grebe_shm::{Policy, PublisherOptions, ShmError, SubscriberOptions};
 use grebe_stages::{
-    DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, PipeSink, PipeSource, RecordOptions, SigmfSink, UdpSink, UdpSource,
-    Uri,
+    DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, PipeSink, PipeSource, RecordOptions, ShmName, ShmSink, ShmSource,
+    SigmfSink, UdpSink, UdpSource, Uri,
 };
 
 use crate::cli::Transport;
 use crate::command::Usage;
+use crate::interrupt;
 
 /// A sink for frames, and how large its datagrams are.
 pub struct Sink {
@@ -30,6 +35,7 @@ pub fn sink(to: &Uri, transport: &Transport) -> Result<Sink> {
                 datagram_bytes(transport, if local { DATAGRAM_BYTES_MAX } else { DATAGRAM_BYTES })?;
             Ok(Sink { stage: Box::new(stage), datagram_bytes })
         }
+        Uri::Shm(shm) => shm_sink(shm, transport, |_| ()).map(|(sink, ())| sink),
         Uri::Pipe => {
             let stage = PipeSink::new(grebe_stages::stdout_pipe().context("standard output is closed")?);
             Ok(Sink {
@@ -42,6 +48,56 @@ pub fn sink(to: &Uri, transport: &Transport) -> Result<Sink> {
             Ok(Sink { stage: Box::new(stage), datagram_bytes: DATAGRAM_BYTES_MAX })
         }
         Uri::Synth => Err(Usage(format!("'{to}' cannot be sent to")).into()),
+    }
+}
+
+/// The sink at `to`, and the pool that the graph's only source is to write into, where the sink has one: nothing is copied then.
+pub fn sink_with_pool(to: &Uri, transport: &Transport) -> Result<(Sink, Option<BatchPool>)> {
+    match to {
+        Uri::Shm(shm) => shm_sink(shm, transport, ShmSink::lend_pool),
+        _ => Ok((sink(to, transport)?, None)),
+    }
+}
+
+fn shm_sink<T>(
+    shm: &ShmName,
+    transport: &Transport,
+    prepare: impl FnOnce(&mut ShmSink) -> T,
+) -> Result<(Sink, T)> {
+    // Before the socket is there, so that no interruption leaves it behind.
+    interrupt::catch();
+    let options = PublisherOptions { allow_block: shm.allow_block, ..PublisherOptions::default() };
+    let mut stage = ShmSink::create(&shm.name, options)?;
+    eprintln!("lending as shm://{}: {}", shm.name, stage.footprint());
+    let readers = usize::from(shm.wait_consumers);
+    if readers > 0 {
+        eprintln!("waiting for {readers} to read it");
+    }
+    while !stage.wait_for_consumers(readers, Duration::from_millis(100)) && !interrupt::is_pending() {}
+    let prepared = prepare(&mut stage);
+    let datagram_bytes = datagram_bytes(transport, DATAGRAM_BYTES_MAX)?;
+    Ok((Sink { stage: Box::new(stage), datagram_bytes }, prepared))
+}
+
+/// The stream in shared memory, once it is there; under this policy, where the URI names none.
+pub fn shm_source(shm: &ShmName, policy: Policy, called: &str) -> Result<ShmSource> {
+    let options = SubscriberOptions {
+        policy: shm.policy.unwrap_or(policy),
+        name: called.to_owned(),
+        ..SubscriberOptions::default()
+    };
+    let mut has_said = false;
+    loop {
+        match ShmSource::connect(&shm.name, &options) {
+            Err(ShmError::NoStream { name, .. }) => {
+                if !has_said {
+                    eprintln!("waiting for the stream shm://{name}");
+                    has_said = true;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            other => return Ok(other?),
+        }
     }
 }
 

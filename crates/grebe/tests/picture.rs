@@ -88,3 +88,90 @@ fn a_picture_is_drawn_without_a_display() {
     assert!(run(&shorter).status.success());
     assert_ne!(fs::read(&png).unwrap(), bytes);
 }
+
+#[test]
+fn measurements_are_printed_for_scripts_in_the_units_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let png = folder.path().join("ecg.png");
+    let ecg = example("ecg.sigmf-meta");
+    let arguments = [
+        "view",
+        ecg.to_str().unwrap(),
+        "--png",
+        png.to_str().unwrap(),
+        "--after",
+        "10s",
+        "--names",
+        "ECG",
+        "--units",
+        "V",
+        "--scale",
+        "5u",
+        "--spectrum",
+        "--measure",
+        "json",
+    ];
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let samples = SampleFile::open(&ecg).unwrap().block(0, 3600).unwrap().channel(0).to_vec();
+    let (low, high) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
+    let channel = &json["channels"][0];
+    let close = |name: &str, expected: f64| {
+        let value = channel[name].as_f64().unwrap();
+        assert!((value - expected).abs() < 1e-9, "{name}: {value} is not {expected}");
+    };
+    close("max", f64::from(high) * 5e-6);
+    close("min", f64::from(low) * 5e-6);
+    close("Vpp", (f64::from(high) - f64::from(low)) * 5e-6);
+    assert_eq!((&channel["name"], &channel["unit"]), (&"ECG".into(), &"V".into()));
+    assert_eq!((&json["sample_rate_hz"], &json["lost_frames"]), (&360.0.into(), &0.into()));
+    assert!(channel["peaks"][0]["hz"].as_f64().unwrap() < 20.0, "a heart does not beat faster: {channel}");
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.toml");
+    fs::write(&broken, "span_s = 'long'").unwrap();
+    let (broken, ecg) = (broken.to_str().unwrap(), example("ecg.sigmf-meta"));
+    let ecg = ecg.to_str().unwrap();
+    for (arguments, status, said) in [
+        (vec!["view", ecg, "--term", "--no-session"], 1, "terminal"),
+        (vec!["view", ecg, "--no-session"], 1, "no window"),
+        (vec!["view", ecg, "--term", "--session", broken], 1, "broken.toml"),
+        (vec!["view", ecg, ecg, "--term"], 2, "several sources"),
+        (vec!["view", ecg, "--png", "x.png", "--scale", "0"], 2, "--scale 0"),
+        (vec!["view", ecg, "--png", "/no/such/folder/x.png"], 1, "/no/such/folder/x.png"),
+    ] {
+        let child = support::grebe(&arguments)
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY")
+            .env_remove("WAYLAND_SOCKET")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = support::finish(child);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+        assert!(error.contains(said) && !error.contains("panicked"), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_read_is_an_error_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["ecg.sigmf-meta", "ecg.sigmf-data"] {
+        fs::copy(example(name), folder.path().join(name)).unwrap();
+    }
+    // Its last third is gone: without a sum to check, only reading tells.
+    let meta = folder.path().join("ecg.sigmf-meta");
+    let bytes = fs::read(folder.path().join("ecg.sigmf-data")).unwrap();
+    fs::write(folder.path().join("ecg.sigmf-data"), &bytes[..bytes.len() / 2 - 1]).unwrap();
+    let png = folder.path().join("ecg.png");
+    let output = run(&["view", meta.to_str().unwrap(), "--png", png.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("ecg.sigmf-data"), "{}", text(&output.stderr));
+    assert!(!png.exists());
+}

@@ -7,7 +7,7 @@
 //! ```
 
 mod amortise;
-mod pattern;
+pub(crate) mod pattern;
 mod plan;
 mod receive;
 mod report;

@@ -25,6 +25,9 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
+    /// Frames after which payloads repeat.
+    pub const PERIOD: u64 = WINDOWS;
+
     pub fn new(channels: u32, block: u32) -> Self {
         let payload_bytes = channels as usize * block as usize * 2;
         let samples = WINDOWS as usize * GRAIN + channels as usize * block as usize;

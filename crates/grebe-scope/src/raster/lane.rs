@@ -15,7 +15,7 @@ pub(super) fn draw(
     band: Rect,
     axis: Axis,
 ) {
-    let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 34).clamp(2, 10));
+    let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 32).clamp(3, 10));
     for value in ticks.values() {
         let Some(y) = lane.y_inside(value, band) else { continue };
         let line = if value == 0.0 { theme.grid_zero } else { theme.grid };
@@ -26,6 +26,12 @@ pub(super) fn draw(
     }
     match lane.trace {
         Trace::Columns(columns) => draw_columns(canvas, pen, theme, lane, color, band, columns),
+        Trace::Layers(layers) => {
+            for layer in layers {
+                let scaled = Lane { scale: layer.scale, offset: layer.offset, ..lane.clone() };
+                draw_columns(canvas, pen, theme, &scaled, layer.color, band, layer.columns);
+            }
+        }
         Trace::Line(points) => draw_line(canvas, lane, color, band, axis, points),
         Trace::Intensity { width, cells } => draw_intensity(canvas, theme, color, band, width, cells),
     }

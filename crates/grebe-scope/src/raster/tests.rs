@@ -89,3 +89,27 @@ fn the_same_picture_has_the_same_bytes() {
     assert_eq!(one, picture(&lanes).draw().unwrap().to_png().unwrap());
     assert_eq!(&one[..8], b"\x89PNG\r\n\x1a\n");
 }
+
+#[test]
+fn layers_share_a_lane_and_pictures_stack() {
+    let flat =
+        |value: i16| vec![Column { min: value, max: value, coverage: Coverage::Complete }; plot_columns(200)];
+    let (low, high) = (flat(-50), flat(50));
+    let theme = Theme::dark();
+    let layers = [
+        Layer { color: theme.trace(0), columns: &low, scale: 1.0, offset: 0.0 },
+        Layer { color: theme.trace(1), columns: &high, scale: 0.5, offset: 25.0 },
+    ];
+    let lanes = [Lane::new("", Trace::Layers(&layers), -100.0, 100.0)];
+    let image = Picture { lanes: &lanes, ..Picture::new(200, 150, theme.clone()) }.draw().unwrap();
+    let count = |color: Color| {
+        let pixels = image.rgba().chunks_exact(4);
+        pixels.filter(|pixel| pixel[..3] == [color.r, color.g, color.b]).count()
+    };
+    assert_eq!((count(theme.trace(0)), count(theme.trace(1))), (plot_columns(200), plot_columns(200)));
+    let stacked = Image::stack(&[image.clone(), image.clone()]).unwrap();
+    assert_eq!((stacked.width(), stacked.height()), (200, 300));
+    assert_eq!(stacked.rgba()[..image.rgba().len()], *image.rgba());
+    assert_eq!(stacked.rgba()[image.rgba().len()..], *image.rgba());
+    assert!(Image::stack(&[]).is_err());
+}

@@ -145,3 +145,27 @@ fn wild_viewports_are_answered() {
     }
     assert_eq!(core.answer(&viewport(100.0, 0), 1).channels[0].columns.len(), 1);
 }
+
+#[test]
+fn gaps_are_told_with_who_lost_them() {
+    let mut core = ScopeCore::new(BUDGET);
+    for block in [0, 1, 4, 5, 8] {
+        core.ingest(&sine_batch(block * 100, 1, 100, 1e3), 1).unwrap();
+    }
+    let gaps = core.answer(&viewport(0.9, 90), 1).gaps;
+    let told: Vec<_> = gaps.iter().map(|gap| (gap.number, gap.start, gap.end, gap.lost_frames)).collect();
+    assert_eq!(told, [(0, 200, 400, 2), (1, 600, 800, 2)]);
+    assert_eq!(core.answer(&viewport(0.3, 30), 1).gaps.len(), 1, "those of the picture");
+}
+
+#[test]
+fn another_rate_is_another_picture() {
+    let mut core = ScopeCore::new(BUDGET);
+    for block in 0..10 {
+        core.ingest(&sine_batch(block * 100, 1, 100, 1e3), 1).unwrap();
+    }
+    core.ingest(&sine_batch(1000, 1, 100, 2e3), 1).unwrap();
+    let picture = core.answer(&viewport(1.0, 100), 1);
+    assert_eq!((picture.streams, picture.stream.unwrap().rate_hz), (2, 2e3));
+    assert_eq!(picture.oldest_index, 1000, "what had another rate has no place on this axis");
+}

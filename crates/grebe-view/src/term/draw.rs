@@ -8,11 +8,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
-use crate::controls::KEYS;
 use crate::face::Face;
 use crate::hud::{RunState, Tone};
+use crate::keys::KEYS;
 use crate::options::ThemeChoice;
 use crate::readout::{QUANTITIES, Row};
+use crate::spectra::DB_A_COUNT;
 use crate::vertical::Range;
 
 /// Columns of dots that a terminal `width` characters wide shows.
@@ -112,27 +113,60 @@ impl<'a> ScopeScreen<'a> {
             second.push(Span::styled("\u{b7} ", self.dim()));
             second.push(Span::raw(format!("{}  ", item.text())));
         }
+        if !hud.costs.is_empty() {
+            second.push(Span::styled(format!("\u{b7} {}", hud.costs), self.dim()));
+        }
         [Line::from(first), Line::from(second)]
     }
 
-    fn lane(&mut self, place: usize, area: Rect, buf: &mut Buffer) {
-        let range = self.face.range(place);
-        let data = &self.face.picture.channels[place];
-        let setup = self.face.options.channel(data.channel);
+    /// All channels: a lane each, or one for all with the selected channel in front.
+    fn lanes(&mut self, area: Rect, buf: &mut Buffer) {
+        let count = self.face.picture.channels.len() as u16;
+        if !self.face.controls.show.overlay {
+            for place in 0..count {
+                let (from, to) = (area.height * place / count, area.height * (place + 1) / count);
+                if to > from {
+                    let lane = Rect { y: area.y + from, height: to - from, ..area };
+                    self.lane(usize::from(place), lane, true, 0, buf);
+                }
+            }
+            return;
+        }
+        let selected = self.face.controls.selected;
+        let channels: Vec<usize> = self.face.picture.channels.iter().map(|data| data.channel).collect();
+        let front = channels.iter().position(|&channel| channel == selected).unwrap_or(0);
+        let order = (0..channels.len()).filter(|&place| place != front).chain([front]);
+        let mut chip = 0;
+        // The labelled one first, for its grid, and once more, to be in front.
+        for (turn, place) in [front].into_iter().chain(order).enumerate() {
+            let width = self.lane(place, area, turn == 0, chip, buf);
+            chip += if turn == 0 { 0 } else { width + 1 };
+        }
+    }
+
+    /// Level labels and both kinds of grid lines.
+    fn grid_of(
+        &self,
+        area: Rect,
+        range: Range,
+        unit: &str,
+        across: [f64; 2],
+        divisions: &Ticks,
+        buf: &mut Buffer,
+    ) {
         let ticks = Ticks::new(range.bottom, range.top, u32::from(area.height / 3).clamp(2, 8));
         let plot = plot_of(area);
         for value in ticks.values() {
             let row = (range.top - value) / range.height() * f64::from(plot.height);
             let row = (row as u16).min(plot.height.saturating_sub(1));
-            let label = format!("{:>1$} ", ticks.label(value, &setup.unit), usize::from(GUTTER) - 1);
+            let label = format!("{:>1$} ", ticks.label(value, unit), usize::from(GUTTER) - 1);
             buf.set_stringn(area.x, area.y + row, label, usize::from(GUTTER), self.dim());
             for x in plot.left()..plot.right() {
                 buf[(x, plot.y + row)].set_symbol("\u{2508}").set_style(self.grid());
             }
         }
-        let (start, end, divisions) = self.face.axis();
         for value in divisions.values() {
-            let x = (f64::from(plot.width) * (value - start) / (end - start)) as u16;
+            let x = (f64::from(plot.width) * (value - across[0]) / (across[1] - across[0])) as u16;
             let x = plot.x + x;
             if x == plot.x || x >= plot.right() {
                 continue;
@@ -140,6 +174,18 @@ impl<'a> ScopeScreen<'a> {
             for y in plot.top()..plot.bottom() {
                 buf[(x, y)].set_symbol("\u{250a}").set_style(self.grid());
             }
+        }
+    }
+
+    /// One channel; returns the width of its name.
+    fn lane(&mut self, place: usize, area: Rect, has_grid: bool, chip: u16, buf: &mut Buffer) -> u16 {
+        let range = self.face.range(place);
+        let data = &self.face.picture.channels[place];
+        let setup = self.face.setup(data.channel);
+        let plot = plot_of(area);
+        let (start, end, divisions) = self.face.axis();
+        if has_grid {
+            self.grid_of(area, range, &setup.unit, [start, end], &divisions, buf);
         }
         let scale = |count: i16| setup.value(f64::from(count));
         let dots = Dots::new(&data.columns, range, scale, plot);
@@ -158,7 +204,7 @@ impl<'a> ScopeScreen<'a> {
             let x = plot.x + (part * f64::from(plot.width)) as u16;
             buf.set_stringn(x.min(plot.right() - 1), plot.y, "\u{25bc}", 1, Style::new());
         }
-        if let Some((_, level)) = marks.level.filter(|(channel, _)| *channel == data.channel) {
+        for &(_, level) in marks.levels.iter().filter(|(channel, _)| *channel == data.channel) {
             let row = (range.top - setup.value(f64::from(level))) / range.height() * f64::from(plot.height);
             if (0.0..f64::from(plot.height)).contains(&row) {
                 buf.set_stringn(plot.right() - 1, plot.y + row as u16, "\u{25c0}", 1, Style::new());
@@ -166,7 +212,31 @@ impl<'a> ScopeScreen<'a> {
         }
         let name = format!(" {} ", setup.label(data.channel));
         let style = Style::new().fg(color).add_modifier(Modifier::REVERSED | Modifier::BOLD);
-        buf.set_stringn(plot.x, plot.y, name, usize::from(plot.width), style);
+        let room = plot.width.saturating_sub(chip);
+        buf.set_stringn(plot.x + chip.min(plot.width - 1), plot.y, &name, usize::from(room), style);
+        name.chars().count() as u16
+    }
+
+    /// The levels of all channels upon each other, their axis, and what they are of.
+    fn spectrum(&mut self, area: Rect, buf: &mut Buffer) {
+        let range = self.face.spectrum_range();
+        let lane = Rect { height: area.height - 1, ..area };
+        let plot = plot_of(lane);
+        let (start, end, unit, ticks) = self.face.spectrum_axis(u32::from(plot.width / 12).clamp(2, 12));
+        self.grid_of(lane, range, "dB", [start, end], &ticks, buf);
+        for trace in self.face.spectrum_traces(usize::from(plot.width) * 2) {
+            let hold = Dots::new(&trace.hold, range, |count| f64::from(count) * DB_A_COUNT, plot);
+            hold.draw(plot, self.color(self.theme().text_dim, Color::DarkGray), self.bad(), buf);
+            let dots = Dots::new(&trace.columns, range, |count| f64::from(count) * DB_A_COUNT, plot);
+            dots.draw(plot, self.trace_color(trace.channel), self.bad(), buf);
+        }
+        let peaks = self.face.peak_rows(1).into_iter().map(|row| row.cells.join(" "));
+        let words = [format!(" {}", self.face.spectrum_words())].into_iter().chain(peaks);
+        let words: Vec<String> = words.collect();
+        let words = words.join("  ") + " ";
+        let width = (words.chars().count() as u16).min(plot.width);
+        buf.set_stringn(plot.right() - width, plot.y, words, usize::from(width), Style::new());
+        self.axis_labels(Rect { y: lane.bottom(), height: 1, ..area }, [start, end], &ticks, unit, 1, buf);
     }
 
     /// Cursors and measurements, as far as they are on.
@@ -185,8 +255,9 @@ impl<'a> ScopeScreen<'a> {
         };
         add(vec!["", "A", "B", "\u{394}"], self.face.cursor_rows());
         if self.face.controls.is_measuring() {
-            let names = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
-            add(names, self.face.measurement_rows());
+            let names: Vec<&str> = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
+            add(names.clone(), self.face.measurement_rows());
+            add(names, self.face.statistics_rows());
         }
         lines
     }
@@ -196,26 +267,55 @@ impl<'a> ScopeScreen<'a> {
     }
 
     fn time_axis(&self, area: Rect, buf: &mut Buffer) {
-        let plot = plot_of(area);
         let (start, end, ticks) = self.face.axis();
-        let every = if plot.width < 100 { 5 } else { 2 };
+        let every = if plot_of(area).width < 100 { 5 } else { 2 };
+        self.axis_labels(area, [start, end], &ticks, self.face.picture.axis_unit(), every, buf);
+    }
+
+    /// Every so many ticks in words.
+    fn axis_labels(
+        &self,
+        area: Rect,
+        across: [f64; 2],
+        ticks: &Ticks,
+        unit: &str,
+        every: i64,
+        buf: &mut Buffer,
+    ) {
+        let plot = plot_of(area);
+        let mut free_from = 0;
         for value in ticks.values() {
             // Counted from zero, so that labels stay with their values while the picture moves.
             if (value / ticks.step()).round() as i64 % every != 0 {
                 continue;
             }
-            let label = ticks.label(value, self.face.picture.axis_unit());
+            let label = ticks.label(value, unit);
             let width = label.chars().count() as u16;
-            let x = (f64::from(plot.width) * (value - start) / (end - start)) as u16;
+            let x = (f64::from(plot.width) * (value - across[0]) / (across[1] - across[0])) as u16;
             let x = (plot.x + x).saturating_sub(width / 2).min(plot.right().saturating_sub(width));
-            buf.set_stringn(x, area.y, label, usize::from(width), self.dim());
+            if x >= free_from {
+                free_from = x + width + 1;
+                buf.set_stringn(x, area.y, label, usize::from(width), self.dim());
+            }
         }
     }
 
+    /// The keys, in as many columns as the height asks for and the width allows.
     fn help(&self, area: Rect, buf: &mut Buffer) {
-        let lines: Vec<Line<'_>> =
-            KEYS.iter().map(|(key, meaning)| Line::from(format!(" {key:<10}  {meaning}"))).collect();
-        let (width, height) = (42.min(area.width), (KEYS.len() as u16 + 2).min(area.height));
+        let lines: Vec<Line<'_>> = KEYS
+            .iter()
+            .flat_map(|group| {
+                let title = Line::styled(format!(" {}", group.title), self.dim());
+                let keys = group.keys.iter().map(|(key, meaning)| Line::from(format!(" {key:<9} {meaning}")));
+                [title].into_iter().chain(keys)
+            })
+            .collect();
+        let room = usize::from(area.height.saturating_sub(2)).max(1);
+        let columns =
+            lines.len().div_ceil(room).min(usize::from(area.width.saturating_sub(2) / HELP_WIDTH)).max(1);
+        let a_column = lines.len().div_ceil(columns).min(room);
+        let (width, height) = (columns as u16 * HELP_WIDTH + 2, a_column as u16 + 2);
+        let (width, height) = (width.min(area.width), height.min(area.height));
         let place = Rect {
             x: area.x + (area.width - width) / 2,
             y: area.y + (area.height - height) / 2,
@@ -223,7 +323,13 @@ impl<'a> ScopeScreen<'a> {
             height,
         };
         Clear.render(place, buf);
-        Paragraph::new(lines).block(Block::bordered().title(" keys ")).render(place, buf);
+        Block::bordered().title(" keys ").render(place, buf);
+        for (number, lines) in lines.chunks(a_column).take(columns).enumerate() {
+            let x = place.x + 1 + number as u16 * HELP_WIDTH;
+            let inside =
+                Rect { x, y: place.y + 1, width: HELP_WIDTH.min(place.right() - 1 - x), height: height - 2 };
+            Paragraph::new(lines.to_vec()).render(inside, buf);
+        }
     }
 }
 
@@ -241,12 +347,14 @@ impl Widget for &mut ScopeScreen<'_> {
         let below = (table.len() as u16).min(area.height - 6);
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
         let count = self.face.picture.channels.len() as u16;
-        for place in 0..count {
-            let (from, to) = (lanes.height * place / count, lanes.height * (place + 1) / count);
-            if to > from {
-                let lane = Rect { y: lanes.y + from, height: to - from, ..lanes };
-                self.lane(usize::from(place), lane, buf);
-            }
+        let has_spectrum = self.face.controls.show.spectrum && lanes.height >= 10 && count > 0;
+        let below_lanes = if has_spectrum { lanes.height * 2 / 5 } else { 0 };
+        let traces = Rect { height: lanes.height - below_lanes, ..lanes };
+        self.lanes(traces, buf);
+        if has_spectrum {
+            // Its own axis is below it, that of time between both.
+            let spectrum = Rect { y: traces.bottom() + 1, height: below_lanes, ..lanes };
+            self.spectrum(spectrum, buf);
         }
         if count == 0 {
             let text = match self.face.picture.stream {
@@ -256,13 +364,12 @@ impl Widget for &mut ScopeScreen<'_> {
             let middle = Rect { y: lanes.y + lanes.height / 2, height: 1, ..lanes };
             Paragraph::new(text).alignment(Alignment::Center).style(self.dim()).render(middle, buf);
         } else {
-            self.time_axis(row(area.bottom() - 2 - below), buf);
+            self.time_axis(row(traces.bottom()), buf);
         }
         for (place, line) in (0..below).zip(table) {
             line.render(row(area.bottom() - 1 - below + place), buf);
         }
-        let keys =
-            " space pause   \u{2190} \u{2192} span   [ ] back/forward   1\u{2026}8 channel   ? keys   q quit";
+        let keys = " space pause   \u{2190} \u{2192} span   [ ] back/forward   f spectrum   v measure   ? keys   q quit";
         Line::styled(keys, self.dim()).render(row(area.bottom() - 1), buf);
         if self.face.controls.is_help_open() {
             self.help(lanes, buf);
@@ -326,6 +433,8 @@ fn plot_of(area: Rect) -> Rect {
 
 /// Bits of a braille character's dots, `[column][row]`.
 const DOT_BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+/// Of a column of keys.
+const HELP_WIDTH: u16 = 46;
 /// Left of the lanes, for their labels.
 const GUTTER: u16 = 10;
 const ANSI_TRACES: [Color; 8] = [

@@ -5,8 +5,8 @@ use eframe::egui::{self, Color32};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
-use crate::controls::Action;
 use crate::hud::{RunState, Tone};
+use crate::keys::{Action, SaveWhat};
 use crate::options::ThemeChoice;
 use crate::trigger::{TriggerMode, TriggerState};
 
@@ -17,15 +17,32 @@ impl ScopePanes {
                 self.state_chip(ui);
                 ui.strong(&self.face.hud.source);
                 ui.label(&self.face.hud.stream);
-                if let Some(notice) = &self.face.hud.notice {
-                    ui.colored_label(style::held(self.face.controls.theme()), notice);
+                let dim = color32(self.theme().text_dim);
+                if self.face.hud.notice.is_none() && ui.available_width() > self.buttons_width + 200.0 {
+                    ui.label(egui::RichText::new(&self.face.hud.costs).monospace().color(dim));
                 }
-                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| self.buttons(ui));
+                if let Some(notice) = &self.face.hud.notice {
+                    let room = ui.available_width() - self.buttons_width - 16.0;
+                    if room > 40.0 {
+                        let color = style::held(self.face.controls.theme());
+                        let notice = egui::Label::new(egui::RichText::new(notice).color(color)).truncate();
+                        ui.scope(|ui| {
+                            ui.set_max_width(room);
+                            ui.add(notice);
+                        });
+                    }
+                }
+                let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
+                let buttons = ui.with_layout(right_to_left, |ui| {
+                    self.buttons(ui);
+                    ui.min_rect().width()
+                });
+                self.buttons_width = buttons.inner;
             });
             let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
             let has_room = ui.horizontal(|ui| {
                 self.facts(ui);
-                let has_room = ui.available_width() > TRIGGER_WIDTH;
+                let has_room = ui.available_width() > self.trigger_width + 12.0;
                 if has_room {
                     ui.with_layout(right_to_left, |ui| self.trigger(ui));
                 }
@@ -72,9 +89,30 @@ impl ScopePanes {
             ThemeChoice::Light => "dark",
         };
         button(ui, other, "colours  (t)", Action::Theme);
+        ui.menu_button("save", |ui| {
+            for (text, what) in [
+                ("picture (PNG)  S", SaveWhat::Picture),
+                ("samples (CSV)  D", SaveWhat::Samples),
+                ("measurements (CSV)  M", SaveWhat::Measurements),
+                ("recording (SigMF)  R", SaveWhat::Recording),
+            ] {
+                if ui.button(text).clicked() {
+                    self.face.act(Action::Save(what));
+                    ui.close();
+                }
+            }
+        });
         let run = if self.face.controls.is_paused() { "run" } else { "pause" };
-        button(ui, "cursors", "two lines to measure between  (c)", Action::Cursors);
-        button(ui, "measure", "a table of measurements  (v)", Action::Measure);
+        for (text, hint, action, is_on) in self.toggles() {
+            if ui.selectable_label(is_on, text).on_hover_text(hint).clicked() {
+                wanted = Some(action);
+            }
+        }
+        let mut button = |ui: &mut egui::Ui, text: &str, hint: &str, action: Action| {
+            if ui.button(text).on_hover_text(hint).clicked() {
+                wanted = Some(action);
+            }
+        };
         button(ui, run, "hold the picture or go on  (space)", Action::Pause);
         ui.separator();
         button(ui, "+", "longer time span  (\u{2192} or +)", Action::Longer);
@@ -84,6 +122,23 @@ impl ScopePanes {
         if let Some(action) = wanted {
             self.face.act(action);
         }
+    }
+
+    /// Right to left: what can be switched on, and whether it is.
+    fn toggles(&self) -> [(&'static str, &'static str, Action, bool); 5] {
+        let (controls, show) = (&self.face.controls, self.face.controls.show);
+        [
+            ("channels", "names, scales, colours  (l)", Action::Channels, show.channel_panel),
+            ("spectrum", "levels by frequency  (f); the waterfall too  (w)", Action::Spectrum, show.spectrum),
+            ("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
+            ("cursors", "two lines to measure between  (c)", Action::Cursors, controls.cursors().is_some()),
+            (
+                "measure",
+                "a table of measurements  (v), with statistics  (V)",
+                Action::Measure,
+                controls.is_measuring(),
+            ),
+        ]
     }
 
     fn facts(&self, ui: &mut egui::Ui) {
@@ -125,7 +180,16 @@ impl ScopePanes {
             };
             let word = egui::RichText::new(trigger.state_word()).monospace().color(color);
             ui.add_sized([76.0, 18.0], egui::Label::new(word));
-            let slope = ui.button(trigger.slope).on_hover_text("rising or falling edge  (e)");
+            let hint = "the last triggers, to be looked at again  (g)";
+            let list = ui.selectable_label(self.face.controls.show.segments, "list");
+            if list.on_hover_text(hint).clicked() {
+                wanted = Some(Action::Segments);
+            }
+            let kind = ui.button(trigger.kind.name());
+            if kind.on_hover_text("edge, pulse, runt, window or dropout  (b)").clicked() {
+                wanted = Some(Action::TriggerKind);
+            }
+            let slope = ui.button(trigger.slope).on_hover_text("the other direction  (e)");
             if slope.clicked() {
                 wanted = Some(Action::Slope);
             }
@@ -142,6 +206,7 @@ impl ScopePanes {
             }
         }
         ui.label(egui::RichText::new("trigger").color(color32(theme.text_dim)));
+        self.trigger_width = ui.min_rect().width();
         if let Some(action) = wanted {
             self.face.act(action);
         }
@@ -155,5 +220,3 @@ const MODES: [(TriggerMode, &str, &str); 4] = [
     (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
     (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
 ];
-/// Room the trigger's controls need; without it, they have a row of their own.
-const TRIGGER_WIDTH: f32 = 430.0;

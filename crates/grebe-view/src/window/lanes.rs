@@ -5,13 +5,12 @@ use grebe_scope::raster::{Color, Theme};
 use grebe_scope::{Column, Ticks};
 
 use super::quads::Quad;
-use crate::picture::ChannelColumns;
 use crate::vertical::Range;
 
 /// A lane's place on the screen, in points, and what it shows.
 pub(super) struct Lane<'a> {
     pub(super) rect: Rect,
-    pub(super) data: &'a ChannelColumns,
+    pub(super) columns: &'a [Column],
     pub(super) range: Range,
     pub(super) color: Color32,
     /// Units a count, and the value of count 0.
@@ -32,16 +31,14 @@ pub(super) fn color32(color: Color) -> Color32 {
     Color32::from_rgb(color.r, color.g, color.b)
 }
 
-impl LanePainter<'_> {
-    pub(super) fn lane(&mut self, lane: &Lane<'_>, ticks: &Ticks, divisions: &[f32]) {
-        let band = self.pixels(lane.rect);
-        self.frame(band);
-        self.grid(lane, ticks, divisions, band);
-        self.losses(lane, band);
-        self.trace(lane, band);
+impl<'a> LanePainter<'a> {
+    pub(super) fn new(area: Rect, pixels_per_point: f32, theme: &'a Theme) -> LanePainter<'a> {
+        LanePainter { area, pixels_per_point, theme, quads: Vec::new(), lost: Vec::new() }
     }
 
-    fn grid(&mut self, lane: &Lane<'_>, ticks: &Ticks, divisions: &[f32], band: Rect) {
+    pub(super) fn grid(&mut self, lane: &Lane<'_>, ticks: &Ticks, divisions: &[f32]) {
+        let band = self.pixels(lane.rect);
+        self.frame(band);
         let (faint, zero) = (color32(self.theme.grid), color32(self.theme.grid_zero));
         for x in [0.0, 1.0].iter().chain(divisions) {
             let x = (band.left() + band.width() * x).round().min(band.right() - 1.0);
@@ -63,10 +60,11 @@ impl LanePainter<'_> {
         }
     }
 
-    fn trace(&mut self, lane: &Lane<'_>, band: Rect) {
+    pub(super) fn trace(&mut self, lane: &Lane<'_>) {
+        let band = self.pixels(lane.rect);
         let mut previous = Column::OUTSIDE;
-        let count = lane.data.columns.len();
-        for (place, column) in lane.data.columns.iter().enumerate() {
+        let count = lane.columns.len();
+        for (place, column) in lane.columns.iter().enumerate() {
             if let Some((low, high)) = column.joined_to(&previous) {
                 let (a, b) = (lane.y_of_count(low, band), lane.y_of_count(high, band));
                 let (top, bottom) = (a.min(b), a.max(b));
@@ -83,8 +81,9 @@ impl LanePainter<'_> {
         }
     }
 
-    fn losses(&mut self, lane: &Lane<'_>, band: Rect) {
-        let columns = &lane.data.columns;
+    pub(super) fn losses(&mut self, lane: &Lane<'_>) {
+        let band = self.pixels(lane.rect);
+        let columns = lane.columns;
         let mut place = 0;
         while place < columns.len() {
             let run = columns[place..].iter().take_while(|column| column.has_gap()).count();

@@ -1,11 +1,10 @@
 //! What a person drags over the traces: the trigger's level and place, and two cursors.
 
-use eframe::egui::{self, Align2, CursorIcon, Id, Rect, Sense, Shape, pos2, vec2};
-use grebe_scope::raster::Theme;
+use eframe::egui::{self, Color32, CursorIcon, Rect, Sense, Shape, pos2, vec2};
 
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use super::plot::{label_font, lane_rect, value_tag};
+use super::plot::{label_font, value_tag};
 use crate::readout::Row;
 
 impl ScopePanes {
@@ -19,8 +18,28 @@ impl ScopePanes {
         let channel = trigger.settings.channel;
         let lanes = &self.face.picture.channels;
         let Some(place) = lanes.iter().position(|data| data.channel == channel) else { return };
-        let lane = lane_rect(plot, place, lanes.len());
-        self.level_handle(ui, lane, channel, trigger.level);
+        let lane = self.lane_rect(plot, place, lanes.len());
+        if trigger.settings.kind.has_two_levels() {
+            self.level_line(ui, lane, channel, trigger.level);
+            self.level_line(ui, lane, channel, trigger.upper);
+            let middle = (i32::from(trigger.level) + i32::from(trigger.upper)) / 2;
+            self.level_handle(ui, lane, channel, middle as i16);
+        } else {
+            self.level_handle(ui, lane, channel, trigger.level);
+        }
+    }
+
+    /// One of two levels: they move together, by the mark between them.
+    fn level_line(&self, ui: &egui::Ui, lane: Rect, channel: usize, level: i16) {
+        let setup = self.face.setup(channel);
+        let Some(range) = self.face.controls.lane_range(channel) else { return };
+        let part = (range.top - setup.value(f64::from(level))) / range.height();
+        if (0.0..=1.0).contains(&part) {
+            let y = lane.top() + lane.height() * part as f32;
+            let stroke = egui::Stroke::new(1.0, self.trace_color(channel).gamma_multiply(0.6));
+            let line = [pos2(lane.left(), y), pos2(lane.right(), y)];
+            ui.painter().extend(Shape::dashed_line(&line, stroke, 2.0, 4.0));
+        }
     }
 
     fn place_handle(&mut self, ui: &egui::Ui, plot: Rect, part: f32) {
@@ -30,7 +49,7 @@ impl ScopePanes {
         let corners = [corners, vec![pos2(x, plot.top() + 6.0)]].concat();
         ui.painter().add(Shape::convex_polygon(corners, color, egui::Stroke::NONE));
         let grip = Rect::from_center_size(pos2(x, plot.top()), vec2(18.0, 16.0));
-        let response = ui.interact(grip, Id::unique("trigger place"), Sense::drag());
+        let response = ui.interact(grip, self.id.with("trigger place"), Sense::drag());
         let response = response.on_hover_cursor(CursorIcon::ResizeHorizontal);
         if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
             self.face.controls.set_trigger_position(f64::from((pointer.x - plot.left()) / plot.width()));
@@ -38,13 +57,13 @@ impl ScopePanes {
     }
 
     fn level_handle(&mut self, ui: &egui::Ui, lane: Rect, channel: usize, level: i16) {
-        let setup = self.face.options.channel(channel);
+        let setup = self.face.setup(channel);
         let Some(range) = self.face.controls.lane_range(channel) else { return };
         let part = (range.top - setup.value(f64::from(level))) / range.height();
         let y = (lane.top() + lane.height() * part as f32).clamp(lane.top(), lane.bottom());
-        let color = color32(self.theme().trace(channel));
+        let color = self.trace_color(channel);
         let grip = Rect::from_center_size(pos2(lane.right() - 2.0, y), vec2(22.0, 16.0));
-        let response = ui.interact(grip, Id::unique("trigger level"), Sense::drag());
+        let response = ui.interact(grip, self.id.with("trigger level"), Sense::drag());
         let response = response.on_hover_cursor(CursorIcon::ResizeVertical);
         let is_held = response.hovered() || response.dragged();
         let strength = if is_held { 0.9 } else { 0.35 };
@@ -71,7 +90,7 @@ impl ScopePanes {
             let part = ((at - start) / (end - start)).clamp(0.0, 1.0);
             let x = (plot.left() + plot.width() * part as f32).round();
             let grip = Rect::from_center_size(pos2(x, plot.center().y), vec2(11.0, plot.height()));
-            let response = ui.interact(grip, Id::unique(("cursor", which)), Sense::drag());
+            let response = ui.interact(grip, self.id.with(("cursor", which)), Sense::drag());
             let response = response.on_hover_cursor(CursorIcon::ResizeHorizontal);
             let line = [pos2(x, plot.top()), pos2(x, plot.bottom())];
             let dash = if which == 0 { 9.0 } else { 4.0 };
@@ -88,8 +107,9 @@ impl ScopePanes {
     fn cursor_table(&self, ui: &egui::Ui, plot: Rect) {
         let theme = self.theme();
         let rows = self.face.cursor_rows();
-        egui::Area::new(Id::unique("cursor table"))
-            .anchor(Align2::RIGHT_TOP, vec2(-24.0, plot.top() + 10.0))
+        egui::Area::new(self.id.with("cursor table"))
+            .pivot(egui::Align2::RIGHT_TOP)
+            .fixed_pos(plot.right_top() + vec2(-12.0, 10.0))
             .interactable(false)
             .show(ui.ctx(), |ui| {
                 egui::Frame::NONE
@@ -97,24 +117,24 @@ impl ScopePanes {
                     .stroke(egui::Stroke::new(1.0, color32(theme.grid_zero)))
                     .corner_radius(4)
                     .inner_margin(8)
-                    .show(ui, |ui| table(ui, "cursors", &["", "A", "B", "\u{394}"], &rows, &theme));
+                    .show(ui, |ui| self.table(ui, "cursors", &["", "A", "B", "\u{394}"], &rows));
             });
     }
-}
 
-/// Rows of numbers in the colours of their channels.
-pub(super) fn table(ui: &mut egui::Ui, id: &str, names: &[&str], rows: &[Row], theme: &Theme) {
-    egui::Grid::new(id).num_columns(names.len()).spacing([16.0, 2.0]).show(ui, |ui| {
-        for name in names {
-            ui.label(egui::RichText::new(*name).font(label_font()).color(color32(theme.text_dim)));
-        }
-        ui.end_row();
-        for row in rows {
-            let color = row.channel.map_or(theme.text, |channel| theme.trace(channel));
-            for cell in &row.cells {
-                ui.label(egui::RichText::new(cell).font(label_font()).color(color32(color)));
-            }
+    /// Rows of numbers in the colours of their channels.
+    pub(super) fn table(&self, ui: &mut egui::Ui, id: &str, names: &[&str], rows: &[Row]) {
+        let theme = self.theme();
+        let cell = |ui: &mut egui::Ui, text: &str, color: Color32| {
+            ui.label(egui::RichText::new(text).font(label_font()).color(color));
+        };
+        egui::Grid::new(id).num_columns(names.len()).spacing([16.0, 2.0]).show(ui, |ui| {
+            names.iter().for_each(|name| cell(ui, name, color32(theme.text_dim)));
             ui.end_row();
-        }
-    });
+            for row in rows {
+                let color = row.channel.map_or(color32(theme.text), |channel| self.trace_color(channel));
+                row.cells.iter().for_each(|text| cell(ui, text, color));
+                ui.end_row();
+            }
+        });
+    }
 }

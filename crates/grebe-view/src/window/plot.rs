@@ -5,10 +5,10 @@ use grebe_scope::raster::Theme;
 use grebe_scope::{Engineering, Quantity, Ticks};
 
 use super::lanes::{Lane, LanePainter, color32};
-use super::marks::table;
 use super::panes::ScopePanes;
-use crate::controls::Action;
 use crate::hud::RunState;
+use crate::keys::Action;
+use crate::options::ChannelSetup;
 use crate::readout::QUANTITIES;
 use crate::vertical::Range;
 
@@ -39,24 +39,25 @@ impl ScopePanes {
         }
     }
 
-    /// Room for one row a measured channel.
+    /// Room for one row a measured channel, and for statistics.
     pub(super) fn measurements_height(&self) -> f32 {
+        let statistics = self.face.statistics_rows().len();
         match self.face.controls.is_measuring() {
-            true => 32.0 + 22.0 * self.face.picture.measured.len() as f32,
+            true => 32.0 + ROW_HEIGHT * (self.face.picture.measured.len() + statistics) as f32,
             false => 0.0,
         }
     }
 
-    pub(super) fn measurements(&self, ui: &mut egui::Ui, top: f32) {
+    pub(super) fn measurements(&self, ui: &mut egui::Ui, area: Rect) {
         if !self.face.controls.is_measuring() {
             return;
         }
-        let rows = self.face.measurement_rows();
+        let mut rows = self.face.measurement_rows();
+        rows.extend(self.face.statistics_rows());
         let names: Vec<&str> = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
-        let area = ui.max_rect();
-        let area = Rect::from_min_max(pos2(area.left() + GUTTER, top + 2.0), area.max);
+        let area = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max);
         ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
-            table(ui, "measurements", &names, &rows, &self.theme());
+            self.table(ui, "measurements", &names, &rows);
         });
     }
 
@@ -70,13 +71,7 @@ impl ScopePanes {
             self.face.act(Action::Live);
         }
         if let Some(pointer) = response.hover_pos() {
-            let wheel = ui.input(|input| {
-                let steps = input.events.iter().filter_map(|event| match event {
-                    egui::Event::MouseWheel { delta, .. } if delta.y != 0.0 => Some(delta.y),
-                    _ => None,
-                });
-                steps.sum::<f32>()
-            });
+            let wheel = wheel_steps(ui);
             if wheel != 0.0 {
                 let at = f64::from((pointer.x - plot.left()) / plot.width()).clamp(0.0, 1.0);
                 self.face.zoom(wheel > 0.0, at);
@@ -86,49 +81,112 @@ impl ScopePanes {
 
     fn lanes(&mut self, ui: &egui::Ui, plot: Rect, area: Rect, pixels_per_point: f32) {
         let theme = self.theme();
-        let mut painter =
-            LanePainter { area, pixels_per_point, theme: &theme, quads: Vec::new(), lost: Vec::new() };
+        self.upload_persistence(ui.ctx());
         let (start, end, divisions) = self.face.axis();
         let divisions: Vec<f32> =
             divisions.values().map(|value| ((value - start) / (end - start)) as f32).collect();
-        let mut labels = Vec::new();
-        let ranges: Vec<Range> =
-            (0..self.face.picture.channels.len()).map(|place| self.face.range(place)).collect();
-        for (place, (data, range)) in self.face.picture.channels.iter().zip(ranges).enumerate() {
-            let rect = lane_rect(plot, place, self.face.picture.channels.len());
-            let setup = self.face.options.channel(data.channel);
-            let color = color32(theme.trace(data.channel));
-            let lane = Lane { rect, data, range, color, scale: (setup.scale, setup.offset) };
-            let ticks = Ticks::new(range.bottom, range.top, (rect.height() / 26.0).clamp(2.0, 10.0) as u32);
-            painter.lane(&lane, &ticks, &divisions);
-            labels.push((rect, color, setup.label(data.channel), range, ticks, setup.unit));
+        let count = self.face.picture.channels.len();
+        let ranges: Vec<Range> = (0..count).map(|place| self.face.range(place)).collect();
+        let is_overlay = self.face.controls.show.overlay;
+        let front = self.front_lane();
+        let mut painter = LanePainter::new(area, pixels_per_point, &theme);
+        let lanes: Vec<(Lane<'_>, ChannelSetup)> = (self.face.picture.channels.iter().zip(&ranges))
+            .enumerate()
+            .map(|(place, (data, &range))| {
+                let setup = self.face.setup(data.channel);
+                let color = self.trace_color(data.channel);
+                // What is stale looks it.
+                let color =
+                    if self.face.hud.state == RunState::Stale { color.gamma_multiply(0.4) } else { color };
+                let rect = self.lane_rect(plot, place, count);
+                let columns = &data.columns[..];
+                (Lane { rect, columns, range, color, scale: (setup.scale, setup.offset) }, setup)
+            })
+            .collect();
+        let ticks = |lane: &Lane<'_>| {
+            Ticks::new(lane.range.bottom, lane.range.top, (lane.rect.height() / 24.0).clamp(3.0, 10.0) as u32)
+        };
+        for (place, (lane, _)) in lanes.iter().enumerate() {
+            if !is_overlay || place == front {
+                painter.grid(lane, &ticks(lane), &divisions);
+                painter.losses(lane);
+            }
+        }
+        let is_persistent = self.has_persistence();
+        if !is_persistent {
+            let order = (0..count).filter(|&place| place != front).chain((count > 0).then_some(front));
+            order.for_each(|place| painter.trace(&lanes[place].0));
         }
         let LanePainter { quads, lost, .. } = painter;
-        ui.painter().add(self.painter.shape(area, pixels_per_point, quads));
-        for (rect, color, name, range, ticks, unit) in labels {
-            lane_labels(ui, &theme, rect, color, &name, range, &ticks, &unit);
+        ui.painter().add(self.painter.shape(self.slot("traces"), area, pixels_per_point, quads));
+        if is_persistent {
+            for (place, (lane, _)) in lanes.iter().enumerate() {
+                self.persistence_image(ui, lane.rect, self.face.picture.channels[place].channel);
+            }
+        }
+        let mut chip_left = 6.0;
+        for (place, (lane, setup)) in lanes.iter().enumerate() {
+            if !is_overlay || place == front {
+                level_labels(ui, &theme, lane.rect, lane.range, &ticks(lane), &setup.unit);
+            }
+            let channel = self.face.picture.channels[place].channel;
+            let width = self.chip(ui, lane.rect.min + vec2(chip_left, 5.0), channel, setup);
+            chip_left += if is_overlay { width + 5.0 } else { 0.0 };
         }
         for rect in lost {
             let at = pos2(rect.center().x, rect.top() + 8.0);
-            ui.painter().text(at, Align2::CENTER_TOP, "lost", label_font(), color32(theme.gap));
+            let part = |x: f32| f64::from((x - plot.left()) / plot.width());
+            let words = self.face.lost_words(part(rect.left())..part(rect.right()));
+            let galley = ui.painter().layout_no_wrap(words, label_font(), color32(theme.gap));
+            // The place only where there is room for it.
+            match galley.size().x + 8.0 < rect.width() {
+                true => {
+                    ui.painter().galley(at - vec2(galley.size().x / 2.0, 0.0), galley, color32(theme.gap))
+                }
+                false => {
+                    ui.painter().text(at, Align2::CENTER_TOP, "lost", label_font(), color32(theme.gap));
+                }
+            }
         }
+        self.persistence_words(ui, plot);
+    }
+
+    /// The lane whose grid and labels an overlay has.
+    fn front_lane(&self) -> usize {
+        let selected = self.face.controls.selected;
+        self.face.picture.channels.iter().position(|data| data.channel == selected).unwrap_or(0)
+    }
+
+    /// A channel's name on its colour, and how it is shown; returns its width.
+    fn chip(&self, ui: &egui::Ui, at: Pos2, channel: usize, setup: &ChannelSetup) -> f32 {
+        let theme = self.theme();
+        let mut name = setup.label(channel);
+        if setup.is_ac {
+            name += " AC";
+        }
+        if setup.is_inverted {
+            name += " inv";
+        }
+        if let Some(vertical) = setup.vertical {
+            name += &format!("  {}/div", Engineering::new(vertical.per_division, &setup.unit));
+        }
+        let galley = ui.painter().layout_no_wrap(name, label_font(), color32(theme.plot));
+        let chip = Rect::from_min_size(at, galley.size() + vec2(10.0, 4.0));
+        ui.painter().rect_filled(chip, 3.0, self.trace_color(channel));
+        ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
+        chip.width()
     }
 
     fn time_axis(&self, ui: &egui::Ui, plot: Rect) {
         let (start, end, ticks) = self.face.axis();
-        let unit = self.face.picture.axis_unit();
         let every = if plot.width() < 700.0 { 2 } else { 1 };
-        let color = color32(self.theme().text_dim);
-        for value in ticks.values() {
-            // Counted from zero, so that labels stay with their values while the picture moves.
-            if (value / ticks.step()).round() as i64 % every != 0 {
-                continue;
-            }
-            let x = plot.left() + plot.width() * ((value - start) / (end - start)) as f32;
-            let label = ticks.label(value, unit);
-            let galley = ui.painter().layout_no_wrap(label, label_font(), color);
-            let left = (x - galley.size().x / 2.0).clamp(plot.left(), plot.right() - galley.size().x);
-            ui.painter().galley(pos2(left, plot.bottom() + 4.0), galley, color);
+        axis_labels(ui, &self.theme(), plot, [start, end], &ticks, self.face.picture.axis_unit(), every);
+    }
+
+    pub(super) fn lane_rect(&self, plot: Rect, place: usize, count: usize) -> Rect {
+        match self.face.controls.show.overlay {
+            true => lane_rect(plot, 0, 1),
+            false => lane_rect(plot, place, count),
         }
     }
 
@@ -136,6 +194,7 @@ impl ScopePanes {
     fn readout(&self, ui: &egui::Ui, plot: Rect, pointer: Pos2) {
         let theme = self.theme();
         let part = f64::from((pointer.x - plot.left()) / plot.width());
+        let half = 0.5 / f64::from(plot.width());
         let cursor = color32(theme.cursor);
         let line = Rect::from_x_y_ranges(pointer.x.round()..=pointer.x.round() + 1.0, plot.y_range());
         ui.painter().rect_filled(line, 0.0, cursor.gamma_multiply(0.35));
@@ -147,14 +206,14 @@ impl ScopePanes {
             let rect = lane_rect(plot, place, self.face.picture.channels.len());
             let column = (part * data.columns.len() as f64) as usize;
             let Some(column) = data.columns.get(column) else { continue };
-            let setup = self.face.options.channel(data.channel);
+            let setup = self.face.setup(data.channel);
             let text = match (column.is_empty(), column.has_gap()) {
-                (true, true) => "lost".into(),
+                (true, true) => self.face.lost_words(part - half..part + half),
                 (true, false) => continue,
                 _ => range_text(column, &setup),
             };
-            let color = if text == "lost" { theme.gap } else { theme.trace(data.channel) };
-            let color = color32(color);
+            let color =
+                if text.starts_with("lost") { color32(theme.gap) } else { self.trace_color(data.channel) };
             value_tag(ui, &theme, pos2(pointer.x, rect.bottom() - 22.0), plot, &text, color);
         }
     }
@@ -170,7 +229,7 @@ impl ScopePanes {
     }
 }
 
-pub(super) fn lane_rect(plot: Rect, place: usize, count: usize) -> Rect {
+fn lane_rect(plot: Rect, place: usize, count: usize) -> Rect {
     let height = plot.height() / count as f32;
     let top = plot.top() + height * place as f32;
     Rect::from_min_max(pos2(plot.left(), top + 3.0), pos2(plot.right(), top + height - 3.0))
@@ -185,13 +244,11 @@ fn range_text(column: &grebe_scope::Column, setup: &crate::ChannelSetup) -> Stri
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "one call, one place")]
-fn lane_labels(
+/// Values at the left of a lane.
+pub(super) fn level_labels(
     ui: &egui::Ui,
     theme: &Theme,
     rect: Rect,
-    color: Color32,
-    name: &str,
     range: Range,
     ticks: &Ticks,
     unit: &str,
@@ -204,10 +261,44 @@ fn lane_labels(
             ui.painter().text(at, Align2::RIGHT_CENTER, ticks.label(value, unit), label_font(), dim);
         }
     }
-    let galley = ui.painter().layout_no_wrap(name.to_owned(), label_font(), color32(theme.plot));
-    let chip = Rect::from_min_size(rect.min + vec2(6.0, 5.0), galley.size() + vec2(10.0, 4.0));
-    ui.painter().rect_filled(chip, 3.0, color);
-    ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
+}
+
+/// Values below a plot, every so many ticks.
+pub(super) fn axis_labels(
+    ui: &egui::Ui,
+    theme: &Theme,
+    plot: Rect,
+    [start, end]: [f64; 2],
+    ticks: &Ticks,
+    unit: &str,
+    every: i64,
+) {
+    let color = color32(theme.text_dim);
+    let mut free_from = f32::NEG_INFINITY;
+    for value in ticks.values() {
+        // Counted from zero, so that labels stay with their values while the picture moves.
+        if (value / ticks.step()).round() as i64 % every != 0 {
+            continue;
+        }
+        let x = plot.left() + plot.width() * ((value - start) / (end - start)) as f32;
+        let galley = ui.painter().layout_no_wrap(ticks.label(value, unit), label_font(), color);
+        let left = (x - galley.size().x / 2.0).clamp(plot.left(), plot.right() - galley.size().x);
+        if left >= free_from {
+            free_from = left + galley.size().x + 8.0;
+            ui.painter().galley(pos2(left, plot.bottom() + 4.0), galley, color);
+        }
+    }
+}
+
+/// Steps of the wheel in this frame, away from the person where positive.
+pub(super) fn wheel_steps(ui: &egui::Ui) -> f32 {
+    ui.input(|input| {
+        let steps = input.events.iter().filter_map(|event| match event {
+            egui::Event::MouseWheel { delta, .. } if delta.y != 0.0 => Some(delta.y),
+            _ => None,
+        });
+        steps.sum::<f32>()
+    })
 }
 
 /// A value beside a vertical line, on the side where there is room.
@@ -224,7 +315,9 @@ pub(super) fn label_font() -> FontId {
     FontId::monospace(11.0)
 }
 
+/// Of a row of the measurement table.
+const ROW_HEIGHT: f32 = 22.0;
 /// Left of the lanes, for their labels.
-const GUTTER: f32 = 66.0;
+pub(super) const GUTTER: f32 = 66.0;
 /// Below the lanes, for the time.
-const AXIS_HEIGHT: f32 = 24.0;
+pub(super) const AXIS_HEIGHT: f32 = 24.0;

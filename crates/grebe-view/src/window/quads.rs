@@ -1,5 +1,6 @@
 //! Thousands of upright rectangles a frame: instanced from one vertex buffer, or as a mesh where that is not to be had.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
@@ -34,11 +35,17 @@ impl Quad {
 }
 
 impl QuadPainter {
-    /// What draws `quads` in `area`.
-    pub(super) fn shape(self, area: egui::Rect, pixels_per_point: f32, quads: Vec<Quad>) -> egui::Shape {
+    /// What draws `quads` in `area`; `slot` tells the areas of a frame apart, and stays the same from frame to frame.
+    pub(super) fn shape(
+        self,
+        slot: u64,
+        area: egui::Rect,
+        pixels_per_point: f32,
+        quads: Vec<Quad>,
+    ) -> egui::Shape {
         match self {
             QuadPainter::Instanced => {
-                Callback::new_paint_callback(area, QuadCallback { quads: Arc::new(quads) }).into()
+                Callback::new_paint_callback(area, QuadCallback { slot, quads: Arc::new(quads) }).into()
             }
             QuadPainter::Mesh => mesh(area, pixels_per_point, &quads).into(),
         }
@@ -65,6 +72,7 @@ fn mesh(area: egui::Rect, pixels_per_point: f32, quads: &[Quad]) -> egui::Mesh {
 }
 
 struct QuadCallback {
+    slot: u64,
     quads: Arc<Vec<Quad>>,
 }
 
@@ -78,7 +86,7 @@ impl CallbackTrait for QuadCallback {
         resources: &mut CallbackResources,
     ) -> Vec<wgpu::CommandBuffer> {
         if let Some(gpu) = resources.get_mut::<Gpu>() {
-            gpu.upload(device, queue, &self.quads);
+            gpu.upload(device, queue, self.slot, &self.quads);
         }
         Vec::new()
     }
@@ -91,17 +99,23 @@ impl CallbackTrait for QuadCallback {
     ) {
         let Some(gpu) = resources.get::<Gpu>() else { return };
         let area = info.viewport_in_pixels();
-        gpu.draw(pass, [area.width_px as f32, area.height_px as f32], self.quads.len());
+        gpu.draw(pass, self.slot, [area.width_px as f32, area.height_px as f32], self.quads.len());
     }
 }
 
 /// What stays on the GPU from frame to frame.
 struct Gpu {
     pipeline: wgpu::RenderPipeline,
+    layout: wgpu::BindGroupLayout,
+    slots: HashMap<u64, Slot>,
+    queue: Option<wgpu::Queue>,
+}
+
+/// What one area of the screen has of its own.
+struct Slot {
     screen: wgpu::Buffer,
     bind_group: wgpu::BindGroup,
     instances: wgpu::Buffer,
-    queue: Option<wgpu::Queue>,
 }
 
 impl Gpu {
@@ -158,6 +172,32 @@ impl Gpu {
             multiview_mask: None,
             cache: None,
         });
+        Gpu { pipeline, layout, slots: HashMap::new(), queue: None }
+    }
+
+    fn upload(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, slot: u64, quads: &[Quad]) {
+        let bytes: &[u8] = bytemuck::cast_slice(quads);
+        let slot = self.slots.entry(slot).or_insert_with(|| Slot::new(device, &self.layout));
+        if slot.instances.size() < bytes.len() as u64 {
+            slot.instances = instance_buffer(device, quads.len().next_power_of_two());
+        }
+        queue.write_buffer(&slot.instances, 0, bytes);
+        self.queue.get_or_insert_with(|| queue.clone());
+    }
+
+    fn draw(&self, pass: &mut wgpu::RenderPass<'static>, slot: u64, size: [f32; 2], quads: usize) {
+        let (Some(slot), Some(queue)) = (self.slots.get(&slot), &self.queue) else { return };
+        // Written during the pass's recording, carried out before its submission: one size a slot and frame.
+        queue.write_buffer(&slot.screen, 0, bytemuck::cast_slice(&[size[0], size[1], 0.0, 0.0]));
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(0, &slot.bind_group, &[]);
+        pass.set_vertex_buffer(0, slot.instances.slice(..));
+        pass.draw(0..4, 0..quads as u32);
+    }
+}
+
+impl Slot {
+    fn new(device: &wgpu::Device, layout: &wgpu::BindGroupLayout) -> Slot {
         let screen = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("quads: screen"),
             size: 16,
@@ -166,31 +206,10 @@ impl Gpu {
         });
         let bind_group = device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some("quads"),
-            layout: &layout,
+            layout,
             entries: &[wgpu::BindGroupEntry { binding: 0, resource: screen.as_entire_binding() }],
         });
-        let instances = instance_buffer(device, QUADS_AT_FIRST);
-        Gpu { pipeline, screen, bind_group, instances, queue: None }
-    }
-
-    fn upload(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, quads: &[Quad]) {
-        let bytes: &[u8] = bytemuck::cast_slice(quads);
-        if self.instances.size() < bytes.len() as u64 {
-            self.instances = instance_buffer(device, quads.len().next_power_of_two());
-        }
-        queue.write_buffer(&self.instances, 0, bytes);
-        self.queue.get_or_insert_with(|| queue.clone());
-    }
-
-    fn draw(&self, pass: &mut wgpu::RenderPass<'static>, size: [f32; 2], quads: usize) {
-        // Written during the pass's recording, carried out before its submission: one pane, one size a frame.
-        if let Some(queue) = &self.queue {
-            queue.write_buffer(&self.screen, 0, bytemuck::cast_slice(&[size[0], size[1], 0.0, 0.0]));
-        }
-        pass.set_pipeline(&self.pipeline);
-        pass.set_bind_group(0, &self.bind_group, &[]);
-        pass.set_vertex_buffer(0, self.instances.slice(..));
-        pass.draw(0..4, 0..quads as u32);
+        Slot { screen, bind_group, instances: instance_buffer(device, QUADS_AT_FIRST) }
     }
 }
 

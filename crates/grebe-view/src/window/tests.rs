@@ -21,7 +21,7 @@ fn panes(theme: ThemeChoice, painter: QuadPainter) -> ScopePanes {
         kernel_datagrams: Some(0),
         ..SourceStatus::default()
     });
-    options.theme = theme;
+    options.theme = Some(theme);
     options.span = Some(2.0);
     ScopePanes::new(link, options, painter)
 }
@@ -119,6 +119,133 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
 }
 
 #[test]
+fn the_channel_panel_names_scales_and_turns_channels() {
+    let mut harness = dark();
+    harness.get_by_label("channels").click();
+    harness.run();
+    harness.get_by_label("CH2").click();
+    harness.run();
+    harness.get_by_label("name of channel 2").focus();
+    harness.run();
+    harness.get_by_label("name of channel 2").type_text("probe");
+    harness.run();
+    assert_eq!(harness.state().face.controls.setups[1].name, "probe");
+    assert!(!harness.state().face.controls.show.overlay, "what is typed into a field is no key");
+    harness.get_by_label("invert").click();
+    harness.run();
+    harness.get_by_label("AC").click();
+    harness.run();
+    let setup = harness.state().face.setup(1);
+    assert!(setup.scale == -1.0 && setup.label(1) == "2 probe");
+    let mean = harness.state().face.picture.channels[1].mean;
+    assert!((setup.value(mean)).abs() < 1e-9, "AC coupling takes the mean off");
+}
+
+#[test]
+fn the_spectrum_names_the_tone_and_zooms() {
+    let mut harness = dark();
+    harness.get_by_label("spectrum").click();
+    harness.run();
+    let rows = harness.state().face.peak_rows(1);
+    // Those of the other channels lie too near to 0 Hz to be told from an offset.
+    assert_eq!(rows[0].cells[0], "CH3");
+    let hertz: f64 = rows[0].cells[1].split(' ').next().unwrap().parse().unwrap();
+    assert!((hertz - 6.0).abs() < 0.1, "{rows:?}");
+    harness.get_by_label("Hann").click();
+    harness.run();
+    harness.get_by_label("flat top").click();
+    harness.run();
+    assert_eq!(harness.state().face.controls.spectrum.window, grebe_scope::Window::FlatTop);
+    harness.state_mut().face.zoom_spectrum(0.1, 0.0);
+    harness.run();
+    let (start, end, unit, _) = harness.state().face.spectrum_axis(5);
+    assert_eq!((start, end, unit), (0.0, 50.0, "Hz"));
+}
+
+#[test]
+fn what_is_saved_can_be_read_again() {
+    let folder = std::env::temp_dir().join(format!("grebe-view-save-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    panes.face.options.folder = folder.clone();
+    let mut harness = harness(panes);
+    press(&mut harness, "DSM");
+    let notice = harness.state().face.hud.notice.clone();
+    assert!(notice.is_some_and(|notice| notice.contains("switch measurements on")));
+    press(&mut harness, "vM");
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    assert!(read("grebe-2.png").starts_with(b"\x89PNG"));
+    let csv = String::from_utf8(read("grebe-1.csv")).unwrap();
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("sample,time (s),CH1,CH2,CH3"));
+    assert_eq!(lines.next(), Some("0,-2,0,0,0"));
+    assert_eq!(csv.lines().count(), 1 + 1800, "what was lost is left out");
+    let csv = String::from_utf8(read("grebe-3.csv")).unwrap();
+    assert!(csv.contains("\nCH2,frequency,Hz,4,4,4,4,,1\n"), "{csv}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_session_restores_what_was_set() {
+    let mut harness = dark();
+    press(&mut harness, "mmecfo2V");
+    let session = crate::Session::of(&harness.state().face.controls);
+    let session = crate::Session::from_toml(&session.to_toml()).unwrap();
+    let mut fresh = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    session.restore(&mut fresh.face.controls);
+    let harness = self::harness(fresh);
+    harness.get_by_label("falling");
+    assert_eq!(harness.state().channels_shown(), [0, 2]);
+    assert!(harness.state().face.controls.show.overlay && harness.state().face.controls.cursors().is_some());
+}
+
+#[test]
+fn the_last_triggers_can_be_seen_again_and_kept() {
+    let mut harness = dark();
+    press(&mut harness, "mg");
+    let all = harness.state().face.segments();
+    assert!(all.len() >= 2, "{all:?}");
+    press(&mut harness, "{P");
+    let face = &harness.state().face;
+    let shown: Vec<_> = face.segments().into_iter().filter(|segment| segment.is_shown).collect();
+    assert_eq!((shown.len(), shown[0].label.as_deref()), (1, Some("pin 1")));
+    let before = all.iter().position(|segment| segment.is_shown).unwrap();
+    assert_eq!(shown[0].at, all[(before + 1).min(all.len() - 1)].at, "the one before");
+    let picture = &face.picture;
+    let place = (shown[0].at - picture.left_index) / picture.span_samples;
+    assert!((place - 0.5).abs() < 0.01, "it stands where triggers do: {place}");
+    harness.get_by_label("PAUSED");
+}
+
+#[test]
+fn two_scopes_stand_side_by_side_and_one_has_the_keys() {
+    let make = |number| {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        feed.ingest(&sine_batch(0, 1, 500, 1e3)).unwrap();
+        feed.finish();
+        let name = format!("source {number}");
+        let options =
+            ViewOptions::new(move || SourceStatus { name: name.clone(), ..SourceStatus::default() });
+        ScopePanes::numbered(number, link, options, QuadPainter::Mesh)
+    };
+    let mut harness = Harness::builder().with_size(egui::vec2(1600.0, 500.0)).build_ui_state(
+        |ui, (scopes, active): &mut (Vec<ScopePanes>, usize)| side_by_side(ui, scopes, active),
+        (vec![make(0), make(1)], 0),
+    );
+    harness.run();
+    harness.get_by_label("source 0");
+    harness.get_by_label("source 1");
+    harness.hover_at(egui::pos2(1200.0, 300.0));
+    harness.run();
+    harness.event(egui::Event::Text("f".into()));
+    harness.run();
+    let (scopes, active) = harness.state();
+    assert_eq!(*active, 1);
+    let shown: Vec<bool> = scopes.iter().map(|scope| scope.face.controls.show.spectrum).collect();
+    assert_eq!(shown, [false, true]);
+}
+
+#[test]
 fn a_refusal_is_told_without_the_place_in_the_library() {
     let told =
         reason("winit EventLoopError: os error at /home/winit/src/mod.rs:788: Failed to open X server");
@@ -134,25 +261,59 @@ fn a_resting_picture_asks_for_no_repaint() {
     assert!(frames <= 2, "{frames}");
 }
 
+/// One designed look: how it is reached from the scope at rest.
+struct Look {
+    name: &'static str,
+    theme: ThemeChoice,
+    painter: QuadPainter,
+    keys: &'static str,
+}
+
+const LOOKS: [Look; 13] = [
+    Look { name: "scope_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "" },
+    Look { name: "scope_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "" },
+    Look { name: "spectrum_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "fw" },
+    Look { name: "spectrum_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "fw" },
+    Look { name: "channels_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "lnyyai" },
+    Look { name: "channels_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "lo" },
+    Look { name: "measure_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "cV" },
+    Look { name: "measure_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "cV" },
+    Look {
+        name: "trigger_dark",
+        theme: ThemeChoice::Dark,
+        painter: QuadPainter::Instanced,
+        keys: "mbbbg{{P",
+    },
+    Look { name: "trigger_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "mbg{" },
+    Look { name: "held_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "m[+c" },
+    Look { name: "keys_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "?" },
+    Look { name: "keys_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "?" },
+];
+
 #[test]
-fn both_themes_look_as_they_were_designed() {
-    let looks = [
-        ("scope_dark", ThemeChoice::Dark, QuadPainter::Instanced),
-        ("scope_light", ThemeChoice::Light, QuadPainter::Mesh),
-    ];
+fn every_look_is_as_it_was_designed() {
     let mut results = SnapshotResults::new();
-    for (name, theme, painter) in looks {
+    for look in LOOKS {
         let Some(renderer) = renderer() else {
             eprintln!("skipped: no software Vulkan adapter here (Debian: mesa-vulkan-drivers)");
             return;
         };
         let mut harness = Harness::builder()
-            .with_size(egui::vec2(1000.0, 600.0))
+            .with_size(egui::vec2(1180.0, 660.0))
             .renderer(renderer)
-            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(theme, painter));
+            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(look.theme, look.painter));
         harness.run();
-        harness.snapshot(name);
+        press(&mut harness, look.keys);
+        harness.snapshot(look.name);
         results.extend_harness(&mut harness);
+    }
+}
+
+/// Types keys, one a frame.
+fn press(harness: &mut Harness<'static, ScopePanes>, keys: &str) {
+    for key in keys.chars() {
+        harness.event(egui::Event::Text(key.to_string()));
+        harness.run();
     }
 }
 

@@ -7,18 +7,28 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use grebe_bench::udp::{self, Plan, RunResult, SCENARIOS, Scenario, Spawn, Technique};
+use grebe_bench::{flow, shm};
 use serde::Serialize;
 
 use super::{Ending, Usage};
 use crate::cli::{Bench, Buffers};
 
 pub fn run(options: &Bench) -> Result<Ending> {
+    if options.shm {
+        return share(options);
+    }
     if options.peer {
         udp::peer_main()?;
         return Ok(Ending::Good);
     }
     if options.udp_recv {
         return receive(options);
+    }
+    if !options.flow.is_empty() {
+        return runtime(options);
+    }
+    if options.view {
+        return super::bench_view::run(options);
     }
     let plan = plan(options)?;
     if options.reach {
@@ -62,16 +72,18 @@ fn plan(options: &Bench) -> Result<Plan> {
         duration: options.duration,
         repeats: usize::from(options.repeats),
         latency: options.latency,
-        spawn: Spawn::Process(Arc::new(peer)),
+        spawn: Spawn::Process(Arc::new(peer("--udp"))),
         ..Plan::default()
     })
 }
 
-/// This command again, as the receiving process.
-fn peer() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "grebe".into()));
-    command.args(["bench", "--udp", "--peer"]);
-    command
+/// This command again, as the receiving process of that kind of run.
+fn peer(kind: &'static str) -> impl Fn() -> Command {
+    move || {
+        let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "grebe".into()));
+        command.args(["bench", kind, "--peer"]);
+        command
+    }
 }
 
 fn reach(options: &Bench, plan: &Plan) -> Result<Ending> {
@@ -94,6 +106,21 @@ fn reach(options: &Bench, plan: &Plan) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
+fn runtime(options: &Bench) -> Result<Ending> {
+    let by_name = |name: &String| flow::Bench::by_name(name).map_err(|error| Usage(error.to_string()));
+    let benches = match options.flow.as_slice() {
+        [all] if all == "all" => flow::Bench::ALL.to_vec(),
+        named => named.iter().map(by_name).collect::<Result<_, _>>()?,
+    };
+    let plan = flow::Plan { benches, duration: options.duration, repeats: usize::from(options.repeats) };
+    let rows = flow::run(&plan, |row| eprintln!("{}", row.line()))?;
+    if options.table {
+        println!("{}", flow::markdown(&rows));
+    }
+    write_json(options, &rows)?;
+    Ok(Ending::Good)
+}
+
 fn receive(options: &Bench) -> Result<Ending> {
     let mut all = Vec::new();
     for senders in [1, 2, 4, 8] {
@@ -111,7 +138,37 @@ fn receive(options: &Bench) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-fn write_json(options: &Bench, results: &impl Serialize) -> Result<()> {
+/// Shared memory.
+fn share(options: &Bench) -> Result<Ending> {
+    if options.peer {
+        shm::peer_main()?;
+        return Ok(Ending::Good);
+    }
+    let scenarios: Vec<shm::Scenario> = match options.scenario.as_slice() {
+        // What the option says by itself is a scenario of UDP.
+        [only] if only == "all" || only == "1ch_max" => shm::SCENARIOS.to_vec(),
+        labels => labels
+            .iter()
+            .map(|label| shm::Scenario::by_label(label).map_err(|error| Usage(error.to_string()).into()))
+            .collect::<Result<_>>()?,
+    };
+    let plan = shm::Plan {
+        scenarios,
+        baselines: vec![shm::Technique::UnixStream, shm::Technique::Pipe, shm::Technique::Udp],
+        duration: options.duration,
+        repeats: usize::from(options.repeats),
+        spawn_udp: Some(Arc::new(peer("--udp"))),
+        ..shm::Plan::new(peer("--shm"))
+    };
+    let rows = shm::run(&plan, |row| eprintln!("{}", row.line()))?;
+    if options.table {
+        println!("{}", shm::markdown(&rows));
+    }
+    write_json(options, &rows)?;
+    Ok(Ending::Good)
+}
+
+pub fn write_json(options: &Bench, results: &impl Serialize) -> Result<()> {
     let Some(path) = &options.json else { return Ok(()) };
     let json = serde_json::to_string_pretty(results)?;
     if path == Path::new("-") {

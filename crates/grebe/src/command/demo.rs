@@ -7,12 +7,12 @@ use anyhow::{Context as _, Result};
 use grebe_datagram::Options;
 use grebe_flow::{Graph, QueueOptions};
 use grebe_stages::{SampleFile, UdpSource};
-use grebe_view::{ScopeStage, ThemeChoice};
+use grebe_view::ScopeStage;
 
 use super::Ending;
 use super::view::{HISTORY_BYTES, QUEUE_BATCHES};
 use crate::cli::Demo;
-use crate::face::{self, Face, Show};
+use crate::face::{self, Face, Show, Shown};
 
 pub fn run(options: &Demo) -> Result<Ending> {
     if let Some(file) = &options.file {
@@ -31,13 +31,20 @@ pub fn run(options: &Demo) -> Result<Ending> {
     let running = graph.start()?;
     let _generator = Generator::start(options, address)?;
     let show = Show {
-        face: if options.term { Face::Terminal } else { Face::Window },
+        command: "demo",
         name: format!("demo, {address}"),
         is_same_boot: true,
         span_s: None,
-        theme: ThemeChoice::Dark,
+        theme: None,
+        spectrum: false,
+        channels: Vec::new(),
+        session: None,
+        is_session_required: false,
+        file_samples: None,
+        failure: face::Failure::default(),
     };
-    face::show(running, &link, show)
+    let face = if options.term { Face::Terminal } else { Face::Window };
+    Ok(face::show(&face, vec![Shown { running, link, show }])?.0)
 }
 
 /// The generator's process; ends with this value, and by itself should this process be killed.

@@ -29,7 +29,7 @@ pub fn run(options: &Play) -> Result<Ending> {
     let source = graph.add("player", source);
     let sink = graph.add_boxed("sender", sink.stage);
     graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
-    let (snapshot, ending) = drive(graph, &Progress::of("player"))?;
+    let (snapshot, ending) = drive("play", graph, &Progress::of("player"))?;
     report::print("sent", "sender", &snapshot, options.json);
     Ok(ending)
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Stage};
+use grebe_shm::Policy;
 use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, RecordOptions, SigmfSink, Uri};
 
 use super::{Ending, drive};
@@ -22,6 +23,9 @@ pub fn run(options: &Record) -> Result<Ending> {
             eprintln!("listening on {}", source.local_addr()?);
             Box::new(source)
         }
+        Uri::Shm(shm) => {
+            Box::new(stream::shm_source(shm, Policy::Block, "record")?.idle_timeout(options.idle_timeout))
+        }
         Uri::Pipe => stream::pipe_source()?,
         Uri::Synth => Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?),
         Uri::File(path) => {
@@ -37,7 +41,7 @@ pub fn run(options: &Record) -> Result<Ending> {
     let source = graph.add_boxed("source", source);
     let recorder = graph.add("recorder", sink);
     graph.connect(source, recorder, QueueOptions::block(QUEUE_BATCHES));
-    let (snapshot, ending) = drive(graph, &Progress::of("recorder"))?;
+    let (snapshot, ending) = drive("record", graph, &Progress::of("recorder"))?;
     report::print("recorded", "recorder", &snapshot, options.json);
     Ok(ending)
 }

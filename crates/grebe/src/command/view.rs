@@ -1,54 +1,107 @@
-//! `grebe view`: show a stream.
+//! `grebe view`: show a stream, or several.
 
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use grebe_flow::{Graph, QueueOptions, Stage};
+use grebe_scope::Quantity;
+use grebe_shm::Policy;
 use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, Uri};
-use grebe_view::{PngOptions, ScopeStage, ThemeChoice};
+use grebe_view::{ChannelSetup, Picture, PngOptions, ScopeStage, ThemeChoice};
+use serde_json::{Map, Value, json};
 
-use super::Ending;
+use super::{Ending, Usage};
 use crate::cli::{self, View};
-use crate::face::{self, Face, Show};
-use crate::{command, stream};
+use crate::face::{self, Face, Show, Shown};
+use crate::{command, sessions, stream};
 
 pub fn run(options: &View) -> Result<Ending> {
-    let is_file = matches!(options.uri, Uri::File(_));
-    let (source, span_s) = source(options)?;
+    let is_alone = options.term || options.png.is_some();
+    if is_alone && options.uris.len() > 1 {
+        return Err(Usage("several sources need the window: give one to --term and --png".into()).into());
+    }
     let face = match &options.png {
         Some(path) => Face::Png(PngOptions {
             width: options.size.0,
             height: options.size.1,
             // A file is read up to there, and its end takes the picture.
-            after: if is_file { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
+            after: if is_file(&options.uris[0]) { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
+            measure: options.measure.is_some(),
             ..PngOptions::new(path)
         }),
         None if options.term => Face::Terminal,
         None => Face::Window,
     };
-    // A live stream is never held up by its scope; a file can wait, and should be seen whole.
-    let policy = if is_file { QueueOptions::block } else { QueueOptions::drop_oldest };
-    let (scope, link) = ScopeStage::new(HISTORY_BYTES);
-    let mut graph = Graph::new();
-    let source = graph.add_boxed("source", source);
-    let scope = graph.add("scope", scope);
-    graph.connect(source, scope, policy(QUEUE_BATCHES));
-    let show = Show {
-        face,
-        name: options.uri.to_string(),
-        is_same_boot: !matches!(&options.uri, Uri::Udp(_)),
-        span_s: options.span.map(|span| span.as_secs_f64()).or(span_s),
-        theme: theme(options.theme),
-    };
-    face::show(graph.start()?, &link, show)
+    if let Some(duration) = options.bench {
+        return bench(open(&options.uris[0], options)?, options.size, duration);
+    }
+    let shown: Vec<Shown> = options.uris.iter().map(|uri| open(uri, options)).collect::<Result<_>>()?;
+    let (ending, picture) = face::show(&face, shown)?;
+    if let (Some(picture), Some(cli::MeasureFormat::Json)) = (picture, options.measure) {
+        let text = serde_json::to_string_pretty(&measurements(&picture, &setups(&options.channels)?))?;
+        writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")?;
+    }
+    Ok(ending)
 }
 
-/// The source, and the span that suits it.
-fn source(options: &View) -> Result<(Box<dyn Stage>, Option<f64>)> {
-    Ok(match &options.uri {
-        Uri::Udp(_) => (Box::new(stream::udp_source(&options.uri, &options.transport)?), None),
-        Uri::Pipe => (stream::pipe_source()?, None),
-        Uri::Synth => (Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?), None),
+#[cfg(feature = "window")]
+fn bench(shown: Shown, (width, height): (u32, u32), duration: Duration) -> Result<Ending> {
+    let size = [width as f32, height as f32];
+    let result = grebe_view::bench_window(shown.link.clone(), shown.options(), size, duration)?;
+    shown.running.stop()?;
+    writeln!(std::io::stdout(), "{}", serde_json::to_string(&result)?).context("cannot write the result")?;
+    Ok(Ending::Good)
+}
+
+#[cfg(not(feature = "window"))]
+fn bench(_: Shown, _: (u32, u32), _: Duration) -> Result<Ending> {
+    Err(Usage("this grebe was built without its window".into()).into())
+}
+
+/// A source with its scope, running.
+fn open(uri: &Uri, options: &View) -> Result<Shown> {
+    let source = source(uri, options)?;
+    // A live stream is never held up by its scope; a file can wait, and should be seen whole.
+    let policy = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
+    let (scope, link) = ScopeStage::new(HISTORY_BYTES / options.uris.len());
+    let (stage, failure) = face::told(source.stage);
+    let mut graph = Graph::new();
+    let node = graph.add_boxed("source", stage);
+    let scope = graph.add("scope", scope);
+    graph.connect(node, scope, policy(QUEUE_BATCHES));
+    let show = Show {
+        command: "view",
+        name: uri.to_string(),
+        is_same_boot: !matches!(uri, Uri::Udp(_)),
+        span_s: options.span.map(|span| span.as_secs_f64()).or(source.span_s),
+        theme: options.theme.map(theme),
+        spectrum: options.spectrum,
+        channels: setups(&options.channels)?,
+        session: session_file(uri, options),
+        is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
+        file_samples: source.samples,
+        failure,
+    };
+    show.check()?;
+    Ok(Shown { running: graph.start()?, link, show })
+}
+
+/// A stage, the span that suits it, and how long it is.
+struct Source {
+    stage: Box<dyn Stage>,
+    span_s: Option<f64>,
+    samples: Option<u64>,
+}
+
+fn source(uri: &Uri, options: &View) -> Result<Source> {
+    let live = |stage| Source { stage, span_s: None, samples: None };
+    Ok(match uri {
+        Uri::Udp(_) => live(Box::new(stream::udp_source(uri, &options.transport)?)),
+        Uri::Shm(shm) => live(Box::new(stream::shm_source(shm, Policy::DropOldest, "view")?)),
+        Uri::Pipe => live(stream::pipe_source()?),
+        Uri::Synth => live(Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?)),
         Uri::File(path) => {
             let mut source = FileSource::open(path)?;
             source.notes().iter().for_each(|note| eprintln!("grebe: {note}"));
@@ -57,9 +110,81 @@ fn source(options: &View) -> Result<(Box<dyn Stage>, Option<f64>)> {
             let span_s = (options.png.is_some() && source.sample_rate_hz() > 0.0)
                 .then(|| shown as f64 / source.sample_rate_hz());
             source.set(FileSourceOptions { samples, ..FileSourceOptions::default() });
-            (Box::new(source), span_s)
+            Source { stage: Box::new(source), span_s, samples: Some(shown) }
         }
     })
+}
+
+/// Where the settings are kept: as told, or in a place of this source's own. A picture for a script has none unless told.
+fn session_file(uri: &Uri, options: &View) -> Option<PathBuf> {
+    match &options.session {
+        _ if options.no_session => None,
+        Some(path) if options.uris.len() > 1 => {
+            let place = options.uris.iter().position(|other| other == uri).unwrap_or(0);
+            Some(path.with_extension(format!("{}.toml", place + 1)))
+        }
+        Some(path) => Some(path.clone()),
+        None if options.png.is_some() => None,
+        None => sessions::of_source(&uri.to_string()),
+    }
+}
+
+/// The channels as the options describe them.
+fn setups(channels: &cli::Channels) -> Result<Vec<ChannelSetup>> {
+    let cli::Channels { names, units, scale, offset } = channels;
+    let count = names.len().max(units.len()).max(scale.len()).max(offset.len());
+    if count > 8 {
+        return Err(Usage(format!("{count} channels are described: there are at most 8")).into());
+    }
+    if scale.contains(&0.0) {
+        return Err(Usage("--scale 0 would show nothing: give the units of one count".into()).into());
+    }
+    let text = |list: &[String], channel: usize| list.get(channel).cloned().unwrap_or_default();
+    let setup = |channel| ChannelSetup {
+        name: text(names, channel),
+        unit: text(units, channel),
+        scale: scale.get(channel).copied().unwrap_or(1.0),
+        offset: offset.get(channel).copied().unwrap_or(0.0),
+        ..ChannelSetup::default()
+    };
+    Ok((0..count).map(setup).collect())
+}
+
+/// What was measured of a picture, for a program: values in units, seconds, hertz and parts of one.
+fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
+    let channels = picture.measured.iter().map(|measured| {
+        let setup = setups.get(measured.channel).cloned().unwrap_or_default();
+        let mut channel = Map::new();
+        channel.insert("channel".into(), json!(measured.channel + 1));
+        channel.insert("name".into(), json!(setup.name));
+        channel.insert("unit".into(), json!(setup.unit));
+        channel.insert("samples".into(), json!(measured.samples));
+        for quantity in Quantity::ALL {
+            channel.insert(quantity.name().replace(' ', "_"), json!(measured.set.get(quantity)));
+        }
+        if let Some(spectrum) = &picture.spectrum
+            && let Some(levels) = spectrum.channels.iter().find(|it| it.channel == measured.channel)
+        {
+            let rate_hz = picture.rate_or_one();
+            let peaks = levels
+                .peaks
+                .iter()
+                .map(|peak| json!({ "hz": peak.line * rate_hz / spectrum.size as f64, "dbfs": peak.dbfs }));
+            channel.insert("peaks".into(), peaks.collect());
+        }
+        Value::Object(channel)
+    });
+    json!({
+        "sample_rate_hz": picture.stream.map(|stream| stream.rate_hz),
+        "span_s": picture.span(),
+        "lost_frames": picture.counts.lost_frames,
+        "lost_samples": picture.counts.lost_samples,
+        "channels": channels.collect::<Vec<_>>(),
+    })
+}
+
+fn is_file(uri: &Uri) -> bool {
+    matches!(uri, Uri::File(_))
 }
 
 pub fn theme(theme: cli::Theme) -> ThemeChoice {
@@ -69,7 +194,7 @@ pub fn theme(theme: cli::Theme) -> ThemeChoice {
     }
 }
 
-/// The history a scope keeps.
+/// The history that all scopes of a command keep together.
 pub const HISTORY_BYTES: usize = 512 << 20;
 /// 16 MiB of frames: what a scope may be late by before it loses any.
 pub const QUEUE_BATCHES: usize = 256;

@@ -3,8 +3,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::controls::Action;
 use crate::hud::Hud;
+use crate::keys::Action;
 use crate::testing::sine_batch;
 use crate::{ChannelSetup, ScopeCore, ScopeFeed, SourceStatus, ViewOptions, Viewport};
 
@@ -56,6 +56,20 @@ fn cursors_and_measurements_stand_below_the_lanes() {
     let picture = face.picture.clone();
     face.controls.apply(Action::Cursors, &picture);
     face.controls.apply(Action::Measure, &picture);
+    insta::assert_snapshot!(screen(&mut face, 110, 36));
+}
+
+#[test]
+fn a_spectrum_stands_below_the_lanes_and_an_overlay_has_one() {
+    let mut face = face(110);
+    let picture = face.picture.clone();
+    face.controls.apply(Action::Spectrum, &picture);
+    face.controls.apply(Action::Overlay, &picture);
+    let mut core = ScopeCore::new(1 << 20);
+    for block in 0..40 {
+        core.ingest(&sine_batch(block * 50, 3, 50, 1e3), 1_000_000).unwrap();
+    }
+    face.picture = core.answer(&face.controls.viewport(&face.picture, columns(110)), 2_000_000);
     insta::assert_snapshot!(screen(&mut face, 110, 36));
 }
 

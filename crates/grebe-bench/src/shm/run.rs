@@ -1,0 +1,268 @@
+//! Runs in turns: shared memory and its baselines see the same minutes of the machine.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use super::check::Seen;
+use super::make::Made;
+use super::plan::{Job, Plan, Scenario, Spawn, Technique, Work};
+use super::produce::{self, Lending};
+use super::report::Row;
+use crate::canary::{self, Mood, Reading, Watcher};
+use crate::udp;
+use crate::{Error, Result};
+
+/// Measures everything that the plan names, and calls `done` with each row as soon as it is known.
+///
+/// # Errors
+/// Where a frame does not fit its chunk, or a process or the stream fails.
+pub fn run(plan: &Plan, mut done: impl FnMut(&Row)) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for &scenario in &plan.scenarios {
+        let mut techniques = vec![Technique::Shm];
+        if scenario.target_msps.is_none() {
+            techniques.extend(&plan.baselines);
+        }
+        let mut runs: Vec<Vec<Row>> = techniques.iter().map(|_| Vec::new()).collect();
+        let until = Instant::now() + plan.patience;
+        for _ in 0..plan.repeats.max(1) {
+            let round = round(plan, until, || {
+                techniques.iter().map(|&technique| once(plan, scenario, technique)).collect()
+            })?;
+            round.into_iter().zip(&mut runs).for_each(|(run, runs)| runs.push(run));
+        }
+        let mut medians: Vec<Row> = runs.into_iter().filter_map(Row::median).collect();
+        if let Some((shm, others)) = medians.split_first_mut() {
+            shm.compare(others);
+        }
+        medians.iter().for_each(&mut done);
+        rows.extend(medians);
+    }
+    Ok(rows)
+}
+
+/// One run of each kind, in the mood asked for, if that comes in time.
+fn round(plan: &Plan, until: Instant, mut runs: impl FnMut() -> Result<Vec<Row>>) -> Result<Vec<Row>> {
+    loop {
+        if let Some(mood) = plan.mood {
+            while canary::read().mood != mood && Instant::now() < until {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+        }
+        let round = runs()?;
+        let fit = plan.mood.is_none_or(|mood| round.iter().all(|run| run.is_all(mood)));
+        if fit || Instant::now() >= until {
+            return Ok(round);
+        }
+    }
+}
+
+fn once(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row> {
+    match technique {
+        Technique::Shm => lend(plan, scenario),
+        Technique::UnixStream => through_socket(plan, scenario),
+        Technique::Pipe => through_pipe(plan, scenario),
+        Technique::Udp => over_udp(plan, scenario),
+        Technique::Other => Err(lost("another program has its own run")),
+    }
+}
+
+fn lend(plan: &Plan, scenario: Scenario) -> Result<Row> {
+    let room = Room::new()?;
+    let job = job(plan, scenario, Technique::Shm, &room)?;
+    let mut lending = Lending::open(plan, scenario.consumers.len(), &room.0)?;
+    let footprint_bytes = lending.footprint_bytes();
+    let consumers = start_all(&plan.spawn, scenario, &job)?;
+    let row = measured(scenario, &job, |job| Ok((lending.produce(job)?, reports(consumers)?)))?;
+    Ok(Row { footprint_bytes, ..row })
+}
+
+/// Measures another program's way under the same scenario and checks. `start` is called with the job and starts the consumers;
+/// what it returns makes the frames and says what they saw.
+///
+/// # Errors
+/// As [`run()`], and what the two sides say.
+pub fn run_other<P>(
+    plan: &Plan,
+    scenario: Scenario,
+    start: impl FnOnce(&Job) -> Result<P>,
+    produce: impl FnOnce(&Job, P) -> Result<(Made, Vec<Seen>)>,
+) -> Result<Row> {
+    let room = Room::new()?;
+    let job = job(plan, scenario, Technique::Other, &room)?;
+    let started = start(&job)?;
+    measured(scenario, &job, |job| produce(job, started))
+}
+
+#[cfg(unix)]
+fn through_socket(plan: &Plan, scenario: Scenario) -> Result<Row> {
+    let room = Room::new()?;
+    let job = job(plan, scenario, Technique::UnixStream, &room)?;
+    let listener =
+        std::os::unix::net::UnixListener::bind(room.0.join(SOCKET)).map_err(Error::io("open a socket"))?;
+    let consumers = start_all(&plan.spawn, scenario, &job)?;
+    let (stream, _) = listener.accept().map_err(Error::io("hear from the consumer"))?;
+    measured(scenario, &job, |job| {
+        let made = produce::write_all(job, plan.chunk_bytes, stream)?;
+        Ok((made, reports(consumers)?))
+    })
+}
+
+#[cfg(not(unix))]
+fn through_socket(_: &Plan, _: Scenario) -> Result<Row> {
+    Err(lost("there are no Unix sockets here"))
+}
+
+fn through_pipe(plan: &Plan, scenario: Scenario) -> Result<Row> {
+    let room = Room::new()?;
+    let job = job(plan, scenario, Technique::Pipe, &room)?;
+    let mut consumers = start_all(&plan.spawn, scenario, &job)?;
+    let pipe = consumers
+        .first_mut()
+        .and_then(|consumer| consumer.stdin.take())
+        .ok_or_else(|| lost("it has no pipe"))?;
+    enlarge(&pipe);
+    measured(scenario, &job, |job| {
+        let made = produce::write_all(job, plan.chunk_bytes, pipe)?;
+        Ok((made, reports(consumers)?))
+    })
+}
+
+/// UDP as `bench --udp` measures it, at this frame size.
+fn over_udp(plan: &Plan, scenario: Scenario) -> Result<Row> {
+    let spawn = plan.spawn_udp.clone().map_or(udp::Spawn::Thread, udp::Spawn::Process);
+    let one = udp::Plan {
+        scenarios: vec![udp::Scenario::by_label("1ch_max")?],
+        datagram_bytes: vec![plan.frame_bytes],
+        duration: plan.duration,
+        repeats: 1,
+        baseline: false,
+        spawn,
+        ..udp::Plan::default()
+    };
+    let rows = udp::run(&one, |_| {})?;
+    let row = rows.into_iter().next().ok_or_else(|| lost("UDP gave no row"))?;
+    Ok(Row::of_udp(row, scenario.label))
+}
+
+/// The row of one run, with the machine's mood around it.
+fn measured(
+    scenario: Scenario,
+    job: &Job,
+    produce: impl FnOnce(&Job) -> Result<(Made, Vec<Seen>)>,
+) -> Result<Row> {
+    let before = canary::read();
+    // At full speed a run is short, and any other thread would be measured with it.
+    let watcher = job.target_msps.map(|_| Watcher::start());
+    let (made, seen) = produce(job)?;
+    let near = watcher.map(|watcher| watcher.share(Mood::Near));
+    let after: Reading = canary::read();
+    Ok(Row::of(scenario, job, made, seen, (before, after), near))
+}
+
+fn job(plan: &Plan, scenario: Scenario, technique: Technique, room: &Room) -> Result<Job> {
+    let job = Job {
+        channels: scenario.channels,
+        block: scenario.block_for(plan.frame_bytes)?,
+        target_msps: scenario.target_msps,
+        duration: plan.duration,
+        tick: plan.tick,
+        technique,
+        work: Work::MinMax,
+        queue_batches: match scenario.target_msps {
+            Some(_) => plan.queue_batches,
+            None => plan.free_queue_batches,
+        },
+        directory: room.0.clone(),
+    };
+    if job.frame_bytes() > plan.chunk_bytes {
+        return Err(lost(&format!("a frame of {} bytes does not fit a chunk", job.frame_bytes())));
+    }
+    Ok(job)
+}
+
+/// A consumer in another process.
+struct Consumer {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+fn start_all(spawn: &Spawn, scenario: Scenario, job: &Job) -> Result<Vec<Consumer>> {
+    scenario.consumers.iter().map(|&work| Consumer::start(spawn, &Job { work, ..job.clone() })).collect()
+}
+
+fn reports(consumers: Vec<Consumer>) -> Result<Vec<Seen>> {
+    consumers.into_iter().map(Consumer::report).collect()
+}
+
+impl Consumer {
+    fn start(spawn: &Spawn, job: &Job) -> Result<Self> {
+        let mut command = spawn();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(Error::io("start a consumer"))?;
+        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(lost("it has no pipes"));
+        };
+        let text = serde_json::to_string(job).map_err(|error| lost(&error.to_string()))?;
+        writeln!(stdin, "{text}").map_err(Error::io("tell a consumer its job"))?;
+        Ok(Self { child, stdin: Some(stdin), answers: BufReader::new(stdout) })
+    }
+
+    fn report(mut self) -> Result<Seen> {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).map_err(Error::io("hear from a consumer"))?;
+        serde_json::from_str(&line).map_err(|error| lost(&format!("{error} in its answer {line:?}")))
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        // It has answered, or is of no use any more; both calls may find it gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A directory for the sockets of one run; removed with it.
+struct Room(PathBuf);
+
+impl Room {
+    fn new() -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("grebe-bench-{}-{count}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(Error::io("make a directory for sockets"))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn enlarge(pipe: &ChildStdin) {
+    // What the system refuses stays as it is.
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn enlarge(_: &ChildStdin) {}
+
+fn lost(reason: &str) -> Error {
+    Error::Peer { side: "consumer", reason: reason.to_owned() }
+}
+
+/// The name of the stream.
+pub(super) const STREAM: &str = "bench";
+/// The name of the Unix socket.
+pub(super) const SOCKET: &str = "stream";

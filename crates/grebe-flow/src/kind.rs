@@ -1,0 +1,294 @@
+//! Kinds of stages that a graph file can name, and how one is made of its parameters.
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use toml::Spanned;
+use toml::de::DeTable;
+
+use crate::{Stage, StageError};
+
+/// A kind of stage: the type holds the parameters that a graph file gives it.
+///
+/// The type's doc comment is what `grebe run --kinds` says of the kind, the fields' comments what it says of the parameters; a
+/// field with `#[serde(default)]` need not be given.
+///
+/// ```
+/// use grebe_flow::{Context, Inputs, Kind, KindPorts, Kinds, Outcome, Outputs, Site, Stage, StageError};
+///
+/// /// Turns every sample around.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Negate {
+///     /// Leaves the signal as it is.
+///     #[serde(default)]
+///     off: bool,
+/// }
+///
+/// impl Kind for Negate {
+///     const NAME: &'static str = "negate";
+///     const PORTS: KindPorts = KindPorts::STAGE;
+///     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+///         Ok(Box::new(self))
+///     }
+/// }
+///
+/// impl Stage for Negate {
+///     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+///         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+///         let mut batch = batch.try_unique().map_err(|_| "shared")?;
+///         if !self.off {
+///             batch.update(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = sample.saturating_neg()));
+///         }
+///         output.send(batch.freeze(), ctx);
+///         Ok(Outcome::Produced)
+///     }
+/// }
+///
+/// let mut kinds = Kinds::new();
+/// kinds.add::<Negate>();
+/// assert_eq!(kinds.get("negate").unwrap().about(), "Turns every sample around.");
+/// ```
+pub trait Kind: DeserializeOwned + JsonSchema + 'static {
+    /// What a graph file calls it: lower case, words joined by `_`.
+    const NAME: &'static str;
+
+    /// What can be connected to it. Must name what [`Stage::ports`] of the stage names, where that has names.
+    const PORTS: KindPorts;
+
+    /// Whether the parameters make sense, without opening anything: `grebe run --check` asks no more than this.
+    ///
+    /// # Errors
+    /// The parameter that does not, and what it must be.
+    fn check(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// How many channels come out where `incoming` come in at the first input; `None` is not known before it runs. As many as
+    /// come in, where a kind does not say.
+    ///
+    /// # Errors
+    /// The parameter that does not fit the channels that come in.
+    fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
+        Ok(incoming)
+    }
+
+    /// What the stage must have for itself, in words such as `standard output` or `the file x.wav`: two stages of a graph that
+    /// say the same are refused.
+    fn claims(&self) -> Option<String> {
+        None
+    }
+
+    /// Makes the stage; opens what it needs.
+    ///
+    /// # Errors
+    /// What cannot be had.
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
+}
+
+/// The inputs and outputs of a kind, by name. Each input takes exactly one stream; an output may lead to any number of stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KindPorts {
+    /// None: a source.
+    pub inputs: &'static [&'static str],
+    /// None: a sink.
+    pub outputs: &'static [&'static str],
+}
+
+impl KindPorts {
+    /// Of a source: one output, `out`.
+    pub const SOURCE: Self = Self { inputs: &[], outputs: &["out"] };
+    /// Of a processing stage: `in` and `out`.
+    pub const STAGE: Self = Self { inputs: &["in"], outputs: &["out"] };
+    /// Of a sink: one input, `in`.
+    pub const SINK: Self = Self { inputs: &["in"], outputs: &[] };
+}
+
+/// A parameter whose value makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub(crate) param: &'static str,
+    pub(crate) message: String,
+}
+
+impl Fault {
+    /// The parameter of this name, and what is wrong with it.
+    pub fn new(param: &'static str, message: impl Into<String>) -> Self {
+        Self { param, message: message.into() }
+    }
+}
+
+/// Where a stage is made: its name in the graph, and a place for what a person should be told.
+#[derive(Debug)]
+pub struct Site {
+    id: String,
+    notes: Vec<String>,
+}
+
+impl Site {
+    /// A stage of this name, for a kind that is made without a graph file.
+    pub fn new(id: &str) -> Self {
+        Self { id: id.to_owned(), notes: Vec::new() }
+    }
+
+    /// The stage's name in the graph.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Something that is no error, and that a person should know.
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(format!("{}: {}", self.id, note.into()));
+    }
+
+    pub(crate) fn into_notes(self) -> Vec<String> {
+        self.notes
+    }
+}
+
+/// The kinds that a graph file can name.
+#[derive(Debug, Clone, Default)]
+pub struct Kinds {
+    by_name: BTreeMap<&'static str, KindInfo>,
+}
+
+impl Kinds {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a kind; one of the same name is replaced, so that a program may have its own.
+    pub fn add<K: Kind>(&mut self) -> &mut Self {
+        self.by_name.insert(K::NAME, KindInfo::of::<K>());
+        self
+    }
+
+    /// The kind of this name.
+    pub fn get(&self, name: &str) -> Option<&KindInfo> {
+        self.by_name.get(name)
+    }
+
+    /// All kinds, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &KindInfo> {
+        self.by_name.values()
+    }
+}
+
+/// What is known of a kind.
+#[derive(Debug, Clone)]
+pub struct KindInfo {
+    name: &'static str,
+    ports: KindPorts,
+    schema: Schema,
+    /// Reads parameters whose places in the file are known.
+    pub(crate) from_file: for<'a> fn(Spanned<DeTable<'a>>) -> Read,
+    pub(crate) from_table: fn(toml::Table) -> Read,
+}
+
+/// A parameter of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindParam<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it is.
+    pub about: &'a str,
+    /// Whether it must be given.
+    pub is_required: bool,
+    /// What it is where it is not given, as a graph file would say it; `None`: nothing.
+    pub default: Option<String>,
+}
+
+impl KindInfo {
+    fn of<K: Kind>() -> Self {
+        Self {
+            name: K::NAME,
+            ports: K::PORTS,
+            schema: SchemaGenerator::default().into_root_schema_for::<K>(),
+            from_file: |params| Ok(Box::new(K::deserialize(params.into_deserializer())?)),
+            from_table: |params| Ok(Box::new(K::deserialize(params)?)),
+        }
+    }
+
+    /// What a graph file calls it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it does, in a line.
+    pub fn about(&self) -> &str {
+        first_paragraph(self.schema.get("description"))
+    }
+
+    /// What can be connected to it.
+    pub fn ports(&self) -> KindPorts {
+        self.ports
+    }
+
+    /// The JSON schema of its parameters.
+    pub fn schema(&self) -> &serde_json::Value {
+        self.schema.as_value()
+    }
+
+    /// Whether its parameters are not a struct with named fields.
+    pub(crate) fn takes_any_param(&self) -> bool {
+        let is_object = self.schema.get("type").is_some_and(|kind| kind == "object");
+        let more = self.schema.get("additionalProperties");
+        !is_object || more.is_some_and(|more| *more != serde_json::Value::Bool(false))
+    }
+
+    /// Its parameters, by name.
+    pub fn params(&self) -> Vec<KindParam<'_>> {
+        let required: Vec<&str> = self
+            .schema
+            .get("required")
+            .and_then(serde_json::Value::as_array)
+            .map(|names| names.iter().filter_map(serde_json::Value::as_str).collect())
+            .unwrap_or_default();
+        let properties = self.schema.get("properties").and_then(serde_json::Value::as_object);
+        let mut params = Vec::new();
+        for (name, schema) in properties.into_iter().flatten() {
+            params.push(KindParam {
+                name,
+                about: first_paragraph(schema.get("description")),
+                is_required: required.contains(&name.as_str()),
+                default: schema.get("default").filter(|default| !default.is_null()).map(ToString::to_string),
+            });
+        }
+        params
+    }
+}
+
+fn first_paragraph(description: Option<&serde_json::Value>) -> &str {
+    let text = description.and_then(serde_json::Value::as_str).unwrap_or_default();
+    text.split("\n\n").next().unwrap_or_default()
+}
+
+type Read = Result<Box<dyn Ready>, toml::de::Error>;
+
+/// Parameters that were read.
+pub(crate) trait Ready {
+    fn check(&self) -> Result<(), Fault>;
+    fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault>;
+    fn claims(&self) -> Option<String>;
+    fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
+}
+
+impl<K: Kind> Ready for K {
+    fn check(&self) -> Result<(), Fault> {
+        Kind::check(self)
+    }
+
+    fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
+        Kind::channels(self, incoming)
+    }
+
+    fn claims(&self) -> Option<String> {
+        Kind::claims(self)
+    }
+
+    fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        Kind::build(*self, site)
+    }
+}

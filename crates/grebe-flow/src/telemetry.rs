@@ -1,0 +1,40 @@
+//! What a graph counts, for people and programs outside its process.
+//!
+//! ```text
+//!   Running --observer--> one sleeping thread --> Unix socket PID.NAME.top --> Watch (grebe top)
+//!                         a report a second       mode 0600, in a private folder
+//! ```
+//!
+//! [`publish`] serves a [`Report`] a second, as a line of JSON, to whoever connects; [`Watch`] finds and reads all that run
+//! for this user. A reader that is slow misses reports, one that is dead is hung up on: neither holds up the graph, which
+//! does not know of them. Without Unix sockets (Windows) both say so.
+//!
+//! ```no_run
+//! # let graph = grebe_flow::Graph::new();
+//! let running = graph.start()?;
+//! // Good for as long as it is held; `grebe top` shows this process meanwhile.
+//! let published = grebe_flow::telemetry::publish(&running, "my-receiver").ok();
+//! running.wait()?;
+//! # Ok::<(), grebe_flow::Error>(())
+//! ```
+
+#[cfg(unix)]
+mod place;
+#[cfg(unix)]
+mod publish;
+mod report;
+mod slowest;
+#[cfg(unix)]
+mod watch;
+
+#[cfg(not(unix))]
+mod absent;
+
+#[cfg(not(unix))]
+pub use absent::{Publisher, Watch, publish};
+#[cfg(unix)]
+pub use publish::{Publisher, publish};
+pub use report::{QueueReport, Report, StageReport, Watched};
+pub use slowest::Slowest;
+#[cfg(unix)]
+pub use watch::Watch;

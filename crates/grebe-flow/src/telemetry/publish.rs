@@ -1,0 +1,261 @@
+//! The thread that tells.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::place::{file_name, own_folder};
+use super::report::Report;
+use crate::{Error, Running, Snapshot};
+
+/// Serves a graph's [`Report`]s until it is dropped.
+#[derive(Debug)]
+pub struct Publisher {
+    path: PathBuf,
+    /// Its end is seen by the thread.
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Serves what `running` counts to whoever connects: one sleeping thread, woken once a second.
+///
+/// `name` says what the process does; letters, digits, `_` and `-` of it are used.
+///
+/// # Errors
+/// [`Error::Telemetry`] where there is no private folder for the socket, or no socket or thread to be had. The graph is none
+/// the worse: most callers go on with `.ok()`.
+pub fn publish(running: &Running, name: &str) -> Result<Publisher, Error> {
+    // Two threads of this process would find the same name free.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let folder = own_folder()?;
+    let pid = std::process::id();
+    let name = file_name(name);
+    let path = (1..=PUBLISHED_MAX)
+        .map(|number| match number {
+            1 => folder.join(format!("{pid}.{name}.top")),
+            _ => folder.join(format!("{pid}.{name}-{number}.top")),
+        })
+        .find(|path| is_free(path))
+        .ok_or_else(|| io::ErrorKind::AddrInUse.into());
+    let served = path.and_then(|path| {
+        let listener = bind(&path, &folder.join(format!("{pid}.{name}.new")))?;
+        let (stop, stopped) = UnixStream::pair()?;
+        let observe = running.observer();
+        let serving = name.clone();
+        let thread = thread::Builder::new()
+            .name("telemetry".to_owned())
+            .spawn(move || Server::new(listener, stopped, serving, observe).run())?;
+        Ok(Publisher { path, stop: Some(stop), thread: Some(thread) })
+    });
+    served.map_err(|source| Error::Telemetry { what: "cannot publish in", path: folder, source })
+}
+
+impl Publisher {
+    /// The socket.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        // Gone already where somebody cleaned up.
+        let _ = fs::remove_file(&self.path);
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // It cannot panic; if it did, there is nobody to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether nobody listens there; what a dead process of the same number left is removed.
+fn is_free(path: &std::path::Path) -> bool {
+    match UnixStream::connect(path) {
+        Ok(_) => false,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(_) => fs::remove_file(path).is_ok(),
+    }
+}
+
+/// Listens under another name first: a socket that is there answers, or its process is dead.
+fn bind(path: &std::path::Path, before: &std::path::Path) -> io::Result<UnixListener> {
+    let _ = fs::remove_file(before);
+    let listener = UnixListener::bind(before)?;
+    fs::set_permissions(before, fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    fs::rename(before, path)?;
+    Ok(listener)
+}
+
+struct Server<F> {
+    listener: UnixListener,
+    stopped: UnixStream,
+    name: String,
+    observe: F,
+    began_ns: u64,
+    last: Snapshot,
+    /// The newest report; `None` in the first second.
+    line: Option<Arc<[u8]>>,
+    readers: Vec<Reader>,
+}
+
+impl<F: Fn() -> Snapshot> Server<F> {
+    fn new(listener: UnixListener, stopped: UnixStream, name: String, observe: F) -> Self {
+        let last = observe();
+        Self { listener, stopped, name, observe, began_ns: last.at_ns, last, line: None, readers: Vec::new() }
+    }
+
+    fn run(mut self) {
+        let mut due = Instant::now() + EVERY;
+        while self.wait(due) {
+            self.welcome();
+            if Instant::now() >= due {
+                self.report();
+                due = (due + EVERY).max(Instant::now());
+            }
+            self.readers.retain_mut(Reader::serve);
+        }
+    }
+
+    /// Sleeps until a report is due or somebody wants something; `false` at the end.
+    fn wait(&self, due: Instant) -> bool {
+        let left = due.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+        let mut fds = Vec::with_capacity(2 + self.readers.len());
+        fds.push(PollFd::new(&self.stopped, PollFlags::IN));
+        // With every place taken the rest waits in the listener's queue.
+        let listens = if self.readers.len() < READERS_MAX { PollFlags::IN } else { PollFlags::empty() };
+        fds.push(PollFd::new(&self.listener, listens));
+        for reader in &self.readers {
+            let wants = if reader.pending.is_some() { PollFlags::OUT } else { PollFlags::empty() };
+            fds.push(PollFd::new(&reader.stream, wants));
+        }
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) => fds[0].revents().is_empty(),
+            Err(error) => error == rustix::io::Errno::INTR,
+        }
+    }
+
+    fn welcome(&mut self) {
+        while self.readers.len() < READERS_MAX {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Out of descriptors, most likely: whoever knocks is heard again and again until there are some.
+                Err(_) => return thread::sleep(LATER),
+            };
+            if stream.set_nonblocking(true).is_ok() {
+                let mut reader = Reader { stream, pending: None, served: Instant::now() };
+                reader.offer(&self.line);
+                self.readers.push(reader);
+            }
+        }
+    }
+
+    fn report(&mut self) {
+        let now = (self.observe)();
+        let mut report = Report::between(&self.name, &self.last, &now);
+        report.uptime_s = now.at_ns.saturating_sub(self.began_ns) as f64 / 1e9;
+        self.last = now;
+        let Ok(mut line) = serde_json::to_vec(&report) else { return };
+        line.push(b'\n');
+        self.line = Some(line.into());
+        for reader in &mut self.readers {
+            reader.offer(&self.line);
+        }
+    }
+}
+
+/// One that connected.
+struct Reader {
+    stream: UnixStream,
+    /// What is being written, and how much of it is.
+    pending: Option<(Arc<[u8]>, usize)>,
+    served: Instant,
+}
+
+impl Reader {
+    /// Gives it the newest line, unless it is still at an older one: then it misses this.
+    fn offer(&mut self, line: &Option<Arc<[u8]>>) {
+        if self.pending.is_none() {
+            self.pending = line.clone().map(|line| (line, 0));
+        }
+    }
+
+    /// Writes what it takes; `false` where it is gone.
+    fn serve(&mut self) -> bool {
+        let Some((line, written)) = &mut self.pending else { return !self.is_gone() };
+        match self.stream.write(&line[*written..]) {
+            Ok(count) => {
+                *written += count;
+                self.served = Instant::now();
+                if *written == line.len() {
+                    self.pending = None;
+                }
+                true
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.served.elapsed() < PATIENCE,
+            Err(error) => error.kind() == io::ErrorKind::Interrupted,
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        let mut fds = [PollFd::new(&self.stream, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+const EVERY: Duration = Duration::from_secs(1);
+/// Who has not read a line for this long is hung up on.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LATER: Duration = Duration::from_millis(100);
+const READERS_MAX: usize = 16;
+/// Graphs of one name in one process.
+const PUBLISHED_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_does_not_read_misses_lines_holds_nobody_up_and_is_hung_up_on() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut reader = Reader { stream: ours, pending: None, served: Instant::now() };
+        let line = |letter: u8| -> Option<Arc<[u8]>> {
+            let mut line = vec![letter; 4 << 20];
+            line.push(b'\n');
+            Some(line.into())
+        };
+        reader.offer(&line(b'a'));
+        assert!(reader.serve() && reader.serve(), "it is given time");
+        reader.offer(&line(b'b'));
+        reader.served = Instant::now().checked_sub(PATIENCE).unwrap();
+        assert!(!reader.serve(), "not for ever");
+        reader.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut read = Vec::new();
+        theirs.read_to_end(&mut read).unwrap();
+        assert!(!read.is_empty() && read.iter().all(|&byte| byte == b'a'), "lines are not mixed");
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_noticed() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut reader = Reader { stream: ours, pending: None, served: Instant::now() };
+        assert!(reader.serve());
+        drop(theirs);
+        assert!(!reader.serve());
+    }
+}

@@ -1,0 +1,123 @@
+//! The other end: finds who publishes, and hears them.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use super::place::{Socket, sockets};
+use super::report::{Report, Watched};
+use crate::Error;
+
+/// Connections to every graph that this user's processes publish.
+///
+/// ```no_run
+/// let mut watch = grebe_flow::telemetry::Watch::new()?;
+/// for process in watch.look() {
+///     println!("{} {}: {:?}", process.pid, process.name, process.report.and_then(|report| report.slowest));
+/// }
+/// # Ok::<(), grebe_flow::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Watch {
+    lines: Vec<Line>,
+}
+
+impl Watch {
+    /// Connected to nobody yet.
+    ///
+    /// # Errors
+    /// [`Error::Telemetry`] on a system without Unix sockets.
+    pub fn new() -> Result<Self, Error> {
+        Ok(Self { lines: Vec::new() })
+    }
+
+    /// Everybody who publishes now, by process id, with what they said last; returns at once. Sockets that dead processes left
+    /// are removed.
+    pub fn look(&mut self) -> Vec<Watched> {
+        for socket in sockets() {
+            if !self.lines.iter().any(|line| line.socket == socket)
+                && let Some(stream) = connect(&socket)
+            {
+                self.lines.push(Line {
+                    socket,
+                    stream,
+                    unread: Vec::new(),
+                    report: None,
+                    heard: Instant::now(),
+                });
+            }
+        }
+        self.lines.retain_mut(Line::hear);
+        self.lines.sort_by(|a, b| a.socket.cmp(&b.socket));
+        self.lines.iter().map(Line::watched).collect()
+    }
+}
+
+/// Connects, or removes the socket where nobody is behind it any more.
+fn connect(socket: &Socket) -> Option<UnixStream> {
+    match UnixStream::connect(&socket.path) {
+        Ok(stream) => stream.set_nonblocking(true).ok().map(|()| stream),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // Sockets take this name once they listen. Another watcher may have been faster.
+            let _ = fs::remove_file(&socket.path);
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+#[derive(Debug)]
+struct Line {
+    socket: Socket,
+    stream: UnixStream,
+    /// The beginning of a line whose end has not come yet.
+    unread: Vec<u8>,
+    report: Option<Report>,
+    heard: Instant,
+}
+
+impl Line {
+    /// Takes what has come; `false` where the other side is gone.
+    fn hear(&mut self) -> bool {
+        let mut part = [0; 16 << 10];
+        loop {
+            match self.stream.read(&mut part) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    self.unread.extend_from_slice(&part[..count]);
+                    self.take_lines();
+                    if self.unread.len() > LINE_BYTES_MAX {
+                        return false;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn take_lines(&mut self) {
+        while let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') {
+            // What another version says and this one does not understand is passed over.
+            if let Ok(report) = serde_json::from_slice(&self.unread[..end]) {
+                self.report = Some(report);
+                self.heard = Instant::now();
+            }
+            self.unread.drain(..=end);
+        }
+    }
+
+    fn watched(&self) -> Watched {
+        Watched {
+            pid: self.socket.pid,
+            name: self.socket.name.clone(),
+            report: self.report.clone(),
+            silent_for: self.heard.elapsed(),
+        }
+    }
+}
+
+/// A thousand stages fit.
+const LINE_BYTES_MAX: usize = 1 << 20;

@@ -1,0 +1,138 @@
+//! Publishing and watching, in this process.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use grebe_flow::telemetry::{Report, Watch, Watched, publish};
+use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageError};
+use grebe_frame::{BatchPool, Header};
+
+/// A frame of 8 samples every millisecond.
+struct Clock(BatchPool, u64);
+
+impl Stage for Clock {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        ctx.sleep_until(Instant::now() + Duration::from_millis(1));
+        let Some(mut batch) = ctx.acquire(&mut self.0) else { return Ok(Outcome::Produced) };
+        let header = Header {
+            sequence: self.1,
+            channel_count: 1,
+            block_length_samples: 8,
+            producer_ts_ns: grebe_flow::monotonic_ns(),
+            ..Header::default()
+        };
+        batch.push(&header, |_, samples| samples.fill(1))?;
+        output.send(batch.freeze(), ctx);
+        self.1 += 1;
+        Ok(Outcome::Produced)
+    }
+}
+
+struct Copy;
+
+impl Stage for Copy {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        if batch.frames().any(|frame| frame.header().sequence.is_multiple_of(2)) {
+            ctx.count_copied(batch.len());
+        }
+        Ok(Outcome::Produced)
+    }
+}
+
+fn start() -> Running {
+    let mut graph = Graph::new();
+    let clock = graph.add("clock", Clock(BatchPool::new(16, 4096), 0));
+    let copy = graph.add("copy", Copy);
+    graph.connect(clock, copy, QueueOptions::block(4).bytes(1 << 20));
+    graph.start().unwrap()
+}
+
+/// This process's graph of that name, once it has said something.
+fn watched(watch: &mut Watch, name: &str) -> Option<Watched> {
+    let until = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < until {
+        let found = watch.look().into_iter().find(|one| one.pid == std::process::id() && one.name == name);
+        if found.as_ref().is_some_and(|found| found.report.is_some()) {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    None
+}
+
+#[test]
+fn a_published_graph_is_found_read_and_gone_when_it_ends() {
+    let running = start();
+    let published = publish(&running, "told").unwrap();
+    let mode = std::fs::metadata(published.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut watch = Watch::new().unwrap();
+    let report = watched(&mut watch, "told").unwrap().report.unwrap();
+    let (clock, copy) = (report.stage("clock").unwrap(), report.stage("copy").unwrap());
+    // Counters are read one by one while the stages go on: a thread held up between two reads sees some frames more.
+    let (frames, samples) = (clock.frames_per_s * report.interval_s, clock.samples_per_s * report.interval_s);
+    assert!(frames > 0.0 && (samples - frames * 8.0).abs() <= (frames * 8.0 / 4.0).max(16.0), "{clock:?}");
+    assert!(clock.waiting_share > 0.0, "it sleeps: {clock:?}");
+    assert!(copy.copied_frames > 0 && copy.borrowed_frames > 0, "{copy:?}");
+    let (copied, borrowed) = (copy.copied_frames, copy.borrowed_frames);
+    assert!(copied.abs_diff(borrowed) <= (copied / 4).max(2), "every other one is copied: {copy:?}");
+    assert_eq!(report.queues[0].capacity_bytes, Some(1 << 20));
+    let path = published.path().to_owned();
+    drop(published);
+    assert!(!path.exists());
+    assert!(watch.look().iter().all(|one| one.name != "told"), "who hung up is no longer listed");
+    running.stop().unwrap();
+}
+
+#[test]
+fn graphs_of_one_name_in_one_process_are_told_apart() {
+    let (one, other) = (start(), start());
+    let published = [publish(&one, "twin").unwrap(), publish(&other, "twin").unwrap()];
+    let mut watch = Watch::new().unwrap();
+    assert!(watched(&mut watch, "twin").is_some() && watched(&mut watch, "twin-2").is_some());
+    drop(published);
+}
+
+#[test]
+fn a_reader_that_never_reads_is_left_behind_and_others_are_served() {
+    let running = start();
+    let published = publish(&running, "patient").unwrap();
+    let dead: Vec<UnixStream> = (0..8).map(|_| UnixStream::connect(published.path()).unwrap()).collect();
+    let mut good = BufReader::new(UnixStream::connect(published.path()).unwrap());
+    let mut last = 0.0;
+    for _ in 0..3 {
+        let mut line = String::new();
+        good.read_line(&mut line).unwrap();
+        let report: Report = serde_json::from_str(&line).unwrap();
+        assert!(report.uptime_s > last, "a report a second");
+        last = report.uptime_s;
+    }
+    drop(published);
+    drop(dead);
+    running.stop().unwrap();
+}
+
+#[test]
+fn what_a_dead_process_left_is_removed_by_the_next_look() {
+    let running = start();
+    let published = publish(&running, "neighbour").unwrap();
+    let dead = published.path().with_file_name("4000000000.sg.top");
+    drop(UnixListener::bind(&dead).unwrap());
+    assert!(dead.exists());
+    Watch::new().unwrap().look();
+    assert!(!dead.exists() && published.path().exists());
+}

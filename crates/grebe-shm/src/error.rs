@@ -1,0 +1,112 @@
+//! What this crate refuses, and why.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a stream in shared memory cannot be had, or how it ended. The message names the stream, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShmError {
+    /// A name that is no file name.
+    #[error(
+        "'{name}' cannot name a stream: use 1 to 64 letters, digits, '-', '_' and '.', the first a letter or digit"
+    )]
+    Name {
+        /// What was given.
+        name: String,
+    },
+    /// A setting is out of its range.
+    #[error("{what} is {got}: {must}")]
+    Setting {
+        /// Name of the setting.
+        what: &'static str,
+        /// What was given.
+        got: u64,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// The directory of the control sockets cannot be used.
+    #[error("cannot use {} for streams in shared memory: {why}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// A producer of this name is there already.
+    #[error("a stream '{name}' is there already: choose another name, or end its producer")]
+    InUse {
+        /// The stream.
+        name: String,
+    },
+    /// No producer of this name is there.
+    #[error("there is no stream '{name}': its producer has not started, or has ended ({})", path.display())]
+    NoStream {
+        /// The stream.
+        name: String,
+        /// Where its socket would be.
+        path: PathBuf,
+    },
+    /// The producer lets this consumer not in.
+    #[error("the producer of '{name}' refuses: {reason}")]
+    Refused {
+        /// The stream.
+        name: String,
+        /// What it said.
+        reason: String,
+    },
+    /// The producer has cut this consumer off.
+    #[error("the producer of '{name}' has cut this consumer off: {reason}")]
+    CutOff {
+        /// The stream.
+        name: String,
+        /// What it said.
+        reason: String,
+    },
+    /// The producer ended without an end of stream.
+    #[error("producer gone: '{name}' ended without an end of stream; everything before is complete")]
+    ProducerGone {
+        /// The stream.
+        name: String,
+    },
+    /// The producer did not answer.
+    #[error(
+        "the producer of '{name}' did not answer within {timeout:?}: it is stopped, or speaks another protocol"
+    )]
+    Silent {
+        /// The stream.
+        name: String,
+        /// How long was waited.
+        timeout: Duration,
+    },
+    /// What the producer shares makes no sense.
+    #[error("the shared memory of '{name}' is damaged: {what}")]
+    Damaged {
+        /// The stream.
+        name: String,
+        /// What was found.
+        what: String,
+    },
+    /// A batch that does not lie in the stream's own pool.
+    #[error(
+        "a batch of another pool cannot be lent as '{name}': copy it into a batch of the stream's own pool"
+    )]
+    ForeignBatch {
+        /// The stream.
+        name: String,
+    },
+    /// The system refused.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+    /// There is no shared memory of this kind here.
+    #[error(
+        "streams in shared memory (shm://) are not on this platform: they need Linux; use udp:// or pipe:"
+    )]
+    Platform,
+}

@@ -1,0 +1,147 @@
+//! Memory that several processes map. The only `unsafe` of this crate.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use grebe_ring::Memory;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use crate::sync::AtomicU64;
+
+/// A memfd of this many bytes, zeroed, without a name in any file system: it is gone with its last descriptor and mapping.
+pub(crate) fn memfd(name: &str, bytes: usize) -> rustix::io::Result<OwnedFd> {
+    let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    rustix::fs::ftruncate(&fd, bytes as u64)?;
+    Ok(fd)
+}
+
+/// Fixes the size, and the seals themselves; under `read_only`, nobody can map or write it any more but who already does.
+pub(crate) fn seal(fd: impl AsFd, read_only: bool) -> rustix::io::Result<()> {
+    let mut seals = SIZE_SEALS;
+    seals.set(SealFlags::FUTURE_WRITE, read_only);
+    rustix::fs::fcntl_add_seals(fd, seals)
+}
+
+/// Whether the memory behind a descriptor from elsewhere has this size for good: a mapping of memory that shrinks would
+/// kill who reads it.
+pub(crate) fn is_sealed_at(fd: impl AsFd, bytes: usize) -> rustix::io::Result<bool> {
+    let seals = rustix::fs::fcntl_get_seals(&fd)?;
+    Ok(seals.contains(SIZE_SEALS) && rustix::fs::fstat(fd)?.st_size == bytes as i64)
+}
+
+const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// A shared mapping of a memfd. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Mapping(Arc<Mapped>);
+
+#[derive(Debug)]
+struct Mapped {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    /// The first `len` bytes, which the descriptor must have, for good: sealed, or this process's own.
+    pub(crate) fn new(fd: impl AsFd, len: usize, writable: bool) -> rustix::io::Result<Self> {
+        let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        // SAFETY: a new mapping, at an address of the kernel's choice.
+        let base =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, fd, 0) }?;
+        let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
+        let mapping = Self(Arc::new(Mapped { base, len }));
+        let populate = if writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+        // So that no page fault falls into the stream. An old kernel does not know it, and faults.
+        // SAFETY: populating changes no content; the range is the mapping just made.
+        let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, populate) };
+        Ok(mapping)
+    }
+
+    /// `count` words from byte `offset` on.
+    ///
+    /// # Panics
+    /// Where they are not aligned, or lie outside.
+    pub(crate) fn words(&self, offset: usize, count: usize) -> Words {
+        assert!(offset.is_multiple_of(8) && offset + count * 8 <= self.0.len, "words within the mapping");
+        Words { mapping: self.clone(), offset, count }
+    }
+
+    /// The first `len` bytes, as memory for a pool or an import.
+    pub(crate) fn chunks(&self, len: usize) -> Box<dyn Memory> {
+        assert!(len <= self.0.len, "chunks within the mapping");
+        Box::new(Chunks { mapping: self.clone(), len })
+    }
+
+    /// Offset of a place in the mapping; `None` where it lies elsewhere.
+    pub(crate) fn offset_of(&self, place: *const u8) -> Option<usize> {
+        place.addr().checked_sub(self.0.base.addr().get()).filter(|&offset| offset < self.0.len)
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `Mapping::new`; whoever points into it holds the `Arc`.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+// SAFETY: plain memory; shared words are accessed as atomics, chunks through the pool.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+/// The part of a mapping that chunks are cut from.
+struct Chunks {
+    mapping: Mapping,
+    len: usize,
+}
+
+// SAFETY: page-aligned, mapped until dropped. Of the processes that map it only the one whose pool it is can write to it (the
+// others' descriptors are sealed); what a reader derives from a chunk that is written meanwhile is bounds-checked in its own memory.
+unsafe impl Memory for Chunks {
+    fn base(&self) -> NonNull<u8> {
+        self.mapping.0.base
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// Words in shared memory, only ever accessed as atomics.
+#[derive(Debug, Clone)]
+pub struct Words {
+    mapping: Mapping,
+    offset: usize,
+    count: usize,
+}
+
+impl Words {
+    /// The word at this index.
+    ///
+    /// # Panics
+    /// Where there is none.
+    #[inline]
+    pub fn at(&self, index: usize) -> &AtomicU64 {
+        assert!(index < self.count, "a word of the lane");
+        // SAFETY: aligned and within the mapping (`Mapping::words`), which `self` keeps; only accessed as atomics. A read-only
+        // mapping is only loaded from: plain 8-byte loads.
+        unsafe { self.mapping.0.base.add(self.offset).cast::<AtomicU64>().add(index).as_ref() }
+    }
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty, reason = "never empty")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// So many words in memory of their own, all zero.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub fn alone(count: usize) -> std::io::Result<Self> {
+        Ok(Mapping::new(memfd("words", count * 8)?, count * 8, true)?.words(0, count))
+    }
+}

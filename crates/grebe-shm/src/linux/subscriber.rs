@@ -1,0 +1,268 @@
+//! The consumer's end: what is lent to this process.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grebe_frame::{Batch, BatchImport, Header};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::connect;
+
+use super::directory::{Directory, seqpacket};
+use super::map::{self, Mapping};
+use super::packet::{self, Packet};
+use super::tried;
+use crate::lane::{Borrower, Descriptor, Shape, Violation};
+use crate::message::{Hello, Message, Welcome};
+use crate::sync::{Ordering, Words};
+use crate::{ShmError, SubscriberOptions};
+
+/// The consumer's end of a stream: batches that lie in the producer's memory, to be read where they are.
+///
+/// A batch that is dropped goes back to the producer, from whichever thread. The producer learns that a consumer is gone when
+/// the subscriber *and* all its batches are: nothing is overwritten that is still read.
+#[derive(Debug)]
+pub struct Subscriber {
+    name: String,
+    socket: Arc<OwnedFd>,
+    borrower: Borrower,
+    import: BatchImport,
+    tables: Words,
+    welcome: Welcome,
+    hung_up: bool,
+    /// What the producer said when it cut this consumer off.
+    bye: Option<String>,
+    refused_frames: u64,
+}
+
+impl Subscriber {
+    /// Joins the stream of this name, at the newest.
+    ///
+    /// # Errors
+    /// There is no such stream ([`ShmError::NoStream`]), or its producer refuses.
+    pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, ShmError> {
+        let socket = reach(name, options)?;
+        let hello = Message::Hello(Hello {
+            policy: options.policy,
+            queue_batches: options.queue_batches.max(1),
+            quota_chunks: options.quota_chunks.unwrap_or(u32::MAX).max(1),
+            name: options.name.clone(),
+        });
+        // Where it hangs up at once it may have said why.
+        let said = packet::say(&socket, &hello, &[]);
+        let (welcome, payload, lane) = answer(name, &socket)?;
+        said.map_err(tried("speak to the producer"))?;
+        let damaged = |what: &str| ShmError::Damaged { name: name.to_owned(), what: what.to_owned() };
+        let shape = Shape::new(welcome.queue_batches, welcome.quota_chunks);
+        for (fd, bytes) in [(&payload, welcome.payload_bytes()), (&lane, shape.words() * 8)] {
+            if !map::is_sealed_at(fd, bytes).map_err(tried("look at shared memory"))? {
+                return Err(damaged("its size is not what was said, or not sealed"));
+            }
+        }
+        let payload =
+            Mapping::new(payload, welcome.payload_bytes(), false).map_err(tried("map shared memory"))?;
+        let lane = Mapping::new(lane, shape.words() * 8, true).map_err(tried("map shared memory"))?;
+        let borrower = Borrower::new(lane.words(0, shape.words()), shape, options.policy);
+        let socket = Arc::new(socket);
+        let (returns, knocker) = (borrower.returns().clone(), socket.clone());
+        let chunks = payload.chunks(welcome.tables_at());
+        let import = BatchImport::new(chunks, welcome.chunk_bytes as usize, move |chunk| {
+            if returns.give_back(chunk) {
+                knock(&knocker);
+            }
+        });
+        let tables =
+            payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
+        Ok(Self {
+            name: name.to_owned(),
+            socket,
+            borrower,
+            import,
+            tables,
+            welcome,
+            hung_up: false,
+            bye: None,
+            refused_frames: 0,
+        })
+    }
+
+    /// The next batch, if one waits.
+    ///
+    /// # Errors
+    /// [`ShmError::Damaged`]. How the stream ended is told by [`wait`](Self::wait).
+    pub fn pop(&mut self) -> Result<Option<Batch>, ShmError> {
+        let damaged = |what: String| ShmError::Damaged { name: self.name.clone(), what };
+        let Some(what) =
+            self.borrower.pop().map_err(|violation: Violation| damaged(violation.to_string()))?
+        else {
+            return Ok(None);
+        };
+        if self.borrower.must_knock() {
+            knock(&self.socket);
+        }
+        let Descriptor { chunk, frames, first, stride } = what;
+        if frames > self.welcome.table_words * 2 || chunk >= self.welcome.chunks {
+            return Err(damaged(format!("{frames} frames in chunk {chunk}")));
+        }
+        // Evenly or by table: an offset that leads out of the chunk is refused by the import.
+        let row = |frame: u32| first.wrapping_add(frame.wrapping_mul(stride));
+        let table = |frame: u32| {
+            let word = chunk as usize * self.welcome.table_words as usize + frame as usize / 2;
+            (self.tables.at(word).load(Ordering::Relaxed) >> (32 * (frame & 1))) as u32
+        };
+        let offsets = (0..frames).map(|frame| if stride == 0 { table(frame) } else { row(frame) });
+        let (batch, refused) = self
+            .import
+            .batch(chunk, offsets)
+            .ok_or_else(|| damaged(format!("chunk {chunk} was lent twice")))?;
+        self.refused_frames += refused as u64;
+        Ok(Some(batch))
+    }
+
+    /// Sleeps until a batch waits, the stream has ended, or `timeout` has passed; whether a batch waits.
+    ///
+    /// # Errors
+    /// Once nothing waits any more: [`ShmError::ProducerGone`] or [`ShmError::CutOff`].
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool, ShmError> {
+        for _ in 0..SPINS {
+            if self.borrower.has_value() {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        if !self.hung_up && self.borrower.end().is_none() {
+            self.sleep(timeout)?;
+        }
+        // In this order: what was queued before the end is seen after it.
+        let is_ended = self.borrower.end().is_some();
+        if self.borrower.has_value() {
+            return Ok(true);
+        }
+        match (&self.bye, self.hung_up) {
+            _ if is_ended => Ok(false),
+            (Some(reason), _) => Err(ShmError::CutOff { name: self.name.clone(), reason: reason.clone() }),
+            (None, true) => Err(ShmError::ProducerGone { name: self.name.clone() }),
+            (None, false) => Ok(false),
+        }
+    }
+
+    /// Whether the stream has ended, and everything was taken.
+    pub fn is_ended(&self) -> bool {
+        self.borrower.end().is_some() && !self.borrower.has_value()
+    }
+
+    /// The header that ended the stream, once it has: what is missing before it was lost.
+    pub fn end_header(&self) -> Option<Header> {
+        self.borrower.end().flatten().and_then(|bytes| Header::parse(&bytes).ok())
+    }
+
+    /// Frames that the producer dropped for this consumer, under its policy.
+    pub fn dropped_frames(&self) -> u64 {
+        self.borrower.dropped_frames()
+    }
+
+    /// Frames that were none where the producer said there were some.
+    pub fn refused_frames(&self) -> u64 {
+        self.refused_frames
+    }
+
+    fn sleep(&mut self, timeout: Duration) -> Result<(), ShmError> {
+        if self.borrower.sleeps() {
+            knock(&self.socket);
+        }
+        if !self.borrower.has_value() && self.borrower.end().is_none() {
+            self.listen(timeout)?;
+        }
+        self.borrower.wakes();
+        Ok(())
+    }
+
+    /// Waits for the socket to say something, or to hang up.
+    fn listen(&mut self, timeout: Duration) -> Result<(), ShmError> {
+        match poll(&mut [PollFd::new(&*self.socket, PollFlags::IN)], Some(&timespec(timeout))) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(errno) => return Err(tried("wait for the producer")(errno)),
+        }
+        loop {
+            match packet::hear(&*self.socket) {
+                Packet::Message(Message::Bye(reason), _) => self.bye = Some(reason),
+                Packet::Message(..) | Packet::Malformed(_) => {}
+                Packet::Nothing => return Ok(()),
+                Packet::HungUp => {
+                    self.hung_up = true;
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Connects to the producer's socket.
+fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, ShmError> {
+    let directory = options.directory.as_deref();
+    let absent = |path| ShmError::NoStream { name: name.to_owned(), path };
+    let Some(directory) = Directory::find(directory)? else {
+        return Err(absent(Directory::path(directory).join(format!("{name}.shm"))));
+    };
+    let path = directory.socket_path(name)?;
+    let address = directory.address(name)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let socket = seqpacket()?;
+        match connect(&socket, &address) {
+            Ok(()) => return Ok(socket),
+            Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(absent(path)),
+            // Others stand before the door.
+            Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+            Err(Errno::AGAIN) => return Err(ShmError::Silent { name: name.to_owned(), timeout: PATIENCE }),
+            Err(errno) => return Err(tried("connect to the producer")(errno)),
+        }
+    }
+}
+
+/// What the producer says to the introduction.
+fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), ShmError> {
+    let name = || name.to_owned();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ShmError::Silent { name: name(), timeout: PATIENCE });
+        }
+        match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timespec(left))) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(tried("wait for the producer")(errno)),
+        }
+        return match packet::hear(socket) {
+            Packet::Nothing => continue,
+            Packet::Message(Message::Welcome(welcome), fds) => match <[OwnedFd; 2]>::try_from(fds) {
+                Ok([payload, lane]) => Ok((welcome, payload, lane)),
+                Err(_) => {
+                    Err(ShmError::Damaged { name: name(), what: "no memory was handed over".to_owned() })
+                }
+            },
+            Packet::Message(Message::Refused(reason), _) => Err(ShmError::Refused { name: name(), reason }),
+            Packet::HungUp => Err(ShmError::ProducerGone { name: name() }),
+            Packet::Message(..) => {
+                Err(ShmError::Refused { name: name(), reason: "it said something else".to_owned() })
+            }
+            Packet::Malformed(why) => Err(ShmError::Refused { name: name(), reason: why.to_string() }),
+        };
+    }
+}
+
+fn knock(socket: &OwnedFd) {
+    // A full socket has been knocked at often enough; a broken one has nobody behind it.
+    let _ = packet::say(socket, &Message::Wake, &[]);
+}
+
+fn timespec(timeout: Duration) -> Timespec {
+    let timeout = timeout.min(Duration::from_secs(3600));
+    Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() }
+}
+
+const PATIENCE: Duration = Duration::from_secs(2);
+/// About a microsecond: less than a wake-up costs, so that the next batch of a fast stream is met awake.
+const SPINS: u32 = 64;

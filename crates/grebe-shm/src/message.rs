@@ -1,0 +1,295 @@
+//! What is said over the control socket. One message is one packet (`SOCK_SEQPACKET`), little-endian.
+//!
+//! ```text
+//!   consumer --> Hello      policy, how much it wants to queue and to hold, what it is called
+//!   producer --> Welcome    sizes; with it the descriptors of payload and lane       or  Refused: why
+//!            <-> Wake       the other side sleeps, and there is something to do
+//!   producer --> Bye        why the consumer is cut off
+//! ```
+
+use crate::Policy;
+
+/// The largest message.
+pub const MESSAGE_BYTES_MAX: usize = 256;
+
+/// One packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// A consumer introduces itself.
+    Hello(Hello),
+    /// It is let in.
+    Welcome(Welcome),
+    /// It is not, and why.
+    Refused(String),
+    /// It is cut off, and why.
+    Bye(String),
+    /// There is something to do.
+    Wake,
+}
+
+/// What a consumer wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// What is to happen when its queue is full.
+    pub policy: Policy,
+    /// Batches that may wait for it.
+    pub queue_batches: u32,
+    /// Chunks that may be out to it: waiting, and held.
+    pub quota_chunks: u32,
+    /// What it is called where consumers are listed; at most 39 bytes are sent.
+    pub name: String,
+}
+
+/// What a consumer gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Welcome {
+    /// Bytes a chunk.
+    pub chunk_bytes: u32,
+    /// Chunks in the payload.
+    pub chunks: u32,
+    /// Words a chunk in the tables behind the chunks.
+    pub table_words: u32,
+    /// As granted: batches that may wait.
+    pub queue_batches: u32,
+    /// As granted: chunks that may be out.
+    pub quota_chunks: u32,
+}
+
+/// A packet that is no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// It has another length, or another beginning.
+    #[error("it does not speak this protocol")]
+    Foreign,
+    /// It is of another version.
+    #[error("it speaks version {0} of the protocol, this is version {VERSION}")]
+    Version(u16),
+    /// A field has a value that cannot be.
+    #[error("its {0} cannot be")]
+    Field(&'static str),
+}
+
+impl Welcome {
+    /// Bytes of the payload: the chunks, and behind them their tables.
+    pub fn payload_bytes(&self) -> usize {
+        self.tables_at() + self.chunks as usize * self.table_words as usize * 8
+    }
+
+    /// Where the tables begin.
+    pub fn tables_at(&self) -> usize {
+        self.chunks as usize * self.chunk_bytes as usize
+    }
+}
+
+impl Message {
+    /// Writes the packet; its length.
+    pub fn encode(&self, out: &mut [u8; MESSAGE_BYTES_MAX]) -> usize {
+        out.fill(0);
+        out[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        out[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        let (kind, len) = match self {
+            Message::Wake => {
+                out[0] = WAKE;
+                return 1;
+            }
+            Message::Hello(hello) => {
+                let policy = match hello.policy {
+                    Policy::Block => 0,
+                    Policy::DropOldest => 1,
+                    Policy::DropLatest => 2,
+                };
+                put(out, 0, &[policy, hello.queue_batches, hello.quota_chunks]);
+                let name = head(&hello.name, NAME_BYTES - 1).as_bytes();
+                out[NAME_AT..NAME_AT + name.len()].copy_from_slice(name);
+                (HELLO, NAME_AT + NAME_BYTES)
+            }
+            Message::Welcome(welcome) => {
+                let Welcome { chunk_bytes, chunks, table_words, queue_batches, quota_chunks } = *welcome;
+                put(out, 0, &[chunk_bytes, chunks, table_words, queue_batches, quota_chunks]);
+                (WELCOME, FIELDS_AT + 5 * 4)
+            }
+            Message::Refused(why) => (REFUSED, FIELDS_AT + put_text(out, why)),
+            Message::Bye(why) => (BYE, FIELDS_AT + put_text(out, why)),
+        };
+        out[6..8].copy_from_slice(&u16::to_le_bytes(kind));
+        len
+    }
+
+    /// Reads a packet. What it names is in range: sizes that fit this process, counts that are not zero.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn decode(packet: &[u8]) -> Result<Self, Malformed> {
+        if packet == [WAKE] {
+            return Ok(Message::Wake);
+        }
+        if packet.len() < FIELDS_AT || packet.len() > MESSAGE_BYTES_MAX || packet[..4] != MAGIC.to_le_bytes()
+        {
+            return Err(Malformed::Foreign);
+        }
+        let short = |at: usize| u16::from_le_bytes([packet[at], packet[at + 1]]);
+        if short(4) != VERSION {
+            return Err(Malformed::Version(short(4)));
+        }
+        match (short(6), packet.len()) {
+            (HELLO, HELLO_BYTES) => hello(packet),
+            (WELCOME, WELCOME_BYTES) => welcome(packet),
+            (REFUSED, _) => Ok(Message::Refused(text(&packet[FIELDS_AT..]))),
+            (BYE, _) => Ok(Message::Bye(text(&packet[FIELDS_AT..]))),
+            _ => Err(Malformed::Foreign),
+        }
+    }
+}
+
+fn hello(packet: &[u8]) -> Result<Message, Malformed> {
+    let [policy, queue_batches, quota_chunks] = fields(packet);
+    let policy = match policy {
+        0 => Policy::Block,
+        1 => Policy::DropOldest,
+        2 => Policy::DropLatest,
+        _ => return Err(Malformed::Field("policy")),
+    };
+    if queue_batches == 0 {
+        return Err(Malformed::Field("length of the queue"));
+    }
+    if quota_chunks == 0 {
+        return Err(Malformed::Field("quota"));
+    }
+    let name = &packet[NAME_AT..NAME_AT + NAME_BYTES];
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
+    Ok(Message::Hello(Hello { policy, queue_batches, quota_chunks, name: text(&name[..end]) }))
+}
+
+fn welcome(packet: &[u8]) -> Result<Message, Malformed> {
+    let [chunk_bytes, chunks, table_words, queue_batches, quota_chunks] = fields(packet);
+    if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(64) {
+        return Err(Malformed::Field("size of a chunk"));
+    }
+    let each = u64::from(chunk_bytes) + u64::from(table_words) * 8;
+    // 2^40 bytes: more than anybody maps, and no sum of such sizes overflows.
+    if chunks == 0 || u64::from(chunks).checked_mul(each).is_none_or(|bytes| bytes > 1 << 40) {
+        return Err(Malformed::Field("number of chunks"));
+    }
+    if queue_batches == 0 || queue_batches > QUEUE_MAX {
+        return Err(Malformed::Field("length of the queue"));
+    }
+    if quota_chunks == 0 || quota_chunks > chunks {
+        return Err(Malformed::Field("quota"));
+    }
+    Ok(Message::Welcome(Welcome { chunk_bytes, chunks, table_words, queue_batches, quota_chunks }))
+}
+
+fn fields<const N: usize>(packet: &[u8]) -> [u32; N] {
+    std::array::from_fn(|index| {
+        let at = FIELDS_AT + index * 4;
+        u32::from_le_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]])
+    })
+}
+
+fn put(out: &mut [u8], first: usize, fields: &[u32]) {
+    for (index, field) in fields.iter().enumerate() {
+        let at = FIELDS_AT + (first + index) * 4;
+        out[at..at + 4].copy_from_slice(&field.to_le_bytes());
+    }
+}
+
+fn put_text(out: &mut [u8], text: &str) -> usize {
+    let text = head(text, MESSAGE_BYTES_MAX - FIELDS_AT).as_bytes();
+    out[FIELDS_AT..FIELDS_AT + text.len()].copy_from_slice(text);
+    text.len()
+}
+
+/// What another process says goes to a terminal: no control characters.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// At most so many bytes of a text, whole characters.
+fn head(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Batches that may wait at most.
+pub(crate) const QUEUE_MAX: u32 = 1 << 16;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"GSHM");
+const VERSION: u16 = 1;
+const HELLO: u16 = 1;
+const WELCOME: u16 = 2;
+const REFUSED: u16 = 3;
+const BYE: u16 = 4;
+const WAKE: u8 = b'w';
+const FIELDS_AT: usize = 8;
+const NAME_AT: usize = FIELDS_AT + 3 * 4;
+const NAME_BYTES: usize = 40;
+const HELLO_BYTES: usize = NAME_AT + NAME_BYTES;
+const WELCOME_BYTES: usize = FIELDS_AT + 5 * 4;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn messages() -> impl Strategy<Value = Message> {
+        let policy = prop::sample::select(vec![Policy::Block, Policy::DropOldest, Policy::DropLatest]);
+        prop_oneof![
+            (policy, 1u32.., 1u32.., "[a-z ü]{0,18}").prop_map(
+                |(policy, queue_batches, quota_chunks, name)| {
+                    Message::Hello(Hello { policy, queue_batches, quota_chunks, name })
+                }
+            ),
+            (1u32..1000, 1u32..10_000, 0u32..5000, 1u32..QUEUE_MAX).prop_map(
+                |(lines, chunks, table_words, queue)| {
+                    Message::Welcome(Welcome {
+                        chunk_bytes: lines * 64,
+                        chunks,
+                        table_words,
+                        queue_batches: queue,
+                        quota_chunks: chunks.div_ceil(2),
+                    })
+                }
+            ),
+            "[ -~]{0,248}".prop_map(Message::Refused),
+            "[ -~]{0,248}".prop_map(Message::Bye),
+            Just(Message::Wake),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sent_is_understood(message in messages()) {
+            let mut packet = [0; MESSAGE_BYTES_MAX];
+            let len = message.encode(&mut packet);
+            prop_assert_eq!(Message::decode(&packet[..len]), Ok(message));
+        }
+
+        #[test]
+        fn no_packet_panics_and_what_is_accepted_is_in_range(
+            message in messages(), flips in prop::collection::vec((0usize..256, any::<u8>()), 0..4), cut in 0usize..=256,
+        ) {
+            let mut packet = [0; MESSAGE_BYTES_MAX];
+            let len = message.encode(&mut packet);
+            flips.into_iter().for_each(|(at, byte)| packet[at] = byte);
+            match Message::decode(&packet[..cut.min(len + 3)]) {
+                Ok(Message::Welcome(welcome)) => {
+                    prop_assert!(welcome.payload_bytes() <= 1 << 40 && welcome.quota_chunks <= welcome.chunks);
+                }
+                Ok(Message::Hello(hello)) => prop_assert!(hello.queue_batches > 0 && hello.quota_chunks > 0),
+                Ok(Message::Refused(text) | Message::Bye(text)) => prop_assert!(!text.contains(char::is_control)),
+                Ok(Message::Wake) | Err(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let mut packet = [0; MESSAGE_BYTES_MAX];
+        let len = Message::Bye("ü".repeat(200)).encode(&mut packet);
+        assert_eq!(Message::decode(&packet[..len]), Ok(Message::Bye("ü".repeat(124))));
+    }
+}

@@ -1,0 +1,191 @@
+//! What either side may choose, and what a producer tells of its consumers.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What happens when a consumer's queue is full, or its quota used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// The producer waits. It must consent, and cuts off a consumer that takes nothing for too long.
+    Block,
+    /// The oldest batch that waits makes room.
+    DropOldest,
+    /// The new batch is dropped.
+    DropLatest,
+}
+
+/// How a stream is made. Nothing of it grows later.
+#[derive(Debug, Clone)]
+pub struct PublisherOptions {
+    /// Bytes a chunk, a multiple of 64. A batch fills one chunk.
+    pub chunk_bytes: usize,
+    /// Chunks in all.
+    pub chunks: usize,
+    /// Of them those that no consumer can pin: what the producer itself has in hand and in queues. The rest is shared out
+    /// evenly as quotas.
+    pub reserve_chunks: usize,
+    /// The batches sent last that are kept from being written again, whoever is done with them; part of the reserve. A chunk
+    /// that comes back at once is still in the consumer's cache, from which it is taken more slowly than from a cache that
+    /// both share.
+    pub rest_chunks: usize,
+    /// Consumers at a time; further ones are refused.
+    pub consumers_max: usize,
+    /// Whether a consumer may make the producer wait.
+    pub allow_block: bool,
+    /// For how long a consumer that blocks may take nothing.
+    pub block_timeout: Duration,
+    /// Users that may read the stream beside the producer's own. Their processes must also be able to reach the socket.
+    pub allow_uids: Vec<u32>,
+    /// Where the control socket is made, instead of the user's own directory.
+    pub directory: Option<PathBuf>,
+}
+
+impl Default for PublisherOptions {
+    /// 64 MiB in chunks of 256 KiB, of which 48 are the producer's own and 16 (4 MiB) rest, for 4 consumers.
+    fn default() -> Self {
+        Self {
+            chunk_bytes: 256 << 10,
+            chunks: 256,
+            reserve_chunks: 48,
+            rest_chunks: 16,
+            consumers_max: 4,
+            allow_block: true,
+            block_timeout: Duration::from_secs(2),
+            allow_uids: Vec::new(),
+            directory: None,
+        }
+    }
+}
+
+/// How a stream is read.
+#[derive(Debug, Clone)]
+pub struct SubscriberOptions {
+    /// What happens when this consumer is too slow.
+    pub policy: Policy,
+    /// Batches that may wait; rounded up to a power of two.
+    pub queue_batches: u32,
+    /// Chunks that may be out: waiting, and held by this consumer. `None`: as many as the producer grants.
+    pub quota_chunks: Option<u32>,
+    /// What this consumer is called where the producer lists it.
+    pub name: String,
+    /// Where the control socket is, instead of the user's own directory.
+    pub directory: Option<PathBuf>,
+}
+
+impl Default for SubscriberOptions {
+    /// `drop_oldest`, a queue of 64.
+    fn default() -> Self {
+        Self {
+            policy: Policy::DropOldest,
+            queue_batches: 64,
+            quota_chunks: None,
+            name: String::new(),
+            directory: None,
+        }
+    }
+}
+
+/// The memory of a stream, fixed when it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Footprint {
+    /// The samples.
+    pub chunks_bytes: usize,
+    /// Where frames stand in the chunks.
+    pub tables_bytes: usize,
+    /// The lane of one consumer at most.
+    pub lane_bytes: usize,
+    /// Consumers at most.
+    pub consumers_max: usize,
+}
+
+impl Footprint {
+    /// All of it.
+    pub fn total_bytes(&self) -> usize {
+        self.chunks_bytes + self.tables_bytes + self.lane_bytes * self.consumers_max
+    }
+}
+
+/// How a stream is doing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Those that are there now.
+    pub consumers: Vec<ConsumerStatus>,
+    /// Consumers that were ever let in.
+    pub joined: u64,
+    /// Consumers that hung up, orderly or not.
+    pub hung_up: u64,
+    /// Consumers that were cut off.
+    pub cut_off: u64,
+    /// Frames lent, once for each consumer.
+    pub lent_frames: u64,
+    /// Frames that policies dropped, once for each consumer.
+    pub dropped_frames: u64,
+    /// Samples a channel in them.
+    pub dropped_samples: u64,
+}
+
+/// One consumer of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerStatus {
+    /// What it calls itself.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// Its policy.
+    pub policy: Policy,
+    /// Batches that wait.
+    pub queued_batches: u32,
+    /// Batches that may wait.
+    pub queue_batches: u32,
+    /// Chunks that are out to it: waiting, and held.
+    pub out_chunks: u32,
+    /// Chunks that may be out to it.
+    pub quota_chunks: u32,
+    /// Frames lent to it.
+    pub lent_frames: u64,
+    /// Frames that its policy dropped.
+    pub dropped_frames: u64,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Policy::Block => "block",
+            Policy::DropOldest => "drop_oldest",
+            Policy::DropLatest => "drop_latest",
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        [Policy::Block, Policy::DropOldest, Policy::DropLatest]
+            .into_iter()
+            .find(|policy| policy.to_string() == text)
+            .ok_or_else(|| UnknownPolicy(text.to_owned()))
+    }
+}
+
+/// A word that names no policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no policy: use block, drop_oldest or drop_latest")]
+pub struct UnknownPolicy(String);
+
+impl fmt::Display for Footprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        write!(
+            f,
+            "{:.1} MiB of shared memory, fixed: samples {:.1}, tables {:.1}, {} consumers of {:.3} each",
+            mib(self.total_bytes()),
+            mib(self.chunks_bytes),
+            mib(self.tables_bytes),
+            self.consumers_max,
+            mib(self.lane_bytes),
+        )
+    }
+}

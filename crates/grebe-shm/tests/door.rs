@@ -1,0 +1,246 @@
+//! Who gets in, what they get, and what happens to those who misbehave.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use grebe_frame::{Batch, BatchPool, Header};
+use grebe_shm::{Policy, Publisher, PublisherOptions, ShmError, Subscriber, SubscriberOptions};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendFlags,
+    SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg, socket_with,
+};
+
+fn stream(folder: &Path, more: impl FnOnce(&mut PublisherOptions)) -> (Publisher, BatchPool) {
+    let mut options = PublisherOptions {
+        chunk_bytes: 65_536,
+        chunks: 32,
+        reserve_chunks: 4,
+        rest_chunks: 0,
+        consumers_max: 2,
+        directory: Some(folder.to_owned()),
+        ..PublisherOptions::default()
+    };
+    more(&mut options);
+    Publisher::create("x", options).unwrap()
+}
+
+fn reader(folder: &Path, policy: Policy) -> Result<Subscriber, ShmError> {
+    let options =
+        SubscriberOptions { policy, directory: Some(folder.to_owned()), ..SubscriberOptions::default() };
+    Subscriber::connect("x", &options)
+}
+
+fn batch(pool: &mut BatchPool, sequence: u64) -> Batch {
+    let mut batch = pool.acquire().expect("a free chunk");
+    let header = Header { sequence, channel_count: 1, block_length_samples: 1024, ..Header::default() };
+    batch.push(&header, |_, samples| samples.fill(sequence as i16)).unwrap();
+    batch.freeze()
+}
+
+/// Waits for what another thread does soon.
+fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A program that speaks the protocol and means no good.
+struct Stranger {
+    socket: OwnedFd,
+    fds: Vec<OwnedFd>,
+}
+
+impl Stranger {
+    fn connect(folder: &Path) -> Self {
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        connect(&socket, &SocketAddrUnix::new(folder.join("x.shm")).unwrap()).unwrap();
+        Self { socket, fds: Vec::new() }
+    }
+
+    fn say(&self, bytes: &[u8]) {
+        let mut none = SendAncillaryBuffer::default();
+        let _ = sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut none, SendFlags::NOSIGNAL);
+    }
+
+    /// The next packet; empty once the producer has hung up. Its descriptors are kept.
+    fn hear(&mut self) -> Vec<u8> {
+        let mut bytes = [0; 256];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let received =
+            recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::empty());
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                self.fds.extend(rights);
+            }
+        }
+        received.map_or_else(|_| Vec::new(), |received| bytes[..received.bytes].to_vec())
+    }
+
+    /// Introduces itself as a reader that drops the oldest, and is let in.
+    fn join(folder: &Path) -> Self {
+        let mut stranger = Self::connect(folder);
+        let mut hello = vec![0; 60];
+        hello[..8].copy_from_slice(b"GSHM\x01\0\x01\0");
+        (hello[8], hello[12], hello[16]) = (1, 4, 8);
+        stranger.say(&hello);
+        stranger.hear();
+        assert_eq!(stranger.fds.len(), 2, "payload and lane");
+        stranger
+    }
+}
+
+#[test]
+fn the_samples_can_be_written_by_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_publisher, _pool) = stream(folder.path(), |_| ());
+    let stranger = Stranger::join(folder.path());
+    let payload = &stranger.fds[0];
+    assert!(rustix::io::pwrite(payload, b"x", 0).is_err(), "write");
+    assert!(rustix::fs::ftruncate(payload, 0).is_err(), "shrink");
+    assert!(rustix::fs::ftruncate(&stranger.fds[1], 0).is_err(), "shrink the lane");
+    let seals = rustix::fs::fcntl_get_seals(payload.as_fd()).unwrap();
+    assert!(seals.contains(rustix::fs::SealFlags::FUTURE_WRITE | rustix::fs::SealFlags::SEAL));
+}
+
+#[test]
+fn a_reader_that_writes_garbage_is_cut_off_and_another_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, mut pool) = stream(folder.path(), |_| ());
+    let mut honest = reader(folder.path(), Policy::Block).unwrap();
+    let mut stranger = Stranger::join(folder.path());
+    assert!(publisher.wait_for_consumers(2, Duration::from_secs(30)));
+    for sequence in 0..4 {
+        publisher.send(&batch(&mut pool, sequence), || false).unwrap();
+    }
+    // All over its own lane.
+    rustix::io::pwrite(&stranger.fds[1], &[0xA5; 640], 0).unwrap();
+    publisher.send(&batch(&mut pool, 4), || false).unwrap();
+    let said = stranger.hear();
+    assert!(String::from_utf8_lossy(&said).contains("a returned word is"), "{said:?}");
+    assert!(stranger.hear().is_empty(), "and hung up");
+    let mut seen = Vec::new();
+    while let Some(batch) = honest.pop().unwrap() {
+        seen.extend(batch.frames().map(|frame| frame.header().sequence));
+    }
+    assert_eq!(seen, [0, 1, 2, 3, 4]);
+    publisher.reap();
+    assert_eq!(pool.available(), pool.chunks(), "what the liar was lent is home");
+    let status = publisher.status();
+    assert_eq!((status.cut_off, status.consumers.len()), (1, 1));
+}
+
+#[test]
+fn a_reader_that_knocks_without_a_reason_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let (publisher, _pool) = stream(folder.path(), |_| ());
+    let mut stranger = Stranger::join(folder.path());
+    stranger.say(b"w");
+    let said = stranger.hear();
+    assert!(String::from_utf8_lossy(&said).contains("without a reason"), "{said:?}");
+    soon("it is gone", || publisher.status().consumers.is_empty());
+}
+
+#[test]
+fn whoever_speaks_something_else_is_told_and_sent_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let (publisher, _pool) = stream(folder.path(), |_| ());
+    for (packet, reason) in [
+        (&b"GET / HTTP/1.0\r\n"[..], "does not speak this protocol"),
+        (&b"GSHM\x02\0\x01\0"[..], "speaks version 2"),
+        (&[7; 256][..], "does not speak this protocol"),
+    ] {
+        let mut stranger = Stranger::connect(folder.path());
+        stranger.say(packet);
+        let said = stranger.hear();
+        assert!(String::from_utf8_lossy(&said).contains(reason), "{said:?}");
+        assert!(stranger.hear().is_empty());
+    }
+    // Those who say nothing are sent away, and keep nobody out meanwhile.
+    let silent: Vec<Stranger> = (0..4).map(|_| Stranger::connect(folder.path())).collect();
+    assert!(reader(folder.path(), Policy::DropOldest).is_ok());
+    for mut stranger in silent {
+        assert!(stranger.hear().is_empty(), "hung up after a while");
+    }
+    assert_eq!(publisher.status().joined, 1);
+}
+
+#[test]
+fn readers_beyond_the_number_are_refused_until_one_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (publisher, _pool) = stream(folder.path(), |_| ());
+    let (first, _second) =
+        (reader(folder.path(), Policy::Block).unwrap(), reader(folder.path(), Policy::DropLatest).unwrap());
+    assert!(publisher.wait_for_consumers(2, Duration::from_secs(30)));
+    let refused = reader(folder.path(), Policy::DropOldest).unwrap_err().to_string();
+    assert!(refused.contains("it has 2 consumers, and takes no more"), "{refused}");
+    drop(first);
+    soon("its place is free", || publisher.status().consumers.len() == 1);
+    assert!(reader(folder.path(), Policy::DropOldest).is_ok());
+}
+
+#[test]
+fn settings_out_of_range_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |change: fn(&mut PublisherOptions)| {
+        let mut options =
+            PublisherOptions { directory: Some(folder.path().to_owned()), ..PublisherOptions::default() };
+        change(&mut options);
+        Publisher::create("x", options).unwrap_err().to_string()
+    };
+    assert!(refused(|options| options.chunk_bytes = 100).contains("size of a chunk is 100"));
+    assert!(refused(|options| options.consumers_max = 0).contains("number of consumers is 0"));
+    assert!(refused(|options| options.chunks = 50).contains("number of chunks is 50"));
+    assert!(refused(|options| options.rest_chunks = 49).contains("number of resting chunks is 49"));
+}
+
+#[test]
+fn a_batch_outlives_its_subscriber_and_its_producer() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, mut pool) = stream(folder.path(), |_| ());
+    let mut subscriber = reader(folder.path(), Policy::Block).unwrap();
+    assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
+    publisher.send(&batch(&mut pool, 7), || false).unwrap();
+    let batch = subscriber.pop().unwrap().unwrap();
+    drop(subscriber);
+    publisher.reap();
+    assert_eq!(publisher.status().consumers.len(), 1, "it still reads");
+    assert_eq!(pool.available(), pool.chunks() - 1);
+    drop((publisher, pool));
+    assert!(batch.frames().next().unwrap().channel(0).iter().all(|&sample| sample == 7));
+}
+
+#[test]
+fn a_batch_of_another_pool_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, _pool) = stream(folder.path(), |_| ());
+    let error = publisher.send(&batch(&mut BatchPool::new(1, 65_536), 0), || false).unwrap_err();
+    assert!(matches!(error, ShmError::ForeignBatch { .. }));
+}
+
+#[test]
+fn a_late_reader_begins_with_the_newest_and_learns_of_the_tail() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, mut pool) = stream(folder.path(), |_| ());
+    for sequence in 0..10 {
+        publisher.send(&batch(&mut pool, sequence), || false).unwrap();
+    }
+    let mut late = reader(folder.path(), Policy::Block).unwrap();
+    assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
+    let last = batch(&mut pool, 10);
+    publisher.send(&last, || false).unwrap();
+    let end = last.frames().next().unwrap().header().end_of_stream(1);
+    publisher.end(Some(&end));
+    assert_eq!(late.pop().unwrap().unwrap().frames().next().unwrap().header().sequence, 10);
+    assert!(late.is_ended());
+    assert_eq!(late.end_header().unwrap().sequence, 11);
+    let refused = reader(folder.path(), Policy::Block).unwrap_err().to_string();
+    assert!(refused.contains("has ended"), "{refused}");
+}

@@ -1,0 +1,36 @@
+//! What stands between a source and a sink: each type holds the parameters of a stage, and is its
+//! [`Kind`](grebe_flow::Kind) in a graph file.
+//!
+//! A stage that changes samples does so in place where nobody else holds the batch, and in a copy of its own else, which its
+//! counter `copied_frames` tells. Gaps stay gaps: a frame keeps its place in the stream.
+//!
+//! ```
+//! use grebe_flow::{Kind, Site};
+//! use grebe_stages::process::Gain;
+//!
+//! let louder = Gain { gain: vec![2.0].into(), offset: vec![0.0].into() };
+//! let stage = louder.build(&mut Site::new("louder"))?; // for Graph::add_boxed
+//! # Ok::<(), grebe_flow::StageError>(())
+//! ```
+
+mod decimate;
+mod fill_gaps;
+mod gain;
+mod null;
+mod rate_meter;
+mod select;
+mod tee;
+mod throttle;
+mod workspace;
+
+pub use decimate::Decimate;
+pub use fill_gaps::{FillGaps, Filler};
+pub use gain::Gain;
+pub use null::Null;
+pub use rate_meter::RateMeter;
+pub use select::Select;
+pub use tee::Tee;
+pub use throttle::Throttle;
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -1,0 +1,426 @@
+//! Fills the holes of a stream.
+
+use grebe_flow::{
+    Context, Count, Counters, Fault, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, Site, Stage,
+    StageError,
+};
+use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::workspace::{Rewriter, later};
+
+/// Puts samples where some are missing, so that what comes behind sees a stream without gaps; counts what it put there.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FillGaps {
+    /// What is put there: `zero`, `hold` (each channel's last sample), or `mark` (-32768, to be found again).
+    #[serde(default)]
+    pub with: Filler,
+    /// Samples a channel of the longest gap to fill; a longer one stays, and is counted.
+    #[serde(default = "a_million")]
+    pub longest: Count,
+}
+
+/// What stands where samples are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Filler {
+    /// Zeros.
+    #[default]
+    Zero,
+    /// The last sample before the gap, of each channel.
+    Hold,
+    /// The lowest number there is, -32768.
+    Mark,
+}
+
+fn a_million() -> Count {
+    Count(1_000_000)
+}
+
+impl Kind for FillGaps {
+    const NAME: &'static str = "fill_gaps";
+    const PORTS: KindPorts = KindPorts::STAGE;
+
+    fn check(&self) -> Result<(), Fault> {
+        match self.longest.0 {
+            0 => Err(Fault::new("longest", "0 fills nothing: give 1 or more samples")),
+            _ => Ok(()),
+        }
+    }
+
+    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        Ok(Box::new(FillGapsStage::new(&self)))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct FillGapsStage {
+    with: Filler,
+    longest: u64,
+    position: Option<Position>,
+    rewriter: Rewriter,
+    /// A batch, and how many of its frames are done.
+    pending: Option<(Batch, usize)>,
+    filled_samples: u64,
+    filled_gaps: u64,
+    left_samples: u64,
+    counters: Counters,
+}
+
+/// Behind the last frame: what comes next if nothing is missing.
+#[derive(Debug, Clone)]
+struct Position {
+    index: u64,
+    sequence_in: u64,
+    sequence_out: u64,
+    channel_count: u32,
+    sample_rate_hz: f64,
+    last: [i16; MAX_CHANNELS as usize],
+    is_filling: bool,
+}
+
+impl FillGapsStage {
+    pub(crate) fn new(fill: &FillGaps) -> Self {
+        Self {
+            with: fill.with,
+            longest: fill.longest.0,
+            position: None,
+            rewriter: Rewriter::default(),
+            pending: None,
+            filled_samples: 0,
+            filled_gaps: 0,
+            left_samples: 0,
+            counters: Counters::new(COUNTERS),
+        }
+    }
+
+    /// How many samples a channel are to be put before the frame.
+    fn missing_before(&mut self, header: &Header) -> u64 {
+        let gap = match &self.position {
+            Some(position) if position.goes_on(header) => header.first_sample_index - position.index,
+            _ => {
+                // Another stream: it keeps its numbers.
+                self.position = Some(Position::at(header));
+                0
+            }
+        };
+        let Some(position) = self.position.as_mut() else { return 0 };
+        if gap > 0 && (gap <= self.longest || position.is_filling) {
+            return gap;
+        }
+        if gap > 0 {
+            self.left_samples += gap;
+            position.index = header.first_sample_index;
+            position.sequence_out += header.sequence.saturating_sub(position.sequence_in);
+        }
+        if std::mem::take(&mut position.is_filling) {
+            self.filled_gaps += 1;
+        }
+        0
+    }
+
+    /// Puts samples before the frame until none is missing; whether there were chunks for all of them.
+    fn fill(&mut self, header: &Header, output: &mut Outputs, ctx: &Context) -> bool {
+        loop {
+            let left = self.missing_before(header);
+            let Some(position) = self.position.as_mut().filter(|_| left > 0) else { return true };
+            position.is_filling = true;
+            let length = left.min(u64::from(header.block_length_samples));
+            let lead_s = if header.sample_rate_hz > 0.0 { left as f64 / header.sample_rate_hz } else { 0.0 };
+            let filler = Header {
+                sequence: position.sequence_out,
+                producer_ts_ns: header.producer_ts_ns.saturating_sub((lead_s * 1e9) as u64),
+                block_length_samples: length as u32,
+                first_sample_index: position.index,
+                ..*header
+            };
+            let (with, last) = (self.with, position.last);
+            let fill = |channel: usize, out: &mut [i16]| {
+                out.fill(match with {
+                    Filler::Zero => 0,
+                    Filler::Hold => last[channel % last.len()],
+                    Filler::Mark => i16::MIN,
+                });
+            };
+            if !self.rewriter.push(&filler, fill, output, ctx) {
+                return false;
+            }
+            position.index += length;
+            position.sequence_out += 1;
+            self.filled_samples += length;
+        }
+    }
+
+    /// Whether all frames of the batch follow each other, so that it can go on as one.
+    fn is_whole(batch: &Batch) -> bool {
+        let mut before: Option<Header> = None;
+        batch.frames().all(|frame| {
+            let header = frame.header();
+            let follows = before.is_none_or(|before| {
+                header.first_sample_index == before.next_sample_index()
+                    && header.sequence == before.sequence + 1
+                    && header.channel_count == before.channel_count
+                    && header.sample_rate_hz == before.sample_rate_hz
+            });
+            before = Some(header);
+            follows
+        })
+    }
+
+    /// Hands on a batch without holes; the batch again where there was no chunk.
+    fn pass_whole(&mut self, batch: Batch, output: &mut Outputs, ctx: &Context) -> Result<(), Batch> {
+        let Some(first) = batch.frames().next().map(|frame| frame.header()) else { return Ok(()) };
+        if !self.fill(&first, output, ctx) {
+            return Err(batch);
+        }
+        let shift =
+            self.position.as_ref().map_or(0, |position| position.sequence_out.wrapping_sub(first.sequence));
+        let renumbered = if shift == 0 {
+            batch
+        } else {
+            let mut own = self.rewriter.workspace().own(batch, ctx)?;
+            own.update_headers(|header| header.sequence = header.sequence.wrapping_add(shift));
+            own.freeze()
+        };
+        // In order: what was put before it goes first.
+        self.rewriter.flush(output, ctx);
+        if let (Some(position), Some(last)) = (self.position.as_mut(), renumbered.frames().last()) {
+            position.pass(&last, renumbered.len() as u64, shift);
+        }
+        output.send(renumbered, ctx);
+        Ok(())
+    }
+
+    /// Writes the frames of a batch with holes anew; where it stopped, if there was no chunk.
+    fn pass_pieces(
+        &mut self,
+        batch: &Batch,
+        done: usize,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> Result<(), usize> {
+        for (at, frame) in batch.frames().enumerate().skip(done) {
+            let header = frame.header();
+            if !self.fill(&header, output, ctx) {
+                return Err(at);
+            }
+            let Some(position) = self.position.as_mut() else { continue };
+            let shift = position.sequence_out.wrapping_sub(header.sequence);
+            let renumbered = Header { sequence: position.sequence_out, ..header };
+            let copy = |channel: usize, out: &mut [i16]| out.copy_from_slice(&frame.channel(channel));
+            if !self.rewriter.push(&renumbered, copy, output, ctx) {
+                return Err(at);
+            }
+            position.pass(&frame, 1, shift);
+        }
+        self.rewriter.flush(output, ctx);
+        Ok(())
+    }
+
+    fn publish(&mut self) {
+        let copied = self.rewriter.workspace().copied_frames();
+        let values = [self.filled_samples, self.filled_gaps, self.left_samples, copied];
+        values.into_iter().enumerate().for_each(|(at, value)| self.counters.set(at, value));
+    }
+}
+
+impl Position {
+    fn at(header: &Header) -> Self {
+        Self {
+            index: header.first_sample_index,
+            sequence_in: header.sequence,
+            sequence_out: header.sequence,
+            channel_count: header.channel_count,
+            sample_rate_hz: header.sample_rate_hz,
+            last: [0; MAX_CHANNELS as usize],
+            is_filling: false,
+        }
+    }
+
+    fn goes_on(&self, header: &Header) -> bool {
+        header.first_sample_index >= self.index
+            && header.sequence >= self.sequence_in
+            && header.channel_count == self.channel_count
+            && header.sample_rate_hz == self.sample_rate_hz
+    }
+
+    /// So many frames went on, of which this is the last, numbered `shift` above what came.
+    fn pass(&mut self, last: &Frame<'_>, frames: u64, shift: u64) {
+        let header = last.header();
+        self.index = header.next_sample_index();
+        self.sequence_out += frames;
+        self.sequence_in = self.sequence_out.wrapping_sub(shift);
+        for (channel, held) in self.last.iter_mut().enumerate().take(header.channel_count as usize) {
+            *held = last.channel(channel).last().copied().unwrap_or(*held);
+        }
+    }
+}
+
+impl Stage for FillGapsStage {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let next = self.pending.take().or_else(|| Some((input.next()?, 0)));
+        let Some((batch, done)) = next else { return Ok(Outcome::WantsInput) };
+        let left = if done == 0 && Self::is_whole(&batch) {
+            self.pass_whole(batch, output, ctx).map_err(|batch| (batch, 0))
+        } else {
+            self.pass_pieces(&batch, done, output, ctx).map_err(|at| (batch, at))
+        };
+        self.publish();
+        match left {
+            Ok(()) => Ok(Outcome::Produced),
+            Err(pending) => {
+                self.pending = Some(pending);
+                Ok(later(input))
+            }
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+
+    fn ports(&self) -> Ports {
+        Ports { inputs: &["in"], outputs: &["out"] }
+    }
+}
+
+const COUNTERS: &[&str] = &["filled_samples", "filled_gaps", "unfilled_samples", "copied_frames"];
+
+#[cfg(test)]
+mod tests {
+    use grebe_flow::StageBench;
+    use grebe_frame::{BatchPool, StreamTracker};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::process::testing::{batches_of, frames_of, sample_at};
+
+    struct Filled {
+        frames: Vec<(Header, Vec<Vec<i16>>)>,
+        counts: [u64; 4],
+    }
+
+    fn filled(with: Filler, longest: u64, batches: Vec<Batch>) -> Filled {
+        let fill = FillGaps { with, longest: Count(longest) };
+        let mut bench = StageBench::new(FillGapsStage::new(&fill)).unwrap();
+        let mut made = Vec::new();
+        batches.into_iter().for_each(|batch| made.extend(bench.feed(batch).unwrap()));
+        made.extend(bench.end().unwrap());
+        let snapshot = bench.snapshot();
+        let stage = snapshot.stage("stage").unwrap();
+        let counts = std::array::from_fn(|at| stage.own(COUNTERS[at]).unwrap());
+        Filled { frames: frames_of(&made), counts }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Wherever the holes are: afterwards there is none, each sample stands at its place, and the numbers go on by one.
+        #[test]
+        fn a_stream_with_holes_becomes_one_without(
+            channels in 1u32..=8, together in 1usize..7,
+            pieces in prop::collection::vec((1u32..100, prop_oneof![3 => Just(0u64), 1 => 1u64..700]), 1..30),
+        ) {
+            let mut index = 0;
+            let (mut frames, mut there) = (Vec::new(), Vec::new());
+            for (at, (length, gap)) in pieces.into_iter().enumerate() {
+                let gap = if at == 0 { 0 } else { gap };
+                there.extend(std::iter::repeat_n(false, gap as usize));
+                there.extend(std::iter::repeat_n(true, length as usize));
+                index += gap;
+                frames.push((index, length));
+                index += u64::from(length);
+            }
+            let gaps = frames.windows(2).filter(|pair| pair[0].0 + u64::from(pair[0].1) < pair[1].0).count() as u64;
+            for with in [Filler::Zero, Filler::Hold, Filler::Mark] {
+                let made = filled(with, 1_000, batches_of(channels, &frames, together));
+                let mut tracker = StreamTracker::new();
+                made.frames.iter().for_each(|(header, _)| { tracker.arrive(header); });
+                prop_assert_eq!((tracker.counts().lost_frames, tracker.counts().lost_samples), (0, 0));
+                for channel in 0..channels as usize {
+                    let got: Vec<i16> = made.frames.iter().flat_map(|(_, samples)| samples[channel].clone()).collect();
+                    let mut held = 0;
+                    let expected: Vec<i16> = there.iter().enumerate().map(|(index, there)| {
+                        match (there, with) {
+                            (true, _) => { held = sample_at(channel, index as u64); held }
+                            (false, Filler::Zero) => 0,
+                            (false, Filler::Hold) => held,
+                            (false, Filler::Mark) => i16::MIN,
+                        }
+                    }).collect();
+                    prop_assert_eq!(got, expected);
+                }
+                let missing = there.iter().filter(|there| !**there).count() as u64;
+                prop_assert_eq!(made.counts[..3].to_vec(), vec![missing, gaps, 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_without_holes_goes_on_untouched() {
+        let batches = batches_of(3, &[(0, 64), (64, 64), (128, 5)], 2);
+        let (before, held) = (frames_of(&batches), batches.clone());
+        let made = filled(Filler::Mark, 1_000, batches);
+        assert_eq!(made.frames, before);
+        assert_eq!(made.counts, [0; 4], "nothing was copied although somebody else held it");
+        drop(held);
+    }
+
+    #[test]
+    fn a_hole_that_is_too_long_stays_with_its_lost_frames() {
+        let made =
+            filled(Filler::Zero, 100, batches_of(1, &[(0, 64), (164, 64), (1_000, 64), (1_064, 1)], 1));
+        assert_eq!(made.counts, [100, 1, 772, 0]);
+        let mut tracker = StreamTracker::new();
+        made.frames.iter().for_each(|(header, _)| {
+            tracker.arrive(header);
+        });
+        let counts = tracker.counts();
+        assert_eq!((counts.lost_frames, counts.lost_samples), (2, 772));
+        assert_eq!(counts.samples, 64 * 3 + 100 + 1);
+    }
+
+    #[test]
+    fn what_the_generator_dropped_is_filled_too_and_the_rest_renumbered() {
+        // The same numbers of frames, although samples are missing.
+        let mut batches = batches_of(1, &[(0, 10)], 1);
+        for (sequence, index) in [(1, 50), (2, 60)] {
+            let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
+            let header = Header {
+                sequence,
+                channel_count: 1,
+                block_length_samples: 10,
+                sample_rate_hz: 1e6,
+                first_sample_index: index,
+                sg_drops_total: 40,
+                ..Header::default()
+            };
+            batch.push(&header, |_, samples| samples.fill(9)).unwrap();
+            batches.push(batch.freeze());
+        }
+        let held = batches[2].clone();
+        let made = filled(Filler::Hold, 1_000, batches);
+        let numbers: Vec<(u64, u64)> =
+            made.frames.iter().map(|(header, _)| (header.sequence, header.first_sample_index)).collect();
+        assert_eq!(numbers, [(0, 0), (1, 10), (2, 20), (3, 30), (4, 40), (5, 50), (6, 60)]);
+        assert_eq!(made.counts, [40, 1, 0, 1], "the batch that was held is copied to get its number");
+        assert_eq!(held.frames().next().unwrap().header().sequence, 2);
+    }
+
+    #[test]
+    fn another_stream_keeps_its_numbers() {
+        let mut batches = batches_of(1, &[(1_000, 10)], 1);
+        batches.extend(batches_of(2, &[(0, 10), (30, 10)], 1));
+        let made = filled(Filler::Zero, 1_000, batches);
+        let shapes: Vec<_> =
+            made.frames.iter().map(|(header, _)| (header.sequence, header.first_sample_index)).collect();
+        assert_eq!(shapes, [(0, 1_000), (0, 0), (1, 10), (2, 20), (3, 30)]);
+    }
+}

@@ -1,0 +1,57 @@
+//! Streams to feed stages with.
+
+use grebe_frame::{Batch, BatchPool, Header};
+
+/// Frames at these sample indexes and of these lengths, a batch each; every sample differs from its neighbours. A jump in the
+/// index is told as two frames that were lost.
+pub(crate) fn stream(channels: u32, frames: &[(u64, u32)]) -> Vec<Batch> {
+    batches_of(channels, frames, 1)
+}
+
+/// As [`stream`], with so many frames a batch.
+pub(crate) fn batches_of(channels: u32, frames: &[(u64, u32)], together: usize) -> Vec<Batch> {
+    let (mut sequence, mut next) = (0, frames.first().map_or(0, |&(index, _)| index));
+    let mut batches = Vec::new();
+    for frames in frames.chunks(together) {
+        let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
+        for &(index, length) in frames {
+            sequence += if index > next { 2 } else { 0 };
+            let header = Header {
+                sequence,
+                producer_ts_ns: 1_000_000 + index * 1_000,
+                channel_count: channels,
+                block_length_samples: length,
+                sample_rate_hz: 1e6,
+                sg_drops_total: 0,
+                first_sample_index: index,
+            };
+            batch
+                .push(&header, |channel, samples| {
+                    let indexed = samples.iter_mut().enumerate();
+                    indexed.for_each(|(at, sample)| *sample = sample_at(channel, index + at as u64));
+                })
+                .unwrap();
+            sequence += 1;
+            next = index + u64::from(length);
+        }
+        batches.push(batch.freeze());
+    }
+    batches
+}
+
+/// What [`stream`] holds at this place.
+pub(crate) fn sample_at(channel: usize, index: u64) -> i16 {
+    (index.wrapping_mul(7919).wrapping_add(channel as u64 * 104_729) >> 2) as i16
+}
+
+/// Header and samples by channel of each frame.
+pub(crate) fn frames_of(batches: &[Batch]) -> Vec<(Header, Vec<Vec<i16>>)> {
+    let frames = batches.iter().flat_map(|batch| batch.frames());
+    frames
+        .map(|frame| {
+            let header = frame.header();
+            let channels = 0..header.channel_count as usize;
+            (header, channels.map(|channel| frame.channel(channel).into_owned()).collect())
+        })
+        .collect()
+}

@@ -1,0 +1,164 @@
+//! `shm://` as a sink: batches are lent to other processes as they stand.
+
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
+use grebe_frame::{Batch, BatchMut, BatchPool, Header};
+use grebe_shm::{Footprint, Publisher, PublisherOptions, ShmError};
+
+/// Lends frames to every process that reads the stream of this name.
+///
+/// A source that writes into the stream's own pool ([`lend_pool`](Self::lend_pool)) has its batches lent without a copy; batches
+/// of another pool are copied into it, and counted.
+#[derive(Debug)]
+pub struct ShmSink {
+    publisher: Publisher,
+    /// `None` where a source writes into it.
+    pool: Option<BatchPool>,
+    is_new: bool,
+    last: Option<Header>,
+    copied_frames: u64,
+    counters: Counters,
+}
+
+impl ShmSink {
+    /// A stream of this name.
+    ///
+    /// # Errors
+    /// The name is taken, the system refuses, or this is not Linux.
+    pub fn create(name: &str, options: PublisherOptions) -> Result<Self, ShmError> {
+        let (publisher, pool) = Publisher::create(name, options)?;
+        let counters = Counters::new(COUNTERS);
+        Ok(Self { publisher, pool: Some(pool), is_new: true, last: None, copied_frames: 0, counters })
+    }
+
+    /// The stream's pool, for the one source of the graph to write into, as [`SynthSource::pool`](crate::SynthSource::pool) and
+    /// [`UdpSource::pool`](crate::UdpSource::pool) do. From then on nothing else can be sent.
+    pub fn lend_pool(&mut self) -> Option<BatchPool> {
+        self.pool.take()
+    }
+
+    /// What the stream costs in memory.
+    pub fn footprint(&self) -> Footprint {
+        self.publisher.footprint()
+    }
+
+    /// Waits until so many processes read the stream; whether they came in time.
+    pub fn wait_for_consumers(&self, count: usize, timeout: Duration) -> bool {
+        self.publisher.wait_for_consumers(count, timeout)
+    }
+
+    fn send(&mut self, batch: &Batch, ctx: &Context) -> Result<(), ShmError> {
+        let (mut stopping, mut waiting) = (None, None);
+        // What is queued when the user ends the command is still delivered, to who takes it soon.
+        let give_up = || {
+            waiting.get_or_insert_with(Instant::now);
+            ctx.is_stopping() && stopping.get_or_insert_with(Instant::now).elapsed() > DRAIN
+        };
+        let sent = self.publisher.send(batch, give_up);
+        // It is asked whenever somebody has no room.
+        if let Some(began) = waiting {
+            ctx.count_waited(began.elapsed());
+        }
+        sent.map(drop)
+    }
+
+    fn copy(&mut self, batch: &Batch, ctx: &Context) -> Result<(), ShmError> {
+        let mut copy: Option<BatchMut> = None;
+        for frame in batch.frames() {
+            loop {
+                let mut place = match copy.take() {
+                    Some(place) => place,
+                    None => match self.acquire(ctx) {
+                        Some(place) => place,
+                        None if ctx.is_stopping() => return Ok(()),
+                        None => continue,
+                    },
+                };
+                if place.push_copy(&frame).is_ok() {
+                    self.copied_frames += 1;
+                    ctx.count_copied(1);
+                    copy = Some(place);
+                    break;
+                }
+                if place.is_empty() {
+                    // No chunk holds it: sources make none that large.
+                    break;
+                }
+                self.send(&place.freeze(), ctx)?;
+            }
+        }
+        match copy {
+            Some(copy) => self.send(&copy.freeze(), ctx),
+            None => Ok(()),
+        }
+    }
+
+    fn acquire(&mut self, ctx: &Context) -> Option<BatchMut> {
+        let pool = self.pool.as_mut()?;
+        pool.acquire().or_else(|| {
+            self.publisher.reap();
+            ctx.acquire(pool)
+        })
+    }
+
+    fn publish(&self) {
+        let status = self.publisher.status();
+        let values = [
+            status.consumers.len() as u64,
+            status.lent_frames,
+            self.copied_frames,
+            status.dropped_frames,
+            status.hung_up,
+            status.cut_off,
+        ];
+        for (position, value) in values.into_iter().enumerate() {
+            self.counters.set(position, value);
+        }
+    }
+}
+
+impl Stage for ShmSink {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        if self.is_new {
+            self.is_new = false;
+            if let Some(pool) = &mut self.pool {
+                pool.wake_on_return(ctx.signal().clone());
+            }
+        }
+        let Some(batch) = input.next() else {
+            self.publisher.reap();
+            self.publish();
+            return Ok(Outcome::WantsInput);
+        };
+        if self.publisher.is_own(&batch) || self.pool.is_none() {
+            // What is foreign and cannot be copied is refused there, with the reason.
+            self.send(&batch, ctx)?;
+        } else {
+            self.copy(&batch, ctx)?;
+        }
+        self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+        let end = self.last.map(|last| last.end_of_stream(monotonic_ns()));
+        self.publisher.end(end.as_ref());
+        self.publish();
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+const COUNTERS: &[&str] =
+    &["consumers", "lent_frames", "copied_frames", "consumer_drops", "consumers_gone", "consumers_cut_off"];
+/// The runtime gives sinks 0.7 s.
+const DRAIN: Duration = Duration::from_millis(400);

@@ -1,0 +1,304 @@
+//! What a person has set, as a file: to go on where they left off.
+
+use serde::{Deserialize, Serialize};
+
+use grebe_scope::raster::Color;
+use grebe_scope::{Slope, Window as Weighting};
+
+use crate::controls::{Controls, Show};
+use crate::error::ViewError;
+use crate::options::{ChannelSetup, ThemeChoice, Vertical};
+use crate::spectrum::SpectrumSettings;
+use crate::trigger::{TriggerKind, TriggerMode, TriggerSettings};
+use crate::viewport::ChannelMask;
+
+/// The settings of a face, to be kept and restored.
+///
+/// ```
+/// use grebe_view::Session;
+/// let session = Session::from_toml("span_s = 0.01\n[trigger]\nmode = 'normal'\nlevel = 120\n")?;
+/// assert!(session.to_toml().contains("mode = \"normal\""));
+/// assert!(Session::from_toml("span_s = 'long'").unwrap_err().to_string().contains("span_s"));
+/// # Ok::<(), grebe_view::ViewError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Session {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_s: Option<f64>,
+    light: bool,
+    cursors: Vec<f64>,
+    measure: bool,
+    show: ShowToml,
+    trigger: TriggerToml,
+    spectrum: SpectrumToml,
+    channels: Vec<ChannelToml>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct ShowToml {
+    spectrum: bool,
+    waterfall: bool,
+    channel_panel: bool,
+    overlay: bool,
+    persistence: bool,
+    segments: bool,
+    statistics: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct TriggerToml {
+    /// Empty: what suits the span.
+    mode: String,
+    kind: String,
+    channel: usize,
+    falling: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<i16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct SpectrumToml {
+    size: usize,
+    window: String,
+    averages: u32,
+    peak_hold: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct ChannelToml {
+    on: bool,
+    name: String,
+    unit: String,
+    scale: f64,
+    offset: f64,
+    inverted: bool,
+    ac: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    color: Option<[u8; 3]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_division: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<f64>,
+}
+
+impl Default for ChannelToml {
+    fn default() -> ChannelToml {
+        ChannelToml::of(&ChannelSetup::default(), true)
+    }
+}
+
+impl Session {
+    /// Reads a session; what it does not say is as in a new scope, what is not known is passed over.
+    ///
+    /// # Errors
+    /// [`ViewError::Session`], with the line and the field.
+    pub fn from_toml(text: &str) -> Result<Session, ViewError> {
+        toml::from_str(text)
+            .map_err(|error| ViewError::Session { why: error.to_string().trim_end().to_owned() })
+    }
+
+    /// The session as a file that people can read and edit.
+    pub fn to_toml(&self) -> String {
+        // Plain numbers, words and lists: there is nothing that TOML could not say.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    pub(crate) fn of(controls: &Controls) -> Session {
+        let (trigger, is_mode_chosen) = controls.trigger_settings();
+        let (show, spectrum) = (controls.show, controls.spectrum);
+        let mask = controls.channels();
+        let channels = controls.setups.iter().enumerate();
+        Session {
+            span_s: controls.span(),
+            light: controls.theme() == ThemeChoice::Light,
+            cursors: controls.cursors().map_or(Vec::new(), |cursors| cursors.to_vec()),
+            measure: controls.is_measuring(),
+            show: ShowToml {
+                spectrum: show.spectrum,
+                waterfall: show.waterfall,
+                channel_panel: show.channel_panel,
+                overlay: show.overlay,
+                persistence: show.persistence,
+                segments: show.segments,
+                statistics: show.statistics,
+            },
+            trigger: TriggerToml {
+                mode: if is_mode_chosen { mode_name(trigger.mode).into() } else { String::new() },
+                kind: trigger.kind.name().into(),
+                channel: trigger.channel + 1,
+                falling: trigger.slope == Slope::Falling,
+                level: trigger.level,
+                position: Some(trigger.position),
+            },
+            spectrum: SpectrumToml {
+                size: spectrum.size,
+                window: spectrum.window.name().into(),
+                averages: spectrum.averages,
+                peak_hold: spectrum.is_peak_held,
+            },
+            channels: channels
+                .map(|(channel, setup)| ChannelToml::of(setup, mask.contains(channel)))
+                .collect(),
+        }
+    }
+
+    /// Sets what the session says; out-of-range numbers are as in a new scope.
+    pub(crate) fn restore(&self, controls: &mut Controls) {
+        let span = self.span_s.filter(|span| span.is_finite() && *span > 0.0);
+        controls.set_span(span);
+        controls.set_theme(if self.light { ThemeChoice::Light } else { ThemeChoice::Dark });
+        if let [a, b] = self.cursors[..] {
+            controls.set_cursors([a, b]);
+        }
+        if self.measure {
+            controls.set_measuring();
+        }
+        let ShowToml { spectrum, waterfall, channel_panel, overlay, persistence, segments, statistics } =
+            self.show;
+        controls.show =
+            Show { spectrum, waterfall, channel_panel, overlay, persistence, segments, statistics };
+        let fresh = TriggerSettings::new(TriggerMode::Auto);
+        let mode = MODES.into_iter().find(|&mode| mode_name(mode) == self.trigger.mode);
+        let kind = TriggerKind::ALL.into_iter().find(|kind| kind.name() == self.trigger.kind);
+        let settings = TriggerSettings {
+            mode: mode.unwrap_or(fresh.mode),
+            kind: kind.unwrap_or_default(),
+            channel: self.trigger.channel.saturating_sub(1).min(7),
+            slope: if self.trigger.falling { Slope::Falling } else { Slope::Rising },
+            level: self.trigger.level,
+            position: self.trigger.position.filter(|at| (0.0..=1.0).contains(at)).unwrap_or(fresh.position),
+            shot: 0,
+        };
+        controls.set_trigger(settings, mode.is_some());
+        let window = Weighting::ALL.into_iter().find(|window| window.name() == self.spectrum.window);
+        let is_size = self.spectrum.size.is_power_of_two();
+        let fresh = SpectrumSettings::default();
+        controls.spectrum = SpectrumSettings {
+            size: if is_size { self.spectrum.size.clamp(16, 1 << 18) } else { fresh.size },
+            window: window.unwrap_or(fresh.window),
+            averages: self.spectrum.averages.clamp(1, 1024),
+            is_peak_held: self.spectrum.peak_hold,
+            waterfall: None,
+        };
+        let mut mask = ChannelMask::ALL;
+        for (channel, (setup, toml)) in controls.setups.iter_mut().zip(&self.channels).enumerate() {
+            *setup = toml.setup();
+            mask = if toml.on { mask } else { mask.toggled(channel) };
+        }
+        controls.set_channels(mask);
+    }
+}
+
+impl ChannelToml {
+    fn of(setup: &ChannelSetup, on: bool) -> ChannelToml {
+        ChannelToml {
+            on,
+            name: setup.name.clone(),
+            unit: setup.unit.clone(),
+            scale: setup.scale,
+            offset: setup.offset,
+            inverted: setup.is_inverted,
+            ac: setup.is_ac,
+            color: setup.color.map(|color| [color.r, color.g, color.b]),
+            per_division: setup.vertical.map(|vertical| vertical.per_division),
+            position: setup.vertical.map(|vertical| vertical.position),
+        }
+    }
+
+    fn setup(&self) -> ChannelSetup {
+        let is_scale = self.scale.is_finite() && self.scale != 0.0;
+        let per_division = self.per_division.filter(|value| value.is_finite() && *value > 0.0);
+        let position = self.position.filter(|value| value.is_finite()).unwrap_or(0.0);
+        ChannelSetup {
+            name: self.name.clone(),
+            unit: self.unit.clone(),
+            scale: if is_scale { self.scale } else { 1.0 },
+            offset: if self.offset.is_finite() { self.offset } else { 0.0 },
+            is_inverted: self.inverted,
+            is_ac: self.ac,
+            color: self.color.map(|[r, g, b]| Color::rgb(r, g, b)),
+            vertical: per_division.map(|per_division| Vertical { per_division, position }),
+        }
+    }
+}
+
+fn mode_name(mode: TriggerMode) -> &'static str {
+    match mode {
+        TriggerMode::Roll => "roll",
+        TriggerMode::Auto => "auto",
+        TriggerMode::Normal => "normal",
+        TriggerMode::Single => "single",
+    }
+}
+
+const MODES: [TriggerMode; 4] =
+    [TriggerMode::Roll, TriggerMode::Auto, TriggerMode::Normal, TriggerMode::Single];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{Action, Step};
+    use crate::{Picture, SourceStatus, ViewOptions};
+
+    fn controls() -> Controls {
+        Controls::new(&ViewOptions::new(SourceStatus::default))
+    }
+
+    #[test]
+    fn what_was_set_is_there_again() {
+        let (mut set, picture) = (controls(), Picture::waiting());
+        for action in [
+            Action::Longer,
+            Action::Theme,
+            Action::Channel(2),
+            Action::Trigger(TriggerMode::Normal),
+            Action::TriggerKind,
+            Action::Slope,
+            Action::Cursors,
+            Action::Statistics,
+            Action::Spectrum,
+            Action::TransformSize(Step::Up),
+            Action::Weighting,
+            Action::Select(1),
+            Action::Invert,
+            Action::Coupling,
+            Action::Vertical(Step::Up),
+            Action::Overlay,
+        ] {
+            set.apply(action, &picture);
+        }
+        set.set_level(-77);
+        set.setups[1].name = "probe \"x\"".into();
+        set.setups[1].color = Some(Color::rgb(1, 2, 3));
+        let session = Session::of(&set);
+        let read = Session::from_toml(&session.to_toml()).unwrap();
+        assert_eq!(read, session);
+        let mut restored = controls();
+        read.restore(&mut restored);
+        assert_eq!(Session::of(&restored), session);
+        assert_eq!(restored.viewport(&picture, 9), set.viewport(&picture, 9));
+        assert_eq!(restored.setups, set.setups);
+    }
+
+    #[test]
+    fn an_empty_session_is_a_new_scope_and_nonsense_is_passed_over() {
+        let (fresh, picture) = (controls(), Picture::waiting());
+        for text in [
+            "",
+            "span_s = -1\nfuture = 3\n[spectrum]\nsize = 1000\nwindow = 'round'\n[trigger]\nposition = 7\nkind = 'x'",
+            "[[channels]]\nscale = 0\nper_division = -1\noffset = nan",
+        ] {
+            let mut restored = controls();
+            Session::from_toml(text).unwrap().restore(&mut restored);
+            assert_eq!(restored.viewport(&picture, 9), fresh.viewport(&picture, 9), "{text}");
+            assert_eq!(restored.setups, fresh.setups, "{text}");
+        }
+    }
+}

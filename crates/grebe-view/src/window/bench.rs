@@ -1,0 +1,183 @@
+//! How fast the window is: the same window, first without traces, then with them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use eframe::egui;
+use grebe_flow::monotonic_ns;
+
+use super::panes::ScopePanes;
+
+/// What a window reached.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct WindowBench {
+    /// The window without traces, as often as it can be drawn: what everything else is measured against.
+    pub baseline: FrameTimes,
+    /// With all traces, drawn whenever there is a new picture, sixty times a second at most.
+    pub traces: FrameTimes,
+    /// Pictures that came more than one and a half sixtieths of a second after the one before.
+    pub misses: u64,
+    /// Milliseconds from the production of the newest sample on a picture to the end of its drawing: half of them took no
+    /// longer, and 99 of 100.
+    pub latency_ms_p50: f64,
+    /// The same for 99 of 100.
+    pub latency_ms_p99: f64,
+    /// Frames lost before the scope, wherever.
+    pub lost_frames: u64,
+    /// Samples a channel that the generator could not make in time.
+    pub generator_samples: u64,
+    /// Samples a second that arrived, all channels together.
+    pub samples_per_s: f64,
+}
+
+/// Frames of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct FrameTimes {
+    /// Frames a second.
+    pub per_s: f64,
+    /// Milliseconds of processor time a frame: half of them took no longer.
+    pub cpu_ms_p50: f64,
+    /// The same for 99 of 100.
+    pub cpu_ms_p99: f64,
+    /// Milliseconds from frame to frame: half of them took no longer.
+    pub interval_ms_p50: f64,
+    /// The same for 99 of 100.
+    pub interval_ms_p99: f64,
+}
+
+/// Where the result is left.
+pub(super) type Slot = Arc<Mutex<Option<WindowBench>>>;
+
+/// Measures while the window runs.
+pub(super) struct BenchRun {
+    slot: Slot,
+    duration: Duration,
+    phase: Phase,
+    since: Instant,
+    last_frame: Option<Instant>,
+    intervals_ms: Vec<f64>,
+    cpu_ms: Vec<f64>,
+    latencies_ms: Vec<f64>,
+    baseline: FrameTimes,
+    number_taken: u64,
+    counts_before: (u64, u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    WarmUp,
+    Baseline,
+    /// The first second with traces: buffers grow, the first picture comes.
+    Settle,
+    Traces,
+}
+
+impl BenchRun {
+    pub(super) fn new(slot: Slot, duration: Duration) -> BenchRun {
+        BenchRun {
+            slot,
+            duration,
+            phase: Phase::WarmUp,
+            since: Instant::now(),
+            last_frame: None,
+            intervals_ms: Vec::new(),
+            cpu_ms: Vec::new(),
+            latencies_ms: Vec::new(),
+            baseline: FrameTimes::default(),
+            number_taken: 0,
+            counts_before: (0, 0),
+        }
+    }
+
+    /// Whether traces are to be drawn now.
+    pub(super) fn has_traces(&self) -> bool {
+        matches!(self.phase, Phase::Settle | Phase::Traces)
+    }
+
+    /// To be called at the end of each frame; `cpu_s` is what the one before cost.
+    pub(super) fn frame(&mut self, ctx: &egui::Context, panes: &ScopePanes, cpu_s: Option<f32>) {
+        let now = Instant::now();
+        let taken = panes.face.link.pictures_taken();
+        let is_new = taken > std::mem::replace(&mut self.number_taken, taken);
+        match self.phase {
+            // What only answers another event is not a picture.
+            Phase::Traces if !is_new => return,
+            Phase::WarmUp | Phase::Baseline => ctx.request_repaint(),
+            _ => {}
+        }
+        if let Some(last) = self.last_frame.replace(now) {
+            self.intervals_ms.push((now - last).as_secs_f64() * 1e3);
+        }
+        self.cpu_ms.extend(cpu_s.map(|seconds| f64::from(seconds) * 1e3));
+        let picture = &panes.face.picture;
+        if let Some(latency) = picture.latency(monotonic_ns(), true) {
+            self.latencies_ms.push(latency.seconds * 1e3);
+        }
+        let length = match self.phase {
+            Phase::WarmUp | Phase::Settle => Duration::from_secs(1),
+            _ => self.duration,
+        };
+        if now - self.since < length {
+            return;
+        }
+        let times = self.times((now - self.since).as_secs_f64());
+        let counts = (picture.counts.lost_frames, picture.counts.generator_samples);
+        match self.phase {
+            Phase::WarmUp => self.phase = Phase::Baseline,
+            Phase::Baseline => (self.phase, self.baseline) = (Phase::Settle, times),
+            Phase::Settle => (self.phase, self.counts_before) = (Phase::Traces, counts),
+            Phase::Traces => {
+                let late = self.intervals_ms.iter().filter(|&&ms| ms > 1.5 * 1e3 / 60.0).count();
+                let result = WindowBench {
+                    baseline: self.baseline,
+                    traces: times,
+                    misses: late as u64,
+                    latency_ms_p50: part(&mut self.latencies_ms, 0.5),
+                    latency_ms_p99: part(&mut self.latencies_ms, 0.99),
+                    lost_frames: counts.0 - self.counts_before.0,
+                    generator_samples: counts.1 - self.counts_before.1,
+                    samples_per_s: picture.flow.samples_per_s,
+                };
+                *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+            }
+        }
+        self.since = now;
+        self.last_frame = None;
+        for values in [&mut self.intervals_ms, &mut self.cpu_ms, &mut self.latencies_ms] {
+            values.clear();
+        }
+        ctx.request_repaint();
+    }
+
+    fn times(&mut self, seconds: f64) -> FrameTimes {
+        FrameTimes {
+            per_s: self.intervals_ms.len() as f64 / seconds,
+            cpu_ms_p50: part(&mut self.cpu_ms, 0.5),
+            cpu_ms_p99: part(&mut self.cpu_ms, 0.99),
+            interval_ms_p50: part(&mut self.intervals_ms, 0.5),
+            interval_ms_p99: part(&mut self.intervals_ms, 0.99),
+        }
+    }
+}
+
+/// The value that this part of all does not exceed; 0 without values.
+fn part(values: &mut [f64], part: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values
+        .get(((values.len() as f64 * part) as usize).min(values.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_those_of_the_sorted_values() {
+        let mut values: Vec<f64> = (0..100).rev().map(f64::from).collect();
+        assert_eq!((part(&mut values, 0.5), part(&mut values, 0.99)), (50.0, 99.0));
+        assert_eq!(part(&mut [], 0.5), 0.0);
+    }
+}

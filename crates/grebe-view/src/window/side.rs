@@ -1,0 +1,220 @@
+//! The panels at the right: what each channel is and how it is shown; the last triggers.
+
+use eframe::egui::{self, DragValue, Rect, RichText, TextEdit, UiBuilder, vec2};
+use grebe_scope::Engineering;
+use grebe_scope::raster::Color;
+
+use super::lanes::color32;
+use super::panes::ScopePanes;
+use crate::keys::{Action, Step};
+
+impl ScopePanes {
+    /// Room that the panels take.
+    pub(super) fn side_width(&self) -> f32 {
+        let show = self.face.controls.show;
+        if show.channel_panel || show.segments { WIDTH } else { 0.0 }
+    }
+
+    pub(super) fn side(&mut self, ui: &mut egui::Ui, area: Rect) {
+        let show = self.face.controls.show;
+        self.is_typing = false;
+        if !show.channel_panel && !show.segments {
+            return;
+        }
+        let inside = Rect::from_min_max(area.min + vec2(4.0, 2.0), area.max - vec2(10.0, 6.0));
+        ui.scope_builder(UiBuilder::new().max_rect(inside), |ui| {
+            ui.set_clip_rect(area);
+            egui::ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+                if show.channel_panel {
+                    self.channel_panel(ui);
+                }
+                if show.segments {
+                    self.segment_panel(ui);
+                }
+            });
+        });
+    }
+
+    fn channel_panel(&mut self, ui: &mut egui::Ui) {
+        self.panel_head(ui, "channels", Action::Channels, "close  (l)");
+        let count = self.face.picture.stream.map_or(0, |stream| stream.channels);
+        for channel in 0..count {
+            self.channel_card(ui, channel);
+            ui.add_space(4.0);
+        }
+        ui.horizontal(|ui| {
+            let show = self.face.controls.show;
+            if ui.selectable_label(show.overlay, "overlay").on_hover_text("all in one lane  (o)").clicked() {
+                self.face.act(Action::Overlay);
+            }
+            let hint = "all triggers upon each other  (d)";
+            if ui.selectable_label(show.persistence, "persistence").on_hover_text(hint).clicked() {
+                self.face.act(Action::Persistence);
+            }
+        });
+        ui.add_space(10.0);
+    }
+
+    fn panel_head(&mut self, ui: &mut egui::Ui, name: &str, close: Action, hint: &str) {
+        ui.horizontal(|ui| {
+            ui.label(RichText::new(name).strong().color(color32(self.theme().text)));
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                if ui.small_button("\u{d7}").on_hover_text(hint).clicked() {
+                    self.face.act(close);
+                }
+            });
+        });
+    }
+
+    fn channel_card(&mut self, ui: &mut egui::Ui, channel: usize) {
+        let theme = self.theme();
+        let is_selected = self.face.controls.selected == channel;
+        let is_shown = self.face.controls.viewport(&self.face.picture, 1).channels.contains(channel);
+        let stroke = if is_selected { self.trace_color(channel) } else { color32(theme.grid) };
+        egui::Frame::NONE
+            .stroke(egui::Stroke::new(1.0, stroke))
+            .corner_radius(4)
+            .inner_margin(egui::Margin::symmetric(7, 5))
+            .show(ui, |ui| {
+                ui.set_width(ui.available_width());
+                ui.horizontal(|ui| {
+                    let color = self.face.controls.setups[channel].trace_color(channel, &theme);
+                    let mut rgb = [color.r, color.g, color.b];
+                    let picked = ui.color_edit_button_srgb(&mut rgb).on_hover_text("colour");
+                    name_it(&picked, &format!("colour of channel {}", channel + 1));
+                    if picked.changed() {
+                        let [r, g, b] = rgb;
+                        self.face.controls.setups[channel].color = Some(Color::rgb(r, g, b));
+                    }
+                    let label = RichText::new(format!("CH{}", channel + 1)).monospace().color(color32(color));
+                    let hint = "choose it for the keys of one channel  (n)";
+                    if ui.selectable_label(is_selected, label).on_hover_text(hint).clicked() {
+                        self.face.act(Action::Select(channel));
+                    }
+                    let name = &mut self.face.controls.setups[channel].name;
+                    let edit =
+                        TextEdit::singleline(name).hint_text("name").desired_width(90.0).char_limit(24);
+                    let edit = ui.add(edit);
+                    self.is_typing |= edit.has_focus();
+                    name_it(&edit, &format!("name of channel {}", channel + 1));
+                    ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                        let word = if is_shown { "on" } else { "off" };
+                        let hint = format!("on / off  ({})", channel + 1);
+                        if ui.selectable_label(is_shown, word).on_hover_text(hint).clicked() {
+                            self.face.act(Action::Channel(channel));
+                        }
+                    });
+                });
+                if is_selected {
+                    self.channel_details(ui, channel);
+                }
+            });
+    }
+
+    fn channel_details(&mut self, ui: &mut egui::Ui, channel: usize) {
+        let setup = self.face.controls.setups[channel].clone();
+        let mut wanted = None;
+        ui.horizontal(|ui| {
+            if ui.button("\u{2212}").on_hover_text("finer  (y)").clicked() {
+                wanted = Some(Action::Vertical(Step::Down));
+            }
+            let scale = match setup.vertical {
+                Some(vertical) => format!("{}/div", Engineering::new(vertical.per_division, &setup.unit)),
+                None => "auto".into(),
+            };
+            ui.add_sized([80.0, 18.0], egui::Label::new(RichText::new(scale).monospace()));
+            if ui.button("+").on_hover_text("coarser  (Y)").clicked() {
+                wanted = Some(Action::Vertical(Step::Up));
+            }
+            let auto = ui.selectable_label(setup.vertical.is_none(), "auto");
+            if auto.on_hover_text("follow the signal  (u)").clicked() {
+                wanted = Some(Action::VerticalAuto);
+            }
+        });
+        ui.horizontal(|ui| {
+            if ui.button(RichText::new("\u{2193}").monospace()).on_hover_text("trace down  (j)").clicked() {
+                wanted = Some(Action::Position(-0.5));
+            }
+            if ui.button(RichText::new("\u{2191}").monospace()).on_hover_text("trace up  (k)").clicked() {
+                wanted = Some(Action::Position(0.5));
+            }
+            if ui.selectable_label(setup.is_ac, "AC").on_hover_text("without its mean  (a)").clicked() {
+                wanted = Some(Action::Coupling);
+            }
+            if ui.selectable_label(setup.is_inverted, "invert").on_hover_text("turned over  (i)").clicked() {
+                wanted = Some(Action::Invert);
+            }
+        });
+        if let Some(action) = wanted {
+            self.face.act(action);
+        }
+        egui::Grid::new(("channel values", channel)).num_columns(2).spacing([8.0, 3.0]).show(ui, |ui| {
+            let dim = color32(self.theme().text_dim);
+            let setup = &mut self.face.controls.setups[channel];
+            let label = ui.label(RichText::new("unit").color(dim));
+            let edit =
+                TextEdit::singleline(&mut setup.unit).hint_text("counts").desired_width(90.0).char_limit(8);
+            self.is_typing |= ui.add(edit).labelled_by(label.id).has_focus();
+            ui.end_row();
+            let label = ui.label(RichText::new("a count").color(dim));
+            let speed = setup.scale.abs() / 100.0;
+            let value = DragValue::new(&mut setup.scale).speed(speed).min_decimals(0).max_decimals(12);
+            self.is_typing |= ui.add(value).labelled_by(label.id).has_focus();
+            if setup.scale == 0.0 || !setup.scale.is_finite() {
+                setup.scale = 1.0;
+            }
+            ui.end_row();
+            let label = ui.label(RichText::new("offset").color(dim));
+            let speed = setup.scale.abs() * 10.0;
+            let value = DragValue::new(&mut setup.offset).speed(speed).min_decimals(0).max_decimals(12);
+            self.is_typing |= ui.add(value).labelled_by(label.id).has_focus();
+            ui.end_row();
+        });
+    }
+
+    fn segment_panel(&mut self, ui: &mut egui::Ui) {
+        self.panel_head(ui, "last triggers", Action::Segments, "close  (g)");
+        let segments = self.face.segments();
+        let theme = self.theme();
+        let newest = segments.first().map_or(0.0, |segment| segment.at);
+        let rate = self.face.picture.rate_or_one();
+        let unit = self.face.picture.axis_unit();
+        if segments.is_empty() {
+            ui.label(RichText::new("none yet: choose auto, normal or single").color(color32(theme.text_dim)));
+        }
+        for segment in segments {
+            ui.horizontal(|ui| {
+                let mark = if segment.label.is_some() { "unpin" } else { "pin" };
+                let pin = ui.add_enabled(segment.is_there, egui::Button::new(mark).small());
+                if pin.on_hover_text("keep in the list  (P)").clicked() {
+                    self.face.show_segment(segment.at);
+                    self.face.act(Action::Pin);
+                }
+                let age = Engineering::new((segment.at - newest) / rate, unit).digits(4).to_string();
+                let text =
+                    RichText::new(if segment.is_there { age } else { "no longer held".into() }).monospace();
+                let row = ui.selectable_label(segment.is_shown, text).on_hover_text("show it  ({ and })");
+                if segment.is_shown && self.listed_segment.replace(segment.at) != Some(segment.at) {
+                    row.scroll_to_me(None);
+                }
+                if row.clicked() {
+                    self.face.show_segment(segment.at);
+                }
+                let pins = &mut self.face.controls.pins;
+                if let Some(pin) = pins.iter_mut().find(|pin| pin.at == segment.at) {
+                    let edit =
+                        ui.add(TextEdit::singleline(&mut pin.label).desired_width(90.0).char_limit(40));
+                    self.is_typing |= edit.has_focus();
+                    name_it(&edit, "label of the trigger");
+                }
+            });
+        }
+    }
+}
+
+/// A name for who does not see what a field is for.
+fn name_it(response: &egui::Response, name: &str) {
+    response.ctx.accesskit_node_builder(response.id, |node| node.set_label(name));
+}
+
+const WIDTH: f32 = 264.0;

@@ -1,0 +1,306 @@
+//! The spectrum and the waterfall.
+
+use eframe::egui::{self, Align2, Color32, ColorImage, Pos2, Rect, Sense, TextureOptions, pos2, vec2};
+use egui_tiles::UiResponse;
+use grebe_scope::raster::Color;
+use grebe_scope::{Engineering, Ticks, Window as Weighting};
+
+use super::lanes::{Lane, LanePainter, color32};
+use super::layout::Pane;
+use super::panes::ScopePanes;
+use super::plot::{AXIS_HEIGHT, GUTTER, axis_labels, label_font, level_labels, value_tag};
+use crate::keys::{Action, Step};
+use crate::options::ThemeChoice;
+use crate::spectra::{DB_A_COUNT, SpectrumTrace};
+use crate::spectrum::WaterfallView;
+use crate::vertical::Range;
+
+impl ScopePanes {
+    pub(super) fn spectrum(&mut self, ui: &mut egui::Ui) -> UiResponse {
+        let words = self.face.spectrum_words();
+        let (area, response) =
+            self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
+        let plot = plot_rect(area);
+        if plot.width() < 20.0 || plot.height() < 20.0 {
+            return response;
+        }
+        let pointer = self.frequency_pointer(ui, area, plot, "spectrum");
+        let range = self.face.spectrum_range();
+        let pixels_per_point = ui.ctx().pixels_per_point();
+        let traces = self.face.spectrum_traces((plot.width() * pixels_per_point).round() as usize);
+        let (start, end, unit, ticks) =
+            self.face.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
+        let levels = Ticks::new(range.bottom, range.top, (plot.height() / 24.0).clamp(3.0, 10.0) as u32);
+        self.draw_spectrum(ui, area, plot, &traces, range, &levels, &parts(&ticks, start, end));
+        level_labels(ui, &self.theme(), plot, range, &levels, "dB");
+        axis_labels(ui, &self.theme(), plot, [start, end], &ticks, unit, 1);
+        self.peak_marks(ui, plot, range);
+        if let Some(pointer) = pointer {
+            self.spectrum_readout(ui, plot, pointer, &traces, [start, end], unit);
+        }
+        if traces.is_empty() {
+            let color = color32(self.theme().text_dim);
+            let text = "no run of samples without a gap is long enough yet";
+            ui.painter().text(
+                plot.center(),
+                Align2::CENTER_CENTER,
+                text,
+                egui::FontId::proportional(15.0),
+                color,
+            );
+        }
+        response
+    }
+
+    /// Right to left.
+    fn spectrum_controls(&mut self, ui: &mut egui::Ui) {
+        let settings = self.face.controls.spectrum;
+        let mut wanted = None;
+        if ui.small_button("\u{d7}").on_hover_text("close  (f)").clicked() {
+            wanted = Some(Action::Spectrum);
+        }
+        let hold = ui.selectable_label(settings.is_peak_held, "hold");
+        if hold.on_hover_text("keep the highest levels  (H)").clicked() {
+            wanted = Some(Action::PeakHold);
+        }
+        let averages = match settings.averages {
+            1 => "no average".into(),
+            count => format!("average {count}"),
+        };
+        if ui.button(averages).on_hover_text("spectra that are averaged  (A)").clicked() {
+            wanted = Some(Action::Averages);
+        }
+        let weighting = ui.menu_button(settings.window.name(), |ui| {
+            for window in Weighting::ALL {
+                if ui.selectable_label(window == settings.window, window.name()).clicked() {
+                    self.face.controls.spectrum.window = window;
+                    ui.close();
+                }
+            }
+        });
+        weighting.response.on_hover_text("weighting of the samples  (W)");
+        if ui.button("+").on_hover_text("longer transform, finer lines  ())").clicked() {
+            wanted = Some(Action::TransformSize(Step::Up));
+        }
+        ui.add_sized(
+            [58.0, 18.0],
+            egui::Label::new(egui::RichText::new(settings.size.to_string()).monospace()),
+        );
+        if ui.button("\u{2212}").on_hover_text("shorter transform  (()").clicked() {
+            wanted = Some(Action::TransformSize(Step::Down));
+        }
+        if let Some(action) = wanted {
+            self.face.act(action);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one call, one place")]
+    fn draw_spectrum(
+        &self,
+        ui: &egui::Ui,
+        area: Rect,
+        plot: Rect,
+        traces: &[SpectrumTrace],
+        range: Range,
+        levels: &Ticks,
+        divisions: &[f32],
+    ) {
+        let theme = self.theme();
+        let mut painter = LanePainter::new(area, ui.ctx().pixels_per_point(), &theme);
+        let lane = |columns, color| Lane { rect: plot, columns, range, color, scale: (DB_A_COUNT, 0.0) };
+        painter.grid(&lane(&[], Color32::WHITE), levels, divisions);
+        for trace in traces {
+            let color = self.trace_color(trace.channel);
+            if !trace.hold.is_empty() {
+                painter.trace(&lane(&trace.hold, color.gamma_multiply(0.45)));
+            }
+            painter.trace(&lane(&trace.columns, color));
+        }
+        ui.painter().add(self.painter.shape(
+            self.slot("spectrum"),
+            area,
+            painter.pixels_per_point,
+            painter.quads,
+        ));
+    }
+
+    /// The highest peak of each channel, at its place.
+    fn peak_marks(&self, ui: &egui::Ui, plot: Rect, range: Range) {
+        let Some(view) = &self.face.picture.spectrum else { return };
+        let theme = self.theme();
+        let (from, to) = self.face.controls.spectrum_zoom;
+        let rows = self.face.peak_rows(1);
+        let mut taken: Vec<Rect> = Vec::new();
+        for (spectrum, row) in view.channels.iter().filter(|spectrum| !spectrum.peaks.is_empty()).zip(rows) {
+            let peak = spectrum.peaks[0];
+            let part = (peak.line / (view.size as f64 / 2.0) - from) / (to - from);
+            if !(0.0..=1.0).contains(&part) {
+                continue;
+            }
+            let x = plot.left() + plot.width() * part as f32;
+            let y = plot.top()
+                + plot.height() * ((range.top - peak.dbfs) / range.height()).clamp(0.0, 1.0) as f32;
+            let color = self.trace_color(spectrum.channel);
+            let mark = vec![pos2(x - 4.0, y - 9.0), pos2(x + 4.0, y - 9.0), pos2(x, y - 2.0)];
+            ui.painter().add(egui::Shape::convex_polygon(mark, color, egui::Stroke::NONE));
+            let galley = ui.painter().layout_no_wrap(row.cells[1..].join("  "), label_font(), color);
+            let size = galley.size() + vec2(10.0, 4.0);
+            let left = if x + 8.0 + size.x < plot.right() { x + 8.0 } else { x - 8.0 - size.x };
+            let mut tag = Rect::from_min_size(pos2(left, y.max(plot.top() + 4.0)), size);
+            while let Some(other) = taken.iter().find(|other| other.intersects(tag)) {
+                tag = tag.translate(vec2(0.0, other.bottom() + 1.0 - tag.top()));
+            }
+            taken.push(tag);
+            ui.painter().rect_filled(tag, 3.0, color32(theme.background).gamma_multiply(0.85));
+            ui.painter().galley(tag.min + vec2(5.0, 2.0), galley, color);
+        }
+    }
+
+    fn spectrum_readout(
+        &self,
+        ui: &egui::Ui,
+        plot: Rect,
+        pointer: Pos2,
+        traces: &[SpectrumTrace],
+        [start, end]: [f64; 2],
+        unit: &str,
+    ) {
+        let theme = self.theme();
+        let part = f64::from((pointer.x - plot.left()) / plot.width());
+        let cursor = color32(theme.cursor);
+        let line = Rect::from_x_y_ranges(pointer.x.round()..=pointer.x.round() + 1.0, plot.y_range());
+        ui.painter().rect_filled(line, 0.0, cursor.gamma_multiply(0.35));
+        let at = Engineering::new(start + part * (end - start), unit).digits(5).to_string();
+        let mut top = plot.bottom() - 22.0 * (traces.len() + 1) as f32;
+        value_tag(ui, &theme, pos2(pointer.x, top), plot, &at, cursor);
+        for trace in traces {
+            top += 22.0;
+            let Some(column) = trace.columns.get((part * trace.columns.len() as f64) as usize) else {
+                continue;
+            };
+            let text = format!("{:.1} dB", f64::from(column.max) * DB_A_COUNT);
+            value_tag(ui, &theme, pos2(pointer.x, top), plot, &text, self.trace_color(trace.channel));
+        }
+    }
+
+    /// Wheel and drag on the frequency axis, double click for all of it; returns where the pointer hovers.
+    fn frequency_pointer(&mut self, ui: &mut egui::Ui, area: Rect, plot: Rect, id: &str) -> Option<Pos2> {
+        let response = ui.interact(area, self.id.with(id), Sense::click_and_drag());
+        if response.dragged() {
+            self.face.pan_spectrum(f64::from(-response.drag_delta().x / plot.width()));
+        }
+        if response.double_clicked() {
+            self.face.controls.spectrum_zoom = (0.0, 1.0);
+        }
+        let pointer = response.hover_pos().filter(|pointer| plot.contains(*pointer))?;
+        let wheel = super::plot::wheel_steps(ui);
+        if wheel != 0.0 {
+            let at = f64::from((pointer.x - plot.left()) / plot.width());
+            self.face.zoom_spectrum(if wheel > 0.0 { 0.7 } else { 1.0 / 0.7 }, at);
+        }
+        Some(pointer)
+    }
+
+    pub(super) fn waterfall(&mut self, ui: &mut egui::Ui) -> UiResponse {
+        let channel = self.face.controls.selected;
+        let words = self.face.setup(channel).label(channel);
+        let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
+            if ui.small_button("\u{d7}").on_hover_text("close  (w)").clicked() {
+                panes.face.act(Action::Waterfall);
+            }
+            if ui.button("next channel").on_hover_text("(n)").clicked() {
+                panes.face.act(Action::NextChannel);
+            }
+        });
+        let plot = plot_rect(area);
+        if plot.width() < 20.0 || plot.height() < 10.0 {
+            return response;
+        }
+        let theme = self.theme();
+        self.frequency_pointer(ui, area, plot, "waterfall");
+        let (start, end, unit, ticks) =
+            self.face.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
+        let range = self.face.spectrum_range();
+        let view = self.face.picture.spectrum.clone();
+        if let Some((view, waterfall)) = view.as_ref().and_then(|view| Some((view, view.waterfall.as_ref()?)))
+        {
+            self.upload_waterfall(ui.ctx(), view.number, waterfall, range);
+            if let Some((_, _, texture)) = &self.waterfall {
+                let (from, to) = self.face.controls.spectrum_zoom;
+                let uv = Rect::from_min_max(pos2(from as f32, 0.0), pos2(to as f32, 1.0));
+                ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
+            }
+            let seconds = waterfall.span_samples / self.face.picture.rate_or_one();
+            let ages = Range { bottom: -seconds, top: 0.0 };
+            let rows = Ticks::new(-seconds, 0.0, (plot.height() / 24.0).clamp(3.0, 6.0) as u32);
+            level_labels(ui, &theme, plot, ages, &rows, self.face.picture.axis_unit());
+        }
+        axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
+        response
+    }
+
+    /// Makes a picture of the cells, where they or what their colours mean changed.
+    fn upload_waterfall(
+        &mut self,
+        ctx: &egui::Context,
+        number: u64,
+        waterfall: &WaterfallView,
+        range: Range,
+    ) {
+        let choice = self.face.controls.theme();
+        let key = (number, range.bottom as i32 * 2 + choice as i32);
+        if self.waterfall.as_ref().is_some_and(|(number, look, _)| (*number, *look) == key) {
+            return;
+        }
+        let lost = color32(self.theme().gap).gamma_multiply(0.35);
+        let ramp = ramp(choice);
+        let pixels = waterfall.cells.iter().map(|&db| match db.is_nan() {
+            true => lost,
+            false => {
+                let part = ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0);
+                ramp[(part * 255.0) as usize]
+            }
+        });
+        let rows = waterfall.cells.len() / waterfall.width.max(1);
+        let image = ColorImage::new([waterfall.width, rows], pixels.collect());
+        match &mut self.waterfall {
+            Some((shown, look, texture)) => {
+                texture.set(image, TextureOptions::NEAREST);
+                (*shown, *look) = key;
+            }
+            None => {
+                let texture = ctx.load_texture("waterfall", image, TextureOptions::NEAREST);
+                self.waterfall = Some((key.0, key.1, texture));
+            }
+        }
+    }
+}
+
+/// The plot within a pane of frequencies.
+fn plot_rect(area: Rect) -> Rect {
+    Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max - vec2(12.0, AXIS_HEIGHT))
+}
+
+/// Where ticks lie, 0.0 left edge to 1.0 right edge.
+fn parts(ticks: &Ticks, start: f64, end: f64) -> Vec<f32> {
+    ticks.values().map(|value| ((value - start) / (end - start)) as f32).collect()
+}
+
+/// Colours from the floor to full scale, each step brighter (darker on light) than the one before.
+fn ramp(choice: ThemeChoice) -> Vec<Color32> {
+    let stops = match choice {
+        ThemeChoice::Dark => [(9, 10, 13), (40, 20, 90), (150, 35, 120), (245, 120, 50), (255, 245, 170)],
+        ThemeChoice::Light => [(255, 255, 255), (198, 214, 236), (96, 140, 200), (40, 60, 140), (20, 10, 50)],
+    };
+    let stops = stops.map(|(r, g, b)| Color::rgb(r, g, b));
+    (0..256)
+        .map(|step| {
+            let at = step as f32 / 255.0 * (stops.len() - 1) as f32;
+            let (below, part) = ((at as usize).min(stops.len() - 2), at.fract());
+            let part = if at as usize >= stops.len() - 1 { 1.0 } else { part };
+            let mix = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * part).round() as u8;
+            let (a, b) = (stops[below], stops[below + 1]);
+            Color32::from_rgb(mix(a.r, b.r), mix(a.g, b.g), mix(a.b, b.b))
+        })
+        .collect()
+}

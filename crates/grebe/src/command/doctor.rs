@@ -1,0 +1,87 @@
+//! `grebe doctor`: what this machine can do, and what would mend the rest.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+
+use super::Ending;
+use crate::cli::Doctor;
+use crate::doctor::{self, Check, State};
+
+pub fn run(options: &Doctor) -> Result<Ending> {
+    let checks = doctor::examine();
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&checks)?);
+    } else if options.fix {
+        for command in fixes(&checks) {
+            println!("{command}");
+        }
+    } else {
+        print!("{}", table(&checks));
+    }
+    Ok(Ending::Good)
+}
+
+/// What mends what can be mended, each command once.
+fn fixes(checks: &[Check]) -> Vec<&str> {
+    let mut seen = BTreeSet::new();
+    checks.iter().filter_map(|check| check.fix.as_deref()).filter(|command| seen.insert(*command)).collect()
+}
+
+fn table(checks: &[Check]) -> String {
+    let mut text = String::new();
+    let mut area = "";
+    for check in checks {
+        if check.area != area {
+            area = check.area;
+            text += &format!("{}{area}\n", if text.is_empty() { "" } else { "\n" });
+        }
+        let state = match check.state {
+            State::Ok => "ok     ",
+            State::Limited => "limited",
+            State::Missing => "missing",
+        };
+        text += &format!("  {state}  {}: {}\n", check.name, check.found);
+        if let Some(costs) = &check.costs {
+            text += &format!("           {costs}\n");
+        }
+        if let Some(fix) = &check.fix {
+            text += &format!("           mended by: {fix}\n");
+        }
+    }
+    let count = |state| checks.iter().filter(|check| check.state == state).count();
+    let (limited, missing) = (count(State::Limited), count(State::Missing));
+    text += &match (limited, missing) {
+        (0, 0) => "\nNothing holds this machine back.\n".to_owned(),
+        _ => format!(
+            "\n{limited} limited, {missing} missing; grebe does without each of them. Nothing was changed.\n"
+        ),
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_mends_two_things_is_named_once() {
+        let check = Check {
+            area: "udp",
+            name: "x",
+            state: State::Limited,
+            found: "little".to_owned(),
+            costs: Some("much".to_owned()),
+            fix: Some("mend it".to_owned()),
+        };
+        let checks = [check.clone(), check];
+        assert_eq!(fixes(&checks), ["mend it"]);
+        let text = table(&checks);
+        assert!(
+            text.starts_with("udp\n  limited  x: little\n           much\n           mended by: mend it\n")
+        );
+        assert!(
+            text.ends_with("2 limited, 0 missing; grebe does without each of them. Nothing was changed.\n")
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! `grebe run`: run a graph of stages that a file describes.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use grebe_flow::{Error, GraphFile, KindInfo, KindPorts, Kinds};
+use serde_json::{Map, Value};
+
+use super::{Ending, Usage, drive};
+use crate::cli::Run;
+use crate::progress::Progress;
+use crate::{interrupt, report};
+
+pub fn run(options: &Run) -> Result<Ending> {
+    let kinds = grebe_stages::kinds();
+    if let Some(name) = &options.kinds {
+        return describe(name, &kinds, options.json).map(|()| Ending::Good);
+    }
+    let path = options.graph.as_deref().context("name a graph file")?;
+    let file = load(path, &kinds)?;
+    if options.check {
+        eprintln!("{} is good: {} stages, {} edges", path.display(), file.stages().len(), file.edges().len());
+        return Ok(Ending::Good);
+    }
+    if options.json
+        && let Some(stage) = file.stages().iter().find(|stage| stage.kind == "pipe_out")
+    {
+        let message = format!("--json and the stage '{}' would both write to standard output", stage.id);
+        return Err(Usage(message).into());
+    }
+    // Before anything is opened, so that no interruption leaves anything behind.
+    interrupt::catch();
+    let (graph, notes) = file.build(&kinds)?;
+    notes.iter().for_each(|note| eprintln!("{note}"));
+    let name = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
+    let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
+    let (snapshot, ending) = drive(&name, graph, &Progress::of(followed))?;
+    report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, options.json);
+    Ok(ending)
+}
+
+/// Reads the file; what is wrong with it is shown at its place before the error that says how much it is.
+fn load(path: &Path, kinds: &Kinds) -> Result<GraphFile> {
+    match GraphFile::load(path, kinds) {
+        Err(Error::Mistakes(mistakes)) => {
+            eprintln!("{}\n", mistakes.render(std::io::stderr().is_terminal()));
+            let count = mistakes.iter().len();
+            let plural = if count == 1 { "" } else { "s" };
+            Err(Usage(format!("{} has {count} mistake{plural}", path.display())).into())
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Prints all kinds for people, one kind's schema, or all schemas.
+fn describe(name: &str, kinds: &Kinds, as_json: bool) -> Result<()> {
+    let text = match name {
+        "" if as_json => {
+            let schemas: Map<String, Value> =
+                kinds.iter().map(|kind| (kind.name().to_owned(), kind.schema().clone())).collect();
+            format!("{:#}\n", Value::Object(schemas))
+        }
+        "" => list(kinds),
+        name => {
+            let kind = kinds.get(name).ok_or_else(|| {
+                let known: Vec<&str> = kinds.iter().map(KindInfo::name).collect();
+                Usage(format!("there is no kind '{name}': there are {}", known.join(", ")))
+            })?;
+            format!("{:#}\n", kind.schema())
+        }
+    };
+    // A reader that has seen enough, such as `head`, is no error.
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A heading, and which ports a kind under it has.
+type Role = (&'static str, fn(KindPorts) -> bool);
+
+fn list(kinds: &Kinds) -> String {
+    let mut text = String::new();
+    let roles: [Role; 3] = [
+        ("Sources", |ports| ports.inputs.is_empty()),
+        ("Processing", |ports| !ports.inputs.is_empty() && !ports.outputs.is_empty()),
+        ("Sinks", |ports| ports.outputs.is_empty()),
+    ];
+    for (title, is_role) in roles {
+        text.push_str(&format!("{title}\n"));
+        kinds.iter().filter(|kind| is_role(kind.ports())).for_each(|kind| list_kind(&mut text, kind));
+        text.push('\n');
+    }
+    text.push_str("grebe run --kinds KIND prints the JSON schema of a kind's parameters.\n");
+    text
+}
+
+fn list_kind(text: &mut String, kind: &KindInfo) {
+    text.push_str(&format!("  {:<12}{}\n", kind.name(), on_one_line(kind.about())));
+    let ports = kind.ports();
+    if ports.inputs.len() > 1 || ports.outputs.len() > 1 {
+        let ends = format!("inputs: {}; outputs: {}", ports.inputs.join(", "), ports.outputs.join(", "));
+        text.push_str(&format!("    {ends}\n"));
+    }
+    for param in kind.params() {
+        let default = match (&param.default, param.is_required) {
+            (_, true) => " [required]".to_owned(),
+            (Some(default), false) => format!(" [default: {default}]"),
+            (None, false) => String::new(),
+        };
+        text.push_str(&format!("    {:<16}{}{default}\n", param.name, on_one_line(param.about)));
+    }
+}
+
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

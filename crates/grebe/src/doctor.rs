@@ -1,0 +1,73 @@
+//! What this machine can do for grebe, what holds it back, and how that is mended. Nothing here changes anything.
+
+mod display;
+mod local;
+mod system;
+mod tools;
+mod udp;
+
+use serde::Serialize;
+
+/// How well one thing stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As good as it gets.
+    Ok,
+    /// It works, below what the machine could do.
+    Limited,
+    /// Not there: what needs it does without, or says so.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, Serialize)]
+pub struct Check {
+    /// What the thing is for: `machine`, `udp`, `local`, `scope`, `tools`.
+    pub area: &'static str,
+    /// What it is.
+    pub name: &'static str,
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// What it costs that it is not better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs: Option<String>,
+    /// The command that mends it, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// Looks at everything; takes about a second.
+pub fn examine() -> Vec<Check> {
+    let mut checks = system::checks();
+    checks.extend(udp::checks());
+    checks.extend(local::checks());
+    checks.extend(display::checks());
+    checks.extend(tools::checks());
+    checks
+}
+
+impl Check {
+    fn ok(area: &'static str, name: &'static str, found: impl Into<String>) -> Self {
+        Self { area, name, state: State::Ok, found: found.into(), costs: None, fix: None }
+    }
+
+    fn limited(area: &'static str, name: &'static str, found: impl Into<String>, costs: &str) -> Self {
+        Self { state: State::Limited, costs: Some(costs.to_owned()), ..Self::ok(area, name, found) }
+    }
+
+    fn missing(area: &'static str, name: &'static str, found: impl Into<String>, costs: &str) -> Self {
+        Self { state: State::Missing, ..Self::limited(area, name, found, costs) }
+    }
+
+    fn mended_by(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+}
+
+/// The first line of a file of the system, if there is one.
+fn line_of(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.lines().next()?.trim().to_owned())
+}

@@ -1,0 +1,63 @@
+//! Ways to another process on this machine: shared memory and pipes.
+
+use super::Check;
+
+const AREA: &str = "local";
+
+#[cfg(target_os = "linux")]
+pub(super) fn checks() -> Vec<Check> {
+    vec![shared_memory(), runtime_directory(), pipes()]
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn checks() -> Vec<Check> {
+    vec![Check::missing(AREA, "shared memory", "only on Linux", "processes are joined by UDP or pipes")]
+}
+
+#[cfg(target_os = "linux")]
+fn shared_memory() -> Check {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+
+    let name = "shared memory";
+    let costs = "processes are joined by UDP or pipes";
+    let made =
+        memfd_create("grebe-doctor", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).and_then(|memory| {
+            ftruncate(&memory, 4096)?;
+            fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE)
+        });
+    match made {
+        Ok(()) => Check::ok(AREA, name, "sealed memory that readers cannot write to"),
+        Err(error) => Check::missing(AREA, name, format!("{error} (Linux 5.1 has it)"), costs),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn runtime_directory() -> Check {
+    match std::env::var("XDG_RUNTIME_DIR") {
+        Ok(path) if std::path::Path::new(&path).is_dir() => Check::ok(AREA, "runtime directory", path),
+        Ok(path) => {
+            let fix = format!("sudo install -d -m 0700 -o \"$USER\" {path}");
+            Check::limited(AREA, "runtime directory", format!("{path} does not exist"), INSTEAD)
+                .mended_by(fix)
+        }
+        Err(_) => Check::limited(AREA, "runtime directory", "XDG_RUNTIME_DIR is not set", INSTEAD),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn pipes() -> Check {
+    use rustix::pipe::{fcntl_setpipe_size, pipe};
+
+    let grown = pipe().and_then(|(_reader, writer)| fcntl_setpipe_size(&writer, PIPE_BYTES));
+    let limit = super::line_of("/proc/sys/fs/pipe-max-size").unwrap_or_default();
+    match grown {
+        Ok(_) => Check::ok(AREA, "pipes", format!("{} KiB", PIPE_BYTES >> 10)),
+        Err(_) => Check::limited(AREA, "pipes", format!("{limit} bytes at most"), "more wake-ups a megabyte")
+            .mended_by(format!("sudo sysctl -w fs.pipe-max-size={PIPE_BYTES}")),
+    }
+}
+
+#[cfg(target_os = "linux")]
+const INSTEAD: &str = "sockets of running grebes lie in a private folder under the temporary one";
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 1 << 20;

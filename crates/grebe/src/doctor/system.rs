@@ -1,0 +1,142 @@
+//! The machine itself: kernel, clock, cores, memory.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use grebe_bench::canary::{self, Mood};
+
+use super::{Check, line_of};
+
+const AREA: &str = "machine";
+
+pub(super) fn checks() -> Vec<Check> {
+    let mut checks = vec![kernel()];
+    checks.extend(clock_source());
+    checks.extend([clock(), cores(), memory()]);
+    checks
+}
+
+fn kernel() -> Check {
+    let Some(release) = line_of("/proc/sys/kernel/osrelease") else {
+        return Check::ok(AREA, "kernel", std::env::consts::OS);
+    };
+    let found = format!("{} {release}", std::env::consts::OS);
+    if release.to_lowercase().contains("microsoft") {
+        return Check::limited(
+            AREA,
+            "kernel",
+            found + " (WSL2)",
+            "datagrams above 1472 bytes do not pass its loopback: streams use 1400",
+        );
+    }
+    if corrupts_segments(&release) {
+        return Check::limited(
+            AREA,
+            "kernel",
+            found,
+            "7.0-rc1 to 7.1.4 corrupt UDP segments of equal length, which is what a stream is made of",
+        )
+        .mended_by("export GREBE_NO_GSO=1");
+    }
+    Check::ok(AREA, "kernel", found)
+}
+
+fn corrupts_segments(release: &str) -> bool {
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let version = if release.contains("-rc") { (version.0, version.1, 0) } else { version };
+    ((7, 0, 0)..=(7, 1, 4)).contains(&version)
+}
+
+fn clock_source() -> Option<Check> {
+    let source = line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource")?;
+    let is_fast =
+        ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource"]
+            .contains(&source.as_str());
+    Some(if is_fast {
+        Check::ok(AREA, "clock source", source)
+    } else {
+        Check::limited(AREA, "clock source", source, "every look at the clock is a system call")
+            .mended_by("echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource")
+    })
+}
+
+fn clock() -> Check {
+    let began = Instant::now();
+    for _ in 0..LOOKS {
+        black_box(Instant::now());
+    }
+    let ns = began.elapsed().as_nanos() as f64 / f64::from(LOOKS);
+    let found = format!("{ns:.0} ns a look");
+    if ns < SLOW_CLOCK_NS {
+        Check::ok(AREA, "clock", found)
+    } else {
+        Check::limited(AREA, "clock", found, "time stamps cost a part of every batch; see the clock source")
+    }
+}
+
+fn cores() -> Check {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    if count < 2 {
+        return Check::limited(AREA, "cores", "1", "sender, receiver and scope take turns on it");
+    }
+    let reading = canary::read();
+    let found = format!("{count}, a cache line crosses in {:.0} ns and back", reading.round_trip_ns);
+    match reading.mood {
+        Mood::Near => Check::ok(AREA, "cores", found),
+        Mood::Mixed | Mood::Far => Check::limited(
+            AREA,
+            "cores",
+            found,
+            "they share no cache (or other programs run): what crosses cores takes up to three times as long",
+        ),
+    }
+}
+
+fn memory() -> Check {
+    let source = vec![1_u8; MEMORY_BYTES];
+    let mut target = vec![0_u8; MEMORY_BYTES];
+    let mut best_s = f64::INFINITY;
+    for _ in 0..MEMORY_ROUNDS {
+        let began = Instant::now();
+        target.copy_from_slice(black_box(&source));
+        black_box(&mut target);
+        best_s = best_s.min(began.elapsed().as_secs_f64());
+    }
+    let gb_s = MEMORY_BYTES as f64 / best_s / 1e9;
+    let found = format!("{gb_s:.1} GB/s copied by one core");
+    if gb_s >= SLOW_MEMORY_GB_S {
+        Check::ok(AREA, "memory", found)
+    } else {
+        Check::limited(
+            AREA,
+            "memory",
+            found,
+            "4 channels at 1 GS/s are 8 GB/s: streams of that size need more",
+        )
+    }
+}
+
+const LOOKS: u32 = 20_000;
+/// A look through the vDSO takes 15 to 40 ns, a system call some hundred.
+const SLOW_CLOCK_NS: f64 = 100.0;
+/// Beyond every cache.
+const MEMORY_BYTES: usize = 128 << 20;
+const MEMORY_ROUNDS: usize = 3;
+const SLOW_MEMORY_GB_S: f64 = 8.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_that_corrupt_segments_are_known() {
+        for release in ["7.0.0-rc1-generic", "7.0.3", "7.1.0-rc6", "7.1.4-arch1-1"] {
+            assert!(corrupts_segments(release), "{release}");
+        }
+        for release in ["6.18.5", "7.1.5", "7.2.0-rc1", "8.0", "5.15.167.4-microsoft-standard-WSL2", ""] {
+            assert!(!corrupts_segments(release), "{release}");
+        }
+    }
+}

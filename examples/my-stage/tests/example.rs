@@ -1,0 +1,70 @@
+//! The program finds what is in the signal, and the page shows the code as it is.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_graph_file_names_the_crates_own_kinds() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("peaks.csv");
+    let graph = fs::read_to_string(here().join("alarm.toml")).unwrap();
+    let graph = graph.replace("\"peaks.csv\"", &format!("'{}'", csv.display()));
+    let path = folder.path().join("alarm.toml");
+    fs::write(&path, &graph).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_my-stage"))
+        .arg(&path)
+        .current_dir(here().join("../.."))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("level: 108000 samples, rms_1 "), "{said}");
+
+    let data = fs::read(here().join("../data/ecg.sigmf-data")).unwrap();
+    let samples: Vec<i16> = data.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
+    let mut expected = String::from("first_sample_index,length_samples,peak\n");
+    let mut at = 0;
+    for stretch in samples.chunk_by(|one, next| (*one >= 300) == (*next >= 300)) {
+        if stretch[0] >= 300 {
+            let peak = stretch.iter().max().unwrap();
+            expected.push_str(&format!("{at},{},{peak}\n", stretch.len()));
+        }
+        at += stretch.len();
+    }
+    assert!(expected.lines().count() > 200);
+    assert_eq!(fs::read_to_string(csv).unwrap(), expected);
+
+    fs::write(&path, graph.replace("level = 300", "level = \"high\"")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_my-stage")).arg(&path).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("level = \"high\""), "{said}");
+}
+
+#[test]
+fn the_page_shows_lines_that_are_there() {
+    let mut code = HashSet::new();
+    for file in ["src/rms.rs", "src/threshold.rs", "src/main.rs"] {
+        let text = fs::read_to_string(here().join(file)).unwrap();
+        code.extend(text.lines().map(|line| plain(line).to_owned()));
+    }
+    let page = fs::read_to_string(here().join("../../docs/write-a-stage.md")).unwrap();
+    let blocks: Vec<&str> =
+        page.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 4);
+    for line in blocks.iter().flat_map(|block| block.lines()).map(plain) {
+        assert!(code.contains(line), "docs/write-a-stage.md shows a line that is not in the example: {line}");
+    }
+}
+
+/// A line without its comment.
+fn plain(line: &str) -> &str {
+    let code =
+        if line.trim_start().starts_with("///") { line } else { line.split("//").next().unwrap_or("") };
+    code.trim()
+}
