@@ -18,7 +18,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             recv(Path::new(directory), rest.first().unwrap_or(&"0.0.0.0:0"), rest.get(1).copied())
         }
         ["send", file] => send(Path::new(file)),
-        _ => Err("send_file recv DIR [ADDRESS:PORT] [TICKET_FILE] | send_file send FILE < TICKET_FILE".into()),
+        _ => {
+            Err("send_file recv DIR [ADDRESS:PORT] [TICKET_FILE] | send_file send FILE < TICKET_FILE".into())
+        }
     }
 }
 
@@ -33,14 +35,20 @@ fn recv(directory: &Path, address: &str, ticket_file: Option<&str>) -> Result<()
         None => println!("{}", *ticket.word()),
     }
     let received = listener.receive_into(directory, |_, _| {})?;
-    eprintln!("{} bytes in {:.3} s: {}", received.bytes, received.took.as_secs_f64(), received.path.display());
+    eprintln!(
+        "{} bytes in {:.3} s: {}",
+        received.bytes,
+        received.took.as_secs_f64(),
+        received.path.display()
+    );
     Ok(())
 }
 
 fn send(file: &Path) -> Result<(), Box<dyn Error>> {
     let mut word = String::new();
     std::io::stdin().read_line(&mut word)?;
-    let limit_bits_per_s = std::env::var("LIMIT_MBIT").ok().map(|mbit| mbit.parse::<f64>()).transpose()?.map(|mbit| mbit * 1e6);
+    let limit_bits_per_s =
+        std::env::var("LIMIT_MBIT").ok().map(|mbit| mbit.parse::<f64>()).transpose()?.map(|mbit| mbit * 1e6);
     let options = SendOptions { limit_bits_per_s, ..SendOptions::default() };
     let sent = send_file(file, &Ticket::from_word(&word)?, &options, |progress| {
         if std::env::var_os("PROGRESS").is_some() {
@@ -65,8 +73,15 @@ fn send(file: &Path) -> Result<(), Box<dyn Error>> {
         sent.counters.late,
         sent.datagram_bytes,
     );
-    for (phase, cost) in [Phase::Train, Phase::Ramp, Phase::Cruise, Phase::Up, Phase::Down].iter().zip(sent.phases) {
-        println!("  {phase:?}: {} times, {} round trips, {:.2} s", cost.entries, cost.rounds, cost.time_us as f64 / 1e6);
+    for (phase, cost) in
+        [Phase::Train, Phase::Ramp, Phase::Cruise, Phase::Up, Phase::Down].iter().zip(sent.phases)
+    {
+        println!(
+            "  {phase:?}: {} times, {} round trips, {:.2} s",
+            cost.entries,
+            cost.rounds,
+            cost.time_us as f64 / 1e6
+        );
     }
     Ok(())
 }

@@ -159,8 +159,13 @@ fn any_link() -> impl Strategy<Value = Link> {
     )
 }
 
+/// Random transfers of one run: `GREBE_TRANSFERS=10000` is the long form, which takes minutes.
+fn transfers() -> u32 {
+    std::env::var("GREBE_TRANSFERS").ok().and_then(|count| count.parse().ok()).unwrap_or(300)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: transfers(), ..ProptestConfig::default() })]
 
     /// The sizes of files are chosen so that the slowest link takes minutes of virtual time; the case and the seed that fail
     /// are printed, and kept beside this file.
