@@ -47,17 +47,43 @@ pub enum Error {
         /// For how long.
         waited: Duration,
     },
-    /// Nobody came while the ticket was good.
-    #[error("no sender came while the ticket was good; make a new one")]
-    Expired,
-    /// What was written is not what was read.
-    #[error("{} is not what was sent: it changed while it was read, or a disk is broken; send it again", path.display())]
-    HashDiffers {
-        /// The file, which still has its `.part` name.
+    /// A name that is not sent, or not taken.
+    #[error("'{name}' is refused: {why}")]
+    Index {
+        /// The name, as the sender has it.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Something of this name is there already.
+    #[error("{} exists: move it away, or say that it may be replaced", path.display())]
+    Exists {
+        /// What is there.
         path: PathBuf,
     },
-    /// The receiver ended the transfer.
-    #[error("the receiver ended the transfer: {}", describe(*verdict))]
+    /// The disk has less room than the transfer needs.
+    #[error("{} has room for {free_bytes} bytes, and {needed_bytes} are to come", path.display())]
+    NoRoom {
+        /// Where they were to be put.
+        path: PathBuf,
+        /// What is free.
+        free_bytes: u64,
+        /// What is needed.
+        needed_bytes: u64,
+    },
+    /// This side was told to stop.
+    #[error("stopped; what has come is kept, and the same files sent again go on from there")]
+    Cancelled,
+    /// Nobody came while the ticket was good.
+    #[error("nobody came while the ticket was good; make a new one")]
+    Expired,
+    /// What was written is not what was read.
+    #[error(
+        "what came is not what was read: a file changed while it was sent, or a disk or memory is broken; send it again"
+    )]
+    HashDiffers,
+    /// The peer ended the transfer.
+    #[error("the other side ended the transfer: {}", describe(*verdict))]
     Ended {
         /// How it ended there.
         verdict: Verdict,
@@ -79,11 +105,14 @@ pub enum Error {
 
 fn describe(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Whole => "it has the whole file",
+        Verdict::Whole => "it has everything",
         Verdict::HashDiffers => {
             "what it wrote is not what was read: the file changed meanwhile, or a disk is broken"
         }
         Verdict::CannotWrite => "it cannot write; its own message says why",
-        Verdict::Refused => "it does not take this file",
+        Verdict::Refused => "it does not take these files; its own message says why",
+        Verdict::Cancelled => {
+            "it was told to stop, or could not read; the same files sent again go on from here"
+        }
     }
 }

@@ -15,8 +15,6 @@ pub enum Item {
     },
     /// What is going to be sent.
     Offer,
-    /// Everything was sent, and this is its hash.
-    Finish,
     /// A datagram of this many bytes, to learn whether the path carries it.
     Probe {
         /// Bytes of UDP payload.

@@ -4,6 +4,7 @@ mod error;
 mod filter;
 mod flight;
 mod handshake;
+mod index;
 mod io;
 mod ranges;
 mod rate;
@@ -18,7 +19,11 @@ pub use arrivals::{Arrivals, RunsDown};
 pub use error::{Error, Result};
 pub use flight::Item;
 pub use handshake::{INIT_BYTES, Initiator, REPLY_BYTES, Responder, Role, Session};
-pub use io::{Listener, Received, SendOptions, SendReport, send_file};
+pub use index::{Entry, INDEX_BYTES_MAX, Index};
+pub use io::{
+    Arrival, Cancel, ReceiveListener, ReceiveOptions, Received, SendListener, SendOptions, SendReport,
+    Source, receive, send,
+};
 pub use ranges::RangeSet;
 pub use rate::{Mode, Phase, PhaseCost};
 pub use receiver::{Arrived, Receiver};

@@ -117,6 +117,22 @@ impl RangeSet {
         self.ranges.first().filter(|first| first.start == 0).map_or(0, |first| first.end)
     }
 
+    /// Where the range that `at` lies in ends.
+    pub fn end_of(&self, at: u64) -> Option<u64> {
+        let index = self.ranges.partition_point(|held| held.end <= at);
+        self.ranges.get(index).filter(|held| held.start <= at).map(|held| held.end)
+    }
+
+    /// Where the first range above `at` begins.
+    pub fn start_after(&self, at: u64) -> Option<u64> {
+        self.ranges.get(self.ranges.partition_point(|held| held.start <= at)).map(|held| held.start)
+    }
+
+    /// The ranges, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ranges.iter().cloned()
+    }
+
     /// Bytes in all ranges.
     pub fn covered(&self) -> u64 {
         self.covered
@@ -192,6 +208,12 @@ mod tests {
                 prop_assert!(set.ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "merged: {:?}", set);
                 let prefix = model.iter().position(|held| !*held).unwrap_or(SPACE) as u64;
                 prop_assert_eq!(set.prefix_end(), prefix);
+                for at in 0..SPACE {
+                    let end = (at..SPACE).find(|byte| !model[*byte]).unwrap_or(SPACE);
+                    prop_assert_eq!(set.end_of(at as u64), (end > at).then_some(end as u64));
+                    let start = (at + 1..SPACE).find(|byte| model[*byte] && !model[byte - 1]);
+                    prop_assert_eq!(set.start_after(at as u64), start.map(|start| start as u64));
+                }
             }
         }
 

@@ -82,6 +82,8 @@ pub(crate) struct Controller {
     ramp_gain: f64,
     step_since_us: u64,
     step_arrives: bool,
+    /// The sender did not send all that this step allows.
+    step_unused: bool,
     up_gain: f64,
     bandwidth: RoundMax<8>,
     bandwidth_before_up: f64,
@@ -132,6 +134,7 @@ impl Controller {
             ramp_gain: RAMP_GAIN_BLIND,
             step_since_us: 0,
             step_arrives: false,
+            step_unused: false,
             up_gain: UP_GAIN,
             bandwidth: RoundMax::new(),
             bandwidth_before_up: 0.0,
@@ -168,6 +171,7 @@ impl Controller {
         self.round.acked += sample.acked_packets;
         self.round.lost += sample.lost_packets;
         self.round.app_limited |= sample.app_limited;
+        self.step_unused |= sample.app_limited;
         self.round.in_flight_bytes_max = self.round.in_flight_bytes_max.max(sample.in_flight_bytes);
         if self.phase == Phase::Train
             && let Some(train) = sample.train
@@ -204,7 +208,8 @@ impl Controller {
             }
             phase => self.target() * self.gain(phase),
         };
-        let own = own.max(MIN_BYTES_PER_S);
+        let floor = MIN_PACKET_BYTES * 2.0 * 1e6 / (self.min_rtt_us() + REPORTS_LATE_US) as f64;
+        let own = own.max(floor.max(MIN_BYTES_PER_S));
         Some(self.limit.map_or(own, |limit| own.min(limit)))
     }
 
@@ -331,7 +336,7 @@ impl Controller {
         (self.ramp, self.ramp_gain) =
             if spread { (0.9 * measured, UP_GAIN) } else { (measured * 0.25, RAMP_GAIN_BLIND) };
         self.ramp = self.ramp.max(MIN_BYTES_PER_S);
-        (self.step_since_us, self.step_arrives) = (now_us, false);
+        self.begin_step(now_us);
         self.enter(Phase::Ramp, now_us);
     }
 
@@ -388,6 +393,9 @@ impl Controller {
             let waited_us = now_us - arrives_us - self.span_us() / 2;
             if self.queue_us > queue_us_max / 4 + 2 * self.rtt_variation_us as u64 {
                 self.enter(Phase::Down, now_us);
+            } else if self.step_unused {
+                // What was not sent cannot come: nothing was learnt of the path.
+                self.begin_step(now_us);
             } else if waited_us > self.min_rtt_us() {
                 self.enter(Phase::Cruise, now_us);
             }
@@ -395,8 +403,12 @@ impl Controller {
             self.ramp = self.ramp.max(confirmed) * self.ramp_gain;
             // A path that took this step without a queue is faster than its first packets told.
             self.ramp_gain = self.ramp_gain.max(RAMP_GAIN_SEEN);
-            (self.step_since_us, self.step_arrives) = (now_us, false);
+            self.begin_step(now_us);
         }
+    }
+
+    fn begin_step(&mut self, now_us: u64) {
+        (self.step_since_us, self.step_arrives, self.step_unused) = (now_us, false, false);
     }
 
     /// Whether going slower has done its work: the queue is gone, or what could be drained in a round trip is.
@@ -418,7 +430,7 @@ impl Controller {
             self.bandwidth_before_up = self.bandwidth.greatest();
             if self.up_gain > UP_GAIN + 0.3 {
                 (self.ramp, self.ramp_gain) = (self.target() * RAMP_GAIN_SEEN, RAMP_GAIN_SEEN);
-                (self.step_since_us, self.step_arrives) = (now_us, false);
+                self.begin_step(now_us);
                 self.enter(Phase::Ramp, now_us);
             } else {
                 self.enter(Phase::Up, now_us);
@@ -444,9 +456,7 @@ impl Controller {
             let weight_sum = (weight_before + weight_now).min(4_000.0);
             self.low_loss = Some((low + (loss - low) * (weight_now / weight_sum).min(1.0), weight_sum));
             self.base_loss = self.low_loss.map_or(0.0, |(low, _)| low);
-        } else if self.low_loss.is_none() && self.queue_us < self.ceiling_us() / 2 {
-            self.base_loss += (loss - self.base_loss) * weight;
-        } else if loss < self.base_loss {
+        } else if loss < self.base_loss || self.low_loss.is_none() && self.queue_us < self.ceiling_us() / 2 {
             self.base_loss += (loss - self.base_loss) * weight;
         }
         self.base_loss = self.base_loss.min(LOSS_GUARD);
@@ -533,6 +543,7 @@ const REPORTS_LATE_US: u64 = 30_000;
 const TRAIN_SPAN_US_MIN: u32 = 200;
 
 const MIN_BYTES_PER_S: f64 = 4_000.0;
+const MIN_PACKET_BYTES: f64 = 1_200.0;
 const MIN_IN_FLIGHT_BYTES: u64 = 24_000;
 const DEFAULT_RTT_US: u64 = 100_000;
 const CRUISE_US_MIN: u64 = 200_000;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::arrivals::Arrivals;
 use crate::ranges::RangeSet;
 use crate::sender::{INITIAL_WINDOW_BYTES, TRAIN_PACKETS};
-use crate::wire::{self, Feedback, Frame, RunBytes, Stamp, Train, UDP_IP_BYTES, Verdict};
+use crate::wire::{self, Feedback, Frame, HeldRanges, Offer, RunBytes, Stamp, Train, UDP_IP_BYTES, Verdict};
 
 /// What a packet means to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,12 +13,7 @@ pub enum Arrived<'a> {
     /// Nothing to do.
     Nothing,
     /// The sender offers this.
-    Offer {
-        /// Bytes of the file.
-        total_bytes: u64,
-        /// Its name.
-        name: &'a str,
-    },
+    Offer(Offer),
     /// Bytes to put in their place, at least some of which are new.
     Data {
         /// Where they begin in the file.
@@ -36,7 +31,6 @@ pub struct Receiver {
     arrivals: Arrivals,
     received: RangeSet,
     total_bytes: Option<u64>,
-    hash: Option<[u8; 32]>,
     verdict: Option<Verdict>,
     closed: bool,
     window_bytes: u64,
@@ -57,6 +51,9 @@ pub struct Receiver {
     gaps_new: u64,
     reports_due: usize,
     next_report_us: u64,
+    /// How often the sender is still to be told what is held, and whether it was since the last report.
+    helds_due: u32,
+    held_told: bool,
     outcomes_due: u32,
     next_outcome_us: u64,
 }
@@ -69,7 +66,6 @@ impl Receiver {
             arrivals: Arrivals::default(),
             received: RangeSet::default(),
             total_bytes: None,
-            hash: None,
             verdict: None,
             closed: false,
             window_bytes: window_bytes.max(INITIAL_WINDOW_BYTES),
@@ -89,6 +85,8 @@ impl Receiver {
             gaps_new: 0,
             reports_due: 0,
             next_report_us: u64::MAX,
+            helds_due: 0,
+            held_told: false,
             outcomes_due: 0,
             next_outcome_us: u64::MAX,
         }
@@ -116,12 +114,13 @@ impl Receiver {
         self.heard_us = now_us;
         let stamp = match frame {
             Frame::Data { stamp, .. } | Frame::Probe { stamp, .. } | Frame::Offer { stamp, .. } => *stamp,
-            Frame::Finish { stamp, .. } => *stamp,
             Frame::Close => {
                 self.closed = true;
                 return Arrived::Nothing;
             }
-            Frame::Feedback(_) | Frame::Outcome(_) => return Arrived::Nothing,
+            Frame::Feedback(_) | Frame::Outcome(_) | Frame::Ready | Frame::Held(_) => {
+                return Arrived::Nothing;
+            }
         };
         let offered = matches!(frame, Frame::Offer { .. });
         if self.total_bytes.is_none() && !offered || !self.note(now_us, number, datagram_bytes, stamp) {
@@ -134,16 +133,26 @@ impl Receiver {
         }
         match *frame {
             Frame::Data { offset, payload, .. } => self.take_data(offset, payload),
-            Frame::Offer { total_bytes, name, .. } if self.total_bytes.is_none() => {
-                self.total_bytes = Some(total_bytes);
-                Arrived::Offer { total_bytes, name }
-            }
-            Frame::Finish { total_bytes, hash, .. } if self.total_bytes == Some(total_bytes) => {
-                self.hash.get_or_insert(hash);
-                Arrived::Nothing
+            Frame::Offer { offer, .. } if self.total_bytes.is_none() => {
+                self.total_bytes = Some(offer.total_bytes);
+                Arrived::Offer(offer)
             }
             _ => Arrived::Nothing,
         }
+    }
+
+    /// Says that these bytes are there from an earlier session: the sender is told.
+    pub fn hold(&mut self, range: Range<u64>) {
+        let end = range.end.min(self.total_bytes.unwrap_or(0));
+        if range.start < end {
+            self.received.insert(range.start..end);
+            self.helds_due = HELDS;
+        }
+    }
+
+    /// Whether all of the range is there.
+    pub fn has(&self, range: &Range<u64>) -> bool {
+        self.received.contains(range)
     }
 
     /// Says how many bytes came and are not stored yet: the sender is held back by as much.
@@ -161,6 +170,11 @@ impl Receiver {
         if self.reports_due == 0 || now_us < self.next_report_us {
             return None;
         }
+        if self.helds_due > 0 && !std::mem::replace(&mut self.held_told, true) {
+            self.helds_due -= 1;
+            return HeldRanges::encode(self.received.iter(), out);
+        }
+        self.held_told = false;
         let highest = self.arrivals.highest()?;
         self.move_window();
         let floor = self.lowest_new.iter().copied().min().unwrap_or(0).min(highest);
@@ -193,14 +207,19 @@ impl Receiver {
         report_us.min(outcome_us)
     }
 
-    /// Whether every byte is there and the hash of the whole is known: verify, then [`conclude`](Self::conclude).
+    /// Whether every byte is there: verify, then [`conclude`](Self::conclude).
     pub fn is_complete(&self) -> bool {
-        self.hash.is_some() && self.total_bytes == Some(self.received.covered())
+        self.total_bytes == Some(self.received.covered())
     }
 
-    /// The hash of the whole, as the sender computed it.
-    pub fn hash(&self) -> Option<[u8; 32]> {
-        self.hash
+    /// Says that the sender was heard outside of packets.
+    pub fn heard(&mut self, now_us: u64) {
+        self.heard_us = now_us;
+    }
+
+    /// Whether an offer came.
+    pub fn is_offered(&self) -> bool {
+        self.total_bytes.is_some()
     }
 
     /// Ends the transfer: the sender is told until it has understood.
@@ -331,3 +350,6 @@ const TRAIN_QUIET_US: u64 = 5_000;
 const GAPS_A_REPORT: u64 = 90;
 
 const OUTCOMES: u32 = 3;
+
+/// A sender that never heard what is held sends it again, which costs time and nothing else.
+const HELDS: u32 = 16;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::flight::{Fate, Flight, Item, Sent};
 use crate::ranges::RangeSet;
 use crate::rate::{Controller, Mode, Phase, PhaseCost, Sample};
-use crate::wire::{self, Feedback, OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, Verdict};
+use crate::wire::{self, Feedback, HeldRanges, OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, Verdict};
 
 /// How a sender behaves. Every field has a default that is right for a path of which nothing is known.
 #[derive(Debug, Clone)]
@@ -99,8 +99,8 @@ pub struct Sender {
     fresh: u64,
     window_end: u64,
     received_bytes: u64,
-    payload_bytes: u64,
-    datagram_bytes: usize,
+    /// Lengths of datagrams that the path was seen to carry, ascending.
+    carried: Vec<usize>,
     datagram_bytes_least: usize,
     /// Questions since a datagram longer than the least one was confirmed.
     questions: u32,
@@ -110,9 +110,7 @@ pub struct Sender {
     repairs: RangeSet,
     copies: VecDeque<(Range<u64>, u8)>,
     offers_due: u8,
-    finishes_due: u8,
     closes_due: u8,
-    hash_known: bool,
     rate: Controller,
     next_us: u64,
     highest_confirmed: Option<u64>,
@@ -141,8 +139,7 @@ impl Sender {
             fresh: 0,
             window_end: INITIAL_WINDOW_BYTES,
             received_bytes: 0,
-            payload_bytes: (datagram_bytes - OVERHEAD_BYTES) as u64,
-            datagram_bytes,
+            carried: vec![datagram_bytes],
             datagram_bytes_least: datagram_bytes,
             questions: 0,
             probe_sizes: options
@@ -158,9 +155,7 @@ impl Sender {
             repairs: RangeSet::default(),
             copies: VecDeque::with_capacity(64),
             offers_due: 1,
-            finishes_due: 0,
             closes_due: 0,
-            hash_known: false,
             rate: Controller::new(options.mode, limit, options.rtt_us, options.seed),
             next_us: 0,
             highest_confirmed: None,
@@ -179,17 +174,42 @@ impl Sender {
         }
     }
 
-    /// Says that the file is readable up to `end`. Once that is all of it and its hash is known, say so with
-    /// [`hash_is_known`](Self::hash_is_known).
+    /// Says that the stream is readable up to `end`, but for what the receiver holds.
     pub fn make_available(&mut self, end: u64) {
         self.available = self.available.max(end.min(self.total_bytes));
     }
 
-    /// Says that [`Item::Finish`] can be sent.
-    pub fn hash_is_known(&mut self) {
-        if !self.hash_known {
-            self.hash_known = true;
-            self.finishes_due = 1;
+    /// Takes what the receiver has from an earlier session: it is not sent again.
+    pub fn on_held(&mut self, now_us: u64, held: &HeldRanges<'_>) {
+        self.heard_us = now_us;
+        for range in held.iter() {
+            let range = range.start..range.end.min(self.total_bytes);
+            self.repairs.remove(range.clone());
+            self.confirmed.insert(range);
+        }
+        self.skip_confirmed();
+    }
+
+    /// All below was sent once, or is confirmed.
+    pub fn fresh_from(&self) -> u64 {
+        self.fresh
+    }
+
+    /// Whether all that was read is sent, and there is more.
+    pub fn is_waiting_for_source(&self) -> bool {
+        self.fresh >= self.available && self.available < self.total_bytes && self.verdict.is_none()
+    }
+
+    /// What the receiver is known to have.
+    pub fn confirmed(&self) -> &RangeSet {
+        &self.confirmed
+    }
+
+    /// Ends the transfer: the receiver is told, a few times.
+    pub fn cancel(&mut self) {
+        if self.verdict.is_none() {
+            self.verdict = Some(Verdict::Cancelled);
+            self.closes_due = CLOSES;
         }
     }
 
@@ -340,7 +360,7 @@ impl Sender {
 
     /// Bytes of UDP payload a datagram has now: it grows when a probe of the path succeeds.
     pub fn datagram_bytes(&self) -> usize {
-        self.datagram_bytes
+        self.carried.last().copied().unwrap_or(self.datagram_bytes_least)
     }
 
     /// Bytes of memory that this half holds, which what is under way bounds.
@@ -394,16 +414,12 @@ impl Sender {
             self.offers_due = self.offers_due.saturating_sub(1);
             return Some((Item::Offer, number > 0));
         }
-        if self.finishes_due > 0 && self.fresh == self.total_bytes {
-            self.finishes_due -= 1;
-            return Some((Item::Finish, false));
-        }
         if number >= TRAIN_PACKETS / 2
             && let Some(size) = self.probe_sizes.pop_front()
         {
             return Some((Item::Probe { datagram_bytes: size as u32 }, false));
         }
-        while let Some(range) = self.repairs.pop_first(self.payload_bytes) {
+        while let Some(range) = self.repairs.pop_first(self.payload_bytes()) {
             if self.confirmed.contains(&range) {
                 continue;
             }
@@ -415,6 +431,7 @@ impl Sender {
         }
         if let Some(range) = self.next_fresh() {
             self.fresh = range.end;
+            self.skip_confirmed();
             return Some((data(range), false));
         }
         while let Some((range, left)) = self.copies.pop_front() {
@@ -440,7 +457,6 @@ impl Sender {
         let item = match self.flight.newest_data() {
             Some(sent) => self.cut(sent.item),
             None if self.flight.packets() == 0 => return None,
-            None if self.hash_known => Item::Finish,
             None => Item::Offer,
         };
         self.tail_probes += 1;
@@ -454,27 +470,23 @@ impl Sender {
         self.progress_us = now_us;
         self.counters.probes += 1;
         self.questions += 1;
-        if self.questions >= QUESTIONS_MAX && self.datagram_bytes > self.datagram_bytes_least {
+        if self.questions >= QUESTIONS_MAX {
             // The route may be another one now, that carries less.
-            self.datagram_bytes = self.datagram_bytes_least;
-            self.payload_bytes = (self.datagram_bytes - OVERHEAD_BYTES) as u64;
+            self.carried.truncate(1);
         }
         if let Some(sent) = self.flight.oldest()
-            && matches!(sent.item, Item::Data { .. } | Item::Finish)
+            && matches!(sent.item, Item::Data { .. })
             && self.highest_confirmed.is_some()
         {
             return (self.cut(sent.item), true);
         }
-        if self.highest_confirmed.is_none() || !self.hash_known || self.fresh < self.total_bytes {
-            return (Item::Offer, true);
-        }
-        (Item::Finish, true)
+        (Item::Offer, true)
     }
 
     /// The item, no longer than a datagram is now.
     fn cut(&self, item: Item) -> Item {
         match item {
-            Item::Data { offset, len } => Item::Data { offset, len: len.min(self.payload_bytes as u32) },
+            Item::Data { offset, len } => Item::Data { offset, len: len.min(self.payload_bytes() as u32) },
             item => item,
         }
     }
@@ -484,16 +496,37 @@ impl Sender {
             || !self.repairs.is_empty()
             || !self.copies.is_empty()
             || !self.probe_sizes.is_empty() && self.flight.next_number() >= TRAIN_PACKETS / 2
-            || (self.finishes_due > 0 && self.fresh == self.total_bytes)
             || self.next_fresh().is_some()
     }
 
     /// The next bytes that were never sent. A short packet in the middle is for a source that has no more for now, and not for
     /// a window that just moved.
     fn next_fresh(&self) -> Option<Range<u64>> {
-        let end = self.available.min(self.window_end).min(self.fresh + self.payload_bytes);
-        let whole = end == self.available || end.saturating_sub(self.fresh) == self.payload_bytes;
+        let held = self.confirmed.start_after(self.fresh).unwrap_or(u64::MAX);
+        let end = self.available.min(held).min(self.window_end).min(self.fresh + self.payload_bytes());
+        let whole = end == self.available.min(held) || end.saturating_sub(self.fresh) == self.payload_bytes();
         (whole && self.fresh < end).then_some(self.fresh..end)
+    }
+
+    fn skip_confirmed(&mut self) {
+        while let Some(end) = self.confirmed.end_of(self.fresh) {
+            self.fresh = end;
+        }
+    }
+
+    /// Payload of the next packet. Datagrams far longer than an Ethernet's, as a loopback interface has, save time only where
+    /// one is sent in less than a burst's.
+    fn payload_bytes(&self) -> u64 {
+        let burst_bytes = self.rate.pace().unwrap_or(0.0) * BURST_US_MAX as f64 / 1e6;
+        let fits = |bytes: usize| bytes <= PLAIN_DATAGRAM_BYTES || bytes as f64 <= burst_bytes;
+        let bytes = self
+            .carried
+            .iter()
+            .rev()
+            .copied()
+            .find(|bytes| fits(*bytes))
+            .unwrap_or(self.datagram_bytes_least);
+        (bytes - OVERHEAD_BYTES) as u64
     }
 
     fn has_room(&self) -> bool {
@@ -530,7 +563,7 @@ impl Sender {
         match item {
             Item::Data { len, .. } => OVERHEAD_BYTES + len as usize,
             Item::Probe { datagram_bytes } => datagram_bytes as usize,
-            Item::Offer | Item::Finish | Item::Close => OVERHEAD_BYTES + 64,
+            Item::Offer | Item::Close => OVERHEAD_BYTES + 64,
         }
     }
 
@@ -567,10 +600,9 @@ impl Sender {
             self.questions = 0;
         }
         if let Item::Probe { datagram_bytes } = sent.item
-            && datagram_bytes as usize > self.datagram_bytes
+            && let Err(place) = self.carried.binary_search(&(datagram_bytes as usize))
         {
-            self.datagram_bytes = datagram_bytes as usize;
-            self.payload_bytes = (self.datagram_bytes - OVERHEAD_BYTES) as u64;
+            self.carried.insert(place, datagram_bytes as usize);
         }
         if fate == Fate::Lost {
             // It was not lost, it was late: wait longer from now on.
@@ -585,7 +617,7 @@ impl Sender {
         let Some(highest) = self.highest_confirmed else { return 0 };
         let before_us = self.newest_confirmed_us.saturating_sub(self.reorder_us);
         let mut lost_packets = 0;
-        let Self { flight, repairs, confirmed, offers_due, finishes_due, .. } = self;
+        let Self { flight, repairs, confirmed, offers_due, .. } = self;
         flight.judge(highest, before_us, |sent| {
             match sent.item {
                 Item::Data { .. } => {
@@ -596,7 +628,6 @@ impl Sender {
                     }
                 }
                 Item::Offer => {}
-                Item::Finish => *finishes_due = 2,
                 // A datagram that is too long for the path is no sign of a full one.
                 Item::Probe { .. } | Item::Close => return,
             }
@@ -630,6 +661,12 @@ pub(crate) const TRAIN_PACKETS: u64 = 32;
 
 /// Questions without an answer to a long datagram, until datagrams are short again.
 const QUESTIONS_MAX: u32 = 3;
+
+/// Longer datagrams than these are sent only where the rate makes them short in time.
+const PLAIN_DATAGRAM_BYTES: usize = 1_500;
+
+/// What leaves at once lasts no longer than this on the path.
+const BURST_US_MAX: u64 = 500;
 
 const TAIL_PROBES_MAX: u32 = 16;
 const COPIES_MAX: usize = 4_096;

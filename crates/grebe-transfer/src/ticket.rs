@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use data_encoding::BASE32_NOPAD;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use crate::io::unix_s;
 use crate::{Error, Result};
 
 /// A one-time key. It is wiped from memory when dropped, and never printed.
@@ -60,6 +61,12 @@ impl fmt::Debug for Key {
 }
 
 impl Ticket {
+    /// A ticket with a new key.
+    pub(crate) fn new(address: SocketAddr, lifetime_s: u64) -> Result<Self> {
+        let expires_unix_s = unix_s().saturating_add(lifetime_s);
+        Ok(Self { addresses: vec![address], expires_unix_s, key: Key::random()? })
+    }
+
     /// The ticket as a word. Whoever reads it can take the peer's place.
     pub fn word(&self) -> Zeroizing<String> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(256));

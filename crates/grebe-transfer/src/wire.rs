@@ -1,5 +1,7 @@
 //! What packets say: the frames inside the encryption, and the header outside it. `docs/transfer-protocol.md` has the tables.
 
+use std::ops::Range;
+
 use crate::{Arrivals, Error, Result};
 
 /// Bytes of the header outside the encryption: kind, connection, the low half of the packet number.
@@ -13,9 +15,6 @@ pub const DATA_HEADER_BYTES: usize = 12;
 
 /// Bytes that IPv4 and UDP put before each datagram.
 pub const UDP_IP_BYTES: usize = 28;
-
-/// The longest name of a file on the wire, in bytes of UTF-8.
-pub const NAME_BYTES_MAX: usize = 255;
 
 /// Bytes of a datagram that carries one byte of payload at least.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + DATA_HEADER_BYTES + TAG_BYTES;
@@ -63,29 +62,39 @@ pub enum Frame<'a> {
     Offer {
         /// When it left.
         stamp: Stamp,
-        /// Bytes of the file.
-        total_bytes: u64,
-        /// Its name: one path component, at most [`NAME_BYTES_MAX`] bytes.
-        name: &'a str,
-    },
-    /// All bytes were sent at least once.
-    Finish {
-        /// When it left.
-        stamp: Stamp,
-        /// Bytes of the file.
-        total_bytes: u64,
-        /// BLAKE3 of the file.
-        hash: [u8; 32],
+        /// What it is.
+        offer: Offer,
     },
     /// What arrived.
     Feedback(Feedback<'a>),
+    /// The receiver is there: what a receiver says first that came with a ticket.
+    Ready,
+    /// Bytes that the receiver has from an earlier session.
+    Held(HeldRanges<'a>),
     /// The receiver is done.
     Outcome(Verdict),
     /// The sending side is done too.
     Close,
 }
 
-/// How a transfer ended at the receiver.
+/// What a sender has for its peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// Bytes of the stream, below 2^48.
+    pub total_bytes: u64,
+    /// Bytes of its index.
+    pub index_bytes: u64,
+    /// The same content has the same name in a later session.
+    pub content: [u8; 32],
+}
+
+/// Ranges of the stream in ascending order, as they stand in a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldRanges<'a> {
+    bytes: &'a [u8],
+}
+
+/// How a transfer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Every byte is there and the hash is right.
@@ -96,6 +105,8 @@ pub enum Verdict {
     CannotWrite,
     /// The receiver does not take what was offered.
     Refused,
+    /// One of the two was told to stop.
+    Cancelled,
 }
 
 /// The receiver's report: what arrived until now, how fast, and how late.
@@ -191,25 +202,26 @@ impl<'a> Frame<'a> {
             }
             KIND_PROBE => Frame::Probe { stamp: reader.stamp()?, padding: reader.all().len() },
             KIND_OFFER => {
-                let (stamp, total_bytes, name) = (reader.stamp()?, reader.u64()?, reader.all());
-                let name = std::str::from_utf8(name)
-                    .ok()
-                    .filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()))
-                    .ok_or(Error::Malformed { what: "an offer without a proper name" })?;
-                check_total(total_bytes)?;
-                Frame::Offer { stamp, total_bytes, name }
+                let stamp = reader.stamp()?;
+                let offer = Offer {
+                    total_bytes: reader.u64()?,
+                    index_bytes: reader.u64()?,
+                    content: reader.array()?,
+                };
+                if offer.total_bytes >= 1 << 48 || offer.index_bytes > offer.total_bytes {
+                    return Err(Error::Malformed { what: "an offer of more than can be" });
+                }
+                Frame::Offer { stamp, offer }
             }
-            KIND_FINISH => {
-                let (stamp, total_bytes, hash) = (reader.stamp()?, reader.u64()?, reader.array()?);
-                check_total(total_bytes)?;
-                Frame::Finish { stamp, total_bytes, hash }
-            }
+            KIND_READY => Frame::Ready,
+            KIND_HELD => Frame::Held(HeldRanges::decode(reader.all())?),
             KIND_FEEDBACK => Frame::Feedback(Feedback::decode(&mut reader)?),
             KIND_OUTCOME => Frame::Outcome(match reader.u8()? {
                 0 => Verdict::Whole,
                 1 => Verdict::HashDiffers,
                 2 => Verdict::CannotWrite,
                 3 => Verdict::Refused,
+                4 => Verdict::Cancelled,
                 _ => return Err(Error::Malformed { what: "an unknown verdict" }),
             }),
             KIND_CLOSE => Frame::Close,
@@ -231,15 +243,16 @@ impl<'a> Frame<'a> {
                 writer.out.get_mut(writer.at..writer.at + padding)?.fill(0);
                 writer.at += padding;
             }
-            Frame::Offer { stamp, total_bytes, name } => {
+            Frame::Offer { stamp, offer } => {
                 writer.head(KIND_OFFER, *stamp)?;
-                writer.put(&total_bytes.to_be_bytes())?;
-                writer.put(name.as_bytes())?;
+                writer.put(&offer.total_bytes.to_be_bytes())?;
+                writer.put(&offer.index_bytes.to_be_bytes())?;
+                writer.put(&offer.content)?;
             }
-            Frame::Finish { stamp, total_bytes, hash } => {
-                writer.head(KIND_FINISH, *stamp)?;
-                writer.put(&total_bytes.to_be_bytes())?;
-                writer.put(hash)?;
+            Frame::Ready => writer.put(&[KIND_READY])?,
+            Frame::Held(held) => {
+                writer.put(&[KIND_HELD])?;
+                writer.put(held.bytes)?;
             }
             Frame::Feedback(feedback) => {
                 feedback.encode_head(&mut writer)?;
@@ -369,6 +382,52 @@ impl<'a> RunBytes<'a> {
     }
 }
 
+impl<'a> HeldRanges<'a> {
+    /// The ranges.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + use<'a> {
+        let mut reader = Reader { rest: self.bytes };
+        let mut at = 0_u64;
+        std::iter::from_fn(move || {
+            let start = at.checked_add(reader.varint().ok()?)?;
+            at = start.checked_add(reader.varint().ok()?)?;
+            Some(start..at)
+        })
+    }
+
+    /// Writes a frame of as many of the ranges as `out` holds; they ascend. Returns its length.
+    pub fn encode(ranges: impl Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<usize> {
+        let mut writer = Writer { out, at: 0 };
+        writer.put(&[KIND_HELD])?;
+        let mut at = 0;
+        for range in ranges {
+            let before = writer.at;
+            let written =
+                writer.varint(range.start - at).and_then(|()| writer.varint(range.end - range.start));
+            if written.is_none() {
+                writer.at = before;
+                break;
+            }
+            at = range.end;
+        }
+        Some(writer.at)
+    }
+
+    fn decode(bytes: &'a [u8]) -> Result<Self> {
+        let held = Self { bytes };
+        let mut reader = Reader { rest: bytes };
+        let mut at = 0_u64;
+        while !reader.rest.is_empty() {
+            for _ in 0..2 {
+                at = at
+                    .checked_add(reader.varint()?)
+                    .filter(|at| *at < 1 << 48)
+                    .ok_or(Error::Malformed { what: "ranges beyond any file" })?;
+            }
+        }
+        Ok(held)
+    }
+}
+
 /// A round trip as one byte: eighths of a doubling above 16 microseconds; 0 for "not known".
 pub fn encode_rtt(rtt_us: u64) -> u8 {
     let eighths = (rtt_us.max(16) as f64 / 16.0).log2() * 8.0;
@@ -384,18 +443,14 @@ const KIND_PROTECTED: u8 = 0x40;
 const KIND_DATA: u8 = 0x10;
 const KIND_PROBE: u8 = 0x11;
 const KIND_OFFER: u8 = 0x12;
-const KIND_FINISH: u8 = 0x13;
 const KIND_FEEDBACK: u8 = 0x20;
 const KIND_OUTCOME: u8 = 0x21;
+const KIND_READY: u8 = 0x22;
+const KIND_HELD: u8 = 0x23;
 const KIND_CLOSE: u8 = 0x30;
 
 fn before_first(below: u64, highest: u64) -> bool {
     below == highest + 1
-}
-
-/// Offsets have 48 bits.
-fn check_total(total_bytes: u64) -> Result<()> {
-    if total_bytes < 1 << 48 { Ok(()) } else { Err(Error::Malformed { what: "a file of 256 TiB or more" }) }
 }
 
 struct Reader<'a> {
@@ -499,12 +554,16 @@ mod tests {
         }
     }
 
-    fn frame<'a>(kind: u8, stamp: Stamp, number: u64, payload: &'a [u8], name: &'a str) -> Frame<'a> {
+    fn frame<'a>(kind: u8, stamp: Stamp, number: u64, payload: &'a [u8]) -> Frame<'a> {
         match kind {
             0 => Frame::Data { stamp, offset: number, payload },
             1 => Frame::Probe { stamp, padding: payload.len() },
-            2 => Frame::Offer { stamp, total_bytes: number, name },
-            3 => Frame::Finish { stamp, total_bytes: number, hash: [number as u8; 32] },
+            2 => {
+                let offer =
+                    Offer { total_bytes: number, index_bytes: number / 2, content: [number as u8; 32] };
+                Frame::Offer { stamp, offer }
+            }
+            3 => Frame::Ready,
             4 => Frame::Outcome(Verdict::HashDiffers),
             _ => Frame::Close,
         }
@@ -514,9 +573,9 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             kind in 0..6_u8, rtt_code: u8, sent_us: u32, number in 0..1_u64 << 48,
-            payload in prop::collection::vec(any::<u8>(), 0..100), name in "[a-zäé ]{1,60}",
+            payload in prop::collection::vec(any::<u8>(), 0..100),
         ) {
-            let frame = frame(kind, Stamp { rtt_code, sent_us }, number, &payload, &name);
+            let frame = frame(kind, Stamp { rtt_code, sent_us }, number, &payload);
             let mut bytes = [0; 400];
             let length = frame.encode(&mut bytes).unwrap();
             prop_assert_eq!(Frame::decode(&bytes[..length]).unwrap(), frame.clone());
@@ -542,6 +601,24 @@ mod tests {
             let expected: Vec<u64> = numbers.iter().rev().copied().filter(|number| *number >= floor).collect();
             prop_assert_eq!(&listed[..], &expected[..listed.len()], "the newest, nothing else");
             prop_assert!(listed.len() == expected.len() || length + 20 > bytes.len(), "as many as fit");
+        }
+
+        #[test]
+        fn ranges_that_are_held_are_read_again(
+            steps in prop::collection::vec((1..1_u64 << 30, 1..1_u64 << 30), 0..60), room in 1..300_usize,
+        ) {
+            let mut at = 0;
+            let ranges: Vec<Range<u64>> = steps.iter().map(|(gap, length)| {
+                let start = at + gap;
+                at = start + length;
+                start..at
+            }).collect();
+            let mut bytes = vec![0; room];
+            let length = HeldRanges::encode(ranges.iter().cloned(), &mut bytes).unwrap();
+            let Frame::Held(held) = Frame::decode(&bytes[..length]).unwrap() else { panic!() };
+            let read: Vec<Range<u64>> = held.iter().collect();
+            prop_assert_eq!(&read[..], &ranges[..read.len()]);
+            prop_assert!(read.len() == ranges.len() || length + 12 > room, "as many as fit");
         }
 
         #[test]

@@ -1,23 +1,24 @@
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::Path;
+use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Options, Sender as Datagrams};
 
-use crate::handshake::{Initiator, REPLY_BYTES, Role, Session};
-use crate::io::reader::{FromFile, Reader};
-use crate::io::writer::read_exact_at;
-use crate::io::{Clock, SILENCE_US_MAX};
-use crate::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, TAG_BYTES, Verdict, data_header};
+use crate::handshake::{Role, Session};
+use crate::io::layout::{self, HASH_BYTES};
+use crate::io::meet::{self, Met, wait_readable};
+use crate::io::reader::{FromFiles, Reader};
+use crate::io::source::{ContentReader, Source};
+use crate::io::{Cancel, Clock, SILENCE_US_MAX};
+use crate::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict, data_header};
 use crate::{
     Arrivals, Error, Item, Mode, PhaseCost, Progress, Result, Sender, SenderCounters, SenderOptions, Ticket,
     Transmit,
 };
 
-/// How a file is sent.
+/// How files are sent.
 #[derive(Debug, Clone)]
 pub struct SendOptions {
     /// How much of a shared path to take.
@@ -26,13 +27,26 @@ pub struct SendOptions {
     pub limit_bits_per_s: Option<f64>,
     /// For how long an answer is waited for.
     pub answer_within: Duration,
+    /// Stops the transfer.
+    pub cancel: Cancel,
+}
+
+/// Waits for one receiver, with the ticket that lets it in.
+#[derive(Debug)]
+pub struct SendListener {
+    datagrams: Datagrams,
+    ticket: Ticket,
 }
 
 /// A transfer that went well.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SendReport {
-    /// Bytes of the file.
-    pub bytes: u64,
+    /// Bytes of all files.
+    pub file_bytes: u64,
+    /// Bytes of the stream that the receiver had from an earlier session.
+    pub resumed_bytes: u64,
+    /// Who received them.
+    pub peer: SocketAddr,
     /// From the first packet to the receiver's last word.
     pub took: Duration,
     /// The handshake's part of it.
@@ -41,64 +55,109 @@ pub struct SendReport {
     pub counters: SenderCounters,
     /// What each phase of the rate control has cost, in the order of [`Phase`](crate::Phase).
     pub phases: [PhaseCost; 5],
-    /// Bytes of UDP payload a datagram had in the end.
+    /// Bytes of UDP payload the longest datagrams had in the end.
     pub datagram_bytes: usize,
     /// Where the transfer stood in the end.
     pub progress: Progress,
 }
 
-/// Sends a file to who holds the other end of the ticket, and returns when the receiver has verified it.
+/// Sends files to who holds the other end of the ticket, and returns when the receiver has verified them.
 ///
 /// `on_progress` is called ten times a second.
 ///
 /// # Errors
-/// [`Error::File`] where the file cannot be read; [`Error::NoAnswer`], [`Error::Silent`]; [`Error::Ended`] where the receiver
-/// has another verdict than "whole"; [`Error::Socket`].
-pub fn send_file(
-    path: &Path,
+/// [`Error::File`] where a file cannot be read; [`Error::NoAnswer`], [`Error::Silent`]; [`Error::Ended`] where the receiver
+/// has another verdict than "whole"; [`Error::Cancelled`]; [`Error::Socket`].
+pub fn send(
+    source: &Arc<Source>,
     ticket: &Ticket,
     options: &SendOptions,
-    on_progress: impl FnMut(Progress),
+    on_progress: impl FnMut(&Progress),
 ) -> Result<SendReport> {
-    let failed = |action| move |source| Error::File { action, path: path.to_path_buf(), source };
-    let file = File::open(path).map_err(failed("open"))?;
-    let meta = file.metadata().map_err(failed("look at"))?;
-    if !meta.is_file() {
-        return Err(failed("send")(ErrorKind::InvalidInput.into()));
-    }
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .ok_or_else(|| failed("send")(ErrorKind::InvalidInput.into()))?;
-    let repairs = file.try_clone().map_err(failed("open again"))?;
-    let total_bytes = meta.len();
-
     let start = Instant::now();
-    let (line, session, rtt) = Line::connect(ticket, options.answer_within)?;
+    let datagrams = Datagrams::unconnected(meet::local_for(ticket)?, &Options::default())?;
+    let socket = datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
+    let met = meet::ask(&socket, ticket, Role::Send, options.answer_within, &options.cancel)?;
+    run(source, Line { datagrams, socket, peer: met.peer }, met, start, options, on_progress)
+}
+
+impl SendListener {
+    /// Listens at `address` (port 0: any) for at most `lifetime_s` seconds until a receiver comes. The ticket names `address`:
+    /// where that is not how receivers reach it, put others into [`ticket_mut`](Self::ticket_mut).
+    ///
+    /// # Errors
+    /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
+    pub fn bind(address: SocketAddr, lifetime_s: u64) -> Result<Self> {
+        let datagrams = Datagrams::unconnected(address, &Options::default())?;
+        let ticket = Ticket::new(datagrams.local_addr()?, lifetime_s)?;
+        Ok(Self { datagrams, ticket })
+    }
+
+    /// What a receiver needs to get in.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// The ticket, to give it other addresses.
+    pub fn ticket_mut(&mut self) -> &mut Ticket {
+        &mut self.ticket
+    }
+
+    /// Waits for the receiver and sends it the files: see [`send`].
+    ///
+    /// # Errors
+    /// As [`send`], but for no answer: [`Error::Expired`].
+    pub fn send(
+        self,
+        source: &Arc<Source>,
+        options: &SendOptions,
+        on_progress: impl FnMut(&Progress),
+    ) -> Result<SendReport> {
+        let Self { datagrams, ticket } = self;
+        let socket =
+            datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
+        let met = meet::answer(&socket, &ticket, Role::Receive, &options.cancel)?;
+        run(source, Line { datagrams, socket, peer: met.peer }, met, Instant::now(), options, on_progress)
+    }
+}
+
+fn run(
+    source: &Arc<Source>,
+    line: Line,
+    met: Met,
+    start: Instant,
+    options: &SendOptions,
+    on_progress: impl FnMut(&Progress),
+) -> Result<SendReport> {
     let handshake = start.elapsed();
-    let sender = Sender::new(total_bytes, line.sender_options(options, rtt));
-    let reader = Reader::start(file, path, total_bytes)?;
+    let sender = Sender::new(source.stream_bytes(), line.sender_options(options, met.rtt));
+    let reader = Reader::start(source.clone())?;
     let mut sending = Sending {
         line,
-        session,
+        session: met.session,
         sender,
         clock: Clock::start(),
         reader,
-        chunks: VecDeque::new(),
-        chunks_end: 0,
-        hash: None,
-        repairs,
-        path,
-        name,
-        total_bytes,
+        groups: VecDeque::new(),
+        hashes: VecDeque::new(),
+        repairs: ContentReader::new(source.clone()),
+        offer: Offer {
+            total_bytes: source.stream_bytes(),
+            index_bytes: source.index_bytes(),
+            content: source.content(),
+        },
+        resumed_bytes: 0,
+        unread: None,
         heard: Arrivals::default(),
         slab: vec![0; SLAB_BYTES],
         runs: Vec::with_capacity(256),
     };
-    sending.run(on_progress)?;
+    sending.run(&options.cancel, on_progress)?;
     let now_us = sending.clock.now_us();
     Ok(SendReport {
-        bytes: total_bytes,
+        file_bytes: source.file_bytes(),
+        resumed_bytes: sending.resumed_bytes,
+        peer: sending.line.peer,
         took: start.elapsed(),
         handshake,
         counters: sending.sender.counters(),
@@ -110,7 +169,12 @@ pub fn send_file(
 
 impl Default for SendOptions {
     fn default() -> Self {
-        Self { mode: Mode::Fair, limit_bits_per_s: None, answer_within: Duration::from_secs(10) }
+        Self {
+            mode: Mode::Fair,
+            limit_bits_per_s: None,
+            answer_within: Duration::from_secs(10),
+            cancel: Cancel::default(),
+        }
     }
 }
 
@@ -121,20 +185,21 @@ struct Line {
     peer: SocketAddr,
 }
 
-struct Sending<'a> {
+struct Sending {
     line: Line,
     session: Session,
     sender: Sender,
     clock: Clock,
     reader: Reader,
-    /// What was read and not sent yet, with where it begins.
-    chunks: VecDeque<(u64, Vec<u8>)>,
-    chunks_end: u64,
-    hash: Option<[u8; 32]>,
-    repairs: File,
-    path: &'a Path,
-    name: &'a str,
-    total_bytes: u64,
+    /// What was read and not sent yet, with where it begins in the stream.
+    groups: VecDeque<(u64, Vec<u8>)>,
+    /// Hashes of groups that may have to be sent again, ascending.
+    hashes: VecDeque<(u64, [u8; HASH_BYTES as usize])>,
+    repairs: ContentReader,
+    offer: Offer,
+    resumed_bytes: u64,
+    /// What came while it was waited for.
+    unread: Option<FromFiles>,
     heard: Arrivals,
     slab: Vec<u8>,
     /// Datagrams of one length in the slab: where they begin and end, and the length.
@@ -142,47 +207,6 @@ struct Sending<'a> {
 }
 
 impl Line {
-    /// Asks all addresses of the ticket; who answers first is the peer.
-    fn connect(ticket: &Ticket, within: Duration) -> Result<(Self, Session, Option<Duration>)> {
-        let mut initiator = Initiator::new(&ticket.key, Role::Send)?;
-        let first = *ticket.addresses.first().ok_or(Error::Ticket { what: "it has no address" })?;
-        // One socket speaks one family: the first address says which.
-        let local: SocketAddr = if first.is_ipv4() {
-            (Ipv4Addr::UNSPECIFIED, 0).into()
-        } else {
-            (Ipv6Addr::UNSPECIFIED, 0).into()
-        };
-        let datagrams = Datagrams::unconnected(local, &Options::default())?;
-        let socket =
-            datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
-        let start = Instant::now();
-        let (mut asked, mut next) = (0_u32, start);
-        loop {
-            let now = Instant::now();
-            if now - start > within {
-                return Err(Error::NoAnswer { peer: first, waited: within });
-            }
-            if now >= next {
-                for address in ticket.addresses.iter().filter(|address| address.is_ipv4() == first.is_ipv4())
-                {
-                    // An address that cannot be reached is one that does not answer.
-                    let _ = socket.send_to(initiator.datagram(), address);
-                }
-                asked += 1;
-                next = now + ASK_EVERY * asked.min(4);
-            }
-            wait_readable(&socket, (next - now).min(Duration::from_millis(50)));
-            let mut reply = [0; REPLY_BYTES + 1];
-            while let Ok((length, peer)) = socket.recv_from(&mut reply) {
-                if let Ok(session) = initiator.on_reply(&reply[..length]) {
-                    // Which of several questions was answered is not known.
-                    let rtt = (asked == 1).then(|| start.elapsed());
-                    return Ok((Self { datagrams, socket, peer }, session, rtt));
-                }
-            }
-        }
-    }
-
     fn sender_options(&self, options: &SendOptions, rtt: Option<Duration>) -> SenderOptions {
         let route_bytes = route_payload_bytes(self.peer).unwrap_or(1_200);
         let probes = if set_dont_fragment(&self.socket, self.peer) {
@@ -206,34 +230,54 @@ impl Line {
     }
 }
 
-impl Sending<'_> {
-    fn run(&mut self, mut on_progress: impl FnMut(Progress)) -> Result<()> {
+impl Sending {
+    fn run(&mut self, cancel: &Cancel, mut on_progress: impl FnMut(&Progress)) -> Result<()> {
         let mut next_progress_us = 0;
         loop {
             let now_us = self.clock.now_us();
             self.hear(now_us);
-            self.read()?;
+            if let Err(error) = self.read() {
+                self.sender.cancel();
+                self.send(now_us)?;
+                return Err(error);
+            }
+            if cancel.is_cancelled() {
+                self.sender.cancel();
+            }
             self.send(now_us)?;
-            if now_us >= next_progress_us {
-                on_progress(self.sender.progress());
+            if now_us >= next_progress_us || self.sender.is_done() {
+                on_progress(&self.sender.progress());
                 next_progress_us = now_us + 100_000;
             }
             if self.sender.is_done() {
-                on_progress(self.sender.progress());
                 return match self.sender.verdict() {
                     Some(Verdict::Whole) | None => Ok(()),
+                    Some(_) if cancel.is_cancelled() => Err(Error::Cancelled),
                     Some(verdict) => Err(Error::Ended { verdict }),
                 };
             }
             if self.sender.silence_us(now_us) > SILENCE_US_MAX {
                 return Err(Error::Silent { waited: Duration::from_micros(SILENCE_US_MAX) });
             }
-            let now_us = self.clock.now_us();
-            let wait_us = self.sender.next_time_us(now_us).saturating_sub(now_us).clamp(0, 20_000);
-            if wait_us > 0 {
-                wait_readable(&self.line.socket, Duration::from_micros(wait_us.max(WAIT_US_MIN)));
-            }
+            self.wait();
         }
+    }
+
+    fn wait(&mut self) {
+        let now_us = self.clock.now_us();
+        let wait_us = self.sender.next_time_us(now_us).saturating_sub(now_us).min(20_000);
+        if wait_us == 0 {
+            return;
+        }
+        if self.sender.is_waiting_for_source() {
+            // What is read next is as urgent as what is heard.
+            let time = Duration::from_micros(wait_us.min(SOURCE_WAIT_US));
+            if let Some(read) = self.reader.wait(time) {
+                self.unread = Some(read);
+            }
+            return;
+        }
+        wait_readable(&self.line.socket, Duration::from_micros(wait_us.max(WAIT_US_MIN)));
     }
 
     /// Takes what the receiver says.
@@ -252,28 +296,40 @@ impl Sending<'_> {
             match Frame::decode(plain) {
                 Ok(Frame::Feedback(report)) => self.sender.on_feedback(now_us, &report),
                 Ok(Frame::Outcome(verdict)) => self.sender.on_outcome(now_us, verdict),
+                Ok(Frame::Held(held)) if self.resumed_bytes == 0 => {
+                    self.sender.on_held(now_us, &held);
+                    self.resumed_bytes = held.iter().map(|range| range.end - range.start).sum();
+                    self.reader.skip(self.sender.confirmed().clone());
+                }
                 _ => {}
             }
         }
     }
 
-    /// Takes what was read meanwhile.
+    /// Takes what was read meanwhile, and gives back what was sent.
     fn read(&mut self) -> Result<()> {
-        while let Some(read) = self.reader.take() {
+        while let Some(read) = self.unread.take().or_else(|| self.reader.take()) {
             match read {
-                FromFile::Chunk(chunk) => {
-                    let at = self.chunks_end;
-                    self.chunks_end += chunk.len() as u64;
-                    self.chunks.push_back((at, chunk));
-                    self.sender.make_available(self.chunks_end);
+                FromFiles::Group(start, bytes) => {
+                    let end = start + bytes.len() as u64;
+                    if let Some(hash) = bytes.last_chunk() {
+                        self.hashes.push_back((layout::group_of(start), *hash));
+                    }
+                    self.groups.push_back((start, bytes));
+                    self.sender.make_available(end);
                 }
-                FromFile::Hash(hash) => {
-                    self.hash = Some(hash);
-                    self.sender.hash_is_known();
-                }
-                FromFile::Failed(error) => return Err(error),
+                FromFiles::UpTo(end) => self.sender.make_available(end),
+                FromFiles::Failed(error) => return Err(error),
             }
         }
+        let sent = self.sender.fresh_from();
+        while let Some((_, bytes)) =
+            self.groups.pop_front_if(|(start, bytes)| *start + bytes.len() as u64 <= sent)
+        {
+            self.reader.give_back(bytes);
+        }
+        let needed = layout::group_of(self.sender.needed_from());
+        while self.hashes.pop_front_if(|(group, _)| *group < needed).is_some() {}
         Ok(())
     }
 
@@ -313,12 +369,7 @@ impl Sending<'_> {
             }
             item => {
                 let frame = match item {
-                    Item::Offer => Frame::Offer { stamp, total_bytes: self.total_bytes, name: self.name },
-                    Item::Finish => Frame::Finish {
-                        stamp,
-                        total_bytes: self.total_bytes,
-                        hash: self.hash.unwrap_or_default(),
-                    },
+                    Item::Offer => Frame::Offer { stamp, offer: self.offer },
                     Item::Probe { datagram_bytes } => {
                         let around = HEADER_BYTES + TAG_BYTES + PROBE_HEAD_BYTES;
                         Frame::Probe { stamp, padding: (datagram_bytes as usize).saturating_sub(around) }
@@ -334,37 +385,58 @@ impl Sending<'_> {
         Ok(length)
     }
 
-    /// Puts bytes of the file into the slab: from the chunks in hand, or from the disk where they were sent before.
-    fn fill(&mut self, offset: u64, place: std::ops::Range<usize>) -> Result<()> {
-        let end = offset + place.len() as u64;
-        let in_hand =
-            self.chunks.front().is_some_and(|(first, _)| *first <= offset) && end <= self.chunks_end;
-        if !in_hand {
-            let failed = |source| Error::File { action: "read", path: self.path.to_path_buf(), source };
-            return read_exact_at(&self.repairs, &mut self.slab[place], offset).map_err(failed);
-        }
+    /// Puts bytes of the stream into the slab: from the groups in hand, or from the disk where they were sent before.
+    fn fill(&mut self, offset: u64, place: Range<usize>) -> Result<()> {
         let mut at = offset;
         let mut place = &mut self.slab[place];
-        for (first, chunk) in &self.chunks {
-            let chunk_end = first + chunk.len() as u64;
-            if at < chunk_end && !place.is_empty() {
-                let from = (at - first) as usize;
-                let take = place.len().min(chunk.len() - from);
-                place[..take].copy_from_slice(&chunk[from..from + take]);
-                place = &mut place[take..];
-                at += take as u64;
+        while !place.is_empty() {
+            let group = layout::group_of(at);
+            let range = layout::group_range(group, self.offer.total_bytes);
+            let take = place.len().min((range.end - at) as usize);
+            let (head, rest) = place.split_at_mut(take);
+            match self.groups.iter().find(|(start, _)| *start == range.start) {
+                Some((start, bytes)) => {
+                    let from = (at - start) as usize;
+                    head.copy_from_slice(&bytes[from..from + take]);
+                }
+                None => {
+                    let hash = self.hashes.binary_search_by_key(&group, |(group, _)| *group);
+                    let hash = hash.map_or(&[0; HASH_BYTES as usize], |at| &self.hashes[at].1);
+                    read_again(&mut self.repairs, head, at, hash, self.offer.total_bytes)?;
+                }
             }
-        }
-        while self.chunks.front().is_some_and(|(first, chunk)| first + chunk.len() as u64 <= end) {
-            if let Some((_, chunk)) = self.chunks.pop_front() {
-                self.reader.give_back(chunk);
-            }
+            (at, place) = (at + take as u64, rest);
         }
         Ok(())
     }
 }
 
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Reads a part of one group from the disk again. A file that changed meanwhile no longer fits its hash, and the receiver
+/// sees that.
+fn read_again(
+    files: &mut ContentReader,
+    place: &mut [u8],
+    at: u64,
+    hash: &[u8],
+    stream_bytes: u64,
+) -> Result<()> {
+    let group = layout::group_of(at);
+    let content = layout::content_range(group, stream_bytes);
+    let within = at - layout::group_range(group, stream_bytes).start;
+    let content_left = (content.end - content.start).saturating_sub(within);
+    let (head, tail) = place.split_at_mut(place.len().min(content_left as usize));
+    if !head.is_empty() {
+        files.read_exact_at(head, content.start + within)?;
+    }
+    if !tail.is_empty() {
+        let from = (within + head.len() as u64 - (content.end - content.start)) as usize;
+        tail.copy_from_slice(&hash[from..from + tail.len()]);
+    }
+    Ok(())
+}
+
+/// How long the reader alone is waited for.
+const SOURCE_WAIT_US: u64 = 500;
 
 /// Room for the longest datagram.
 const SLOT_BYTES: usize = 65_536;
@@ -399,18 +471,4 @@ fn set_dont_fragment(socket: &UdpSocket, peer: SocketAddr) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn set_dont_fragment(_: &UdpSocket, _: SocketAddr) -> bool {
     false
-}
-
-/// Waits until there is something to read, or for `time`.
-#[cfg(unix)]
-fn wait_readable(socket: &UdpSocket, time: Duration) {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let timeout = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
-    // An interrupted wait is a short one.
-    let _ = poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout));
-}
-
-#[cfg(not(unix))]
-fn wait_readable(_: &UdpSocket, time: Duration) {
-    std::thread::sleep(time.min(Duration::from_millis(1)));
 }

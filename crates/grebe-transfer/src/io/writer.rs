@@ -1,122 +1,127 @@
-//! Writes a file in the order in which it arrives, hashes it in its own order, and gives it its name when it is whole.
+//! Checks, writes and remembers what comes, a group at a time, on threads of its own.
+//!
+//! ```text
+//!  [ receive's thread ] --groups--> [ writer: BLAKE3, write ] --every second--> [ journal: flush, note ]
+//! ```
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
-use crate::io::CHUNK_BYTES;
-use crate::wire::Verdict;
+use crate::index::{INDEX_BYTES_MAX, Index};
+use crate::io::journal::{Found, Journal};
+use crate::io::layout::{self, HASH_BYTES};
+use crate::io::target::Target;
+use crate::wire::Offer;
 use crate::{Error, RangeSet, Result};
 
-/// The writer's thread, with a bounded number of chunks between it and who fills them.
+/// The writer's thread and the groups that are not whole yet.
 pub(super) struct Writer {
-    full: SyncSender<Write>,
-    free: Receiver<Vec<u8>>,
-    done: Receiver<Result<Verdict>>,
+    full: SyncSender<(u64, Vec<u8>)>,
+    empties: Receiver<Vec<u8>>,
+    done: Receiver<Result<Vec<PathBuf>>>,
     thread: Option<JoinHandle<()>>,
-    staged: Vec<u8>,
-    staged_at: u64,
-    path: PathBuf,
-}
-
-enum Write {
-    At(u64, Vec<u8>),
-    /// Everything was handed over: this is its hash.
-    Finish([u8; 32]),
+    open: HashMap<u64, Vec<u8>>,
+    stream_bytes: u64,
+    /// Bytes handed over, and those of them that are written.
+    handed_over: u64,
+    written: Arc<AtomicU64>,
+    held: RangeSet,
 }
 
 impl Writer {
-    /// Creates the file `name` in `directory`, under a name of its own until it is whole.
+    /// Goes on with what an earlier session left in `directory`, or begins anew.
     ///
     /// # Errors
-    /// [`Error::File`] where the name is taken or no name for a file, or the file cannot be created.
-    pub fn create(directory: &Path, name: &str, total_bytes: u64) -> Result<Self> {
-        let path = directory.join(name);
-        let refuse = |source| Error::File { action: "create", path: path.clone(), source };
-        if !is_plain_name(name) {
-            return Err(refuse(io::Error::other("not the name of a file in this directory")));
+    /// [`Error::Index`] for an offer that nobody makes, [`Error::File`].
+    pub fn start(directory: &Path, offer: &Offer, overwrite: bool) -> Result<Self> {
+        if layout::content_bytes(offer.total_bytes).is_none_or(|bytes| bytes < offer.index_bytes)
+            || offer.index_bytes > INDEX_BYTES_MAX as u64
+        {
+            return Err(Error::Index { name: "the offer".into(), why: "it does not fit together" });
         }
-        if fs::symlink_metadata(&path).is_ok() {
-            return Err(refuse(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "it exists; move it away first",
-            )));
+        let mut job = Job::new(directory, *offer, overwrite);
+        if let Some(found) = Journal::find(directory, offer)? {
+            job.resume(found);
         }
-        let part = directory.join(format!("{name}.part"));
-        let _ = fs::remove_file(&part);
-        // `create_new` does not follow a link that somebody put there.
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&part).map_err(refuse)?;
-        file.set_len(total_bytes).map_err(refuse)?;
-        let (full, writes) = sync_channel(CHUNKS);
-        let (empties, free) = channel();
-        for _ in 0..CHUNKS {
-            let _ = empties.send(Vec::with_capacity(CHUNK_BYTES));
-        }
+        // The sender is held back by what is handed over and not written: this never fills.
+        let (full, groups) = sync_channel(1 << 14);
+        let (give_back, empties) = channel();
         let (tell, done) = sync_channel(1);
-        let mut job = Job {
-            file,
-            part,
-            path: path.clone(),
-            hasher: blake3::Hasher::new(),
-            hashed: 0,
-            written: RangeSet::default(),
-        };
+        let written = Arc::new(AtomicU64::new(0));
+        let held = job.held_stream();
+        let counter = written.clone();
         let thread = Builder::new()
             .name("grebe-write".into())
             .spawn(move || {
-                let _ = tell.send(job.run(total_bytes, &writes, &empties));
+                let _ = tell.send(job.run(&groups, &give_back, &counter));
             })
-            .map_err(refuse)?;
-        Ok(Self { full, free, done, thread: Some(thread), staged: Vec::new(), staged_at: 0, path })
+            .map_err(|source| Error::File {
+                action: "start a thread to write",
+                path: directory.into(),
+                source,
+            })?;
+        Ok(Self {
+            full,
+            empties,
+            done,
+            thread: Some(thread),
+            open: HashMap::new(),
+            stream_bytes: offer.total_bytes,
+            handed_over: 0,
+            written,
+            held,
+        })
     }
 
-    /// The file's name once it is whole.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// What an earlier session left, as ranges of the stream.
+    pub fn held(&self) -> &RangeSet {
+        &self.held
     }
 
-    /// Takes bytes in; waits for the disk where it is far behind. What follows each other goes out in one write.
-    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
-        let follows = self.staged_at + self.staged.len() as u64 == offset;
-        if !follows || self.staged.len() + bytes.len() > CHUNK_BYTES {
-            self.flush();
-        }
-        if self.staged.is_empty() {
-            self.staged_at = offset;
-            if self.staged.capacity() == 0
-                && let Ok(chunk) = self.free.recv()
+    /// Takes bytes of the stream. `has` says whether all of a range has come.
+    pub fn put(&mut self, mut at: u64, mut bytes: &[u8], has: impl Fn(&std::ops::Range<u64>) -> bool) {
+        while !bytes.is_empty() {
+            let group = layout::group_of(at);
+            let range = layout::group_range(group, self.stream_bytes);
+            let take = (range.end - at).min(bytes.len() as u64) as usize;
+            let buffer = self.open.entry(group).or_insert_with(|| {
+                let mut buffer = self.empties.try_recv().unwrap_or_default();
+                buffer.resize((range.end - range.start) as usize, 0);
+                buffer
+            });
+            let from = (at - range.start) as usize;
+            buffer[from..from + take].copy_from_slice(&bytes[..take]);
+            if has(&range)
+                && let Some(buffer) = self.open.remove(&group)
             {
-                self.staged = chunk;
+                self.handed_over += buffer.len() as u64;
+                // A writer that has failed says so in `outcome`.
+                let _ = self.full.send((group, buffer));
             }
-        }
-        self.staged.extend_from_slice(bytes);
-    }
-
-    /// Hands over what was gathered.
-    pub fn flush(&mut self) {
-        if !self.staged.is_empty() {
-            // A writer that has failed says so in `outcome`.
-            let _ = self.full.send(Write::At(self.staged_at, std::mem::take(&mut self.staged)));
+            (at, bytes) = (at + take as u64, &bytes[take..]);
         }
     }
 
-    /// Says that all bytes were handed over.
-    pub fn finish(&mut self, hash: [u8; 32]) {
-        self.flush();
-        let _ = self.full.send(Write::Finish(hash));
+    /// Bytes that are whole and not written yet.
+    pub fn backlog_bytes(&self) -> u64 {
+        self.handed_over.saturating_sub(self.written.load(Ordering::Relaxed))
     }
 
-    /// How it ended, once it has.
-    pub fn outcome(&self) -> Option<Result<Verdict>> {
+    /// How it ended, once it has: the files.
+    pub fn outcome(&self) -> Option<Result<Vec<PathBuf>>> {
         self.done.try_recv().ok()
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // The channel closed, the thread ends after what it has.
+        // The channel closed, the thread writes what it has, notes it, and ends.
         self.full = sync_channel(0).0;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -125,162 +130,237 @@ impl Drop for Writer {
 }
 
 struct Job {
-    file: File,
-    part: PathBuf,
-    path: PathBuf,
-    hasher: blake3::Hasher,
-    hashed: u64,
-    written: RangeSet,
+    directory: PathBuf,
+    offer: Offer,
+    overwrite: bool,
+    index: Vec<u8>,
+    index_left: u64,
+    target: Option<Target>,
+    /// Whole groups that came before the index was there.
+    waiting: Vec<(u64, Vec<u8>)>,
+    /// Groups that are written.
+    groups: RangeSet,
+    /// Those of them that are not in the journal.
+    unnoted: RangeSet,
+    noted_at: Instant,
+    notes: Option<Notes>,
 }
 
 impl Job {
+    fn new(directory: &Path, offer: Offer, overwrite: bool) -> Self {
+        Self {
+            directory: directory.to_path_buf(),
+            offer,
+            overwrite,
+            index: vec![0; offer.index_bytes as usize],
+            index_left: offer.index_bytes,
+            target: None,
+            waiting: Vec::new(),
+            groups: RangeSet::default(),
+            unnoted: RangeSet::default(),
+            noted_at: Instant::now(),
+            notes: None,
+        }
+    }
+
+    fn resume(&mut self, found: Found) {
+        let Found { journal, index: bytes, groups } = found;
+        let Ok(index) = Index::decode(&bytes) else { return journal.remove() };
+        match Target::reopen(&self.directory, index.clone(), self.offer.index_bytes, self.overwrite) {
+            Some(target) => {
+                let last = layout::groups(self.offer.total_bytes);
+                for range in groups.iter() {
+                    self.groups.insert(range.start.min(last)..range.end.min(last));
+                }
+                (self.index, self.index_left, self.target) = (bytes, 0, Some(target));
+                self.notes = Some(Notes::start(journal));
+            }
+            None => {
+                Target::discard(&self.directory, &index);
+                journal.remove();
+            }
+        }
+    }
+
+    fn held_stream(&self) -> RangeSet {
+        let mut held = RangeSet::default();
+        for groups in self.groups.iter() {
+            let start = layout::group_range(groups.start, self.offer.total_bytes).start;
+            held.insert(start..layout::group_range(groups.end, self.offer.total_bytes).start);
+        }
+        held
+    }
+
     fn run(
         &mut self,
-        total_bytes: u64,
-        writes: &Receiver<Write>,
-        empties: &Sender<Vec<u8>>,
-    ) -> Result<Verdict> {
-        for write in writes {
-            match write {
-                Write::At(offset, mut chunk) => {
-                    let wrote = self.write(offset, &chunk);
-                    wrote.map_err(|source| self.failed("write", source))?;
-                    chunk.clear();
-                    let _ = empties.send(chunk);
-                }
-                Write::Finish(hash) => {
-                    self.catch_up(total_bytes).map_err(|source| self.failed("read back", source))?;
-                    if *self.hasher.finalize().as_bytes() != hash {
-                        return Ok(Verdict::HashDiffers);
-                    }
-                    // Not over a file that came there meanwhile, as a rename would.
-                    fs::hard_link(&self.part, &self.path)
-                        .and_then(|()| fs::remove_file(&self.part))
-                        .map_err(|source| self.failed("give its name to", source))?;
-                    return Ok(Verdict::Whole);
+        groups: &Receiver<(u64, Vec<u8>)>,
+        give_back: &Sender<Vec<u8>>,
+        written: &AtomicU64,
+    ) -> Result<Vec<PathBuf>> {
+        let outcome = self.take_all(groups, give_back, written);
+        if let Some(notes) = self.notes.take() {
+            match &outcome {
+                Ok(paths) if !paths.is_empty() => notes.remove(),
+                _ => {
+                    let dirty = self.target.as_mut().map(Target::take_dirty).unwrap_or_default();
+                    notes.finish(dirty, std::mem::take(&mut self.unnoted));
                 }
             }
         }
-        Ok(Verdict::CannotWrite)
+        outcome
     }
 
-    fn write(&mut self, offset: u64, chunk: &[u8]) -> io::Result<()> {
-        write_all_at(&self.file, chunk, offset)?;
-        self.written.insert(offset..offset + chunk.len() as u64);
-        if offset == self.hashed {
-            self.hasher.update(chunk);
-            self.hashed += chunk.len() as u64;
+    /// Until all is whole; or, with no files to name, until nothing comes any more.
+    fn take_all(
+        &mut self,
+        groups: &Receiver<(u64, Vec<u8>)>,
+        give_back: &Sender<Vec<u8>>,
+        written: &AtomicU64,
+    ) -> Result<Vec<PathBuf>> {
+        while !self.is_whole() {
+            let Ok((group, bytes)) = groups.recv() else { return Ok(Vec::new()) };
+            self.check(group, &bytes)?;
+            self.waiting.push((group, bytes));
+            if self.target.is_none() {
+                self.take_index()?;
+            }
+            if self.target.is_some() {
+                for (group, bytes) in std::mem::take(&mut self.waiting) {
+                    self.write(group, &bytes)?;
+                    written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                    // The other end may be gone: then nobody needs it.
+                    let _ = give_back.send(bytes);
+                }
+            }
+            self.note();
         }
-        self.catch_up(self.written.prefix_end())
+        match &mut self.target {
+            Some(target) => target.finish(),
+            None => Ok(Vec::new()),
+        }
     }
 
-    /// What came before a hole was filled is read back: it is still in the page cache.
-    fn catch_up(&mut self, end: u64) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        while self.hashed < end {
-            bytes.resize((end - self.hashed).min(CHUNK_BYTES as u64) as usize, 0);
-            read_exact_at(&self.file, &mut bytes, self.hashed)?;
-            self.hasher.update(&bytes);
-            self.hashed += bytes.len() as u64;
+    fn is_whole(&self) -> bool {
+        self.groups.prefix_end() == layout::groups(self.offer.total_bytes)
+    }
+
+    fn check(&self, group: u64, bytes: &[u8]) -> Result<()> {
+        let (content, hash) = bytes.split_at(bytes.len() - HASH_BYTES as usize);
+        let content_end = layout::content_range(group, self.offer.total_bytes);
+        if content.len() as u64 != content_end.end - content_end.start || blake3::hash(content) != *hash {
+            return Err(Error::HashDiffers);
         }
         Ok(())
     }
 
-    fn failed(&self, action: &'static str, source: io::Error) -> Error {
-        Error::File { action, path: self.part.clone(), source }
-    }
-}
-
-/// Chunks between the receiving thread and the disk.
-const CHUNKS: usize = 32;
-
-/// One component that no system takes for a path, a device or a stream.
-fn is_plain_name(name: &str) -> bool {
-    !name.is_empty()
-        && name != "."
-        && name != ".."
-        && !name.chars().any(|letter| letter.is_control() || matches!(letter, '/' | '\\' | ':'))
-}
-
-#[cfg(unix)]
-pub(super) fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
-}
-
-#[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-pub(super) fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, offset)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+    /// Takes the index out of the group that came last, and once all of it is there, makes the files.
+    fn take_index(&mut self) -> Result<()> {
+        let Some((group, bytes)) = self.waiting.last() else { return Ok(()) };
+        let range = layout::content_range(*group, self.offer.total_bytes);
+        let end = range.end.min(self.offer.index_bytes);
+        if range.start < end {
+            let part = &bytes[..(end - range.start) as usize];
+            self.index[range.start as usize..end as usize].copy_from_slice(part);
+            self.index_left -= end - range.start;
         }
-        bytes = &mut bytes[read..];
-        offset += read as u64;
-    }
-    Ok(())
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
-        bytes = &bytes[written..];
-        offset += written as u64;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcome(writer: &Writer) -> Result<Verdict> {
-        loop {
-            if let Some(outcome) = writer.outcome() {
-                return outcome;
+        if self.index_left > 0 {
+            return Ok(());
+        }
+        let index = Index::decode(&self.index)?;
+        let content_bytes = layout::content_bytes(self.offer.total_bytes).unwrap_or(0);
+        if index.file_bytes() + self.offer.index_bytes != content_bytes {
+            return Err(Error::Index { name: "the offer".into(), why: "it does not fit its own index" });
+        }
+        // The journal comes first: whatever has a `.part` name is then known to be ours.
+        let journal = Journal::create(&self.directory, &self.offer, &self.index)?;
+        match Target::create(&self.directory, index, self.offer.index_bytes, self.overwrite) {
+            Ok(target) => self.target = Some(target),
+            Err(error) => {
+                journal.remove();
+                return Err(error);
             }
-            std::thread::yield_now();
         }
+        self.notes = Some(Notes::start(journal));
+        Ok(())
     }
 
-    #[test]
-    fn pieces_in_any_order_make_the_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..2_000_000_u32).map(|at| (at / 7) as u8).collect();
-        let mut writer = Writer::create(directory.path(), "f", bytes.len() as u64).unwrap();
-        let pieces: Vec<_> = bytes.chunks(900).enumerate().collect();
-        for (index, piece) in
-            pieces.iter().filter(|(index, _)| index % 5 != 0).chain(pieces.iter().step_by(5))
-        {
-            writer.write(*index as u64 * 900, piece);
+    fn write(&mut self, group: u64, bytes: &[u8]) -> Result<()> {
+        let content = &bytes[..bytes.len() - HASH_BYTES as usize];
+        let at = layout::content_range(group, self.offer.total_bytes).start;
+        if let Some(target) = &mut self.target {
+            target.write(at, content)?;
         }
-        assert!(!writer.path().exists(), "not before it is whole");
-        writer.finish(*blake3::hash(&bytes).as_bytes());
-        assert_eq!(outcome(&writer).unwrap(), Verdict::Whole);
-        assert!(fs::read(writer.path()).unwrap() == bytes);
+        self.groups.insert(group..group + 1);
+        self.unnoted.insert(group..group + 1);
+        Ok(())
     }
 
-    #[test]
-    fn a_wrong_byte_is_found_and_the_file_gets_no_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut writer = Writer::create(directory.path(), "f", 3).unwrap();
-        writer.write(0, b"abd");
-        writer.finish(*blake3::hash(b"abc").as_bytes());
-        assert_eq!(outcome(&writer).unwrap(), Verdict::HashDiffers);
-        assert!(!writer.path().exists());
-    }
-
-    #[test]
-    fn names_that_lead_elsewhere_are_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        for name in ["", ".", "..", "../f", "/etc/f", "a/b", "a\\b", "c:f", "a\nb"] {
-            assert!(matches!(Writer::create(directory.path(), name, 1), Err(Error::File { .. })), "{name:?}");
+    /// Once a second what was written is flushed and noted, elsewhere, so that this thread does not wait for the disk.
+    fn note(&mut self) {
+        let (Some(target), Some(notes)) = (&mut self.target, &self.notes) else { return };
+        if self.noted_at.elapsed() < NOTE_EVERY && target.closed() < CLOSED_MAX || self.unnoted.is_empty() {
+            return;
         }
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let patient = target.closed() >= CLOSED_MAX;
+        if notes.is_idle() || patient {
+            notes.add(target.take_dirty(), std::mem::take(&mut self.unnoted));
+            self.noted_at = Instant::now();
+        }
     }
 }
+
+/// The journal's thread: flushes, then notes.
+struct Notes {
+    jobs: SyncSender<(Vec<File>, RangeSet)>,
+    idle: Arc<std::sync::atomic::AtomicBool>,
+    thread: JoinHandle<Journal>,
+}
+
+impl Notes {
+    fn start(mut journal: Journal) -> Self {
+        let (jobs, todo) = sync_channel::<(Vec<File>, RangeSet)>(1);
+        let idle = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let is_idle = idle.clone();
+        let thread = std::thread::spawn(move || {
+            for (files, groups) in todo {
+                if files.iter().all(|file| file.sync_data().is_ok()) {
+                    for range in groups.iter() {
+                        // A note that is not made costs sending it again.
+                        let _ = journal.add(range);
+                    }
+                }
+                is_idle.store(true, Ordering::Release);
+            }
+            journal
+        });
+        Self { jobs, idle, thread }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.idle.load(Ordering::Acquire)
+    }
+
+    fn add(&self, files: Vec<File>, groups: RangeSet) {
+        self.idle.store(false, Ordering::Release);
+        let _ = self.jobs.send((files, groups));
+    }
+
+    fn finish(self, files: Vec<File>, groups: RangeSet) {
+        self.add(files, groups);
+        drop(self.jobs);
+        let _ = self.thread.join();
+    }
+
+    fn remove(self) {
+        drop(self.jobs);
+        if let Ok(journal) = self.thread.join() {
+            journal.remove();
+        }
+    }
+}
+
+/// What a killed process loses at most, beside what is not whole.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
+
+/// Files that are kept open for the journal.
+const CLOSED_MAX: usize = 64;
