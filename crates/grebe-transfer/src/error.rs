@@ -1,0 +1,118 @@
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::wire::Verdict;
+
+/// What this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong with a transfer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A packet that no sender of this protocol makes. It is dropped.
+    #[error("not a packet of this protocol: {what}")]
+    Malformed {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A packet that was not made with the session's key, or was changed on its way. It is dropped.
+    #[error("a packet that does not authenticate: another session's, or changed on its way")]
+    NotAuthentic,
+    /// A ticket that cannot be read.
+    #[error("not a ticket: {what}; a ticket is one word that begins with grebe, copied whole")]
+    Ticket {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The system has no random numbers, or the handshake cannot be computed.
+    #[error("cannot make keys: {what}")]
+    Keys {
+        /// What failed.
+        what: String,
+    },
+    /// The peer did not answer at all.
+    #[error("no answer from {peer} within {} s: is it running, and does a firewall between let UDP pass?", waited.as_secs())]
+    NoAnswer {
+        /// Who was asked.
+        peer: SocketAddr,
+        /// For how long.
+        waited: Duration,
+    },
+    /// The peer answered once and has been silent since.
+    #[error("the peer has been silent for {} s", waited.as_secs())]
+    Silent {
+        /// For how long.
+        waited: Duration,
+    },
+    /// A name that is not sent, or not taken.
+    #[error("'{name}' is refused: {why}")]
+    Index {
+        /// The name, as the sender has it.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Something of this name is there already.
+    #[error("{} exists: move it away, or say that it may be replaced", path.display())]
+    Exists {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// The disk has less room than the transfer needs.
+    #[error("{} has room for {free_bytes} bytes, and {needed_bytes} are to come", path.display())]
+    NoRoom {
+        /// Where they were to be put.
+        path: PathBuf,
+        /// What is free.
+        free_bytes: u64,
+        /// What is needed.
+        needed_bytes: u64,
+    },
+    /// This side was told to stop.
+    #[error("stopped; what has come is kept, and the same files sent again go on from there")]
+    Cancelled,
+    /// Nobody came while the ticket was good.
+    #[error("nobody came while the ticket was good; make a new one")]
+    Expired,
+    /// What was written is not what was read.
+    #[error(
+        "what came is not what was read: a file changed while it was sent, or a disk or memory is broken; send it again"
+    )]
+    HashDiffers,
+    /// The peer ended the transfer.
+    #[error("the other side ended the transfer: {}", describe(*verdict))]
+    Ended {
+        /// How it ended there.
+        verdict: Verdict,
+    },
+    /// A file could not be opened, read, written or renamed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A socket failed.
+    #[error(transparent)]
+    Socket(#[from] grebe_datagram::Error),
+}
+
+fn describe(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Whole => "it has everything",
+        Verdict::HashDiffers => {
+            "what it wrote is not what was read: the file changed meanwhile, or a disk is broken"
+        }
+        Verdict::CannotWrite => "it cannot write; its own message says why",
+        Verdict::Refused => "it does not take these files; its own message says why",
+        Verdict::Cancelled => {
+            "it was told to stop, or could not read; the same files sent again go on from here"
+        }
+    }
+}

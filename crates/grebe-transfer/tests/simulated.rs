@@ -1,0 +1,194 @@
+//! Transfers over simulated paths: every byte, within the memory bound, at the path's rate. All in virtual time, so that the
+//! same seed gives the same answer on every machine.
+
+use grebe_transfer::sim::{Flow, FlowEnd, Link, Path, simulate};
+use grebe_transfer::{Mode, SenderOptions};
+use proptest::prelude::*;
+
+const SECOND: u64 = 1_000_000;
+
+fn link(mbit: f64, rtt_ms: u64, loss: f64) -> Link {
+    let queue_bytes = ((mbit * 1e6 / 8.0 * rtt_ms as f64 / 1e3) as u64).max(64_000);
+    Link { rate_bits_per_s: mbit * 1e6, delay_us: rtt_ms * 500, queue_bytes, loss, ..Link::default() }
+}
+
+fn flow(megabytes: f64, rtt_ms: u64) -> Flow {
+    let mut flow = Flow::of((megabytes * 1e6) as u64);
+    flow.options.rtt_us = Some(rtt_ms * 1_000);
+    flow
+}
+
+/// Payload bits a second of one flow between two times.
+fn rate(end: &FlowEnd, from_s: f64, to_s: f64) -> f64 {
+    let at = |seconds: f64| {
+        let received = &end.received_by_tenth;
+        received[((seconds * 10.0) as usize).min(received.len() - 1)] as f64
+    };
+    (at(to_s) - at(from_s)) * 8.0 / (to_s - from_s)
+}
+
+#[test]
+fn one_percent_of_loss_leaves_nine_tenths_of_the_link() {
+    for burst in [1, 10] {
+        let path = Path::symmetric(Link { burst, ..link(200.0, 250, 0.01) });
+        let end = &simulate(&path, &[flow(200.0, 250)], 7, 60 * SECOND)[0];
+        assert!(end.is_whole());
+        let used = end.counters.wire_bytes as f64 * 8.0 / (end.whole_us.unwrap() as f64 / 1e6) / 200e6;
+        assert!(used >= 0.90, "runs of {burst}: {used:.3} of the link, the start and the end included");
+    }
+}
+
+#[test]
+fn ten_percent_of_loss_costs_little_more_than_itself() {
+    let path = Path::symmetric(link(20.0, 400, 0.10));
+    let end = &simulate(&path, &[flow(50.0, 400)], 3, 120 * SECOND)[0];
+    assert!(end.is_whole());
+    let seconds = end.whole_us.unwrap() as f64 / 1e6;
+    assert!(seconds < 25.0, "{seconds}: the wire alone takes 23.3");
+}
+
+#[test]
+fn loss_on_the_way_back_costs_next_to_nothing() {
+    let forward = link(50.0, 160, 0.02);
+    let path = Path { back: forward.clone(), forward, changes: Vec::new() };
+    let end = &simulate(&path, &[flow(50.0, 160)], 3, 120 * SECOND)[0];
+    assert!(end.is_whole());
+    let seconds = end.whole_us.unwrap() as f64 / 1e6;
+    assert!(seconds < 9.5, "{seconds}: the wire alone takes 8.5");
+}
+
+#[test]
+fn jitter_that_reorders_costs_at_most_a_tenth_in_the_long_run() {
+    let steady = |jitter_us| {
+        let path = Path::symmetric(Link { jitter_us, ..link(100.0, 100, 0.005) });
+        let end = simulate(&path, &[flow(200.0, 100)], 5, 100 * SECOND).remove(0);
+        assert!(end.is_whole());
+        rate(&end, 3.0, 15.0)
+    };
+    let (without, with) = (steady(0), steady(20_000));
+    assert!(with > 0.9 * without, "{with:.0} of {without:.0}");
+}
+
+#[test]
+fn a_blackout_is_survived() {
+    let good = link(100.0, 100, 0.01);
+    let dark = Link { loss: 1.0, ..good.clone() };
+    let changes = vec![(2 * SECOND, dark.clone(), dark), (5 * SECOND, good.clone(), good.clone())];
+    let path = Path { changes, ..Path::symmetric(good) };
+    let end = &simulate(&path, &[flow(50.0, 100)], 9, 60 * SECOND)[0];
+    assert!(end.is_whole());
+    let seconds = end.whole_us.unwrap() as f64 / 1e6;
+    assert!(seconds < 4.3 + 3.0 + 1.5, "{seconds}: 4.3 without the 3 of darkness");
+}
+
+#[test]
+fn a_rate_that_drops_and_returns_is_followed() {
+    let (fast, slow) = (link(100.0, 50, 0.001), link(25.0, 50, 0.001));
+    // The queue stays what it was in bytes: four times as long in time.
+    let slow = Link { queue_bytes: fast.queue_bytes, ..slow };
+    let changes = vec![(6 * SECOND, slow.clone(), slow.clone()), (14 * SECOND, fast.clone(), fast.clone())];
+    let path = Path { changes, ..Path::symmetric(fast) };
+    let end = &simulate(&path, &[flow(200.0, 50)], 11, 60 * SECOND)[0];
+    assert!(end.is_whole());
+    let low = rate(end, 9.0, 14.0);
+    assert!(low > 0.85 * 25e6, "at a quarter: {low:.0}");
+    let high = rate(end, 17.0, 19.0);
+    assert!(high > 0.80 * 100e6, "three seconds after its return: {high:.0}");
+    let queue_us = *end.queue_us_by_tenth[90..140].iter().max().unwrap();
+    assert!(queue_us <= 100_000, "a standing queue of {queue_us} us");
+}
+
+#[test]
+fn a_set_limit_is_kept_within_two_percent() {
+    let mut limited = flow(40.0, 80);
+    limited.options.limit_bits_per_s = Some(20e6);
+    let end = &simulate(&Path::symmetric(link(100.0, 80, 0.0)), &[limited], 1, 60 * SECOND)[0];
+    assert!(end.is_whole());
+    let overhead = end.counters.wire_bytes as f64 / 40e6;
+    let wire = rate(end, 3.0, 13.0) * overhead;
+    assert!((wire / 20e6 - 1.0).abs() < 0.02, "{wire:.0}");
+}
+
+#[test]
+fn two_flows_share_a_path() {
+    let mut second = flow(500.0, 50);
+    (second.start_us, second.options.seed) = (3 * SECOND, 77);
+    let ends = simulate(&Path::symmetric(link(100.0, 50, 0.0)), &[flow(500.0, 50), second], 2, 60 * SECOND);
+    let rates: Vec<f64> = ends.iter().map(|end| rate(end, 20.0, 60.0)).collect();
+    let (share, used) = (rates[0] / (rates[0] + rates[1]), (rates[0] + rates[1]) / 100e6);
+    assert!((0.35..=0.65).contains(&share), "{share:.2} of {rates:?}");
+    assert!(used > 0.85, "{used:.2} of the path");
+}
+
+#[test]
+fn what_goes_over_the_wire_is_the_file_and_little_more() {
+    for loss in [0.0, 0.01, 0.05] {
+        let end = &simulate(&Path::symmetric(link(100.0, 100, loss)), &[flow(50.0, 100)], 4, 60 * SECOND)[0];
+        assert!(end.is_whole());
+        let ratio = end.counters.wire_bytes as f64 / 50e6 * (1.0 - loss);
+        assert!(ratio <= if loss > 0.02 { 1.07 } else { 1.05 }, "{ratio:.4} at a loss of {loss}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let path = Path::symmetric(Link { jitter_us: 5_000, ..link(50.0, 60, 0.03) });
+    let run = |seed| {
+        let end = simulate(&path, &[flow(3.0, 60)], seed, 60 * SECOND).remove(0);
+        (end.whole_us, end.counters)
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+fn any_link() -> impl Strategy<Value = Link> {
+    let base = (0.3..1_000.0_f64, 0..300_u64, 0..40_u64, 0.2..3.0_f64, 0.0..0.25_f64);
+    let more =
+        (1..20_u32, prop_oneof![Just(0.0), 0.0..0.1], prop_oneof![Just(1_472_usize), 1_200..1_472_usize]);
+    (base, more).prop_map(
+        |((mbit, delay_ms, jitter_ms, queue, loss), (burst, duplicates, datagram_bytes_max))| Link {
+            rate_bits_per_s: mbit * 1e6,
+            delay_us: delay_ms * 1_000,
+            jitter_us: jitter_ms * 1_000,
+            queue_bytes: ((mbit * 1e6 / 8.0 * delay_ms as f64 / 500.0 * queue) as u64).max(30_000),
+            loss,
+            burst,
+            duplicates,
+            datagram_bytes_max,
+        },
+    )
+}
+
+/// Random transfers of one run: `GREBE_TRANSFERS=10000` is the long form, which takes minutes.
+fn transfers() -> u32 {
+    std::env::var("GREBE_TRANSFERS").ok().and_then(|count| count.parse().ok()).unwrap_or(300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: transfers(), ..ProptestConfig::default() })]
+
+    /// The sizes of files are chosen so that the slowest link takes minutes of virtual time; the case and the seed that fail
+    /// are printed, and kept beside this file.
+    #[test]
+    fn every_byte_arrives_whatever_the_path_does(
+        forward in any_link(), back in any_link(), later in any_link(), dark in prop::option::of((0..4_u64, 1..4_u64)),
+        change_ms in 0..5_000_u64, bytes in 1..1_500_000_u64, knows_rtt: bool, seed: u64,
+        mode in prop_oneof![Just(Mode::Fair), Just(Mode::Greedy), Just(Mode::Background)],
+    ) {
+        let mut changes = vec![(change_ms * 1_000, later.clone(), back.clone())];
+        if let Some((from_s, for_s)) = dark {
+            let lost = Link { loss: 1.0, ..later.clone() };
+            let from_us = change_ms * 1_000 + from_s * SECOND;
+            changes.push((from_us, lost.clone(), lost));
+            changes.push((from_us + for_s * SECOND, later, back.clone()));
+        }
+        let rtt_us = knows_rtt.then_some(forward.delay_us + back.delay_us + 1);
+        let options = SenderOptions { rtt_us, mode, seed, ..SenderOptions::default() };
+        let flow = Flow { options, ..Flow::of(bytes) };
+        let path = Path { forward, back, changes };
+        let end = &simulate(&path, &[flow], seed, 1_200 * SECOND)[0];
+        prop_assert!(!end.corrupt);
+        prop_assert!(end.is_whole(), "{:?}", end.counters);
+        prop_assert!(end.memory_bytes_max < 2 << 20, "{} bytes of state", end.memory_bytes_max);
+    }
+}
