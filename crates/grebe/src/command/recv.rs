@@ -21,6 +21,7 @@ pub fn run(options: &Recv) -> Result<Ending> {
         overwrite: options.overwrite,
         answer_within: options.meeting.wait,
         cancel: transfer::cancel_on_interrupt(),
+        notify: transfer::notify,
     };
     let display = RefCell::new(Display::new(options.json));
     let began = RefCell::new(None);

@@ -27,6 +27,7 @@ pub fn run(options: &Send) -> Result<Ending> {
         limit_bits_per_s: options.bwlimit,
         answer_within: options.meeting.wait,
         cancel: transfer::cancel_on_interrupt(),
+        notify: transfer::notify,
     };
     let display = RefCell::new(Display::new(options.json));
     let total_bytes = source.file_bytes();

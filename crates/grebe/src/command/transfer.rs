@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{Cancel, Ticket};
+use grebe_transfer::{Cancel, Notice, Ticket};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -79,6 +79,14 @@ pub fn cancel_on_interrupt() -> Cancel {
     interrupt::catch();
     interrupt::then(move || stopped.cancel());
     cancel
+}
+
+/// Says on standard error what a person may want to know before the end.
+pub fn notify(notice: Notice) {
+    match notice {
+        Notice::NoUdp { peer } => eprintln!("no answer over UDP from {peer} for 2 s: trying TCP beside it"),
+        Notice::OverTcp => eprintln!("UDP does not pass: over TCP, as fast as that goes"),
+    }
 }
 
 /// `12 s left`, or nothing where that cannot be said.
