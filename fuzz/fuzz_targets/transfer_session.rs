@@ -11,7 +11,6 @@ fuzz_target!(|input: (u32, Vec<(u32, u64, Vec<u8>)>)| {
     let (total_bytes, packets) = input;
     let mut sender = Sender::new(u64::from(total_bytes), SenderOptions::default());
     sender.make_available(u64::from(total_bytes));
-    sender.hash_is_known();
     let mut receiver = Receiver::new(1 << 20);
     let mut now_us = 0_u64;
     for (wait_us, number, bytes) in packets {
@@ -26,6 +25,7 @@ fuzz_target!(|input: (u32, Vec<(u32, u64, Vec<u8>)>)| {
             match &frame {
                 Frame::Feedback(report) => sender.on_feedback(now_us, report),
                 Frame::Outcome(verdict) => sender.on_outcome(now_us, *verdict),
+                Frame::Held(held) => sender.on_held(now_us, held),
                 _ => {}
             }
             receiver.on_packet(now_us, number, bytes.len(), &frame);

@@ -15,8 +15,10 @@ mod receive;
 mod send;
 mod source;
 mod target;
+mod tunnel;
 mod writer;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -46,6 +48,18 @@ impl Cancel {
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
+}
+
+/// What a user may want to know before the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// Nothing was heard over UDP for two seconds; TCP is tried beside it.
+    NoUdp {
+        /// Who was asked.
+        peer: SocketAddr,
+    },
+    /// The transfer goes over TCP.
+    OverTcp,
 }
 
 /// Microseconds since it was made.
@@ -210,6 +224,25 @@ mod tests {
         let options = SendOptions { answer_within: Duration::from_millis(300), ..SendOptions::default() };
         let error = send(&source(&[file.path().into()]), &ticket, &options, |_| {}).unwrap_err();
         assert!(error.to_string().contains(&ticket.addresses[0].to_string()), "{error}");
+    }
+
+    #[test]
+    fn where_no_udp_passes_tcp_does() {
+        let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = from.path().join("f");
+        fs::write(&file, contents(3_000_000)).unwrap();
+        let mut listener = listener();
+        // A port where only TCP is answered.
+        let only_tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let _tunnel = tunnel::Tunnel::open(only_tcp, listener.ticket().addresses[0]).unwrap();
+        listener.ticket_mut().addresses = vec![only_tcp];
+        let ticket = listener.ticket().clone();
+        scope(|scope| {
+            let receiving = scope.spawn(|| listener.receive(into.path(), &ReceiveOptions::default(), |_| {}));
+            send(&source(&[file]), &ticket, &SendOptions::default(), |_| {}).unwrap();
+            receiving.join().unwrap().unwrap();
+        });
+        assert!(fs::read(into.path().join("f")).unwrap() == contents(3_000_000));
     }
 
     #[test]

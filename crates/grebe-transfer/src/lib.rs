@@ -21,8 +21,8 @@ pub use flight::Item;
 pub use handshake::{INIT_BYTES, Initiator, REPLY_BYTES, Responder, Role, Session};
 pub use index::{Entry, INDEX_BYTES_MAX, Index};
 pub use io::{
-    Arrival, Cancel, ReceiveListener, ReceiveOptions, Received, SendListener, SendOptions, SendReport,
-    Source, receive, send,
+    Arrival, Cancel, Notice, ReceiveListener, ReceiveOptions, Received, SendListener, SendOptions,
+    SendReport, Source, receive, send,
 };
 pub use ranges::RangeSet;
 pub use rate::{Mode, Phase, PhaseCost};

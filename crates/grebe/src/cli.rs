@@ -1,5 +1,7 @@
 //! The command line, as clap reads it.
 
+mod transfer;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use grebe_stages::Uri;
 
 use crate::units;
+
+pub use transfer::{Meeting, Recv, Send, TransferMode};
 
 /// Moves, shows, records and ships sampled signals at the speed of the machine.
 ///
@@ -34,6 +38,10 @@ pub enum Command {
     Run(Run),
     /// Show what the running grebes do: rates, queues, drops, latency, and which stage is the slowest.
     Top(Top),
+    /// Send files over any distance: encrypted, verified, at the rate of the path.
+    Send(Send),
+    /// Receive files that `grebe send` sends.
+    Recv(Recv),
     /// Measure what this machine can do, beside the plainest way to do it.
     Bench(Bench),
     /// Look at this machine: what it can do for grebe, what limits it, and what mends that.
@@ -402,6 +410,7 @@ const EXAMPLES: &str = "Examples:
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
   grebe run examples/graphs/envelope.toml                a graph of stages that a file describes
   grebe top                                              what they all do, and which stage is the slowest
+  grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth:.
 Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted.";

@@ -6,9 +6,12 @@ pub mod demo;
 pub mod doctor;
 pub mod play;
 pub mod record;
+pub mod recv;
 pub mod run;
+pub mod send;
 pub mod sg;
 pub mod top;
+pub mod transfer;
 pub mod view;
 
 use std::time::Duration;
@@ -18,6 +21,7 @@ use clap::CommandFactory;
 use grebe_flow::{Graph, Snapshot, telemetry};
 use grebe_shm::ShmError;
 use grebe_stages::StagesError;
+use grebe_transfer::Error as Transfer;
 
 use crate::cli::Cli;
 use crate::interrupt;
@@ -88,6 +92,11 @@ pub fn exit_status(error: &anyhow::Error) -> u8 {
         match cause.downcast_ref::<ShmError>() {
             Some(ShmError::ProducerGone { .. }) => return 3,
             Some(ShmError::Name { .. } | ShmError::Setting { .. }) => return 2,
+            _ => {}
+        }
+        match cause.downcast_ref::<grebe_transfer::Error>() {
+            Some(Transfer::NoAnswer { .. } | Transfer::Silent { .. } | Transfer::Expired) => return 3,
+            Some(Transfer::Ticket { .. }) => return 2,
             _ => {}
         }
         if cause.is::<Usage>() {

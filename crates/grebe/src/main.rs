@@ -28,6 +28,8 @@ fn main() -> ExitCode {
         Command::Demo(options) => command::demo::run(&options),
         Command::Run(options) => command::run::run(&options),
         Command::Top(options) => command::top::run(&options),
+        Command::Send(options) => command::send::run(&options),
+        Command::Recv(options) => command::recv::run(&options),
         Command::Bench(options) => command::bench::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => {

@@ -1,10 +1,11 @@
 //! How two ends find each other: one asks all addresses of a ticket, the other answers whoever proves the key.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::handshake::{Initiator, REPLY_BYTES, Responder, Role, Session};
-use crate::io::{Cancel, unix_s};
+use crate::io::{Cancel, Notice, tunnel, unix_s};
 use crate::{Error, Result, Ticket};
 
 /// A session, who is at its other end, and how far away that is, if it is known.
@@ -20,7 +21,7 @@ pub(super) fn local_for(ticket: &Ticket) -> Result<SocketAddr> {
     Ok(if first.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() })
 }
 
-/// Asks all addresses of the ticket; who answers first is the peer.
+/// Asks all addresses of the ticket; who answers first is the peer. Where UDP brings no answer, TCP is tried beside it.
 ///
 /// # Errors
 /// [`Error::Expired`], [`Error::NoAnswer`], [`Error::Cancelled`].
@@ -30,11 +31,14 @@ pub(super) fn ask(
     role: Role,
     within: Duration,
     cancel: &Cancel,
+    notify: fn(Notice),
 ) -> Result<Met> {
     let mut initiator = Initiator::new(&ticket.key, role)?;
     let first = *ticket.addresses.first().ok_or(Error::Ticket { what: "it has no address" })?;
     let start = Instant::now();
     let (mut asked, mut next) = (0_u32, start);
+    let mut over_tcp = None;
+    let mut tunnel = None;
     loop {
         let now = Instant::now();
         if cancel.is_cancelled() {
@@ -46,7 +50,19 @@ pub(super) fn ask(
             }
             return Err(Error::NoAnswer { peer: first, waited: within });
         }
+        if over_tcp.is_none() && now - start > UDP_ALONE {
+            notify(Notice::NoUdp { peer: first });
+            over_tcp = Some(dial_beside(ticket.addresses.clone(), within));
+        }
+        if tunnel.is_none()
+            && let Some(here) = over_tcp.as_ref().and_then(|dialled| dialled.try_recv().ok())
+        {
+            (tunnel, next) = (Some(here), now);
+        }
         if now >= next {
+            if let Some(here) = tunnel {
+                let _ = socket.send_to(initiator.datagram(), here);
+            }
             for address in ticket.addresses.iter().filter(|address| address.is_ipv4() == first.is_ipv4()) {
                 // An address that cannot be reached is one that does not answer.
                 let _ = socket.send_to(initiator.datagram(), address);
@@ -61,10 +77,24 @@ pub(super) fn ask(
             if let Ok(session) = initiator.on_reply(&reply[..length.min(REPLY_BYTES)]) {
                 // Which of several questions was answered is not known.
                 let rtt = (asked == 1).then(|| start.elapsed());
+                if Some(peer) == tunnel {
+                    notify(Notice::OverTcp);
+                }
                 return Ok(Met { session, peer, rtt });
             }
         }
     }
+}
+
+/// Connects over TCP on a thread of its own; the address to ask comes on the channel.
+fn dial_beside(addresses: Vec<SocketAddr>, within: Duration) -> Receiver<SocketAddr> {
+    let (tell, dialled) = sync_channel(1);
+    std::thread::spawn(move || {
+        if let Some(here) = tunnel::dial(&addresses, within) {
+            let _ = tell.send(here);
+        }
+    });
+    dialled
 }
 
 /// Waits for one who proves the key and wants to receive.
@@ -110,6 +140,9 @@ pub(super) fn wait_readable(socket: &UdpSocket, time: Duration) {
 pub(super) fn wait_readable(_: &UdpSocket, time: Duration) {
     std::thread::sleep(time.min(Duration::from_millis(1)));
 }
+
+/// For how long only UDP is tried.
+const UDP_ALONE: Duration = Duration::from_secs(2);
 
 const ASK_EVERY: Duration = Duration::from_millis(500);
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 use grebe_datagram::{Options, Receiver as Datagrams};
 
 use crate::handshake::{Responder, Role, Session};
+use crate::io::tunnel::Tunnel;
 use crate::io::writer::Writer;
-use crate::io::{Cancel, Clock, SILENCE_US_MAX, meet, unix_s};
+use crate::io::{Cancel, Clock, Notice, SILENCE_US_MAX, meet, unix_s};
 use crate::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict};
 use crate::{Arrived, Error, Receiver, Result, Ticket};
 
@@ -15,6 +16,7 @@ use crate::{Arrived, Error, Receiver, Result, Ticket};
 pub struct ReceiveListener {
     datagrams: Datagrams<Vec<u8>>,
     ticket: Ticket,
+    tunnel: Option<Tunnel>,
 }
 
 /// How files are received.
@@ -26,6 +28,8 @@ pub struct ReceiveOptions {
     pub answer_within: Duration,
     /// Stops the transfer.
     pub cancel: Cancel,
+    /// Is told what a user may want to know before the end.
+    pub notify: fn(Notice),
 }
 
 /// Where a transfer stands at its receiver.
@@ -62,8 +66,8 @@ impl ReceiveListener {
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
     pub fn bind(address: SocketAddr, lifetime_s: u64) -> Result<Self> {
         let datagrams = Datagrams::bind(address, &Options::default())?;
-        let ticket = Ticket::new(datagrams.local_addr()?, lifetime_s)?;
-        Ok(Self { datagrams, ticket })
+        let bound = datagrams.local_addr()?;
+        Ok(Self { datagrams, ticket: Ticket::new(bound, lifetime_s)?, tunnel: Tunnel::open(bound, bound) })
     }
 
     /// What a sender needs to get in.
@@ -90,9 +94,11 @@ impl ReceiveListener {
         options: &ReceiveOptions,
         on_progress: impl FnMut(&Arrival),
     ) -> Result<Received> {
-        let mut receiving = Receiving::new(&self.datagrams, directory, options.overwrite)?;
-        receiving.responder = Some(Responder::new(self.ticket.key.clone(), Role::Send));
-        receiving.run(self.datagrams, self.ticket.expires_unix_s, &options.cancel, on_progress)
+        // The tunnel ends with the transfer.
+        let Self { datagrams, ticket, tunnel: _tunnel } = self;
+        let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
+        receiving.responder = Some(Responder::new(ticket.key.clone(), Role::Send));
+        receiving.run(datagrams, ticket.expires_unix_s, &options.cancel, on_progress)
     }
 }
 
@@ -108,7 +114,14 @@ pub fn receive(
 ) -> Result<Received> {
     let datagrams = Datagrams::bind(meet::local_for(ticket)?, &Options::default())?;
     let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
-    let met = meet::ask(&receiving.reply, ticket, Role::Receive, options.answer_within, &options.cancel)?;
+    let met = meet::ask(
+        &receiving.reply,
+        ticket,
+        Role::Receive,
+        options.answer_within,
+        &options.cancel,
+        options.notify,
+    )?;
     (receiving.session, receiving.peer) = (Some(met.session), Some(met.peer));
     receiving.core.heard(0);
     receiving.run(datagrams, u64::MAX, &options.cancel, on_progress)
@@ -116,7 +129,12 @@ pub fn receive(
 
 impl Default for ReceiveOptions {
     fn default() -> Self {
-        Self { overwrite: false, answer_within: Duration::from_secs(10), cancel: Cancel::default() }
+        Self {
+            overwrite: false,
+            answer_within: Duration::from_secs(10),
+            cancel: Cancel::default(),
+            notify: |_| {},
+        }
     }
 }
 

@@ -11,7 +11,8 @@ use crate::io::layout::{self, HASH_BYTES};
 use crate::io::meet::{self, Met, wait_readable};
 use crate::io::reader::{FromFiles, Reader};
 use crate::io::source::{ContentReader, Source};
-use crate::io::{Cancel, Clock, SILENCE_US_MAX};
+use crate::io::tunnel::Tunnel;
+use crate::io::{Cancel, Clock, Notice, SILENCE_US_MAX};
 use crate::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict, data_header};
 use crate::{
     Arrivals, Error, Item, Mode, PhaseCost, Progress, Result, Sender, SenderCounters, SenderOptions, Ticket,
@@ -29,6 +30,8 @@ pub struct SendOptions {
     pub answer_within: Duration,
     /// Stops the transfer.
     pub cancel: Cancel,
+    /// Is told what a user may want to know before the end.
+    pub notify: fn(Notice),
 }
 
 /// Waits for one receiver, with the ticket that lets it in.
@@ -36,6 +39,7 @@ pub struct SendOptions {
 pub struct SendListener {
     datagrams: Datagrams,
     ticket: Ticket,
+    tunnel: Option<Tunnel>,
 }
 
 /// A transfer that went well.
@@ -77,7 +81,7 @@ pub fn send(
     let start = Instant::now();
     let datagrams = Datagrams::unconnected(meet::local_for(ticket)?, &Options::default())?;
     let socket = datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
-    let met = meet::ask(&socket, ticket, Role::Send, options.answer_within, &options.cancel)?;
+    let met = meet::ask(&socket, ticket, Role::Send, options.answer_within, &options.cancel, options.notify)?;
     run(source, Line { datagrams, socket, peer: met.peer }, met, start, options, on_progress)
 }
 
@@ -89,8 +93,8 @@ impl SendListener {
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
     pub fn bind(address: SocketAddr, lifetime_s: u64) -> Result<Self> {
         let datagrams = Datagrams::unconnected(address, &Options::default())?;
-        let ticket = Ticket::new(datagrams.local_addr()?, lifetime_s)?;
-        Ok(Self { datagrams, ticket })
+        let bound = datagrams.local_addr()?;
+        Ok(Self { datagrams, ticket: Ticket::new(bound, lifetime_s)?, tunnel: Tunnel::open(bound, bound) })
     }
 
     /// What a receiver needs to get in.
@@ -113,7 +117,8 @@ impl SendListener {
         options: &SendOptions,
         on_progress: impl FnMut(&Progress),
     ) -> Result<SendReport> {
-        let Self { datagrams, ticket } = self;
+        // The tunnel ends with the transfer.
+        let Self { datagrams, ticket, tunnel: _tunnel } = self;
         let socket =
             datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
         let met = meet::answer(&socket, &ticket, Role::Receive, &options.cancel)?;
@@ -174,6 +179,7 @@ impl Default for SendOptions {
             limit_bits_per_s: None,
             answer_within: Duration::from_secs(10),
             cancel: Cancel::default(),
+            notify: |_| {},
         }
     }
 }

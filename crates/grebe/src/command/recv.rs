@@ -1,0 +1,133 @@
+//! `grebe recv`: files from whoever holds the other end of a ticket.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use grebe_scope::Engineering;
+use grebe_transfer::{Arrival, Error, ReceiveListener, ReceiveOptions, Received, Ticket, receive};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::transfer::{self, Display};
+use super::{Ending, Usage};
+use crate::cli::Recv;
+
+pub fn run(options: &Recv) -> Result<Ending> {
+    let (ticket, directory) = places(options)?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let receives = ReceiveOptions {
+        overwrite: options.overwrite,
+        answer_within: options.meeting.wait,
+        cancel: transfer::cancel_on_interrupt(),
+        notify: transfer::notify,
+    };
+    let display = RefCell::new(Display::new(options.json));
+    let began = RefCell::new(None);
+    let on_progress = |arrival: &Arrival| show(&mut display.borrow_mut(), &mut began.borrow_mut(), arrival);
+    let received = match ticket {
+        Some(ticket) => receive(&ticket, &directory, &receives, on_progress),
+        None => {
+            let meeting = &options.meeting;
+            let mut listener = ReceiveListener::bind(meeting.listen, meeting.expires.as_secs())?;
+            transfer::advertise(listener.ticket_mut(), meeting)?;
+            transfer::announce(listener.ticket(), meeting, "grebe send FILE --to", options.json);
+            listener.receive(&directory, &receives, on_progress)
+        }
+    };
+    display.borrow().clear();
+    match received {
+        Ok(received) => {
+            tell(&received, options.json);
+            Ok(Ending::Good)
+        }
+        Err(error @ Error::Cancelled) => {
+            eprintln!("{error}");
+            Ok(Ending::Interrupted)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The ticket, if one was given, and the directory.
+fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
+    let first = options.places.first().filter(|word| Ticket::from_word(word).is_ok());
+    let directory = match (&options.places[..], first) {
+        ([_, directory], Some(_)) | ([directory], None) => directory.as_str(),
+        ([] | [_], _) => ".",
+        ([word, _], None) => {
+            // Says what is wrong with it; what it is stays out of the message.
+            let word = Zeroizing::new(word.clone());
+            return Err(Ticket::from_word(&word).err().map_or_else(usage, Into::into));
+        }
+        _ => return Err(usage()),
+    };
+    if first.is_some() && options.from.is_some() {
+        return Err(usage());
+    }
+    let ticket = transfer::given_ticket(first.or(options.from.as_ref()).map(String::as_str))?;
+    Ok((ticket, Path::new(directory).to_path_buf()))
+}
+
+fn usage() -> anyhow::Error {
+    Usage("give one ticket and one directory at most".into()).into()
+}
+
+fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, arrival: &Arrival) {
+    // What was there before this session says nothing about the rate.
+    let (since, before) = *began.get_or_insert((Instant::now(), arrival.received_bytes));
+    let rate = (arrival.received_bytes - before) as f64 / since.elapsed().as_secs_f64().max(0.1);
+    display.show(
+        arrival.received_bytes,
+        arrival.total_bytes,
+        || {
+            format!(
+                "{}  RTT {}  {}",
+                Engineering::new(rate * 8.0, "bit/s"),
+                arrival.rtt_us.map_or("?".into(), |us| Engineering::new(us as f64 / 1e6, "s").to_string()),
+                transfer::time_left(arrival.total_bytes - arrival.received_bytes, rate),
+            )
+        },
+        || {
+            json!({
+                "progress": {
+                    "bytes": arrival.received_bytes,
+                    "total_bytes": arrival.total_bytes,
+                    "rate_bits_per_s": rate * 8.0,
+                    "rtt_us": arrival.rtt_us,
+                }
+            })
+        },
+    );
+}
+
+fn tell(received: &Received, json: bool) {
+    let seconds = received.took.as_secs_f64();
+    if json {
+        let paths: Vec<_> = received.paths.iter().map(|path| path.to_string_lossy()).collect();
+        let result = json!({
+            "result": {
+                "paths": paths,
+                "bytes": received.content_bytes,
+                "resumed_bytes": received.resumed_bytes,
+                "peer": received.peer.to_string(),
+                "seconds": seconds,
+            }
+        });
+        println!("{result}");
+        return;
+    }
+    for path in &received.paths {
+        println!("{}", path.display());
+    }
+    let resumed = match received.resumed_bytes {
+        0 => String::new(),
+        bytes => format!(", {} of it earlier", transfer::size(bytes)),
+    };
+    eprintln!(
+        "received {}{resumed} in {seconds:.1} s from {}, verified",
+        transfer::size(received.content_bytes),
+        received.peer
+    );
+}

@@ -1,0 +1,150 @@
+//! `grebe send`: files to whoever holds the other end of a ticket.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use anyhow::Result;
+use grebe_scope::Engineering;
+use grebe_transfer::{Error, Limit, Mode, Progress, SendListener, SendOptions, SendReport, Source, send};
+use serde_json::json;
+
+use super::Ending;
+use super::transfer::{self, Display};
+use crate::cli::{Send, TransferMode};
+
+pub fn run(options: &Send) -> Result<Ending> {
+    let ticket = transfer::given_ticket(options.to.as_deref())?;
+    let source = Arc::new(Source::open(&options.files)?);
+    for path in source.left_out() {
+        eprintln!("left out, neither a file nor a directory: {}", path.display());
+    }
+    let sends = SendOptions {
+        mode: match options.mode {
+            TransferMode::Fair => Mode::Fair,
+            TransferMode::Greedy => Mode::Greedy,
+            TransferMode::Background => Mode::Background,
+        },
+        limit_bits_per_s: options.bwlimit,
+        answer_within: options.meeting.wait,
+        cancel: transfer::cancel_on_interrupt(),
+        notify: transfer::notify,
+    };
+    let display = RefCell::new(Display::new(options.json));
+    let total_bytes = source.file_bytes();
+    let on_progress = |progress: &Progress| show(&mut display.borrow_mut(), progress, total_bytes);
+    let sent = match ticket {
+        Some(ticket) => send(&source, &ticket, &sends, on_progress),
+        None => {
+            let mut listener = SendListener::bind(options.meeting.listen, options.meeting.expires.as_secs())?;
+            transfer::advertise(listener.ticket_mut(), &options.meeting)?;
+            transfer::announce(listener.ticket(), &options.meeting, "grebe recv --from", options.json);
+            listener.send(&source, &sends, on_progress)
+        }
+    };
+    display.borrow().clear();
+    match sent {
+        Ok(report) => {
+            tell(&report, &source, options.json);
+            Ok(Ending::Good)
+        }
+        Err(error @ Error::Cancelled) => {
+            eprintln!("{error}");
+            Ok(Ending::Interrupted)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn show(display: &mut Display, progress: &Progress, total_bytes: u64) {
+    let rate = progress.rate_bits_per_s;
+    let bytes = progress.confirmed_bytes.min(total_bytes);
+    let limit = limit_name(progress.limit);
+    display.show(
+        bytes,
+        total_bytes,
+        || {
+            format!(
+                "{}  RTT {}  loss {:.1} %  {}  limit: {limit}",
+                Engineering::new(rate, "bit/s"),
+                Engineering::new(progress.rtt_us as f64 / 1e6, "s"),
+                progress.loss * 100.0,
+                transfer::time_left(total_bytes - bytes, rate / 8.0),
+            )
+        },
+        || {
+            json!({
+                "progress": {
+                    "bytes": bytes,
+                    "total_bytes": total_bytes,
+                    "rate_bits_per_s": rate,
+                    "rtt_us": progress.rtt_us,
+                    "queue_us": progress.queue_us,
+                    "loss": progress.loss,
+                    "limit": limit,
+                }
+            })
+        },
+    );
+}
+
+fn tell(report: &SendReport, source: &Source, json: bool) {
+    let seconds = report.took.as_secs_f64();
+    let rate = report.file_bytes as f64 * 8.0 / seconds;
+    if json {
+        let result = json!({
+            "result": {
+                "names": source.names(),
+                "files": source.files(),
+                "bytes": report.file_bytes,
+                "resumed_bytes": report.resumed_bytes,
+                "peer": report.peer.to_string(),
+                "seconds": seconds,
+                "handshake_seconds": report.handshake.as_secs_f64(),
+                "wire_bytes": report.counters.wire_bytes,
+                "packets": report.counters.packets,
+                "lost": report.counters.lost.saturating_sub(report.counters.late),
+                "repeats": report.counters.repeats,
+                "datagram_bytes": report.datagram_bytes,
+                "rtt_us": report.progress.rtt_us,
+                "phases": phases(report),
+            }
+        });
+        println!("{result}");
+        return;
+    }
+    let resumed = match report.resumed_bytes {
+        0 => String::new(),
+        bytes => format!(", {} of it earlier", transfer::size(bytes)),
+    };
+    eprintln!(
+        "sent {} in {} files{resumed} in {seconds:.1} s, {}, verified by {}",
+        transfer::size(report.file_bytes),
+        source.files(),
+        Engineering::new(rate, "bit/s"),
+        report.peer,
+    );
+}
+
+fn phases(report: &SendReport) -> serde_json::Value {
+    let names = ["train", "ramp", "cruise", "up", "down"];
+    let costs = names.iter().zip(&report.phases);
+    costs
+        .map(|(name, cost)| {
+            let cost = json!({ "entries": cost.entries, "round_trips": cost.rounds, "us": cost.time_us });
+            ((*name).to_owned(), cost)
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn limit_name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Start => "starting",
+        Limit::Path => "path",
+        Limit::Queue => "queue on the path",
+        Limit::InFlight => "round trip",
+        Limit::Receiver => "receiver's disk",
+        Limit::Source => "reading here",
+        Limit::Bandwidth => "--bwlimit",
+    }
+}

@@ -1,0 +1,405 @@
+//! `grebe send` and `grebe recv` as two processes over loopback: what arrives, what a break costs, and what is said when it
+//! cannot be done.
+#![cfg(unix)]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{finish, grebe, signal, text};
+
+/// The side that prints the ticket.
+struct Waiting {
+    child: Option<Child>,
+    stdout: BufReader<ChildStdout>,
+    ticket: String,
+}
+
+/// How a side ended: its status, its last line of JSON, what it said.
+struct Ended {
+    status: Option<i32>,
+    result: Value,
+    said: String,
+}
+
+impl Waiting {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = grebe(arguments);
+        command.args(["--json", "--listen", "127.0.0.1:0"]).env_remove("GREBE_TICKET");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no ticket: {line:?}"));
+        let ticket = line["ticket"].as_str().unwrap().to_owned();
+        assert!(ticket.starts_with("grebe"), "{ticket}");
+        Self { child: Some(child), stdout, ticket }
+    }
+
+    fn recv(directory: &Path) -> Self {
+        Self::start(&["recv", path(directory)])
+    }
+
+    fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    fn finish(mut self) -> Ended {
+        let output = finish(self.child.take().unwrap());
+        let mut stdout = String::new();
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        ended(&output, &stdout)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// `grebe send` with a ticket on its standard input.
+fn send(files: &[&Path], ticket: &str, more: &[&str]) -> Child {
+    let mut command = grebe(&["send", "--json"]);
+    command.args(more).args(files).arg("--to").env_remove("GREBE_TICKET");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{ticket}").unwrap();
+    child
+}
+
+fn sent(child: Child) -> Ended {
+    let output = finish(child);
+    ended(&output, &text(&output.stdout))
+}
+
+fn ended(output: &Output, stdout: &str) -> Ended {
+    let last = stdout.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+    let said = text(&output.stderr);
+    assert!(!said.contains("panicked"), "{said}");
+    let result = last.map_or(Value::Null, |line| line["result"].clone());
+    Ended { status: output.status.code(), result, said }
+}
+
+/// Bytes that no pattern repeats.
+fn file(directory: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<u8>) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let contents: Vec<u8> = (0..bytes)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        })
+        .collect();
+    let path = directory.join(name);
+    fs::write(&path, &contents).unwrap();
+    (path, contents)
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Waits until that much of a file has been written down as safe.
+fn wait_for_journal(directory: &Path, least_bytes: u64) {
+    let began = Instant::now();
+    loop {
+        let journal = fs::read_dir(directory)
+            .unwrap()
+            .flatten()
+            .find(|entry| entry.file_name().to_string_lossy().ends_with(".journal"));
+        if journal.is_some_and(|journal| journal.metadata().is_ok_and(|meta| meta.len() >= least_bytes)) {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "no journal");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A head, the list of one file, and a record.
+const JOURNAL_WITH_A_RECORD: u64 = 64 + 22 + 8 + 24;
+
+#[test]
+fn files_and_directories_arrive_as_they_are() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, contents) = file(from.path(), "large.bin", 20_000_003);
+    let (empty, _) = file(from.path(), "empty", 0);
+    let logs = from.path().join("logs");
+    fs::create_dir_all(logs.join("deep/er")).unwrap();
+    for number in 0..200 {
+        file(&logs.join("deep"), &format!("{number} ä"), number * 31);
+    }
+    std::os::unix::fs::symlink("/etc/passwd", logs.join("link")).unwrap();
+
+    let receiver = Waiting::recv(&into.path().join("new"));
+    let sender = sent(send(&[&large, &empty, &logs], &receiver.ticket, &[]));
+    assert_eq!(sender.status, Some(0), "{}", sender.said);
+    let receiver = receiver.finish();
+    assert_eq!(receiver.status, Some(0), "{}", receiver.said);
+
+    let into = into.path().join("new");
+    assert_eq!(names(&into), ["empty", "large.bin", "logs"], "nothing else is left");
+    assert!(fs::read(into.join("large.bin")).unwrap() == contents);
+    assert_eq!(fs::read(into.join("empty")).unwrap(), b"");
+    assert!(into.join("logs/deep/er").is_dir() && !into.join("logs/link").exists());
+    for number in 0..200 {
+        let name = format!("logs/deep/{number} ä");
+        assert_eq!(fs::read(into.join(&name)).unwrap(), fs::read(from.path().join(&name)).unwrap());
+    }
+    let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    assert_eq!(modified(&into.join("large.bin")), modified(&large));
+    assert!(sender.said.contains("left out") && sender.said.contains("link"), "{}", sender.said);
+    assert_eq!(sender.result["files"], 202);
+    assert_eq!(sender.result["resumed_bytes"], 0);
+    let overhead = sender.result["wire_bytes"].as_f64().unwrap() / sender.result["bytes"].as_f64().unwrap();
+    assert!(overhead < 1.2, "{overhead}");
+}
+
+#[test]
+fn the_sender_may_print_the_ticket() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (one, contents) = file(from.path(), "one", 100_000);
+    let sender = Waiting::start(&["send", path(&one)]);
+    let mut receiver = grebe(&["recv", path(into.path()), "--json"]);
+    receiver.env("GREBE_TICKET", &sender.ticket).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let receiver = sent(receiver.spawn().unwrap());
+    assert_eq!(receiver.status, Some(0), "{}", receiver.said);
+    assert_eq!(sender.finish().status, Some(0));
+    assert!(fs::read(into.path().join("one")).unwrap() == contents);
+
+    let into = tempfile::tempdir().unwrap();
+    let sender = Waiting::start(&["send", path(&one)]);
+    let receiver = support::run(&["recv", &sender.ticket, path(into.path())]);
+    assert!(receiver.status.success(), "{}", text(&receiver.stderr));
+    assert!(text(&receiver.stdout).contains("one"));
+    assert!(fs::read(into.path().join("one")).unwrap() == contents);
+}
+
+#[test]
+fn a_killed_receiver_goes_on_where_it_was() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, contents) = file(from.path(), "large.bin", 20_000_000);
+    let receiver = Waiting::recv(into.path());
+    let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "40M"]);
+    wait_for_journal(into.path(), JOURNAL_WITH_A_RECORD);
+    signal("-KILL", receiver.id());
+    signal("-KILL", sender.id());
+    assert_eq!(sent(sender).status, None);
+    drop(receiver);
+    assert!(!into.path().join("large.bin").exists());
+
+    let receiver = Waiting::recv(into.path());
+    let sender = sent(send(&[&large], &receiver.ticket, &[]));
+    let receiver = receiver.finish();
+    assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{} {}", sender.said, receiver.said);
+    assert!(sender.result["resumed_bytes"].as_u64().unwrap() >= 1_000_000, "{}", sender.result);
+    let wire_bytes = sender.result["wire_bytes"].as_u64().unwrap();
+    assert!(wire_bytes < 20_000_000, "what was there was not sent again: {wire_bytes}");
+    assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
+    assert_eq!(names(into.path()), ["large.bin"]);
+}
+
+#[test]
+fn a_killed_sender_goes_on_where_it_was() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, contents) = file(from.path(), "large.bin", 20_000_000);
+    let receiver = Waiting::recv(into.path());
+    let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "40M"]);
+    wait_for_journal(into.path(), JOURNAL_WITH_A_RECORD);
+    signal("-KILL", sender.id());
+    assert_eq!(sent(sender).status, None);
+    signal("-INT", receiver.id());
+    let receiver = receiver.finish();
+    assert_eq!(receiver.status, Some(130), "{}", receiver.said);
+    assert!(receiver.said.contains("go on from there"), "{}", receiver.said);
+
+    let receiver = Waiting::recv(into.path());
+    let sender = sent(send(&[&large], &receiver.ticket, &[]));
+    assert_eq!(sender.status, Some(0), "{}", sender.said);
+    let receiver = receiver.finish();
+    assert_eq!(receiver.result["resumed_bytes"], sender.result["resumed_bytes"]);
+    assert!(sender.result["resumed_bytes"].as_u64().unwrap() >= 1_000_000, "{}", sender.result);
+    assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
+}
+
+#[test]
+fn a_file_that_changed_meanwhile_is_sent_anew() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, _) = file(from.path(), "large.bin", 10_000_000);
+    let receiver = Waiting::recv(into.path());
+    let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "40M"]);
+    wait_for_journal(into.path(), JOURNAL_WITH_A_RECORD);
+    signal("-INT", sender.id());
+    assert_eq!(sent(sender).status, Some(130));
+    receiver.finish();
+    let (large, contents) = file(from.path(), "large.bin", 9_000_000);
+
+    let receiver = Waiting::recv(into.path());
+    let sender = sent(send(&[&large], &receiver.ticket, &[]));
+    let receiver = receiver.finish();
+    assert_eq!(
+        (sender.status, receiver.status),
+        (Some(1), Some(1)),
+        "the .part of another content is in the way"
+    );
+    assert!(receiver.said.contains("large.bin.part"), "{}", receiver.said);
+
+    let receiver = Waiting::start(&["recv", path(into.path()), "--overwrite"]);
+    let sender = sent(send(&[&large], &receiver.ticket, &[]));
+    assert_eq!(sender.status, Some(0), "{}", sender.said);
+    receiver.finish();
+    assert_eq!(sender.result["resumed_bytes"], 0);
+    assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
+}
+
+#[test]
+fn ctrl_c_ends_both_sides_at_once() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, _) = file(from.path(), "large.bin", 20_000_000);
+    let receiver = Waiting::recv(into.path());
+    let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "10M"]);
+    std::thread::sleep(Duration::from_millis(700));
+    signal("-INT", sender.id());
+    assert_eq!(sent(sender).status, Some(130));
+    let receiver = receiver.finish();
+    assert_eq!(receiver.status, Some(1));
+    assert!(receiver.said.contains("the other side ended the transfer"), "{}", receiver.said);
+    assert!(!into.path().join("large.bin").exists());
+
+    let waiting = Waiting::recv(into.path());
+    signal("-INT", waiting.id());
+    assert_eq!(waiting.finish().status, Some(130), "while it waits, too");
+}
+
+#[test]
+fn what_is_no_ticket_is_wrong_usage_and_is_not_repeated() {
+    let from = tempfile::tempdir().unwrap();
+    let (one, _) = file(from.path(), "one", 10);
+    for word in ["hello", "grebe", "grebeaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"] {
+        let sender = sent(send(&[&one], word, &[]));
+        assert_eq!(sender.status, Some(2), "{}", sender.said);
+        assert!(sender.said.contains("not a ticket") && !sender.said.contains("hello"), "{}", sender.said);
+    }
+    let receiver = Waiting::recv(from.path());
+    let cut = &receiver.ticket[..receiver.ticket.len() - 3];
+    let sender = sent(send(&[&one], cut, &[]));
+    assert_eq!(sender.status, Some(2), "{}", sender.said);
+    assert!(!sender.said.contains(&cut[5..20]), "a ticket is a secret: {}", sender.said);
+}
+
+#[test]
+fn a_ticket_is_good_once_and_for_its_time() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (one, _) = file(from.path(), "one", 10);
+    let receiver = Waiting::recv(into.path());
+    let ticket = receiver.ticket.clone();
+    assert_eq!(sent(send(&[&one], &ticket, &[])).status, Some(0));
+    receiver.finish();
+    let again = sent(send(&[&one], &ticket, &["--wait", "300ms"]));
+    assert_eq!(again.status, Some(3), "{}", again.said);
+    assert!(again.said.contains("no answer from 127.0.0.1"), "{}", again.said);
+
+    let receiver = Waiting::start(&["recv", path(into.path()), "--expires", "1s"]).finish();
+    assert_eq!(receiver.status, Some(3), "{}", receiver.said);
+    assert!(receiver.said.contains("nobody came"), "{}", receiver.said);
+}
+
+#[test]
+fn nothing_is_replaced_unasked() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (one, contents) = file(from.path(), "one", 1_000);
+    fs::write(into.path().join("one"), b"precious").unwrap();
+    let receiver = Waiting::recv(into.path());
+    let sender = sent(send(&[&one], &receiver.ticket, &[]));
+    let receiver = receiver.finish();
+    assert_eq!((sender.status, receiver.status), (Some(1), Some(1)));
+    assert!(receiver.said.contains("exists"), "{}", receiver.said);
+    assert_eq!(fs::read(into.path().join("one")).unwrap(), b"precious");
+    assert_eq!(names(into.path()), ["one"]);
+
+    let receiver = Waiting::start(&["recv", path(into.path()), "--overwrite"]);
+    assert_eq!(sent(send(&[&one], &receiver.ticket, &[])).status, Some(0));
+    receiver.finish();
+    assert!(fs::read(into.path().join("one")).unwrap() == contents);
+}
+
+#[test]
+fn what_cannot_be_sent_is_said_before_anybody_is_asked() {
+    let missing = support::run(&["send", "/no/such/file"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("/no/such/file"));
+    let device = support::run(&["send", "/dev/null"]);
+    assert_eq!(device.status.code(), Some(1));
+    assert!(text(&device.stderr).contains("neither a file nor a directory"));
+}
+
+/// Mounts a file system of one megabyte; needs root.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(directory.path());
+        let mounted = mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        mounted.then_some(Self(directory))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_on_both_sides() {
+    let Some(disk) = SmallDisk::mount() else {
+        eprintln!("skipped: only root can mount a small file system");
+        return;
+    };
+    let from = tempfile::tempdir().unwrap();
+    let (large, _) = file(from.path(), "large.bin", 3_000_000);
+    let receiver = Waiting::recv(disk.0.path());
+    let sender = sent(send(&[&large], &receiver.ticket, &[]));
+    let receiver = receiver.finish();
+    assert_eq!((sender.status, receiver.status), (Some(1), Some(1)));
+    assert!(receiver.said.contains("has room for"), "{}", receiver.said);
+    assert!(sender.said.contains("cannot write"), "{}", sender.said);
+
+    // It fills up on the way: what came is kept, and goes on once there is room.
+    let (small, contents) = file(from.path(), "small.bin", 900_000);
+    let receiver = Waiting::recv(disk.0.path());
+    let sender = send(&[&small], &receiver.ticket, &["--bwlimit", "4M"]);
+    wait_for_journal(disk.0.path(), 1);
+    let ballast = disk.0.path().join("ballast");
+    // The disk refuses the rest of it.
+    let _ = fs::write(&ballast, vec![0; 900_000]);
+    let (sender, receiver) = (sent(sender), receiver.finish());
+    assert_eq!((sender.status, receiver.status), (Some(1), Some(1)), "{} {}", sender.said, receiver.said);
+    assert!(receiver.said.contains("No space left"), "{}", receiver.said);
+    fs::remove_file(ballast).unwrap();
+    let receiver = Waiting::recv(disk.0.path());
+    let sender = sent(send(&[&small], &receiver.ticket, &[]));
+    assert_eq!(sender.status, Some(0), "{}", sender.said);
+    receiver.finish();
+    assert!(fs::read(disk.0.path().join("small.bin")).unwrap() == contents);
+}
