@@ -9,8 +9,8 @@ use grebe_flow::{
 use grebe_frame::{Arrival, Batch, Header, StreamTracker};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 use grebe_stages::{
-    FileSource, GeneratorCommand, FileSourceOptions, SigmfSettings, SigmfWriter, Synth, SynthOptions, SynthRemote,
-    SynthSource, UdpSource, block_length,
+    FileSource, FileSourceOptions, GeneratorCommand, SigmfSettings, SigmfWriter, Synth, SynthOptions,
+    SynthRemote, SynthSource, UdpSource, block_length,
 };
 
 fn made(source: impl Stage + 'static) -> Vec<Batch> {
@@ -107,7 +107,11 @@ fn a_running_generator_takes_another_rate_pauses_and_ends() {
     std::thread::sleep(Duration::from_millis(300));
     let made = running.snapshot().stage("synth").unwrap().frames_out;
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(running.snapshot().stage("synth").unwrap().frames_out, made, "it makes nothing while it is paused");
+    assert_eq!(
+        running.snapshot().stage("synth").unwrap().frames_out,
+        made,
+        "it makes nothing while it is paused"
+    );
     remote.obey(GeneratorCommand::TogglePause).unwrap();
     while running.snapshot().stage("synth").unwrap().frames_out == made {
         std::thread::sleep(Duration::from_millis(5));

@@ -9,8 +9,8 @@ use grebe_flow::{
 };
 use grebe_stages::{SigmfSettings, SigmfWriter, StagesError};
 use grebe_view::{
-    ChannelSetup, Extract, GeneratorRemote, Loss, Picture, PngOptions, ScopeLink, SourceStatus, ThemeChoice, ViewError,
-    ViewOptions,
+    ChannelSetup, Extract, GeneratorRemote, Loss, Picture, PngOptions, ScopeLink, SourceStatus, ThemeChoice,
+    ViewError, ViewOptions,
 };
 
 use crate::command::Ending;

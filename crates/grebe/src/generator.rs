@@ -27,7 +27,10 @@ impl Recipe {
     /// Reads the words of a command; `uri` is where its stream should go, if not where it says itself.
     pub fn parse(text: &str, uri: Option<&Uri>) -> Result<Self> {
         let mut words = split(text)?;
-        let name = words.first().cloned().ok_or_else(|| Usage("--spawn: give a command, as 'sg --rate 1M'".into()))?;
+        let name = words
+            .first()
+            .cloned()
+            .ok_or_else(|| Usage("--spawn: give a command, as 'sg --rate 1M'".into()))?;
         if !matches!(name.as_str(), "sg" | "play") {
             let mut command = Command::new(&name);
             command.args(&words[1..]);
@@ -39,7 +42,10 @@ impl Recipe {
         let read = Cli::try_parse_from(std::iter::once("grebe".to_owned()).chain(words.iter().cloned()));
         let read = read.map_err(|error| {
             let text = error.render().to_string();
-            Usage(format!("--spawn: {}", text.lines().next().unwrap_or_default().trim_start_matches("error: ")))
+            Usage(format!(
+                "--spawn: {}",
+                text.lines().next().unwrap_or_default().trim_start_matches("error: ")
+            ))
         })?;
         let (to, is_remote) = match read.command {
             Some(cli::Command::Sg(sg)) => (sg.to.clone(), sg::recording(&sg).is_none()),

@@ -23,7 +23,9 @@ use crate::{command, generator, sessions, stream};
 pub fn run(options: &View) -> Result<Ending> {
     let recipe = match &options.spawn {
         Some(_) if options.uris.len() > 1 => {
-            return Err(Usage("--spawn starts the generator of one stream: give one URI, or none".into()).into());
+            return Err(
+                Usage("--spawn starts the generator of one stream: give one URI, or none".into()).into()
+            );
         }
         Some(text) => Some(Recipe::parse(text, options.uris.first())?),
         None => None,
