@@ -276,12 +276,12 @@ impl Face {
         self.hud = Hud::new(&self.picture, &status, is_paused, self.pictures_per_s, now_ns);
         self.hud.costs = self.costs();
         self.hud.trigger = self.picture.trigger.map(|trigger| self.trigger_words(&trigger));
-        if self.generator.is_paused {
-            self.hud.notice = Some("the generator is paused (G)".into());
-        }
         self.said = self.said.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < SAID_NS);
         if let Some((said, _)) = &self.said {
             self.hud.notice = Some(said.clone());
+        }
+        if self.generator.is_paused {
+            self.hud.notice = Some("the generator is paused (G)".into());
         }
         self.hud_made_ns = now_ns;
     }

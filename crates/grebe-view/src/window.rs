@@ -103,6 +103,10 @@ fn open(
         eframe::Error::Winit(_) | eframe::Error::WinitEventLoop(_) => {
             ViewError::NoDisplay { why: reason(&error.to_string()) }
         }
+        // No driver at all, or none that draws on this display.
+        eframe::Error::Wgpu(_) => ViewError::NoDisplay {
+            why: "neither Vulkan nor OpenGL draws here (Debian: mesa-vulkan-drivers)".into(),
+        },
         error => ViewError::Window { why: reason(&error.to_string()) },
     })
 }

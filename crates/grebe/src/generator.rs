@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Parser as _;
@@ -66,6 +67,7 @@ pub struct Generator {
     is_remote: bool,
     /// What it said last, for the screen.
     said: Failure,
+    listener: Option<JoinHandle<()>>,
 }
 
 impl Generator {
@@ -92,7 +94,7 @@ impl Generator {
         let mut child = child.with_context(|| format!("cannot start {name}"))?;
         let stdin = child.stdin.take().map(|stdin| Arc::new(Mutex::new(stdin)));
         let said = Failure::default();
-        if let Some(stderr) = child.stderr.take() {
+        let listener = child.stderr.take().map(|stderr| {
             let said = said.clone();
             std::thread::spawn(move || {
                 // Its own errors begin so; the rest is about how it goes.
@@ -101,9 +103,9 @@ impl Generator {
                         *said.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_owned());
                     }
                 }
-            });
-        }
-        Ok(Self { child, stdin, is_remote: true, said })
+            })
+        });
+        Ok(Self { child, stdin, is_remote: true, said, listener })
     }
 
     /// What it said last of what went wrong.
@@ -124,6 +126,8 @@ impl Generator {
     pub fn check(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(Some(status)) if !status.success() => {
+                // Its standard error ended with it.
+                let _ = self.listener.take().map(JoinHandle::join);
                 let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 Err(anyhow!("the generator failed: {}", said.unwrap_or_else(|| status.to_string())))
             }

@@ -56,10 +56,12 @@ pub fn run(options: &View) -> Result<Ending> {
     let mut spawn = recipe.map_or(Spawn::None, Spawn::Recipe);
     let shown: Vec<Shown> =
         (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
-    let (ending, picture) = face::show(&face, shown)?;
+    let ended = face::show(&face, shown);
+    // What the generator says explains a stream that failed, or never came.
     if let Spawn::Running(generator) = &mut spawn {
         generator.check()?;
     }
+    let (ending, picture) = ended?;
     if let (Some(picture), Some(cli::MeasureFormat::Json)) = (picture, options.measure) {
         let text = serde_json::to_string_pretty(&measurements(&picture, &setups(&options.channels)?))?;
         writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")?;
