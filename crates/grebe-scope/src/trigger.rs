@@ -193,6 +193,8 @@ impl Trigger {
             self.forget();
         }
         let mut at = first_sample_index;
+        // What fires only where the state changes need not look at the many words in which it does not.
+        let fires_on_change = matches!(self.plan, Plan::Rises | Plan::Falls | Plan::Pulse(..));
         let (mut primary, mut secondary) = ([Words::default(); WORDS_MAX], [Words::default(); WORDS_MAX]);
         for (number, strip) in samples.chunks(64 * WORDS_MAX).enumerate() {
             let words = self.primary.compare(strip, &mut primary);
@@ -202,10 +204,12 @@ impl Trigger {
             for (place, (one, two)) in primary[..words].iter().zip(&secondary).enumerate() {
                 // While the states of this strip are looked at, the next one comes from memory.
                 simd::prefetch(samples, 64 * (WORDS_MAX * (number + 1) + place));
-                let piece = &strip[64 * place..strip.len().min(64 * (place + 1))];
-                self.word(at, piece, *one, *two, &mut fire);
-                self.last = piece[piece.len() - 1];
-                at += piece.len() as u64;
+                let (start, end) = (64 * place, strip.len().min(64 * (place + 1)));
+                if !(fires_on_change && self.primary.rests(*one)) {
+                    self.word(at, &strip[start..end], *one, *two, &mut fire);
+                }
+                self.last = strip[end - 1];
+                at += (end - start) as u64;
             }
         }
         self.next = Some(at);

@@ -200,7 +200,7 @@ impl Stage for FileSource {
         let left = self.file.len_samples() - self.position;
         let interval = ((rate_hz * self.options.flush_every.as_secs_f64()) as u64).min(left);
         let together = next.max(self.played_samples() + interval);
-        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz));
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz, 0));
         let Some(due_samples) = pacer.due_samples(next, together) else {
             pacer.sleep_until_due(together, ctx);
             return Ok(Outcome::Produced);

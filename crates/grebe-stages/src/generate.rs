@@ -1,12 +1,14 @@
 //! `synth:` a generator as a source.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
 use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header, MAX_CHANNELS};
 
 use crate::StagesError;
-use crate::pace::Pacer;
+use crate::pace::{LOOK_INTERVAL, Pacer};
 use crate::synth::{ChannelSpec, Generator};
 
 /// What a [`SynthSource`] makes.
@@ -42,6 +44,94 @@ pub struct SynthSource {
     sequence: u64,
     next_sample: u64,
     dropped_samples: u64,
+    control: SynthControl,
+    is_paused: bool,
+}
+
+/// Changes what a running [`SynthSource`] makes, from any thread. Clones change the same one.
+///
+/// ```
+/// use grebe_flow::RateHz;
+/// use grebe_stages::{Synth, SynthSource};
+///
+/// let mut synth = Synth::default();
+/// let source = SynthSource::new(synth.options())?;
+/// let control = source.control();
+/// synth.rate = RateHz(48e3);
+/// control.set(synth.options())?;
+/// control.set_paused(true);
+/// # Ok::<(), grebe_stages::StagesError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct SynthControl {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Looked at once a step, without the lock.
+    is_changed: AtomicBool,
+    channels: usize,
+    wanted: Mutex<Wanted>,
+}
+
+#[derive(Debug, Default)]
+struct Wanted {
+    remade: Option<(SynthOptions, Vec<Generator>)>,
+    is_paused: bool,
+    is_ended: bool,
+}
+
+impl SynthControl {
+    /// From the next block on, the generator makes this instead; the indices of its samples go on. How many samples it makes in
+    /// all stays as it was. Computing the waves may take some 20 ms a channel, in the caller's thread.
+    ///
+    /// # Errors
+    /// A setting out of its range, or another number of channels: nothing changes then.
+    pub fn set(&self, options: SynthOptions) -> Result<(), StagesError> {
+        let channels = options.channels.len();
+        if channels != self.shared.channels {
+            let must = "a stream keeps its channels";
+            return Err(StagesError::Setting { what: "number of channels", got: channels.to_string(), must });
+        }
+        let generators = options.generators()?;
+        self.change(|wanted| wanted.remade = Some((options, generators)));
+        Ok(())
+    }
+
+    /// Makes nothing, or goes on where it stopped: no sample is left out.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.change(|wanted| wanted.is_paused = is_paused);
+    }
+
+    /// Ends the stream.
+    pub fn end(&self) {
+        self.change(|wanted| wanted.is_ended = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wanted)) {
+        change(&mut self.wanted());
+        self.shared.is_changed.store(true, Ordering::Release);
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        // Each change leaves it good.
+        self.shared.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SynthOptions {
+    fn generators(&self) -> Result<Vec<Generator>, StagesError> {
+        let setting = |what, got: String, must| Err(StagesError::Setting { what, got, must });
+        if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS as usize {
+            return setting("number of channels", self.channels.len().to_string(), "give 1 to 8");
+        }
+        let frame_bytes = HEADER_BYTES + self.block_samples as usize * self.channels.len() * 2;
+        if self.block_samples == 0 || frame_bytes > CHUNK_BYTES {
+            return setting("block length", self.block_samples.to_string(), "a frame must fit into 64 KiB");
+        }
+        self.channels.iter().map(|spec| Generator::new(spec, self.rate_hz)).collect()
+    }
 }
 
 impl SynthSource {
@@ -50,23 +140,8 @@ impl SynthSource {
     /// # Errors
     /// A setting out of its range.
     pub fn new(options: SynthOptions) -> Result<Self, StagesError> {
-        let setting = |what, got: String, must| Err(StagesError::Setting { what, got, must });
-        if options.channels.is_empty() || options.channels.len() > MAX_CHANNELS as usize {
-            return setting("number of channels", options.channels.len().to_string(), "give 1 to 8");
-        }
-        let frame_bytes = HEADER_BYTES + options.block_samples as usize * options.channels.len() * 2;
-        if options.block_samples == 0 || frame_bytes > CHUNK_BYTES {
-            return setting(
-                "block length",
-                options.block_samples.to_string(),
-                "a frame must fit into 64 KiB",
-            );
-        }
-        let generators = options
-            .channels
-            .iter()
-            .map(|spec| Generator::new(spec, options.rate_hz))
-            .collect::<Result<_, _>>()?;
+        let generators = options.generators()?;
+        let shared = Shared { channels: generators.len(), ..Shared::default() };
         Ok(Self {
             generators,
             options,
@@ -77,7 +152,14 @@ impl SynthSource {
             sequence: 0,
             next_sample: 0,
             dropped_samples: 0,
+            control: SynthControl { shared: Arc::new(shared) },
+            is_paused: false,
         })
+    }
+
+    /// What changes it while it runs.
+    pub fn control(&self) -> SynthControl {
+        self.control.clone()
     }
 
     /// Writes into this pool instead of one of its own, so that what is made lies where it is wanted: in memory that other
@@ -85,6 +167,23 @@ impl SynthSource {
     pub fn pool(mut self, pool: BatchPool) -> Self {
         self.given = Some(pool);
         self
+    }
+
+    /// Does what is wanted of it from now on.
+    fn adopt(&mut self) {
+        let mut wanted = self.control.wanted();
+        let remade = wanted.remade.take();
+        self.is_paused = wanted.is_paused;
+        if wanted.is_ended {
+            self.options.samples = Some(self.next_sample);
+        }
+        drop(wanted);
+        if let Some((options, generators)) = remade {
+            self.options = SynthOptions { samples: self.options.samples, ..options };
+            self.generators = generators;
+        }
+        // What fell due meanwhile is neither made nor lost: time begins anew.
+        self.pacer = None;
     }
 
     /// Samples a channel until the stream ends.
@@ -153,12 +252,19 @@ impl Stage for SynthSource {
         output: &mut Outputs,
         ctx: &mut Context,
     ) -> Result<Outcome, StageError> {
+        if self.control.shared.is_changed.swap(false, Ordering::Acquire) {
+            self.adopt();
+        }
         if self.samples_left() == 0 {
             return Ok(Outcome::End);
         }
+        if self.is_paused {
+            ctx.sleep_until(Instant::now() + LOOK_INTERVAL);
+            return Ok(Outcome::Produced);
+        }
         let rate_hz = if self.options.paced { self.options.rate_hz } else { 0.0 };
         let (next, together) = (self.next_sample + self.next_block(), self.together());
-        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz));
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz, self.next_sample));
         let Some(due_samples) = pacer.due_samples(next, together) else {
             pacer.sleep_until_due(together, ctx);
             return Ok(Outcome::Produced);

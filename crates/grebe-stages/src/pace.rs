@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, monotonic_ns};
 
-/// Paces a stream to its rate: sample `k` is due `k / rate` after the start, whatever happened before.
+/// Paces a stream to its rate: sample `first + k` is due `k / rate` after the start, whatever happened before.
 #[derive(Debug, Clone)]
 pub(crate) struct Pacer {
     began: Instant,
     began_ns: u64,
+    first: u64,
     /// Samples a second and channel; 0 = as fast as it goes.
     rate_hz: f64,
     /// The sample up to which the present burst goes.
@@ -16,8 +17,9 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    pub(crate) fn start(rate_hz: f64) -> Self {
-        Self { began: Instant::now(), began_ns: monotonic_ns(), rate_hz, burst_end: 0 }
+    /// Sample `first` is due now.
+    pub(crate) fn start(rate_hz: f64, first: u64) -> Self {
+        Self { began: Instant::now(), began_ns: monotonic_ns(), first, rate_hz, burst_end: first }
     }
 
     /// Samples that are due, all of them where there is no rate, once `wanted` are; `next` is the end of the block to make next.
@@ -29,7 +31,7 @@ impl Pacer {
             return Some(u64::MAX);
         }
         if next > self.burst_end {
-            let due = (self.began.elapsed().as_secs_f64() * self.rate_hz) as u64;
+            let due = self.first + (self.began.elapsed().as_secs_f64() * self.rate_hz) as u64;
             if due < wanted {
                 return None;
             }
@@ -38,10 +40,10 @@ impl Pacer {
         Some(self.burst_end)
     }
 
-    /// Sleeps until `samples` are due, or the graph is stopped.
+    /// Sleeps until `samples` are due or the graph is stopped, and for 100 ms at most: someone may want another rate.
     pub(crate) fn sleep_until_due(&self, samples: u64, ctx: &Context) {
         if !self.is_free() {
-            ctx.sleep_until(self.began + self.offset(samples));
+            ctx.sleep_until((self.began + self.offset(samples)).min(Instant::now() + LOOK_INTERVAL));
         }
     }
 
@@ -56,9 +58,12 @@ impl Pacer {
 
     fn offset(&self, samples: u64) -> Duration {
         // Beyond a thousand years the schedule no longer matters.
-        Duration::from_secs_f64((samples as f64 / self.rate_hz).min(1e10))
+        Duration::from_secs_f64((samples.saturating_sub(self.first) as f64 / self.rate_hz).min(1e10))
     }
 }
+
+/// How soon a source sees that it is wanted otherwise.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -66,14 +71,17 @@ mod tests {
 
     #[test]
     fn stamps_follow_the_rate_and_not_the_load() {
-        let pacer = Pacer::start(1000.0);
+        let pacer = Pacer::start(1000.0, 0);
         assert_eq!(pacer.stamp_ns(2500) - pacer.stamp_ns(500), 2_000_000_000);
         assert!(pacer.stamp_ns(u64::MAX) > 0);
+        let later = Pacer::start(1000.0, 500);
+        assert_eq!(later.stamp_ns(1500) - later.stamp_ns(500), 1_000_000_000);
+        assert_eq!(later.stamp_ns(500), later.began_ns);
     }
 
     #[test]
     fn what_falls_due_while_a_burst_is_made_waits_for_the_next() {
-        let mut pacer = Pacer::start(1e9);
+        let mut pacer = Pacer::start(1e9, 0);
         std::thread::sleep(Duration::from_micros(10));
         let burst = pacer.due_samples(1, 10_000).expect("10 us have gone by");
         std::thread::sleep(Duration::from_micros(10));
@@ -84,6 +92,6 @@ mod tests {
 
     #[test]
     fn without_a_rate_everything_is_due() {
-        assert_eq!(Pacer::start(0.0).due_samples(1, 1), Some(u64::MAX));
+        assert_eq!(Pacer::start(0.0, 0).due_samples(1, 1), Some(u64::MAX));
     }
 }

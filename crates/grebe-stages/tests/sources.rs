@@ -9,8 +9,8 @@ use grebe_flow::{
 use grebe_frame::{Arrival, Batch, Header, StreamTracker};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 use grebe_stages::{
-    FileSource, FileSourceOptions, SigmfSettings, SigmfWriter, SynthOptions, SynthSource, UdpSource,
-    block_length,
+    FileSource, FileSourceOptions, GeneratorCommand, SigmfSettings, SigmfWriter, Synth, SynthOptions,
+    SynthRemote, SynthSource, UdpSource, block_length,
 };
 
 fn made(source: impl Stage + 'static) -> Vec<Batch> {
@@ -83,6 +83,44 @@ fn a_generator_that_cannot_keep_its_rate_says_what_it_left_out() {
     assert_eq!(counts.samples + counts.generator_samples, last.next_sample_index());
     assert!(counts.generator_samples > 0, "{counts:?}");
     assert!(last.sg_drops_total >= counts.generator_samples);
+}
+
+#[test]
+fn a_running_generator_takes_another_rate_pauses_and_ends() {
+    let (source, mut remote) = SynthRemote::new(Synth::default()).unwrap();
+    let (tell, headers) = std::sync::mpsc::channel();
+    let mut graph = Graph::new();
+    let source = graph.add("synth", source);
+    let sink = graph.add("headers", Headers(tell));
+    graph.connect(source, sink, QueueOptions::block(8));
+    let running = graph.start().unwrap();
+    let mut tracker = StreamTracker::new();
+    let mut next = || {
+        let header: Header = headers.recv_timeout(Duration::from_secs(20)).unwrap();
+        tracker.arrive(&header);
+        header
+    };
+    assert_eq!(next().sample_rate_hz, 1e6);
+    remote.obey(GeneratorCommand::Rate(50e3)).unwrap();
+    while next().sample_rate_hz != 50e3 {}
+    remote.obey(GeneratorCommand::TogglePause).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let made = running.snapshot().stage("synth").unwrap().frames_out;
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(
+        running.snapshot().stage("synth").unwrap().frames_out,
+        made,
+        "it makes nothing while it is paused"
+    );
+    remote.obey(GeneratorCommand::TogglePause).unwrap();
+    while running.snapshot().stage("synth").unwrap().frames_out == made {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    remote.obey(GeneratorCommand::End).unwrap();
+    let snapshot = running.wait().unwrap();
+    let last = headers.try_iter().inspect(|header| _ = tracker.arrive(header)).last().unwrap();
+    assert_eq!((tracker.counts().lost_frames, last.sample_rate_hz), (0, 50e3));
+    assert_eq!(snapshot.stage("headers").unwrap().frames_in, last.sequence + 1);
 }
 
 /// Tells the test every header.

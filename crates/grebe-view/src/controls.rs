@@ -234,8 +234,9 @@ impl Controls {
                 }
             }
             Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
-            // The face has what is to be saved, and the list of triggers.
+            // The face has what is to be saved, the list of triggers, and the generator.
             Action::Save(_) | Action::Segment(_) | Action::Pin => {}
+            Action::GeneratorPause | Action::GeneratorRate(_) | Action::GeneratorWave => {}
             Action::Segments => self.show.segments = !self.show.segments,
             Action::TriggerKind => {
                 self.trigger.kind = self.trigger.kind.next();

@@ -3,6 +3,7 @@
 use crate::controls::Controls;
 use crate::cpu::CpuMeter;
 use crate::gaps::GapPlaces;
+use crate::generator::{GeneratorState, GeneratorWish};
 use crate::hud::{DIVISIONS, Hud, RunState, TriggerWords};
 use crate::keys::{Action, SaveWhat};
 use crate::link::ScopeLink;
@@ -31,6 +32,7 @@ pub(crate) struct Face {
     said: Option<(String, u64)>,
     /// Where the gaps were lost.
     pub(crate) places: GapPlaces,
+    pub(crate) generator: GeneratorState,
     cpu: CpuMeter,
     cpu_part: Option<f64>,
     /// By channel, since the view changed.
@@ -57,6 +59,7 @@ impl Face {
             saving: None,
             said: None,
             places: GapPlaces::default(),
+            generator: GeneratorState::default(),
             cpu: CpuMeter::default(),
             cpu_part: None,
             statistics: Default::default(),
@@ -91,6 +94,9 @@ impl Face {
             (Action::Segment(steps), _) => self.step_segment(steps),
             (Action::Pin, _) => self.pin_segment(),
             (Action::Save(what), _) => self.begin_save(what),
+            (Action::GeneratorPause, _) => self.tell_generator(GeneratorWish::TogglePause),
+            (Action::GeneratorRate(step), _) => self.step_rate(step),
+            (Action::GeneratorWave, _) => self.next_wave(),
             _ => {}
         }
         self.controls.apply(action, &self.picture);
@@ -273,6 +279,9 @@ impl Face {
         self.said = self.said.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < SAID_NS);
         if let Some((said, _)) = &self.said {
             self.hud.notice = Some(said.clone());
+        }
+        if self.generator.is_paused {
+            self.hud.notice = Some("the generator is paused (G)".into());
         }
         self.hud_made_ns = now_ns;
     }

@@ -86,6 +86,12 @@ pub(crate) enum Action {
     PeakHold,
     /// Saves something to a file.
     Save(SaveWhat),
+    /// The generator makes nothing, or goes on.
+    GeneratorPause,
+    /// A lower or higher rate of the generator.
+    GeneratorRate(Step),
+    /// The next waveform of the generator.
+    GeneratorWave,
     /// The key overlay.
     Help,
     /// Dark or light.
@@ -123,8 +129,17 @@ pub(crate) struct KeyGroup {
     pub(crate) keys: &'static [(&'static str, &'static str)],
 }
 
-/// All keys, for the overlay and the documentation.
-pub(crate) const KEYS: [KeyGroup; 6] = [
+/// The keys there are, for the overlay: those of a generator where there is one that obeys.
+pub(crate) fn keys(has_generator: bool) -> impl Iterator<Item = &'static KeyGroup> {
+    KEYS.iter().chain(has_generator.then_some(&GENERATOR_KEYS))
+}
+
+const GENERATOR_KEYS: KeyGroup = KeyGroup {
+    title: "generator",
+    keys: &[("G", "pause / run"), ("z Z", "lower / higher rate"), ("F", "next waveform")],
+};
+
+const KEYS: [KeyGroup; 6] = [
     KeyGroup {
         title: "time",
         keys: &[
@@ -236,6 +251,10 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         'D' => Action::Save(SaveWhat::Samples),
         'M' => Action::Save(SaveWhat::Measurements),
         'R' => Action::Save(SaveWhat::Recording),
+        'G' => Action::GeneratorPause,
+        'z' => Action::GeneratorRate(Step::Down),
+        'Z' => Action::GeneratorRate(Step::Up),
+        'F' => Action::GeneratorWave,
         'q' => Action::Quit,
         '1'..='8' => Action::Channel(typed as usize - '1' as usize),
         _ => return None,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use grebe_scope::raster::{Color, Theme};
 
 use crate::extract::Extract;
+use crate::generator::GeneratorRemote;
 use crate::session::Session;
 use crate::status::SourceStatus;
 
@@ -27,6 +28,8 @@ pub struct ViewOptions {
     /// Writes a recording of what is given to a path that does not exist; an error is one line for a person. `None`:
     /// recordings cannot be saved.
     pub export: Option<Export>,
+    /// What tells the generator of the stream what to make; `None` where nobody can.
+    pub generator: Option<GeneratorRemote>,
     /// Settings to begin with; those above that are set go before it.
     pub session: Option<Session>,
     /// Called with the settings when the face ends.
@@ -91,6 +94,7 @@ impl ViewOptions {
             folder: PathBuf::new(),
             png_size: (1280, 720),
             export: None,
+            generator: None,
             session: None,
             keep_session: None,
         }

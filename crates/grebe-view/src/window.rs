@@ -67,6 +67,7 @@ fn open(
     bench: Option<BenchRun>,
 ) -> Result<(), ViewError> {
     check_display()?;
+    stand_back();
     let names: Vec<String> = scopes.iter().map(|(_, options)| (options.status)().name).collect();
     let title = format!("{} \u{2013} grebe", names.join(", "));
     let native = eframe::NativeOptions {
@@ -102,6 +103,10 @@ fn open(
         eframe::Error::Winit(_) | eframe::Error::WinitEventLoop(_) => {
             ViewError::NoDisplay { why: reason(&error.to_string()) }
         }
+        // No driver at all, or none that draws on this display.
+        eframe::Error::Wgpu(_) => ViewError::NoDisplay {
+            why: "neither Vulkan nor OpenGL draws here (Debian: mesa-vulkan-drivers)".into(),
+        },
         error => ViewError::Window { why: reason(&error.to_string()) },
     })
 }
@@ -165,6 +170,21 @@ fn side_by_side(ui: &mut egui::Ui, scopes: &mut [ScopePanes], active: &mut usize
         ui.painter().vline(rect.left(), rect.y_range(), egui::Stroke::new(1.0, color));
     }
 }
+
+/// Lets the stream go first where there are too few processors for both: drawing in software takes all it can get, and what it
+/// takes from the stream is lost. Its threads are begun from this one, and are as modest.
+#[cfg(target_os = "linux")]
+fn stand_back() {
+    // Refused or not, the window works.
+    let _ = rustix::process::setpriority_process(None, NICENESS);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stand_back() {}
+
+/// A third of the processor beside one who wants all of it.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
 
 /// Whether a window could be opened, as far as that can be told without trying.
 #[cfg(target_os = "linux")]

@@ -109,6 +109,9 @@ pub struct Sg {
     /// End when standard input is closed: for whoever starts a generator and may die before it.
     #[arg(long, hide = true)]
     pub tethered: bool,
+    /// Take commands (GIC2: rate, pause, end, waveform) on standard input, and end when it is closed.
+    #[arg(long, hide = true)]
+    pub remote: bool,
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub json: bool,
@@ -176,13 +179,18 @@ pub struct Record {
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
     grebe view udp://:5000 udp://:5001\n  \
+    grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
     grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
     grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --measure json\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub struct View {
     /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file. Several stand side by side in the window.
-    #[arg(required = true, value_name = "URI")]
+    #[arg(required_unless_present = "spawn", value_name = "URI")]
     pub uris: Vec<Uri>,
+    /// Start a generator and show its stream: 'sg ...' or 'play ...', or a program that writes frames to standard output.
+    /// An 'sg' takes rate, waveform and pause from the scope.
+    #[arg(long, value_name = "COMMAND")]
+    pub spawn: Option<String>,
     /// Show it in the terminal.
     #[arg(long, conflicts_with = "png")]
     pub term: bool,

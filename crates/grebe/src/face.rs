@@ -9,8 +9,8 @@ use grebe_flow::{
 };
 use grebe_stages::{SigmfSettings, SigmfWriter, StagesError};
 use grebe_view::{
-    ChannelSetup, Extract, Loss, Picture, PngOptions, ScopeLink, SourceStatus, ThemeChoice, ViewError,
-    ViewOptions,
+    ChannelSetup, Extract, GeneratorRemote, Loss, Picture, PngOptions, ScopeLink, SourceStatus, ThemeChoice,
+    ViewError, ViewOptions,
 };
 
 use crate::command::Ending;
@@ -46,6 +46,10 @@ pub struct Show {
     pub file_samples: Option<u64>,
     /// Why the source failed, once it has.
     pub failure: Failure,
+    /// What its generator said of what went wrong.
+    pub generator_said: Failure,
+    /// What tells the generator what to make; taken by the face.
+    pub generator: Mutex<Option<GeneratorRemote>>,
 }
 
 /// A source with its scope.
@@ -129,11 +133,12 @@ impl Shown {
         let Show { name, is_same_boot, file_samples, failure, .. } = &self.show;
         let observe = self.running.observer();
         let (name, is_same_boot, file_samples) = (name.clone(), *is_same_boot, *file_samples);
-        let failure = failure.clone();
+        let (failure, said) = (failure.clone(), self.show.generator_said.clone());
         let mut options = ViewOptions::new(move || {
             let snapshot = observe();
             let mut status = status(&snapshot, &name, is_same_boot);
             let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let failed = failed.or_else(|| said.lock().unwrap_or_else(PoisonError::into_inner).clone());
             status.notice = failed.or_else(|| reading(&snapshot, file_samples?));
             status
         });
@@ -142,6 +147,7 @@ impl Shown {
         options.spectrum = self.show.spectrum;
         options.channels = self.show.channels.clone();
         options.export = Some(Box::new(export));
+        options.generator = self.show.generator.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = &self.show.session {
             // One that was asked for was read once before; another is not worth an end.
             options.session = sessions::read(path).unwrap_or_else(|error| {

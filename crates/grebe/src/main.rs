@@ -5,6 +5,7 @@ mod cli;
 mod command;
 mod doctor;
 mod face;
+mod generator;
 mod interrupt;
 mod progress;
 mod report;

@@ -52,6 +52,9 @@ pub(crate) fn compare(strip: &[i16], thresholds: Thresholds, words: &mut [Words;
         words[used] = Words { above: word.above & valid, below: word.below & valid };
         used += 1;
     }
+    if thresholds.above_always | thresholds.below_always == 0 {
+        return used;
+    }
     for (word, chunk) in words[..used].iter_mut().zip(strip.chunks(64)) {
         let valid = if chunk.len() == 64 { u64::MAX } else { (1 << chunk.len()) - 1 };
         word.above |= thresholds.above_always & valid;

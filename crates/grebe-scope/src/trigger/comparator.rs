@@ -33,6 +33,17 @@ impl Comparator {
         simd::compare(strip, self.thresholds, words)
     }
 
+    /// Whether the state stays as it is over these samples.
+    #[inline]
+    pub(crate) fn rests(&self, words: Words) -> bool {
+        match self.state {
+            Some(true) => words.below == 0,
+            Some(false) => words.above == 0,
+            None => words.above | words.below == 0,
+        }
+    }
+
+    #[inline]
     pub(crate) fn step(&mut self, words: Words) -> Step {
         let Words { above, below } = words;
         let known = above | below;

@@ -60,6 +60,28 @@ pub enum WaveName {
 }
 
 impl WaveName {
+    /// All of them.
+    pub const ALL: [WaveName; 6] = [
+        WaveName::Sine,
+        WaveName::Square,
+        WaveName::Triangle,
+        WaveName::Saw,
+        WaveName::Chirp,
+        WaveName::Noise,
+    ];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaveName::Sine => "sine",
+            WaveName::Square => "square",
+            WaveName::Triangle => "triangle",
+            WaveName::Saw => "saw",
+            WaveName::Chirp => "chirp",
+            WaveName::Noise => "noise",
+        }
+    }
+
     /// The waveform of this name, as it is on this channel at this rate.
     fn wave(self, channel: usize, rate_hz: f64) -> Wave {
         match self {

@@ -10,7 +10,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use crate::face::Face;
 use crate::hud::{RunState, Tone};
-use crate::keys::KEYS;
+use crate::keys::keys;
 use crate::options::ThemeChoice;
 use crate::readout::{QUANTITIES, Row};
 use crate::spectra::DB_A_COUNT;
@@ -302,8 +302,7 @@ impl<'a> ScopeScreen<'a> {
 
     /// The keys, in as many columns as the height asks for and the width allows.
     fn help(&self, area: Rect, buf: &mut Buffer) {
-        let lines: Vec<Line<'_>> = KEYS
-            .iter()
+        let lines: Vec<Line<'_>> = keys(self.face.has_generator())
             .flat_map(|group| {
                 let title = Line::styled(format!(" {}", group.title), self.dim());
                 let keys = group.keys.iter().map(|(key, meaning)| Line::from(format!(" {key:<9} {meaning}")));

@@ -1,12 +1,14 @@
 //! The two rows above the traces: state, stream and time base; rates, losses and trigger.
 
+use eframe::egui::containers::menu::{MenuButton, MenuConfig};
 use eframe::egui::{self, Color32};
 
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
+use crate::generator::GeneratorWish;
 use crate::hud::{RunState, Tone};
-use crate::keys::{Action, SaveWhat};
+use crate::keys::{Action, SaveWhat, Step};
 use crate::options::ThemeChoice;
 use crate::trigger::{TriggerMode, TriggerState};
 
@@ -102,6 +104,10 @@ impl ScopePanes {
                 }
             }
         });
+        if self.face.has_generator() {
+            let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
+            MenuButton::new("generator").config(config).ui(ui, |ui| self.generator_menu(ui));
+        }
         let run = if self.face.controls.is_paused() { "run" } else { "pause" };
         for (text, hint, action, is_on) in self.toggles() {
             if ui.selectable_label(is_on, text).on_hover_text(hint).clicked() {
@@ -139,6 +145,33 @@ impl ScopePanes {
                 controls.is_measuring(),
             ),
         ]
+    }
+
+    /// What the generator is to make.
+    fn generator_menu(&mut self, ui: &mut egui::Ui) {
+        let state = self.face.generator;
+        let run = if state.is_paused { "go on" } else { "pause" };
+        if ui.button(run).on_hover_text("make samples, or none  (G)").clicked() {
+            self.face.act(Action::GeneratorPause);
+        }
+        ui.separator();
+        ui.label("rate");
+        ui.horizontal(|ui| {
+            if ui.button("slower").on_hover_text("the next lower rate  (z)").clicked() {
+                self.face.act(Action::GeneratorRate(Step::Down));
+            }
+            if ui.button("faster").on_hover_text("the next higher rate  (Z)").clicked() {
+                self.face.act(Action::GeneratorRate(Step::Up));
+            }
+        });
+        ui.separator();
+        ui.label("waveform").on_hover_text("of all channels  (F)");
+        let waves = self.face.options.generator.as_ref().map_or(Vec::new(), |remote| remote.waves.clone());
+        for wave in waves {
+            if ui.selectable_label(state.wave == Some(wave), wave).clicked() {
+                self.face.tell_generator(GeneratorWish::Wave(wave));
+            }
+        }
     }
 
     fn facts(&self, ui: &mut egui::Ui) {

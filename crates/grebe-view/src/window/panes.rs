@@ -12,7 +12,7 @@ use super::quads::QuadPainter;
 use super::style;
 use crate::face::Face;
 use crate::hud::{RunState, STALE_NS};
-use crate::keys::{Action, KEYS, char_action};
+use crate::keys::{Action, char_action, keys};
 use crate::link::ScopeLink;
 use crate::options::{ThemeChoice, ViewOptions};
 
@@ -151,8 +151,8 @@ impl ScopePanes {
                         ("double click", "to the newest samples"),
                     ],
                 );
-                let groups: Vec<_> =
-                    KEYS.iter().map(|group| (group.title, group.keys)).chain([mouse]).collect();
+                let groups = keys(self.face.has_generator()).map(|group| (group.title, group.keys));
+                let groups: Vec<_> = groups.chain([mouse]).collect();
                 ui.horizontal_top(|ui| {
                     for (side, groups) in [&groups[..3], &groups[3..]].into_iter().enumerate() {
                         egui::Grid::new(("keys", side)).num_columns(2).spacing([18.0, 5.0]).show(ui, |ui| {

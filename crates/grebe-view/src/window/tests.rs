@@ -7,7 +7,7 @@ use egui_kittest::{Harness, SnapshotResults};
 use super::*;
 use crate::options::ThemeChoice;
 use crate::testing::sine_batch;
-use crate::{ScopeFeed, SourceStatus, ViewOptions};
+use crate::{GeneratorRemote, GeneratorWish, ScopeFeed, SourceStatus, ViewOptions};
 
 /// A scope over an ended stream of three channels with a gap: nothing on it depends on the time of day.
 fn panes(theme: ThemeChoice, painter: QuadPainter) -> ScopePanes {
@@ -183,6 +183,41 @@ fn what_is_saved_can_be_read_again() {
     let csv = String::from_utf8(read("grebe-3.csv")).unwrap();
     assert!(csv.contains("\nCH2,frequency,Hz,4,4,4,4,,1\n"), "{csv}");
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_generator_is_told_what_a_person_wants() {
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    let tell = told.clone();
+    panes.face.options.generator = Some(GeneratorRemote {
+        waves: vec!["sine", "noise"],
+        tell: Box::new(move |wish| match wish {
+            GeneratorWish::Rate(rate_hz) if rate_hz > 2e3 => Err("too fast for me".into()),
+            wish => {
+                tell.lock().unwrap().push(wish);
+                Ok(())
+            }
+        }),
+    });
+    let mut harness = harness(panes);
+    harness.get_by_label("generator").click();
+    harness.run();
+    harness.get_by_label("noise").click();
+    harness.run();
+    harness.get_by_label("faster").click();
+    harness.run();
+    press(&mut harness, "ZF");
+    harness.get_by_label("too fast for me");
+    press(&mut harness, "G?");
+    harness.get_by_label("next waveform");
+    let wishes = [
+        GeneratorWish::Wave("noise"),
+        GeneratorWish::Rate(2e3),
+        GeneratorWish::Wave("sine"),
+        GeneratorWish::TogglePause,
+    ];
+    assert_eq!(*told.lock().unwrap(), wishes);
 }
 
 #[test]

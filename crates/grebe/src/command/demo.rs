@@ -1,7 +1,8 @@
 //! `grebe`, `grebe demo`: a generator in a process of its own, UDP, and a scope.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
+use std::sync::Mutex;
 
 use anyhow::{Context as _, Result};
 use grebe_datagram::Options;
@@ -13,6 +14,7 @@ use super::Ending;
 use super::view::{HISTORY_BYTES, QUEUE_BATCHES};
 use crate::cli::Demo;
 use crate::face::{self, Face, Show, Shown};
+use crate::generator::{self, Generator};
 
 pub fn run(options: &Demo) -> Result<Ending> {
     if let Some(file) = &options.file {
@@ -29,7 +31,7 @@ pub fn run(options: &Demo) -> Result<Ending> {
     let scope = graph.add("scope", scope);
     graph.connect(source, scope, QueueOptions::drop_oldest(QUEUE_BATCHES));
     let running = graph.start()?;
-    let _generator = Generator::start(options, address)?;
+    let generator = start(options, address)?;
     let show = Show {
         command: "demo",
         name: format!("demo, {address}"),
@@ -42,34 +44,21 @@ pub fn run(options: &Demo) -> Result<Ending> {
         is_session_required: false,
         file_samples: None,
         failure: face::Failure::default(),
+        generator_said: generator.said(),
+        generator: Mutex::new(generator.remote().filter(|_| options.file.is_none())),
     };
     let face = if options.term { Face::Terminal } else { Face::Window };
     Ok(face::show(&face, vec![Shown { running, link, show }])?.0)
 }
 
-/// The generator's process; ends with this value, and by itself should this process be killed.
-struct Generator(Child);
-
-impl Generator {
-    fn start(options: &Demo, to: SocketAddr) -> Result<Self> {
-        let mut command =
-            Command::new(std::env::current_exe().context("cannot find the grebe command itself")?);
-        match &options.file {
-            Some(file) => command.arg("play").arg(file).args(["--loop"]),
-            None => command.args(["sg", "--channels", "4", "--rate", "25M"]).args(WAVES),
-        };
-        command.args(["--tethered", "--to", &format!("udp://{to}")]);
-        // Its standard input is the tether: closed with this process, however that ends.
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Ok(Self(child.context("cannot start the generator")?))
-    }
-}
-
-impl Drop for Generator {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start(options: &Demo, to: SocketAddr) -> Result<Generator> {
+    let mut command = generator::this()?;
+    match &options.file {
+        Some(file) => command.arg("play").arg(file).args(["--loop", "--tethered"]),
+        None => command.args(["sg", "--channels", "4", "--rate", "25M", "--remote"]).args(WAVES),
+    };
+    command.args(["--to", &format!("udp://{to}")]);
+    Generator::spawn(command.stdout(Stdio::null()))
 }
 
 /// A few periods of each in the span that the scope begins with; no two in step, so that the picture moves.

@@ -27,7 +27,7 @@ pub fn run(options: &Record) -> Result<Ending> {
             Box::new(stream::shm_source(shm, Policy::Block, "record")?.idle_timeout(options.idle_timeout))
         }
         Uri::Pipe => stream::pipe_source()?,
-        Uri::Synth => Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?),
+        Uri::Synth => Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?.0),
         Uri::File(path) => {
             let mut source = FileSource::open(path)?;
             source.set(FileSourceOptions {

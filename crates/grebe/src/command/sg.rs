@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use grebe_flow::{Count, Graph, QueueOptions, RateHz, SizeBytes, Time};
-use grebe_stages::{Synth, SynthSource, Uri, WaveName};
+use grebe_stages::{Synth, SynthRemote, SynthSource, Uri, WaveName};
 
 use super::{Ending, Usage, drive};
 use crate::cli::{Play, Sg, Transport};
 use crate::progress::Progress;
-use crate::{command, report, stream};
+use crate::{command, generator, report, stream};
 
 pub fn run(options: &Sg) -> Result<Ending> {
     if let Some(file) = recording(options) {
@@ -18,17 +18,20 @@ pub fn run(options: &Sg) -> Result<Ending> {
             to: options.to.clone(),
             speed: 1.0,
             repeat: true,
-            tethered: options.tethered,
+            tethered: options.tethered || options.remote,
             transport: options.transport.clone(),
             json: options.json,
         };
         return command::play::run(&play);
     }
-    if options.tethered {
+    if options.tethered && !options.remote {
         command::tether();
     }
     let (sink, pool) = stream::sink_with_pool(&options.to, &options.transport)?;
-    let mut source = source(options, sink.datagram_bytes)?;
+    let (mut source, remote) = SynthRemote::new(synth(options, sink.datagram_bytes)?)?;
+    if options.remote {
+        generator::obey_stdin(remote);
+    }
     if let Some(pool) = pool {
         source = source.pool(pool);
     }
@@ -42,13 +45,13 @@ pub fn run(options: &Sg) -> Result<Ending> {
 }
 
 /// The generator that the options describe, for datagrams of this size.
-pub fn source(options: &Sg, datagram_bytes: usize) -> Result<SynthSource> {
+fn synth(options: &Sg, datagram_bytes: usize) -> Result<Synth> {
     let waves = options.wave.iter().map(|name| parse_wave(name)).collect::<Result<Vec<_>>>()?;
     let frequencies: Vec<RateHz> = options.frequency.iter().copied().map(RateHz).collect();
     let or = |values: &[f64], default: f64| {
         if values.is_empty() { vec![default].into() } else { values.to_vec().into() }
     };
-    let synth = Synth {
+    Ok(Synth {
         channels: u32::from(options.channels),
         rate: RateHz(options.rate),
         wave: waves.into(),
@@ -61,22 +64,21 @@ pub fn source(options: &Sg, datagram_bytes: usize) -> Result<SynthSource> {
         datagram_size: SizeBytes(datagram_bytes),
         latency: Time(options.transport.latency),
         ..Synth::default()
-    };
-    Ok(SynthSource::new(synth.options())?)
+    })
 }
 
 /// The generator of `synth:`, as `sg` makes it by default.
-pub fn default_source(transport: &Transport, datagram_bytes: usize) -> Result<SynthSource> {
-    let synth = Synth {
+pub fn default_source(transport: &Transport, datagram_bytes: usize) -> Result<(SynthSource, SynthRemote)> {
+    Ok(SynthRemote::new(Synth {
         channels: 4,
         datagram_size: SizeBytes(datagram_bytes),
         latency: Time(transport.latency),
         ..Synth::default()
-    };
-    Ok(SynthSource::new(synth.options())?)
+    })?)
 }
 
-fn parse_wave(name: &str) -> Result<WaveName> {
+/// The waveform of this name.
+pub fn parse_wave(name: &str) -> Result<WaveName> {
     Ok(match name {
         "sine" => WaveName::Sine,
         "square" => WaveName::Square,
@@ -92,7 +94,7 @@ fn parse_wave(name: &str) -> Result<WaveName> {
 }
 
 /// The recording that `--wave` names.
-fn recording(options: &Sg) -> Option<PathBuf> {
+pub fn recording(options: &Sg) -> Option<PathBuf> {
     match options.wave.as_slice() {
         [only] => match only.parse::<Uri>() {
             Ok(Uri::File(path)) => Some(path),

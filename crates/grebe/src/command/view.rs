@@ -2,24 +2,40 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::ChildStdout;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use grebe_flow::{Graph, QueueOptions, Stage};
 use grebe_scope::Quantity;
 use grebe_shm::Policy;
-use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, Uri};
-use grebe_view::{ChannelSetup, Picture, PngOptions, ScopeStage, ThemeChoice};
+use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, PipeSource, Uri};
+use grebe_view::{ChannelSetup, GeneratorRemote, Picture, PngOptions, ScopeStage, ThemeChoice};
 use serde_json::{Map, Value, json};
 
 use super::{Ending, Usage};
 use crate::cli::{self, View};
 use crate::face::{self, Face, Show, Shown};
-use crate::{command, sessions, stream};
+use crate::generator::{Generator, Recipe};
+use crate::{command, generator, sessions, stream};
 
 pub fn run(options: &View) -> Result<Ending> {
+    let recipe = match &options.spawn {
+        Some(_) if options.uris.len() > 1 => {
+            return Err(
+                Usage("--spawn starts the generator of one stream: give one URI, or none".into()).into()
+            );
+        }
+        Some(text) => Some(Recipe::parse(text, options.uris.first())?),
+        None => None,
+    };
+    let uris = match &recipe {
+        Some(recipe) => vec![recipe.uri.clone()],
+        None => options.uris.clone(),
+    };
     let is_alone = options.term || options.png.is_some();
-    if is_alone && options.uris.len() > 1 {
+    if is_alone && uris.len() > 1 {
         return Err(Usage("several sources need the window: give one to --term and --png".into()).into());
     }
     let face = match &options.png {
@@ -27,7 +43,7 @@ pub fn run(options: &View) -> Result<Ending> {
             width: options.size.0,
             height: options.size.1,
             // A file is read up to there, and its end takes the picture.
-            after: if is_file(&options.uris[0]) { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
+            after: if is_file(&uris[0]) { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
             measure: options.measure.is_some(),
             ..PngOptions::new(path)
         }),
@@ -35,10 +51,17 @@ pub fn run(options: &View) -> Result<Ending> {
         None => Face::Window,
     };
     if let Some(duration) = options.bench {
-        return bench(open(&options.uris[0], options)?, options.size, duration);
+        return bench(open(&uris, 0, options, &mut Spawn::None)?, options.size, duration);
     }
-    let shown: Vec<Shown> = options.uris.iter().map(|uri| open(uri, options)).collect::<Result<_>>()?;
-    let (ending, picture) = face::show(&face, shown)?;
+    let mut spawn = recipe.map_or(Spawn::None, Spawn::Recipe);
+    let shown: Vec<Shown> =
+        (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
+    let ended = face::show(&face, shown);
+    // What the generator says explains a stream that failed, or never came.
+    if let Spawn::Running(generator) = &mut spawn {
+        generator.check()?;
+    }
+    let (ending, picture) = ended?;
     if let (Some(picture), Some(cli::MeasureFormat::Json)) = (picture, options.measure) {
         let text = serde_json::to_string_pretty(&measurements(&picture, &setups(&options.channels)?))?;
         writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")?;
@@ -60,12 +83,42 @@ fn bench(_: Shown, _: (u32, u32), _: Duration) -> Result<Ending> {
     Err(Usage("this grebe was built without its window".into()).into())
 }
 
+/// The generator of the stream, if it is ours.
+enum Spawn {
+    None,
+    Recipe(Recipe),
+    Running(Generator),
+}
+
+impl Spawn {
+    /// Starts it; what it writes, where that is its stream.
+    fn start(&mut self) -> Result<Option<ChildStdout>> {
+        match std::mem::replace(self, Spawn::None) {
+            Spawn::Recipe(recipe) => {
+                let (generator, stdout) = Generator::start(recipe)?;
+                *self = Spawn::Running(generator);
+                Ok(stdout)
+            }
+            other => {
+                *self = other;
+                Ok(None)
+            }
+        }
+    }
+}
+
 /// A source with its scope, running.
-fn open(uri: &Uri, options: &View) -> Result<Shown> {
-    let source = source(uri, options)?;
+fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result<Shown> {
+    let uri = &uris[place];
+    let mut source = source(uri, options, spawn)?;
+    let mut said = face::Failure::default();
+    if let Spawn::Running(generator) = spawn {
+        said = generator.said();
+        source.generator = generator.remote();
+    }
     // A live stream is never held up by its scope; a file can wait, and should be seen whole.
     let policy = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
-    let (scope, link) = ScopeStage::new(HISTORY_BYTES / options.uris.len());
+    let (scope, link) = ScopeStage::new(HISTORY_BYTES / uris.len());
     let (stage, failure) = face::told(source.stage);
     let mut graph = Graph::new();
     let node = graph.add_boxed("source", stage);
@@ -73,16 +126,18 @@ fn open(uri: &Uri, options: &View) -> Result<Shown> {
     graph.connect(node, scope, policy(QUEUE_BATCHES));
     let show = Show {
         command: "view",
-        name: uri.to_string(),
-        is_same_boot: !matches!(uri, Uri::Udp(_)),
+        name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
+        is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(_)),
         span_s: options.span.map(|span| span.as_secs_f64()).or(source.span_s),
         theme: options.theme.map(theme),
         spectrum: options.spectrum,
         channels: setups(&options.channels)?,
-        session: session_file(uri, options),
+        session: session_file(uri, uris, options),
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         file_samples: source.samples,
         failure,
+        generator_said: said,
+        generator: Mutex::new(source.generator),
     };
     show.check()?;
     Ok(Shown { running: graph.start()?, link, show })
@@ -93,15 +148,31 @@ struct Source {
     stage: Box<dyn Stage>,
     span_s: Option<f64>,
     samples: Option<u64>,
+    generator: Option<GeneratorRemote>,
 }
 
-fn source(uri: &Uri, options: &View) -> Result<Source> {
-    let live = |stage| Source { stage, span_s: None, samples: None };
+fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<Source> {
+    let live = |stage| Source { stage, span_s: None, samples: None, generator: None };
     Ok(match uri {
-        Uri::Udp(_) => live(Box::new(stream::udp_source(uri, &options.transport)?)),
-        Uri::Shm(shm) => live(Box::new(stream::shm_source(shm, Policy::DropOldest, "view")?)),
-        Uri::Pipe => live(stream::pipe_source()?),
-        Uri::Synth => live(Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?)),
+        Uri::Udp(_) => {
+            let source = stream::udp_source(uri, &options.transport)?;
+            // Nothing it sends is lost: the port is bound.
+            spawn.start()?;
+            live(Box::new(source))
+        }
+        Uri::Shm(shm) => {
+            spawn.start()?;
+            live(Box::new(stream::shm_source(shm, Policy::DropOldest, "view")?))
+        }
+        Uri::Pipe => match spawn.start()? {
+            Some(stdout) => live(Box::new(PipeSource::new(stdout))),
+            None => live(stream::pipe_source()?),
+        },
+        Uri::Synth => {
+            let (source, remote) = command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?;
+            let generator = Some(generator::remote_of(remote));
+            Source { generator, ..live(Box::new(source)) }
+        }
         Uri::File(path) => {
             let mut source = FileSource::open(path)?;
             source.notes().iter().for_each(|note| eprintln!("grebe: {note}"));
@@ -110,22 +181,22 @@ fn source(uri: &Uri, options: &View) -> Result<Source> {
             let span_s = (options.png.is_some() && source.sample_rate_hz() > 0.0)
                 .then(|| shown as f64 / source.sample_rate_hz());
             source.set(FileSourceOptions { samples, ..FileSourceOptions::default() });
-            Source { stage: Box::new(source), span_s, samples: Some(shown) }
+            Source { span_s, samples: Some(shown), ..live(Box::new(source)) }
         }
     })
 }
 
 /// Where the settings are kept: as told, or in a place of this source's own. A picture for a script has none unless told.
-fn session_file(uri: &Uri, options: &View) -> Option<PathBuf> {
+fn session_file(uri: &Uri, uris: &[Uri], options: &View) -> Option<PathBuf> {
     match &options.session {
         _ if options.no_session => None,
-        Some(path) if options.uris.len() > 1 => {
-            let place = options.uris.iter().position(|other| other == uri).unwrap_or(0);
+        Some(path) if uris.len() > 1 => {
+            let place = uris.iter().position(|other| other == uri).unwrap_or(0);
             Some(path.with_extension(format!("{}.toml", place + 1)))
         }
         Some(path) => Some(path.clone()),
         None if options.png.is_some() => None,
-        None => sessions::of_source(&uri.to_string()),
+        None => sessions::of_source(options.spawn.as_deref().unwrap_or(&uri.to_string())),
     }
 }
 

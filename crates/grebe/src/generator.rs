@@ -1,0 +1,234 @@
+//! A generator in a process of its own, and what tells it what to make.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::Parser as _;
+use grebe_stages::{GeneratorCommand, SynthRemote, Uri, WaveName};
+use grebe_view::{GeneratorRemote, GeneratorWish};
+
+use crate::cli::{self, Cli};
+use crate::command::{Usage, sg};
+use crate::face::Failure;
+use crate::interrupt;
+
+/// What a person wants to be started: `sg ...`, `play ...`, or another program that writes frames to its standard output.
+pub struct Recipe {
+    command: Command,
+    /// Where its stream can be had.
+    pub uri: Uri,
+    /// Whether it can be told what to make.
+    is_remote: bool,
+}
+
+impl Recipe {
+    /// Reads the words of a command; `uri` is where its stream should go, if not where it says itself.
+    pub fn parse(text: &str, uri: Option<&Uri>) -> Result<Self> {
+        let mut words = split(text)?;
+        let name = words
+            .first()
+            .cloned()
+            .ok_or_else(|| Usage("--spawn: give a command, as 'sg --rate 1M'".into()))?;
+        if !matches!(name.as_str(), "sg" | "play") {
+            let mut command = Command::new(&name);
+            command.args(&words[1..]);
+            return Ok(Self { command, uri: uri.cloned().unwrap_or(Uri::Pipe), is_remote: false });
+        }
+        if !words.iter().any(|word| word == "--to" || word.starts_with("--to=")) {
+            words.extend(["--to".into(), uri.unwrap_or(&Uri::Pipe).to_string()]);
+        }
+        let read = Cli::try_parse_from(std::iter::once("grebe".to_owned()).chain(words.iter().cloned()));
+        let read = read.map_err(|error| {
+            let text = error.render().to_string();
+            Usage(format!(
+                "--spawn: {}",
+                text.lines().next().unwrap_or_default().trim_start_matches("error: ")
+            ))
+        })?;
+        let (to, is_remote) = match read.command {
+            Some(cli::Command::Sg(sg)) => (sg.to.clone(), sg::recording(&sg).is_none()),
+            Some(cli::Command::Play(play)) => (play.to, false),
+            _ => (Uri::Pipe, false),
+        };
+        let mut command = this()?;
+        command.args(&words).arg(if is_remote { "--remote" } else { "--tethered" });
+        Ok(Self { command, uri: uri.cloned().unwrap_or(to), is_remote })
+    }
+}
+
+/// A generator's process; ends with this value, and by itself should this process be killed.
+pub struct Generator {
+    child: Child,
+    /// Its tether, and the way to tell it anything.
+    stdin: Option<Arc<Mutex<ChildStdin>>>,
+    is_remote: bool,
+    /// What it said last, for the screen.
+    said: Failure,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Generator {
+    /// Starts what a person wants.
+    pub fn start(recipe: Recipe) -> Result<(Self, Option<ChildStdout>)> {
+        let Recipe { mut command, uri, is_remote } = recipe;
+        let is_pipe = matches!(uri, Uri::Pipe);
+        command.stdout(if is_pipe { Stdio::piped() } else { Stdio::null() });
+        let mut generator = Self::spawn(&mut command)?;
+        generator.is_remote = is_remote;
+        if !is_remote {
+            // Another program may wait for the end of its input; our own ends with it.
+            let stdin = generator.stdin.take();
+            generator.stdin = stdin.filter(|_| command.get_args().any(|word| word == "--tethered"));
+        }
+        let stdout = generator.child.stdout.take();
+        Ok((generator, stdout))
+    }
+
+    /// Starts it; what it says on standard error is kept.
+    pub fn spawn(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.with_context(|| format!("cannot start {name}"))?;
+        let stdin = child.stdin.take().map(|stdin| Arc::new(Mutex::new(stdin)));
+        let said = Failure::default();
+        let listener = child.stderr.take().map(|stderr| {
+            let said = said.clone();
+            std::thread::spawn(move || {
+                // Its own errors begin so; the rest is about how it goes.
+                for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                    if let Some(error) = line.strip_prefix("grebe: ") {
+                        *said.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_owned());
+                    }
+                }
+            })
+        });
+        Ok(Self { child, stdin, is_remote: true, said, listener })
+    }
+
+    /// What it said last of what went wrong.
+    pub fn said(&self) -> Failure {
+        self.said.clone()
+    }
+
+    /// What tells it what to make; it goes through a pipe that holds thousands of wishes.
+    pub fn remote(&self) -> Option<GeneratorRemote> {
+        let stdin = self.stdin.clone().filter(|_| self.is_remote)?;
+        Some(remote(move |command| {
+            let mut stdin = stdin.lock().unwrap_or_else(PoisonError::into_inner);
+            stdin.write_all(&command.to_bytes()).map_err(|_| "the generator has ended".to_owned())
+        }))
+    }
+
+    /// Why it ended, if it did and not well.
+    pub fn check(&mut self) -> Result<()> {
+        match self.child.try_wait() {
+            Ok(Some(status)) if !status.success() => {
+                // Its standard error ended with it.
+                let _ = self.listener.take().map(JoinHandle::join);
+                let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                Err(anyhow!("the generator failed: {}", said.unwrap_or_else(|| status.to_string())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// This command, to be started once more.
+pub fn this() -> Result<Command> {
+    Ok(Command::new(std::env::current_exe().context("cannot find the grebe command itself")?))
+}
+
+/// A generator in this process.
+pub fn remote_of(synth: SynthRemote) -> GeneratorRemote {
+    let synth = Mutex::new(synth);
+    remote(move |command| {
+        let mut synth = synth.lock().unwrap_or_else(PoisonError::into_inner);
+        synth.obey(command).map_err(|error| error.to_string())
+    })
+}
+
+fn remote(obey: impl Fn(GeneratorCommand) -> Result<(), String> + Send + 'static) -> GeneratorRemote {
+    let tell = move |wish| {
+        obey(match wish {
+            GeneratorWish::Rate(rate_hz) => GeneratorCommand::Rate(rate_hz),
+            GeneratorWish::TogglePause => GeneratorCommand::TogglePause,
+            GeneratorWish::Wave(name) => {
+                GeneratorCommand::Wave(sg::parse_wave(name).map_err(|error| error.to_string())?)
+            }
+        })
+    };
+    GeneratorRemote { waves: WaveName::ALL.iter().map(|wave| wave.name()).collect(), tell: Box::new(tell) }
+}
+
+/// Does what comes on standard input, and ends the command with it: its owner is gone.
+pub fn obey_stdin(mut remote: SynthRemote) {
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        let mut bytes = [0; GeneratorCommand::BYTES];
+        while stdin.read_exact(&mut bytes).is_ok() {
+            let obeyed = GeneratorCommand::from_bytes(&bytes).and_then(|command| remote.obey(command));
+            if let Err(error) = obeyed {
+                eprintln!("grebe: {error}");
+            }
+        }
+        interrupt::raise();
+    });
+}
+
+/// Words, as a shell would tell them apart: by spaces, except between quotation marks.
+fn split(text: &str) -> Result<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in text.chars() {
+        match (c, quote) {
+            (c, Some(mark)) if c == mark => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err(Usage(format!("--spawn: a quotation mark is not closed in: {text}")).into());
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_apart_as_by_a_shell() {
+        assert_eq!(split(" sg  --wave 'a b.wav' \"\" x").unwrap(), ["sg", "--wave", "a b.wav", "", "x"]);
+        assert!(split("sg 'open").is_err());
+    }
+
+    #[test]
+    fn a_generator_sends_where_the_viewer_looks() {
+        let uri = |text, uri: Option<&str>| {
+            let uri: Option<Uri> = uri.map(|uri| uri.parse().unwrap());
+            Recipe::parse(text, uri.as_ref()).map(|recipe| (recipe.uri.to_string(), recipe.is_remote))
+        };
+        assert_eq!(uri("sg --rate 1M", None).unwrap(), ("pipe:".into(), true));
+        assert_eq!(uri("sg", Some("shm://lab")).unwrap(), ("shm://lab".into(), true));
+        assert_eq!(uri("sg --to shm://lab", None).unwrap(), ("shm://lab".into(), true));
+        assert_eq!(uri("sg --wave a.wav", None).unwrap(), ("pipe:".into(), false));
+        assert_eq!(uri("play a.wav", None).unwrap(), ("pipe:".into(), false));
+        assert_eq!(uri("my-adc --fast", None).unwrap(), ("pipe:".into(), false));
+        assert!(uri("sg --rate much", None).unwrap_err().to_string().contains("much"));
+        assert!(uri("", None).is_err());
+    }
+}
