@@ -16,10 +16,8 @@ pub struct Tracker {
     next: u32,
     first: Option<Stamp>,
     last: Stamp,
-    previous: Option<(u32, i64)>,
-    jitter: [Batch; BATCHES],
     bins: [u32; BINS],
-    /// Every so-and-so-manieth datagram: when it was sent since the first, and how long it was under way.
+    /// Every so-manieth pair of datagrams: when it was sent since the first, and how long it was under way.
     delays: Vec<(u32, i64)>,
     stride: u32,
 }
@@ -57,6 +55,8 @@ pub struct Summary {
     pub delay_min_ns: i64,
     /// Its median, 95th and 99th percentile above the shortest.
     pub delay_above_min_ns: [i64; 3],
+    /// The 2nd percentile of the second half, above the shortest: above zero where a queue never ran empty.
+    pub late_low_ns: i64,
     /// How much longer datagrams of the last quarter were under way than those of the first.
     pub rise_ns: i64,
     /// Its standard error.
@@ -80,11 +80,9 @@ impl Tracker {
             next: 0,
             first: None,
             last: Stamp::default(),
-            previous: None,
-            jitter: [Batch::default(); BATCHES],
             bins: [0; BINS],
             delays: Vec::with_capacity(DELAYS_MAX),
-            stride: train.count.div_ceil(DELAYS_MAX as u32).max(1),
+            stride: train.count.div_ceil(DELAYS_MAX as u32 / 2).max(2),
         }
     }
 
@@ -127,18 +125,12 @@ impl Tracker {
         if arrived_ns >= self.last.arrived_ns {
             self.last = stamp;
         }
-        if let Some((before, earlier)) = self.previous
-            && seq == before.wrapping_add(1)
-        {
-            let batch = u64::from(seq) * BATCHES as u64 / u64::from(self.train.count);
-            self.jitter[batch as usize].add((delay.wrapping_sub(earlier)).unsigned_abs() as f64);
-        }
-        self.previous = Some((seq, delay));
         let bin = arrived_ns.saturating_sub(first.arrived_ns) / self.bin_ns();
         if let Some(bin) = self.bins.get_mut(bin as usize) {
             *bin += 1;
         }
-        if seq.is_multiple_of(self.stride) && self.delays.len() < DELAYS_MAX {
+        // Neighbours are kept in pairs: what differs between them is jitter.
+        if seq % self.stride < 2 && self.delays.len() < DELAYS_MAX {
             self.delays.push((seq, delay));
         }
     }
@@ -156,10 +148,8 @@ impl Tracker {
         };
         self.count_runs(&mut summary);
         self.sum_delays(&mut summary);
+        self.sum_jitter(&mut summary);
         self.sum_rates(&mut summary);
-        let batches: Vec<f64> = self.jitter.iter().filter_map(Batch::mean).collect();
-        let jitter = crate::mean(&batches);
-        (summary.jitter_ns, summary.jitter_error_ns) = (jitter.value, jitter.high - jitter.value);
         summary
     }
 
@@ -187,6 +177,14 @@ impl Tracker {
         let at = |q: f64| sorted.get((q * sorted.len() as f64) as usize).copied().unwrap_or(max);
         summary.delay_min_ns = min;
         summary.delay_above_min_ns = [0.5, 0.95, 0.99].map(|q| at(q).saturating_sub(min));
+        let mut late: Vec<i64> = self
+            .delays
+            .iter()
+            .filter(|&&(seq, _)| seq >= self.train.count / 2)
+            .map(|&(_, delay)| delay)
+            .collect();
+        late.sort_unstable();
+        summary.late_low_ns = late.get(late.len() / 50).map_or(0, |low| low.saturating_sub(min));
         let quarter = self.train.count / 4;
         let early = middle(self.delays.iter().filter(|&&(seq, _)| seq < quarter));
         let late = middle(self.delays.iter().filter(|&&(seq, _)| seq >= self.train.count - quarter));
@@ -194,6 +192,24 @@ impl Tracker {
             summary.rise_ns = late.saturating_sub(early);
             summary.rise_error_ns = early_error.hypot(late_error).min(i64::MAX as f64 / 4.0) as i64;
         }
+    }
+
+    fn sum_jitter(&self, summary: &mut Summary) {
+        let mut delays = self.delays.clone();
+        delays.sort_unstable();
+        let differences: Vec<f64> = delays
+            .windows(2)
+            .filter(|pair| pair[0].0 + 1 == pair[1].0)
+            .map(|pair| pair[1].1.saturating_sub(pair[0].1).unsigned_abs() as f64)
+            .collect();
+        // Neighbouring differences share a datagram: only their means over stretches are independent.
+        let stretch = differences.len().div_ceil(STRETCHES).max(1);
+        let means: Vec<f64> = differences
+            .chunks_exact(stretch)
+            .map(|chunk| chunk.iter().sum::<f64>() / stretch as f64)
+            .collect();
+        let jitter = crate::mean(&means);
+        (summary.jitter_ns, summary.jitter_error_ns) = (jitter.value, jitter.high - jitter.value);
     }
 
     fn sum_rates(&self, summary: &mut Summary) {
@@ -249,7 +265,11 @@ impl Summary {
         for delay in self.delay_above_min_ns {
             room.i64(delay);
         }
-        room.i64(self.rise_ns).i64(self.rise_error_ns).f64(self.jitter_ns).f64(self.jitter_error_ns);
+        room.i64(self.late_low_ns)
+            .i64(self.rise_ns)
+            .i64(self.rise_error_ns)
+            .f64(self.jitter_ns)
+            .f64(self.jitter_error_ns);
     }
 
     pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Self> {
@@ -275,6 +295,7 @@ impl Summary {
         for delay in &mut summary.delay_above_min_ns {
             *delay = fields.i64()?;
         }
+        summary.late_low_ns = fields.i64()?;
         summary.rise_ns = fields.i64()?;
         summary.rise_error_ns = fields.i64()?;
         summary.jitter_ns = fields.f64()?;
@@ -302,27 +323,9 @@ struct Stamp {
     arrived_ns: u64,
 }
 
-/// A mean in the making.
-#[derive(Debug, Clone, Copy, Default)]
-struct Batch {
-    sum: f64,
-    count: u32,
-}
-
-impl Batch {
-    fn add(&mut self, value: f64) {
-        self.sum += value;
-        self.count += 1;
-    }
-
-    fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / f64::from(self.count))
-    }
-}
-
 /// Classes of the lengths of runs.
 pub const RUN_CLASSES: usize = 8;
-const BATCHES: usize = 16;
+const STRETCHES: usize = 16;
 const BINS: usize = 64;
 const DELAYS_MAX: usize = 4_096;
 

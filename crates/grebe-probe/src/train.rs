@@ -46,15 +46,6 @@ impl Train {
         u64::from(self.count) * (packet_bits(self.size) / 8.0) as u64
     }
 
-    /// Datagrams that leave together, so that no sender has to keep intervals below what a timer can.
-    pub fn group(&self) -> u32 {
-        const SLEEPABLE_NS: u64 = 50_000;
-        match self.interval_ns {
-            0 => GROUP_MAX,
-            interval => (SLEEPABLE_NS / interval).clamp(1, u64::from(GROUP_MAX)) as u32,
-        }
-    }
-
     /// Whether every field is in range.
     pub fn is_valid(&self) -> bool {
         (1..=Self::COUNT_MAX).contains(&self.count)
@@ -81,7 +72,6 @@ pub fn packet_bits(size: u16) -> f64 {
 
 /// Headers of IPv4 and UDP.
 const HEADER_BYTES: f64 = 28.0;
-const GROUP_MAX: u32 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -92,8 +82,6 @@ mod tests {
         let train = Train::at_rate(1, 1_472, 100e6, 0.5);
         assert_eq!((train.interval_ns, train.count), (120_000, 4_167));
         assert!((train.rate_bps() - 100e6).abs() < 1.0);
-        assert_eq!(train.group(), 1);
-        assert_eq!(Train::at_rate(1, 1_472, 10e9, 0.1).group(), 41);
         assert!(
             Train::at_rate(1, 9, f64::MAX, 1e9).is_valid() && Train::at_rate(1, 1_472, 0.0, 1.0).is_valid()
         );

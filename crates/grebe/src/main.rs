@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Run(options) => command::run::run(&options),
         Command::Top(options) => command::top::run(&options),
         Command::Bench(options) => command::bench::run(&options),
+        Command::Probe(options) => command::probe::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "grebe", &mut std::io::stdout());
