@@ -249,6 +249,16 @@ impl<'a> Path<'a> {
         }
         running.stop();
         let moved = running.finish();
+        // A stream that the server ended by itself: its last word may be a moment behind.
+        for _ in 0..10 {
+            if is_down || flow.is_some() || moved.bytes == 0 {
+                break;
+            }
+            match self.ask(Ask::Stream { id: stream.id })? {
+                Answer::Stream(got) => flow = Some(got),
+                _ => self.serve(Duration::from_millis(20))?,
+            }
+        }
         if is_down {
             flow = moved.flow;
         }
