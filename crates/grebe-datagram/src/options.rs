@@ -39,6 +39,9 @@ pub struct Options {
     pub recv_timeout: Duration,
     /// Asks for the kernel's time of arrival (wall clock), where the system has one.
     pub timestamps: bool,
+    /// Sets "don't fragment" on what is sent, whatever the route's MTU is believed to be: a datagram that a hop cannot carry is
+    /// lost there, and one that the interface cannot carry is an [`Error::Send`](crate::Error::Send). Only on Linux.
+    pub dont_fragment: bool,
     /// Lets several sockets bind the address (always on for multicast groups).
     pub reuse_address: bool,
     /// The interface that multicast leaves from, or joins on.
@@ -78,6 +81,7 @@ impl Default for Options {
             latency: Duration::from_micros(500),
             recv_timeout: Duration::from_millis(100),
             timestamps: false,
+            dont_fragment: false,
             reuse_address: false,
             multicast_interface: Interface::Default,
             multicast_ttl: 1,

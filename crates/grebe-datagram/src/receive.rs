@@ -266,6 +266,10 @@ impl<S> Receiver<S> {
         self.sampler.dropping()
     }
 
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     /// For how long [`recv`](Self::recv) waits.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;

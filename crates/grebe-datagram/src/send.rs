@@ -7,7 +7,7 @@ use socket2::Socket;
 use crate::flush::{self, Progress, Transmit};
 use crate::gso::Gso;
 use crate::plan::{Coalesce, Full, MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES, MAX_SEGMENTS, Plan};
-use crate::{Error, Granted, Options, Result, Side, path, setup, sys};
+use crate::{Error, Granted, Options, Receiver, Result, Side, path, setup, sys};
 
 /// Sends datagrams in batches. Owns one socket and the arrays of its system calls; nothing is allocated after it is made.
 #[derive(Debug)]
@@ -88,6 +88,38 @@ impl Sender {
         Ok(sender)
     }
 
+    /// A sender on the socket of a receiver, so that what goes out and what comes in share one port. Its destination is the
+    /// receiver's peer where that is connected; otherwise datagrams name theirs: [`SendBatch::push_to`].
+    ///
+    /// ```
+    /// use grebe_datagram::{Options, Receiver, Sender};
+    /// # fn main() -> Result<(), grebe_datagram::Error> {
+    /// let options = Options::default();
+    /// let receiver: Receiver<Vec<u8>> = Receiver::bind("127.0.0.1:0".parse().unwrap(), &options)?;
+    /// let sender = Sender::on(&receiver, &options)?;
+    /// assert_eq!(sender.local_addr()?, receiver.local_addr()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Open`] where the system has no more handles.
+    pub fn on<S>(receiver: &Receiver<S>, options: &Options) -> Result<Self> {
+        let local = receiver.local_addr()?;
+        let socket = receiver.socket().try_clone().map_err(|source| Error::Open {
+            action: "share the socket of",
+            address: local,
+            source,
+        })?;
+        let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
+        let mut sender = Self::with(socket, local, options)?;
+        if peer.is_some() {
+            sender.link.peer = peer;
+            sender.rule.max_segment_bytes = sender.link.segment_bytes_max();
+        }
+        Ok(sender)
+    }
+
     /// An empty batch. It borrows what is pushed until it is flushed or dropped.
     pub fn batch<'d>(&mut self) -> SendBatch<'_, 'd> {
         let plan = std::mem::replace(&mut self.plan, Plan::hollow()).recycle();
@@ -133,7 +165,10 @@ impl Sender {
     }
 
     fn open(local: SocketAddr, options: &Options) -> Result<Self> {
-        let socket = setup::open(local, options)?;
+        Self::with(setup::open(local, options)?, local, options)
+    }
+
+    fn with(socket: Socket, local: SocketAddr, options: &Options) -> Result<Self> {
         let granted =
             setup::ask_for_buffer(&socket, Side::Send, options.send_buffer_bytes, options.force_buffers);
         setup::prepare_multicast_send(&socket, local.is_ipv4(), options).map_err(|source| Error::Open {
@@ -141,6 +176,9 @@ impl Sender {
             address: local,
             source,
         })?;
+        if options.dont_fragment {
+            sys::forbid_fragments(&socket, local.is_ipv4());
+        }
         let gso = options.batch && options.gso && !gso_is_switched_off() && sys::has_gso(&socket);
         Ok(Self {
             link: Link {

@@ -261,3 +261,28 @@ fn a_datagram_that_udp_cannot_carry_is_refused_before_the_call() {
     assert!(matches!(batch.push_run(&data, 0), Err(Error::EmptySegment)));
     assert_eq!(batch.pending(), 0);
 }
+
+#[test]
+fn a_sender_on_a_receivers_socket_has_its_port_and_its_peer() {
+    let options = Options { recv_timeout: Duration::from_secs(5), ..Options::default() };
+    let mut far: Receiver<Vec<u8>> = Receiver::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let near: Receiver<Vec<u8>> = Receiver::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let mut unconnected = Sender::on(&near, &options).unwrap();
+    assert!(matches!(unconnected.batch().push(b"", b"whereto"), Err(grebe_datagram::Error::NoDestination)));
+    near.connect(far.local_addr().unwrap()).unwrap();
+    let mut sender = Sender::on(&near, &options).unwrap();
+    let mut batch = sender.batch();
+    batch.push(b"", b"hello").unwrap();
+    batch.flush().unwrap();
+    drop(batch);
+    let mut from = None;
+    far.recv(
+        || Some(vec![0; 65_536]),
+        |slot, received| {
+            from = Some(received.from);
+            Some(slot)
+        },
+    )
+    .unwrap();
+    assert_eq!(from, Some(near.local_addr().unwrap()));
+}

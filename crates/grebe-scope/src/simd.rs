@@ -167,17 +167,25 @@ mod tests {
     type Kernel = (&'static str, fn(&[i16]) -> Stats);
 
     fn kernels() -> Vec<Kernel> {
-        let mut all: Vec<Kernel> = vec![("dispatched", stats), ("portable", |s| stats_chunked(s))];
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has AVX2, as just detected.
-                all.push(("avx2", |s| unsafe { x86::stats_avx2::<false>(s, &mut []) }));
-            }
-            if is_x86_feature_detected!("avx512bw") {
-                // SAFETY: the processor has AVX-512BW, as just detected.
-                all.push(("avx512", |s| unsafe { x86::stats_avx512::<false>(s, &mut []) }));
-            }
+        let all: [Kernel; 2] = [("dispatched", stats), ("portable", |s| stats_chunked(s))];
+        all.into_iter().chain(by_processor()).collect()
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn by_processor() -> Vec<Kernel> {
+        Vec::new()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn by_processor() -> Vec<Kernel> {
+        let mut all: Vec<Kernel> = Vec::new();
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as just detected.
+            all.push(("avx2", |s| unsafe { x86::stats_avx2::<false>(s, &mut []) }));
+        }
+        if is_x86_feature_detected!("avx512bw") {
+            // SAFETY: the processor has AVX-512BW, as just detected.
+            all.push(("avx512", |s| unsafe { x86::stats_avx512::<false>(s, &mut []) }));
         }
         all
     }

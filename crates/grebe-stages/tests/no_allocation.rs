@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use grebe_flow::{Graph, GraphFile, Kinds, QueueOptions};
+use grebe_flow::{GraphFile, Kinds};
 
 struct Counting;
 
@@ -79,6 +79,7 @@ fn steady_state_allocates_nothing() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_stream_in_shared_memory_allocates_nothing_at_either_end() {
+    use grebe_flow::{Graph, QueueOptions};
     use grebe_shm::{PublisherOptions, SubscriberOptions};
     use grebe_stages::{ShmSink, ShmSource, SynthOptions, SynthSource, process::Null, synth::ChannelSpec};
 

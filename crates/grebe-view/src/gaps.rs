@@ -1,11 +1,7 @@
 //! Where samples went missing, and in which place on the way.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use grebe_scope::Engineering;
-
-use crate::face::Face;
 use crate::picture::GapMark;
 use crate::status::SourceStatus;
 
@@ -53,30 +49,10 @@ impl GapPlaces {
         self.seen = now;
     }
 
-    fn of(&self, gap: &GapMark) -> Option<&str> {
+    /// The place that lost it, where that is known.
+    #[cfg(any(feature = "window", test))]
+    pub(crate) fn of(&self, gap: &GapMark) -> Option<&str> {
         self.named.iter().find(|(number, _)| *number == gap.number).map(|(_, place)| place.as_str())
-    }
-}
-
-impl Face {
-    /// What is missing in a stretch of the picture (0.0 left edge, 1.0 right edge), and where it was lost.
-    pub(crate) fn lost_words(&self, part: Range<f64>) -> String {
-        let index = |part: f64| self.picture.left_index + part * self.picture.span_samples;
-        let (from, to) = (index(part.start), index(part.end));
-        let inside = self.picture.gaps.iter().filter(|gap| gap.start as f64 <= to && gap.end as f64 >= from);
-        let mut places: Vec<&str> = Vec::new();
-        let mut samples = 0;
-        for gap in inside {
-            samples += gap.end - gap.start;
-            let place = self.places.of(gap).unwrap_or("somewhere");
-            if !places.contains(&place) {
-                places.push(place);
-            }
-        }
-        match places.is_empty() {
-            true => "lost".into(),
-            false => format!("lost: {}, {}", places.join(", "), Engineering::new(samples as f64, "S")),
-        }
     }
 }
 

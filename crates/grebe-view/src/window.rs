@@ -4,6 +4,7 @@ mod bench;
 mod head;
 mod lanes;
 mod layout;
+mod lost;
 mod marks;
 mod panes;
 mod persistence;

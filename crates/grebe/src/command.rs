@@ -5,6 +5,7 @@ pub mod bench_view;
 pub mod demo;
 pub mod doctor;
 pub mod play;
+pub mod probe;
 pub mod record;
 pub mod recv;
 pub mod run;

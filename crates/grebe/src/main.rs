@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Send(options) => command::send::run(&options),
         Command::Recv(options) => command::recv::run(&options),
         Command::Bench(options) => command::bench::run(&options),
+        Command::Probe(options) => command::probe::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "grebe", &mut std::io::stdout());

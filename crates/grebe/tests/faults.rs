@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use grebe::frame::{Frame, HEADER_BYTES, Header};
+#[cfg(unix)]
 use grebe::stages::SampleFile;
 use serde_json::Value;
 use support::{Listener, example, finish, grebe, text};

@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::check::{Checker, parse};
 use super::ingress;
 use super::plan::{Job, Technique};
-use super::run::{SOCKET, STREAM};
+#[cfg(unix)]
+use super::run::SOCKET;
+use super::run::STREAM;
 use crate::{Error, Result};
 
 /// Runs a consumer as a process: the job comes as a line of JSON on standard input, the report goes out on standard output.

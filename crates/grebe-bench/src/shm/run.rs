@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use super::check::Seen;
+#[cfg(unix)]
 use super::faults::{Faults, Havoc};
 use super::ingress;
 use super::make::Made;

@@ -237,6 +237,16 @@ pub(crate) fn enable_timestamps(socket: &Socket) -> bool {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).is_ok()
 }
 
+/// DF on every datagram, and no cached path MTU: what a search for the path MTU needs (ip(7), IP_PMTUDISC_PROBE).
+pub(crate) fn forbid_fragments(socket: &Socket, v4: bool) -> bool {
+    let (level, option, value) = if v4 {
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
+    };
+    set(socket, level, option, value).is_ok()
+}
+
 /// The drop counter now: SO_RXQ_OVFL tells it only with a later datagram.
 pub(crate) fn drops_now(socket: &Socket) -> Option<u32> {
     let mut info = [0_u32; SK_MEMINFO_VARS];

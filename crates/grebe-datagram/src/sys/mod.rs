@@ -47,13 +47,13 @@ use unix as native;
 mod absent;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use absent::{
-    drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
-    usable_buffer_bytes,
+    drops_now, enable_drop_counter, enable_gro, enable_timestamps, forbid_fragments, force_buffer,
+    route_mtu_bytes, usable_buffer_bytes,
 };
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
-    drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
-    usable_buffer_bytes,
+    drops_now, enable_drop_counter, enable_gro, enable_timestamps, forbid_fragments, force_buffer,
+    route_mtu_bytes, usable_buffer_bytes,
 };
 
 pub(crate) use errors::{is_absent, is_out_of_buffers, may_be_gso};

@@ -1,0 +1,94 @@
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::{Error, Result};
+
+/// What a side of a probe keeps to. Each side has its own, and the smaller one counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Bits of IP packets a second.
+    pub rate_max_bps: f64,
+    /// Bytes of IP packets of one probe, both ways together.
+    pub bytes_max: u64,
+    /// For how long one probe may go on.
+    pub duration_max: Duration,
+}
+
+impl Limits {
+    /// What is right by default for a path to `peer`: 1 Gbit/s and 500 MB; 40 Gbit/s and 8 GB where it stays at home.
+    pub fn for_peer(peer: IpAddr) -> Self {
+        let (rate_max_bps, bytes_max) =
+            if is_private(peer) { (40e9, 8_000_000_000) } else { (PUBLIC_RATE_BPS, 500_000_000) };
+        Self { rate_max_bps, bytes_max, duration_max: Duration::from_secs(25) }
+    }
+
+    /// Checks that a probe of `peer` may go that far; `anyway` is the consent of whoever runs it.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] for more than 1 Gbit/s beyond private addresses, and for limits that no probe can keep to.
+    pub fn check(&self, peer: SocketAddr, anyway: bool) -> Result<()> {
+        let wrong = |what: String| Err(Error::Limit { what });
+        if self.rate_max_bps > PUBLIC_RATE_BPS && !is_private(peer.ip()) && !anyway {
+            return wrong(format!(
+                "{} is not a private address: more than 1 Gbit/s to it may disturb others; say --yes if it may be, or lower \
+                 --max-rate",
+                peer.ip()
+            ));
+        }
+        if self.rate_max_bps.is_nan() || self.rate_max_bps < RATE_MIN_BPS {
+            return wrong(format!("a probe needs a --max-rate of at least {} kbit/s", RATE_MIN_BPS / 1e3));
+        }
+        if self.bytes_max < BYTES_MIN {
+            return wrong(format!("a probe needs --max-bytes of at least {} kB", BYTES_MIN / 1_000));
+        }
+        if self.duration_max < DURATION_MIN {
+            return wrong(format!("a probe needs a --duration of at least {} s", DURATION_MIN.as_secs()));
+        }
+        Ok(())
+    }
+
+    /// The smaller of each.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            rate_max_bps: self.rate_max_bps.min(other.rate_max_bps),
+            bytes_max: self.bytes_max.min(other.bytes_max),
+            duration_max: self.duration_max.min(other.duration_max),
+        }
+    }
+}
+
+/// Whether an address is this host's, this network's or an organisation's own.
+fn is_private(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let shared = ip.octets()[0] == 100 && ip.octets()[1] & 0xC0 == 64;
+            // 198.18.0.0/15 is for measurements like this one (RFC 2544).
+            let bench = ip.octets()[0] == 198 && ip.octets()[1] & 0xFE == 18;
+            ip.is_private() || ip.is_loopback() || ip.is_link_local() || shared || bench
+        }
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+const PUBLIC_RATE_BPS: f64 = 1e9;
+const RATE_MIN_BPS: f64 = 1e5;
+const BYTES_MIN: u64 = 1_000_000;
+const DURATION_MIN: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn much_traffic_to_strangers_needs_consent() {
+        let (stranger, friend) = ("203.0.113.9:1".parse().unwrap(), "10.0.0.9:1".parse().unwrap());
+        let fast = Limits { rate_max_bps: 2e9, ..Limits::for_peer("203.0.113.9".parse().unwrap()) };
+        assert!(fast.check(stranger, false).unwrap_err().to_string().contains("--yes"));
+        assert!(fast.check(stranger, true).is_ok() && fast.check(friend, false).is_ok());
+        for peer in [stranger, friend, "[::1]:1".parse().unwrap(), "[2001:db8::1]:1".parse().unwrap()] {
+            Limits::for_peer(peer.ip()).check(peer, false).unwrap();
+        }
+        let none = Limits { bytes_max: 1, ..fast };
+        assert!(none.check(friend, false).unwrap_err().to_string().contains("--max-bytes"));
+    }
+}

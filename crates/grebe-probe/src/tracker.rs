@@ -1,0 +1,400 @@
+//! What arrived of a train.
+
+use crate::train::Train;
+use crate::wire::{Fields, Room};
+
+/// Follows one train at its receiver. All memory is taken when it is made.
+#[derive(Debug)]
+pub struct Tracker {
+    train: Train,
+    seen: Vec<u64>,
+    received: u32,
+    duplicates: u32,
+    reordered: u32,
+    extent: u32,
+    /// One beyond the highest that was seen.
+    next: u32,
+    first: Option<Stamp>,
+    last: Stamp,
+    bins: [u32; BINS],
+    /// Every so-manieth pair of datagrams: when it was sent since the first, and how long it was under way.
+    delays: Vec<(u32, i64)>,
+    stride: u32,
+}
+
+/// What a [`Tracker`] has seen, small enough for one datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Summary {
+    /// Datagrams that arrived, without duplicates.
+    pub received: u32,
+    /// Further copies of them.
+    pub duplicates: u32,
+    /// Datagrams that arrived behind a later one (RFC 4737).
+    pub reordered: u32,
+    /// The farthest that one of them was behind, in datagrams.
+    pub extent: u32,
+    /// Datagrams that did not arrive.
+    pub lost: u32,
+    /// Runs of neighbours that did not arrive.
+    pub runs: u32,
+    /// The longest run.
+    pub longest_run: u32,
+    /// Sum of the squares of the runs' lengths.
+    pub run_squares: u64,
+    /// Runs by length: 1, 2, 3-4, 5-8, 9-16, 17-32, 33-64, above.
+    pub run_counts: [u32; RUN_CLASSES],
+    /// Datagrams of this train that the receiver's kernel had no room for; `None` where it does not say.
+    pub kernel_drops: Option<u64>,
+    /// Mean time between two datagrams as they were stamped by the sender.
+    pub sent_interval_ns: f64,
+    /// Datagrams a second that arrived, from the first to the last.
+    pub delivered_pps: f64,
+    /// Its uncertainty (95 %).
+    pub delivered_error_pps: f64,
+    /// The shortest time under way, by two clocks: only differences mean something.
+    pub delay_min_ns: i64,
+    /// Its median, 95th and 99th percentile above the shortest.
+    pub delay_above_min_ns: [i64; 3],
+    /// The 2nd percentile of the second half, above the shortest: above zero where a queue never ran empty.
+    pub late_low_ns: i64,
+    /// How much longer datagrams of the last quarter were under way than those of the first.
+    pub rise_ns: i64,
+    /// Its standard error.
+    pub rise_error_ns: i64,
+    /// Mean difference between the delays of neighbours.
+    pub jitter_ns: f64,
+    /// Its uncertainty (95 %).
+    pub jitter_error_ns: f64,
+}
+
+impl Tracker {
+    /// A tracker for this train.
+    pub fn new(train: Train) -> Self {
+        Self {
+            seen: vec![0; train.count.div_ceil(64) as usize],
+            train,
+            received: 0,
+            duplicates: 0,
+            reordered: 0,
+            extent: 0,
+            next: 0,
+            first: None,
+            last: Stamp::default(),
+            bins: [0; BINS],
+            delays: Vec::with_capacity(DELAYS_MAX),
+            stride: train.count.div_ceil(DELAYS_MAX as u32 / 2).max(2),
+        }
+    }
+
+    /// The train it follows.
+    pub fn train(&self) -> &Train {
+        &self.train
+    }
+
+    /// Whether the last datagram is here.
+    pub fn saw_last(&self) -> bool {
+        self.next == self.train.count
+    }
+
+    /// Datagrams that arrived, duplicates too.
+    pub fn arrivals(&self) -> u64 {
+        u64::from(self.received) + u64::from(self.duplicates)
+    }
+
+    /// A datagram of the train: its place in it, the sender's stamp and the time of arrival, each by its own clock.
+    pub fn arrived(&mut self, seq: u32, sent_ns: u64, arrived_ns: u64) {
+        if seq >= self.train.count {
+            return;
+        }
+        let (word, bit) = ((seq / 64) as usize, 1_u64 << (seq % 64));
+        if self.seen[word] & bit != 0 {
+            self.duplicates = self.duplicates.saturating_add(1);
+            return;
+        }
+        self.seen[word] |= bit;
+        self.received += 1;
+        let delay = (arrived_ns as i64).wrapping_sub(sent_ns as i64);
+        let stamp = Stamp { seq, sent_ns, arrived_ns };
+        let first = *self.first.get_or_insert(stamp);
+        if seq < self.next {
+            self.reordered += 1;
+            self.extent = self.extent.max(self.next - 1 - seq);
+        } else {
+            self.next = seq + 1;
+        }
+        if arrived_ns >= self.last.arrived_ns {
+            self.last = stamp;
+        }
+        let bin = arrived_ns.saturating_sub(first.arrived_ns) / self.bin_ns();
+        if let Some(bin) = self.bins.get_mut(bin as usize) {
+            *bin += 1;
+        }
+        // Neighbours are kept in pairs: what differs between them is jitter.
+        if seq % self.stride < 2 && self.delays.len() < DELAYS_MAX {
+            self.delays.push((seq, delay));
+        }
+    }
+
+    /// What is known now. `kernel_drops` is what the receiver's kernel dropped since the train began.
+    pub fn summary(&self, kernel_drops: Option<u64>) -> Summary {
+        let mut summary = Summary {
+            received: self.received,
+            duplicates: self.duplicates,
+            reordered: self.reordered,
+            extent: self.extent,
+            lost: self.train.count - self.received,
+            kernel_drops,
+            ..Summary::default()
+        };
+        self.count_runs(&mut summary);
+        self.sum_delays(&mut summary);
+        self.sum_jitter(&mut summary);
+        self.sum_rates(&mut summary);
+        summary
+    }
+
+    fn count_runs(&self, summary: &mut Summary) {
+        let mut run = 0_u32;
+        for seq in 0..=self.train.count {
+            let is_lost = seq < self.train.count && self.seen[(seq / 64) as usize] & (1 << (seq % 64)) == 0;
+            if is_lost {
+                run += 1;
+            } else if run > 0 {
+                summary.runs += 1;
+                summary.longest_run = summary.longest_run.max(run);
+                summary.run_squares += u64::from(run) * u64::from(run);
+                let class = (u32::BITS - (run - 1).leading_zeros()).min(RUN_CLASSES as u32 - 1);
+                summary.run_counts[class as usize] += 1;
+                run = 0;
+            }
+        }
+    }
+
+    fn sum_delays(&self, summary: &mut Summary) {
+        let mut sorted: Vec<i64> = self.delays.iter().map(|&(_, delay)| delay).collect();
+        sorted.sort_unstable();
+        let Some((&min, &max)) = sorted.first().zip(sorted.last()) else { return };
+        let at = |q: f64| sorted.get((q * sorted.len() as f64) as usize).copied().unwrap_or(max);
+        summary.delay_min_ns = min;
+        summary.delay_above_min_ns = [0.5, 0.95, 0.99].map(|q| at(q).saturating_sub(min));
+        let mut late: Vec<i64> = self
+            .delays
+            .iter()
+            .filter(|&&(seq, _)| seq >= self.train.count / 2)
+            .map(|&(_, delay)| delay)
+            .collect();
+        late.sort_unstable();
+        summary.late_low_ns = late.get(late.len() / 50).map_or(0, |low| low.saturating_sub(min));
+        let quarter = self.train.count / 4;
+        let early = middle(self.delays.iter().filter(|&&(seq, _)| seq < quarter));
+        let late = middle(self.delays.iter().filter(|&&(seq, _)| seq >= self.train.count - quarter));
+        if let Some(((early, early_error), (late, late_error))) = early.zip(late) {
+            summary.rise_ns = late.saturating_sub(early);
+            summary.rise_error_ns = early_error.hypot(late_error).min(i64::MAX as f64 / 4.0) as i64;
+        }
+    }
+
+    fn sum_jitter(&self, summary: &mut Summary) {
+        let mut delays = self.delays.clone();
+        delays.sort_unstable();
+        let differences: Vec<f64> = delays
+            .windows(2)
+            .filter(|pair| pair[0].0 + 1 == pair[1].0)
+            .map(|pair| pair[1].1.saturating_sub(pair[0].1).unsigned_abs() as f64)
+            .collect();
+        // Neighbouring differences share a datagram: only their means over stretches are independent.
+        let stretch = differences.len().div_ceil(STRETCHES).max(1);
+        let means: Vec<f64> = differences
+            .chunks_exact(stretch)
+            .map(|chunk| chunk.iter().sum::<f64>() / stretch as f64)
+            .collect();
+        let jitter = crate::mean(&means);
+        (summary.jitter_ns, summary.jitter_error_ns) = (jitter.value, jitter.high - jitter.value);
+    }
+
+    fn sum_rates(&self, summary: &mut Summary) {
+        let Some(first) = self.first else { return };
+        let span_ns = self.last.arrived_ns.saturating_sub(first.arrived_ns);
+        let steps = f64::from(self.last.seq.abs_diff(first.seq));
+        if span_ns == 0 || steps == 0.0 {
+            return;
+        }
+        summary.sent_interval_ns = (self.last.sent_ns as f64 - first.sent_ns as f64).abs() / steps;
+        summary.delivered_pps = f64::from(self.received - 1) / span_ns as f64 * 1e9;
+        // The first and the last bin are not whole.
+        let whole = (span_ns / self.bin_ns()).min(BINS as u64) as usize;
+        let rates: Vec<f64> = self.bins[..whole].iter().map(|&count| f64::from(count)).collect();
+        if let [_, rates @ ..] = rates.as_slice()
+            && rates.len() > 2
+        {
+            let mean = crate::mean(rates);
+            summary.delivered_error_pps = (mean.high - mean.value) / self.bin_ns() as f64 * 1e9;
+        }
+    }
+
+    fn bin_ns(&self) -> u64 {
+        // Twice the train's own time: a bottleneck stretches it.
+        (self.train.duration_ns() * 2 / BINS as u64).max(50_000)
+    }
+}
+
+impl Summary {
+    /// How many datagrams share one fate: the design effect of runs on an estimate of loss.
+    pub fn clump(&self) -> f64 {
+        match self.lost {
+            0 => 1.0,
+            lost => (self.run_squares as f64 / f64::from(lost)).max(1.0),
+        }
+    }
+
+    /// Datagrams lost on the way, without those that the receiver's kernel had no room for.
+    pub fn lost_on_the_way(&self) -> u32 {
+        self.lost.saturating_sub(u32::try_from(self.kernel_drops.unwrap_or(0)).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn write(&self, room: &mut Room<'_>) {
+        for value in [self.received, self.duplicates, self.reordered, self.extent, self.lost, self.runs] {
+            room.u32(value);
+        }
+        room.u32(self.longest_run).u64(self.run_squares);
+        for count in self.run_counts {
+            room.u32(count);
+        }
+        room.u64(self.kernel_drops.unwrap_or(u64::MAX)).f64(self.sent_interval_ns);
+        room.f64(self.delivered_pps).f64(self.delivered_error_pps).i64(self.delay_min_ns);
+        for delay in self.delay_above_min_ns {
+            room.i64(delay);
+        }
+        room.i64(self.late_low_ns)
+            .i64(self.rise_ns)
+            .i64(self.rise_error_ns)
+            .f64(self.jitter_ns)
+            .f64(self.jitter_error_ns);
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let mut summary = Self {
+            received: fields.u32()?,
+            duplicates: fields.u32()?,
+            reordered: fields.u32()?,
+            extent: fields.u32()?,
+            lost: fields.u32()?,
+            runs: fields.u32()?,
+            longest_run: fields.u32()?,
+            run_squares: fields.u64()?,
+            ..Self::default()
+        };
+        for count in &mut summary.run_counts {
+            *count = fields.u32()?;
+        }
+        summary.kernel_drops = Some(fields.u64()?).filter(|&drops| drops != u64::MAX);
+        summary.sent_interval_ns = fields.f64()?;
+        summary.delivered_pps = fields.f64()?;
+        summary.delivered_error_pps = fields.f64()?;
+        summary.delay_min_ns = fields.i64()?;
+        for delay in &mut summary.delay_above_min_ns {
+            *delay = fields.i64()?;
+        }
+        summary.late_low_ns = fields.i64()?;
+        summary.rise_ns = fields.i64()?;
+        summary.rise_error_ns = fields.i64()?;
+        summary.jitter_ns = fields.f64()?;
+        summary.jitter_error_ns = fields.f64()?;
+        Some(summary)
+    }
+}
+
+/// The median and its standard error, from the quartiles: single outliers do not move either.
+fn middle<'a>(delays: impl Iterator<Item = &'a (u32, i64)>) -> Option<(i64, f64)> {
+    let mut sorted: Vec<i64> = delays.map(|&(_, delay)| delay).collect();
+    sorted.sort_unstable();
+    if sorted.len() < 8 {
+        return None;
+    }
+    let quartiles = sorted[sorted.len() * 3 / 4].saturating_sub(sorted[sorted.len() / 4]);
+    Some((sorted[sorted.len() / 2], 0.93 * quartiles as f64 / (sorted.len() as f64).sqrt()))
+}
+
+/// One datagram's two times.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stamp {
+    seq: u32,
+    sent_ns: u64,
+    arrived_ns: u64,
+}
+
+/// Classes of the lengths of runs.
+pub const RUN_CLASSES: usize = 8;
+const STRETCHES: usize = 16;
+const BINS: usize = 64;
+const DELAYS_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn train(count: u32) -> Train {
+        Train { id: 1, count, size: 1_000, interval_ns: 100_000 }
+    }
+
+    #[test]
+    fn loss_runs_copies_and_order_are_told_apart() {
+        let mut tracker = Tracker::new(train(100));
+        for seq in (0..100_u32).filter(|seq| !(10..15).contains(seq) && *seq != 50) {
+            let seq = if seq == 30 {
+                31
+            } else if seq == 31 {
+                30
+            } else {
+                seq
+            };
+            let sent = u64::from(seq) * 100_000;
+            tracker.arrived(seq, sent, sent + 7_000_000);
+        }
+        tracker.arrived(99, 9_900_000, 20_000_000);
+        tracker.arrived(u32::MAX, 0, 0);
+        let summary = tracker.summary(Some(2));
+        assert_eq!((summary.received, summary.lost, summary.duplicates, summary.reordered), (94, 6, 1, 1));
+        assert_eq!((summary.runs, summary.longest_run, summary.run_squares), (2, 5, 26));
+        assert_eq!(summary.run_counts, [1, 0, 0, 1, 0, 0, 0, 0]);
+        assert_eq!((summary.extent, summary.lost_on_the_way()), (1, 4));
+        assert!((summary.sent_interval_ns - 100_000.0).abs() < 1.0 && summary.rise_ns == 0);
+        assert!((summary.clump() - 26.0 / 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_queue_that_fills_shows_as_a_rise() {
+        let mut tracker = Tracker::new(train(4_000));
+        for seq in 0..4_000_u64 {
+            tracker.arrived(seq as u32, seq * 100_000, seq * 103_000 + seq % 7 * 1_000);
+        }
+        let summary = tracker.summary(None);
+        let slope = summary.rise_ns as f64 / (0.75 * 4_000.0 * 100_000.0);
+        assert!((slope - 0.03).abs() < 0.001 && summary.rise_error_ns < summary.rise_ns / 10, "{summary:?}");
+        assert!((summary.delivered_pps - 1e9 / 103_000.0).abs() < 2.0 + summary.delivered_error_pps);
+    }
+
+    proptest! {
+        #[test]
+        fn any_arrivals_add_up_and_survive_the_wire(
+            count in 1_u32..2_000,
+            arrivals in prop::collection::vec((any::<u32>(), any::<u64>(), any::<u64>()), 0..200),
+        ) {
+            let mut tracker = Tracker::new(train(count));
+            for (seq, sent, arrived) in arrivals {
+                tracker.arrived(seq % (count + 2), sent, arrived);
+            }
+            let summary = tracker.summary(None);
+            prop_assert_eq!(summary.received + summary.lost, count);
+            prop_assert_eq!(summary.run_counts.iter().sum::<u32>(), summary.runs);
+            prop_assert!(summary.delivered_pps.is_finite() && summary.jitter_error_ns.is_finite());
+            let mut buffer = [0; 512];
+            let mut room = Room { buffer: &mut buffer, at: 0 };
+            summary.write(&mut room);
+            let len = room.at;
+            prop_assert_eq!(Summary::read(&mut Fields(&buffer[..len])), Some(summary));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The report of a probe as text: one line a figure, the two directions side by side.
+
+use grebe_probe::{Estimate, Limit, Move, Probing, Report, TrainLine, Way};
+use grebe_scope::Engineering;
+
+use crate::units::grouped;
+
+/// What is told while it runs.
+#[derive(Default)]
+pub struct Live {
+    trains: usize,
+}
+
+impl Live {
+    /// The next line, if what happened is worth one.
+    pub fn line(&mut self, probing: &Probing) -> Option<String> {
+        match probing {
+            Probing::Waiting(ahead) => Some(format!("{ahead} before us")),
+            Probing::RoundTrip(rtt) => Some(format!("round trip {}", figure(*rtt, "ms"))),
+            Probing::Part(what, Some(is_down)) => Some(format!("{what} {}", way(*is_down))),
+            Probing::Part(what, None) => Some((*what).to_owned()),
+            Probing::Train(is_down, train) => {
+                let head = self.trains.is_multiple_of(HEAD_EVERY).then_some(HEAD);
+                self.trains += 1;
+                Some(format!("{}{}", head.unwrap_or_default(), train_line(*is_down, train)))
+            }
+            _ => None,
+        }
+    }
+}
+
+const HEAD: &str = "        at  way          sent       arrived   lost      RTT\n";
+const HEAD_EVERY: usize = 20;
+
+fn train_line(is_down: bool, train: &TrainLine) -> String {
+    format!(
+        "  {:6.1} s  {:4} {:>13} {:>13} {:5.2} % {:6.1} ms  {}",
+        train.at_s,
+        way(is_down),
+        rate(train.sent_bps),
+        rate(train.delivered_bps),
+        f64::from(train.lost) / f64::from(train.count.max(1)) * 100.0,
+        train.rtt_ms,
+        train.failed.map_or("", why)
+    )
+}
+
+/// The whole report.
+pub fn text(report: &Report) -> String {
+    let mut text = format!("{} within {:.1} s\n\n", report.peer, report.elapsed_s);
+    let rtt = &report.rtt;
+    let mut row = |name: &str, value: String| text += &format!("  {name:18} {value}\n");
+    row("round trip", format!("min {}", figure(rtt.min_ms, "ms")));
+    row("", format!("p50 {}", figure(rtt.p50_ms, "ms")));
+    row("", format!("p99 {}", figure(rtt.p99_ms, "ms")));
+    row("clock offset", figure(report.clock_offset_ms, "ms"));
+    text += &format!("\n  {:18} {:36} {}\n", "", "up", "down");
+    let ways = [&report.up, &report.down];
+    for (name, value) in ROWS {
+        let [up, down] = ways.map(|way| value(way).unwrap_or_else(|| "-".to_owned()));
+        if (up.as_str(), down.as_str()) != ("-", "-") {
+            text += &format!("  {name:18} {up:36} {down}\n");
+        }
+    }
+    let streams = report.up.tcp.len().max(report.down.tcp.len());
+    for at in 0..streams {
+        let [up, down] = ways.map(|way| way.tcp.get(at));
+        let bytes = up.or(down).map_or(0, |tcp| tcp.write_bytes);
+        let cell = |tcp: Option<&grebe_probe::Tcp>| tcp.map_or("-".to_owned(), |tcp| rates(tcp.goodput_bps));
+        text += &format!("  {:18} {:36} {}\n", format!("TCP, {bytes} B writes"), cell(up), cell(down));
+    }
+    text += "\n";
+    for sentence in &report.verdict {
+        text += &format!("{sentence}.\n");
+    }
+    let advice = &report.advice;
+    let [up, down] = advice.rate_bps;
+    text += &format!(
+        "Set: --datagram-size {}; at most {} of payload up, {} down; UDP buffers of {}; TCP buffers of {}.\n",
+        advice.datagram_bytes,
+        rate(up),
+        rate(down),
+        size(advice.udp_buffer_bytes),
+        size(advice.tcp_buffer_bytes),
+    );
+    for moving in &advice.moves {
+        text += &move_line(moving);
+    }
+    text += &format!("Spent: {} bytes.\n", grouped(report.spent_bytes));
+    text
+}
+
+/// One figure of a direction.
+type Cell = fn(&Way) -> Option<String>;
+
+const ROWS: [(&str, Cell); 13] = [
+    ("path MTU", |way| way.mtu_bytes.map(|mtu| figure(mtu, "B"))),
+    ("knee (IP)", |way| way.knee_bps.map(rates)),
+    ("  limit", |way| {
+        let confirmed = if way.confirmed { ", confirmed" } else { "" };
+        way.limit.map(|limit| format!("{}{confirmed}", why(limit)))
+    }),
+    ("UDP goodput", |way| way.udp_goodput_bps.map(rates)),
+    ("  spacing", |way| {
+        way.spacing_us.map(|spacing| format!("{:.1} us asked, {:.1} sent", spacing.asked_us, spacing.sent_us))
+    }),
+    ("loss", |way| way.loss.map(share)),
+    ("  runs", |way| {
+        way.loss_run.map(|run| format!("{}, longest {}", figure(run, "").trim_end(), way.longest_run))
+    }),
+    ("  in the kernel", |way| way.kernel_drops.map(|drops| format!("{} at the receiver", grouped(drops)))),
+    ("reordered", |way| {
+        way.reordered.map(|reordered| format!("{}, by {}", share(reordered), way.reorder_extent))
+    }),
+    ("duplicated", |way| way.duplicated.map(share)),
+    ("jitter", |way| way.jitter_ms.map(|jitter| figure(jitter, "ms"))),
+    ("  delay p99", |way| Some(format!("{:.2} ms above the shortest", way.delay_variation_p99_ms))),
+    ("bufferbloat", |way| way.bufferbloat_ms.map(|bloat| figure(bloat, "ms"))),
+];
+
+fn move_line(moving: &Move) -> String {
+    let measured = moving.tcp_measured_s.map_or("not measured".to_owned(), times);
+    let ours = moving.grebe_s.map_or("-".to_owned(), times);
+    format!(
+        "{} {}: grebe send {ours}; TCP as measured {measured}; TCP with CUBIC, by its loss and round trip, {}.\n",
+        Engineering::new(moving.bytes as f64, "B"),
+        way(moving.down),
+        times(moving.tcp_cubic_s)
+    )
+}
+
+fn way(is_down: bool) -> &'static str {
+    if is_down { "down" } else { "up" }
+}
+
+fn why(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Link => "a queue fills: the link",
+        Limit::Policer => "drops: a policer",
+        Limit::ReceiveBuffer => "the receiver's buffer",
+        Limit::Sender => "the sender",
+        Limit::Allowed => "none up to the allowed rate",
+    }
+}
+
+fn figure(estimate: Estimate, unit: &str) -> String {
+    let Estimate { value, low, high } = estimate;
+    let digits = match (high - low).abs() {
+        width if width >= 20.0 || value.fract() == 0.0 && width == 0.0 => 0,
+        width if width >= 2.0 => 1,
+        width if width >= 0.2 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$} {unit} [{low:.digits$}, {high:.digits$}]")
+}
+
+fn share(estimate: Estimate) -> String {
+    figure(estimate.scaled(100.0), "%")
+}
+
+fn rates(estimate: Estimate) -> String {
+    let (divisor, unit) = if estimate.value >= 1e9 { (1e9, "Gbit/s") } else { (1e6, "Mbit/s") };
+    figure(estimate.scaled(1.0 / divisor), unit)
+}
+
+fn rate(bps: f64) -> String {
+    Engineering::new(bps, "bit/s").to_string()
+}
+
+fn size(bytes: u64) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+}
+
+fn times(estimate: Estimate) -> String {
+    let time = |seconds: f64| match seconds {
+        s if !s.is_finite() => "never".to_owned(),
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3_600.0),
+    };
+    format!("{} [{}, {}]", time(estimate.value), time(estimate.low), time(estimate.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_as_many_digits_as_they_are_worth() {
+        assert_eq!(figure(Estimate::new(250.123, 250.1, 250.15), "ms"), "250.123 ms [250.100, 250.150]");
+        assert_eq!(rates(Estimate::new(98.4e6, 96.1e6, 101.2e6)), "98.4 Mbit/s [96.1, 101.2]");
+        assert_eq!(figure(Estimate::exact(1_500.0), "B"), "1500 B [1500, 1500]");
+        assert_eq!(times(Estimate::new(100.0, 90.0, 7_300.0)), "100.0 s [90.0 s, 2.0 h]");
+    }
+}
