@@ -164,6 +164,12 @@ pub(crate) mod cores {
         Some((first, set.next_back()?))
     }
 
+    /// All of them, from the first on.
+    pub(crate) fn all() -> Vec<usize> {
+        let allowed = sched_getaffinity(None).ok();
+        allowed.map_or(Vec::new(), |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+    }
+
     /// Moves this thread to a core, and says where it was allowed before.
     pub(crate) fn stay_on(core: Option<usize>) -> Option<CpuSet> {
         let before = sched_getaffinity(None).ok()?;
@@ -187,9 +193,15 @@ pub(crate) mod cores {
         None
     }
 
-    pub(crate) fn stay_on(_: Option<usize>) {}
+    pub(crate) fn all() -> Vec<usize> {
+        Vec::new()
+    }
 
-    pub(crate) fn go_back((): ()) {}
+    pub(crate) fn stay_on(_: Option<usize>) -> Option<()> {
+        None
+    }
+
+    pub(crate) fn go_back(_: Option<()>) {}
 }
 
 impl fmt::Display for Mood {

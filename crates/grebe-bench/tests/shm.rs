@@ -112,6 +112,7 @@ fn stale_and_lost_frames_are_seen_by_either_work() {
             work,
             queue_batches: 4,
             chunk_bytes: 1 << 16,
+            core: None,
             directory: "/".into(),
         };
         let (mut maker, mut checker) = (Maker::new(&job), Checker::new(&job).unwrap());

@@ -60,8 +60,8 @@ pub const SCENARIOS: [Scenario; 8] = [
     scenario(Part::Shm, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
     scenario(Part::Shm, "4ch_1GSPS_fanout2", 4, Some(1_000.0), &[Work::MinMax, Work::CopyOut]),
     scenario(Part::Shm, "free_run", 1, None, &[Work::MinMax]),
-    // Beside these two, one is stopped and one is killed.
-    scenario(Part::Shm, FAULTS, 1, Some(1_000.0), &[Work::MinMax, Work::CopyOut]),
+    // Beside these two, one is stopped and one is killed: five processes, so that what waits has to cover their turns.
+    scenario(Part::Shm, FAULTS, 1, Some(250.0), &[Work::MinMax, Work::CopyOut]),
     scenario(Part::Pipe, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
     scenario(Part::Pipe, "free_run", 1, None, &[Work::MinMax]),
     scenario(Part::Ingress, "ingress_10MSPS", 1, Some(10.0), &[Work::MinMax]),
@@ -199,6 +199,9 @@ pub struct Plan {
     pub repeats: usize,
     /// A producer with a rate makes what is due this often.
     pub tick: Duration,
+    /// Keeps the producer on the first core and the consumers on the others, the last one first (not UDP, nor graphs): else the
+    /// system may put two that wake each other on one core.
+    pub pin: bool,
     /// Takes only rounds that were in this mood throughout, as long as `patience` lasts.
     pub mood: Option<Mood>,
     /// For how long to wait for that, and to repeat rounds, for each scenario.
@@ -224,6 +227,7 @@ impl Plan {
             duration: Duration::from_secs(1),
             repeats: 3,
             tick: Duration::from_micros(125),
+            pin: false,
             mood: None,
             patience: Duration::from_secs(20),
             spawn: Arc::new(spawn),
@@ -261,6 +265,8 @@ pub struct Job {
     pub queue_batches: u32,
     /// Bytes a chunk.
     pub chunk_bytes: usize,
+    /// The core that this consumer is kept on.
+    pub core: Option<usize>,
     /// Where sockets are made.
     pub directory: PathBuf,
 }

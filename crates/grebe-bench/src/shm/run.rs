@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::check::Seen;
 #[cfg(unix)]
@@ -14,7 +14,7 @@ use super::make::Made;
 use super::plan::{FAULTS, Job, Part, Plan, Scenario, Spawn, Technique, Work};
 use super::produce::{self, Lending};
 use super::report::Row;
-use crate::canary::{self, Mood, Reading, Watcher};
+use crate::canary::{self, Mood, Reading, Watcher, cores};
 use crate::udp;
 use crate::{Error, Result};
 
@@ -52,7 +52,7 @@ fn round(plan: &Plan, until: Instant, mut runs: impl FnMut() -> Result<Vec<Row>>
     loop {
         if let Some(mood) = plan.mood {
             while canary::read().mood != mood && Instant::now() < until {
-                std::thread::sleep(std::time::Duration::from_millis(50));
+                std::thread::sleep(Duration::from_millis(50));
             }
         }
         let round = runs()?;
@@ -80,8 +80,10 @@ fn lend(plan: &Plan, scenario: Scenario) -> Result<Row> {
     let job = job(plan, scenario, Technique::Shm, &room)?;
     let mut lending = Lending::open(plan, scenario.consumers.len(), &room.0)?;
     let footprint_bytes = lending.footprint_bytes();
-    let consumers = start_all(&plan.spawn, scenario, &job)?;
-    let row = measured(scenario, &job, |job| Ok((lending.produce(job, |_| ())?, reports(consumers)?)))?;
+    let consumers = start_all(plan, scenario, &job)?;
+    let row = measured(scenario, &job, plan.pin && !job.in_graph, |job| {
+        Ok((lending.produce(job, |_| ())?, reports(consumers)?))
+    })?;
     Ok(Row { footprint_bytes, ..row })
 }
 
@@ -90,13 +92,14 @@ fn lend(plan: &Plan, scenario: Scenario) -> Result<Row> {
 fn lend_under_faults(plan: &Plan, scenario: Scenario) -> Result<Row> {
     use rustix::process::{Pid, Signal, kill_process};
     let room = Room::new()?;
-    let job = job(plan, scenario, Technique::Shm, &room)?;
+    // Longer, so that each batch is as many frames as a chunk holds.
+    let job = Job { tick: FAULTS_TICK, ..job(plan, scenario, Technique::Shm, &room)? };
     let mut lending = Lending::open(plan, scenario.consumers.len() + 2, &room.0)?;
     let footprint_bytes = lending.footprint_bytes();
-    let consumers = start_all(&plan.spawn, scenario, &job)?;
+    let consumers = start_all(plan, scenario, &job)?;
     let (stopped, killed) = (Consumer::start(&plan.spawn, &job)?, Consumer::start(&plan.spawn, &job)?);
     let mut faults = Faults::default();
-    let row = measured(scenario, &job, |job| {
+    let row = measured(scenario, &job, plan.pin && !job.in_graph, |job| {
         // A process that is gone already is one whose end the row does not show as noticed.
         let signal = |consumer: &Consumer, signal| _ = kill_process(Pid::from_child(&consumer.child), signal);
         let (mut stop, mut kill) = (|| signal(&stopped, Signal::STOP), || signal(&killed, Signal::KILL));
@@ -120,7 +123,9 @@ fn lead_in(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row>
     let room = Room::new()?;
     let job = Job { in_graph: true, ..job(plan, scenario, technique, &room)? };
     if technique == Technique::Embedded {
-        return measured(scenario, &job, |job| ingress::embedded(job).map(|(made, seen)| (made, vec![seen])));
+        return measured(scenario, &job, plan.pin && !job.in_graph, |job| {
+            ingress::embedded(job).map(|(made, seen)| (made, vec![seen]))
+        });
     }
     // Its socket must be there before the consumer looks for it.
     let lending = match technique {
@@ -135,7 +140,7 @@ fn lead_in(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row>
         _ => ingress::Outlet::pipe(consumer.pipe()?),
     };
     let mut copied = 0;
-    let row = measured(scenario, &job, |job| {
+    let row = measured(scenario, &job, plan.pin && !job.in_graph, |job| {
         let (made, bytes) = outlet.produce(job)?;
         copied = bytes;
         Ok((made, vec![consumer.report()?]))
@@ -157,7 +162,7 @@ pub fn run_other<P>(
     let room = Room::new()?;
     let job = job(plan, scenario, Technique::Other, &room)?;
     let started = start(&job)?;
-    measured(scenario, &job, |job| produce(job, started))
+    measured(scenario, &job, plan.pin && !job.in_graph, |job| produce(job, started))
 }
 
 #[cfg(unix)]
@@ -166,9 +171,9 @@ fn through_socket(plan: &Plan, scenario: Scenario) -> Result<Row> {
     let job = job(plan, scenario, Technique::UnixStream, &room)?;
     let listener =
         std::os::unix::net::UnixListener::bind(room.0.join(SOCKET)).map_err(Error::io("open a socket"))?;
-    let consumers = start_all(&plan.spawn, scenario, &job)?;
+    let consumers = start_all(plan, scenario, &job)?;
     let (stream, _) = listener.accept().map_err(Error::io("hear from the consumer"))?;
-    measured(scenario, &job, |job| {
+    measured(scenario, &job, plan.pin && !job.in_graph, |job| {
         let made = produce::write_all(job, plan.chunk_bytes, stream)?;
         Ok((made, reports(consumers)?))
     })
@@ -182,7 +187,7 @@ fn through_socket(_: &Plan, _: Scenario) -> Result<Row> {
 fn through_pipe(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row> {
     let room = Room::new()?;
     let job = job(plan, scenario, technique, &room)?;
-    let mut consumers = start_all(&plan.spawn, scenario, &job)?;
+    let mut consumers = start_all(plan, scenario, &job)?;
     let pipe = match consumers.first_mut() {
         Some(consumer) => consumer.pipe()?,
         None => return Err(lost("there is none")),
@@ -194,7 +199,7 @@ fn through_pipe(plan: &Plan, scenario: Scenario, technique: Technique) -> Result
             plan.chunk_bytes
         }
     };
-    measured(scenario, &job, |job| {
+    measured(scenario, &job, plan.pin && !job.in_graph, |job| {
         let made = produce::write_all(job, bytes_a_call, pipe)?;
         Ok((made, reports(consumers)?))
     })
@@ -221,12 +226,16 @@ fn over_udp(plan: &Plan, scenario: Scenario) -> Result<Row> {
 fn measured(
     scenario: Scenario,
     job: &Job,
+    is_pinned: bool,
     produce: impl FnOnce(&Job) -> Result<(Made, Vec<Seen>)>,
 ) -> Result<Row> {
     let before = canary::read();
     // At full speed a run is short, and any other thread would be measured with it.
     let watcher = job.target_msps.map(|_| Watcher::start());
-    let (made, seen) = produce(job)?;
+    let anywhere = is_pinned.then(|| cores::stay_on(cores::all().first().copied())).flatten();
+    let produced = produce(job);
+    cores::go_back(anywhere);
+    let (made, seen) = produced?;
     let near = watcher.map(|watcher| watcher.share(Mood::Near));
     let after: Reading = canary::read();
     Ok(Row::of(scenario, job, made, seen, (before, after), near))
@@ -247,6 +256,7 @@ fn job(plan: &Plan, scenario: Scenario, technique: Technique, room: &Room) -> Re
             None => plan.free_queue_batches,
         },
         chunk_bytes: plan.chunk_bytes,
+        core: None,
         directory: room.0.clone(),
     };
     if job.frame_bytes() > plan.chunk_bytes {
@@ -262,8 +272,13 @@ struct Consumer {
     answers: BufReader<std::process::ChildStdout>,
 }
 
-fn start_all(spawn: &Spawn, scenario: Scenario, job: &Job) -> Result<Vec<Consumer>> {
-    scenario.consumers.iter().map(|&work| Consumer::start(spawn, &Job { work, ..job.clone() })).collect()
+fn start_all(plan: &Plan, scenario: Scenario, job: &Job) -> Result<Vec<Consumer>> {
+    let cores = cores::all();
+    let core = |place: usize| plan.pin.then(|| cores.iter().rev().nth(place % cores.len().max(1)).copied());
+    let start = |(place, &work)| {
+        Consumer::start(&plan.spawn, &Job { work, core: core(place).flatten(), ..job.clone() })
+    };
+    scenario.consumers.iter().enumerate().map(start).collect()
 }
 
 fn reports(consumers: Vec<Consumer>) -> Result<Vec<Seen>> {
@@ -343,6 +358,7 @@ fn lost(reason: &str) -> Error {
     Error::Peer { side: "consumer", reason: reason.to_owned() }
 }
 
+const FAULTS_TICK: Duration = Duration::from_micros(500);
 /// The name of the stream.
 pub(super) const STREAM: &str = "bench";
 /// The name of the Unix socket.
