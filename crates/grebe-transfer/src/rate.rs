@@ -98,6 +98,8 @@ pub(crate) struct Controller {
     round: Round,
     /// The gain of the round before: what is acknowledged now was sent at it.
     gain_before: f64,
+    /// The gain that this round began with.
+    gain_now: f64,
     base_loss: f64,
     low_loss: Option<(f64, f64)>,
     contended: bool,
@@ -148,6 +150,7 @@ impl Controller {
             queue_us: 0,
             round: Round::default(),
             gain_before: 1.0,
+            gain_now: 1.0,
             base_loss: 0.0,
             low_loss: None,
             contended: mode == Mode::Greedy,
@@ -189,7 +192,9 @@ impl Controller {
         }
         match self.phase {
             Phase::Ramp => self.judge_ramp(sample.now_us),
-            Phase::Down if self.is_drained(sample.now_us) => self.leave_down(sample.now_us),
+            Phase::Down if self.is_drained(sample.now_us, sample.in_flight_bytes) => {
+                self.leave_down(sample.now_us)
+            }
             _ => {}
         }
     }
@@ -351,7 +356,7 @@ impl Controller {
             self.bandwidth.next_round();
             self.bandwidth.add(self.recent);
         }
-        self.gain_before = self.gain(self.phase);
+        self.gain_before = self.gain_now;
         match self.phase {
             Phase::Ramp if risen => self.enter(Phase::Down, now_us),
             Phase::Train | Phase::Ramp | Phase::Down => {}
@@ -368,6 +373,7 @@ impl Controller {
             Phase::Cruise => {}
             Phase::Up => self.enter(Phase::Down, now_us),
         }
+        self.gain_now = self.gain(self.phase);
         let crowded_rounds = self.round.crowded_rounds;
         self.round = Round { crowded_rounds, ..Round::default() };
     }
@@ -411,13 +417,15 @@ impl Controller {
         (self.step_since_us, self.step_arrives, self.step_unused) = (now_us, false, false);
     }
 
-    /// Whether going slower has done its work: the queue is gone, or what could be drained in a round trip is.
-    fn is_drained(&self, now_us: u64) -> bool {
+    /// Whether going slower has done its work: no more is under way than the path holds without a queue. What is under way is
+    /// known now; the queue that a report tells of is a round trip old, and waiting for it would leave the path idle.
+    fn is_drained(&self, now_us: u64, in_flight_bytes: u64) -> bool {
         let took_us = now_us.saturating_sub(self.phase_since_us);
-        // After a whole round, what was sent before this phase has been confirmed.
-        self.phase_rounds > 0
-            && took_us >= self.min_rtt_us()
-            && (self.queue_us < self.ceiling_us() / 2 || took_us >= 4 * self.min_rtt_us())
+        let report_us = self.min_rtt_us().div_ceil(8).min(25_000);
+        // After a round trip, what was sent before this phase has been confirmed.
+        let path_bytes = self.target() * (self.min_rtt_us() + report_us) as f64 / 1e6;
+        took_us >= self.min_rtt_us() + report_us
+            && (in_flight_bytes as f64 <= path_bytes || took_us >= 4 * self.min_rtt_us())
     }
 
     fn leave_down(&mut self, now_us: u64) {
