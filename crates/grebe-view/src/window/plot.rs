@@ -213,7 +213,7 @@ impl ScopePanes {
         ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
         let response = ui.interact(chip, self.id.with(("chip", channel)), Sense::click());
         let words =
-            move || egui::WidgetInfo::labeled(egui::WidgetType::Button, true, format!("settings of {name}"));
+            move || egui::WidgetInfo::labeled(egui::Role::Button, true, format!("settings of {name}"));
         response.widget_info(words);
         response.on_hover_cursor(egui::CursorIcon::PointingHand).on_hover_text(
             "scale, position, coupling, unit; the wheel over the numbers at the left changes the scale",

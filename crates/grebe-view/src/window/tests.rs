@@ -158,6 +158,7 @@ fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
             delta: egui::vec2(0.0, y),
             phase: egui::TouchPhase::Move,
             modifiers: egui::Modifiers::NONE,
+            source: egui::MouseWheelSource::Wheel,
         });
         harness.run();
     };
@@ -247,7 +248,7 @@ fn a_generator_is_told_what_a_person_wants() {
         }),
     });
     let mut harness = harness(panes);
-    harness.get_by_label("generator").click();
+    harness.get_by_role_and_label(egui::accesskit::Role::Button, "generator").click();
     harness.run();
     harness.get_by_label("noise").click();
     harness.run();
