@@ -252,7 +252,7 @@ const PART_HEIGHT_MIN: u32 = 120;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ScopeFeed, SourceStatus, testing};
+    use crate::{ScopeFeed, SourceStatus, ThemeChoice, testing};
 
     fn options() -> ViewOptions {
         ViewOptions::new(|| SourceStatus { name: "test".into(), ..SourceStatus::default() })
@@ -274,6 +274,32 @@ mod tests {
         let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["scope.png"]);
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// No driver draws these: they are the same on every machine.
+    #[test]
+    fn pictures_are_as_they_were_designed() {
+        let mut results = egui_kittest::SnapshotResults::new();
+        for (theme, name) in [(ThemeChoice::Dark, "dark"), (ThemeChoice::Light, "light")] {
+            let (mut feed, link) = ScopeFeed::new(1 << 20);
+            for block in (0..40).filter(|block| !(20..24).contains(block)) {
+                feed.ingest(&testing::sine_batch(block * 50, 3, 50, 1e3)).unwrap();
+            }
+            feed.finish();
+            let mut options = options();
+            (options.theme, options.span) = (Some(theme), Some(2.0));
+            let mut face = Face::new(link, options);
+            for (keys, what) in [("v", "traces"), ("mc", "trigger"), ("fw", "spectrum")] {
+                for key in keys.chars() {
+                    face.act(crate::keys::char_action(key).unwrap());
+                }
+                face.request(raster::plot_columns(640));
+                face.refresh();
+                let png = draw(&mut face, 640, 420).unwrap().to_png().unwrap();
+                let image = image::load_from_memory(&png).unwrap().to_rgba8();
+                results.add(egui_kittest::try_image_snapshot(&image, format!("png_{what}_{name}")));
+            }
+        }
     }
 
     #[test]

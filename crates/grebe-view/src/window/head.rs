@@ -15,6 +15,7 @@ use crate::trigger::{TriggerMode, TriggerState};
 impl ScopePanes {
     pub(super) fn head(&mut self, ui: &mut egui::Ui) {
         egui::Frame::NONE.inner_margin(egui::Margin::symmetric(10, 6)).show(ui, |ui| {
+            let mut is_notice_below = false;
             ui.horizontal(|ui| {
                 self.state_chip(ui);
                 ui.strong(&self.face.hud.source);
@@ -25,13 +26,11 @@ impl ScopePanes {
                 }
                 if let Some(notice) = &self.face.hud.notice {
                     let room = ui.available_width() - self.buttons_width - 16.0;
-                    if room > 40.0 {
-                        let color = style::held(self.face.controls.theme());
-                        let notice = egui::Label::new(egui::RichText::new(notice).color(color)).truncate();
-                        ui.scope(|ui| {
-                            ui.set_max_width(room);
-                            ui.add(notice);
-                        });
+                    let font = egui::TextStyle::Body.resolve(ui.style());
+                    let galley = ui.painter().layout_no_wrap(notice.clone(), font, Color32::WHITE);
+                    is_notice_below = galley.size().x > room;
+                    if !is_notice_below {
+                        self.notice(ui, notice);
                     }
                 }
                 let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
@@ -41,6 +40,9 @@ impl ScopePanes {
                 });
                 self.buttons_width = buttons.inner;
             });
+            if let Some(notice) = self.face.hud.notice.as_ref().filter(|_| is_notice_below) {
+                self.notice(ui, notice);
+            }
             let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
             let has_room = ui.horizontal(|ui| {
                 self.facts(ui);
@@ -54,6 +56,11 @@ impl ScopePanes {
                 ui.horizontal(|ui| ui.with_layout(right_to_left, |ui| self.trigger(ui)));
             }
         });
+    }
+
+    fn notice(&self, ui: &mut egui::Ui, notice: &str) {
+        let color = style::held(self.face.controls.theme());
+        ui.add(egui::Label::new(egui::RichText::new(notice).color(color)).truncate());
     }
 
     fn state_chip(&self, ui: &mut egui::Ui) {

@@ -148,6 +148,8 @@ impl ScopePanes {
                     &[
                         ("wheel", "time span, frequency range"),
                         ("drag", "back / forward; levels, cursors, panes"),
+                        ("... left", "scale and position of a channel"),
+                        ("click a name", "settings of the channel"),
                         ("double click", "to the newest samples"),
                     ],
                 );

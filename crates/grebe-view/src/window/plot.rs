@@ -6,8 +6,9 @@ use grebe_scope::{Engineering, Quantity, Ticks};
 
 use super::lanes::{Lane, LanePainter, color32};
 use super::panes::ScopePanes;
+use crate::controls::DIVISIONS_VERTICAL;
 use crate::hud::RunState;
-use crate::keys::Action;
+use crate::keys::{Action, Step};
 use crate::options::ChannelSetup;
 use crate::readout::QUANTITIES;
 use crate::vertical::Range;
@@ -63,7 +64,12 @@ impl ScopePanes {
 
     /// Wheel and drag.
     fn pointer(&mut self, ui: &egui::Ui, response: &egui::Response, plot: Rect) {
-        if response.dragged() && response.drag_delta().x != 0.0 {
+        let began = ui.input(|input| input.pointer.press_origin()).filter(|_| response.dragged());
+        if let Some(channel) = began.and_then(|began| self.scale_at(plot, began)) {
+            let lane = plot.height() / self.lane_count() as f32;
+            self.face.act(Action::Select(channel));
+            self.face.act(Action::Position(f64::from(-response.drag_delta().y / lane) * DIVISIONS_VERTICAL));
+        } else if response.dragged() && response.drag_delta().x != 0.0 {
             let part = f64::from(-response.drag_delta().x / plot.width());
             self.face.pan(part);
         }
@@ -72,11 +78,32 @@ impl ScopePanes {
         }
         if let Some(pointer) = response.hover_pos() {
             let wheel = wheel_steps(ui);
-            if wheel != 0.0 {
+            let over_scale = self.scale_at(plot, pointer);
+            if let Some(channel) = over_scale.filter(|_| wheel != 0.0) {
+                self.face.act(Action::Select(channel));
+                self.face.act(Action::Vertical(if wheel > 0.0 { Step::Down } else { Step::Up }));
+            } else if wheel != 0.0 {
                 let at = f64::from((pointer.x - plot.left()) / plot.width()).clamp(0.0, 1.0);
                 self.face.zoom(wheel > 0.0, at);
             }
         }
+    }
+
+    fn lane_count(&self) -> usize {
+        if self.face.controls.show.overlay { 1 } else { self.face.picture.channels.len().max(1) }
+    }
+
+    /// The channel whose scale, left of its lane, is at that place.
+    fn scale_at(&self, plot: Rect, at: Pos2) -> Option<usize> {
+        if at.x >= plot.left() || !plot.y_range().contains(at.y) {
+            return None;
+        }
+        let channels = &self.face.picture.channels;
+        let place = match self.face.controls.show.overlay {
+            true => self.front_lane(),
+            false => ((at.y - plot.top()) / plot.height() * channels.len() as f32) as usize,
+        };
+        channels.get(place).map(|data| data.channel)
     }
 
     fn lanes(&mut self, ui: &egui::Ui, plot: Rect, area: Rect, pixels_per_point: f32) {
@@ -124,14 +151,16 @@ impl ScopePanes {
                 self.persistence_image(ui, lane.rect, self.face.picture.channels[place].channel);
             }
         }
+        let mut pressed = None;
         let mut chip_left = 6.0;
         for (place, (lane, setup)) in lanes.iter().enumerate() {
             if !is_overlay || place == front {
                 level_labels(ui, &theme, lane.rect, lane.range, &ticks(lane), &setup.unit);
             }
             let channel = self.face.picture.channels[place].channel;
-            let width = self.chip(ui, lane.rect.min + vec2(chip_left, 5.0), channel, setup);
-            chip_left += if is_overlay { width + 5.0 } else { 0.0 };
+            let chip = self.chip(ui, lane.rect.min + vec2(chip_left, 5.0), channel, setup);
+            pressed = pressed.or(chip.clicked().then_some(channel));
+            chip_left += if is_overlay { chip.rect.width() + 5.0 } else { 0.0 };
         }
         for rect in lost {
             let at = pos2(rect.center().x, rect.top() + 8.0);
@@ -149,6 +178,14 @@ impl ScopePanes {
             }
         }
         self.persistence_words(ui, plot);
+        if let Some(channel) = pressed {
+            let show = self.face.controls.show;
+            let is_again = show.channel_panel && self.face.controls.selected == channel;
+            self.face.act(Action::Select(channel));
+            if is_again || !show.channel_panel {
+                self.face.act(Action::Channels);
+            }
+        }
     }
 
     /// The lane whose grid and labels an overlay has.
@@ -157,8 +194,8 @@ impl ScopePanes {
         self.face.picture.channels.iter().position(|data| data.channel == selected).unwrap_or(0)
     }
 
-    /// A channel's name on its colour, and how it is shown; returns its width.
-    fn chip(&self, ui: &egui::Ui, at: Pos2, channel: usize, setup: &ChannelSetup) -> f32 {
+    /// A channel's name on its colour, and how it is shown; a click opens its settings.
+    fn chip(&self, ui: &egui::Ui, at: Pos2, channel: usize, setup: &ChannelSetup) -> egui::Response {
         let theme = self.theme();
         let mut name = setup.label(channel);
         if setup.is_ac {
@@ -170,11 +207,17 @@ impl ScopePanes {
         if let Some(vertical) = setup.vertical {
             name += &format!("  {}/div", Engineering::new(vertical.per_division, &setup.unit));
         }
-        let galley = ui.painter().layout_no_wrap(name, label_font(), color32(theme.plot));
+        let galley = ui.painter().layout_no_wrap(name.clone(), label_font(), color32(theme.plot));
         let chip = Rect::from_min_size(at, galley.size() + vec2(10.0, 4.0));
         ui.painter().rect_filled(chip, 3.0, self.trace_color(channel));
         ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
-        chip.width()
+        let response = ui.interact(chip, self.id.with(("chip", channel)), Sense::click());
+        let words =
+            move || egui::WidgetInfo::labeled(egui::Role::Button, true, format!("settings of {name}"));
+        response.widget_info(words);
+        response.on_hover_cursor(egui::CursorIcon::PointingHand).on_hover_text(
+            "scale, position, coupling, unit; the wheel over the numbers at the left changes the scale",
+        )
     }
 
     fn time_axis(&self, ui: &egui::Ui, plot: Rect) {

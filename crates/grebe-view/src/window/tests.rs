@@ -109,6 +109,9 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
     harness.event(egui::Event::Text("c".into()));
     harness.run();
     harness.get_by_label("1.667 Hz");
+    harness.event(egui::Event::Text(">".into()));
+    harness.run();
+    harness.get_by_label("2.5 Hz");
     harness.get_by_label("measure").click();
     harness.run();
     harness.get_by_label("frequency");
@@ -139,6 +142,50 @@ fn the_channel_panel_names_scales_and_turns_channels() {
     assert!(setup.scale == -1.0 && setup.label(1) == "2 probe");
     let mean = harness.state().face.picture.channels[1].mean;
     assert!((setup.value(mean)).abs() < 1e-9, "AC coupling takes the mean off");
+}
+
+#[test]
+fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
+    let mut harness = dark();
+    harness.get_by_label("settings of CH2").click();
+    harness.run();
+    harness.get_by_label("name of channel 2");
+    assert_eq!(harness.state().face.controls.selected, 1);
+    let wheel = |harness: &mut Harness<'static, ScopePanes>, y: f32| {
+        harness.hover_at(egui::pos2(30.0, 500.0));
+        harness.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Line,
+            delta: egui::vec2(0.0, y),
+            phase: egui::TouchPhase::Move,
+            modifiers: egui::Modifiers::NONE,
+            source: egui::MouseWheelSource::Wheel,
+        });
+        harness.run();
+    };
+    wheel(&mut harness, -1.0);
+    let controls = &harness.state().face.controls;
+    let coarse = controls.setups[2].vertical.unwrap();
+    assert_eq!(
+        (controls.selected, controls.span()),
+        (2, Some(2.0)),
+        "the third lane, and no other time span"
+    );
+    wheel(&mut harness, 1.0);
+    let fine = harness.state().face.controls.setups[2].vertical.unwrap();
+    assert!(fine.per_division < coarse.per_division, "{fine:?} {coarse:?}");
+
+    let at = egui::pos2(30.0, 500.0);
+    harness.drag_at(at);
+    harness.run();
+    harness.hover_at(at + egui::vec2(0.0, 40.0));
+    harness.run();
+    harness.drop_at(at + egui::vec2(0.0, 40.0));
+    harness.run();
+    let lower = harness.state().face.controls.setups[2].vertical.unwrap();
+    assert!(lower.position < fine.position && !harness.state().face.controls.is_paused());
+    harness.get_by_label("settings of CH3  1 k/div").click();
+    harness.run();
+    assert!(harness.query_by_label("name of channel 2").is_none(), "a second click closes the panel");
 }
 
 #[test]
@@ -201,7 +248,7 @@ fn a_generator_is_told_what_a_person_wants() {
         }),
     });
     let mut harness = harness(panes);
-    harness.get_by_label("generator").click();
+    harness.get_by_role_and_label(egui::accesskit::Role::Button, "generator").click();
     harness.run();
     harness.get_by_label("noise").click();
     harness.run();
@@ -304,7 +351,7 @@ struct Look {
     keys: &'static str,
 }
 
-const LOOKS: [Look; 13] = [
+const LOOKS: [Look; 18] = [
     Look { name: "scope_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "" },
     Look { name: "scope_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "" },
     Look { name: "spectrum_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "fw" },
@@ -321,6 +368,11 @@ const LOOKS: [Look; 13] = [
     },
     Look { name: "trigger_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "mbg{" },
     Look { name: "held_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "m[+c" },
+    Look { name: "held_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "m[+c" },
+    Look { name: "overlay_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "oc" },
+    Look { name: "single_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "13si" },
+    Look { name: "waterfall_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "nwo" },
+    Look { name: "off_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "123" },
     Look { name: "keys_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "?" },
     Look { name: "keys_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "?" },
 ];
