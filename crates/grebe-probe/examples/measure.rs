@@ -10,7 +10,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let home = Limits::for_peer([127, 0, 0, 1].into());
         let limits = Limits { duration_max: Duration::from_secs(60), ..home };
         let bind = std::env::args().nth(2).as_deref().unwrap_or("127.0.0.1:0").parse()?;
-        let server = Server::bind(&ServeOptions { bind, limits, clients: 1, idle_max: Duration::from_secs(60) })?;
+        let server =
+            Server::bind(&ServeOptions { bind, limits, clients: 1, idle_max: Duration::from_secs(60) })?;
         println!("{}", server.ticket());
         server.run(&|| false, &mut |serving| eprintln!("{serving:?}"))?;
         return Ok(());
