@@ -33,11 +33,11 @@ fn a_probe_tells_both_ways_within_its_bounds_and_the_server_ends() {
         "--max-bytes",
         "30M",
         "--duration",
-        "8s",
+        "10s",
         "--size",
         "1400",
         "--tcp-write",
-        "1400,64K",
+        "1400",
         "--amount",
         "10M",
     ]);
