@@ -19,7 +19,7 @@ impl Limits {
     pub fn for_peer(peer: IpAddr) -> Self {
         let (rate_max_bps, bytes_max) =
             if is_private(peer) { (40e9, 8_000_000_000) } else { (PUBLIC_RATE_BPS, 500_000_000) };
-        Self { rate_max_bps, bytes_max, duration_max: Duration::from_secs(25) }
+        Self { rate_max_bps, bytes_max, duration_max: Duration::from_secs(28) }
     }
 
     /// Checks that a probe of `peer` may go that far; `anyway` is the consent of whoever runs it.

@@ -84,7 +84,7 @@ pub struct Way {
     pub udp_goodput_bps: Option<Estimate>,
     /// Time between two datagrams of that train: asked for, and kept by the sender.
     pub spacing_us: Option<Spacing>,
-    /// Round trip above the unloaded one while more was sent than the path carries.
+    /// 95th percentile of the round trip above the unloaded one while more was sent than the path carries, or by TCP.
     pub bufferbloat_ms: Option<Estimate>,
     /// What TCP carried, by the bytes a write.
     pub tcp: Vec<Tcp>,

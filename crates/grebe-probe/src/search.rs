@@ -33,6 +33,8 @@ pub enum Limit {
     Sender,
     /// Nothing up to the highest rate that was allowed.
     Allowed,
+    /// The time or the bytes of the probe ended before a rate failed.
+    Unfinished,
 }
 
 /// The loss that a path has at any rate.
@@ -241,7 +243,8 @@ impl Search {
         let limit = match self.fail {
             Some((_, limit)) => limit,
             None if self.sender_limited => Limit::Sender,
-            None => Limit::Allowed,
+            None if self.pass().is_some_and(|pass| pass >= self.ceiling * 0.95) => Limit::Allowed,
+            None => Limit::Unfinished,
         };
         // The rates themselves are judged with a margin, by which the truth may lie beyond either.
         let low = self.pass().map(|pass| pass * (1.0 - 2.0 * SLOPE_MARGIN));
@@ -250,7 +253,8 @@ impl Search {
             (None, None) => return None,
             (Some(low), None) => {
                 let reached = self.pass().unwrap_or(low);
-                Estimate::new(reached, low, reached)
+                let high = if limit == Limit::Unfinished { self.ceiling } else { reached };
+                Estimate::new(reached, low, high)
             }
             (low, Some(high)) => {
                 let low = low.unwrap_or(0.0);

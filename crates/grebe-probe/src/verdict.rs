@@ -60,6 +60,9 @@ fn limit(name: &str, way: &Way) -> Option<String> {
         Limit::Sender => format!(
             "{name}: the sender's processor or interface is the limit, {rate}; the path may carry more"
         ),
+        Limit::Unfinished => format!(
+            "{name}: at least {rate}; the probe ended before a higher rate failed (--duration, --max-bytes)"
+        ),
         Limit::Allowed => format!("{name}: no limit found up to {rate}, the highest rate that was allowed"),
     })
 }

@@ -395,7 +395,7 @@ pub struct Bench {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     grebe probe --serve                                    at the far end; it prints what to type at this one\n  \
-    grebe probe 192.0.2.7:40123/6f1c...                    both ways, within 25 s\n  \
+    grebe probe 192.0.2.7:40123/6f1c...                    both ways, within 28 s\n  \
     grebe probe 192.0.2.7:40123/6f1c... --max-bytes 50M    where every megabyte counts\n  \
     grebe probe 192.0.2.7:40123/6f1c... --interval 161us --size 1430\n\n\
     A ticket is good for one probe (--clients N: for so many, one after the other), and the server ends with it. Nothing is sent\n\

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::client::core::{Core, Echo};
 use crate::endpoint::{Arrival, Clock, Endpoint, Outbox, Peer};
 use crate::key::{self, Key};
-use crate::packet::{Answer, Ask, Body, Packet, SIZES_MAX, Stream, Welcome, Why};
+use crate::packet::{Answer, Ask, Body, Flow, Packet, SIZES_MAX, Stream, Welcome, Why};
 use crate::server::nothing_of;
 use crate::tcp;
 use crate::tracker::{Summary, Tracker};
@@ -223,7 +223,9 @@ impl<'a> Path<'a> {
         write_bytes: u32,
         duration: Duration,
         bytes_max: u64,
-    ) -> Result<Option<crate::packet::Flow>> {
+    ) -> Result<(Option<Flow>, Vec<Echo>)> {
+        self.core.echoes.clear();
+        self.core.ping_every_ns = PING_ALONG_NS;
         self.next_stream += 1;
         let duration_ns = duration.as_nanos() as u64;
         let stream = Stream { id: self.next_stream, down: is_down, write_bytes, duration_ns, bytes_max };
@@ -263,7 +265,8 @@ impl<'a> Path<'a> {
             flow = moved.flow;
         }
         self.stream_bytes += flow.map_or(0, |flow| flow.bytes).max(moved.bytes);
-        Ok(flow)
+        self.core.ping_every_ns = 0;
+        Ok((flow, std::mem::take(&mut self.core.echoes)))
     }
 
     /// Says goodbye, a few times: nobody answers that.

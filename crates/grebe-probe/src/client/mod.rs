@@ -131,8 +131,13 @@ fn measure(
     for &write_bytes in &options.tcp_writes {
         for (is_down, way) in [(false, 0), (true, 1)] {
             told(Probing::Part("TCP", Some(is_down)));
-            if let Some(flow) = path.stream(is_down, write_bytes, tcp_time, tcp_bytes)? {
-                ways[way].tcp.push(way::tcp(write_bytes, &flow));
+            let (flow, echoes) = path.stream(is_down, write_bytes, tcp_time, tcp_bytes)?;
+            ways[way].tcp.extend(flow.map(|flow| way::tcp(write_bytes, &flow)));
+            // A stream may fill deeper queues than a train that is over as soon as it has shown something.
+            let bloat = way::bloat(&echoes, &rtt);
+            let before = ways[way].bufferbloat_ms;
+            if before.is_none_or(|before| bloat.is_some_and(|bloat| bloat.value > before.value)) {
+                ways[way].bufferbloat_ms = bloat.or(before);
             }
         }
     }
@@ -198,4 +203,4 @@ const CAUTIOUS_BYTES: u16 = 1_200;
 /// As `grebe_datagram` sends over loopback.
 const LONG_ENOUGH_BYTES: u16 = 65_000;
 /// What the kernels of two hosts take for a packet, at least.
-const HOSTS_MS: f64 = 0.05;
+const HOSTS_MS: f64 = 0.3;

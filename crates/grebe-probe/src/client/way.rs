@@ -27,7 +27,7 @@ pub(crate) struct Plan<'a> {
 struct Known {
     base: BaseLoss,
     passed: Vec<(Train, Summary)>,
-    bloat_ms: Vec<f64>,
+    bloat_ms: Vec<Estimate>,
     way: Way,
     settle: Duration,
 }
@@ -82,6 +82,8 @@ fn knee(
         known.count(&quiet, &summary);
     }
     let floor = (guess * 0.001).clamp(1e5, plan.limits.rate_max_bps);
+    // The burst lost its share as well.
+    let guess = guess / (1.0 - known.base.estimate().value.min(0.5));
     let mut search = Search::new(guess, floor, plan.limits.rate_max_bps, TRIALS_MAX);
     loop {
         let step = search.step();
@@ -151,9 +153,7 @@ impl Known {
         let trial = judge(&train, &summary, &self.base);
         let rtt_ms = middle(&echoes);
         if trial.failed.is_some() {
-            // What the longest waits of the train and the pings along it say of the queue.
-            let queued_ms = summary.delay_above_min_ns[1] as f64 / 1e6;
-            self.bloat_ms.push(queued_ms.max(highest(&echoes) - plan.rtt.p50_ms.value).max(0.0));
+            self.bloat_ms.extend(bloat(&echoes, plan.rtt));
         }
         let line = TrainLine {
             at_s: (path.now_ns() - plan.began_ns) as f64 / 1e9,
@@ -225,10 +225,7 @@ impl Known {
                 Spacing { asked_us: train.interval_ns as f64 / 1e3, sent_us: summary.sent_interval_ns / 1e3 };
             self.way.spacing_us = Some(spacing);
         }
-        self.way.bufferbloat_ms = self.bloat_ms.iter().copied().max_by(f64::total_cmp).map(|most| {
-            let least = self.bloat_ms.iter().copied().fold(most, f64::min);
-            Estimate::new(most, least, most)
-        });
+        self.way.bufferbloat_ms = self.bloat_ms.iter().copied().max_by(|a, b| a.value.total_cmp(&b.value));
         self.way
     }
 }
@@ -260,8 +257,12 @@ fn middle(echoes: &[Echo]) -> f64 {
     quantile(&sorted_ms(echoes), 0.5).value
 }
 
-fn highest(echoes: &[Echo]) -> f64 {
-    quantile(&sorted_ms(echoes), 0.95).value
+/// How much longer round trips took under load than without.
+pub(crate) fn bloat(echoes: &[Echo], rtt: &Rtt) -> Option<Estimate> {
+    let idle_ms = rtt.p50_ms.value;
+    let loaded = quantile(&sorted_ms(echoes), 0.95);
+    let above = Estimate::new(loaded.value - idle_ms, loaded.low - idle_ms, loaded.high - idle_ms);
+    (echoes.len() >= 5).then(|| above.at_least_zero())
 }
 
 const QUIET_S: f64 = 1.0;

@@ -139,6 +139,7 @@ fn why(limit: Limit) -> &'static str {
         Limit::Policer => "drops: a policer",
         Limit::ReceiveBuffer => "the receiver's buffer",
         Limit::Sender => "the sender",
+        Limit::Unfinished => "not reached in time",
         Limit::Allowed => "none up to the allowed rate",
     }
 }
