@@ -272,11 +272,8 @@ struct Consumer {
 }
 
 fn start_all(plan: &Plan, scenario: Scenario, job: &Job) -> Result<Vec<Consumer>> {
-    let cores = cores::all();
-    let core = |place: usize| plan.pin.then(|| cores.iter().rev().nth(place % cores.len().max(1)).copied());
-    let start = |(place, &work)| {
-        Consumer::start(&plan.spawn, &Job { work, core: core(place).flatten(), ..job.clone() })
-    };
+    let start =
+        |(place, &work)| Consumer::start(&plan.spawn, &Job { work, core: plan.core(place), ..job.clone() });
     scenario.consumers.iter().enumerate().map(start).collect()
 }
 
