@@ -144,16 +144,19 @@ fn between_processes(options: &Bench) -> Result<Ending> {
         shm::peer_main()?;
         return Ok(Ending::Good);
     }
-    let asked =
-        [(options.shm, shm::Part::Shm), (options.pipe, shm::Part::Pipe), (options.ingress, shm::Part::Ingress)];
+    let asked = [
+        (options.shm, shm::Part::Shm),
+        (options.pipe, shm::Part::Pipe),
+        (options.ingress, shm::Part::Ingress),
+    ];
     let parts: Vec<_> = asked.into_iter().filter_map(|(is_asked, part)| is_asked.then_some(part)).collect();
     let labels = match options.scenario.as_slice() {
         // What the option says by itself is a scenario of UDP.
         [only] if only == "all" || only == "1ch_max" => &[],
         labels => labels,
     };
-    let scenarios =
-        shm::Scenario::choose(&parts, labels).map_err(|error| anyhow::Error::from(Usage(error.to_string())))?;
+    let scenarios = shm::Scenario::choose(&parts, labels)
+        .map_err(|error| anyhow::Error::from(Usage(error.to_string())))?;
     let plan = shm::Plan {
         scenarios,
         baselines: vec![shm::Technique::UnixStream, shm::Technique::Pipe, shm::Technique::Udp],
