@@ -17,7 +17,7 @@ pub fn run(plan: &Plan, scenario: Scenario, spawn: impl Fn() -> Command) -> Resu
     let row = grebe_bench::shm::run_other(
         plan,
         scenario,
-        |job| start(job, scenario, &spawn).map_err(refused("start")),
+        |job| start(plan, job, scenario, &spawn).map_err(refused("start")),
         |job, running| produce(job, running).map_err(refused("run")),
     )?;
     Ok(Row { name: "iceoryx2".to_owned(), ..row })
@@ -28,6 +28,7 @@ pub fn consume() -> Result<(), Failure> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     let job: Job = serde_json::from_str(&line)?;
+    job.settle();
     let node = node()?;
     let subscriber = stream(&node, &job)?.subscriber_builder().create()?;
     let mut checker = Checker::new(&job)?;
@@ -63,7 +64,12 @@ struct Running {
     _node: Node<ipc::Service>,
 }
 
-fn start(job: &Job, scenario: Scenario, spawn: &impl Fn() -> Command) -> Result<Running, Failure> {
+fn start(
+    plan: &Plan,
+    job: &Job,
+    scenario: Scenario,
+    spawn: &impl Fn() -> Command,
+) -> Result<Running, Failure> {
     let node = node()?;
     let stream = stream(&node, job)?;
     let publisher = stream
@@ -73,9 +79,9 @@ fn start(job: &Job, scenario: Scenario, spawn: &impl Fn() -> Command) -> Result<
         .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
         .create()?;
     let mut consumers = Vec::new();
-    for &work in scenario.consumers {
+    for (place, &work) in scenario.consumers.iter().enumerate() {
         let mut child = spawn().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let job = Job { work, ..job.clone() };
+        let job = Job { work, core: plan.core(place), ..job.clone() };
         writeln!(child.stdin.take().ok_or("no pipe")?, "{}", serde_json::to_string(&job)?)?;
         consumers.push(child);
     }

@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             baselines: vec![Technique::UnixStream, Technique::Pipe, Technique::Udp],
             duration: Duration::from_secs_f64(seconds),
             repeats: 1,
+            pin: true,
             spawn_udp: Some(Arc::new(|| this("peer-udp"))),
             ..Plan::new(|| this("peer"))
         };

@@ -12,7 +12,6 @@ use super::plan::{Job, Technique};
 #[cfg(unix)]
 use super::run::SOCKET;
 use super::run::STREAM;
-use crate::canary::cores;
 use crate::{Error, Result};
 
 /// Runs a consumer as a process: the job comes as a line of JSON on standard input, the report goes out on standard output.
@@ -22,9 +21,7 @@ use crate::{Error, Result};
 pub fn peer_main() -> Result<()> {
     let mut stdin = io::stdin().lock();
     let job: Job = serde_json::from_slice(&line(&mut stdin)?).map_err(|error| failed(&error))?;
-    if job.core.is_some() {
-        cores::stay_on(job.core);
-    }
+    job.settle();
     if job.in_graph {
         return say(&ingress::consume(&job)?);
     }

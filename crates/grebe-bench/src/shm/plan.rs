@@ -6,7 +6,7 @@ use std::time::Duration;
 use grebe_frame::HEADER_BYTES;
 use serde::{Deserialize, Serialize};
 
-use crate::canary::Mood;
+use crate::canary::{Mood, cores};
 use crate::{Error, Result};
 
 /// What is carried, at which rate, to whom.
@@ -189,7 +189,7 @@ pub struct Plan {
     pub chunks: usize,
     /// Batches that rest after they were sent.
     pub rest_chunks: usize,
-    /// Batches that may wait for a consumer, where the scenario has a rate.
+    /// Batches that may wait for a consumer, where the scenario has a rate: more than its share of the chunks never do.
     pub queue_batches: u32,
     /// The same, where it runs freely: then it is always as full as it can be, and should stay in cache.
     pub free_queue_batches: u32,
@@ -222,7 +222,7 @@ impl Plan {
             chunk_bytes: 256 << 10,
             chunks: 256,
             rest_chunks: 16,
-            queue_batches: 64,
+            queue_batches: 256,
             free_queue_batches: 16,
             duration: Duration::from_secs(1),
             repeats: 3,
@@ -233,6 +233,16 @@ impl Plan {
             spawn: Arc::new(spawn),
             spawn_udp: None,
         }
+    }
+}
+
+impl Plan {
+    /// The core for the consumer at this place, where they are pinned.
+    pub fn core(&self, place: usize) -> Option<usize> {
+        let cores = cores::all();
+        let others = cores.get(1..).filter(|others| !others.is_empty()).unwrap_or(&cores);
+        let core = others.iter().rev().nth(place % others.len().max(1)).copied();
+        core.filter(|_| self.pin)
     }
 }
 
@@ -272,6 +282,13 @@ pub struct Job {
 }
 
 impl Job {
+    /// Keeps this thread on the consumer's core, if it has one.
+    pub fn settle(&self) {
+        if self.core.is_some() {
+            cores::stay_on(self.core);
+        }
+    }
+
     /// Bytes of a frame.
     pub fn frame_bytes(&self) -> usize {
         HEADER_BYTES + self.channels as usize * self.block as usize * 2

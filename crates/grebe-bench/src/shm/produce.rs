@@ -41,7 +41,6 @@ impl Lending {
     }
 
     /// Chunks that are not home, of those that should be once everybody is gone.
-    #[cfg(unix)]
     pub(super) fn leftover_chunks(&mut self, plan: &Plan) -> usize {
         let until = Instant::now() + Duration::from_secs(1);
         loop {

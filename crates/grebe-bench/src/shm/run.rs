@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::check::Seen;
-#[cfg(unix)]
 use super::faults::{Faults, Havoc};
 use super::ingress;
 use super::make::Made;
@@ -88,21 +87,18 @@ fn lend(plan: &Plan, scenario: Scenario) -> Result<Row> {
 }
 
 /// The consumers of the scenario, beside one that is stopped and one that is killed.
-#[cfg(unix)]
 fn lend_under_faults(plan: &Plan, scenario: Scenario) -> Result<Row> {
-    use rustix::process::{Pid, Signal, kill_process};
     let room = Room::new()?;
     // Longer, so that each batch is as many frames as a chunk holds.
     let job = Job { tick: FAULTS_TICK, ..job(plan, scenario, Technique::Shm, &room)? };
     let mut lending = Lending::open(plan, scenario.consumers.len() + 2, &room.0)?;
     let footprint_bytes = lending.footprint_bytes();
     let consumers = start_all(plan, scenario, &job)?;
-    let (stopped, killed) = (Consumer::start(&plan.spawn, &job)?, Consumer::start(&plan.spawn, &job)?);
+    let (stopped, mut killed) = (Consumer::start(&plan.spawn, &job)?, Consumer::start(&plan.spawn, &job)?);
     let mut faults = Faults::default();
     let row = measured(scenario, &job, plan.pin && !job.in_graph, |job| {
         // A process that is gone already is one whose end the row does not show as noticed.
-        let signal = |consumer: &Consumer, signal| _ = kill_process(Pid::from_child(&consumer.child), signal);
-        let (mut stop, mut kill) = (|| signal(&stopped, Signal::STOP), || signal(&killed, Signal::KILL));
+        let (mut stop, mut kill) = (|| suspend(&stopped.child), || _ = killed.child.kill());
         let mut havoc = Havoc::new(job.duration, &mut stop, &mut kill);
         let made = lending.produce(job, |publisher| havoc.look(publisher))?;
         faults = havoc.faults;
@@ -113,10 +109,15 @@ fn lend_under_faults(plan: &Plan, scenario: Scenario) -> Result<Row> {
     Ok(Row { footprint_bytes, faults: Some(faults), ..row })
 }
 
-#[cfg(not(unix))]
-fn lend_under_faults(_: &Plan, _: Scenario) -> Result<Row> {
-    Err(lost("processes cannot be stopped here"))
+#[cfg(unix)]
+fn suspend(child: &Child) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let _ = kill_process(Pid::from_child(child), Signal::STOP);
 }
+
+/// Never called: where this is compiled, no stream is in shared memory.
+#[cfg(not(unix))]
+fn suspend(_: &Child) {}
 
 /// A way into a program, whose ends are graphs.
 fn lead_in(plan: &Plan, scenario: Scenario, technique: Technique) -> Result<Row> {
@@ -273,11 +274,8 @@ struct Consumer {
 }
 
 fn start_all(plan: &Plan, scenario: Scenario, job: &Job) -> Result<Vec<Consumer>> {
-    let cores = cores::all();
-    let core = |place: usize| plan.pin.then(|| cores.iter().rev().nth(place % cores.len().max(1)).copied());
-    let start = |(place, &work)| {
-        Consumer::start(&plan.spawn, &Job { work, core: core(place).flatten(), ..job.clone() })
-    };
+    let start =
+        |(place, &work)| Consumer::start(&plan.spawn, &Job { work, core: plan.core(place), ..job.clone() });
     scenario.consumers.iter().enumerate().map(start).collect()
 }
 
@@ -359,7 +357,9 @@ fn lost(reason: &str) -> Error {
 }
 
 const FAULTS_TICK: Duration = Duration::from_micros(500);
+
 /// The name of the stream.
 pub(super) const STREAM: &str = "bench";
 /// The name of the Unix socket.
+#[cfg(unix)]
 pub(super) const SOCKET: &str = "stream";
