@@ -328,9 +328,9 @@ impl Controller {
     fn span_us(&self) -> u64 {
         let rtt_us = self.min_rtt_us();
         if self.phase == Phase::Ramp {
-            (rtt_us / 4).clamp(20_000, 100_000)
+            (rtt_us / 4).clamp(RATE_SPAN_US_MIN, 100_000)
         } else {
-            rtt_us.clamp(20_000, 200_000)
+            rtt_us.clamp(RATE_SPAN_US_MIN, 200_000)
         }
     }
 
@@ -531,6 +531,9 @@ impl Controller {
         self.random >> 33
     }
 }
+
+/// The shortest time that a rate is measured over: reports and wake-ups are milliseconds apart.
+pub(crate) const RATE_SPAN_US_MIN: u64 = 20_000;
 
 const UP_GAIN: f64 = 1.25;
 const UP_GAIN_MAX: f64 = 2.0;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::flight::{Fate, Flight, Item, Sent};
 use crate::ranges::RangeSet;
-use crate::rate::{Controller, Mode, Phase, PhaseCost, Sample};
+use crate::rate::{Controller, Mode, Phase, PhaseCost, RATE_SPAN_US_MIN, Sample};
 use crate::wire::{self, Feedback, HeldRanges, OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, Verdict};
 
 /// How a sender behaves. Every field has a default that is right for a path of which nothing is known.
@@ -116,6 +116,7 @@ pub struct Sender {
     highest_confirmed: Option<u64>,
     newest_confirmed_us: u64,
     round_end: u64,
+    round_since_us: u64,
     reorder_us: u64,
     heard_us: u64,
     progress_us: u64,
@@ -161,6 +162,7 @@ impl Sender {
             highest_confirmed: None,
             newest_confirmed_us: 0,
             round_end: 0,
+            round_since_us: 0,
             reorder_us: options.rtt_us.map_or(REORDER_US_MIN, |rtt_us| (rtt_us / 16).max(REORDER_US_MIN)),
             heard_us: 0,
             progress_us: 0,
@@ -278,9 +280,11 @@ impl Sender {
             (self.progress_us, self.probes_unheard) = (now_us, 0);
             self.tail_probes = 0;
         }
-        let round_ended = self.highest_confirmed.is_some_and(|highest| highest >= self.round_end);
+        // Where the round trip is shorter than what a rate can be measured over, that is a round.
+        let round_ended = self.highest_confirmed.is_some_and(|highest| highest >= self.round_end)
+            && now_us >= self.round_since_us + RATE_SPAN_US_MIN;
         if round_ended {
-            self.round_end = self.flight.next_number();
+            (self.round_end, self.round_since_us) = (self.flight.next_number(), now_us);
         }
         self.rate.on_report(&Sample {
             now_us,
@@ -469,7 +473,9 @@ impl Sender {
         self.probes_unheard += 1;
         self.progress_us = now_us;
         self.counters.probes += 1;
-        self.questions += 1;
+        let least_bytes = self.datagram_bytes_least + UDP_IP_BYTES;
+        let unheard = self.flight.oldest().is_some_and(|sent| sent.wire_bytes as usize > least_bytes);
+        self.questions += u32::from(unheard);
         if self.questions >= QUESTIONS_MAX {
             // The route may be another one now, that carries less.
             self.carried.truncate(1);
