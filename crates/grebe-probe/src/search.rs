@@ -145,7 +145,7 @@ pub struct Search {
     fail: Option<(f64, Limit)>,
     /// What arrived of trains that the path did not keep up with.
     knee: Option<f64>,
-    /// A rate that failed by its loss alone, which may be chance.
+    /// A rate whose train is repeated, since what it showed may be chance.
     doubt: Option<f64>,
     floor: f64,
     ceiling: f64,
@@ -206,15 +206,19 @@ impl Search {
     pub fn record(&mut self, step: Step, trial: &Trial, base_loss: f64) {
         self.trials += 1;
         let (Step::Try(asked) | Step::Confirm(asked)) = step else { return };
-        if trial.sent_bps < asked * 0.95 && trial.failed.is_none() {
-            self.sender_limited = true;
-            self.ceiling = self.ceiling.min(trial.sent_bps.max(self.floor));
-        }
         let rate = trial.sent_bps.min(asked);
+        let is_short = trial.sent_bps < asked * 0.95;
         let is_slight = trial.delivered_bps > 0.9 * (1.0 - base_loss) * trial.sent_bps;
-        if trial.failed == Some(Limit::Policer) && base_loss > 0.0 && is_slight && self.doubt.is_none() {
+        // Three kinds of trains that may have met a machine or a path which was busy for a moment.
+        let by_loss_alone = trial.failed == Some(Limit::Policer) && base_loss > 0.0 && is_slight;
+        let below_the_knee = trial.failed.is_some() && self.knee.is_some_and(|knee| rate < knee * 0.95);
+        if (is_short || by_loss_alone || below_the_knee) && self.doubt.is_none() {
             self.doubt = Some(asked);
             return;
+        }
+        if is_short && trial.failed.is_none() {
+            self.sender_limited = true;
+            self.ceiling = self.ceiling.min(trial.sent_bps.max(self.floor));
         }
         self.doubt = None;
         match trial.failed {

@@ -345,4 +345,4 @@ const MIN_RTO: Duration = Duration::from_millis(60);
 const MAX_RTO: Duration = Duration::from_secs(2);
 const QUEUE_POLL: Duration = Duration::from_millis(500);
 const SILENCE_NS: u64 = 10_000_000_000;
-const PING_ALONG_NS: u64 = 20_000_000;
+pub(crate) const PING_ALONG_NS: u64 = 20_000_000;

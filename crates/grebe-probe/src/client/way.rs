@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::client::Probing;
 use crate::client::core::Echo;
-use crate::client::link::Path;
+use crate::client::link::{PING_ALONG_NS, Path};
 use crate::packet::Flow;
 use crate::report::{Rtt, Spacing, Tcp, TrainLine, Way};
 use crate::search::{BaseLoss, Search, Step, Trial, judge};
@@ -214,8 +214,12 @@ impl Known {
         self.way.loss_run = (runs > 0.0).then(|| {
             let mean = lost / runs;
             let variance = (sum(|summary| summary.run_squares as f64) / runs - mean * mean).max(0.0);
-            // Runs have whole lengths: that there were no others is known no better than by their number.
-            Estimate::around(mean, 1.96 * (variance / runs).sqrt() + 1.0 / runs)
+            // Of what did not happen in n runs there may be 3 in n all the same. A ping among the lost
+            // is not counted in its run.
+            let longest_interval = self.passed.iter().map(|(train, _)| train.interval_ns).max().unwrap_or(0);
+            let pings = longest_interval as f64 / PING_ALONG_NS as f64;
+            let error = 1.96 * (variance / runs).sqrt() + 3.0 / runs;
+            Estimate::new(mean, (mean - error).max(1.0), mean + error + mean * pings.min(1.0))
         });
         if let Some((train, summary)) = self.passed.iter().max_by_key(|(train, _)| train.bytes()) {
             let payload = f64::from(train.size) * 8.0;
