@@ -8,5 +8,6 @@
 
 pub use {
     grebe_bench as bench, grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame,
-    grebe_ring as ring, grebe_scope as scope, grebe_shm as shm, grebe_stages as stages, grebe_view as view,
+    grebe_probe as probe, grebe_ring as ring, grebe_scope as scope, grebe_shm as shm, grebe_stages as stages,
+    grebe_view as view,
 };
