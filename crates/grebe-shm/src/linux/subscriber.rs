@@ -131,19 +131,27 @@ impl Subscriber {
             }
             std::hint::spin_loop();
         }
-        if !self.hung_up && self.borrower.end().is_none() {
-            self.sleep(timeout)?;
-        }
-        // In this order: what was queued before the end is seen after it.
-        let is_ended = self.borrower.end().is_some();
-        if self.borrower.has_value() {
-            return Ok(true);
-        }
-        match (&self.bye, self.hung_up) {
-            _ if is_ended => Ok(false),
-            (Some(reason), _) => Err(ShmError::CutOff { name: self.name.clone(), reason: reason.clone() }),
-            (None, true) => Err(ShmError::ProducerGone { name: self.name.clone() }),
-            (None, false) => Ok(false),
+        let began = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(began.elapsed());
+            if !self.hung_up && self.borrower.end().is_none() {
+                self.sleep(left)?;
+            }
+            // In this order: what was queued before the end is seen after it.
+            let is_ended = self.borrower.end().is_some();
+            if self.borrower.has_value() {
+                return Ok(true);
+            }
+            match (&self.bye, self.hung_up) {
+                _ if is_ended => return Ok(false),
+                (Some(reason), _) => {
+                    return Err(ShmError::CutOff { name: self.name.clone(), reason: reason.clone() });
+                }
+                (None, true) => return Err(ShmError::ProducerGone { name: self.name.clone() }),
+                (None, false) if left.is_zero() => return Ok(false),
+                // Woken for what was taken before it slept, or by a signal.
+                (None, false) => {}
+            }
         }
     }
 
