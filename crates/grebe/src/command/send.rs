@@ -116,10 +116,13 @@ fn tell(report: &SendReport, source: &Source, json: bool) {
         0 => String::new(),
         bytes => format!(", {} of it earlier", transfer::size(bytes)),
     };
+    let files = match source.files() {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    };
     eprintln!(
-        "sent {} in {} files{resumed} in {seconds:.1} s, {}, verified by {}",
+        "sent {} in {files}{resumed} in {seconds:.1} s, {}, verified by {}",
         transfer::size(report.file_bytes),
-        source.files(),
         Engineering::new(rate, "bit/s"),
         report.peer,
     );
