@@ -40,7 +40,7 @@ demo_without_loss() {
   return 1
 }
 
-generator_of() { pgrep -P "$1" -f -- ' sg .*--tethered'; }
+generator_of() { pgrep -P "$1" -f -- ' sg .*--(remote|tethered)'; }
 
 demo_whose_terminal_goes_away() {
   local demo generator
