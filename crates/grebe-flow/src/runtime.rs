@@ -11,6 +11,7 @@ use crate::crew::{Crew, Failure, Member};
 use crate::graph::Node;
 use crate::port::{Context, Flags, InPort, Inputs, Newcomers, Outputs, Waker};
 use crate::queue::{QueueCounts, queue};
+use crate::slice::short_slices;
 use crate::{Error, QueueOptions, Stage};
 
 /// A graph at work. Dropping it stops it.
@@ -217,6 +218,8 @@ fn spawn(
         if let Some(cpu) = cpu {
             pin(cpu);
         }
+        // Where it is not granted, threads wait longer for each other.
+        short_slices();
         let result = crew.drive();
         // The stages, their queues and their chunks go before the end is told: who waits finds everything free.
         drop(crew);

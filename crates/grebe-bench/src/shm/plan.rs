@@ -282,8 +282,9 @@ pub struct Job {
 }
 
 impl Job {
-    /// Keeps this thread on the consumer's core, if it has one.
+    /// Keeps this thread on the consumer's core, if it has one, and asks for short slices.
     pub fn settle(&self) {
+        grebe_flow::short_slices();
         if self.core.is_some() {
             cores::stay_on(self.core);
         }

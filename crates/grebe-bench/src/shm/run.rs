@@ -22,6 +22,8 @@ use crate::{Error, Result};
 /// # Errors
 /// Where a frame does not fit its chunk, or a process or the stream fails.
 pub fn run(plan: &Plan, mut done: impl FnMut(&Row)) -> Result<Vec<Row>> {
+    // As each consumer does, and each thread of a graph.
+    grebe_flow::short_slices();
     let mut rows = Vec::new();
     for &scenario in &plan.scenarios {
         let techniques = scenario.techniques(&plan.baselines);

@@ -80,10 +80,15 @@ impl Pattern {
     /// Whether these are the samples of the frame that the header claims to be.
     #[inline]
     pub fn holds(&self, header: &Header, payload: &[u8]) -> bool {
+        self.describes(header) && payload == self.payload(header.sequence)
+    }
+
+    /// Whether a frame of this sequence has such a header.
+    #[inline]
+    pub fn describes(&self, header: &Header) -> bool {
         header.channel_count == self.channels
             && header.block_length_samples == self.block
             && header.first_sample_index == header.sequence.wrapping_mul(u64::from(self.block))
-            && payload == self.payload(header.sequence)
     }
 }
 
