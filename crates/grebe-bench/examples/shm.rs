@@ -1,5 +1,5 @@
 //! `cargo run --release -p grebe-bench --example shm -- [--parts shm,pipe,ingress] [--scenario L,L] [--frame-size B] [--chunk-size B] [--chunks N]
-//! [--rest N] [--queue N] [--free-queue N] [--duration S] [--repeats N] [--tick-us N] [--no-baseline] [--pin] [--near] [--patience S] [--table|--json]`
+//! [--rest N] [--queue N] [--free-queue N] [--duration S] [--repeats N] [--tick-us N] [--no-baseline] [--no-pin] [--near] [--patience S] [--table|--json]`
 
 use std::process::Command;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--repeats" => plan.repeats = value()?.parse()?,
             "--tick-us" => plan.tick = Duration::from_micros(value()?.parse()?),
             "--no-baseline" => plan.baselines.clear(),
-            "--pin" => plan.pin = true,
+            "--no-pin" => plan.pin = false,
             "--near" => plan.mood = Some(grebe_bench::canary::Mood::Near),
             "--patience" => plan.patience = Duration::from_secs_f64(value()?.parse()?),
             "--table" => table = true,

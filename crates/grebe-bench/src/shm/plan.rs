@@ -227,7 +227,7 @@ impl Plan {
             duration: Duration::from_secs(1),
             repeats: 3,
             tick: Duration::from_micros(125),
-            pin: false,
+            pin: true,
             mood: None,
             patience: Duration::from_secs(20),
             spawn: Arc::new(spawn),
