@@ -59,5 +59,5 @@ pub use measure::{
 pub use pyramid::{LevelInfo, Pyramid, RangeStats};
 pub use simd::{Stats, min_max, stats};
 pub use spectrum::{Averaging, DbmReference, Peak, Spectrum, Waterfall, Window};
-pub use trigger::{Condition, Passage, Polarity, Slope, Trigger, TriggerEvent};
+pub use trigger::{Condition, LfReject, Passage, Polarity, Slope, Trigger, TriggerEvent};
 pub use units::{Engineering, Ticks, step_125_down, step_125_up};

@@ -6,12 +6,14 @@
 
 mod comparator;
 mod condition;
+mod coupling;
 
 use std::ops::RangeInclusive;
 
 use crate::{ScopeError, simd};
 pub(crate) use comparator::{Comparator, WORDS_MAX, Words};
 pub use condition::{Condition, Passage, Polarity, Slope};
+pub use coupling::LfReject;
 
 /// One trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +81,8 @@ pub struct Trigger {
     last: i16,
     found: u64,
     held_off: u64,
+    /// What is taken off in front of the comparator.
+    lf_reject: Option<LfReject>,
 }
 
 /// What the comparator bits mean.
@@ -178,7 +182,19 @@ impl Trigger {
             last: 0,
             found: 0,
             held_off: 0,
+            lf_reject: None,
         })
+    }
+
+    /// The same without the slow part of the signal: levels count from where the signal wanders. Costs a pass over the
+    /// samples; without it there is none.
+    pub fn with_lf_reject(self, lf_reject: LfReject) -> Trigger {
+        Trigger { lf_reject: Some(lf_reject), ..self }
+    }
+
+    /// Smallest and largest of what LF reject passed since the last call; `None` without it, or without samples.
+    pub fn take_passed_extremes(&mut self) -> Option<(i16, i16)> {
+        self.lf_reject.as_mut()?.take_extremes()
     }
 
     /// Looks at the next block and calls `fire` with every event that is not held off, in order.
@@ -186,6 +202,16 @@ impl Trigger {
     /// An index other than the expected one is a gap: the signal before it is forgotten, so no event is
     /// made of two samples that were not neighbours.
     pub fn scan(&mut self, first_sample_index: u64, samples: &[i16], mut fire: impl FnMut(TriggerEvent)) {
+        match self.lf_reject.take() {
+            None => self.compare(first_sample_index, samples, &mut fire),
+            Some(mut lf_reject) => {
+                lf_reject.pass(first_sample_index, samples, |at, strip| self.compare(at, strip, &mut fire));
+                self.lf_reject = Some(lf_reject);
+            }
+        }
+    }
+
+    fn compare(&mut self, first_sample_index: u64, samples: &[i16], fire: &mut impl FnMut(TriggerEvent)) {
         if samples.is_empty() {
             return;
         }
@@ -206,7 +232,7 @@ impl Trigger {
                 simd::prefetch(samples, 64 * (WORDS_MAX * (number + 1) + place));
                 let (start, end) = (64 * place, strip.len().min(64 * (place + 1)));
                 if !(fires_on_change && self.primary.rests(*one)) {
-                    self.word(at, &strip[start..end], *one, *two, &mut fire);
+                    self.word(at, &strip[start..end], *one, *two, fire);
                 }
                 self.last = strip[end - 1];
                 at += (end - start) as u64;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use grebe_scope::{
-    Averaging, Condition, Fir, MathChannel, Measurer, Operation, Pyramid, Quantity, Scale, Slope, Spectrum,
-    Trigger, Window,
+    Averaging, Condition, Fir, LfReject, MathChannel, Measurer, Operation, Pyramid, Quantity, Scale, Slope,
+    Spectrum, Trigger, Window,
 };
 
 const RATE: usize = 360;
@@ -112,6 +112,39 @@ fn the_heart_rate_is_within_a_beat_a_minute_of_scipy() {
             );
         }
     }
+}
+
+/// What a person sets on the scope, and no more: the baseline wanders by more than an R peak is high.
+#[test]
+fn a_level_trigger_with_lf_reject_finds_the_r_peaks() {
+    let expected = expected();
+    let ecg = ecg();
+    let edge = Condition::Edge { slope: Slope::Rising, level: 120, hysteresis: 50 };
+    let beats_by_minute = |trigger: Trigger| {
+        let mut trigger = trigger;
+        let mut beats: Vec<Vec<f64>> = vec![Vec::new(); 5];
+        for (place, block) in ecg.chunks(250).enumerate() {
+            trigger.scan(250 * place as u64, block, |event| {
+                beats[event.index as usize / RATE / 60].push(event.position());
+            });
+        }
+        beats
+    };
+    let rate =
+        |beats: &[f64]| 60.0 * RATE as f64 * (beats.len() - 1) as f64 / (beats[beats.len() - 1] - beats[0]);
+    let holdoff = RATE as u64 / 5;
+    let of_hertz = |hertz: f64| LfReject::new(hertz / RATE as f64).unwrap();
+    let coupled = Trigger::new(edge.clone(), holdoff).unwrap().with_lf_reject(of_hertz(1.0));
+    let found = beats_by_minute(coupled);
+    for (minute, beats) in found.iter().enumerate() {
+        let name = format!("beats_a_minute_{}", 60 * minute);
+        assert_near(&name, rate(beats), expected[name.as_str()], 1.5);
+    }
+    assert_near("beats", found.iter().flatten().count() as f64, expected["beats"], 3.0);
+    let high = Condition::Edge { slope: Slope::Rising, level: 280, hysteresis: 50 };
+    let dc = beats_by_minute(Trigger::new(high, holdoff).unwrap());
+    let missed = expected["beats"] - dc.iter().flatten().count() as f64;
+    assert!(missed > 20.0, "without it, the level that only R peaks reach misses {missed}");
 }
 
 #[test]

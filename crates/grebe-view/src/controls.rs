@@ -1,16 +1,20 @@
 //! What a person has set: the same in the window and in the terminal.
 
+mod cursors;
+mod time;
+mod trigger;
+mod vertical;
+
 use crate::keys::{Action, Step};
 use crate::options::{ChannelSetup, ThemeChoice, Vertical, ViewOptions};
 use crate::picture::Picture;
 use crate::segments::Pin;
-use crate::span;
 use crate::spectrum::{SIZE_MAX, SIZE_MIN, SpectrumSettings};
 use crate::trigger::{TriggerMode, TriggerSettings};
-use crate::vertical::{AutoRange, Range};
+use crate::vertical::AutoRange;
 use crate::viewport::{ChannelMask, Viewport, Window};
-use grebe_flow::monotonic_ns;
-use grebe_scope::{Slope, Window as Weighting, step_125_down, step_125_up};
+use cursors::Cursors;
+use grebe_scope::{Slope, Window as Weighting};
 
 /// The settings of one face.
 #[derive(Debug)]
@@ -24,9 +28,7 @@ pub(crate) struct Controls {
     trigger: TriggerSettings,
     /// Whether the person chose a trigger mode; until then the span does.
     is_mode_chosen: bool,
-    cursors: Option<[f64; 2]>,
-    /// Which cursor moves by keys.
-    moving_cursor: usize,
+    cursors: Cursors,
     is_measuring: bool,
     is_help_open: bool,
     is_done: bool,
@@ -69,8 +71,7 @@ impl Controls {
             reference: 0.0,
             trigger: TriggerSettings::new(TriggerMode::Auto),
             is_mode_chosen: false,
-            cursors: None,
-            moving_cursor: 0,
+            cursors: Cursors::default(),
             is_measuring: false,
             is_help_open: false,
             is_done: false,
@@ -96,6 +97,7 @@ impl Controls {
                 }
             }
         }
+        controls.set_trigger_options(&options.trigger);
         controls.show.spectrum |= options.spectrum;
         controls
     }
@@ -118,19 +120,6 @@ impl Controls {
 
     pub(crate) fn set_channels(&mut self, channels: ChannelMask) {
         self.channels = channels;
-    }
-
-    pub(crate) fn set_cursors(&mut self, cursors: [f64; 2]) {
-        self.cursors = Some(cursors);
-    }
-
-    /// The trigger, and whether its mode was chosen.
-    pub(crate) fn trigger_settings(&self) -> (TriggerSettings, bool) {
-        (self.trigger, self.is_mode_chosen)
-    }
-
-    pub(crate) fn set_trigger(&mut self, trigger: TriggerSettings, is_mode_chosen: bool) {
-        (self.trigger, self.is_mode_chosen) = (trigger, is_mode_chosen);
     }
 
     /// Does it; `picture` is what the person sees.
@@ -165,18 +154,15 @@ impl Controls {
             // The face knows the lane's range and sets the level.
             Action::Level(_) => {}
             Action::LevelAuto => self.trigger.level = None,
-            Action::Cursors => {
-                let (start, span) = (self.axis_start(picture), picture.span());
-                let fresh = [start + span * 0.35, start + span * 0.65];
-                self.cursors = if self.cursors.is_some() { None } else { Some(fresh) };
-            }
-            Action::OtherCursor => self.moving_cursor = 1 - self.moving_cursor,
-            Action::MoveCursor(steps) => {
-                let step = steps * picture.span() / 100.0;
-                if let Some(cursors) = &mut self.cursors {
-                    cursors[self.moving_cursor] += step;
-                }
-            }
+            Action::TriggerCoupling => self.toggle_trigger_coupling(),
+            Action::Corner(step) => self.step_corner(step, picture),
+            Action::Holdoff(step) => self.step_holdoff(step, picture),
+            Action::Cursors => self.toggle_cursors(picture),
+            Action::OtherCursor => self.other_cursor(),
+            Action::MoveCursor(steps) => self.move_cursor(steps, picture),
+            Action::ValueCursors => self.toggle_value_cursors(),
+            Action::OtherValueCursor => self.other_value_cursor(),
+            Action::MoveValueCursor(steps) => self.move_value_cursor(steps),
             Action::TriggerPlace => {
                 self.trigger.position = match self.trigger.position {
                     place if place < 0.3 => 0.5,
@@ -190,9 +176,9 @@ impl Controls {
             Action::NextChannel => {
                 let shown: Vec<usize> = picture.channels.iter().map(|data| data.channel).collect();
                 let next = shown.iter().find(|&&channel| channel > self.selected).or(shown.first());
-                self.selected = next.copied().unwrap_or(0);
+                self.select(next.copied().unwrap_or(0));
             }
-            Action::Select(channel) => self.selected = channel % 8,
+            Action::Select(channel) => self.select(channel % 8),
             Action::Vertical(step) => self.step_vertical(step),
             Action::Position(divisions) => {
                 let vertical = self.vertical();
@@ -247,26 +233,6 @@ impl Controls {
         }
     }
 
-    /// Moves by a part of the screen, to the right where positive; holds the picture.
-    pub(crate) fn pan(&mut self, picture: &Picture, part: f64) {
-        self.hold(picture, self.right_index(picture) + part * self.span_samples(picture));
-    }
-
-    /// Goes to a 1-2-5 step next to the span, keeping what lies under `at` (0.0 left edge, 1.0 right edge) in place
-    /// where the picture is held.
-    pub(crate) fn zoom(&mut self, picture: &Picture, is_shorter: bool, at: f64) {
-        let (span, samples) = (self.span.unwrap_or(picture.span()), self.span_samples(picture));
-        let next = match is_shorter {
-            true => span::shorter(span, rate_hz(picture)),
-            false => span::longer(span),
-        };
-        self.span = Some(next);
-        if self.held_at.is_some() {
-            let fixed = self.right_index(picture) - (1.0 - at) * samples;
-            self.hold(picture, fixed + (1.0 - at) * self.span_samples(picture));
-        }
-    }
-
     /// What to ask the scope for.
     pub(crate) fn viewport(&self, picture: &Picture, columns: usize) -> Viewport {
         let trigger = TriggerSettings { mode: self.mode(picture), ..self.trigger };
@@ -287,96 +253,12 @@ impl Controls {
         }
     }
 
-    /// The vertical range of a channel whose visible extremes are `seen`, in units of `resolution` a count.
-    pub(crate) fn range(&mut self, channel: usize, seen: Option<Range>, resolution: f64) -> Range {
-        let range = self.ranges[channel % 8].follow(seen, resolution, monotonic_ns());
-        self.setups[channel % 8].vertical.map_or(range, Range::of)
-    }
-
-    /// The fixed vertical scale of the selected channel, or one that is near what it shows.
-    fn vertical(&self) -> Vertical {
-        let range = self.lane_range(self.selected).unwrap_or(Range { bottom: -1.0, top: 1.0 });
-        self.setups[self.selected].vertical.unwrap_or_else(|| {
-            let per_division = step_125_up(range.height() / DIVISIONS_VERTICAL);
-            let middle = (range.top + range.bottom) / 2.0;
-            Vertical { per_division, position: -(middle / per_division).round() }
-        })
-    }
-
-    fn step_vertical(&mut self, step: Step) {
-        let vertical = self.vertical();
-        let per_division = match step {
-            Step::Down => step_125_down(vertical.per_division * 0.9),
-            Step::Up => step_125_up(vertical.per_division * 1.1),
-        };
-        // What is in the middle of the screen stays there.
-        let position = vertical.position * vertical.per_division / per_division;
-        self.setups[self.selected].vertical = Some(Vertical { per_division, position });
-    }
-
-    /// The trigger mode: the one chosen, or one that suits the span. What takes half a second to pass can be followed
-    /// by eye; what is shorter needs to be held.
-    pub(crate) fn mode(&self, picture: &Picture) -> TriggerMode {
-        let is_slow = self.span.unwrap_or(picture.span()) >= ROLL_SPAN_S || picture.axis_unit() != "s";
-        if is_slow && !self.is_mode_chosen { TriggerMode::Roll } else { self.trigger.mode }
-    }
-
-    /// The range of a channel's lane, in its units.
-    pub(crate) fn lane_range(&self, channel: usize) -> Option<Range> {
-        let setup = &self.setups[channel % 8];
-        setup.vertical.map(Range::of).or(self.ranges[channel % 8].current())
-    }
-
-    /// The trigger level, in raw counts.
-    pub(crate) fn set_level(&mut self, level: i16) {
-        self.trigger.level = Some(level);
-    }
-
-    /// Where on the screen the trigger stands, 0.0 to 1.0.
-    #[cfg(feature = "window")]
-    pub(crate) fn set_trigger_position(&mut self, position: f64) {
-        self.trigger.position = position.clamp(0.0, 1.0);
-    }
-
     pub(crate) fn set_measuring(&mut self) {
         self.is_measuring = true;
     }
 
     pub(crate) fn is_measuring(&self) -> bool {
         self.is_measuring
-    }
-
-    /// Both cursors, in units of the time axis.
-    pub(crate) fn cursors(&self) -> Option<[f64; 2]> {
-        self.cursors
-    }
-
-    #[cfg(feature = "window")]
-    pub(crate) fn set_cursor(&mut self, which: usize, at: f64) {
-        if let Some(cursor) = self.cursors.as_mut().and_then(|cursors| cursors.get_mut(which)) {
-            *cursor = at;
-        }
-    }
-
-    /// The value of the time axis at the left edge: time counts from the trigger, else from the newest sample, and for a
-    /// held picture from where it counted when it was held.
-    pub(crate) fn axis_start(&self, picture: &Picture) -> f64 {
-        (picture.left_index - self.reference(picture)) / picture.rate_or_one()
-    }
-
-    fn reference(&self, picture: &Picture) -> f64 {
-        match (self.held_at, picture.trigger.and_then(|trigger| trigger.at)) {
-            (Some(_), _) => self.reference,
-            (None, Some(at)) => at,
-            (None, None) => picture.right_index(),
-        }
-    }
-
-    fn choose_mode(&mut self, mode: TriggerMode) {
-        self.trigger.mode = mode;
-        self.trigger.shot += u32::from(mode == TriggerMode::Single);
-        self.is_mode_chosen = true;
-        self.held_at = None;
     }
 
     pub(crate) fn is_paused(&self) -> bool {
@@ -394,111 +276,10 @@ impl Controls {
     pub(crate) fn theme(&self) -> ThemeChoice {
         self.theme
     }
-
-    /// The right edge as it is set: the picture may be older than the setting.
-    fn right_index(&self, picture: &Picture) -> f64 {
-        self.held_at.unwrap_or(picture.right_index())
-    }
-
-    fn span_samples(&self, picture: &Picture) -> f64 {
-        self.span.map_or(picture.span_samples, |span| span * picture.rate_or_one())
-    }
-
-    /// Holds the picture at a trigger, which stands where triggers do.
-    pub(crate) fn hold_trigger(&mut self, picture: &Picture, at: f64) {
-        let post = (1.0 - self.trigger.position) * self.span_samples(picture);
-        self.held_at = Some(at + post);
-        self.reference = at;
-        self.held_trigger = Some(at);
-    }
-
-    /// The trigger that the picture is held at.
-    pub(crate) fn held_trigger(&self) -> Option<f64> {
-        self.held_trigger.filter(|_| self.held_at.is_some())
-    }
-
-    /// Holds the right edge at a sample index, within a screen of what there is.
-    fn hold(&mut self, picture: &Picture, right_index: f64) {
-        if self.held_at.is_none() {
-            self.reference = self.reference(picture);
-            self.held_trigger = None;
-        }
-        let (oldest, next) = (picture.oldest_index as f64, picture.next_index as f64);
-        let air = self.span_samples(picture) * 0.5;
-        self.held_at = Some(right_index.clamp(oldest + air.min(next - oldest), next + air));
-    }
 }
 
-fn rate_hz(picture: &Picture) -> f64 {
-    picture.stream.map_or(0.0, |stream| stream.rate_hz)
-}
-
-/// Shorter spans are triggered, longer ones roll, until the person says otherwise.
-const ROLL_SPAN_S: f64 = 0.5;
 /// Divisions of a vertical scale that is set.
 pub(crate) const DIVISIONS_VERTICAL: f64 = 8.0;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::status::SourceStatus;
-
-    fn controls() -> Controls {
-        Controls::new(&ViewOptions::new(SourceStatus::default))
-    }
-
-    fn picture() -> Picture {
-        let stream =
-            crate::StreamInfo { channels: 2, rate_hz: 1000.0, block_samples: 10, generator_drops: 0 };
-        Picture {
-            stream: Some(stream),
-            left_index: 9_000.0,
-            span_samples: 1000.0,
-            next_index: 10_000,
-            ..Picture::waiting()
-        }
-    }
-
-    #[test]
-    fn pausing_holds_the_right_edge_and_running_lets_go() {
-        let mut controls = controls();
-        controls.apply(Action::Pause, &picture());
-        assert_eq!(controls.viewport(&picture(), 100).window, Window::Ending { at: 10_000.0 });
-        controls.apply(Action::Pause, &picture());
-        assert_eq!(controls.viewport(&picture(), 100).window, Window::Latest);
-    }
-
-    #[test]
-    fn spans_step_and_zooming_keeps_what_is_under_the_pointer() {
-        let mut controls = controls();
-        controls.apply(Action::Shorter, &picture());
-        assert_eq!(controls.viewport(&picture(), 100).span, Some(0.5));
-        assert_eq!(controls.viewport(&picture(), 100).window, Window::Latest);
-        controls.apply(Action::Pause, &picture());
-        controls.zoom(&picture(), true, 0.25);
-        // The span is 500 samples by now, and its quarter, sample 9625, stays where it is: 9625 + 0.75 * 200.
-        assert_eq!(controls.viewport(&picture(), 100).window, Window::Ending { at: 9_775.0 });
-    }
-
-    #[test]
-    fn panning_stays_near_the_stream() {
-        let mut controls = controls();
-        for _ in 0..100 {
-            controls.apply(Action::Earlier, &picture());
-        }
-        let Window::Ending { at } = controls.viewport(&picture(), 100).window else {
-            panic!("panning holds the picture")
-        };
-        assert!((500.0..=9_500.0).contains(&at), "{at}");
-        controls.apply(Action::Live, &picture());
-        assert!(!controls.is_paused());
-    }
-
-    #[test]
-    fn channels_switch_by_number() {
-        let mut controls = controls();
-        controls.apply(Action::Channel(1), &picture());
-        let mask = controls.viewport(&picture(), 1).channels;
-        assert!(mask.contains(0) && !mask.contains(1) && mask.contains(7));
-    }
-}
+mod tests;

@@ -171,7 +171,7 @@ impl ScopeCore {
             self.trigger = TriggerRun::new(settings, span_samples, stream.rate_hz, pyramid).ok();
         }
         let Some(run) = &mut self.trigger else { return (None, None) };
-        let (right_edge, view) = run.window(stream, span_samples);
+        let (right_edge, view) = run.window(stream, span_samples, pyramid.oldest().unwrap_or(0));
         (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
     }
 

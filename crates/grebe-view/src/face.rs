@@ -4,7 +4,7 @@ use crate::controls::Controls;
 use crate::cpu::CpuMeter;
 use crate::gaps::GapPlaces;
 use crate::generator::{GeneratorState, GeneratorWish};
-use crate::hud::{DIVISIONS, Hud, RunState, TriggerWords};
+use crate::hud::{DC, DIVISIONS, Hud, RunState, TriggerWords};
 use crate::keys::{Action, SaveWhat};
 use crate::link::ScopeLink;
 use crate::options::{ChannelSetup, ViewOptions};
@@ -136,9 +136,18 @@ impl Face {
                 false => vec![trigger.level],
             }
             .into_iter()
-            .map(|level| (trigger.settings.channel, level))
+            .map(|level| (trigger.settings.channel, f64::from(level) + self.level_zero(&trigger)))
             .collect(),
         }
+    }
+
+    /// The raw count that the trigger's level counts from: with LF reject, the mean of what is visible stands for the
+    /// baseline that wanders.
+    pub(crate) fn level_zero(&self, trigger: &TriggerView) -> f64 {
+        let channel = trigger.settings.channel;
+        let shown = self.picture.channels.iter().find(|data| data.channel == channel);
+        let mean = shown.map_or(0.0, |data| data.mean);
+        if trigger.settings.coupling.is_lf_reject() { mean } else { 0.0 }
     }
 
     /// The time axis: values at the left and the right edge, and its ticks, ten a screen.
@@ -239,7 +248,14 @@ impl Face {
         let setup = self.setup(trigger.settings.channel);
         let is_down = trigger.settings.slope == Slope::Falling;
         let pick = |up, down| if is_down { down } else { up };
-        let show = |count: i16| Engineering::new(setup.value(f64::from(count)), &setup.unit).to_string();
+        let is_relative = trigger.settings.coupling.is_lf_reject();
+        let zero = if is_relative { setup.offset } else { 0.0 };
+        let show =
+            |count: i16| Engineering::new(setup.value(f64::from(count)) - zero, &setup.unit).to_string();
+        let unit = self.picture.axis_unit();
+        let corner = trigger.settings.coupling.corner_hz(self.picture.span());
+        let hertz = if unit == "s" { "Hz" } else { "/S" };
+        let holdoff_s = trigger.settings.holdoff_s;
         TriggerWords {
             source: setup.label(trigger.settings.channel),
             kind: trigger.settings.kind,
@@ -252,6 +268,13 @@ impl Face {
             level: match trigger.settings.kind.has_two_levels() {
                 true => format!("{} \u{2026} {}", show(trigger.level), show(trigger.upper)),
                 false => show(trigger.level),
+            },
+            coupling: corner
+                .map_or(DC.into(), |corner| format!("LF reject {}", Engineering::new(corner, hertz))),
+            holdoff: if holdoff_s > 0.0 {
+                Engineering::new(holdoff_s, unit).to_string()
+            } else {
+                String::new()
             },
             state: trigger.state,
         }
@@ -301,7 +324,7 @@ pub(crate) struct TriggerMarks {
     /// Place of the trigger, 0.0 left edge to 1.0 right edge.
     pub(crate) part: Option<f64>,
     /// The channel and its level in raw counts, or both levels.
-    pub(crate) levels: Vec<(usize, i16)>,
+    pub(crate) levels: Vec<(usize, f64)>,
 }
 
 /// The smallest and the largest value of what is visible.

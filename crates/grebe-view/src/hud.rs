@@ -68,6 +68,10 @@ pub(crate) struct TriggerWords {
     pub(crate) kind: TriggerKind,
     pub(crate) slope: &'static str,
     pub(crate) level: String,
+    /// `DC`, or `LF reject 1 Hz`.
+    pub(crate) coupling: String,
+    /// Empty for none.
+    pub(crate) holdoff: String,
     pub(crate) state: TriggerState,
 }
 
@@ -85,7 +89,14 @@ impl TriggerWords {
         let word = self.state_word().to_lowercase();
         let kind = if self.kind == TriggerKind::Edge { "" } else { self.kind.name() };
         let space = if kind.is_empty() { "" } else { " " };
-        format!("trigger {} {}{space}{kind} {} {word}", self.source, self.slope, self.level)
+        let mut text = format!("trigger {} {}{space}{kind} {}", self.source, self.slope, self.level);
+        if self.coupling != DC {
+            text += &format!(" {}", self.coupling);
+        }
+        if !self.holdoff.is_empty() {
+            text += &format!(" holdoff {}", self.holdoff);
+        }
+        format!("{text} {word}")
     }
 }
 
@@ -238,6 +249,8 @@ fn losses(picture: &Picture, status: &SourceStatus) -> Vec<Item> {
     items
 }
 
+/// The coupling of a trigger that sees all of the signal.
+pub(crate) const DC: &str = "DC";
 /// Divisions of the time axis.
 pub(crate) const DIVISIONS: f64 = 10.0;
 /// When a stream that says nothing looks stale.

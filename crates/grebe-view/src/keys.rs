@@ -54,6 +54,13 @@ pub(crate) enum Action {
     Level(f64),
     /// The trigger level to the middle of the signal, and with it from then on.
     LevelAuto,
+    /// The trigger sees all of the signal, or not its slow part.
+    TriggerCoupling,
+    /// The slow part ends at a lower or higher frequency.
+    #[cfg_attr(not(feature = "window"), allow(dead_code, reason = "by the pointer alone"))]
+    Corner(Step),
+    /// A shorter or longer time after each trigger in which there is none.
+    Holdoff(Step),
     /// The trigger to the next place on the screen: a tenth, the middle, nine tenths.
     TriggerPlace,
     /// The list of the last triggers on or off.
@@ -62,12 +69,18 @@ pub(crate) enum Action {
     Segment(i32),
     /// Keeps the trigger that is shown in the list, or lets it go.
     Pin,
-    /// Cursors on or off.
+    /// Time cursors on or off.
     Cursors,
-    /// The cursor that moves by keys.
+    /// The time cursor that moves by keys.
     OtherCursor,
-    /// The cursor that moves, by so many hundredths of the screen.
+    /// The time cursor that moves, by so many hundredths of the screen.
     MoveCursor(f64),
+    /// Value cursors of the selected channel on or off.
+    ValueCursors,
+    /// The value cursor that moves by keys.
+    OtherValueCursor,
+    /// The value cursor that moves, by so many hundredths of the lane.
+    MoveValueCursor(f64),
     /// The measurement table on or off.
     Measure,
     /// Statistics of the selected channel's measurements on or off.
@@ -169,14 +182,16 @@ const KEYS: [KeyGroup; 6] = [
             ("e  r", "direction, channel"),
             ("\u{2191} \u{2193}  0", "level up / down, automatic"),
             ("p", "left, middle, right of the screen"),
+            ("; :  L", "shorter / longer holdoff, LF reject"),
             ("g  { }  P", "last triggers, to each, pin"),
         ],
     },
     KeyGroup {
         title: "measure",
         keys: &[
-            ("c", "cursors on / off"),
-            (", .  x", "move a cursor, the other cursor"),
+            ("c  C", "time cursors, value cursors"),
+            (", .  x", "move a time cursor, the other"),
+            ("J K  X", "move a value cursor, the other"),
             ("v  V", "measurements, their statistics"),
         ],
     },
@@ -226,7 +241,14 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         '.' => Action::MoveCursor(1.0),
         '<' => Action::MoveCursor(-10.0),
         '>' => Action::MoveCursor(10.0),
+        'C' => Action::ValueCursors,
+        'X' => Action::OtherValueCursor,
+        'J' => Action::MoveValueCursor(-1.0),
+        'K' => Action::MoveValueCursor(1.0),
         'p' => Action::TriggerPlace,
+        ';' => Action::Holdoff(Step::Down),
+        ':' => Action::Holdoff(Step::Up),
+        'L' => Action::TriggerCoupling,
         'v' => Action::Measure,
         'V' => Action::Statistics,
         'n' => Action::NextChannel,

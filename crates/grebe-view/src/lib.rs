@@ -72,7 +72,7 @@ pub use feed::ScopeFeed;
 pub use generator::{GeneratorRemote, GeneratorWish, TellGenerator};
 pub use link::ScopeLink;
 pub use measure::ChannelMeasurements;
-pub use options::{ChannelSetup, Export, KeepSession, ThemeChoice, Vertical, ViewOptions};
+pub use options::{ChannelSetup, Export, KeepSession, ThemeChoice, TriggerOptions, Vertical, ViewOptions};
 pub use persistence::{ChannelDensity, PersistenceSettings, PersistenceView};
 pub use picture::{ChannelColumns, Flow, GapMark, Latency, Picture, StreamInfo};
 pub use png::{PngOptions, render_png};
@@ -81,7 +81,9 @@ pub use spectrum::{ChannelSpectrum, SpectrumSettings, SpectrumView, WaterfallVie
 pub use stage::ScopeStage;
 pub use status::{Loss, SourceStatus};
 pub use term::run_terminal;
-pub use trigger::{TriggerKind, TriggerMode, TriggerSettings, TriggerState, TriggerView};
+pub use trigger::{
+    TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
+};
 pub use viewport::{ChannelMask, Viewport, Window};
 #[cfg(feature = "window")]
 pub use window::{FrameTimes, WindowBench, bench_window, run_window, run_windows};

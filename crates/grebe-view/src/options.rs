@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use grebe_scope::Slope;
 use grebe_scope::raster::{Color, Theme};
 
 use crate::extract::Extract;
 use crate::generator::GeneratorRemote;
 use crate::session::Session;
 use crate::status::SourceStatus;
+use crate::trigger::{TriggerCoupling, TriggerKind, TriggerMode};
 
 /// What every face needs beside its [`ScopeLink`](crate::ScopeLink).
 pub struct ViewOptions {
@@ -30,6 +32,8 @@ pub struct ViewOptions {
     pub export: Option<Export>,
     /// What tells the generator of the stream what to make; `None` where nobody can.
     pub generator: Option<GeneratorRemote>,
+    /// The trigger, as far as it is set.
+    pub trigger: TriggerOptions,
     /// Settings to begin with; those above that are set go before it.
     pub session: Option<Session>,
     /// Called with the settings when the face ends.
@@ -72,6 +76,25 @@ pub struct Vertical {
     pub position: f64,
 }
 
+/// What is set of the trigger from the start; the rest is as the session says.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TriggerOptions {
+    /// When pictures are taken; `None` where anything else is set: automatically.
+    pub mode: Option<TriggerMode>,
+    /// What kind of event triggers.
+    pub kind: Option<TriggerKind>,
+    /// The channel that triggers, from 0 to 7.
+    pub channel: Option<usize>,
+    /// Direction of the crossing.
+    pub slope: Option<Slope>,
+    /// The level in units of the channel.
+    pub level: Option<f64>,
+    /// What of the signal the trigger sees.
+    pub coupling: Option<TriggerCoupling>,
+    /// Seconds after a trigger in which none is looked for.
+    pub holdoff_s: Option<f64>,
+}
+
 /// One of the two designed themes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThemeChoice {
@@ -95,6 +118,7 @@ impl ViewOptions {
             png_size: (1280, 720),
             export: None,
             generator: None,
+            trigger: TriggerOptions::default(),
             session: None,
             keep_session: None,
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grebe_scope::{Acquisition, Density, Mode, Pyramid, ScopeError, Trigger};
+use grebe_scope::{Acquisition, Density, Mode, Pyramid, ScopeError};
 
 use crate::trigger::{TriggerRun, TriggerSettings};
 
@@ -64,11 +64,10 @@ impl PersistenceRun {
     ) -> Result<PersistenceRun, ScopeError> {
         let record_samples = (span_samples.round() as u64).max(2);
         let pre_samples = ((trigger.position * span_samples) as u64).min(record_samples - 1);
-        let found = Trigger::new(run.condition().clone(), 0)?;
         let acquisition = Acquisition::new(
             pyramid.channels(),
             run.channel(),
-            found,
+            run.another()?,
             Mode::Normal,
             pre_samples,
             record_samples,

@@ -111,7 +111,11 @@ fn draw_traces(face: &mut Face, width: u32, height: u32) -> Result<raster::Image
         .iter()
         .map(|(data, setup)| {
             let levels = marks.levels.iter().filter(|(channel, _)| *channel == data.channel);
-            levels.map(|(_, level)| (setup.value(f64::from(*level)), "")).collect()
+            let levels = levels.map(|(_, level)| (setup.value(*level), ""));
+            // Those of the selected channel.
+            let cursors = face.controls.value_cursors().filter(|_| data.channel == face.controls.selected);
+            let cursors = cursors.into_iter().flatten().zip(["A", "B"]);
+            levels.chain(cursors).collect()
         })
         .collect();
     let mut lanes: Vec<Lane<'_>> = setups

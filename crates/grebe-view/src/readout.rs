@@ -15,6 +15,18 @@ pub(crate) struct Row {
 impl Face {
     /// What the cursors show: name, value at A, value at B, difference; empty without cursors.
     pub(crate) fn cursor_rows(&self) -> Vec<Row> {
+        let mut rows = self.time_cursor_rows();
+        if let Some([a, b]) = self.controls.value_cursors() {
+            let channel = self.controls.selected;
+            let setup = self.setup(channel);
+            let label = format!("{} level", setup.label(channel));
+            let cells = [label, show(a, &setup.unit), show(b, &setup.unit), show(b - a, &setup.unit)];
+            rows.push(Row { channel: Some(channel), cells: cells.to_vec() });
+        }
+        rows
+    }
+
+    fn time_cursor_rows(&self) -> Vec<Row> {
         let Some([a, b]) = self.controls.cursors() else { return Vec::new() };
         let (start, end, _) = self.axis();
         let unit = self.picture.axis_unit();
@@ -89,6 +101,25 @@ impl Face {
         rows
     }
 
+    /// How often the trigger comes, under [`TRIGGER_COLUMNS`]; empty where nothing triggers.
+    pub(crate) fn trigger_rows(&self) -> Vec<Row> {
+        let Some(trigger) = self.picture.trigger else { return Vec::new() };
+        let channel = trigger.settings.channel;
+        let (rate, unit) = (trigger.rate, self.picture.axis_unit());
+        let is_timed = unit == "s";
+        let text = |value: Option<f64>, unit| value.map_or(NOTHING.into(), |value| show(value, unit));
+        let cells = vec![
+            format!("{} trigger", self.setup(channel).label(channel)),
+            text(rate.rate_hz(), if is_timed { "Hz" } else { "/S" }),
+            rate.per_minute().filter(|_| is_timed).map_or(NOTHING.into(), |rate| format!("{rate:.1} /min")),
+            text(rate.intervals.mean(), unit),
+            text(rate.intervals.deviation(), unit),
+            rate.intervals.count().to_string(),
+            rate.gaps.to_string(),
+        ];
+        vec![Row { channel: Some(channel), cells }]
+    }
+
     /// A quantity as it is shown: what AC coupling takes off is not there.
     pub(crate) fn measured_value(&self, measured: &ChannelMeasurements, quantity: Quantity) -> Option<f64> {
         let value = measured.set.get(quantity)?;
@@ -138,4 +169,7 @@ pub(crate) const QUANTITIES: [Quantity; 9] = [
     Quantity::RiseTime,
     Quantity::FallTime,
 ];
+/// The columns of the trigger's counter.
+pub(crate) const TRIGGER_COLUMNS: [&str; 7] =
+    ["", "rate", "a minute", "interval", "\u{3c3}", "intervals", "across gaps"];
 const NOTHING: &str = "\u{2013}";

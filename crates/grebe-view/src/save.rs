@@ -176,6 +176,29 @@ impl Face {
                 );
             }
         }
+        if let Some(trigger) = self.picture.trigger {
+            let setup = self.setup(trigger.settings.channel);
+            let name = quoted(&setup.label(trigger.settings.channel));
+            let (rate, unit) = (trigger.rate, self.picture.axis_unit());
+            let cell = |value: Option<f64>| value.map_or(String::new(), plain);
+            let intervals = &rate.intervals;
+            let _ = writeln!(
+                text,
+                "{name},trigger interval,{unit},,{},{},{},{},{}",
+                cell(intervals.min()),
+                cell(intervals.max()),
+                cell(intervals.mean()),
+                cell(intervals.deviation()),
+                intervals.count(),
+            );
+            if unit == "s" {
+                let count = intervals.count();
+                let _ = writeln!(text, "{name},trigger rate,Hz,{},,,,,{count}", cell(rate.rate_hz()));
+                if let Some(per_minute) = rate.per_minute() {
+                    let _ = writeln!(text, "{name},trigger rate,1/min,{},,,,,{count}", plain(per_minute));
+                }
+            }
+        }
         text
     }
 }

@@ -9,7 +9,7 @@ use crate::controls::{Controls, Show};
 use crate::error::ViewError;
 use crate::options::{ChannelSetup, ThemeChoice, Vertical};
 use crate::spectrum::SpectrumSettings;
-use crate::trigger::{TriggerKind, TriggerMode, TriggerSettings};
+use crate::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
 use crate::viewport::ChannelMask;
 
 /// The settings of a face, to be kept and restored.
@@ -28,6 +28,7 @@ pub struct Session {
     span_s: Option<f64>,
     light: bool,
     cursors: Vec<f64>,
+    value_cursors: Vec<f64>,
     measure: bool,
     show: ShowToml,
     trigger: TriggerToml,
@@ -59,6 +60,11 @@ struct TriggerToml {
     level: Option<i16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<f64>,
+    lf_reject: bool,
+    /// Of LF reject; none: two cycles a screen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corner_hz: Option<f64>,
+    holdoff_s: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -119,6 +125,7 @@ impl Session {
             span_s: controls.span(),
             light: controls.theme() == ThemeChoice::Light,
             cursors: controls.cursors().map_or(Vec::new(), |cursors| cursors.to_vec()),
+            value_cursors: controls.value_cursors().map_or(Vec::new(), |cursors| cursors.to_vec()),
             measure: controls.is_measuring(),
             show: ShowToml {
                 spectrum: show.spectrum,
@@ -136,6 +143,12 @@ impl Session {
                 falling: trigger.slope == Slope::Falling,
                 level: trigger.level,
                 position: Some(trigger.position),
+                lf_reject: trigger.coupling.is_lf_reject(),
+                corner_hz: match trigger.coupling {
+                    TriggerCoupling::LfReject { corner_hz } => corner_hz,
+                    TriggerCoupling::Dc => None,
+                },
+                holdoff_s: trigger.holdoff_s,
             },
             spectrum: SpectrumToml {
                 size: spectrum.size,
@@ -151,12 +164,12 @@ impl Session {
 
     /// Sets what the session says; out-of-range numbers are as in a new scope.
     pub(crate) fn restore(&self, controls: &mut Controls) {
-        let span = self.span_s.filter(|span| span.is_finite() && *span > 0.0);
+        let is_positive = |value: &f64| value.is_finite() && *value > 0.0;
+        let span = self.span_s.filter(is_positive);
         controls.set_span(span);
         controls.set_theme(if self.light { ThemeChoice::Light } else { ThemeChoice::Dark });
-        if let [a, b] = self.cursors[..] {
-            controls.set_cursors([a, b]);
-        }
+        let pair = |cursors: &[f64]| <[f64; 2]>::try_from(cursors).ok();
+        controls.set_cursors(pair(&self.cursors), pair(&self.value_cursors));
         if self.measure {
             controls.set_measuring();
         }
@@ -174,6 +187,11 @@ impl Session {
             slope: if self.trigger.falling { Slope::Falling } else { Slope::Rising },
             level: self.trigger.level,
             position: self.trigger.position.filter(|at| (0.0..=1.0).contains(at)).unwrap_or(fresh.position),
+            coupling: match self.trigger.lf_reject {
+                true => TriggerCoupling::LfReject { corner_hz: self.trigger.corner_hz.filter(is_positive) },
+                false => TriggerCoupling::Dc,
+            },
+            holdoff_s: Some(self.trigger.holdoff_s).filter(is_positive).unwrap_or(0.0),
             shot: 0,
         };
         controls.set_trigger(settings, mode.is_some());
@@ -261,6 +279,9 @@ mod tests {
             Action::Trigger(TriggerMode::Normal),
             Action::TriggerKind,
             Action::Slope,
+            Action::TriggerCoupling,
+            Action::Corner(Step::Up),
+            Action::Holdoff(Step::Up),
             Action::Cursors,
             Action::Statistics,
             Action::Spectrum,
@@ -275,6 +296,7 @@ mod tests {
             set.apply(action, &picture);
         }
         set.set_level(-77);
+        set.set_cursors(set.cursors(), Some([-1.5, 2.0]));
         set.setups[1].name = "probe \"x\"".into();
         set.setups[1].color = Some(Color::rgb(1, 2, 3));
         let session = Session::of(&set);
@@ -292,7 +314,7 @@ mod tests {
         let (fresh, picture) = (controls(), Picture::waiting());
         for text in [
             "",
-            "span_s = -1\nfuture = 3\n[spectrum]\nsize = 1000\nwindow = 'round'\n[trigger]\nposition = 7\nkind = 'x'",
+            "span_s = -1\nfuture = 3\n[spectrum]\nsize = 1000\nwindow = 'round'\n[trigger]\nposition = 7\nkind = 'x'\nholdoff_s = -1\ncorner_hz = 0",
             "[[channels]]\nscale = 0\nper_division = -1\noffset = nan",
         ] {
             let mut restored = controls();

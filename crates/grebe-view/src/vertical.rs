@@ -67,6 +67,16 @@ impl Range {
         Range { bottom: at(-half), top: at(half) }
     }
 
+    /// The value at a part of the height: 0.0 bottom, 1.0 top.
+    pub(crate) fn at(&self, part: f64) -> f64 {
+        self.bottom + part * self.height()
+    }
+
+    /// The part of the height that a value lies at.
+    pub(crate) fn part_of(&self, value: f64) -> f64 {
+        (value - self.bottom) / self.height()
+    }
+
     pub(crate) fn height(&self) -> f64 {
         self.top - self.bottom
     }

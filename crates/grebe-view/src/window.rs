@@ -1,6 +1,7 @@
 //! The window face: egui on wgpu, on a GPU or in software.
 
 mod bench;
+mod cursors;
 mod head;
 mod lanes;
 mod layout;
@@ -13,6 +14,7 @@ mod quads;
 mod side;
 mod spectrum;
 mod style;
+mod trigger;
 
 use std::sync::PoisonError;
 use std::time::Duration;

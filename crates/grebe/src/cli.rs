@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 mod transfer;
+mod trigger;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use grebe_stages::Uri;
 use crate::units;
 
 pub use transfer::{Meeting, Recv, Send, TransferMode};
+pub use trigger::Trigger;
 
 /// Moves, shows, records and ships sampled signals at the speed of the machine.
 ///
@@ -183,7 +185,8 @@ pub struct Record {
     grebe view udp://:5000 udp://:5001\n  \
     grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
     grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
-    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --measure json\n\n\
+    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --measure json\n  \
+    grebe view examples/data/ecg.sigmf-meta --span 2s --trigger-coupling lf-reject --holdoff 200ms\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub struct View {
     /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file. Several stand side by side in the window.
@@ -219,6 +222,8 @@ pub struct View {
     pub measure: Option<MeasureFormat>,
     #[command(flatten)]
     pub channels: Channels,
+    #[command(flatten)]
+    pub trigger: Trigger,
     /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
     #[arg(long, value_name = "FILE", conflicts_with = "no_session")]
     pub session: Option<PathBuf>,

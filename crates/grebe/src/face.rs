@@ -10,7 +10,7 @@ use grebe_flow::{
 use grebe_stages::{SigmfSettings, SigmfWriter, StagesError};
 use grebe_view::{
     ChannelSetup, Extract, GeneratorRemote, Loss, Picture, PngOptions, ScopeLink, SourceStatus, ThemeChoice,
-    ViewError, ViewOptions,
+    TriggerOptions, ViewError, ViewOptions,
 };
 
 use crate::command::Ending;
@@ -38,6 +38,7 @@ pub struct Show {
     pub theme: Option<ThemeChoice>,
     pub spectrum: bool,
     pub channels: Vec<ChannelSetup>,
+    pub trigger: TriggerOptions,
     /// Where the settings are kept.
     pub session: Option<PathBuf>,
     /// Whether a session that cannot be read is an error.
@@ -146,6 +147,7 @@ impl Shown {
         options.theme = self.show.theme;
         options.spectrum = self.show.spectrum;
         options.channels = self.show.channels.clone();
+        options.trigger = self.show.trigger;
         options.export = Some(Box::new(export));
         options.generator = self.show.generator.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = &self.show.session {

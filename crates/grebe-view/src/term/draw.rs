@@ -12,7 +12,7 @@ use crate::face::Face;
 use crate::hud::{RunState, Tone};
 use crate::keys::keys;
 use crate::options::ThemeChoice;
-use crate::readout::{QUANTITIES, Row};
+use crate::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
 use crate::spectra::DB_A_COUNT;
 use crate::vertical::Range;
 
@@ -199,13 +199,23 @@ impl<'a> ScopeScreen<'a> {
                 }
             }
         }
+        let values =
+            self.face.controls.value_cursors().filter(|_| data.channel == self.face.controls.selected);
+        for value in values.into_iter().flatten() {
+            let row = (1.0 - range.part_of(value)) * f64::from(plot.height);
+            if (0.0..f64::from(plot.height)).contains(&row) {
+                for x in plot.left()..plot.right() {
+                    buf[(x, plot.y + row as u16)].set_symbol("\u{2500}").set_style(Style::new());
+                }
+            }
+        }
         let marks = self.face.trigger_marks();
         if let (0, Some(part)) = (place, marks.part) {
             let x = plot.x + (part * f64::from(plot.width)) as u16;
             buf.set_stringn(x.min(plot.right() - 1), plot.y, "\u{25bc}", 1, Style::new());
         }
         for &(_, level) in marks.levels.iter().filter(|(channel, _)| *channel == data.channel) {
-            let row = (range.top - setup.value(f64::from(level))) / range.height() * f64::from(plot.height);
+            let row = (range.top - setup.value(level)) / range.height() * f64::from(plot.height);
             if (0.0..f64::from(plot.height)).contains(&row) {
                 buf.set_stringn(plot.right() - 1, plot.y + row as u16, "\u{25c0}", 1, Style::new());
             }
@@ -258,6 +268,7 @@ impl<'a> ScopeScreen<'a> {
             let names: Vec<&str> = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
             add(names.clone(), self.face.measurement_rows());
             add(names, self.face.statistics_rows());
+            add(TRIGGER_COLUMNS.to_vec(), self.face.trigger_rows());
         }
         lines
     }

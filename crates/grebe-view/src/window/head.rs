@@ -10,7 +10,6 @@ use crate::generator::GeneratorWish;
 use crate::hud::{RunState, Tone};
 use crate::keys::{Action, SaveWhat, Step};
 use crate::options::ThemeChoice;
-use crate::trigger::{TriggerMode, TriggerState};
 
 impl ScopePanes {
     pub(super) fn head(&mut self, ui: &mut egui::Ui) {
@@ -115,6 +114,7 @@ impl ScopePanes {
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
             MenuButton::new("generator").config(config).ui(ui, |ui| self.generator_menu(ui));
         }
+        self.cursor_menu(ui);
         let run = if self.face.controls.is_paused() { "run" } else { "pause" };
         for (text, hint, action, is_on) in self.toggles() {
             if ui.selectable_label(is_on, text).on_hover_text(hint).clicked() {
@@ -138,13 +138,12 @@ impl ScopePanes {
     }
 
     /// Right to left: what can be switched on, and whether it is.
-    fn toggles(&self) -> [(&'static str, &'static str, Action, bool); 5] {
+    fn toggles(&self) -> [(&'static str, &'static str, Action, bool); 4] {
         let (controls, show) = (&self.face.controls, self.face.controls.show);
         [
             ("channels", "names, scales, colours  (l)", Action::Channels, show.channel_panel),
             ("spectrum", "levels by frequency  (f); the waterfall too  (w)", Action::Spectrum, show.spectrum),
             ("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
-            ("cursors", "two lines to measure between  (c)", Action::Cursors, controls.cursors().is_some()),
             (
                 "measure",
                 "a table of measurements  (v), with statistics  (V)",
@@ -152,6 +151,21 @@ impl ScopePanes {
                 controls.is_measuring(),
             ),
         ]
+    }
+
+    fn cursor_menu(&mut self, ui: &mut egui::Ui) {
+        let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
+        let controls = &self.face.controls;
+        let is_on = [controls.cursors().is_some(), controls.value_cursors().is_some()];
+        let button = egui::Button::selectable(is_on.contains(&true), "cursors");
+        let (menu, _) = MenuButton::from_button(button).config(config).ui(ui, |ui| {
+            for ((text, hint, action), is_on) in CURSORS.into_iter().zip(is_on) {
+                if ui.selectable_label(is_on, text).on_hover_text(hint).clicked() {
+                    self.face.act(action);
+                }
+            }
+        });
+        menu.on_hover_text("lines to measure between: times  (c), values  (C)");
     }
 
     /// What the generator is to make.
@@ -207,56 +221,9 @@ impl ScopePanes {
             fact(ui, item.label, &item.value, color);
         }
     }
-
-    /// Right to left.
-    fn trigger(&mut self, ui: &mut egui::Ui) {
-        let theme = self.theme();
-        let mut wanted = None;
-        if let Some(trigger) = &self.face.hud.trigger {
-            let color = match trigger.state {
-                TriggerState::Triggered => style::good(self.face.controls.theme()),
-                TriggerState::Ready | TriggerState::Stopped => style::held(self.face.controls.theme()),
-                TriggerState::Free => color32(theme.text_dim),
-            };
-            let word = egui::RichText::new(trigger.state_word()).monospace().color(color);
-            ui.add_sized([76.0, 18.0], egui::Label::new(word));
-            let hint = "the last triggers, to be looked at again  (g)";
-            let list = ui.selectable_label(self.face.controls.show.segments, "list");
-            if list.on_hover_text(hint).clicked() {
-                wanted = Some(Action::Segments);
-            }
-            let kind = ui.button(trigger.kind.name());
-            if kind.on_hover_text("edge, pulse, runt, window or dropout  (b)").clicked() {
-                wanted = Some(Action::TriggerKind);
-            }
-            let slope = ui.button(trigger.slope).on_hover_text("the other direction  (e)");
-            if slope.clicked() {
-                wanted = Some(Action::Slope);
-            }
-            let source = format!("{} {}", trigger.source, trigger.level);
-            let hint = "next trigger channel  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
-            if ui.button(source).on_hover_text(hint).clicked() {
-                wanted = Some(Action::Source);
-            }
-        }
-        let mode = self.face.controls.mode(&self.face.picture);
-        for (choice, name, hint) in MODES {
-            if ui.selectable_label(mode == choice, name).on_hover_text(hint).clicked() {
-                wanted = Some(Action::Trigger(choice));
-            }
-        }
-        ui.label(egui::RichText::new("trigger").color(color32(theme.text_dim)));
-        self.trigger_width = ui.min_rect().width();
-        if let Some(action) = wanted {
-            self.face.act(action);
-        }
-    }
 }
 
-/// Right to left, as they are laid out.
-const MODES: [(TriggerMode, &str, &str); 4] = [
-    (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
-    (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
-    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
-    (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
+const CURSORS: [(&str, &str, Action); 2] = [
+    ("time  c", "two vertical lines", Action::Cursors),
+    ("value  C", "two horizontal lines in the lane of the selected channel", Action::ValueCursors),
 ];

@@ -1,10 +1,11 @@
-//! What a person drags over the traces: the trigger's level and place, and two cursors.
+//! What a person drags of the trigger: its level and its place; and tables of numbers.
 
 use eframe::egui::{self, Color32, CursorIcon, Rect, Sense, Shape, pos2, vec2};
 
+use super::cursors::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use super::plot::{label_font, value_tag};
+use super::plot::label_font;
 use crate::readout::Row;
 
 impl ScopePanes {
@@ -19,21 +20,20 @@ impl ScopePanes {
         let lanes = &self.face.picture.channels;
         let Some(place) = lanes.iter().position(|data| data.channel == channel) else { return };
         let lane = self.lane_rect(plot, place, lanes.len());
+        let zero = self.face.level_zero(&trigger);
+        let (level, upper) = (f64::from(trigger.level), f64::from(trigger.upper));
         if trigger.settings.kind.has_two_levels() {
-            self.level_line(ui, lane, channel, trigger.level);
-            self.level_line(ui, lane, channel, trigger.upper);
-            let middle = (i32::from(trigger.level) + i32::from(trigger.upper)) / 2;
-            self.level_handle(ui, lane, channel, middle as i16);
-        } else {
-            self.level_handle(ui, lane, channel, trigger.level);
+            self.level_line(ui, lane, channel, level + zero);
+            self.level_line(ui, lane, channel, upper + zero);
         }
+        self.level_handle(ui, lane, channel, ((level + upper) / 2.0).round(), zero);
     }
 
     /// One of two levels: they move together, by the mark between them.
-    fn level_line(&self, ui: &egui::Ui, lane: Rect, channel: usize, level: i16) {
+    fn level_line(&self, ui: &egui::Ui, lane: Rect, channel: usize, level: f64) {
         let setup = self.face.setup(channel);
         let Some(range) = self.face.controls.lane_range(channel) else { return };
-        let part = (range.top - setup.value(f64::from(level))) / range.height();
+        let part = (range.top - setup.value(level)) / range.height();
         if (0.0..=1.0).contains(&part) {
             let y = lane.top() + lane.height() * part as f32;
             let stroke = egui::Stroke::new(1.0, self.trace_color(channel).gamma_multiply(0.6));
@@ -50,20 +50,23 @@ impl ScopePanes {
         ui.painter().add(Shape::convex_polygon(corners, color, egui::Stroke::NONE));
         let grip = Rect::from_center_size(pos2(x, plot.top()), vec2(18.0, 16.0));
         let response = ui.interact(grip, self.id.with("trigger place"), Sense::drag());
+        name_it(&response, "trigger position");
         let response = response.on_hover_cursor(CursorIcon::ResizeHorizontal);
         if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
             self.face.controls.set_trigger_position(f64::from((pointer.x - plot.left()) / plot.width()));
         }
     }
 
-    fn level_handle(&mut self, ui: &egui::Ui, lane: Rect, channel: usize, level: i16) {
+    /// `level` counts from `zero`, both in raw counts.
+    fn level_handle(&mut self, ui: &egui::Ui, lane: Rect, channel: usize, level: f64, zero: f64) {
         let setup = self.face.setup(channel);
         let Some(range) = self.face.controls.lane_range(channel) else { return };
-        let part = (range.top - setup.value(f64::from(level))) / range.height();
+        let part = (range.top - setup.value(level + zero)) / range.height();
         let y = (lane.top() + lane.height() * part as f32).clamp(lane.top(), lane.bottom());
         let color = self.trace_color(channel);
         let grip = Rect::from_center_size(pos2(lane.right() - 2.0, y), vec2(22.0, 16.0));
         let response = ui.interact(grip, self.id.with("trigger level"), Sense::drag());
+        name_it(&response, "trigger level");
         let response = response.on_hover_cursor(CursorIcon::ResizeVertical);
         let is_held = response.hovered() || response.dragged();
         let strength = if is_held { 0.9 } else { 0.35 };
@@ -76,49 +79,8 @@ impl ScopePanes {
         if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
             let part = f64::from((pointer.y - lane.top()) / lane.height()).clamp(0.0, 1.0);
             let value = range.top - part * range.height();
-            self.face.controls.set_level(((value - setup.offset) / setup.scale).round() as i16);
+            self.face.controls.set_level(((value - setup.offset) / setup.scale - zero).round() as i16);
         }
-    }
-
-    /// Two vertical lines to drag, and what lies between them.
-    pub(super) fn cursors(&mut self, ui: &egui::Ui, plot: Rect) {
-        let Some(cursors) = self.face.controls.cursors() else { return };
-        let (start, end, _) = self.face.axis();
-        let theme = self.theme();
-        let color = color32(theme.cursor);
-        for (which, (at, name)) in cursors.into_iter().zip(["A", "B"]).enumerate() {
-            let part = ((at - start) / (end - start)).clamp(0.0, 1.0);
-            let x = (plot.left() + plot.width() * part as f32).round();
-            let grip = Rect::from_center_size(pos2(x, plot.center().y), vec2(11.0, plot.height()));
-            let response = ui.interact(grip, self.id.with(("cursor", which)), Sense::drag());
-            let response = response.on_hover_cursor(CursorIcon::ResizeHorizontal);
-            let line = [pos2(x, plot.top()), pos2(x, plot.bottom())];
-            let dash = if which == 0 { 9.0 } else { 4.0 };
-            ui.painter().extend(Shape::dashed_line(&line, egui::Stroke::new(1.0, color), dash, 4.0));
-            value_tag(ui, &theme, pos2(x - 4.0, plot.bottom() - 22.0), plot, name, color);
-            if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
-                let part = f64::from((pointer.x - plot.left()) / plot.width()).clamp(0.0, 1.0);
-                self.face.controls.set_cursor(which, start + part * (end - start));
-            }
-        }
-        self.cursor_table(ui, plot);
-    }
-
-    fn cursor_table(&self, ui: &egui::Ui, plot: Rect) {
-        let theme = self.theme();
-        let rows = self.face.cursor_rows();
-        egui::Area::new(self.id.with("cursor table"))
-            .pivot(egui::Align2::RIGHT_TOP)
-            .fixed_pos(plot.right_top() + vec2(-12.0, 10.0))
-            .interactable(false)
-            .show(ui.ctx(), |ui| {
-                egui::Frame::NONE
-                    .fill(color32(theme.background).gamma_multiply(0.93))
-                    .stroke(egui::Stroke::new(1.0, color32(theme.grid_zero)))
-                    .corner_radius(4)
-                    .inner_margin(8)
-                    .show(ui, |ui| self.table(ui, "cursors", &["", "A", "B", "\u{394}"], &rows));
-            });
     }
 
     /// Rows of numbers in the colours of their channels.

@@ -10,7 +10,7 @@ use crate::controls::DIVISIONS_VERTICAL;
 use crate::hud::RunState;
 use crate::keys::{Action, Step};
 use crate::options::ChannelSetup;
-use crate::readout::QUANTITIES;
+use crate::readout::{QUANTITIES, TRIGGER_COLUMNS};
 use crate::vertical::Range;
 
 impl ScopePanes {
@@ -42,9 +42,11 @@ impl ScopePanes {
 
     /// Room for one row a measured channel, and for statistics.
     pub(super) fn measurements_height(&self) -> f32 {
-        let statistics = self.face.statistics_rows().len();
+        let rows = self.face.picture.measured.len() + self.face.statistics_rows().len();
+        // The trigger's counter has a heading of its own.
+        let counter = if self.face.picture.trigger.is_some() { 2.2 } else { 0.0 };
         match self.face.controls.is_measuring() {
-            true => 32.0 + ROW_HEIGHT * (self.face.picture.measured.len() + statistics) as f32,
+            true => 32.0 + ROW_HEIGHT * (rows as f32 + counter),
             false => 0.0,
         }
     }
@@ -59,6 +61,11 @@ impl ScopePanes {
         let area = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max);
         ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
             self.table(ui, "measurements", &names, &rows);
+            let counter = self.face.trigger_rows();
+            if !counter.is_empty() {
+                ui.add_space(4.0);
+                self.table(ui, "trigger rate", &TRIGGER_COLUMNS, &counter);
+            }
         });
     }
 

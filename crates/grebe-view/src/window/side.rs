@@ -174,6 +174,7 @@ impl ScopePanes {
 
     fn segment_panel(&mut self, ui: &mut egui::Ui) {
         self.panel_head(ui, "last triggers", Action::Segments, "close  (g)");
+        self.trigger_sees(ui);
         let segments = self.face.segments();
         let theme = self.theme();
         let newest = segments.first().map_or(0.0, |segment| segment.at);

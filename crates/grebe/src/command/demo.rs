@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use grebe_datagram::Options;
 use grebe_flow::{Graph, QueueOptions};
 use grebe_stages::{SampleFile, UdpSource};
-use grebe_view::ScopeStage;
+use grebe_view::{ScopeStage, TriggerOptions};
 
 use super::Ending;
 use super::view::{HISTORY_BYTES, QUEUE_BATCHES};
@@ -40,6 +40,7 @@ pub fn run(options: &Demo) -> Result<Ending> {
         theme: None,
         spectrum: false,
         channels: Vec::new(),
+        trigger: TriggerOptions::default(),
         session: None,
         is_session_required: false,
         file_samples: None,

@@ -11,7 +11,7 @@ use grebe_flow::{Graph, QueueOptions, Stage};
 use grebe_scope::Quantity;
 use grebe_shm::Policy;
 use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, PipeSource, Uri};
-use grebe_view::{ChannelSetup, GeneratorRemote, Picture, PngOptions, ScopeStage, ThemeChoice};
+use grebe_view::{ChannelSetup, GeneratorRemote, Picture, PngOptions, ScopeStage, ThemeChoice, TriggerView};
 use serde_json::{Map, Value, json};
 
 use super::{Ending, Usage};
@@ -132,6 +132,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         theme: options.theme.map(theme),
         spectrum: options.spectrum,
         channels: setups(&options.channels)?,
+        trigger: options.trigger.options(),
         session: session_file(uri, uris, options),
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         file_samples: source.samples,
@@ -251,7 +252,26 @@ fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
         "lost_frames": picture.counts.lost_frames,
         "lost_samples": picture.counts.lost_samples,
         "channels": channels.collect::<Vec<_>>(),
+        "trigger": picture.trigger.map(|trigger| triggers(&trigger, picture.axis_unit() == "s")),
     })
+}
+
+/// How often the trigger came; in samples where the rate is unknown.
+fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
+    let (rate, intervals) = (trigger.rate, trigger.rate.intervals);
+    let unit = if is_timed { "s" } else { "samples" };
+    let mut triggers = Map::new();
+    triggers.insert("channel".into(), json!(trigger.settings.channel + 1));
+    triggers.insert("found".into(), json!(trigger.found));
+    triggers.insert("intervals".into(), json!(intervals.count()));
+    triggers.insert("intervals_across_gaps".into(), json!(rate.gaps));
+    triggers.insert(format!("interval_{unit}"), json!(intervals.mean()));
+    triggers.insert(format!("interval_deviation_{unit}"), json!(intervals.deviation()));
+    if is_timed {
+        triggers.insert("rate_hz".into(), json!(rate.rate_hz()));
+        triggers.insert("rate_per_minute".into(), json!(rate.per_minute()));
+    }
+    Value::Object(triggers)
 }
 
 fn is_file(uri: &Uri) -> bool {

@@ -1,0 +1,187 @@
+//! LF reject: a trigger that does not see how the signal wanders.
+
+use crate::{ScopeError, min_max};
+
+/// Takes the slow part of a signal off in front of a comparator: a high-pass of first order, as the trigger of a bench
+/// scope has it under `LF reject`. What is left swings around 0, and levels count from there.
+///
+/// ```
+/// use grebe_scope::{Condition, LfReject, Slope, Trigger};
+/// let edge = Condition::Edge { slope: Slope::Rising, level: 50, hysteresis: 10 };
+/// let mut trigger = Trigger::new(edge, 0)?.with_lf_reject(LfReject::new(0.01)?);
+/// // Peaks of 100 counts every 40 samples, on a ramp that climbs far above the level.
+/// let signal: Vec<i16> = (0..4000).map(|n| n * 2 + if n % 40 == 39 { 100 } else { 0 }).collect();
+/// trigger.scan(0, &signal, |_| {});
+/// assert_eq!(trigger.found(), 100);
+/// # Ok::<(), grebe_scope::ScopeError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LfReject {
+    /// By which part of the difference the baseline follows the mean of a group.
+    weight: f64,
+    /// Samples that the baseline is the same for.
+    group: u64,
+    baseline: f64,
+    /// Of the group that is not complete.
+    sum: i64,
+    count: u32,
+    /// The index that would follow without a gap; `None` before the first sample.
+    next: Option<u64>,
+    extremes: Option<(i16, i16)>,
+    passed: Vec<i16>,
+}
+
+impl LfReject {
+    /// A high-pass whose corner (-3 dB) lies at `corner` cycles a sample, above 0 and below 0.5.
+    ///
+    /// # Errors
+    /// [`ScopeError::Setting`] for another corner.
+    pub fn new(corner: f64) -> Result<LfReject, ScopeError> {
+        if !(corner > 0.0 && corner < 0.5) {
+            let got = format!("{corner} cycles a sample");
+            return Err(ScopeError::Setting {
+                what: "corner of the LF reject",
+                got,
+                must: "more than 0 and less than 0.5",
+            });
+        }
+        let a_sample = 1.0 - (-std::f64::consts::TAU * corner).exp();
+        // A baseline that hardly moves within 64 samples is taken off them in one go, at the speed of memory; it then
+        // steps by a 32nd of what is left, half the hysteresis that suits a signal.
+        let group = if a_sample * GROUP as f64 <= 1.0 / 32.0 { GROUP } else { 1 };
+        let weight = 1.0 - (1.0 - a_sample).powi(group as i32);
+        Ok(LfReject {
+            weight,
+            group,
+            baseline: 0.0,
+            sum: 0,
+            count: 0,
+            next: None,
+            extremes: None,
+            passed: Vec::with_capacity(STRIP),
+        })
+    }
+
+    /// Calls `each` with what passes of a block, strip by strip, with the index of each strip's first sample. The
+    /// baseline begins at the first sample, and stays over a gap.
+    pub fn pass(&mut self, first_sample_index: u64, samples: &[i16], mut each: impl FnMut(u64, &[i16])) {
+        let mut at = first_sample_index;
+        for strip in samples.chunks(STRIP) {
+            self.strip(at, strip);
+            let (min, max) = min_max(&self.passed);
+            let (low, high) = self.extremes.unwrap_or((min, max));
+            self.extremes = Some((low.min(min), high.max(max)));
+            each(at, &self.passed);
+            at += strip.len() as u64;
+        }
+    }
+
+    /// Smallest and largest of what passed since the last call; `None` where nothing did.
+    pub fn take_extremes(&mut self) -> Option<(i16, i16)> {
+        self.extremes.take()
+    }
+
+    fn strip(&mut self, first: u64, strip: &[i16]) {
+        match self.next {
+            None => self.baseline = f64::from(strip[0]),
+            Some(next) if next != first => (self.sum, self.count) = (0, 0),
+            Some(_) => {}
+        }
+        self.next = Some(first + strip.len() as u64);
+        self.passed.clear();
+        if self.group == 1 {
+            let (weight, mut baseline) = (self.weight, self.baseline);
+            self.passed.extend(strip.iter().map(|&sample| {
+                let swing = f64::from(sample) - baseline;
+                baseline += weight * swing;
+                // Saturates.
+                swing.round_ties_even() as i16
+            }));
+            self.baseline = baseline;
+            return;
+        }
+        let (mut at, mut rest) = (first, strip);
+        while !rest.is_empty() {
+            let room = (self.group - at % self.group) as usize;
+            let (piece, behind) = rest.split_at(room.min(rest.len()));
+            let baseline = self.baseline.round_ties_even() as i16;
+            self.passed.extend(piece.iter().map(|sample| sample.saturating_sub(baseline)));
+            self.sum += i64::from(piece.iter().map(|&sample| i32::from(sample)).sum::<i32>());
+            self.count += piece.len() as u32;
+            if piece.len() == room {
+                self.baseline += self.weight * (self.sum as f64 / f64::from(self.count) - self.baseline);
+                (self.sum, self.count) = (0, 0);
+            }
+            (at, rest) = (at + piece.len() as u64, behind);
+        }
+    }
+}
+
+const GROUP: u64 = 64;
+/// Fits into the first cache, beside what the comparator makes of it.
+const STRIP: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(filter: &mut LfReject, blocks: &[(u64, &[i16])]) -> Vec<i16> {
+        let mut out = Vec::new();
+        for &(first, block) in blocks {
+            filter.pass(first, block, |_, strip| out.extend_from_slice(strip));
+        }
+        out
+    }
+
+    fn sine(cycles_a_sample: f64, amplitude: f64, len: usize) -> Vec<i16> {
+        let turn = std::f64::consts::TAU * cycles_a_sample;
+        (0..len).map(|n| ((n as f64 * turn).sin() * amplitude).round() as i16).collect()
+    }
+
+    fn height(samples: &[i16]) -> f64 {
+        let (min, max) = min_max(samples);
+        f64::from(max) - f64::from(min)
+    }
+
+    #[test]
+    fn it_has_the_gain_of_a_first_order_high_pass() {
+        for corner in [0.003, 1e-5] {
+            for (part, gain) in [(0.1, 0.0995), (1.0, 0.7071), (10.0, 0.995)] {
+                let tone = sine(corner * part, 10_000.0, (60.0 / corner).min(4e6) as usize);
+                let out = passed(&mut LfReject::new(corner).unwrap(), &[(0, &tone)]);
+                let settled = &out[out.len() / 2..];
+                let got = height(settled) / 20_000.0;
+                assert!((got - gain).abs() < 0.02, "{part} of the corner {corner}: {got}");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_make_no_difference_and_an_offset_goes_away() {
+        let signal: Vec<i16> = sine(0.01, 1000.0, 40_000).iter().map(|s| s + 20_000).collect();
+        for corner in [0.002, 1e-5] {
+            let whole = passed(&mut LfReject::new(corner).unwrap(), &[(7, &signal)]);
+            let mut filter = LfReject::new(corner).unwrap();
+            let mut pieces = Vec::new();
+            for (number, piece) in signal.chunks(37).enumerate() {
+                pieces.extend(passed(&mut filter, &[(7 + 37 * number as u64, piece)]));
+            }
+            assert_eq!(pieces, whole);
+            let (min, max) = filter.take_extremes().unwrap();
+            assert_eq!((min, max), min_max(&whole));
+            assert!(filter.take_extremes().is_none());
+            assert!(height(&whole) < 2400.0 && min < -700 && max > 700, "{min} {max}");
+        }
+    }
+
+    #[test]
+    fn the_baseline_stays_over_a_gap_and_what_does_not_fit_saturates() {
+        let mut filter = LfReject::new(1e-4).unwrap();
+        let low = passed(&mut filter, &[(0, &[-30_000; 100])]);
+        assert_eq!(low, [0; 100]);
+        assert_eq!(passed(&mut filter, &[(1000, &[30_000])]), [i16::MAX]);
+        assert!(
+            LfReject::new(0.0).is_err() && LfReject::new(0.5).is_err() && LfReject::new(f64::NAN).is_err()
+        );
+    }
+}
