@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use grebe_probe::{Limits, ProbeOptions, Probing, ServeOptions, Server, probe};
+use grebe_probe::{Bounds, ProbeOptions, Probing, ServeOptions, Server, probe};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let what = std::env::args().nth(1).ok_or("give `serve` or a ticket")?;
     if what == "serve" {
-        let home = Limits::for_peer([127, 0, 0, 1].into());
-        let limits = Limits { duration_max: Duration::from_secs(60), ..home };
+        let bounds = Bounds { duration_max: Some(Duration::from_secs(60)), ..Bounds::default() };
         let bind = std::env::args().nth(2).as_deref().unwrap_or("127.0.0.1:0").parse()?;
         let server =
-            Server::bind(&ServeOptions { bind, limits, clients: 1, idle_max: Duration::from_secs(60) })?;
+            Server::bind(&ServeOptions { bind, bounds, clients: 1, idle_max: Duration::from_secs(60) })?;
         println!("{}", server.ticket());
         server.run(&|| false, &mut |serving| eprintln!("{serving:?}"))?;
         return Ok(());

@@ -6,18 +6,22 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use grebe_probe::{Limits, ProbeOptions, ServeOptions, Server, probe};
+//! use grebe_probe::{Bounds, ProbeOptions, ServeOptions, Server, probe};
 //!
 //! # fn main() -> Result<(), grebe_probe::Error> {
-//! let few = Limits { bytes_max: 2_000_000, duration_max: Duration::from_secs(3), rate_max_bps: 20e6 };
+//! let bounds = Bounds {
+//!     bytes_max: Some(2_000_000),
+//!     duration_max: Some(Duration::from_secs(3)),
+//!     rate_max_bps: Some(20e6),
+//!     ..Bounds::default()
+//! };
 //! let bind = "127.0.0.1:0".parse().unwrap();
-//! let server =
-//!     Server::bind(&ServeOptions { bind, limits: few, clients: 1, idle_max: Duration::from_secs(10) })?;
+//! let server = Server::bind(&ServeOptions { bind, bounds, clients: 1, idle_max: Duration::from_secs(10) })?;
 //! let ticket = server.ticket().clone();
 //! let serving = std::thread::spawn(move || server.run(&|| false, &mut |_| {}));
 //!
 //! let options = ProbeOptions {
-//!     limits: Some(few),
+//!     bounds,
 //!     interval: Some(Duration::from_millis(2)),
 //!     datagram_bytes: Some(1_000),
 //!     tcp_writes: vec![],
@@ -58,7 +62,8 @@ pub use client::{ProbeOptions, Probing, probe, resolve};
 pub use error::{Error, Result};
 pub use interval::{Estimate, mean, quantile, share};
 pub use key::{Key, Ticket};
-pub use limits::Limits;
+pub use limits::{Bounds, Limits};
+pub use packet::PROTOCOL;
 #[doc(hidden)]
 pub use packet::fuzz_packet;
 pub use report::{Advice, Move, Report, Rtt, Spacing, Tcp, TrainLine, Way};

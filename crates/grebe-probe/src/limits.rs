@@ -3,6 +3,47 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
+/// What whoever runs a side of a probe has set. What they left open depends on who the other side is, which a server knows only once
+/// somebody comes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bounds {
+    /// Bits of IP packets a second.
+    pub rate_max_bps: Option<f64>,
+    /// Bytes of IP packets of one probe, both ways together.
+    pub bytes_max: Option<u64>,
+    /// For how long one probe may go on.
+    pub duration_max: Option<Duration>,
+    /// More than 1 Gbit/s to an address that is not private is meant.
+    pub anyway: bool,
+}
+
+impl Bounds {
+    /// What they mean for a path to `peer`.
+    ///
+    /// ```
+    /// use grebe_probe::{Bounds, Limits};
+    /// let (home, world) = ([10, 0, 0, 7].into(), [203, 0, 113, 9].into());
+    /// let bounds = Bounds { bytes_max: Some(1_000_000), ..Bounds::default() };
+    /// assert_eq!(bounds.for_peer(home).rate_max_bps, 40e9);
+    /// assert_eq!(bounds.for_peer(world), Limits { bytes_max: 1_000_000, ..Limits::for_peer(world) });
+    /// ```
+    pub fn for_peer(&self, peer: IpAddr) -> Limits {
+        let usual = Limits::for_peer(peer);
+        Limits {
+            rate_max_bps: self.rate_max_bps.unwrap_or(usual.rate_max_bps),
+            bytes_max: self.bytes_max.unwrap_or(usual.bytes_max),
+            duration_max: self.duration_max.unwrap_or(usual.duration_max),
+        }
+    }
+
+    /// The same for one who came by itself: who is not within private networks gets 1 Gbit/s at most, but where more is meant.
+    pub(crate) fn for_guest(&self, guest: IpAddr) -> Limits {
+        let limits = self.for_peer(guest);
+        let most = if self.anyway || is_private(guest) { f64::INFINITY } else { PUBLIC_RATE_BPS };
+        Limits { rate_max_bps: limits.rate_max_bps.min(most), ..limits }
+    }
+}
+
 /// What a side of a probe keeps to. Each side has its own, and the smaller one counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
@@ -78,6 +119,19 @@ const DURATION_MIN: Duration = Duration::from_secs(2);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guest_gets_what_suits_its_address_whatever_the_server_is_bound_to() {
+        let (home, world) = ([192, 168, 1, 7].into(), [203, 0, 113, 9].into());
+        let open = Bounds::default();
+        assert_eq!(
+            (open.for_guest(home), open.for_guest(world)),
+            (Limits::for_peer(home), Limits::for_peer(world))
+        );
+        let fast = Bounds { rate_max_bps: Some(5e9), ..open };
+        assert_eq!((fast.for_guest(home).rate_max_bps, fast.for_guest(world).rate_max_bps), (5e9, 1e9));
+        assert_eq!(Bounds { anyway: true, ..fast }.for_guest(world).rate_max_bps, 5e9);
+    }
 
     #[test]
     fn much_traffic_to_strangers_needs_consent() {

@@ -13,6 +13,9 @@ use crate::tracker::Summary;
 use crate::train::Train;
 use crate::wire::{Fields, Room};
 
+/// The version of what two ends of a probe say to each other. Ends of different versions do not understand each other.
+pub const PROTOCOL: u32 = 1;
+
 /// The longest packet but for filler.
 pub(crate) const PACKET_MAX: usize = 320;
 

@@ -122,6 +122,9 @@ pub enum Step {
     Try(f64),
     /// A long one.
     Confirm(f64),
+    /// A quiet train once more, and then the last train is judged anew: it may have shown the path's own loss, of which too little
+    /// was known.
+    Quiet,
     /// The search is over.
     Done,
 }
@@ -147,6 +150,9 @@ pub struct Search {
     knee: Option<f64>,
     /// A rate whose train is repeated, since what it showed may be chance.
     doubt: Option<f64>,
+    /// A train that is to be judged anew, and quiet trains that were asked for so far.
+    unsure: Option<Step>,
+    quiets: u32,
     floor: f64,
     ceiling: f64,
     first: f64,
@@ -165,6 +171,8 @@ impl Search {
             fail: None,
             knee: None,
             doubt: None,
+            unsure: None,
+            quiets: 0,
             floor: floor_bps,
             ceiling,
             first: (guess_bps * 1.1).clamp(floor_bps, ceiling),
@@ -177,6 +185,9 @@ impl Search {
 
     /// What to do next.
     pub fn step(&self) -> Step {
+        if self.unsure.is_some() {
+            return Step::Quiet;
+        }
         if self.trials >= self.trials_max || self.confirmed {
             return Step::Done;
         }
@@ -202,13 +213,20 @@ impl Search {
         }
     }
 
-    /// Tells what the train of the last [`step`](Self::step) showed; `base_loss` is the share that is lost at any rate.
+    /// Tells what the train of the last [`step`](Self::step) showed (after [`Step::Quiet`], that before it as it is judged now);
+    /// `base_loss` is the share that is lost at any rate.
     pub fn record(&mut self, step: Step, trial: &Trial, base_loss: f64) {
-        self.trials += 1;
+        self.trials += u32::from(step != Step::Quiet);
+        let step = self.unsure.take().unwrap_or(step);
         let (Step::Try(asked) | Step::Confirm(asked)) = step else { return };
         let rate = trial.sent_bps.min(asked);
         let is_short = trial.sent_bps < asked * 0.95;
         let is_slight = trial.delivered_bps > 0.9 * (1.0 - base_loss) * trial.sent_bps;
+        if trial.failed == Some(Limit::Policer) && is_slight && self.quiets < QUIETS_MAX {
+            self.quiets += 1;
+            self.unsure = Some(step);
+            return;
+        }
         // Three kinds of trains that may have met a machine or a path which was busy for a moment.
         let by_loss_alone = trial.failed == Some(Limit::Policer) && base_loss > 0.0 && is_slight;
         let below_the_knee = trial.failed.is_some() && self.knee.is_some_and(|knee| rate < knee * 0.95);
@@ -291,13 +309,16 @@ const RISE_MIN_NS: f64 = 700_000.0;
 const STANDING_NS: i64 = 700_000;
 /// Datagrams that any trial needs to say something of loss.
 const TRIAL_COUNT: f64 = 400.0;
+/// Quiet trains beyond the first.
+const QUIETS_MAX: u32 = 2;
 /// A bracket as narrow as this is settled.
 const NARROW: f64 = 1.07;
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use proptest::test_runner::RngSeed;
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::{RngSeed, TestRunner};
 
     use super::*;
     use crate::simulated::Link;
@@ -314,15 +335,22 @@ mod tests {
             base.add(&quiet, &link.carry(quiet));
         }
         let mut search = Search::new(guess, 1e5, 1e9, 14);
+        let mut last = None;
         loop {
             let step = search.step();
             let (rate, duration) = match step {
+                Step::Quiet => (quiet.rate_bps(), 1.0),
                 Step::Try(rate) => (rate, (base.trial_count() * packet_bits(SIZE) / rate).clamp(0.5, 1.5)),
                 Step::Confirm(rate) => (rate, 1.5),
                 Step::Done => return (search.found().unwrap(), base, search.trials()),
             };
-            let train = Train::at_rate(3, SIZE, rate, duration);
-            let summary = link.carry(train);
+            let mut train = Train::at_rate(3, SIZE, rate, duration);
+            let mut summary = link.carry(train);
+            if step == Step::Quiet {
+                base.add(&train, &summary);
+                (train, summary) = last.unwrap();
+            }
+            last = Some((train, summary));
             let trial = judge(&train, &summary, &base);
             if trial.failed.is_none() {
                 base.add_passed(&train, &summary);
@@ -331,39 +359,59 @@ mod tests {
         }
     }
 
-    proptest! {
-        // The same links each time: one interval in twenty may miss, but not today another one than yesterday.
-        #![proptest_config(ProptestConfig {
-            cases: 96,
-            rng_seed: RngSeed::Fixed(7),
-            failure_persistence: None,
-            ..ProptestConfig::default()
-        })]
+    /// A link of any kind.
+    fn any_link() -> impl Strategy<Value = Link> {
+        let path = (5.0_f64..500.0, 1_u64..400, any::<bool>(), any::<u64>());
+        let losses = (prop_oneof![Just(0.0), 0.0005_f64..0.10], prop_oneof![Just(1_u32), 2_u32..6]);
+        let copies = prop_oneof![Just(0.0), 0.0_f64..0.02];
+        let others = (prop_oneof![Just(0_u64), 1_u64..10], copies);
+        (path, losses, others).prop_map(
+            |((rate_mbps, rtt_ms, is_shallow, seed), (loss, run), (jitter_ms, copies))| {
+                let mut link = Link::new(rate_mbps * 1e6, rtt_ms, seed);
+                (link.loss, link.run, link.jitter_ns, link.copies) =
+                    (loss, run, jitter_ms * 1_000_000, copies);
+                if is_shallow {
+                    link.queue_bytes = 65_536.0;
+                }
+                link
+            },
+        )
+    }
 
-        #[test]
-        fn the_knee_of_any_link_is_found(
-            rate_mbps in 5.0_f64..500.0,
-            rtt_ms in 1_u64..400,
-            loss in prop_oneof![Just(0.0), 0.0005_f64..0.10],
-            run in prop_oneof![Just(1_u32), 2_u32..6],
-            jitter_ms in prop_oneof![Just(0_u64), 1_u64..10],
-            copies in prop_oneof![Just(0.0), 0.0_f64..0.02],
-            is_shallow in any::<bool>(),
-            seed in any::<u64>(),
-        ) {
-            let mut link = Link::new(rate_mbps * 1e6, rtt_ms, seed);
-            (link.loss, link.run, link.jitter_ns, link.copies) = (loss, run, jitter_ms * 1_000_000, copies);
-            if is_shallow {
-                link.queue_bytes = 65_536.0;
-            }
-            let (found, base, trials) = probe(&mut link);
-            prop_assert!((found.rate.value / link.rate_bps - 1.0).abs() < 0.1, "{found:?} of {}", link.rate_bps);
-            prop_assert!(found.rate.contains(link.rate_bps), "{found:?} of {}", link.rate_bps);
-            prop_assert!(trials <= 14 && (found.confirmed || loss > 0.0), "{trials} {found:?}");
-            let told = base.estimate();
-            // 95 % of the intervals hold the truth; these are wider so that a test of many links does not fail by chance.
-            prop_assert!((told.value - loss).abs() <= 3.0 * (told.high - told.low) + 1e-4, "{told:?} of {loss}");
-        }
+    /// What is wrong with what was found of a link.
+    fn mistake(link: &Link) -> Option<String> {
+        let (found, base, trials) = probe(&mut link.clone());
+        let (rate, told) = (found.rate, base.estimate());
+        let is_near = (rate.value / link.rate_bps - 1.0).abs() < 0.1 && rate.contains(link.rate_bps);
+        // One confirmation in twenty may fail by the loss of a lossy path alone.
+        let is_settled = trials <= 14 && (found.confirmed || link.loss > 0.0);
+        // 95 % of the intervals hold the truth; these are wider so that a test of many links does not fail by chance.
+        let is_loss_right = (told.value - link.loss).abs() <= 3.0 * (told.high - told.low) + 1e-4;
+        let is_right = is_near && is_settled && is_loss_right;
+        (!is_right).then(|| format!("{found:?}, {told:?}, {trials} trains of {link:?}"))
+    }
+
+    /// The links of a seed, numbered from 1, of which something wrong was found.
+    fn mistakes(seed: u64, links: usize) -> Vec<String> {
+        let config = ProptestConfig { rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() };
+        let mut runner = TestRunner::new(config);
+        let drawn = (1..=links).map(|number| (number, any_link().new_tree(&mut runner).unwrap().current()));
+        drawn.filter_map(|(number, link)| mistake(&link).map(|wrong| format!("{number}: {wrong}"))).collect()
+    }
+
+    #[test]
+    fn the_knee_of_any_link_is_found() {
+        // The same links each time: one interval in twenty may miss, but not today another one than yesterday.
+        assert_eq!(mistakes(7, 96), [""; 0]);
+    }
+
+    /// `GREBE_SEED=3 cargo test -p grebe-probe --release -- --ignored thousands`
+    #[test]
+    #[ignore = "takes a minute"]
+    fn the_knees_of_thousands_of_links_are_found() {
+        let seed = std::env::var("GREBE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+        let mistakes = mistakes(seed, 5_000);
+        assert!(mistakes.is_empty(), "{} of 5,000: {mistakes:#?}", mistakes.len());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The command line, as clap reads it.
 
+mod probe;
 mod transfer;
 mod trigger;
 
@@ -11,6 +12,7 @@ use grebe_stages::Uri;
 
 use crate::units;
 
+pub use probe::{Probe, SshHost, Target};
 pub use transfer::{Meeting, Recv, Send, TransferMode};
 pub use trigger::Trigger;
 
@@ -395,59 +397,6 @@ pub struct Bench {
     /// The receiving process of a run.
     #[arg(long, hide = true)]
     pub peer: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    grebe probe --serve                                    at the far end; it prints what to type at this one\n  \
-    grebe probe 192.0.2.7:40123/6f1c...                    both ways, within 28 s\n  \
-    grebe probe 192.0.2.7:40123/6f1c... --max-bytes 50M    where every megabyte counts\n  \
-    grebe probe 192.0.2.7:40123/6f1c... --interval 161us --size 1430\n\n\
-    A ticket is good for one probe (--clients N: for so many, one after the other), and the server ends with it. Nothing is sent\n\
-    to an address that has not proved to have the ticket. docs/probe.md says what the figures mean.")]
-pub struct Probe {
-    /// What `grebe probe --serve` printed: HOST:PORT/KEY. The host may be another name of the same machine.
-    #[arg(value_name = "TICKET", required_unless_present = "serve", conflicts_with = "serve")]
-    pub ticket: Option<grebe_probe::Ticket>,
-    /// Wait for a probe: print a ticket, serve it, and end.
-    #[arg(long)]
-    pub serve: bool,
-    /// Where to serve; UDP and TCP alike.
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:0", requires = "serve")]
-    pub bind: std::net::SocketAddr,
-    /// Probes that the ticket is good for; they wait for each other.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "serve", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub clients: u32,
-    /// End after so long without a client.
-    #[arg(long, value_name = "TIME", default_value = "10m", requires = "serve", value_parser = units::duration)]
-    pub idle_timeout: Duration,
-    /// Send a datagram every so often, instead of looking for the highest rate: 161us.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "serve")]
-    pub interval: Option<Duration>,
-    /// Bytes of each datagram [default: the longest that comes through both ways].
-    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, conflicts_with = "serve")]
-    pub size: Option<usize>,
-    /// Bytes a write of the TCP streams, several by commas; 0: no TCP.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64K", value_parser = units::size_bytes)]
-    pub tcp_write: Vec<usize>,
-    /// Tell how long it takes to move this much.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1G", value_parser = units::count)]
-    pub amount: Vec<u64>,
-    /// Bits of IP packets a second at most [default: 1G; 40G within private networks].
-    #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
-    pub max_rate: Option<f64>,
-    /// Bytes of a probe at most, both ways together [default: 500M; 8G within private networks].
-    #[arg(long, value_name = "BYTES", value_parser = units::count)]
-    pub max_bytes: Option<u64>,
-    /// How long a probe may take.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    pub duration: Option<Duration>,
-    /// More than 1 Gbit/s to an address that is not private is meant.
-    #[arg(long)]
-    pub yes: bool,
-    /// Print everything as JSON; with --serve, the ticket.
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -23,6 +23,8 @@ fn serve(more: &[&str]) -> (Child, String) {
 #[test]
 fn a_probe_tells_both_ways_within_its_bounds_and_the_server_ends() {
     let (server, ticket) = serve(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("path.png");
     // Small and slow, so that it says the same on any machine.
     let output = run(&[
         "probe",
@@ -40,6 +42,8 @@ fn a_probe_tells_both_ways_within_its_bounds_and_the_server_ends() {
         "1400",
         "--amount",
         "10M",
+        "--png",
+        picture.to_str().unwrap(),
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -60,6 +64,8 @@ fn a_probe_tells_both_ways_within_its_bounds_and_the_server_ends() {
     assert!((100_000..=33_000_000).contains(&spent), "{spent}");
     assert_eq!(report["advice"]["moves"].as_array().unwrap().len(), 2);
     assert!(!report["verdict"].as_array().unwrap().is_empty());
+    let drawn = std::fs::read(picture).unwrap();
+    assert!(drawn.starts_with(b"\x89PNG") && drawn[16..24] == [0, 0, 5, 0x28, 0, 0, 3, 0xC0], "1320 x 960");
     let server = finish(server);
     assert!(server.status.success(), "{}", text(&server.stderr));
     assert!(text(&server.stderr).contains("probed by 127.0.0.1"), "{}", text(&server.stderr));
@@ -107,6 +113,12 @@ fn wrong_tickets_and_limits_say_what_to_do() {
         (vec!["probe", "host:1"], 2, "no key"),
         (vec!["probe", "127.0.0.1:9/00000000000000000000000000000000", "--size", "9"], 2, "64 to 65507"),
         (vec!["probe", "127.0.0.1:9/00000000000000000000000000000000", "--max-bytes", "1"], 2, "--max-bytes"),
+        (
+            vec!["probe", "127.0.0.1:9/00000000000000000000000000000000", "--png", "/nowhere/a.png"],
+            2,
+            "no folder",
+        ),
+        (vec!["probe", "ssh://-x"], 2, "give ssh://"),
         (vec!["probe", "203.0.113.1:9/00000000000000000000000000000000", "--max-rate", "9G"], 2, "--yes"),
         (vec!["probe", "--serve", "--bind", "127.0.0.1:0", "--idle-timeout", "10ms"], 1, "nobody came"),
     ] {
@@ -114,4 +126,147 @@ fn wrong_tickets_and_limits_say_what_to_do() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
         assert!(text(&output.stderr).contains(why), "{arguments:?}: {}", text(&output.stderr));
     }
+}
+
+/// An `ssh` that runs the command on this machine, or fails as the real one does, and a place where it leaves its process id.
+#[cfg(unix)]
+struct Ssh {
+    folder: tempfile::TempDir,
+}
+
+#[cfg(unix)]
+impl Ssh {
+    fn new() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ssh");
+        std::fs::write(&path, SSH).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    /// `grebe probe` with this `ssh`, as it does when asked `how`.
+    fn probe(&self, how: &str, arguments: &[&str]) -> std::process::Command {
+        let path = std::env::var("PATH").unwrap();
+        let mut command = grebe(&[&["probe"], arguments].concat());
+        command.env("PATH", format!("{}:{path}", self.folder.path().display()));
+        command.env("FAKE", how).env("FAKE_FOLDER", self.folder.path());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// What it was called with, once it was.
+    fn called(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("called")).unwrap_or_default()
+    }
+
+    /// Waits until the far end is there (or not).
+    fn wait(&self, is_there: bool) {
+        for _ in 0..1_000 {
+            let pid = std::fs::read_to_string(self.folder.path().join("pid")).unwrap_or_default();
+            let lives = !pid.is_empty()
+                && std::process::Command::new("sh")
+                    .args(["-c", &format!("kill -0 {pid}")])
+                    .stderr(Stdio::null())
+                    .status()
+                    .unwrap()
+                    .success();
+            if lives == is_there {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the far end is {}", if is_there { "not there" } else { "still there" });
+    }
+}
+
+#[cfg(unix)]
+const SSH: &str = r#"#!/bin/sh
+case " $* " in *" -G "*) echo "user me"; echo "hostname 127.0.0.1"; exit 0;; esac
+printf '%s\n' "$*" > "$FAKE_FOLDER/called"
+for last; do :; done
+case "$FAKE" in
+  works) echo $$ > "$FAKE_FOLDER/pid.new"; mv "$FAKE_FOLDER/pid.new" "$FAKE_FOLDER/pid"
+         echo "Welcome to this machine"; echo "a banner" >&2; exec sh -c "$last";;
+  refuses) echo "me@127.0.0.1: Permission denied (publickey,password)." >&2; exit 255;;
+  unreachable) echo "ssh: connect to host 127.0.0.1 port 22: Connection refused" >&2; exit 255;;
+  old) echo "error: unexpected argument '--tethered' found" >&2; exit 2;;
+  other) echo '{"ticket":"127.0.0.1:9/00000000000000000000000000000000","version":"9.9.9","protocol":99}'; cat;;
+esac
+"#;
+
+#[cfg(unix)]
+const BRIEF: [&str; 10] =
+    ["--max-rate", "20M", "--max-bytes", "30M", "--size", "1400", "--tcp-write", "0", "--duration", "8s"];
+
+#[cfg(unix)]
+#[test]
+fn the_far_end_is_started_over_ssh_and_ends_with_the_probe() {
+    let ssh = Ssh::new();
+    let exe = env!("CARGO_BIN_EXE_grebe");
+    // The alias means nothing to anybody but ssh.
+    let arguments =
+        [&["ssh://me@lab.invalid:2200/srv", "--remote-command", exe, "--json"], &BRIEF[..]].concat();
+    let output = finish(ssh.probe("works", &arguments).spawn().unwrap());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{report}");
+    assert!(report["up"]["loss"]["high"].as_f64().is_some() && report["down"]["knee_bps"].is_object());
+    let called = ssh.called();
+    assert!(called.starts_with("-T -p 2200 -- me@lab.invalid "), "{called}");
+    assert!(
+        called.contains("probe --serve --tethered --json") && called.contains("--max-rate 20000000"),
+        "{called}"
+    );
+    ssh.wait(false);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_far_end_ends_however_this_one_does() {
+    for signal in ["-KILL", "-INT"] {
+        let ssh = Ssh::new();
+        let exe = env!("CARGO_BIN_EXE_grebe");
+        let arguments = [&["ssh://127.0.0.1", "--remote-command", exe], &BRIEF[..]].concat();
+        let child = ssh.probe("works", &arguments).spawn().unwrap();
+        ssh.wait(true);
+        std::thread::sleep(Duration::from_millis(1_500));
+        support::signal(signal, child.id());
+        let output = finish(child);
+        assert_eq!(output.status.code(), (signal == "-INT").then_some(130), "{}", text(&output.stderr));
+        ssh.wait(false);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_keeps_ssh_from_starting_the_far_end_is_said() {
+    for (how, more, why) in [
+        ("refuses", vec![], "refused the login: me@127.0.0.1: Permission denied"),
+        ("unreachable", vec![], "cannot reach me@127.0.0.1: ssh: connect"),
+        ("old", vec![], "too old"),
+        ("other", vec![], "9.9.9, which speaks another version"),
+        ("works", vec!["--remote-command", "/nowhere/grebe"], "--remote-command /path/to/grebe"),
+        ("works", vec!["--remote-command", "false"], "`false probe --serve` at me@127.0.0.1 ended"),
+    ] {
+        let ssh = Ssh::new();
+        let arguments = [&["ssh://me@127.0.0.1"], &more[..]].concat();
+        let output = finish(ssh.probe(how, &arguments).spawn().unwrap());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{how}: {said}");
+        assert!(said.contains(why), "{how}: {said}");
+        ssh.wait(false);
+    }
+    let none = grebe(&["probe", "ssh://127.0.0.1"]).env("PATH", "/nowhere").stderr(Stdio::piped()).spawn();
+    let said = text(&finish(none.unwrap()).stderr);
+    assert!(said.contains("no `ssh` on this machine"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_ticket_has_the_place_that_is_advertised() {
+    let (server, ticket) = serve(&["--advertise", "lab.example.org:700", "--tethered"]);
+    assert!(ticket.starts_with("lab.example.org:700/"), "{ticket}");
+    // Its standard input is empty from the start.
+    assert_eq!(finish(server).status.code(), Some(130));
 }

@@ -12,13 +12,13 @@ use self::core::Echo;
 use self::link::Path;
 use crate::key::Ticket;
 use crate::report::{Advice, Report, Rtt, TrainLine, Way};
-use crate::{Error, Estimate, Limits, Result, quantile, share, verdict};
+use crate::{Bounds, Error, Estimate, Limits, Result, quantile, share, verdict};
 
 /// How a probe probes.
 #[derive(Debug, Clone)]
 pub struct ProbeOptions {
-    /// What to keep to; `None`: what suits the server's address.
-    pub limits: Option<Limits>,
+    /// What to keep to.
+    pub bounds: Bounds,
     /// Bytes of UDP payload of each datagram; `None`: the longest that comes through both ways.
     pub datagram_bytes: Option<u16>,
     /// Send at this interval, instead of looking for the knee.
@@ -27,19 +27,16 @@ pub struct ProbeOptions {
     pub tcp_writes: Vec<u32>,
     /// Amounts of data to tell the expected time for, bytes.
     pub moves: Vec<u64>,
-    /// More than 1 Gbit/s to an address that is not private is meant.
-    pub anyway: bool,
 }
 
 impl Default for ProbeOptions {
     fn default() -> Self {
         Self {
-            limits: None,
+            bounds: Bounds::default(),
             datagram_bytes: None,
             interval: None,
             tcp_writes: vec![65_536],
             moves: vec![1_000_000_000],
-            anyway: false,
         }
     }
 }
@@ -70,8 +67,8 @@ pub fn probe(
     told: &mut dyn FnMut(Probing),
 ) -> Result<Report> {
     let peer = resolve(ticket)?;
-    let limits = options.limits.unwrap_or_else(|| Limits::for_peer(peer.ip()));
-    limits.check(peer, options.anyway)?;
+    let limits = options.bounds.for_peer(peer.ip());
+    limits.check(peer, options.bounds.anyway)?;
     let mut path = Path::open(peer, &ticket.key, is_interrupted, &mut |ahead| told(Probing::Waiting(ahead)))?;
     let outcome = measure(&mut path, limits, options, told);
     path.close();

@@ -85,9 +85,11 @@ fn knee(
     // The burst lost its share as well.
     let guess = guess / (1.0 - known.base.estimate().value.min(0.5));
     let mut search = Search::new(guess, floor, plan.limits.rate_max_bps, TRIALS_MAX);
+    let mut last = None;
     loop {
         let step = search.step();
         let (rate, seconds, bytes) = match step {
+            Step::Quiet => (quiet.rate_bps(), QUIET_S, plan.bytes / 10),
             Step::Try(rate) => {
                 let seconds = known.base.trial_count() * packet_bits(plan.datagram_bytes) / rate;
                 (rate, seconds.clamp(TRIAL_S, CONFIRM_S), plan.bytes / 10)
@@ -99,8 +101,15 @@ fn knee(
         if path.now_ns() + needed.as_nanos() as u64 > plan.end_ns {
             break;
         }
-        let train = plan.train(rate, seconds, bytes);
-        let (trial, summary) = known.carry(path, plan, train, told)?;
+        let mut train = plan.train(rate, seconds, bytes);
+        let (mut trial, mut summary) = known.carry(path, plan, train, told)?;
+        if step == Step::Quiet {
+            known.count(&train, &summary);
+            let Some(before) = last else { break };
+            (train, summary) = before;
+            trial = known.judge_again(&train, &summary);
+        }
+        last = Some((train, summary));
         if trial.failed.is_none() {
             known.passed(&train, &summary);
         }
@@ -169,6 +178,15 @@ impl Known {
         self.way.kernel_drops = drops.or(self.way.kernel_drops);
         told(Probing::Train(plan.is_down, line));
         Ok((trial, summary))
+    }
+
+    /// The train before the last, by what is known now.
+    fn judge_again(&mut self, train: &Train, summary: &Summary) -> Trial {
+        let trial = judge(train, summary, &self.base);
+        if let [.., line, _] = self.way.trains.as_mut_slice() {
+            line.failed = trial.failed;
+        }
+        trial
     }
 
     /// The train that says what the path does when nothing presses.

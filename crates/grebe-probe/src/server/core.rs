@@ -17,7 +17,7 @@ use crate::packet::{Answer, Ask, Body, Cookie, Flow, Packet, SIZES_MAX, Stream, 
 use crate::replay::Window;
 use crate::tracker::{Summary, Tracker};
 use crate::train::Train;
-use crate::{Limits, Result};
+use crate::{Bounds, Limits, Result};
 
 /// What a server can do beside answering.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +39,7 @@ pub(crate) struct Core {
     key: Key,
     outer: Keys,
     secret: Signer,
-    limits: Limits,
+    bounds: Bounds,
     facts: Facts,
     /// Those who said hello with the key, and the number of their newest packet.
     guests: HashMap<[u8; 16], Guest>,
@@ -64,6 +64,7 @@ struct Session {
     id: u64,
     peer: SocketAddr,
     keys: Keys,
+    limits: Limits,
     welcome: Welcome,
     window: Window,
     next_number: u64,
@@ -81,12 +82,12 @@ struct Session {
 }
 
 impl Core {
-    pub fn new(key: Key, limits: Limits, facts: Facts, clients: u32) -> Result<Self> {
+    pub fn new(key: Key, bounds: Bounds, facts: Facts, clients: u32) -> Result<Self> {
         Ok(Self {
             outer: key.outer(),
             secret: Signer::random()?,
             key,
-            limits,
+            bounds,
             facts,
             guests: HashMap::new(),
             queue: VecDeque::new(),
@@ -122,8 +123,8 @@ impl Core {
         }
     }
 
-    /// The TCP stream that these first bytes of a connection ask for. Each is granted once.
-    pub fn open_stream(&mut self, from: IpAddr, bytes: &[u8], now_ns: u64) -> Option<Stream> {
+    /// The TCP stream that these first bytes of a connection ask for, and its highest rate. Each is granted once.
+    pub fn open_stream(&mut self, from: IpAddr, bytes: &[u8], now_ns: u64) -> Option<(Stream, f64)> {
         let session = self.active.as_mut()?;
         let Packet { session: id, body: Body::Stream(stream), .. } =
             Packet::decode(bytes, &session.keys.client)?
@@ -137,10 +138,10 @@ impl Core {
             return None;
         }
         session.heard_ns = now_ns;
-        let bytes_max = stream.bytes_max.min(self.limits.bytes_max.saturating_sub(session.bytes));
+        let bytes_max = stream.bytes_max.min(session.limits.bytes_max.saturating_sub(session.bytes));
         let duration_ns = stream.duration_ns.min(STREAM_NS_MAX);
         session.stream = Some((stream.id, None));
-        Some(Stream { bytes_max, duration_ns, ..stream })
+        Some((Stream { bytes_max, duration_ns, ..stream }, session.limits.rate_max_bps))
     }
 
     /// A TCP stream is over; `moved` bytes went either way.
@@ -214,6 +215,7 @@ impl Core {
         if queued.is_some() {
             self.queue.remove(position);
         }
+        let limits = self.bounds.for_guest(arrival.from.ip());
         let mut id = [0; 8];
         id.copy_from_slice(&server_nonce[..8]);
         let welcome = Welcome {
@@ -221,9 +223,9 @@ impl Core {
             server_nonce,
             session: u64::from_le_bytes(id) | 1,
             epoch_ns: self.facts.epoch_ns,
-            rate_max_bps: self.limits.rate_max_bps,
-            bytes_max: self.limits.bytes_max,
-            duration_max_ns: self.limits.duration_max.as_nanos() as u64,
+            rate_max_bps: limits.rate_max_bps,
+            bytes_max: limits.bytes_max,
+            duration_max_ns: limits.duration_max.as_nanos() as u64,
             buffer_bytes: self.facts.buffer_bytes,
             buffer_asked_bytes: self.facts.buffer_asked_bytes,
         };
@@ -232,6 +234,7 @@ impl Core {
             id: welcome.session,
             peer: arrival.from,
             keys: self.key.session(&nonce, &server_nonce),
+            limits,
             welcome,
             window: Window::new(),
             next_number: 0,
@@ -274,10 +277,7 @@ impl Peer for Core {
             Some(0) => self.opening(&arrival, out),
             Some(id) => {
                 let Some(session) = self.active.as_mut() else { return };
-                if session.id == id
-                    && session.peer == arrival.from
-                    && session.arrived(&arrival, &self.limits, out)
-                {
+                if session.id == id && session.peer == arrival.from && session.arrived(&arrival, out) {
                     self.end();
                 }
             }
@@ -289,7 +289,7 @@ impl Peer for Core {
         self.queue.retain(|waiting| now_ns.saturating_sub(waiting.heard_ns) < QUEUE_SILENCE_NS);
         let over = self.active.as_ref().is_some_and(|session| {
             now_ns.saturating_sub(session.heard_ns) > SILENCE_NS
-                || now_ns.saturating_sub(session.began_ns) > self.limits.duration_max.as_nanos() as u64
+                || now_ns.saturating_sub(session.began_ns) > session.limits.duration_max.as_nanos() as u64
         });
         if over {
             self.end();
@@ -303,14 +303,14 @@ impl Peer for Core {
 
 impl Session {
     /// Whether that was the end of the session.
-    fn arrived(&mut self, arrival: &Arrival<'_>, limits: &Limits, out: &mut Outbox) -> bool {
+    fn arrived(&mut self, arrival: &Arrival<'_>, out: &mut Outbox) -> bool {
         let Some(packet) = Packet::decode(arrival.bytes, &self.keys.client) else { return false };
         let body = match packet.body {
             // A copy of a datagram is counted as one, whoever made it: it is what the path did.
             Body::Data { train, seq, sent_ns } => {
                 self.heard_ns = arrival.now_ns;
                 self.data(train, seq, sent_ns, arrival);
-                if self.bytes <= limits.bytes_max {
+                if self.bytes <= self.limits.bytes_max {
                     return false;
                 }
                 self.reply(Body::Bye { why: Why::Limit }, out);
@@ -334,7 +334,7 @@ impl Session {
                 let answer = match self.answered {
                     // Asked again: the answer was lost. What depends on the time is looked up anew.
                     Some((last, answer @ (Answer::Accepted | Answer::Refused))) if last == id => answer,
-                    _ => self.answer(&ask, arrival.kernel_drops, limits),
+                    _ => self.answer(&ask, arrival.kernel_drops),
                 };
                 self.answered = Some((id, answer));
                 self.reply(Body::Answer { id, answer }, out);
@@ -360,7 +360,8 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, ask: &Ask, drops: Option<u64>, limits: &Limits) -> Answer {
+    fn answer(&mut self, ask: &Ask, drops: Option<u64>) -> Answer {
+        let limits = self.limits;
         match *ask {
             Ask::Send(train) => {
                 let is_burst = train.interval_ns == 0 && train.count <= BURST_MAX;

@@ -15,7 +15,7 @@ use self::core::{Core, Facts, Job};
 use crate::endpoint::{Arrival, Endpoint, Outbox, Peer};
 use crate::key::{Key, Ticket};
 use crate::packet::{Body, Flow, Packet, STREAM_BYTES, Stream};
-use crate::{Error, Limits, Result, tcp};
+use crate::{Bounds, Error, Result, tcp};
 
 pub(crate) use self::core::nothing_of;
 
@@ -24,8 +24,8 @@ pub(crate) use self::core::nothing_of;
 pub struct ServeOptions {
     /// Where to listen; port 0: any.
     pub bind: SocketAddr,
-    /// What each probe keeps to.
-    pub limits: Limits,
+    /// What each probe keeps to; what is left open is decided by the address that its client comes from.
+    pub bounds: Bounds,
     /// Probes that the ticket is good for.
     pub clients: u32,
     /// It ends after this long, whatever came.
@@ -36,12 +36,12 @@ pub struct ServeOptions {
 ///
 /// ```
 /// use std::time::Duration;
-/// use grebe_probe::{Limits, ServeOptions, Server};
+/// use grebe_probe::{Bounds, ServeOptions, Server};
 ///
 /// # fn main() -> Result<(), grebe_probe::Error> {
 /// let bind = "127.0.0.1:0".parse().unwrap();
-/// let limits = Limits::for_peer([127, 0, 0, 1].into());
-/// let server = Server::bind(&ServeOptions { bind, limits, clients: 1, idle_max: Duration::from_millis(10) })?;
+/// let bounds = Bounds::default();
+/// let server = Server::bind(&ServeOptions { bind, bounds, clients: 1, idle_max: Duration::from_millis(10) })?;
 /// println!("grebe probe {}", server.ticket());
 /// assert_eq!(server.run(&|| false, &mut |_| {})?, 0, "nobody came");
 /// # Ok(())
@@ -53,7 +53,6 @@ pub struct Server {
     core: Core,
     ticket: Ticket,
     idle_max: Duration,
-    rate_max_bps: f64,
 }
 
 /// What a server is doing.
@@ -83,12 +82,11 @@ impl Server {
         };
         let host = if address.ip().is_unspecified() { own_address(address) } else { address.ip() };
         Ok(Self {
-            core: Core::new(key.clone(), options.limits, facts, options.clients)?,
+            core: Core::new(key.clone(), options.bounds, facts, options.clients)?,
             ticket: Ticket { host: host.to_string(), port: address.port(), key },
             endpoint,
             listener,
             idle_max: options.idle_max,
-            rate_max_bps: options.limits.rate_max_bps,
         })
     }
 
@@ -104,11 +102,11 @@ impl Server {
     pub fn run(mut self, is_interrupted: &dyn Fn() -> bool, told: &mut dyn FnMut(Serving)) -> Result<u32> {
         let is_over = Arc::new(AtomicBool::new(false));
         let (asks, asked) = mpsc::sync_channel(CONNECTIONS_MAX);
-        let accepting = accept(self.listener.try_clone(), asks, self.rate_max_bps, is_over.clone());
+        let accepting = accept(self.listener.try_clone(), asks, is_over.clone());
         let (mut client, mut idle_since) = (None, Instant::now());
         let mut outcome = Ok(());
         while outcome.is_ok() && !self.core.is_done() && !is_interrupted() {
-            outcome = self.turn(&asked);
+            outcome = self.turn(&asked, is_interrupted);
             if self.core.client() != client {
                 client = self.core.client();
                 told(client.map_or(Serving::Ended, Serving::Began));
@@ -125,8 +123,8 @@ impl Server {
         outcome.map(|()| self.core.served)
     }
 
-    fn turn(&mut self, asked: &Receiver<FromTcp>) -> Result<()> {
-        let mut turn = Turn { core: &mut self.core, asked };
+    fn turn(&mut self, asked: &Receiver<FromTcp>, is_interrupted: &dyn Fn() -> bool) -> Result<()> {
+        let mut turn = Turn { core: &mut self.core, asked, is_interrupted };
         self.endpoint.pump(PUMP, &mut turn)?;
         let Some((job, client, session, signer)) = turn.core.take_job() else { return Ok(()) };
         match job {
@@ -150,6 +148,7 @@ impl Server {
 struct Turn<'a> {
     core: &'a mut Core,
     asked: &'a Receiver<FromTcp>,
+    is_interrupted: &'a dyn Fn() -> bool,
 }
 
 impl Peer for Turn<'_> {
@@ -170,20 +169,19 @@ impl Peer for Turn<'_> {
     }
 
     fn stops(&self) -> bool {
-        self.core.stops()
+        self.core.stops() || (self.is_interrupted)()
     }
 }
 
 /// What the thread of a connection says to the machine.
 enum FromTcp {
-    Open { from: IpAddr, bytes: [u8; STREAM_BYTES], answer: Sender<Option<Stream>> },
+    Open { from: IpAddr, bytes: [u8; STREAM_BYTES], answer: Sender<Option<(Stream, f64)>> },
     Done { id: u32, moved: u64, flow: Option<Flow> },
 }
 
 fn accept(
     listener: std::io::Result<TcpListener>,
     asks: SyncSender<FromTcp>,
-    rate_max_bps: f64,
     is_over: Arc<AtomicBool>,
 ) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
@@ -202,7 +200,7 @@ fn accept(
             }
             let (asks, is_over, open) = (asks.clone(), is_over.clone(), open.clone());
             std::thread::spawn(move || {
-                connection(socket, from, &asks, rate_max_bps, &is_over);
+                connection(socket, from, &asks, &is_over);
                 open.fetch_sub(1, Ordering::Relaxed);
             });
         }
@@ -210,13 +208,7 @@ fn accept(
 }
 
 /// One connection. Nothing is sent before its first bytes have proved that it belongs to the session.
-fn connection(
-    mut socket: TcpStream,
-    from: SocketAddr,
-    asks: &SyncSender<FromTcp>,
-    rate_max_bps: f64,
-    is_over: &AtomicBool,
-) {
+fn connection(mut socket: TcpStream, from: SocketAddr, asks: &SyncSender<FromTcp>, is_over: &AtomicBool) {
     let mut bytes = [0; STREAM_BYTES];
     let is_heard = socket.set_nonblocking(false).is_ok()
         && socket.set_read_timeout(Some(OPENING_PATIENCE)).is_ok()
@@ -226,7 +218,7 @@ fn connection(
     if !is_heard || asks.send(FromTcp::Open { from, bytes, answer }).is_err() {
         return tcp::abandon(&socket);
     }
-    let Ok(Some(stream)) = answered.recv() else { return tcp::abandon(&socket) };
+    let Ok(Some((stream, rate_max_bps))) = answered.recv() else { return tcp::abandon(&socket) };
     let moved = match stream.down {
         true => tcp::send(&mut socket, &stream, rate_max_bps, is_over),
         false => tcp::receive(&mut socket, &stream, OPENING_PATIENCE, is_over),

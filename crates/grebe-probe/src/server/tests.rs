@@ -9,7 +9,7 @@ use super::core::{Core, Facts, Job};
 use crate::endpoint::{Arrival, Outbox, Peer};
 use crate::key::{Key, Keys, Signer};
 use crate::packet::{Answer, Ask, Body, PACKET_MAX, Packet, Stream, Welcome, Why};
-use crate::{Limits, Train};
+use crate::{Bounds, Train};
 
 /// A server in virtual time, and what was ever said to it and by it.
 struct Bench {
@@ -22,10 +22,14 @@ struct Bench {
 
 impl Bench {
     fn new(clients: u32) -> Self {
+        let duration_max = Some(Duration::from_secs(20));
+        let bytes_max = Some(10_000_000);
+        Self::bound(clients, Bounds { rate_max_bps: Some(1e9), bytes_max, duration_max, anyway: false })
+    }
+
+    fn bound(clients: u32, bounds: Bounds) -> Self {
         let key = Key::from_bytes([9; 16]);
-        let limits =
-            Limits { rate_max_bps: 1e9, bytes_max: 10_000_000, duration_max: Duration::from_secs(20) };
-        let core = Core::new(key.clone(), limits, Facts::default(), clients).unwrap();
+        let core = Core::new(key.clone(), bounds, Facts::default(), clients).unwrap();
         Self { core, key, now_ns: 1_000_000_000, out: Outbox::default(), wire: Vec::new() }
     }
 
@@ -192,6 +196,24 @@ fn clients_wait_for_their_turn_and_a_ticket_is_used_up() {
 }
 
 #[test]
+fn the_limits_are_those_of_the_address_that_a_client_comes_from() {
+    let fast = |session: u64| Train { id: session as u32, count: 100_000, size: 1_472, interval_ns: 2_000 };
+    let mut bench = Bench::bound(2, Bounds { bytes_max: Some(8_000_000_000), ..Bounds::default() });
+    for (number, from, rate_max_bps, answer) in
+        [(1, "10.0.0.7:5", 40e9, Answer::Accepted), (2, "203.0.113.9:5", 1e9, Answer::Refused)]
+    {
+        let mut client = bench.begin(from.parse().unwrap(), [number; 16]);
+        assert_eq!(client.welcome.rate_max_bps, rate_max_bps, "{from}");
+        let said = bench.ask(&mut client, Body::Ask { id: 1, ask: Ask::Send(fast(1)) });
+        assert!(
+            matches!(said[..], [Body::Answer { answer: said, .. }] if said == answer),
+            "{said:?} to {from}"
+        );
+        bench.ask(&mut client, Body::Bye { why: Why::Done });
+    }
+}
+
+#[test]
 fn the_servers_limits_hold_whatever_is_asked() {
     let mut bench = Bench::new(1);
     let mut client = bench.begin(address(1), [1; 16]);
@@ -229,6 +251,8 @@ fn a_stream_is_granted_once_and_to_the_session_only() {
     let now = bench.now_ns;
     assert_eq!(bench.core.open_stream(address(2).ip(), &buffer[..len], now), None);
     let granted = bench.core.open_stream(address(1).ip(), &buffer[..len], now).unwrap();
+    let (granted, rate_max_bps) = granted;
+    assert_eq!(rate_max_bps, 1e9);
     assert!(granted.bytes_max <= 10_000_000 && granted.duration_ns <= 60_000_000_000);
     assert_eq!(bench.core.open_stream(address(1).ip(), &buffer[..len], now), None);
 }

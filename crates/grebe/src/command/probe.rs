@@ -1,22 +1,32 @@
 //! `grebe probe`: what a path carries, and why not more.
 
+mod far;
+mod live;
+mod panels;
+mod picture;
 mod table;
 
-use std::io::{IsTerminal, Write};
-use std::net::IpAddr;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use grebe_probe::{Error, Limits, ProbeOptions, Probing, ServeOptions, Server, Serving, Train, probe};
+use grebe_probe::{
+    Bounds, Error, PROTOCOL, ProbeOptions, Report, ServeOptions, Server, Serving, Ticket, Train, probe,
+};
 
-use super::{Ending, Usage};
-use crate::cli::Probe;
+use self::far::Far;
+use self::live::Live;
+use super::{Ending, Usage, tether};
+use crate::cli::{Probe, SshHost, Target};
 use crate::interrupt;
 
 pub fn run(options: &Probe) -> Result<Ending> {
     interrupt::catch();
-    let outcome = match &options.ticket {
-        Some(ticket) => ask(options, ticket),
+    let outcome = match &options.target {
+        Some(Target::Ticket(ticket)) => ask(options, &advertised(options, ticket)),
+        Some(Target::Ssh(host)) => over_ssh(options, host),
         None => serve(options),
     };
     match outcome.as_ref().map_err(|error| error.downcast_ref::<Error>()) {
@@ -26,18 +36,27 @@ pub fn run(options: &Probe) -> Result<Ending> {
     }
 }
 
+fn over_ssh(options: &Probe, host: &SshHost) -> Result<Ending> {
+    let far = Far::start(host, options)?;
+    let outcome = ask(options, far.ticket());
+    far.explain(outcome)
+}
+
 fn serve(options: &Probe) -> Result<Ending> {
-    let limits = limits(options, options.bind.ip());
-    limits.check(options.bind, options.yes || options.bind.ip().is_unspecified())?;
+    if options.tethered {
+        tether();
+    }
+    let duration_max = Some(options.duration.unwrap_or(SERVED_MAX));
     let server = Server::bind(&ServeOptions {
-        bind: options.bind,
-        limits,
+        bind: options.bind.unwrap_or(ANYWHERE),
+        bounds: Bounds { duration_max, ..bounds(options) },
         clients: options.clients,
         idle_max: options.idle_timeout,
     })?;
-    let ticket = server.ticket().to_string();
+    let ticket = advertised(options, server.ticket()).to_string();
     if options.json {
-        println!("{}", serde_json::json!({ "ticket": ticket }));
+        let version = env!("CARGO_PKG_VERSION");
+        println!("{}", serde_json::json!({ "ticket": ticket, "version": version, "protocol": PROTOCOL }));
     } else {
         println!("grebe probe {ticket}");
     }
@@ -58,13 +77,10 @@ fn serve(options: &Probe) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-fn ask(options: &Probe, ticket: &grebe_probe::Ticket) -> Result<Ending> {
-    let datagram_bytes = options.size.map(datagram_bytes).transpose()?;
-    let with_limits = options.max_rate.is_some() || options.max_bytes.is_some() || options.duration.is_some();
-    let peer = grebe_probe::resolve(ticket)?;
+fn ask(options: &Probe, ticket: &Ticket) -> Result<Ending> {
     let probing = ProbeOptions {
-        limits: with_limits.then(|| limits(options, peer.ip())),
-        datagram_bytes,
+        bounds: bounds(options),
+        datagram_bytes: options.size.map(datagram_bytes).transpose()?,
         interval: options.interval,
         tcp_writes: options
             .tcp_write
@@ -73,17 +89,17 @@ fn ask(options: &Probe, ticket: &grebe_probe::Ticket) -> Result<Ending> {
             .map(|&bytes| bytes.min(16 << 20) as u32)
             .collect(),
         moves: options.amount.clone(),
-        anyway: options.yes,
     };
-    // A person looks on: each train gets its line as it ends.
-    let is_watched = !options.json && std::io::stderr().is_terminal();
-    let mut live = table::Live::default();
-    let mut told = |probing: Probing| {
-        if let Some(line) = live.line(&probing).filter(|_| is_watched) {
-            eprintln!("{line}");
-        }
-    };
-    let report = probe(ticket, &probing, &interrupt::is_pending, &mut told)?;
+    if let Some(folder) = options.png.as_deref().and_then(Path::parent).filter(|folder| *folder != "")
+        && !folder.is_dir()
+    {
+        return Err(Usage(format!("--png: there is no folder {}", folder.display())).into());
+    }
+    let report = watched(options, ticket, &probing)?;
+    if let Some(path) = &options.png {
+        picture::write(&report, path)?;
+        eprintln!("wrote {}", path.display());
+    }
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -92,15 +108,31 @@ fn ask(options: &Probe, ticket: &grebe_probe::Ticket) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-fn limits(options: &Probe, peer: IpAddr) -> Limits {
-    // A server learns who comes only later: it leaves the choice to them.
-    let usual = Limits::for_peer(if peer.is_unspecified() { [127, 0, 0, 1].into() } else { peer });
-    let longest = if options.serve { SERVED_MAX } else { usual.duration_max };
-    Limits {
-        rate_max_bps: options.max_rate.unwrap_or(usual.rate_max_bps),
-        bytes_max: options.max_bytes.unwrap_or(usual.bytes_max),
-        duration_max: options.duration.unwrap_or(longest),
+fn watched(options: &Probe, ticket: &Ticket, probing: &ProbeOptions) -> Result<Report> {
+    let live = Live::new(options.json);
+    let is_interrupted = || {
+        live.glance();
+        interrupt::is_pending()
+    };
+    let outcome = probe(ticket, probing, &is_interrupted, &mut |probing| live.tell(&probing));
+    live.end();
+    Ok(outcome?)
+}
+
+/// What was asked for; what is left open depends on who the other side is.
+fn bounds(options: &Probe) -> Bounds {
+    Bounds {
+        rate_max_bps: options.max_rate,
+        bytes_max: options.max_bytes,
+        duration_max: options.duration,
+        anyway: options.yes,
     }
+}
+
+/// The ticket, with the place where its server is found.
+fn advertised(options: &Probe, ticket: &Ticket) -> Ticket {
+    let Some(place) = &options.advertise else { return ticket.clone() };
+    Ticket { host: place.host.clone(), port: place.port.unwrap_or(ticket.port), key: ticket.key.clone() }
 }
 
 fn datagram_bytes(bytes: usize) -> Result<u16> {
@@ -113,3 +145,4 @@ fn datagram_bytes(bytes: usize) -> Result<u16> {
 
 /// A client keeps to less by itself.
 const SERVED_MAX: Duration = Duration::from_secs(120);
+const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

@@ -5,31 +5,31 @@ use grebe_scope::Engineering;
 
 use crate::units::grouped;
 
-/// What is told while it runs.
+/// The lines that are told while it runs.
 #[derive(Default)]
-pub struct Live {
+pub struct Lines {
     trains: usize,
 }
 
-impl Live {
-    /// The next line, if what happened is worth one.
-    pub fn line(&mut self, probing: &Probing) -> Option<String> {
+impl Lines {
+    /// The next lines, if what happened is worth some.
+    pub fn of(&mut self, probing: &Probing) -> Vec<String> {
         match probing {
-            Probing::Waiting(ahead) => Some(format!("{ahead} before us")),
-            Probing::RoundTrip(rtt) => Some(format!("round trip {}", figure(*rtt, "ms"))),
-            Probing::Part(what, Some(is_down)) => Some(format!("{what} {}", way(*is_down))),
-            Probing::Part(what, None) => Some((*what).to_owned()),
+            Probing::Waiting(ahead) => vec![format!("{ahead} before us")],
+            Probing::RoundTrip(rtt) => vec![format!("round trip {}", figure(*rtt, "ms"))],
+            Probing::Part(what, Some(is_down)) => vec![format!("{what} {}", way(*is_down))],
+            Probing::Part(what, None) => vec![(*what).to_owned()],
             Probing::Train(is_down, train) => {
-                let head = self.trains.is_multiple_of(HEAD_EVERY).then_some(HEAD);
+                let head = self.trains.is_multiple_of(HEAD_EVERY).then(|| HEAD.to_owned());
                 self.trains += 1;
-                Some(format!("{}{}", head.unwrap_or_default(), train_line(*is_down, train)))
+                head.into_iter().chain([train_line(*is_down, train)]).collect()
             }
-            _ => None,
+            _ => Vec::new(),
         }
     }
 }
 
-const HEAD: &str = "        at  way          sent       arrived   lost      RTT\n";
+const HEAD: &str = "        at  way          sent       arrived   lost      RTT";
 const HEAD_EVERY: usize = 20;
 
 fn train_line(is_down: bool, train: &TrainLine) -> String {
@@ -129,7 +129,7 @@ fn move_line(moving: &Move) -> String {
     )
 }
 
-fn way(is_down: bool) -> &'static str {
+pub fn way(is_down: bool) -> &'static str {
     if is_down { "down" } else { "up" }
 }
 

@@ -1,0 +1,187 @@
+//! What a path carries.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::units;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe probe --serve                                    at the far end; it prints what to type at this one\n  \
+    grebe probe 192.0.2.7:40123/6f1c...                    both ways, within 28 s\n  \
+    grebe probe ssh://user@example.org                     starts the far end itself, by your own ssh\n  \
+    grebe probe ssh://example.org --max-bytes 50M          where every megabyte counts\n  \
+    grebe probe ssh://example.org --interval 161us --size 1430\n  \
+    grebe probe ssh://example.org --png path.png\n\n\
+    A ticket is good for one probe (--clients N: for so many, one after the other), and the server ends with it. Nothing is sent\n\
+    to an address that has not proved to have the ticket. docs/probe.md says what the figures mean.")]
+pub struct Probe {
+    /// What `grebe probe --serve` printed, HOST:PORT/KEY, where the host may be another name of the same machine; or
+    /// ssh://[USER@]HOST[:PORT], to start it there.
+    #[arg(value_name = "TICKET|ssh://HOST", required_unless_present = "serve", conflicts_with = "serve")]
+    pub target: Option<Target>,
+    /// Wait for a probe: print a ticket, serve it, and end.
+    #[arg(long)]
+    pub serve: bool,
+    /// Where to serve, UDP and TCP alike; with ssh://, at the far end [default: any port of any address].
+    #[arg(long, value_name = "ADDRESS")]
+    pub bind: Option<SocketAddr>,
+    /// Where the server is found, if not at the address that it sees itself: behind a port that a router passes on.
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = place)]
+    pub advertise: Option<Place>,
+    /// How to start grebe at the far end of ssh://.
+    #[arg(long, value_name = "COMMAND", default_value = "grebe", conflicts_with = "serve")]
+    pub remote_command: String,
+    /// Probes that the ticket is good for; they wait for each other.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "serve", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub clients: u32,
+    /// End after so long without a client.
+    #[arg(long, value_name = "TIME", default_value = "10m", requires = "serve", value_parser = units::duration)]
+    pub idle_timeout: Duration,
+    /// End when standard input is closed.
+    #[arg(long, requires = "serve")]
+    pub tethered: bool,
+    /// Send a datagram every so often, instead of looking for the highest rate: 161us.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "serve")]
+    pub interval: Option<Duration>,
+    /// Bytes of each datagram [default: the longest that comes through both ways].
+    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, conflicts_with = "serve")]
+    pub size: Option<usize>,
+    /// Bytes a write of the TCP streams, several by commas; 0: no TCP.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64K", value_parser = units::size_bytes)]
+    pub tcp_write: Vec<usize>,
+    /// Tell how long it takes to move this much.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1G", value_parser = units::count)]
+    pub amount: Vec<u64>,
+    /// Bits of IP packets a second at most [default: 1G; 40G within private networks].
+    #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
+    pub max_rate: Option<f64>,
+    /// Bytes of a probe at most, both ways together [default: 500M; 8G within private networks].
+    #[arg(long, value_name = "BYTES", value_parser = units::count)]
+    pub max_bytes: Option<u64>,
+    /// How long a probe may take.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub duration: Option<Duration>,
+    /// More than 1 Gbit/s to an address that is not private is meant.
+    #[arg(long)]
+    pub yes: bool,
+    /// Print everything as JSON; with --serve, the ticket.
+    #[arg(long)]
+    pub json: bool,
+    /// Draw goodput, loss and round trip, over the rate and over time, to this file.
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    pub png: Option<PathBuf>,
+}
+
+/// Who is probed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    Ticket(grebe_probe::Ticket),
+    Ssh(SshHost),
+}
+
+/// Where `ssh` is to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshHost {
+    pub user: Option<String>,
+    /// A name, an alias of the user's ssh, or an address, an IPv6 one without brackets.
+    pub host: String,
+    pub port: Option<u16>,
+}
+
+/// A host, and a port if it is another than the server's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub host: String,
+    pub port: Option<u16>,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim().strip_prefix("ssh://") {
+            // What stands behind a slash is of no use here, and may be left over from the address of a file.
+            Some(rest) => ssh_host(rest.split('/').next().unwrap_or_default()).map(Target::Ssh),
+            None => text.parse().map(Target::Ticket).map_err(|error: grebe_probe::Error| error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for SshHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.user.iter().try_for_each(|user| write!(f, "{user}@"))?;
+        f.write_str(&self.host)
+    }
+}
+
+fn ssh_host(text: &str) -> Result<SshHost, String> {
+    let (user, rest) = match text.rsplit_once('@') {
+        Some((user, rest)) => (Some(user), rest),
+        None => (None, text),
+    };
+    let Place { host, port } = place(rest)?;
+    // ssh would take it for an option.
+    let odd = |name: &str| name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace);
+    if odd(&host) || user.is_some_and(odd) {
+        return Err("give ssh://[USER@]HOST[:PORT]".to_owned());
+    }
+    Ok(SshHost { user: user.map(str::to_owned), host, port })
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    let number = |port: &str| match port.parse() {
+        Ok(0) | Err(_) => Err(format!("the port `{port}` is not a number from 1 to 65535")),
+        Ok(port) => Ok(port),
+    };
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, rest)) => (host, rest.strip_prefix(':').map(number).transpose()?),
+        // Colons without brackets are those of an IPv6 address.
+        None => match text.split_once(':').filter(|(_, port)| !port.contains(':')) {
+            Some((host, port)) => (host, Some(number(port)?)),
+            None => (text, None),
+        },
+    };
+    if host.is_empty() {
+        return Err("the host is missing".to_owned());
+    }
+    Ok(Place { host: host.to_owned(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ssh_addresses_of_all_forms_are_read() {
+        for (text, user, host, port) in [
+            ("ssh://example.org", None, "example.org", None),
+            ("ssh://me@example.org:2222", Some("me"), "example.org", Some(2222)),
+            ("ssh://me@example.org:2222/srv/data", Some("me"), "example.org", Some(2222)),
+            ("ssh://me@host/", Some("me"), "host", None),
+            ("ssh://a@b@[2001:db8::1]:22", Some("a@b"), "2001:db8::1", Some(22)),
+            ("ssh://2001:db8::1", None, "2001:db8::1", None),
+        ] {
+            let expected = SshHost { user: user.map(str::to_owned), host: host.to_owned(), port };
+            assert_eq!(text.parse(), Ok(Target::Ssh(expected)), "{text}");
+        }
+        for text in
+            ["ssh://", "ssh://@host", "ssh://-oProxyCommand=x", "ssh://me@-x", "ssh://h:0", "ssh://h:ssh"]
+        {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_may_have_a_port_of_its_own() {
+        let place_of = |text| place(text).map(|place| (place.host, place.port));
+        assert_eq!(place_of("lab.example.org:7"), Ok(("lab.example.org".to_owned(), Some(7))));
+        assert_eq!(place_of("2001:db8::1"), Ok(("2001:db8::1".to_owned(), None)));
+        assert!(place(":7").is_err() && place("[::1]:x").is_err());
+    }
+}

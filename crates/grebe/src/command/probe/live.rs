@@ -1,0 +1,238 @@
+//! How it goes, while a person looks on: a table that grows, and below it what arrived, what was lost and the round trip over time.
+
+use std::cell::RefCell;
+use std::io::{IsTerminal, Stderr, stderr};
+use std::time::{Duration, Instant};
+
+use grebe_probe::{Probing, TrainLine};
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style};
+use ratatui::symbols::Marker;
+use ratatui::text::{Line, Span as Piece};
+use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Paragraph, Widget};
+use ratatui::{Terminal, TerminalOptions, Viewport};
+
+use super::panels::{Panel, Span, rate_unit};
+use super::table::Lines;
+
+/// What is told while it runs. Takes what happens, and is looked at now and then so that its clock goes on.
+pub struct Live(RefCell<Face>);
+
+enum Face {
+    /// Nobody looks on.
+    Nobody,
+    /// Lines only: a terminal that cannot be drawn on.
+    Lines(Lines),
+    Charts(Box<Charts>),
+}
+
+impl Live {
+    /// The face that suits standard error.
+    pub fn new(is_silent: bool) -> Self {
+        let face = match (is_silent || !stderr().is_terminal(), Charts::open()) {
+            (true, _) => Face::Nobody,
+            (false, Some(charts)) => Face::Charts(Box::new(charts)),
+            (false, None) => Face::Lines(Lines::default()),
+        };
+        Self(RefCell::new(face))
+    }
+
+    pub fn tell(&self, probing: &Probing) {
+        match &mut *self.0.borrow_mut() {
+            Face::Nobody => {}
+            Face::Lines(lines) => lines.of(probing).iter().for_each(|line| eprintln!("{line}")),
+            Face::Charts(charts) => charts.tell(probing),
+        }
+    }
+
+    /// Called often.
+    pub fn glance(&self) {
+        if let Face::Charts(charts) = &mut *self.0.borrow_mut() {
+            charts.glance();
+        }
+    }
+
+    /// Leaves the last charts standing above what is printed next.
+    pub fn end(self) {
+        if let Face::Charts(charts) = self.0.into_inner() {
+            charts.end();
+        }
+    }
+}
+
+struct Charts {
+    terminal: Terminal<CrosstermBackend<Stderr>>,
+    lines: Lines,
+    shown: Shown,
+    drawn: Instant,
+}
+
+/// What is drawn below the table.
+struct Shown {
+    began: Instant,
+    doing: String,
+    trains: [Vec<TrainLine>; 2],
+}
+
+impl Charts {
+    fn open() -> Option<Self> {
+        if !stderr().is_terminal() || std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
+            return None;
+        }
+        let options = TerminalOptions { viewport: Viewport::Inline(HEIGHT) };
+        let terminal = Terminal::with_options(CrosstermBackend::new(stderr()), options).ok()?;
+        let now = Instant::now();
+        let shown = Shown { began: now, doing: String::new(), trains: [Vec::new(), Vec::new()] };
+        Some(Self { terminal, lines: Lines::default(), shown, drawn: now })
+    }
+
+    fn tell(&mut self, probing: &Probing) {
+        match probing {
+            Probing::Train(is_down, train) => self.shown.trains[usize::from(*is_down)].push(*train),
+            Probing::Part(what, Some(is_down)) => {
+                self.shown.doing = format!("{what} {}", super::table::way(*is_down));
+            }
+            Probing::Part(what, None) => self.shown.doing = (*what).to_owned(),
+            _ => {}
+        }
+        for line in self.lines.of(probing) {
+            self.above(1, |buffer| Line::raw(line.as_str()).render(buffer.area, buffer));
+        }
+        self.draw();
+    }
+
+    fn glance(&mut self) {
+        if self.drawn.elapsed() > REFRESH {
+            self.draw();
+        }
+    }
+
+    fn end(mut self) {
+        self.shown.doing = String::new();
+        let shown =
+            std::mem::replace(&mut self.shown, Shown { trains: Default::default(), ..Shown::empty() });
+        if shown.trains.iter().any(|trains| trains.len() > 1) {
+            self.above(CHARTS, |buffer| shown.charts(buffer.area, buffer));
+        }
+        // A terminal that is gone has nothing to be cleared.
+        let _ = self.terminal.clear();
+        let _ = self.terminal.show_cursor();
+    }
+
+    fn above(&mut self, lines: u16, draw: impl FnOnce(&mut Buffer)) {
+        // What cannot be shown is no reason to end a probe: the report says it all again.
+        let _ = self.terminal.insert_before(lines, draw);
+    }
+
+    fn draw(&mut self) {
+        self.drawn = Instant::now();
+        let shown = &self.shown;
+        let _ = self.terminal.draw(|frame| {
+            let [charts, foot] =
+                Layout::vertical([Constraint::Length(CHARTS), Constraint::Length(1)]).areas(frame.area());
+            shown.charts(charts, frame.buffer_mut());
+            let seconds = shown.began.elapsed().as_secs_f64();
+            let words = format!("  {seconds:5.1} s  {}   Ctrl-C ends it", shown.doing);
+            frame.render_widget(Paragraph::new(words).style(Style::new().dim()), foot);
+        });
+    }
+}
+
+impl Shown {
+    fn empty() -> Self {
+        Self { began: Instant::now(), doing: String::new(), trains: Default::default() }
+    }
+
+    fn charts(&self, area: Rect, buffer: &mut Buffer) {
+        let all = || self.trains.iter().flatten();
+        if all().next().is_none() {
+            return;
+        }
+        let (unit, divisor) = rate_unit(all().map(|train| train.delivered_bps).fold(0.0, f64::max));
+        let x = Span::from_zero(all().map(|train| train.at_s));
+        let places: [Rect; 3] = Layout::horizontal([Constraint::Ratio(1, 3); 3]).areas(area);
+        for (panel, place) in Panel::ALL.into_iter().zip(places) {
+            let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(place);
+            let key = Line::from(vec![
+                Piece::raw(format!("  {}  ", panel.name(unit))),
+                Piece::styled("up ", COLORS[0]),
+                Piece::styled("down", COLORS[1]),
+            ]);
+            key.render(head, buffer);
+            let points = [0, 1].map(|way| {
+                let trains = self.trains[way].iter();
+                trains.map(|train| (train.at_s, panel.value(train, divisor))).collect::<Vec<_>>()
+            });
+            let values: Vec<f64> = points.iter().flatten().map(|&(_, value)| value).collect();
+            let y = panel.span(&values);
+            let datasets = points.iter().zip(COLORS).map(|(points, color)| {
+                Dataset::default()
+                    .data(points)
+                    .marker(Marker::Braille)
+                    .graph_type(GraphType::Line)
+                    .style(Style::new().fg(color))
+            });
+            let axis = |Span { low, high }: Span, unit: &str| {
+                let labels = [low, high].map(|end| format!("{}{unit}", short(end, high - low)));
+                Axis::default().bounds([low, high]).labels(labels).style(Style::new().dim())
+            };
+            Chart::new(datasets.collect())
+                .x_axis(axis(x, " s"))
+                .y_axis(axis(y, ""))
+                .legend_position(None)
+                .render(body, buffer);
+        }
+    }
+}
+
+/// A number with as many digits as tell the ends of an axis apart.
+fn short(value: f64, width: f64) -> String {
+    match width {
+        width if width >= 20.0 => format!("{value:.0}"),
+        width if width >= 2.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+const COLORS: [Color; 2] = [Color::Cyan, Color::Yellow];
+const CHARTS: u16 = 10;
+const HEIGHT: u16 = CHARTS + 1;
+const REFRESH: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(at_s: f64, delivered_bps: f64) -> TrainLine {
+        TrainLine {
+            at_s,
+            sent_bps: delivered_bps,
+            delivered_bps,
+            count: 100,
+            lost: 1,
+            rtt_ms: 40.0 + at_s,
+            failed: None,
+        }
+    }
+
+    #[test]
+    fn charts_of_both_ways_fit_a_small_terminal() {
+        let trains = [vec![train(1.0, 30e6), train(2.0, 60e6)], vec![train(3.0, 30e6), train(4.0, 50e6)]];
+        let shown = Shown { trains, ..Shown::empty() };
+        for (width, height) in [(80, CHARTS), (200, CHARTS), (10, 2), (1, 1)] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+            shown.charts(buffer.area, &mut buffer);
+            let text: String = buffer.content.iter().map(|cell| cell.symbol()).collect();
+            assert!(
+                width < 80
+                    || ["arrived, Mbit/s", "lost, %", "round trip, ms"]
+                        .iter()
+                        .all(|name| text.contains(name)),
+                "{text}"
+            );
+            assert!(width < 80 || text.contains(|c| ('\u{2800}'..='\u{28FF}').contains(&c)), "{text}");
+        }
+    }
+}
