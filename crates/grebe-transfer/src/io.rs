@@ -1,10 +1,13 @@
 //! The data path: sockets, disks and clocks around the protocol's core.
 //!
 //! ```text
-//!  reads and hashes        seals and sends          opens and gathers       checks and writes      flushes and notes
-//!  [ reader thread ] ----> [ send's thread ] ~~~~> [ receive's thread ] ----> [ writer thread ] ----> [ journal thread ]
-//!        ^-- empty groups --'     ^--- reports, outcome ---'   ^-- empty groups --'
+//!  reads and hashes   seals and sends        opens and gathers    checks and writes      flushes and notes
+//!  [ reader ] ------> [ send's thread ] ~~~> [ receive's thread ] ----> [ writer ] ----> [ journal thread ]
+//!     ^-- empty groups --'     ^--- reports, outcome ---'  ^-- empty groups --'
 //! ```
+//!
+//! Reader and writer are functions that their neighbours call, so that a group is worked on while it lies in one core's cache.
+//! They become threads where cores are idle, and as soon as a disk makes the network wait.
 
 mod journal;
 mod layout;
@@ -21,7 +24,7 @@ mod writer;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use receive::{Arrival, ReceiveListener, ReceiveOptions, Received, receive};
 pub use send::{SendListener, SendOptions, SendReport, send};
@@ -80,6 +83,33 @@ pub(crate) fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Whether threads that wait for each other are faster than one that does all: each end of a transfer needs one core, and
+/// both ends may be on this machine.
+fn has_cores_to_spare() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cores| cores.get() >= 4)
+}
+
+/// How long a disk may hold up the network before it gets a thread of its own.
+struct Patience(Duration);
+
+impl Patience {
+    fn new() -> Self {
+        // A few times: that another process had the core for once says nothing about the disk.
+        Self(5 * SLOW)
+    }
+
+    /// Takes how long one group took, and says whether the patience is over.
+    fn is_over(&mut self, took: Duration) -> bool {
+        if took > SLOW {
+            self.0 = self.0.saturating_sub(took);
+        }
+        self.0.is_zero()
+    }
+}
+
+/// What is sent meanwhile waits in the receiver's socket.
+const SLOW: Duration = Duration::from_millis(20);
+
 /// For how long a peer that was there may be silent.
 const SILENCE_US_MAX: u64 = 60_000_000;
 
@@ -88,7 +118,6 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
     use std::thread::scope;
-    use std::time::Duration;
 
     use super::*;
     use crate::{Error, Ticket};

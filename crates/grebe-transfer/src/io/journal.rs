@@ -21,6 +21,8 @@ pub(super) struct Found {
     pub journal: Journal,
     pub index: Vec<u8>,
     pub groups: RangeSet,
+    /// All was whole, and the files were being given their names.
+    pub is_whole: bool,
 }
 
 impl Journal {
@@ -60,6 +62,7 @@ impl Journal {
             return Ok(None);
         };
         let mut groups = RangeSet::default();
+        let mut is_whole = false;
         while let Some((record, after)) = rest.split_first_chunk::<RECORD_BYTES>() {
             let (range, check_read) = record.split_at(16);
             // A record that was being written when the process ended is the last one.
@@ -68,13 +71,18 @@ impl Journal {
             }
             let number =
                 |at: usize| range[at..at + 8].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-            groups.insert(number(0)..number(8).max(number(0)));
+            if number(0) == WHOLE {
+                is_whole = this_boot() == Some(number(8));
+            } else {
+                groups.insert(number(0)..number(8).max(number(0)));
+            }
             rest = after;
         }
         let good = (bytes.len() - rest.len()) as u64;
         file.set_len(good).map_err(failed)?;
         let index = index.to_vec();
-        Ok(Some(Found { journal: Self { file, path: path.clone(), salt: offer.content }, index, groups }))
+        let journal = Self { file, path: path.clone(), salt: offer.content };
+        Ok(Some(Found { journal, index, groups, is_whole }))
     }
 
     /// Notes groups that are on the disk.
@@ -87,6 +95,12 @@ impl Journal {
         self.file.write_all(&record)
     }
 
+    /// Notes that all is whole: from now on files may have their own names already. What was not flushed is lost with the
+    /// power, and so this note is not believed after another start of the system.
+    pub fn add_whole(&mut self) -> std::io::Result<()> {
+        this_boot().map_or(Ok(()), |boot| self.add(WHOLE..boot))
+    }
+
     /// Nothing is left to be remembered.
     pub fn remove(self) {
         let _ = fs::remove_file(&self.path);
@@ -95,6 +109,15 @@ impl Journal {
 
 const MAGIC: &[u8; 16] = b"grebe journal 1\n";
 const RECORD_BYTES: usize = 24;
+
+/// No group has this number.
+const WHOLE: u64 = u64::MAX;
+
+/// Another number each time the system starts; `None` where it does not say.
+fn this_boot() -> Option<u64> {
+    let id = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(u64::from_be_bytes(check(&id)))
+}
 
 fn path(directory: &Path, offer: &Offer) -> PathBuf {
     let name: String = offer.content[..8].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -149,8 +172,12 @@ mod tests {
         );
         found.journal.add(3..5).unwrap();
         drop(found);
+        let mut found = Journal::find(directory.path(), &offer()).unwrap().unwrap();
+        assert_eq!((found.groups.prefix_end(), found.is_whole), (6, false));
+        found.journal.add_whole().unwrap();
+        drop(found);
         let found = Journal::find(directory.path(), &offer()).unwrap().unwrap();
-        assert_eq!(found.groups.prefix_end(), 6);
+        assert_eq!((found.groups.prefix_end(), found.is_whole), (6, this_boot().is_some()));
         found.journal.remove();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::io::layout::{self, HASH_BYTES};
 use crate::io::source::{ContentReader, Source};
-use crate::{Error, RangeSet, Result};
+use crate::io::{Patience, has_cores_to_spare};
+use crate::{Error, RangeSet};
 
 /// What the reader hands over, in the order of the stream.
 pub(super) enum FromFiles {
@@ -19,16 +20,98 @@ pub(super) enum FromFiles {
     Failed(Error),
 }
 
-/// The reader's thread, at most [`GROUPS`] groups ahead of who takes them.
+/// Reads where it is asked: what was read is sent while it lies in the cache of the core, and no thread waits for another.
+/// A disk that makes the asker wait gets a thread of its own that reads ahead, and so does every disk where cores are idle.
 pub(super) struct Reader {
+    here: Option<Job>,
+    ahead: Option<Ahead>,
+    patience: Patience,
+}
+
+/// The reader's thread, at most [`GROUPS`] groups ahead of who takes them.
+struct Ahead {
     groups: Receiver<FromFiles>,
     empties: Sender<Vec<u8>>,
     skips: Sender<RangeSet>,
     thread: Option<JoinHandle<()>>,
 }
 
+struct Job {
+    source: Arc<Source>,
+    content: ContentReader,
+    next_group: u64,
+    held: RangeSet,
+    empties: Vec<Vec<u8>>,
+}
+
 impl Reader {
-    pub fn start(source: Arc<Source>) -> Result<Self> {
+    pub fn start(source: Arc<Source>) -> Self {
+        let content = ContentReader::new(source.clone());
+        let job = Job { source, content, next_group: 0, held: RangeSet::default(), empties: Vec::new() };
+        let mut reader = Self { here: Some(job), ahead: None, patience: Patience::new() };
+        if has_cores_to_spare() {
+            reader.go_ahead();
+        }
+        reader
+    }
+
+    /// The next; where this thread has to read it, only if that is `urgent`.
+    pub fn take(&mut self, urgent: bool) -> Option<FromFiles> {
+        if let Some(job) = &mut self.here {
+            if !urgent {
+                return None;
+            }
+            let start = Instant::now();
+            let read = job.next();
+            if self.patience.is_over(start.elapsed()) {
+                self.go_ahead();
+            }
+            return read;
+        }
+        self.ahead.as_ref()?.groups.try_recv().ok()
+    }
+
+    /// The next, as soon as it is there, but not later than that.
+    pub fn wait(&mut self, time: Duration) -> Option<FromFiles> {
+        match &self.ahead {
+            Some(ahead) => ahead.groups.recv_timeout(time).ok(),
+            None => self.take(true),
+        }
+    }
+
+    /// Gives a buffer back to be filled again.
+    pub fn give_back(&mut self, group: Vec<u8>) {
+        if let Some(job) = &mut self.here {
+            job.empties.push(group);
+        } else if let Some(ahead) = &self.ahead {
+            // The thread may be done: then nobody needs it.
+            let _ = ahead.empties.send(group);
+        }
+    }
+
+    /// Groups that lie in these ranges need no reading.
+    pub fn skip(&mut self, held: RangeSet) {
+        if let Some(job) = &mut self.here {
+            job.held = held;
+        } else if let Some(ahead) = &self.ahead {
+            let _ = ahead.skips.send(held);
+        }
+    }
+
+    /// Where the system has no thread left, it goes on as it is.
+    fn go_ahead(&mut self) {
+        let (give, take) = sync_channel(1);
+        if let Some(ahead) = Ahead::start(take)
+            && let Some(job) = self.here.take()
+        {
+            let _ = give.send(job);
+            self.ahead = Some(ahead);
+        }
+    }
+}
+
+impl Ahead {
+    fn start(job: Receiver<Job>) -> Option<Self> {
         let (full, groups) = sync_channel(GROUPS + 2);
         let (empties, free) = channel();
         let (skips, skip) = channel();
@@ -36,44 +119,16 @@ impl Reader {
             // The other end is in hand.
             let _ = empties.send(Vec::new());
         }
-        let thread = Builder::new()
-            .name("grebe-read".into())
-            .spawn(move || {
-                if let Err(error) = read(&source, &free, &skip, &full) {
-                    let _ = full.send(FromFiles::Failed(error));
-                }
-            })
-            .map_err(|source| Error::File {
-                action: "start a thread to read",
-                path: "files".into(),
-                source,
-            })?;
-        Ok(Self { groups, empties, skips, thread: Some(thread) })
-    }
-
-    /// The next, if it is there.
-    pub fn take(&self) -> Option<FromFiles> {
-        self.groups.try_recv().ok()
-    }
-
-    /// The next, as soon as it is there, but not later than that.
-    pub fn wait(&self, time: Duration) -> Option<FromFiles> {
-        self.groups.recv_timeout(time).ok()
-    }
-
-    /// Gives a buffer back to be filled again.
-    pub fn give_back(&self, group: Vec<u8>) {
-        // The reader may be done: then nobody needs it.
-        let _ = self.empties.send(group);
-    }
-
-    /// Groups that lie in these ranges need no reading.
-    pub fn skip(&self, held: RangeSet) {
-        let _ = self.skips.send(held);
+        let thread = Builder::new().name("grebe-read".into()).spawn(move || {
+            if let Ok(job) = job.recv() {
+                job.run(&free, &skip, &full);
+            }
+        });
+        Some(Self { groups, empties, skips, thread: Some(thread.ok()?) })
     }
 }
 
-impl Drop for Reader {
+impl Drop for Ahead {
     fn drop(&mut self) {
         // Both channels closed, the thread ends at its next group.
         (self.groups, self.empties) = (sync_channel(0).1, channel().0);
@@ -83,37 +138,47 @@ impl Drop for Reader {
     }
 }
 
-/// 8 MiB: what a disk may be late by at 6 Gbit/s without a gap is 10 ms.
-const GROUPS: usize = 32;
-
-fn read(
-    source: &Arc<Source>,
-    free: &Receiver<Vec<u8>>,
-    skips: &Receiver<RangeSet>,
-    full: &SyncSender<FromFiles>,
-) -> Result<()> {
-    let stream_bytes = source.stream_bytes();
-    let mut content = ContentReader::new(source.clone());
-    let mut held = RangeSet::default();
-    for group in 0..layout::groups(stream_bytes) {
-        if let Some(newest) = skips.try_iter().last() {
-            held = newest;
-        }
-        let range = layout::group_range(group, stream_bytes);
-        let handed_over = if held.contains(&range) {
-            full.send(FromFiles::UpTo(range.end))
-        } else {
-            let Ok(mut bytes) = free.recv() else { return Ok(()) };
-            let from = layout::content_range(group, stream_bytes);
-            bytes.resize((range.end - range.start) as usize, 0);
-            let (data, hash) = bytes.split_at_mut((from.end - from.start) as usize);
-            content.read_exact_at(data, from.start)?;
-            hash[..HASH_BYTES as usize].copy_from_slice(blake3::hash(data).as_bytes());
-            full.send(FromFiles::Group(range.start, bytes))
-        };
-        if handed_over.is_err() {
-            return Ok(());
+impl Job {
+    fn run(mut self, free: &Receiver<Vec<u8>>, skips: &Receiver<RangeSet>, full: &SyncSender<FromFiles>) {
+        loop {
+            if let Some(newest) = skips.try_iter().last() {
+                self.held = newest;
+            }
+            if self.empties.is_empty() {
+                let Ok(buffer) = free.recv() else { return };
+                self.empties.push(buffer);
+            }
+            let Some(read) = self.next() else { return };
+            if full.send(read).is_err() {
+                return;
+            }
         }
     }
-    Ok(())
+
+    /// The next group; `None` at the end, and after a failure.
+    fn next(&mut self) -> Option<FromFiles> {
+        let stream_bytes = self.source.stream_bytes();
+        if self.next_group >= layout::groups(stream_bytes) {
+            return None;
+        }
+        let range = layout::group_range(self.next_group, stream_bytes);
+        if self.held.contains(&range) {
+            self.next_group += 1;
+            return Some(FromFiles::UpTo(range.end));
+        }
+        let from = layout::content_range(self.next_group, stream_bytes);
+        let mut bytes = self.empties.pop().unwrap_or_default();
+        bytes.resize((range.end - range.start) as usize, 0);
+        let (data, hash) = bytes.split_at_mut((from.end - from.start) as usize);
+        if let Err(error) = self.content.read_exact_at(data, from.start) {
+            self.next_group = u64::MAX;
+            return Some(FromFiles::Failed(error));
+        }
+        hash[..HASH_BYTES as usize].copy_from_slice(blake3::hash(data).as_bytes());
+        self.next_group += 1;
+        Some(FromFiles::Group(range.start, bytes))
+    }
 }
+
+/// 8 MiB: what a disk may be late by at 6 Gbit/s without a gap is 10 ms.
+const GROUPS: usize = 32;

@@ -65,7 +65,7 @@ impl ReceiveListener {
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
     pub fn bind(address: SocketAddr, lifetime_s: u64) -> Result<Self> {
-        let datagrams = Datagrams::bind(address, &Options::default())?;
+        let datagrams = Datagrams::bind(address, &socket_options())?;
         let bound = datagrams.local_addr()?;
         Ok(Self { datagrams, ticket: Ticket::new(bound, lifetime_s)?, tunnel: Tunnel::open(bound, bound) })
     }
@@ -112,7 +112,7 @@ pub fn receive(
     options: &ReceiveOptions,
     on_progress: impl FnMut(&Arrival),
 ) -> Result<Received> {
-    let datagrams = Datagrams::bind(meet::local_for(ticket)?, &Options::default())?;
+    let datagrams = Datagrams::bind(meet::local_for(ticket)?, &socket_options())?;
     let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
     let met = meet::ask(
         &receiving.reply,
@@ -310,8 +310,10 @@ impl<'a> Receiving<'a> {
                 }
             }
             Arrived::Data { offset, payload } => {
-                if let Some(writer) = &mut self.writer {
-                    writer.put(offset, payload, |range| self.core.has(range));
+                if let Some(writer) = &mut self.writer
+                    && let Err(error) = writer.put(offset, payload, |range| self.core.has(range))
+                {
+                    self.fail(now_us, error);
                 }
             }
             Arrived::Nothing => {}
@@ -363,6 +365,11 @@ impl<'a> Receiving<'a> {
             self.number += 1;
         }
     }
+}
+
+/// What is received at once still lies in the core's cache when it is opened, checked and written.
+fn socket_options() -> Options {
+    Options { slots: 4, ..Options::default() }
 }
 
 /// How far the sender may run ahead of the first missing byte, beside twice what a round trip brings.

@@ -136,7 +136,7 @@ fn run(
 ) -> Result<SendReport> {
     let handshake = start.elapsed();
     let sender = Sender::new(source.stream_bytes(), line.sender_options(options, met.rtt));
-    let reader = Reader::start(source.clone())?;
+    let reader = Reader::start(source.clone());
     let mut sending = Sending {
         line,
         session: met.session,
@@ -152,6 +152,7 @@ fn run(
             content: source.content(),
         },
         resumed_bytes: 0,
+        available: 0,
         unread: None,
         heard: Arrivals::default(),
         slab: vec![0; SLAB_BYTES],
@@ -204,6 +205,8 @@ struct Sending {
     repairs: ContentReader,
     offer: Offer,
     resumed_bytes: u64,
+    /// All of the stream below was read, or needs no reading.
+    available: u64,
     /// What came while it was waited for.
     unread: Option<FromFiles>,
     heard: Arrivals,
@@ -242,15 +245,15 @@ impl Sending {
         loop {
             let now_us = self.clock.now_us();
             self.hear(now_us);
-            if let Err(error) = self.read() {
-                self.sender.cancel();
-                self.send(now_us)?;
-                return Err(error);
-            }
             if cancel.is_cancelled() {
                 self.sender.cancel();
             }
-            self.send(now_us)?;
+            if let Err(error) = self.send(now_us) {
+                // The receiver is told, and need not wait.
+                self.sender.cancel();
+                let _ = self.send(now_us);
+                return Err(error);
+            }
             if now_us >= next_progress_us || self.sender.is_done() {
                 on_progress(&self.sender.progress());
                 next_progress_us = now_us + 100_000;
@@ -312,21 +315,26 @@ impl Sending {
         }
     }
 
-    /// Takes what was read meanwhile, and gives back what was sent.
+    /// Takes what was read meanwhile, reads on where the next packet needs it, and gives back what was sent.
     fn read(&mut self) -> Result<()> {
-        while let Some(read) = self.unread.take().or_else(|| self.reader.take()) {
-            match read {
-                FromFiles::Group(start, bytes) => {
+        loop {
+            let urgent = self.available < self.sender.fresh_from() + SLOT_BYTES as u64;
+            let read = self.unread.take().or_else(|| self.reader.take(urgent));
+            let end = match read {
+                Some(FromFiles::Group(start, bytes)) => {
                     let end = start + bytes.len() as u64;
                     if let Some(hash) = bytes.last_chunk() {
                         self.hashes.push_back((layout::group_of(start), *hash));
                     }
                     self.groups.push_back((start, bytes));
-                    self.sender.make_available(end);
+                    end
                 }
-                FromFiles::UpTo(end) => self.sender.make_available(end),
-                FromFiles::Failed(error) => return Err(error),
-            }
+                Some(FromFiles::UpTo(end)) => end,
+                Some(FromFiles::Failed(error)) => return Err(error),
+                None => break,
+            };
+            self.available = end;
+            self.sender.make_available(end);
         }
         let sent = self.sender.fresh_from();
         while let Some((_, bytes)) =
@@ -344,6 +352,9 @@ impl Sending {
         let mut at = 0;
         self.runs.clear();
         while at + SLOT_BYTES <= SLAB_BYTES {
+            if self.sender.verdict().is_none() {
+                self.read()?;
+            }
             let Some(transmit) = self.sender.poll_transmit(now_us) else { break };
             let length = self.seal(&transmit, at)?;
             match self.runs.last_mut() {
@@ -446,7 +457,9 @@ const SOURCE_WAIT_US: u64 = 500;
 
 /// Room for the longest datagram.
 const SLOT_BYTES: usize = 65_536;
-const SLAB_BYTES: usize = 8 * SLOT_BYTES;
+
+/// What is sealed at once still lies in the core's cache when the kernel copies it.
+const SLAB_BYTES: usize = 4 * SLOT_BYTES;
 
 /// Kind and stamp of a probe.
 const PROBE_HEAD_BYTES: usize = 6;

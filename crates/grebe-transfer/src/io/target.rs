@@ -19,6 +19,8 @@ pub(super) struct Target {
     /// Files that were written to and closed since they were last asked for.
     closed: Vec<File>,
     overwrite: bool,
+    /// Some files may have their names already.
+    named: bool,
 }
 
 struct TargetFile {
@@ -62,14 +64,26 @@ impl Target {
         Ok(target)
     }
 
-    /// Finds what an earlier session left; `None` where it is not there any more as it was.
-    pub fn reopen(directory: &Path, index: Index, index_bytes: u64, overwrite: bool) -> Option<Self> {
-        let target = Self::place(directory, index, index_bytes, overwrite);
-        let is_there = |entry: &Entry| {
-            fs::symlink_metadata(target.part_path(&entry.name)).is_ok_and(|meta| match entry.bytes {
+    /// Finds what an earlier session left; `None` where it is not there any more as it was. Where all was whole, files may
+    /// have been given their names: `named`.
+    pub fn reopen(
+        directory: &Path,
+        index: Index,
+        index_bytes: u64,
+        overwrite: bool,
+        named: bool,
+    ) -> Option<Self> {
+        let mut target = Self::place(directory, index, index_bytes, overwrite);
+        target.named = named;
+        let is_entry = |path: &Path, entry: &Entry| {
+            fs::symlink_metadata(path).is_ok_and(|meta| match entry.bytes {
                 None => meta.is_dir(),
                 Some(bytes) => meta.is_file() && meta.len() == bytes,
             })
+        };
+        let is_there = |entry: &Entry| {
+            is_entry(&target.part_path(&entry.name), entry)
+                || named && is_entry(&directory.join(&entry.name), entry)
         };
         target.index.entries.iter().all(is_there).then_some(target)
     }
@@ -133,15 +147,27 @@ impl Target {
         // What is in a directory changes its time: from the inside out.
         for entry in self.index.entries.iter().rev() {
             let path = self.part_path(&entry.name);
-            set_mode_and_time(&path, entry).map_err(|source| failed("set the time of", &path, source))?;
+            match set_mode_and_time(&path, entry) {
+                Err(error) if !(self.named && error.kind() == io::ErrorKind::NotFound) => {
+                    return Err(failed("set the time of", &path, error));
+                }
+                _ => {}
+            }
         }
         let mut paths = Vec::new();
         for entry in self.tops() {
             let (part, path) = (self.part_path(&entry.name), self.directory.join(&entry.name));
+            paths.push(path.clone());
+            if self.named && fs::symlink_metadata(&part).is_err() {
+                continue;
+            }
+            if self.named && is_same_file(&part, &path) {
+                remove(&part).map_err(|source| failed("remove", &part, source))?;
+                continue;
+            }
             self.check_free(&path, entry)?;
             give_name(&part, &path, entry, self.overwrite)
                 .map_err(|source| failed("give its name to", &part, source))?;
-            paths.push(path);
         }
         Ok(paths)
     }
@@ -156,6 +182,7 @@ impl Target {
             open: None,
             closed: Vec::new(),
             overwrite,
+            named: false,
         };
         for entry in &index.entries {
             if let Some(bytes) = entry.bytes.filter(|bytes| *bytes > 0) {
@@ -206,6 +233,21 @@ fn give_name(part: &Path, path: &Path, entry: &Entry, overwrite: bool) -> io::Re
         // A file system without links.
         Err(_) => fs::rename(part, path),
     }
+}
+
+/// Whether a file has both names: it was linked and the old name not removed.
+#[cfg(unix)]
+fn is_same_file(part: &Path, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (fs::symlink_metadata(part), fs::symlink_metadata(path)) {
+        (Ok(part), Ok(path)) => part.is_file() && (part.dev(), part.ino()) == (path.dev(), path.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_: &Path, _: &Path) -> bool {
+    false
 }
 
 fn set_mode_and_time(path: &Path, entry: &Entry) -> io::Result<()> {
@@ -317,8 +359,24 @@ mod tests {
     fn an_earlier_session_is_found_only_as_it_was() {
         let directory = tempfile::tempdir().unwrap();
         drop(Target::create(directory.path(), index(), 10, false).unwrap());
-        assert!(Target::reopen(directory.path(), index(), 10, false).is_some());
+        assert!(Target::reopen(directory.path(), index(), 10, false, false).is_some());
         fs::write(directory.path().join("d.part/a"), b"longer").unwrap();
-        assert!(Target::reopen(directory.path(), index(), 10, false).is_none());
+        assert!(Target::reopen(directory.path(), index(), 10, false, false).is_none());
+    }
+
+    #[test]
+    fn a_kill_between_two_names_is_made_good() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let mut target = Target::create(directory.path(), index(), 10, false).unwrap();
+        target.write(10, b"abcdefg").unwrap();
+        // The directory has its name, the file has both.
+        fs::rename(at("d.part"), at("d")).unwrap();
+        fs::hard_link(at("f.part"), at("f")).unwrap();
+        assert!(Target::reopen(directory.path(), index(), 10, false, false).is_none());
+        let mut target = Target::reopen(directory.path(), index(), 10, false, true).unwrap();
+        assert_eq!(target.finish().unwrap(), [at("d"), at("f")]);
+        assert_eq!(fs::read(at("f")).unwrap(), b"defg");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 }

@@ -1,14 +1,16 @@
-//! Checks, writes and remembers what comes, a group at a time, on threads of its own.
+//! Checks, writes and remembers what comes, a group at a time.
 //!
 //! ```text
 //!  [ receive's thread ] --groups--> [ writer: BLAKE3, write ] --every second--> [ journal: flush, note ]
 //! ```
+//!
+//! The writer is a thread of its own only where that is faster, or where the disk is slow.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,21 +19,32 @@ use crate::index::{INDEX_BYTES_MAX, Index};
 use crate::io::journal::{Found, Journal};
 use crate::io::layout::{self, HASH_BYTES};
 use crate::io::target::Target;
+use crate::io::{Patience, has_cores_to_spare};
 use crate::wire::Offer;
 use crate::{Error, RangeSet, Result};
 
-/// The writer's thread and the groups that are not whole yet.
+/// Gathers groups, and writes each when it is whole: while it lies in the cache of this core, or on a thread.
 pub(super) struct Writer {
+    here: Option<Job>,
+    elsewhere: Option<Elsewhere>,
+    patience: Patience,
+    /// Groups that are not whole yet, and the one of them that was last written to.
+    open: HashMap<u64, Vec<u8>>,
+    newest: Option<(u64, Vec<u8>)>,
+    empties: Vec<Vec<u8>>,
+    stream_bytes: u64,
+    held: RangeSet,
+}
+
+/// The writer's thread.
+struct Elsewhere {
     full: SyncSender<(u64, Vec<u8>)>,
     empties: Receiver<Vec<u8>>,
     done: Receiver<Result<Vec<PathBuf>>>,
     thread: Option<JoinHandle<()>>,
-    open: HashMap<u64, Vec<u8>>,
-    stream_bytes: u64,
     /// Bytes handed over, and those of them that are written.
     handed_over: u64,
     written: Arc<AtomicU64>,
-    held: RangeSet,
 }
 
 impl Writer {
@@ -49,34 +62,23 @@ impl Writer {
         if let Some(found) = Journal::find(directory, offer)? {
             job.resume(found);
         }
-        // The sender is held back by what is handed over and not written: this never fills.
-        let (full, groups) = sync_channel(1 << 14);
-        let (give_back, empties) = channel();
-        let (tell, done) = sync_channel(1);
-        let written = Arc::new(AtomicU64::new(0));
-        let held = job.held_stream();
-        let counter = written.clone();
-        let thread = Builder::new()
-            .name("grebe-write".into())
-            .spawn(move || {
-                let _ = tell.send(job.run(&groups, &give_back, &counter));
-            })
-            .map_err(|source| Error::File {
-                action: "start a thread to write",
-                path: directory.into(),
-                source,
-            })?;
-        Ok(Self {
-            full,
-            empties,
-            done,
-            thread: Some(thread),
+        let mut writer = Self {
+            held: job.held_stream(),
+            here: None,
+            elsewhere: None,
+            patience: Patience::new(),
             open: HashMap::new(),
+            newest: None,
+            empties: Vec::new(),
             stream_bytes: offer.total_bytes,
-            handed_over: 0,
-            written,
-            held,
-        })
+        };
+        // To make many files takes long too.
+        if has_cores_to_spare() || offer.index_bytes > SHORT_INDEX_BYTES || job.is_whole() {
+            writer.elsewhere = Some(Elsewhere::start(job, Ok(()))?);
+        } else {
+            writer.here = Some(job);
+        }
+        Ok(writer)
     }
 
     /// What an earlier session left, as ranges of the stream.
@@ -85,41 +87,116 @@ impl Writer {
     }
 
     /// Takes bytes of the stream. `has` says whether all of a range has come.
-    pub fn put(&mut self, mut at: u64, mut bytes: &[u8], has: impl Fn(&std::ops::Range<u64>) -> bool) {
+    ///
+    /// # Errors
+    /// [`Error::File`] where the system has no thread left. How the writing goes is told by [`outcome`](Self::outcome).
+    pub fn put(
+        &mut self,
+        mut at: u64,
+        mut bytes: &[u8],
+        has: impl Fn(&std::ops::Range<u64>) -> bool,
+    ) -> Result<()> {
         while !bytes.is_empty() {
             let group = layout::group_of(at);
             let range = layout::group_range(group, self.stream_bytes);
             let take = (range.end - at).min(bytes.len() as u64) as usize;
-            let buffer = self.open.entry(group).or_insert_with(|| {
-                let mut buffer = self.empties.try_recv().unwrap_or_default();
-                buffer.resize((range.end - range.start) as usize, 0);
-                buffer
-            });
             let from = (at - range.start) as usize;
-            buffer[from..from + take].copy_from_slice(&bytes[..take]);
+            self.buffer(group, (range.end - range.start) as usize)[from..from + take]
+                .copy_from_slice(&bytes[..take]);
             if has(&range)
-                && let Some(buffer) = self.open.remove(&group)
+                && let Some((group, buffer)) = self.newest.take()
             {
-                self.handed_over += buffer.len() as u64;
-                // A writer that has failed says so in `outcome`.
-                let _ = self.full.send((group, buffer));
+                self.hand_over(group, buffer)?;
             }
             (at, bytes) = (at + take as u64, &bytes[take..]);
         }
+        Ok(())
     }
 
     /// Bytes that are whole and not written yet.
     pub fn backlog_bytes(&self) -> u64 {
-        self.handed_over.saturating_sub(self.written.load(Ordering::Relaxed))
+        self.elsewhere.as_ref().map_or(0, |elsewhere| {
+            elsewhere.handed_over.saturating_sub(elsewhere.written.load(Ordering::Relaxed))
+        })
     }
 
     /// How it ended, once it has: the files.
     pub fn outcome(&self) -> Option<Result<Vec<PathBuf>>> {
-        self.done.try_recv().ok()
+        self.elsewhere.as_ref()?.done.try_recv().ok()
+    }
+
+    fn buffer(&mut self, group: u64, bytes: usize) -> &mut [u8] {
+        let found = match self.newest.take() {
+            Some((newest, buffer)) if newest == group => buffer,
+            other => {
+                if let Some((number, buffer)) = other {
+                    self.open.insert(number, buffer);
+                }
+                let mut buffer = match self.open.remove(&group) {
+                    Some(buffer) => buffer,
+                    None => self.empty(),
+                };
+                buffer.resize(bytes, 0);
+                buffer
+            }
+        };
+        &mut self.newest.insert((group, found)).1
+    }
+
+    fn empty(&mut self) -> Vec<u8> {
+        let used = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.empties.try_recv().ok());
+        used.or_else(|| self.empties.pop()).unwrap_or_default()
+    }
+
+    fn hand_over(&mut self, group: u64, buffer: Vec<u8>) -> Result<()> {
+        if let Some(job) = &mut self.here {
+            let start = Instant::now();
+            let taken = job.take(group, buffer, |buffer, _| self.empties.push(buffer));
+            // What ends it may take long as well: the last flush, and the files' names.
+            if (taken.is_err() || job.is_whole() || self.patience.is_over(start.elapsed()))
+                && let Some(job) = self.here.take()
+            {
+                self.elsewhere = Some(Elsewhere::start(job, taken)?);
+            }
+        } else if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.handed_over += buffer.len() as u64;
+            // A writer that has failed says so in `outcome`.
+            let _ = elsewhere.full.send((group, buffer));
+        }
+        Ok(())
     }
 }
 
 impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(mut job) = self.here.take() {
+            job.keep();
+        }
+    }
+}
+
+impl Elsewhere {
+    /// Goes on with a job; `begun` is how it went so far.
+    fn start(mut job: Job, begun: Result<()>) -> Result<Self> {
+        // The sender is held back by what is handed over and not written: this never fills.
+        let (full, groups) = sync_channel(1 << 14);
+        let (give_back, empties) = channel();
+        let (tell, done) = sync_channel(1);
+        let written = Arc::new(AtomicU64::new(0));
+        let counter = written.clone();
+        let directory = job.directory.clone();
+        let thread = Builder::new()
+            .name("grebe-write".into())
+            .spawn(move || {
+                let outcome = begun.and_then(|()| job.take_all(&groups, &give_back, &counter));
+                let _ = tell.send(job.end(outcome));
+            })
+            .map_err(|source| Error::File { action: "start a thread to write", path: directory, source })?;
+        Ok(Self { full, empties, done, thread: Some(thread), handed_over: 0, written })
+    }
+}
+
+impl Drop for Elsewhere {
     fn drop(&mut self) {
         // The channel closed, the thread writes what it has, notes it, and ends.
         self.full = sync_channel(0).0;
@@ -144,6 +221,8 @@ struct Job {
     unnoted: RangeSet,
     noted_at: Instant,
     notes: Option<Notes>,
+    /// Once all is whole.
+    journal: Option<Journal>,
 }
 
 impl Job {
@@ -160,15 +239,20 @@ impl Job {
             unnoted: RangeSet::default(),
             noted_at: Instant::now(),
             notes: None,
+            journal: None,
         }
     }
 
     fn resume(&mut self, found: Found) {
-        let Found { journal, index: bytes, groups } = found;
+        let Found { journal, index: bytes, groups, is_whole } = found;
         let Ok(index) = Index::decode(&bytes) else { return journal.remove() };
-        match Target::reopen(&self.directory, index.clone(), self.offer.index_bytes, self.overwrite) {
+        let Self { directory, offer, overwrite, .. } = &*self;
+        match Target::reopen(directory, index.clone(), offer.index_bytes, *overwrite, is_whole) {
             Some(target) => {
                 let last = layout::groups(self.offer.total_bytes);
+                if is_whole {
+                    self.groups.insert(0..last);
+                }
                 for range in groups.iter() {
                     self.groups.insert(range.start.min(last)..range.end.min(last));
                 }
@@ -191,25 +275,6 @@ impl Job {
         held
     }
 
-    fn run(
-        &mut self,
-        groups: &Receiver<(u64, Vec<u8>)>,
-        give_back: &Sender<Vec<u8>>,
-        written: &AtomicU64,
-    ) -> Result<Vec<PathBuf>> {
-        let outcome = self.take_all(groups, give_back, written);
-        if let Some(notes) = self.notes.take() {
-            match &outcome {
-                Ok(paths) if !paths.is_empty() => notes.remove(),
-                _ => {
-                    let dirty = self.target.as_mut().map(Target::take_dirty).unwrap_or_default();
-                    notes.finish(dirty, std::mem::take(&mut self.unnoted));
-                }
-            }
-        }
-        outcome
-    }
-
     /// Until all is whole; or, with no files to name, until nothing comes any more.
     fn take_all(
         &mut self,
@@ -219,24 +284,58 @@ impl Job {
     ) -> Result<Vec<PathBuf>> {
         while !self.is_whole() {
             let Ok((group, bytes)) = groups.recv() else { return Ok(Vec::new()) };
-            self.check(group, &bytes)?;
-            self.waiting.push((group, bytes));
-            if self.target.is_none() {
-                self.take_index()?;
-            }
-            if self.target.is_some() {
-                for (group, bytes) in std::mem::take(&mut self.waiting) {
-                    self.write(group, &bytes)?;
-                    written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                    // The other end may be gone: then nobody needs it.
-                    let _ = give_back.send(bytes);
-                }
-            }
-            self.note();
+            self.take(group, bytes, |buffer, bytes| {
+                written.fetch_add(bytes, Ordering::Relaxed);
+                // The other end may be gone: then nobody needs it.
+                let _ = give_back.send(buffer);
+            })?;
         }
-        match &mut self.target {
-            Some(target) => target.finish(),
-            None => Ok(Vec::new()),
+        let Some(target) = &mut self.target else { return Ok(Vec::new()) };
+        // A kill from here on leaves some files with their names and others without: whoever finds the journal then knows.
+        self.journal = self.notes.take().and_then(Notes::end);
+        if let Some(journal) = &mut self.journal {
+            let _ = journal.add_whole();
+        }
+        target.finish()
+    }
+
+    /// Takes a whole group. `done` gets each buffer that is free again, and what was written of it.
+    fn take(&mut self, group: u64, bytes: Vec<u8>, mut done: impl FnMut(Vec<u8>, u64)) -> Result<()> {
+        self.check(group, &bytes)?;
+        self.waiting.push((group, bytes));
+        if self.target.is_none() {
+            self.take_index()?;
+        }
+        if self.target.is_some() {
+            for (group, bytes) in std::mem::take(&mut self.waiting) {
+                self.write(group, &bytes)?;
+                let written_bytes = bytes.len() as u64;
+                done(bytes, written_bytes);
+            }
+        }
+        self.note();
+        Ok(())
+    }
+
+    /// Whole files need no journal any more; whatever else is there is noted for the next time.
+    fn end(&mut self, outcome: Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
+        match self.journal.take() {
+            Some(journal) if outcome.is_ok() => journal.remove(),
+            journal => {
+                self.journal = journal;
+                self.keep();
+            }
+        }
+        outcome
+    }
+
+    /// Flushes and notes what was written.
+    fn keep(&mut self) {
+        let journal = self.journal.take().or_else(|| self.notes.take().and_then(Notes::end));
+        if let (Some(target), Some(mut journal)) = (&mut self.target, journal) {
+            let note = Note { dirty: target.take_dirty(), groups: std::mem::take(&mut self.unnoted) };
+            // As with every note: what is not noted is sent again.
+            let _ = note.make(&mut journal);
         }
     }
 
@@ -303,7 +402,8 @@ impl Job {
         }
         let patient = target.closed() >= CLOSED_MAX;
         if notes.is_idle() || patient {
-            notes.add(target.take_dirty(), std::mem::take(&mut self.unnoted));
+            let groups = std::mem::take(&mut self.unnoted);
+            notes.add(Note { dirty: target.take_dirty(), groups });
             self.noted_at = Instant::now();
         }
     }
@@ -311,24 +411,26 @@ impl Job {
 
 /// The journal's thread: flushes, then notes.
 struct Notes {
-    jobs: SyncSender<(Vec<File>, RangeSet)>,
-    idle: Arc<std::sync::atomic::AtomicBool>,
+    jobs: SyncSender<Note>,
+    idle: Arc<AtomicBool>,
     thread: JoinHandle<Journal>,
+}
+
+/// Groups that are to be noted once their files are flushed.
+struct Note {
+    dirty: Vec<File>,
+    groups: RangeSet,
 }
 
 impl Notes {
     fn start(mut journal: Journal) -> Self {
-        let (jobs, todo) = sync_channel::<(Vec<File>, RangeSet)>(1);
-        let idle = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let (jobs, todo) = sync_channel::<Note>(1);
+        let idle = Arc::new(AtomicBool::new(true));
         let is_idle = idle.clone();
         let thread = std::thread::spawn(move || {
-            for (files, groups) in todo {
-                if files.iter().all(|file| file.sync_data().is_ok()) {
-                    for range in groups.iter() {
-                        // A note that is not made costs sending it again.
-                        let _ = journal.add(range);
-                    }
-                }
+            for note in todo {
+                // A note that is not made costs sending it again.
+                let _ = note.make(&mut journal);
                 is_idle.store(true, Ordering::Release);
             }
             journal
@@ -340,27 +442,30 @@ impl Notes {
         self.idle.load(Ordering::Acquire)
     }
 
-    fn add(&self, files: Vec<File>, groups: RangeSet) {
+    fn add(&self, note: Note) {
         self.idle.store(false, Ordering::Release);
-        let _ = self.jobs.send((files, groups));
+        let _ = self.jobs.send(note);
     }
 
-    fn finish(self, files: Vec<File>, groups: RangeSet) {
-        self.add(files, groups);
+    /// The journal, once all is noted.
+    fn end(self) -> Option<Journal> {
         drop(self.jobs);
-        let _ = self.thread.join();
+        self.thread.join().ok()
     }
+}
 
-    fn remove(self) {
-        drop(self.jobs);
-        if let Ok(journal) = self.thread.join() {
-            journal.remove();
-        }
+impl Note {
+    fn make(&self, journal: &mut Journal) -> std::io::Result<()> {
+        self.dirty.iter().try_for_each(File::sync_data)?;
+        self.groups.iter().try_for_each(|range| journal.add(range))
     }
 }
 
 /// What a killed process loses at most, beside what is not whole.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
+
+/// Longer lists of files are worked off elsewhere: to make the files takes a while.
+const SHORT_INDEX_BYTES: u64 = 4 << 10;
 
 /// Files that are kept open for the journal.
 const CLOSED_MAX: usize = 64;
