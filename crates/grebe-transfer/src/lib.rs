@@ -12,6 +12,7 @@ mod receiver;
 mod seal;
 mod sender;
 pub mod sim;
+mod spacing;
 mod ticket;
 pub mod wire;
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::arrivals::Arrivals;
 use crate::ranges::RangeSet;
 use crate::sender::{INITIAL_WINDOW_BYTES, TRAIN_PACKETS};
-use crate::wire::{self, Feedback, Frame, HeldRanges, Offer, RunBytes, Stamp, Train, UDP_IP_BYTES, Verdict};
+use crate::spacing::Spacing;
+use crate::wire::{self, Feedback, Frame, HeldRanges, Offer, RunBytes, Stamp, UDP_IP_BYTES, Verdict};
 
 /// What a packet means to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +42,7 @@ pub struct Receiver {
     heard_us: u64,
     highest_us: u64,
     first_us: u64,
-    train_last_us: u64,
-    train_bytes: u64,
-    train_packets: u64,
+    spacing: Spacing,
     delay_us: Option<u32>,
     /// The lowest number that came in each of the last intervals: reports go down to the least of them.
     lowest_new: [u64; REPEATS],
@@ -76,9 +75,7 @@ impl Receiver {
             heard_us: 0,
             highest_us: 0,
             first_us: 0,
-            train_last_us: 0,
-            train_bytes: 0,
-            train_packets: 0,
+            spacing: Spacing::default(),
             delay_us: None,
             lowest_new: [u64::MAX; REPEATS],
             new_packets: 0,
@@ -186,10 +183,7 @@ impl Receiver {
             received_bytes: self.received.covered(),
             window_end: self.window_end,
             delay_us: self.delay_us.take(),
-            train: (highest < 2 * TRAIN_PACKETS).then_some(Train {
-                span_us: self.train_last_us.saturating_sub(self.first_us) as u32,
-                bytes: self.train_bytes as u32,
-            }),
+            train: (highest < 2 * TRAIN_PACKETS).then(|| self.spacing.train()),
             runs: RunBytes::NONE,
         };
         self.lowest_new.rotate_right(1);
@@ -281,10 +275,8 @@ impl Receiver {
         if highest.is_none_or(|highest| number > highest) {
             self.highest_us = now_us;
         }
-        if self.train_packets < TRAIN_PACKETS {
-            self.train_packets += 1;
-            self.train_last_us = now_us;
-            self.train_bytes += if now_us > self.first_us { wire_bytes } else { 0 };
+        if self.spacing.packets() < TRAIN_PACKETS {
+            self.spacing.add(number, now_us - self.first_us, wire_bytes);
         }
         self.delivered_bytes += wire_bytes;
         self.rtt_us = wire::decode_rtt(stamp.rtt_code).or(self.rtt_us);
@@ -305,7 +297,7 @@ impl Receiver {
             self.next_report_us = now_us + self.interval_us();
         }
         self.reports_due = REPEATS;
-        if self.train_packets < TRAIN_PACKETS && self.delivered_bytes < 100_000 {
+        if self.spacing.packets() < TRAIN_PACKETS && self.delivered_bytes < 100_000 {
             // The first packets come together: their report waits until no more come.
             self.next_report_us = (now_us + TRAIN_QUIET_US).min(self.first_us + REPORT_US_MAX).max(now_us);
         }

@@ -9,9 +9,15 @@
 //! assert!(end[0].is_whole());
 //! ```
 
+mod pipe;
+mod tcp;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use self::pipe::Pipe;
+use self::tcp::Tcp;
+pub use self::tcp::{Congestion, Neighbour, NeighbourEnd};
 use crate::wire::{Frame, Offer, Verdict};
 use crate::{Arrived, Item, PhaseCost, RangeSet, Receiver, Sender, SenderCounters, SenderOptions};
 
@@ -121,7 +127,18 @@ impl FlowEnd {
 
 /// Runs all flows over one path until they are done or the time is over.
 pub fn simulate(path: &Path, flows: &[Flow], seed: u64, until_us: u64) -> Vec<FlowEnd> {
-    let mut world = World::new(path, flows, seed);
+    simulate_beside(path, flows, &[], seed, until_us).0
+}
+
+/// Runs all flows beside TCP flows on the same path until the flows are done or the time is over.
+pub fn simulate_beside(
+    path: &Path,
+    flows: &[Flow],
+    neighbours: &[Neighbour],
+    seed: u64,
+    until_us: u64,
+) -> (Vec<FlowEnd>, Vec<NeighbourEnd>) {
+    let mut world = World::new(path, flows, neighbours, seed);
     while let Some(now_us) = world.next_time_us().filter(|now_us| *now_us <= until_us) {
         world.step(now_us);
     }
@@ -137,6 +154,7 @@ struct World<'a> {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
     ends: Vec<Ends>,
+    neighbours: Vec<Tcp>,
     pattern: Vec<u8>,
 }
 
@@ -152,6 +170,7 @@ struct Ends {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
+    /// Those of the neighbours come after ours.
     flow: usize,
     to_receiver: bool,
     number: u64,
@@ -160,7 +179,7 @@ struct Event {
 }
 
 impl<'a> World<'a> {
-    fn new(path: &'a Path, flows: &[Flow], seed: u64) -> Self {
+    fn new(path: &'a Path, flows: &[Flow], neighbours: &[Neighbour], seed: u64) -> Self {
         let pattern = (0..PATTERN_BYTES as u64 + 65_536)
             .map(|index| (index % PATTERN_BYTES as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0])
             .collect();
@@ -173,6 +192,7 @@ impl<'a> World<'a> {
             events: BinaryHeap::new(),
             sequence: 0,
             ends: flows.iter().map(Ends::new).collect(),
+            neighbours: neighbours.iter().map(Tcp::new).collect(),
             pattern,
         }
     }
@@ -180,6 +200,11 @@ impl<'a> World<'a> {
     fn next_time_us(&self) -> Option<u64> {
         let event_us = self.events.peek().map(|Reverse(next)| next.0);
         let own_us = self.ends.iter().filter_map(|ends| ends.next_time_us(self.now_us)).min();
+        if own_us.is_none() && !self.ends.is_empty() {
+            return None; // Neighbours alone are of no interest.
+        }
+        let their_us = self.neighbours.iter().map(|tcp| tcp.next_time_us(self.now_us)).min();
+        let own_us = own_us.into_iter().chain(their_us).min();
         match (event_us, own_us) {
             (Some(event_us), Some(own_us)) => Some(event_us.min(own_us)),
             (event_us, own_us) => event_us.or(own_us),
@@ -198,12 +223,44 @@ impl<'a> World<'a> {
             && *due_us <= now_us
         {
             if let Some(Reverse((_, _, event))) = self.events.pop() {
-                self.ends[event.flow].take(now_us, &event, &self.pattern);
+                match event.flow.checked_sub(self.ends.len()) {
+                    None => self.ends[event.flow].take(now_us, &event, &self.pattern),
+                    Some(neighbour) => self.take_tcp(now_us, neighbour, &event),
+                }
             }
         }
         for flow in 0..self.ends.len() {
             self.poll(now_us, flow);
         }
+        for neighbour in 0..self.neighbours.len() {
+            self.poll_tcp(now_us, neighbour);
+        }
+    }
+
+    fn poll_tcp(&mut self, now_us: u64, neighbour: usize) {
+        let flow = self.ends.len() + neighbour;
+        let Self { neighbours, forward, events, sequence, .. } = self;
+        while let Some(number) = neighbours[neighbour].poll_transmit(now_us) {
+            forward.send(now_us, tcp::PACKET_BYTES, |due_us| {
+                *sequence += 1;
+                let event = Event { flow, to_receiver: true, number, datagram_bytes: 0, bytes: Vec::new() };
+                events.push(Reverse((due_us, *sequence, event)));
+            });
+        }
+    }
+
+    fn take_tcp(&mut self, now_us: u64, neighbour: usize, event: &Event) {
+        let Self { neighbours, back, events, sequence, .. } = self;
+        if !event.to_receiver {
+            neighbours[neighbour].on_ack(now_us, event.number);
+            return;
+        }
+        let Event { flow, number, .. } = *event;
+        back.send(now_us, tcp::ACK_BYTES, |due_us| {
+            *sequence += 1;
+            let event = Event { flow, to_receiver: false, number, datagram_bytes: 0, bytes: Vec::new() };
+            events.push(Reverse((due_us, *sequence, event)));
+        });
     }
 
     fn poll(&mut self, now_us: u64, flow: usize) {
@@ -256,14 +313,15 @@ impl<'a> World<'a> {
         ends.end.memory_bytes_max = ends.end.memory_bytes_max.max(memory_bytes);
     }
 
-    fn ends(self, until_us: u64) -> Vec<FlowEnd> {
+    fn ends(self, until_us: u64) -> (Vec<FlowEnd>, Vec<NeighbourEnd>) {
         let finish = |ends: Ends| FlowEnd {
             verdict: ends.sender.verdict(),
             counters: ends.sender.counters(),
             costs: ends.sender.phase_costs(ends.end.done_us.unwrap_or(until_us)),
             ..ends.end
         };
-        self.ends.into_iter().map(finish).collect()
+        let neighbours = self.neighbours.into_iter().map(|tcp| tcp.end).collect();
+        (self.ends.into_iter().map(finish).collect(), neighbours)
     }
 }
 
@@ -353,70 +411,6 @@ fn encode(item: &Item, stamp: crate::wire::Stamp, total_bytes: u64, pattern: &[u
         Item::Close => Frame::Close,
     };
     frame.encode(out).unwrap_or(0)
-}
-
-/// A bottleneck with a drop-tail queue, then delay, loss and jitter.
-struct Pipe {
-    link: Link,
-    free_us: u64,
-    /// What is left over of a microsecond.
-    fraction: f64,
-    burst_left: u32,
-    random: u64,
-}
-
-impl Pipe {
-    fn new(link: Link, seed: u64) -> Self {
-        Self {
-            link,
-            free_us: 0,
-            fraction: 0.0,
-            burst_left: 0,
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-        }
-    }
-
-    fn send(&mut self, now_us: u64, datagram_bytes: usize, mut arrive: impl FnMut(u64)) {
-        if datagram_bytes > self.link.datagram_bytes_max || self.is_lost() {
-            return;
-        }
-        let wire_bytes = (datagram_bytes + crate::wire::UDP_IP_BYTES) as f64;
-        let mut left_us = now_us;
-        if self.link.rate_bits_per_s > 0.0 {
-            let waits_us = self.free_us.saturating_sub(now_us);
-            if waits_us as f64 * self.link.rate_bits_per_s / 8e6 + wire_bytes > self.link.queue_bytes as f64 {
-                return;
-            }
-            let takes_us = wire_bytes * 8e6 / self.link.rate_bits_per_s + self.fraction;
-            self.fraction = takes_us.fract();
-            self.free_us = self.free_us.max(now_us) + takes_us as u64;
-            left_us = self.free_us;
-        }
-        let copies = if self.draw() < self.link.duplicates { 2 } else { 1 };
-        for _ in 0..copies {
-            let late_us = (self.draw() * self.link.jitter_us as f64) as u64;
-            arrive(left_us + self.link.delay_us + late_us);
-        }
-    }
-
-    fn is_lost(&mut self) -> bool {
-        if self.burst_left > 0 {
-            self.burst_left -= 1;
-            return true;
-        }
-        let burst = self.link.burst.max(1);
-        let lost = self.draw() < self.link.loss / f64::from(burst);
-        self.burst_left = if lost { burst - 1 } else { 0 };
-        lost
-    }
-
-    /// Evenly distributed from 0 to below 1.
-    fn draw(&mut self) -> f64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) as f64 / (1_u64 << 53) as f64
-    }
 }
 
 /// A prime, so that no packet's length divides it.

@@ -1,8 +1,13 @@
 //! What packets say: the frames inside the encryption, and the header outside it. `docs/transfer-protocol.md` has the tables.
 
-use std::ops::Range;
+mod bytes;
+mod feedback;
+mod held;
 
-use crate::{Arrivals, Error, Result};
+use self::bytes::{Reader, Writer};
+pub use self::feedback::{Feedback, RunBytes, Train};
+pub use self::held::HeldRanges;
+use crate::{Error, Result};
 
 /// Bytes of the header outside the encryption: kind, connection, the low half of the packet number.
 pub const HEADER_BYTES: usize = 9;
@@ -88,12 +93,6 @@ pub struct Offer {
     pub content: [u8; 32],
 }
 
-/// Ranges of the stream in ascending order, as they stand in a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeldRanges<'a> {
-    bytes: &'a [u8],
-}
-
 /// How a transfer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -107,45 +106,6 @@ pub enum Verdict {
     Refused,
     /// One of the two was told to stop.
     Cancelled,
-}
-
-/// The receiver's report: what arrived until now, how fast, and how late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Feedback<'a> {
-    /// The highest packet number that arrived.
-    pub highest: u64,
-    /// Microseconds between its arrival and this report.
-    pub age_us: u32,
-    /// The receiver's clock in microseconds at this report.
-    pub at_us: u64,
-    /// Bytes on the wire that arrived so far, with their UDP and IP headers.
-    pub delivered_bytes: u64,
-    /// Bytes of the file that the receiver has.
-    pub received_bytes: u64,
-    /// The sender sends no byte at or above this offset.
-    pub window_end: u64,
-    /// The least of arrival time less `sent_us` among packets that came since the last report, modulo 2^32.
-    pub delay_us: Option<u32>,
-    /// How the first packets arrived, which tells the rate of the path.
-    pub train: Option<Train>,
-    /// Runs of packet numbers that arrived, validated.
-    pub runs: RunBytes<'a>,
-}
-
-/// How the first packets of a session arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Train {
-    /// Microseconds between the first and the last arrival.
-    pub span_us: u32,
-    /// Bytes on the wire that came after the first arrival.
-    pub bytes: u32,
-}
-
-/// Runs of packet numbers as they lie in a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunBytes<'a> {
-    highest: u64,
-    bytes: &'a [u8],
 }
 
 impl Header {
@@ -274,160 +234,6 @@ pub fn data_header(stamp: Stamp, offset: u64) -> [u8; DATA_HEADER_BYTES] {
     head
 }
 
-impl<'a> Feedback<'a> {
-    /// Writes the report with as many runs as `out` holds, newest first, down to `floor`; its own `runs` are not looked at.
-    /// Returns the length, or `None` where not even the head fits.
-    pub fn encode_with(&self, arrivals: &Arrivals, floor: u64, out: &mut [u8]) -> Option<usize> {
-        let mut writer = Writer { out, at: 0 };
-        self.encode_head(&mut writer)?;
-        let mut below = self.highest + 1;
-        for (low, high) in arrivals.runs_down_to(floor) {
-            let before = writer.at;
-            // The first run begins at `highest`; of the others the gap above them comes first.
-            let gap_written =
-                if before_first(below, self.highest) { Some(()) } else { writer.varint(below - high - 2) };
-            if gap_written.and_then(|()| writer.varint(high - low)).is_none() {
-                writer.at = before;
-                break;
-            }
-            below = low;
-        }
-        Some(writer.at)
-    }
-
-    fn encode_head(&self, writer: &mut Writer<'_>) -> Option<()> {
-        let flags = u8::from(self.delay_us.is_some()) | u8::from(self.train.is_some()) << 1;
-        writer.put(&[KIND_FEEDBACK, flags])?;
-        writer.put(&self.highest.to_be_bytes())?;
-        writer.put(&self.age_us.to_be_bytes())?;
-        writer.put(&self.at_us.to_be_bytes())?;
-        writer.put(&self.delivered_bytes.to_be_bytes())?;
-        writer.put(&self.received_bytes.to_be_bytes())?;
-        writer.put(&self.window_end.to_be_bytes())?;
-        if let Some(delay_us) = self.delay_us {
-            writer.put(&delay_us.to_be_bytes())?;
-        }
-        if let Some(train) = self.train {
-            writer.put(&train.span_us.to_be_bytes())?;
-            writer.put(&train.bytes.to_be_bytes())?;
-        }
-        Some(())
-    }
-
-    fn decode(reader: &mut Reader<'a>) -> Result<Self> {
-        let flags = reader.u8()?;
-        if flags > 3 {
-            return Err(Error::Malformed { what: "a report with unknown flags" });
-        }
-        let highest = reader.u64()?;
-        let (age_us, at_us, delivered_bytes) = (reader.u32()?, reader.u64()?, reader.u64()?);
-        let (received_bytes, window_end) = (reader.u64()?, reader.u64()?);
-        let delay_us = if flags & 1 != 0 { Some(reader.u32()?) } else { None };
-        let train =
-            if flags & 2 != 0 { Some(Train { span_us: reader.u32()?, bytes: reader.u32()? }) } else { None };
-        let runs = RunBytes::decode(highest, reader.all())?;
-        Ok(Self {
-            highest,
-            age_us,
-            at_us,
-            delivered_bytes,
-            received_bytes,
-            window_end,
-            delay_us,
-            train,
-            runs,
-        })
-    }
-}
-
-impl<'a> RunBytes<'a> {
-    /// No runs: what a report has before [`Feedback::encode_with`] writes them.
-    pub const NONE: RunBytes<'static> = RunBytes { highest: 0, bytes: &[] };
-
-    /// The runs, highest first: lowest and highest number of each.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
-        let mut reader = Reader { rest: self.bytes };
-        let mut top = self.highest;
-        let mut first = true;
-        std::iter::from_fn(move || {
-            if reader.rest.is_empty() {
-                return None;
-            }
-            if !std::mem::take(&mut first) {
-                top = top.checked_sub(reader.varint().ok()?)?;
-            }
-            let high = top;
-            let low = high.checked_sub(reader.varint().ok()?)?;
-            // Two below: the number between two runs did not arrive. Checked where another run follows.
-            top = low.saturating_sub(2);
-            Some((low, high))
-        })
-    }
-
-    /// Checks that no run reaches below number 0, so that a reader need not.
-    fn decode(highest: u64, bytes: &'a [u8]) -> Result<Self> {
-        let malformed = || Error::Malformed { what: "a report whose runs reach below zero" };
-        let mut reader = Reader { rest: bytes };
-        let mut top = Some(highest);
-        let mut first = true;
-        while !reader.rest.is_empty() {
-            let mut high = top.ok_or_else(malformed)?;
-            if !std::mem::take(&mut first) {
-                high = high.checked_sub(reader.varint()?).ok_or_else(malformed)?;
-            }
-            let low = high.checked_sub(reader.varint()?).ok_or_else(malformed)?;
-            top = low.checked_sub(2);
-        }
-        Ok(Self { highest, bytes })
-    }
-}
-
-impl<'a> HeldRanges<'a> {
-    /// The ranges.
-    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + use<'a> {
-        let mut reader = Reader { rest: self.bytes };
-        let mut at = 0_u64;
-        std::iter::from_fn(move || {
-            let start = at.checked_add(reader.varint().ok()?)?;
-            at = start.checked_add(reader.varint().ok()?)?;
-            Some(start..at)
-        })
-    }
-
-    /// Writes a frame of as many of the ranges as `out` holds; they ascend. Returns its length.
-    pub fn encode(ranges: impl Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<usize> {
-        let mut writer = Writer { out, at: 0 };
-        writer.put(&[KIND_HELD])?;
-        let mut at = 0;
-        for range in ranges {
-            let before = writer.at;
-            let written =
-                writer.varint(range.start - at).and_then(|()| writer.varint(range.end - range.start));
-            if written.is_none() {
-                writer.at = before;
-                break;
-            }
-            at = range.end;
-        }
-        Some(writer.at)
-    }
-
-    fn decode(bytes: &'a [u8]) -> Result<Self> {
-        let held = Self { bytes };
-        let mut reader = Reader { rest: bytes };
-        let mut at = 0_u64;
-        while !reader.rest.is_empty() {
-            for _ in 0..2 {
-                at = at
-                    .checked_add(reader.varint()?)
-                    .filter(|at| *at < 1 << 48)
-                    .ok_or(Error::Malformed { what: "ranges beyond any file" })?;
-            }
-        }
-        Ok(held)
-    }
-}
-
 /// A round trip as one byte: eighths of a doubling above 16 microseconds; 0 for "not known".
 pub fn encode_rtt(rtt_us: u64) -> u8 {
     let eighths = (rtt_us.max(16) as f64 / 16.0).log2() * 8.0;
@@ -449,110 +255,11 @@ const KIND_READY: u8 = 0x22;
 const KIND_HELD: u8 = 0x23;
 const KIND_CLOSE: u8 = 0x30;
 
-fn before_first(below: u64, highest: u64) -> bool {
-    below == highest + 1
-}
-
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (head, rest) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or(Error::Malformed { what: "a frame that is cut short" })?;
-        self.rest = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> Result<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    fn u32(&mut self) -> Result<u32> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    fn u48(&mut self) -> Result<u64> {
-        let low: [u8; 6] = self.array()?;
-        let mut bytes = [0; 8];
-        bytes[2..].copy_from_slice(&low);
-        Ok(u64::from_be_bytes(bytes))
-    }
-
-    fn u64(&mut self) -> Result<u64> {
-        self.array().map(u64::from_be_bytes)
-    }
-
-    fn stamp(&mut self) -> Result<Stamp> {
-        Ok(Stamp { rtt_code: self.u8()?, sent_us: self.u32()? })
-    }
-
-    /// LEB128, at most ten bytes.
-    fn varint(&mut self) -> Result<u64> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Error::Malformed { what: "a number without an end" })
-    }
-
-    fn all(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.rest)
-    }
-}
-
-struct Writer<'a> {
-    out: &'a mut [u8],
-    at: usize,
-}
-
-impl Writer<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Option<()> {
-        self.out.get_mut(self.at..self.at + bytes.len())?.copy_from_slice(bytes);
-        self.at += bytes.len();
-        Some(())
-    }
-
-    fn head(&mut self, kind: u8, stamp: Stamp) -> Option<()> {
-        self.put(&[kind, stamp.rtt_code])?;
-        self.put(&stamp.sent_us.to_be_bytes())
-    }
-
-    fn varint(&mut self, mut value: u64) -> Option<()> {
-        while value >= 0x80 {
-            self.put(&[value as u8 | 0x80])?;
-            value >>= 7;
-        }
-        self.put(&[value as u8])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn report() -> Feedback<'static> {
-        Feedback {
-            highest: 0,
-            age_us: 5,
-            at_us: 1 << 40,
-            delivered_bytes: 7,
-            received_bytes: 6,
-            window_end: 1 << 20,
-            delay_us: Some(u32::MAX),
-            train: Some(Train { span_us: 3_000, bytes: 40_000 }),
-            runs: RunBytes::NONE,
-        }
-    }
 
     fn frame<'a>(kind: u8, stamp: Stamp, number: u64, payload: &'a [u8]) -> Frame<'a> {
         match kind {
@@ -582,43 +289,6 @@ mod tests {
             for short in 0..length {
                 prop_assert_eq!(frame.encode(&mut vec![0; short]), None);
             }
-        }
-
-        #[test]
-        fn a_report_says_which_packets_arrived(
-            numbers in prop::collection::btree_set(0..3_000_u64, 1..400), floor in 0..3_000_u64, room in 0..400_usize,
-        ) {
-            let mut arrivals = Arrivals::default();
-            for number in &numbers {
-                arrivals.accept(*number);
-            }
-            let report = Feedback { highest: arrivals.highest().unwrap(), ..report() };
-            let mut bytes = vec![0; 64 + room];
-            let length = report.encode_with(&arrivals, floor, &mut bytes).unwrap();
-            let Frame::Feedback(read) = Frame::decode(&bytes[..length]).unwrap() else { panic!() };
-            prop_assert_eq!(Feedback { runs: RunBytes::NONE, ..read }, Feedback { ..report });
-            let listed: Vec<u64> = read.runs.iter().flat_map(|(low, high)| (low..=high).rev()).collect();
-            let expected: Vec<u64> = numbers.iter().rev().copied().filter(|number| *number >= floor).collect();
-            prop_assert_eq!(&listed[..], &expected[..listed.len()], "the newest, nothing else");
-            prop_assert!(listed.len() == expected.len() || length + 20 > bytes.len(), "as many as fit");
-        }
-
-        #[test]
-        fn ranges_that_are_held_are_read_again(
-            steps in prop::collection::vec((1..1_u64 << 30, 1..1_u64 << 30), 0..60), room in 1..300_usize,
-        ) {
-            let mut at = 0;
-            let ranges: Vec<Range<u64>> = steps.iter().map(|(gap, length)| {
-                let start = at + gap;
-                at = start + length;
-                start..at
-            }).collect();
-            let mut bytes = vec![0; room];
-            let length = HeldRanges::encode(ranges.iter().cloned(), &mut bytes).unwrap();
-            let Frame::Held(held) = Frame::decode(&bytes[..length]).unwrap() else { panic!() };
-            let read: Vec<Range<u64>> = held.iter().collect();
-            prop_assert_eq!(&read[..], &ranges[..read.len()]);
-            prop_assert!(read.len() == ranges.len() || length + 12 > room, "as many as fit");
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! Transfers over simulated paths: every byte, within the memory bound, at the path's rate. All in virtual time, so that the
 //! same seed gives the same answer on every machine.
 
-use grebe_transfer::sim::{Flow, FlowEnd, Link, Path, simulate};
+use grebe_transfer::sim::{Congestion, Flow, FlowEnd, Link, Neighbour, Path, simulate, simulate_beside};
 use grebe_transfer::{Mode, SenderOptions};
 use proptest::prelude::*;
 
@@ -70,6 +70,23 @@ fn jitter_that_reorders_costs_at_most_a_tenth_in_the_long_run() {
 }
 
 #[test]
+fn jitter_that_reorders_costs_a_short_transfer_little() {
+    for (mbit, rtt_ms, loss) in [(100.0, 250, 0.0), (50.0, 160, 0.02), (100.0, 50, 0.0), (30.0, 80, 0.01)] {
+        let seconds = |jitter_us| {
+            let path = Path::symmetric(Link { jitter_us, ..link(mbit, rtt_ms, loss) });
+            let ends =
+                (1..=5).map(|seed| simulate(&path, &[flow(50.0, rtt_ms)], seed, 100 * SECOND).remove(0));
+            ends.map(|end| end.done_us.unwrap() as f64 / 5e6).sum::<f64>()
+        };
+        let (without, with) = (seconds(0), seconds(20_000));
+        assert!(
+            with < 1.1 * without,
+            "{mbit} Mbit/s, {rtt_ms} ms: {with:.2} s, {without:.2} without jitter"
+        );
+    }
+}
+
+#[test]
 fn a_blackout_is_survived() {
     let good = link(100.0, 100, 0.01);
     let dark = Link { loss: 1.0, ..good.clone() };
@@ -118,6 +135,49 @@ fn two_flows_share_a_path() {
     let (share, used) = (rates[0] / (rates[0] + rates[1]), (rates[0] + rates[1]) / 100e6);
     assert!((0.35..=0.65).contains(&share), "{share:.2} of {rates:?}");
     assert!(used > 0.85, "{used:.2} of the path");
+}
+
+#[test]
+fn two_flows_in_a_short_queue_lose_little() {
+    for (mbit, rtt_ms, queue) in [(100.0, 50, 0.5), (50.0, 20, 1.0)] {
+        let queue_bytes = (mbit * 1e6 / 8.0 * rtt_ms as f64 / 1e3 * queue) as u64;
+        let path = Path::symmetric(Link { queue_bytes, ..link(mbit, rtt_ms, 0.0) });
+        let mut second = flow(500.0, rtt_ms);
+        (second.start_us, second.options.seed) = (SECOND, 77);
+        for end in simulate(&path, &[flow(500.0, rtt_ms), second], 2, 40 * SECOND) {
+            let loss = end.counters.lost as f64 / end.counters.packets as f64;
+            assert!(loss < 0.06, "{mbit} Mbit/s, {rtt_ms} ms: a loss of {loss:.3}");
+        }
+    }
+}
+
+/// The share of one flow of ours beside a neighbour, and the loss of both together.
+fn share_beside(congestion: Congestion, start_us: u64) -> (f64, f64) {
+    let neighbour = Neighbour { congestion, start_us };
+    let path = Path::symmetric(link(100.0, 50, 0.0));
+    let (ours, theirs) = simulate_beside(&path, &[flow(900.0, 50)], &[neighbour], 1, 60 * SECOND);
+    let wire = ours[0].counters.wire_bytes as f64 / *ours[0].received_by_tenth.last().unwrap() as f64;
+    let our_rate = rate(&ours[0], 20.0, 60.0) * wire;
+    let delivered = &theirs[0].delivered_by_tenth;
+    let their_rate = (delivered[delivered.len() - 1] - delivered[200]) as f64 * 8.0 / 40.0;
+    let lost = (ours[0].counters.lost + theirs[0].lost) as f64;
+    (our_rate / (our_rate + their_rate), lost / (ours[0].counters.packets + theirs[0].packets) as f64)
+}
+
+#[test]
+fn a_path_is_shared_with_cubic() {
+    for start_us in [0, 2 * SECOND] {
+        let (share, loss) = share_beside(Congestion::Cubic, start_us);
+        assert!((0.35..=0.65).contains(&share), "{share:.2}");
+        assert!(loss < 0.000_5, "{loss:.5}");
+    }
+}
+
+#[test]
+fn beside_bbr_something_is_left() {
+    let (share, loss) = share_beside(Congestion::Bbr, 0);
+    assert!((0.2..=0.65).contains(&share), "{share:.2}");
+    assert!(loss < 0.05, "{loss:.4}");
 }
 
 #[test]
