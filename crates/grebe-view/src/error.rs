@@ -21,6 +21,12 @@ pub enum ViewError {
         /// What it said.
         why: String,
     },
+    /// The graphics device went away while the window was open: the terminal face works.
+    #[error("the graphics device was lost: {why}; try --term")]
+    DeviceLost {
+        /// What the driver said.
+        why: String,
+    },
     /// Standard output is no terminal, or it failed.
     #[error("the terminal face needs a terminal: {source}")]
     Terminal {

@@ -194,7 +194,8 @@ fn facts(
 ) -> Vec<Item> {
     let plain = |label, value: String| Item { label, value, tone: Tone::Plain };
     let total = Engineering::new(picture.counts.frames as f64, "frames");
-    if state == RunState::Ended {
+    // Held or not: no rate is left of a stream that is over.
+    if picture.is_ended {
         let samples = Engineering::new(picture.counts.samples as f64, "S");
         return vec![plain("received", format!("{total}, {samples} a channel"))];
     }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod cursors;
+mod device;
 mod head;
 mod lanes;
 mod layout;
@@ -16,7 +17,7 @@ mod spectrum;
 mod style;
 mod trigger;
 
-use std::sync::PoisonError;
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use eframe::egui;
@@ -27,6 +28,7 @@ use crate::options::ViewOptions;
 use crate::viewport::ChannelMask;
 use bench::BenchRun;
 pub use bench::{FrameTimes, WindowBench};
+use device::DeviceLoss;
 use panes::ScopePanes;
 use quads::QuadPainter;
 
@@ -34,6 +36,7 @@ use quads::QuadPainter;
 ///
 /// # Errors
 /// [`ViewError::NoDisplay`] where no window can be opened here at all (use [`run_terminal`](crate::run_terminal) then),
+/// [`ViewError::DeviceLost`] where the graphics device went away while it was open (the terminal goes on),
 /// [`ViewError::Window`] where opening one or drawing in it failed.
 pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError> {
     run_windows(vec![(link, options)])
@@ -73,7 +76,7 @@ fn open(
     stand_back();
     let names: Vec<String> = scopes.iter().map(|(_, options)| (options.status)().name).collect();
     let title = format!("{} \u{2013} grebe", names.join(", "));
-    let native = eframe::NativeOptions {
+    let mut native = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_title(&title)
             .with_app_id("grebe")
@@ -82,6 +85,11 @@ fn open(
         dithering: false,
         ..eframe::NativeOptions::default()
     };
+    let loss = DeviceLoss::default();
+    let status = loss.clone();
+    native.wgpu_options.on_surface_status = Arc::new(move |it| status.surface_status(it));
+    let (told, watched) = (Arc::new(OnceLock::new()), loss.clone());
+    let lost = told.clone();
     let opened = eframe::run_native(
         &title,
         native,
@@ -89,6 +97,8 @@ fn open(
             let painter = match &creation.wgpu_render_state {
                 Some(state) => {
                     quads::prepare_gpu(state);
+                    let ctx = creation.egui_ctx.clone();
+                    watched.watch(&state.device, move || ctx.request_repaint());
                     QuadPainter::Instanced
                 }
                 None => QuadPainter::Mesh,
@@ -98,9 +108,12 @@ fn open(
                 link.on_picture(move || ctx.request_repaint());
                 ScopePanes::numbered(number, link, options, painter)
             });
-            Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench }))
+            Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench, loss, lost }))
         }),
     );
+    if let Some(why) = told.get() {
+        return Err(ViewError::DeviceLost { why: String::clone(why) });
+    }
     opened.map_err(|error| match error {
         // No display, a display that refuses us, libraries of the window system that are not there.
         eframe::Error::Winit(_) | eframe::Error::WinitEventLoop(_) => {
@@ -119,10 +132,19 @@ struct ScopeWindow {
     /// Which one has the keys.
     active: usize,
     bench: Option<BenchRun>,
+    loss: DeviceLoss,
+    /// Why the window closed by itself.
+    lost: Arc<OnceLock<String>>,
 }
 
 impl eframe::App for ScopeWindow {
     fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
+        if let Some(why) = self.loss.why() {
+            // Nothing more is drawn: there is nothing to draw it with.
+            let _ = self.lost.set(why.to_owned());
+            ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
+            return;
+        }
         if let (Some(bench), Some(scope)) = (&self.bench, self.scopes.first_mut()) {
             let all = ChannelMask::ALL;
             scope.face.controls.set_channels(if bench.has_traces() { all } else { ChannelMask::NONE });

@@ -129,6 +129,34 @@ fn measurements_are_printed_for_scripts_in_the_units_asked_for() {
     assert!(channel["peaks"][0]["hz"].as_f64().unwrap() < 20.0, "a heart does not beat faster: {channel}");
 }
 
+/// The baseline wanders by more than an R peak is high, and the scope counts the heart as SciPy does.
+#[test]
+fn a_heart_is_counted_by_the_trigger() {
+    let folder = tempfile::tempdir().unwrap();
+    let png = folder.path().join("ecg.png");
+    let ecg = example("ecg.sigmf-meta");
+    let mut arguments = vec!["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--measure", "json"];
+    arguments.extend("--units V --scale 5u --span 2s --trigger normal --trigger-level 600u".split(' '));
+    arguments.extend("--trigger-coupling lf-reject --holdoff 200ms".split(' '));
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = include_str!("../../grebe-scope/tests/reference/expected.tsv");
+    let scipy = |name: &str| -> f64 {
+        let mut pairs = expected.lines().filter_map(|line| line.split_once('\t'));
+        pairs.find(|(found, _)| *found == name).unwrap().1.parse().unwrap()
+    };
+    let trigger = &json["trigger"];
+    let is_near = |name: &str, expected: f64, by: f64| {
+        let value = trigger[name].as_f64().unwrap();
+        assert!((value - expected).abs() <= by, "{name}: {value} is not {expected}");
+    };
+    is_near("rate_per_minute", scipy("beats_a_minute_last_64"), 1.0);
+    is_near("found", scipy("beats"), 5.0);
+    is_near("intervals", 63.0, 0.0);
+    is_near("intervals_across_gaps", 0.0, 0.0);
+}
+
 #[test]
 fn what_cannot_be_shown_is_said_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,4 +202,17 @@ fn a_file_that_is_cut_while_it_is_read_is_an_error_with_its_name() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("ecg.sigmf-data"), "{}", text(&output.stderr));
     assert!(!png.exists());
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_open_is_an_error_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["ecg.sigmf-meta", "ecg.sigmf-data"] {
+        fs::copy(example(name), folder.path().join(name)).unwrap();
+    }
+    let mut file = SampleFile::open(&folder.path().join("ecg.sigmf-meta")).unwrap();
+    let data = folder.path().join("ecg.sigmf-data");
+    fs::OpenOptions::new().write(true).open(&data).unwrap().set_len(2000).unwrap();
+    let error = file.block(0, 2000).unwrap_err().to_string();
+    assert!(error.contains("ecg.sigmf-data"), "{error}");
 }

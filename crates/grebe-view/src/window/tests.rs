@@ -1,8 +1,10 @@
 //! The window's content, driven without a window.
 
+mod looks;
+mod saving;
+
+use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use egui_kittest::wgpu::{WgpuTestRenderer, create_render_state, default_wgpu_setup};
-use egui_kittest::{Harness, SnapshotResults};
 
 use super::*;
 use crate::options::ThemeChoice;
@@ -112,6 +114,8 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
     harness.event(egui::Event::Text(">".into()));
     harness.run();
     harness.get_by_label("2.5 Hz");
+    drag(&mut harness, "time cursor B", egui::vec2(-200.0, 0.0));
+    assert!(harness.query_by_label("2.5 Hz").is_none(), "the cursor went with the pointer");
     harness.get_by_label("measure").click();
     harness.run();
     harness.get_by_label("frequency");
@@ -119,6 +123,66 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
     harness.get_by_label("roll").click();
     harness.run();
     assert!(harness.query_by_label("TRIGGERED").is_none());
+}
+
+#[test]
+fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
+    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    (panes.face.controls.setups[1].unit, panes.face.controls.setups[1].scale) = ("V".into(), 1e-3);
+    let mut harness = harness(panes);
+    press(&mut harness, "nC");
+    harness.get_by_label("CH2 level");
+    let lane = harness.state().face.controls.lane_range(1).unwrap();
+    let [a, b] = harness.state().face.controls.value_cursors().unwrap();
+    let near = |a: f64, b: f64| (a - b).abs() < lane.height() / 1000.0;
+    assert!(near(a, lane.at(0.3)) && near(b, lane.at(0.7)), "{a} {b} {lane:?}");
+    press(&mut harness, "JX");
+    press(&mut harness, "KK");
+    let [a, b] = harness.state().face.controls.value_cursors().unwrap();
+    assert!(near(a, lane.at(0.29)) && near(b, lane.at(0.72)), "{a} {b}");
+    drag(&mut harness, "value cursor A", egui::vec2(0.0, -30.0));
+    let [a, _] = harness.state().face.controls.value_cursors().unwrap();
+    assert!(a > lane.at(0.35), "{a}");
+    let difference = grebe_scope::Engineering::new(b - a, "V").digits(4).to_string();
+    harness.get_by_label(&difference);
+    // The lines stay where they are when another channel gives them another unit.
+    press(&mut harness, "n");
+    let moved = harness.state().face.controls.value_cursors().unwrap();
+    let other = harness.state().face.controls.lane_range(2).unwrap();
+    assert!((other.part_of(moved[1]) - 0.72).abs() < 1e-6);
+    harness.get_by_label("CH3 level");
+    harness.get_by_label("cursors").click();
+    harness.run();
+    harness.get_by_label("value  C").click();
+    harness.run();
+    assert!(harness.state().face.controls.value_cursors().is_none());
+}
+
+#[test]
+fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
+    let mut harness = dark();
+    press(&mut harness, "mrv");
+    // The second channel is a sine of 4 Hz, with a gap in the middle.
+    harness.get_by_label("240.0 /min");
+    harness.get_by_label("DC").click();
+    harness.run();
+    harness.get_by_label("longer holdoff").click();
+    harness.run();
+    assert_eq!(harness.state().face.controls.trigger_settings().0.holdoff_s, 0.02);
+    press(&mut harness, "::::");
+    harness.get_by_label("120.0 /min");
+    harness.get_by_label("LF reject").click();
+    harness.run();
+    harness.get_by_label("LF reject 1 Hz \u{b7} 500 ms");
+    harness.get_by_label("higher corner").click();
+    harness.run();
+    harness.get_by_label("LF reject 2 Hz \u{b7} 500 ms");
+    press(&mut harness, "L;");
+    harness.get_by_label("DC \u{b7} 200 ms");
+    drag(&mut harness, "trigger level", egui::vec2(0.0, -20.0));
+    assert!(harness.state().face.controls.trigger_settings().0.level > Some(500));
+    drag(&mut harness, "trigger position", egui::vec2(-200.0, 0.0));
+    assert!(harness.state().face.controls.trigger_settings().0.position < 0.4);
 }
 
 #[test]
@@ -210,29 +274,6 @@ fn the_spectrum_names_the_tone_and_zooms() {
 }
 
 #[test]
-fn what_is_saved_can_be_read_again() {
-    let folder = std::env::temp_dir().join(format!("grebe-view-save-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
-    panes.face.options.folder = folder.clone();
-    let mut harness = harness(panes);
-    press(&mut harness, "DSM");
-    let notice = harness.state().face.hud.notice.clone();
-    assert!(notice.is_some_and(|notice| notice.contains("switch measurements on")));
-    press(&mut harness, "vM");
-    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
-    assert!(read("grebe-2.png").starts_with(b"\x89PNG"));
-    let csv = String::from_utf8(read("grebe-1.csv")).unwrap();
-    let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("sample,time (s),CH1,CH2,CH3"));
-    assert_eq!(lines.next(), Some("0,-2,0,0,0"));
-    assert_eq!(csv.lines().count(), 1 + 1800, "what was lost is left out");
-    let csv = String::from_utf8(read("grebe-3.csv")).unwrap();
-    assert!(csv.contains("\nCH2,frequency,Hz,4,4,4,4,,1\n"), "{csv}");
-    std::fs::remove_dir_all(&folder).unwrap();
-}
-
-#[test]
 fn a_generator_is_told_what_a_person_wants() {
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
@@ -268,20 +309,6 @@ fn a_generator_is_told_what_a_person_wants() {
 }
 
 #[test]
-fn a_session_restores_what_was_set() {
-    let mut harness = dark();
-    press(&mut harness, "mmecfo2V");
-    let session = crate::Session::of(&harness.state().face.controls);
-    let session = crate::Session::from_toml(&session.to_toml()).unwrap();
-    let mut fresh = panes(ThemeChoice::Dark, QuadPainter::Mesh);
-    session.restore(&mut fresh.face.controls);
-    let harness = self::harness(fresh);
-    harness.get_by_label("falling");
-    assert_eq!(harness.state().channels_shown(), [0, 2]);
-    assert!(harness.state().face.controls.show.overlay && harness.state().face.controls.cursors().is_some());
-}
-
-#[test]
 fn the_last_triggers_can_be_seen_again_and_kept() {
     let mut harness = dark();
     press(&mut harness, "mg");
@@ -297,6 +324,25 @@ fn the_last_triggers_can_be_seen_again_and_kept() {
     let place = (shown[0].at - picture.left_index) / picture.span_samples;
     assert!((place - 0.5).abs() < 0.01, "it stands where triggers do: {place}");
     harness.get_by_label("PAUSED");
+}
+
+#[test]
+fn a_stream_that_changes_midway_goes_on_as_another_picture_and_says_so() {
+    let (mut feed, link) = ScopeFeed::new(1 << 20);
+    let mut options = ViewOptions::new(SourceStatus::default);
+    options.span = Some(0.2);
+    (0..8).for_each(|block| feed.ingest(&sine_batch(block * 50, 2, 50, 1e3)).unwrap());
+    let mut harness = harness(ScopePanes::new(link, options, QuadPainter::Mesh));
+    feed.idle();
+    harness.run();
+    harness.get_by_label("2 \u{d7} 1 kS/s");
+    std::thread::sleep(Duration::from_millis(20));
+    feed.ingest(&sine_batch(400, 3, 50, 2e3)).unwrap();
+    feed.finish();
+    harness.run();
+    harness.get_by_label("3 \u{d7} 2 kS/s");
+    harness.get_by_label("another stream began: 3 \u{d7} 2 kS/s");
+    assert_eq!(harness.state().channels_shown(), [0, 1, 2]);
 }
 
 #[test]
@@ -343,57 +389,15 @@ fn a_resting_picture_asks_for_no_repaint() {
     assert!(frames <= 2, "{frames}");
 }
 
-/// One designed look: how it is reached from the scope at rest.
-struct Look {
-    name: &'static str,
-    theme: ThemeChoice,
-    painter: QuadPainter,
-    keys: &'static str,
-}
-
-const LOOKS: [Look; 18] = [
-    Look { name: "scope_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "" },
-    Look { name: "scope_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "" },
-    Look { name: "spectrum_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "fw" },
-    Look { name: "spectrum_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "fw" },
-    Look { name: "channels_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "lnyyai" },
-    Look { name: "channels_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "lo" },
-    Look { name: "measure_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "cV" },
-    Look { name: "measure_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "cV" },
-    Look {
-        name: "trigger_dark",
-        theme: ThemeChoice::Dark,
-        painter: QuadPainter::Instanced,
-        keys: "mbbbg{{P",
-    },
-    Look { name: "trigger_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "mbg{" },
-    Look { name: "held_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "m[+c" },
-    Look { name: "held_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "m[+c" },
-    Look { name: "overlay_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "oc" },
-    Look { name: "single_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "13si" },
-    Look { name: "waterfall_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "nwo" },
-    Look { name: "off_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "123" },
-    Look { name: "keys_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "?" },
-    Look { name: "keys_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "?" },
-];
-
-#[test]
-fn every_look_is_as_it_was_designed() {
-    let mut results = SnapshotResults::new();
-    for look in LOOKS {
-        let Some(renderer) = renderer() else {
-            eprintln!("skipped: no software Vulkan adapter here (Debian: mesa-vulkan-drivers)");
-            return;
-        };
-        let mut harness = Harness::builder()
-            .with_size(egui::vec2(1180.0, 660.0))
-            .renderer(renderer)
-            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(look.theme, look.painter));
-        harness.run();
-        press(&mut harness, look.keys);
-        harness.snapshot(look.name);
-        results.extend_harness(&mut harness);
-    }
+/// Takes what has this name, and lets it go elsewhere.
+fn drag(harness: &mut Harness<'static, ScopePanes>, name: &str, by: egui::Vec2) {
+    let at = harness.get_by_label(name).rect().center();
+    harness.drag_at(at);
+    harness.run();
+    harness.hover_at(at + by);
+    harness.run();
+    harness.drop_at(at + by);
+    harness.run();
 }
 
 /// Types keys, one a frame.
@@ -404,14 +408,9 @@ fn press(harness: &mut Harness<'static, ScopePanes>, keys: &str) {
     }
 }
 
-/// Vulkan in software, so that every machine draws the same pixels; `None` where there is none.
-fn renderer() -> Option<WgpuTestRenderer> {
+/// Whether Vulkan draws in software here, so that every machine draws the same pixels.
+pub(super) fn has_software_vulkan() -> bool {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
     let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::VULKAN));
-    if !adapters.iter().any(|adapter| adapter.get_info().device_type == wgpu::DeviceType::Cpu) {
-        return None;
-    }
-    let state = create_render_state(default_wgpu_setup(), egui_wgpu::RendererOptions::PREDICTABLE);
-    quads::prepare_gpu(&state);
-    Some(WgpuTestRenderer::from_render_state(state))
+    adapters.iter().any(|adapter| adapter.get_info().device_type == wgpu::DeviceType::Cpu)
 }

@@ -1,0 +1,75 @@
+//! How it looks: pictures that a person has looked at.
+
+use egui_kittest::SnapshotResults;
+use egui_kittest::wgpu::{WgpuTestRenderer, create_render_state, default_wgpu_setup};
+
+use super::*;
+
+/// One designed look: how it is reached from the scope at rest.
+struct Look {
+    name: &'static str,
+    theme: ThemeChoice,
+    painter: QuadPainter,
+    keys: &'static str,
+}
+
+const LOOKS: [Look; 19] = [
+    Look { name: "scope_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "" },
+    Look { name: "scope_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "" },
+    Look { name: "spectrum_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "fw" },
+    Look { name: "spectrum_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "fw" },
+    Look { name: "channels_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "lnyyai" },
+    Look { name: "channels_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "lo" },
+    Look { name: "measure_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "cV" },
+    Look { name: "measure_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "cV" },
+    Look {
+        name: "trigger_dark",
+        theme: ThemeChoice::Dark,
+        painter: QuadPainter::Instanced,
+        keys: "mbbbg{{P",
+    },
+    Look { name: "trigger_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "mbg{" },
+    Look {
+        name: "trigger_rate_dark",
+        theme: ThemeChoice::Dark,
+        painter: QuadPainter::Instanced,
+        keys: "mrL::nvC",
+    },
+    Look { name: "held_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "m[+c" },
+    Look { name: "held_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "m[+c" },
+    Look { name: "overlay_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "oc" },
+    Look { name: "single_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "13si" },
+    Look { name: "waterfall_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "nwo" },
+    Look { name: "off_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "123" },
+    Look { name: "keys_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "?" },
+    Look { name: "keys_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "?" },
+];
+
+#[test]
+fn every_look_is_as_it_was_designed() {
+    let mut results = SnapshotResults::new();
+    for look in LOOKS {
+        let Some(renderer) = renderer() else {
+            eprintln!("skipped: no software Vulkan adapter here (Debian: mesa-vulkan-drivers)");
+            return;
+        };
+        let mut harness = Harness::builder()
+            .with_size(egui::vec2(1180.0, 660.0))
+            .renderer(renderer)
+            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(look.theme, look.painter));
+        harness.run();
+        press(&mut harness, look.keys);
+        harness.snapshot(look.name);
+        results.extend_harness(&mut harness);
+    }
+}
+
+/// `None` where there is no Vulkan in software.
+fn renderer() -> Option<WgpuTestRenderer> {
+    if !has_software_vulkan() {
+        return None;
+    }
+    let state = create_render_state(default_wgpu_setup(), egui_wgpu::RendererOptions::PREDICTABLE);
+    quads::prepare_gpu(&state);
+    Some(WgpuTestRenderer::from_render_state(state))
+}
