@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use grebe_probe::{Probing, TrainLine};
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span as Piece};
@@ -83,9 +83,7 @@ impl Charts {
         }
         let options = TerminalOptions { viewport: Viewport::Inline(HEIGHT) };
         let terminal = Terminal::with_options(CrosstermBackend::new(stderr()), options).ok()?;
-        let now = Instant::now();
-        let shown = Shown { began: now, doing: String::new(), trains: [Vec::new(), Vec::new()] };
-        Some(Self { terminal, lines: Lines::default(), shown, drawn: now })
+        Some(Self { terminal, lines: Lines::default(), shown: Shown::new(), drawn: Instant::now() })
     }
 
     fn tell(&mut self, probing: &Probing) {
@@ -110,14 +108,14 @@ impl Charts {
     }
 
     fn end(mut self) {
-        self.shown.doing = String::new();
-        let shown =
-            std::mem::replace(&mut self.shown, Shown { trains: Default::default(), ..Shown::empty() });
+        let shown = std::mem::replace(&mut self.shown, Shown { trains: Default::default(), ..Shown::new() });
         if shown.trains.iter().any(|trains| trains.len() > 1) {
             self.above(CHARTS, |buffer| shown.charts(buffer.area, buffer));
         }
-        // A terminal that is gone has nothing to be cleared.
+        // A terminal that is gone has nothing to be cleared. What is printed next begins where the charts stood.
         let _ = self.terminal.clear();
+        let top = self.terminal.get_frame().area().as_position();
+        let _ = self.terminal.set_cursor_position(top);
         let _ = self.terminal.show_cursor();
     }
 
@@ -141,7 +139,7 @@ impl Charts {
 }
 
 impl Shown {
-    fn empty() -> Self {
+    fn new() -> Self {
         Self { began: Instant::now(), doing: String::new(), trains: Default::default() }
     }
 
@@ -152,7 +150,7 @@ impl Shown {
         }
         let (unit, divisor) = rate_unit(all().map(|train| train.delivered_bps).fold(0.0, f64::max));
         let x = Span::from_zero(all().map(|train| train.at_s));
-        let places: [Rect; 3] = Layout::horizontal([Constraint::Ratio(1, 3); 3]).areas(area);
+        let places: [Rect; 3] = Layout::horizontal([Constraint::Ratio(1, 3); 3]).spacing(1).areas(area);
         for (panel, place) in Panel::ALL.into_iter().zip(places) {
             let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(place);
             let key = Line::from(vec![
@@ -176,7 +174,11 @@ impl Shown {
             });
             let axis = |Span { low, high }: Span, unit: &str| {
                 let labels = [low, high].map(|end| format!("{}{unit}", short(end, high - low)));
-                Axis::default().bounds([low, high]).labels(labels).style(Style::new().dim())
+                Axis::default()
+                    .bounds([low, high])
+                    .labels(labels)
+                    .labels_alignment(Alignment::Right)
+                    .style(Style::new().dim())
             };
             Chart::new(datasets.collect())
                 .x_axis(axis(x, " s"))
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn charts_of_both_ways_fit_a_small_terminal() {
         let trains = [vec![train(1.0, 30e6), train(2.0, 60e6)], vec![train(3.0, 30e6), train(4.0, 50e6)]];
-        let shown = Shown { trains, ..Shown::empty() };
+        let shown = Shown { trains, ..Shown::new() };
         for (width, height) in [(80, CHARTS), (200, CHARTS), (10, 2), (1, 1)] {
             let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
             shown.charts(buffer.area, &mut buffer);

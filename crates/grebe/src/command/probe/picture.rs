@@ -120,7 +120,7 @@ fn head_line<DB: DrawingBackend>(report: &Report, head: &DrawingArea<DB, Shift>,
     for (place, (name, way)) in [("up", &report.up), ("down", &report.down)].into_iter().enumerate() {
         let color = theme.trace(PLACES[place]);
         let left = 16 + place as i32 * 400;
-        head.draw(&Circle::new((left + 5, 45), 5, rgb(color).filled()))?;
+        head.draw(&Circle::new((left + 5, 43), 5, rgb(color).filled()))?;
         let loss = way.loss.map_or(0.0, |loss| loss.value * 100.0);
         let told = match way.knee_bps {
             Some(knee) => {

@@ -49,17 +49,17 @@ fn train_line(is_down: bool, train: &TrainLine) -> String {
 pub fn text(report: &Report) -> String {
     let mut text = format!("{} within {:.1} s\n\n", report.peer, report.elapsed_s);
     let rtt = &report.rtt;
-    let mut row = |name: &str, value: String| text += &format!("  {name:18} {value}\n");
+    let mut row = |name: &str, value: String| text += &format!("  {name:20} {value}\n");
     row("round trip", format!("min {}", figure(rtt.min_ms, "ms")));
     row("", format!("p50 {}", figure(rtt.p50_ms, "ms")));
     row("", format!("p99 {}", figure(rtt.p99_ms, "ms")));
     row("clock offset", figure(report.clock_offset_ms, "ms"));
-    text += &format!("\n  {:18} {:36} {}\n", "", "up", "down");
+    text += &format!("\n  {:20} {:36} {}\n", "", "up", "down");
     let ways = [&report.up, &report.down];
     for (name, value) in ROWS {
         let [up, down] = ways.map(|way| value(way).unwrap_or_else(|| "-".to_owned()));
         if (up.as_str(), down.as_str()) != ("-", "-") {
-            text += &format!("  {name:18} {up:36} {down}\n");
+            text += &format!("  {name:20} {up:36} {down}\n");
         }
     }
     let streams = report.up.tcp.len().max(report.down.tcp.len());
@@ -67,7 +67,7 @@ pub fn text(report: &Report) -> String {
         let [up, down] = ways.map(|way| way.tcp.get(at));
         let bytes = up.or(down).map_or(0, |tcp| tcp.write_bytes);
         let cell = |tcp: Option<&grebe_probe::Tcp>| tcp.map_or("-".to_owned(), |tcp| rates(tcp.goodput_bps));
-        text += &format!("  {:18} {:36} {}\n", format!("TCP, {bytes} B writes"), cell(up), cell(down));
+        text += &format!("  {:20} {:36} {}\n", format!("TCP, {bytes} B writes"), cell(up), cell(down));
     }
     text += "\n";
     for sentence in &report.verdict {
@@ -176,6 +176,7 @@ fn times(estimate: Estimate) -> String {
     let time = |seconds: f64| match seconds {
         s if !s.is_finite() => "never".to_owned(),
         s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 1_200.0 => format!("{:.1} min", s / 60.0),
         s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3_600.0),
     };
