@@ -76,7 +76,8 @@ impl Face {
 
     fn say_saved(&mut self, saved: Result<PathBuf, String>) {
         self.say(match saved {
-            Ok(path) => format!("saved {}", path.display()),
+            // Where it is, for who did not choose the folder.
+            Ok(path) => format!("saved {}", std::path::absolute(&path).unwrap_or(path).display()),
             Err(why) => format!("not saved: {why}"),
         });
     }

@@ -17,6 +17,7 @@ mod spectrum;
 mod style;
 mod trigger;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -85,35 +86,34 @@ fn open(
         dithering: false,
         ..eframe::NativeOptions::default()
     };
-    let loss = DeviceLoss::default();
+    let (loss, lost) = (DeviceLoss::default(), Arc::new(OnceLock::new()));
     let status = loss.clone();
     native.wgpu_options.on_surface_status = Arc::new(move |it| status.surface_status(it));
-    let (told, watched) = (Arc::new(OnceLock::new()), loss.clone());
-    let lost = told.clone();
-    let opened = eframe::run_native(
-        &title,
-        native,
-        Box::new(move |creation| {
-            let painter = match &creation.wgpu_render_state {
-                Some(state) => {
-                    quads::prepare_gpu(state);
-                    let ctx = creation.egui_ctx.clone();
-                    watched.watch(&state.device, move || ctx.request_repaint());
-                    QuadPainter::Instanced
-                }
-                None => QuadPainter::Mesh,
-            };
-            let scopes = scopes.into_iter().enumerate().map(|(number, (link, options))| {
+    let (watched, told) = (loss.clone(), lost.clone());
+    let create = move |creation: &eframe::CreationContext<'_>| -> Created {
+        let painter = match &creation.wgpu_render_state {
+            Some(state) => {
+                quads::prepare_gpu(state);
                 let ctx = creation.egui_ctx.clone();
-                link.on_picture(move || ctx.request_repaint());
-                ScopePanes::numbered(number, link, options, painter)
-            });
-            Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench, loss, lost }))
-        }),
-    );
-    if let Some(why) = told.get() {
-        return Err(ViewError::DeviceLost { why: String::clone(why) });
+                watched.watch(&state.device, move || ctx.request_repaint());
+                QuadPainter::Instanced
+            }
+            None => QuadPainter::Mesh,
+        };
+        let scopes = scopes.into_iter().enumerate().map(|(number, (link, options))| {
+            let ctx = creation.egui_ctx.clone();
+            link.on_picture(move || ctx.request_repaint());
+            ScopePanes::numbered(number, link, options, painter)
+        });
+        Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench, loss: watched, lost: told }))
+    };
+    // A device that goes away within a frame makes the toolkit panic before the window can look.
+    let run = AssertUnwindSafe(|| eframe::run_native(&title, native, Box::new(create)));
+    let opened = std::panic::catch_unwind(run);
+    if let Some(why) = lost.get().map(String::as_str).or(loss.why().filter(|_| opened.is_err())) {
+        return Err(ViewError::DeviceLost { why: why.to_owned() });
     }
+    let opened = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     opened.map_err(|error| match error {
         // No display, a display that refuses us, libraries of the window system that are not there.
         eframe::Error::Winit(_) | eframe::Error::WinitEventLoop(_) => {
@@ -126,6 +126,8 @@ fn open(
         error => ViewError::Window { why: reason(&error.to_string()) },
     })
 }
+
+type Created = Result<Box<dyn eframe::App>, Box<dyn std::error::Error + Send + Sync>>;
 
 struct ScopeWindow {
     scopes: Vec<ScopePanes>,

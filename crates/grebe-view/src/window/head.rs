@@ -159,8 +159,8 @@ impl ScopePanes {
         let is_on = [controls.cursors().is_some(), controls.value_cursors().is_some()];
         let button = egui::Button::selectable(is_on.contains(&true), "cursors");
         let (menu, _) = MenuButton::from_button(button).config(config).ui(ui, |ui| {
-            for ((text, hint, action), is_on) in CURSORS.into_iter().zip(is_on) {
-                if ui.selectable_label(is_on, text).on_hover_text(hint).clicked() {
+            for ((text, action), is_on) in CURSORS.into_iter().zip(is_on) {
+                if ui.selectable_label(is_on, text).clicked() {
                     self.face.act(action);
                 }
             }
@@ -223,7 +223,7 @@ impl ScopePanes {
     }
 }
 
-const CURSORS: [(&str, &str, Action); 2] = [
-    ("time  c", "two vertical lines", Action::Cursors),
-    ("value  C", "two horizontal lines in the lane of the selected channel", Action::ValueCursors),
+const CURSORS: [(&str, Action); 2] = [
+    ("times, of all channels  c", Action::Cursors),
+    ("values, of the selected channel  C", Action::ValueCursors),
 ];

@@ -48,7 +48,7 @@ impl ScopePanes {
         let corners = vec![pos2(x - 6.0, plot.top() - 3.0), pos2(x + 6.0, plot.top() - 3.0)];
         let corners = [corners, vec![pos2(x, plot.top() + 6.0)]].concat();
         ui.painter().add(Shape::convex_polygon(corners, color, egui::Stroke::NONE));
-        let grip = Rect::from_center_size(pos2(x, plot.top()), vec2(18.0, 16.0));
+        let grip = Rect::from_center_size(pos2(x, plot.top()), vec2(24.0, 20.0));
         let response = ui.interact(grip, self.id.with("trigger place"), Sense::drag());
         name_it(&response, "trigger position");
         let response = response.on_hover_cursor(CursorIcon::ResizeHorizontal);
@@ -64,7 +64,7 @@ impl ScopePanes {
         let part = (range.top - setup.value(level + zero)) / range.height();
         let y = (lane.top() + lane.height() * part as f32).clamp(lane.top(), lane.bottom());
         let color = self.trace_color(channel);
-        let grip = Rect::from_center_size(pos2(lane.right() - 2.0, y), vec2(22.0, 16.0));
+        let grip = Rect::from_center_size(pos2(lane.right() + 1.0, y), vec2(30.0, 20.0));
         let response = ui.interact(grip, self.id.with("trigger level"), Sense::drag());
         name_it(&response, "trigger level");
         let response = response.on_hover_cursor(CursorIcon::ResizeVertical);

@@ -137,12 +137,11 @@ impl ScopePanes {
                 (Lane { rect, columns, range, color, scale: (setup.scale, setup.offset) }, setup)
             })
             .collect();
-        let ticks = |lane: &Lane<'_>| {
-            Ticks::new(lane.range.bottom, lane.range.top, (lane.rect.height() / 24.0).clamp(3.0, 10.0) as u32)
-        };
+        let ticks: Vec<LaneTicks> =
+            lanes.iter().map(|(lane, setup)| LaneTicks::of(lane.rect.height(), lane.range, setup)).collect();
         for (place, (lane, _)) in lanes.iter().enumerate() {
             if !is_overlay || place == front {
-                painter.grid(lane, &ticks(lane), &divisions);
+                painter.grid(lane, &ticks[place].lines, &divisions);
                 painter.losses(lane);
             }
         }
@@ -162,10 +161,11 @@ impl ScopePanes {
         let mut chip_left = 6.0;
         for (place, (lane, setup)) in lanes.iter().enumerate() {
             if !is_overlay || place == front {
-                level_labels(ui, &theme, lane.rect, lane.range, &ticks(lane), &setup.unit);
+                level_labels(ui, &theme, lane.rect, lane.range, &ticks[place].labels, &setup.unit);
             }
             let channel = self.face.picture.channels[place].channel;
-            let chip = self.chip(ui, lane.rect.min + vec2(chip_left, 5.0), channel, setup);
+            let division = ticks[place].lines.step();
+            let chip = self.chip(ui, lane.rect.min + vec2(chip_left, 5.0), channel, setup, division);
             pressed = pressed.or(chip.clicked().then_some(channel));
             chip_left += if is_overlay { chip.rect.width() + 5.0 } else { 0.0 };
         }
@@ -202,7 +202,14 @@ impl ScopePanes {
     }
 
     /// A channel's name on its colour, and how it is shown; a click opens its settings.
-    fn chip(&self, ui: &egui::Ui, at: Pos2, channel: usize, setup: &ChannelSetup) -> egui::Response {
+    fn chip(
+        &self,
+        ui: &egui::Ui,
+        at: Pos2,
+        channel: usize,
+        setup: &ChannelSetup,
+        division: f64,
+    ) -> egui::Response {
         let theme = self.theme();
         let mut name = setup.label(channel);
         if setup.is_ac {
@@ -211,16 +218,15 @@ impl ScopePanes {
         if setup.is_inverted {
             name += " inv";
         }
-        if let Some(vertical) = setup.vertical {
-            name += &format!("  {}/div", Engineering::new(vertical.per_division, &setup.unit));
-        }
+        let division = setup.vertical.map_or(division, |vertical| vertical.per_division);
+        name += &format!("  {}/div", Engineering::new(division, &setup.unit));
         let galley = ui.painter().layout_no_wrap(name.clone(), label_font(), color32(theme.plot));
         let chip = Rect::from_min_size(at, galley.size() + vec2(10.0, 4.0));
         ui.painter().rect_filled(chip, 3.0, self.trace_color(channel));
         ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
         let response = ui.interact(chip, self.id.with(("chip", channel)), Sense::click());
-        let words =
-            move || egui::WidgetInfo::labeled(egui::Role::Button, true, format!("settings of {name}"));
+        let words = format!("settings of {}", setup.label(channel));
+        let words = move || egui::WidgetInfo::labeled(egui::Role::Button, true, words.clone());
         response.widget_info(words);
         response.on_hover_cursor(egui::CursorIcon::PointingHand).on_hover_text(
             "scale, position, coupling, unit; the wheel over the numbers at the left changes the scale",
@@ -276,6 +282,31 @@ impl ScopePanes {
         };
         let color = color32(self.theme().text_dim);
         ui.painter().text(plot.center(), Align2::CENTER_CENTER, text, FontId::proportional(20.0), color);
+    }
+}
+
+/// What the grid lines and the labels of a lane stand for.
+struct LaneTicks {
+    lines: Ticks,
+    labels: Ticks,
+}
+
+impl LaneTicks {
+    /// A line a division where the scale is set, so that divisions can be counted; else in round steps.
+    fn of(height: f32, range: Range, setup: &ChannelSetup) -> LaneTicks {
+        let (bottom, top) = (range.bottom, range.top);
+        let a_division = height / DIVISIONS_VERTICAL as f32;
+        match setup.vertical {
+            Some(vertical) if a_division >= DIVISION_HEIGHT_MIN => {
+                let ticks = |every: f64| Ticks::with_step(bottom, top, vertical.per_division * every);
+                let every = [1.0_f32, 2.0].into_iter().find(|every| a_division * every >= LABEL_HEIGHT);
+                LaneTicks { lines: ticks(1.0), labels: ticks(every.map_or(4.0, f64::from)) }
+            }
+            _ => {
+                let ticks = Ticks::new(bottom, top, (height / LABEL_HEIGHT).clamp(3.0, 10.0) as u32);
+                LaneTicks { lines: ticks, labels: ticks }
+            }
+        }
     }
 }
 
@@ -365,6 +396,10 @@ pub(super) fn label_font() -> FontId {
     FontId::monospace(11.0)
 }
 
+/// Below it, lines of a division each would be a mist.
+const DIVISION_HEIGHT_MIN: f32 = 8.0;
+/// A label of a lane, with air.
+const LABEL_HEIGHT: f32 = 24.0;
 /// Of a row of the measurement table.
 const ROW_HEIGHT: f32 = 22.0;
 /// Left of the lanes, for their labels.

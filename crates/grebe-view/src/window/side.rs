@@ -114,14 +114,14 @@ impl ScopePanes {
     fn channel_details(&mut self, ui: &mut egui::Ui, channel: usize) {
         let setup = self.face.controls.setups[channel].clone();
         let mut wanted = None;
+        let dim = color32(self.theme().text_dim);
         ui.horizontal(|ui| {
+            ui.add_sized([LABEL_WIDTH, 18.0], egui::Label::new(RichText::new("scale").color(dim)));
             if ui.button("\u{2212}").on_hover_text("finer  (y)").clicked() {
                 wanted = Some(Action::Vertical(Step::Down));
             }
-            let scale = match setup.vertical {
-                Some(vertical) => format!("{}/div", Engineering::new(vertical.per_division, &setup.unit)),
-                None => "auto".into(),
-            };
+            let scale = self.face.controls.vertical().per_division;
+            let scale = format!("{}/div", Engineering::new(scale, &setup.unit));
             ui.add_sized([80.0, 18.0], egui::Label::new(RichText::new(scale).monospace()));
             if ui.button("+").on_hover_text("coarser  (Y)").clicked() {
                 wanted = Some(Action::Vertical(Step::Up));
@@ -132,6 +132,7 @@ impl ScopePanes {
             }
         });
         ui.horizontal(|ui| {
+            ui.add_sized([LABEL_WIDTH, 18.0], egui::Label::new(RichText::new("position").color(dim)));
             if ui.button(RichText::new("\u{2193}").monospace()).on_hover_text("trace down  (j)").clicked() {
                 wanted = Some(Action::Position(-0.5));
             }
@@ -149,14 +150,13 @@ impl ScopePanes {
             self.face.act(action);
         }
         egui::Grid::new(("channel values", channel)).num_columns(2).spacing([8.0, 3.0]).show(ui, |ui| {
-            let dim = color32(self.theme().text_dim);
             let setup = &mut self.face.controls.setups[channel];
             let label = ui.label(RichText::new("unit").color(dim));
             let edit =
                 TextEdit::singleline(&mut setup.unit).hint_text("counts").desired_width(90.0).char_limit(8);
             self.is_typing |= ui.add(edit).labelled_by(label.id).has_focus();
             ui.end_row();
-            let label = ui.label(RichText::new("a count").color(dim));
+            let label = ui.label(RichText::new("1 count is").color(dim));
             let speed = setup.scale.abs() / 100.0;
             let value = DragValue::new(&mut setup.scale).speed(speed).min_decimals(0).max_decimals(12);
             self.is_typing |= ui.add(value).labelled_by(label.id).has_focus();
@@ -164,7 +164,7 @@ impl ScopePanes {
                 setup.scale = 1.0;
             }
             ui.end_row();
-            let label = ui.label(RichText::new("offset").color(dim));
+            let label = ui.label(RichText::new("count 0 is").color(dim));
             let speed = setup.scale.abs() * 10.0;
             let value = DragValue::new(&mut setup.offset).speed(speed).min_decimals(0).max_decimals(12);
             self.is_typing |= ui.add(value).labelled_by(label.id).has_focus();
@@ -218,4 +218,6 @@ fn name_it(response: &egui::Response, name: &str) {
     response.ctx.accesskit_node_builder(response.id, |node| node.set_label(name));
 }
 
-const WIDTH: f32 = 264.0;
+const WIDTH: f32 = 284.0;
+/// Before the buttons of a row.
+const LABEL_WIDTH: f32 = 52.0;
