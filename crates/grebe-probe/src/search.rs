@@ -151,7 +151,7 @@ pub struct Search {
     /// A rate whose train is repeated, since what it showed may be chance.
     doubt: Option<f64>,
     /// A train that is to be judged anew, and quiet trains that were asked for so far.
-    unsure: Option<Step>,
+    unsure: Option<(Step, Trial)>,
     quiets: u32,
     floor: f64,
     ceiling: f64,
@@ -217,19 +217,19 @@ impl Search {
     /// `base_loss` is the share that is lost at any rate.
     pub fn record(&mut self, step: Step, trial: &Trial, base_loss: f64) {
         self.trials += u32::from(step != Step::Quiet);
-        let step = self.unsure.take().unwrap_or(step);
+        let step = self.unsure.take().map_or(step, |(step, _)| step);
         let (Step::Try(asked) | Step::Confirm(asked)) = step else { return };
         let rate = trial.sent_bps.min(asked);
         let is_short = trial.sent_bps < asked * 0.95;
         let is_slight = trial.delivered_bps > 0.9 * (1.0 - base_loss) * trial.sent_bps;
         if trial.failed == Some(Limit::Policer) && is_slight && self.quiets < QUIETS_MAX {
             self.quiets += 1;
-            self.unsure = Some(step);
+            self.unsure = Some((step, *trial));
             return;
         }
         // Three kinds of trains that may have met a machine or a path which was busy for a moment.
         let by_loss_alone = trial.failed == Some(Limit::Policer) && base_loss > 0.0 && is_slight;
-        let below_the_knee = trial.failed.is_some() && self.knee.is_some_and(|knee| rate < knee * 0.95);
+        let below_the_knee = trial.failed.is_some() && self.knee.is_some_and(|knee| rate < knee * BELOW);
         if (is_short || by_loss_alone || below_the_knee) && self.doubt.is_none() {
             self.doubt = Some(asked);
             return;
@@ -262,7 +262,10 @@ impl Search {
 
     /// What is known now; `None` before the first train.
     pub fn found(&self) -> Option<Found> {
-        let limit = match self.fail {
+        // What was to be judged anew counts as it stands where no time is left for that.
+        let unsure = self.unsure.and_then(|(_, trial)| Some((trial.sent_bps, trial.failed?)));
+        let fail = self.fail.into_iter().chain(unsure).min_by(|(a, _), (b, _)| a.total_cmp(b));
+        let limit = match fail {
             Some((_, limit)) => limit,
             None if self.sender_limited => Limit::Sender,
             None if self.pass().is_some_and(|pass| pass >= self.ceiling * 0.95) => Limit::Allowed,
@@ -270,7 +273,7 @@ impl Search {
         };
         // The rates themselves are judged with a margin, by which the truth may lie beyond either.
         let low = self.pass().map(|pass| pass * (1.0 - 2.0 * SLOPE_MARGIN));
-        let high = self.fail.map(|(fail, _)| fail * (1.0 + SLOPE_MARGIN));
+        let high = fail.map(|(fail, _)| fail * (1.0 + SLOPE_MARGIN));
         let rate = match (low, high) {
             (None, None) => return None,
             (Some(low), None) => {
@@ -309,6 +312,8 @@ const RISE_MIN_NS: f64 = 700_000.0;
 const STANDING_NS: i64 = 700_000;
 /// Datagrams that any trial needs to say something of loss.
 const TRIAL_COUNT: f64 = 400.0;
+/// A rate this far below what once arrived should have passed.
+const BELOW: f64 = 0.985;
 /// Quiet trains beyond the first.
 const QUIETS_MAX: u32 = 2;
 /// A bracket as narrow as this is settled.
@@ -440,6 +445,22 @@ mod tests {
         }
         let found = search.found().unwrap();
         assert_eq!((found.limit, found.rate.value), (Limit::Sender, 4e8));
+    }
+
+    #[test]
+    fn a_machine_that_was_busy_for_a_moment_does_not_lower_the_knee() {
+        let mut search = Search::new(90e6, 1e5, 1e9, 14);
+        let mut is_busy = true;
+        while search.step() != Step::Done {
+            let (Step::Try(rate) | Step::Confirm(rate)) = search.step() else { panic!() };
+            // What was put off came in a burst, which stood in the queue.
+            let is_burst = rate < 90e6 && std::mem::take(&mut is_busy);
+            let failed = (rate > 90e6 || is_burst).then_some(Limit::Link);
+            let delivered_bps = if is_burst { rate * 0.985 } else { rate.min(90e6) };
+            search.record(search.step(), &Trial { sent_bps: rate, delivered_bps, failed }, 0.0);
+        }
+        let found = search.found().unwrap();
+        assert!(!is_busy && found.confirmed && found.rate.contains(90e6), "{found:?}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn fixed(
     let rate = bits / interval.as_secs_f64().max(1e-9);
     let seconds = Duration::from_nanos(plan.end_ns.saturating_sub(path.now_ns())).as_secs_f64() * 0.7;
     let train = plan.train(rate.min(plan.limits.rate_max_bps), seconds.min(FIXED_S), plan.bytes);
-    let (trial, summary) = known.carry(path, plan, train, told)?;
+    let (trial, summary) = known.carry(path, plan, train, false, told)?;
     // Its loss is the answer here, whether the path kept up or not.
     known.count(&train, &summary);
     known.way.limit = trial.failed;
@@ -75,10 +75,10 @@ fn knee(
     told(Probing::Part("UDP", Some(plan.is_down)));
     let guess = guess(path, plan, known.settle)?;
     let quiet = plan.train((guess * 0.3).min(plan.limits.rate_max_bps * 0.5), QUIET_S, plan.bytes / 10);
-    let (_, summary) = known.carry(path, plan, quiet, told)?;
+    let (_, summary) = known.carry(path, plan, quiet, true, told)?;
     known.quiet(&quiet, &summary);
     if known.base.trial_count() > f64::from(quiet.count) {
-        let (_, summary) = known.carry(path, plan, quiet, told)?;
+        let (_, summary) = known.carry(path, plan, quiet, true, told)?;
         known.count(&quiet, &summary);
     }
     let floor = (guess * 0.001).clamp(1e5, plan.limits.rate_max_bps);
@@ -102,14 +102,16 @@ fn knee(
             break;
         }
         let mut train = plan.train(rate, seconds, bytes);
-        let (mut trial, mut summary) = known.carry(path, plan, train, told)?;
+        let (mut trial, mut summary) = known.carry(path, plan, train, step == Step::Quiet, told)?;
+        let mut line = known.way.trains.len() - 1;
         if step == Step::Quiet {
             known.count(&train, &summary);
             let Some(before) = last else { break };
-            (train, summary) = before;
-            trial = known.judge_again(&train, &summary);
+            (train, summary, line) = before;
+            trial = judge(&train, &summary, &known.base);
+            known.way.trains[line].failed = trial.failed;
         }
-        last = Some((train, summary));
+        last = Some((train, summary, line));
         if trial.failed.is_none() {
             known.passed(&train, &summary);
         }
@@ -156,10 +158,15 @@ impl Known {
         path: &mut Path<'_>,
         plan: &Plan<'_>,
         train: Train,
+        is_quiet: bool,
         told: &mut dyn FnMut(Probing),
     ) -> Result<(Trial, Summary)> {
         let (summary, echoes) = path.carry(plan.is_down, train, self.settle)?;
-        let trial = judge(&train, &summary, &self.base);
+        let mut trial = judge(&train, &summary, &self.base);
+        if is_quiet {
+            // It is what others are judged by.
+            trial.failed = None;
+        }
         let rtt_ms = middle(&echoes);
         if trial.failed.is_some() {
             self.bloat_ms.extend(bloat(&echoes, plan.rtt));
@@ -178,15 +185,6 @@ impl Known {
         self.way.kernel_drops = drops.or(self.way.kernel_drops);
         told(Probing::Train(plan.is_down, line));
         Ok((trial, summary))
-    }
-
-    /// The train before the last, by what is known now.
-    fn judge_again(&mut self, train: &Train, summary: &Summary) -> Trial {
-        let trial = judge(train, summary, &self.base);
-        if let [.., line, _] = self.way.trains.as_mut_slice() {
-            line.failed = trial.failed;
-        }
-        trial
     }
 
     /// The train that says what the path does when nothing presses.
