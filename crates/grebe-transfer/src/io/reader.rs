@@ -182,3 +182,70 @@ impl Job {
 
 /// 8 MiB: what a disk may be late by at 6 Gbit/s without a gap is 10 ms.
 const GROUPS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(bytes: usize) -> (tempfile::TempDir, Arc<Source>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sample");
+        std::fs::write(&path, (0..bytes).map(|at| (at / 1_000) as u8).collect::<Vec<_>>()).unwrap();
+        (directory, Arc::new(Source::open(&[path]).unwrap()))
+    }
+
+    /// All that it hands over; a thread of its own takes over after so many groups.
+    fn read_all(source: &Arc<Source>, ahead_after: usize, held: &RangeSet) -> Vec<(u64, Option<Vec<u8>>)> {
+        let mut reader = Reader::start(source.clone());
+        reader.skip(held.clone());
+        let mut groups = Vec::new();
+        while groups.len() < layout::groups(source.stream_bytes()) as usize {
+            if groups.len() == ahead_after {
+                reader.go_ahead();
+            }
+            match reader.wait(Duration::from_secs(60)) {
+                Some(FromFiles::Group(start, bytes)) => {
+                    groups.push((start, Some(bytes.clone())));
+                    reader.give_back(bytes);
+                }
+                Some(FromFiles::UpTo(end)) => groups.push((end, None)),
+                Some(FromFiles::Failed(error)) => panic!("{error}"),
+                None => panic!("it ended early"),
+            }
+        }
+        groups
+    }
+
+    #[test]
+    fn a_thread_goes_on_where_the_asker_read() {
+        let (_directory, source) = source(2_000_000);
+        let here = read_all(&source, usize::MAX, &RangeSet::default());
+        assert_eq!(here.len(), 8);
+        for after in [0, 1, 5] {
+            assert!(read_all(&source, after, &RangeSet::default()) == here, "after {after} groups");
+        }
+    }
+
+    #[test]
+    fn what_the_receiver_has_is_not_read() {
+        let (_directory, source) = source(2_000_000);
+        let mut held = RangeSet::default();
+        held.insert(0..layout::group_range(2, source.stream_bytes()).end);
+        // A thread may have read a little before it was told.
+        let groups = read_all(&source, 3, &held);
+        assert!(groups.iter().skip(3).all(|(_, bytes)| bytes.is_some()));
+        if !has_cores_to_spare() {
+            assert!(groups.iter().take(3).all(|(_, bytes)| bytes.is_none()));
+        }
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_ends_it() {
+        let (directory, source) = source(2_000_000);
+        std::fs::write(directory.path().join("sample"), b"short").unwrap();
+        let mut reader = Reader::start(source);
+        let read = reader.wait(Duration::from_secs(60));
+        assert!(matches!(read, Some(FromFiles::Failed(Error::File { .. }))));
+        assert!(reader.wait(Duration::from_secs(60)).is_none());
+    }
+}

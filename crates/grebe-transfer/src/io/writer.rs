@@ -469,3 +469,130 @@ const SHORT_INDEX_BYTES: u64 = 4 << 10;
 
 /// Files that are kept open for the journal.
 const CLOSED_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::io::reader::{FromFiles, Reader};
+    use crate::io::source::Source;
+
+    struct Sample {
+        from: tempfile::TempDir,
+        source: Arc<Source>,
+        offer: Offer,
+    }
+
+    impl Sample {
+        fn of(bytes: usize) -> Self {
+            let from = tempfile::tempdir().unwrap();
+            let path = from.path().join("sample");
+            fs::write(&path, (0..bytes).map(|at| (at / 777) as u8).collect::<Vec<_>>()).unwrap();
+            let source = Arc::new(Source::open(&[path]).unwrap());
+            let offer = Offer {
+                total_bytes: source.stream_bytes(),
+                index_bytes: source.index_bytes(),
+                content: source.content(),
+            };
+            Self { from, source, offer }
+        }
+
+        fn groups(&self) -> Vec<(u64, Vec<u8>)> {
+            let mut reader = Reader::start(self.source.clone());
+            let count = layout::groups(self.offer.total_bytes);
+            let mut next = || match reader.wait(Duration::from_secs(60)) {
+                Some(FromFiles::Group(start, bytes)) => (start, bytes),
+                _ => panic!("the file is there"),
+            };
+            (0..count).map(|_| next()).collect()
+        }
+
+        fn is_in(&self, directory: &Path) -> bool {
+            let names = fs::read_dir(directory).unwrap().count();
+            let read = |directory: &Path| fs::read(directory.join("sample")).unwrap();
+            names == 1 && read(directory) == read(self.from.path())
+        }
+    }
+
+    fn wait(writer: &Writer) -> Result<Vec<PathBuf>> {
+        let began = Instant::now();
+        loop {
+            if let Some(outcome) = writer.outcome() {
+                return outcome;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "it does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_slow_disk_gets_a_thread_on_the_way() {
+        let sample = Sample::of(2_000_000);
+        for slow_after in [0, 3, usize::MAX] {
+            let into = tempfile::tempdir().unwrap();
+            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            // The last one first: the index comes late, and what came before it waits.
+            for (number, (start, bytes)) in sample.groups().iter().rev().enumerate() {
+                if number == slow_after {
+                    writer.patience = Patience(Duration::ZERO);
+                }
+                writer.put(*start, bytes, |_| true).unwrap();
+            }
+            assert_eq!(wait(&writer).unwrap(), [into.path().join("sample")]);
+            assert!(sample.is_in(into.path()), "slow after {slow_after}");
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_found_and_nothing_gets_its_name() {
+        let sample = Sample::of(600_000);
+        let into = tempfile::tempdir().unwrap();
+        let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+        for (start, mut bytes) in sample.groups() {
+            bytes[1_000] ^= u8::from(start > 0);
+            writer.put(start, &bytes, |_| true).unwrap();
+        }
+        assert!(matches!(wait(&writer), Err(Error::HashDiffers)));
+        assert!(!into.path().join("sample").exists());
+    }
+
+    #[test]
+    fn what_is_dropped_half_way_is_held_the_next_time() {
+        let sample = Sample::of(2_000_000);
+        for slow in [false, true] {
+            let into = tempfile::tempdir().unwrap();
+            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            if slow {
+                writer.patience = Patience(Duration::ZERO);
+            }
+            let groups = sample.groups();
+            let (half, rest) = groups.split_at(4);
+            half.iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
+            drop(writer);
+            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            assert_eq!(writer.held().iter().collect::<Vec<_>>(), [0..rest[0].0], "slow: {slow}");
+            rest.iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
+            wait(&writer).unwrap();
+            assert!(sample.is_in(into.path()));
+        }
+    }
+
+    #[test]
+    fn a_kill_while_names_were_given_is_made_good() {
+        let sample = Sample::of(600_000);
+        let into = tempfile::tempdir().unwrap();
+        let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+        sample.groups().iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
+        wait(&writer).unwrap();
+        let index = sample.groups()[0].1[..sample.offer.index_bytes as usize].to_vec();
+        Journal::create(into.path(), &sample.offer, &index).unwrap().add_whole().unwrap();
+        let writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+        if cfg!(target_os = "linux") {
+            assert_eq!(writer.held().covered(), sample.offer.total_bytes);
+            assert_eq!(wait(&writer).unwrap(), [into.path().join("sample")]);
+        }
+        drop(writer);
+        assert!(sample.is_in(into.path()));
+    }
+}

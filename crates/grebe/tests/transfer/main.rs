@@ -2,121 +2,18 @@
 //! cannot be done.
 #![cfg(unix)]
 
+mod kills;
+mod peers;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use support::{finish, grebe, signal, text};
-
-/// The side that prints the ticket.
-struct Waiting {
-    child: Option<Child>,
-    stdout: BufReader<ChildStdout>,
-    ticket: String,
-}
-
-/// How a side ended: its status, its last line of JSON, what it said.
-struct Ended {
-    status: Option<i32>,
-    result: Value,
-    said: String,
-}
-
-impl Waiting {
-    fn start(arguments: &[&str]) -> Self {
-        let mut command = grebe(arguments);
-        command.args(["--json", "--listen", "127.0.0.1:0"]).env_remove("GREBE_TICKET");
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no ticket: {line:?}"));
-        let ticket = line["ticket"].as_str().unwrap().to_owned();
-        assert!(ticket.starts_with("grebe"), "{ticket}");
-        Self { child: Some(child), stdout, ticket }
-    }
-
-    fn recv(directory: &Path) -> Self {
-        Self::start(&["recv", path(directory)])
-    }
-
-    fn id(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
-    }
-
-    fn finish(mut self) -> Ended {
-        let output = finish(self.child.take().unwrap());
-        let mut stdout = String::new();
-        self.stdout.read_to_string(&mut stdout).unwrap();
-        ended(&output, &stdout)
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// `grebe send` with a ticket on its standard input.
-fn send(files: &[&Path], ticket: &str, more: &[&str]) -> Child {
-    let mut command = grebe(&["send", "--json"]);
-    command.args(more).args(files).arg("--to").env_remove("GREBE_TICKET");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    writeln!(child.stdin.take().unwrap(), "{ticket}").unwrap();
-    child
-}
-
-fn sent(child: Child) -> Ended {
-    let output = finish(child);
-    ended(&output, &text(&output.stdout))
-}
-
-fn ended(output: &Output, stdout: &str) -> Ended {
-    let last = stdout.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
-    let said = text(&output.stderr);
-    assert!(!said.contains("panicked"), "{said}");
-    let result = last.map_or(Value::Null, |line| line["result"].clone());
-    Ended { status: output.status.code(), result, said }
-}
-
-/// Bytes that no pattern repeats.
-fn file(directory: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<u8>) {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let contents: Vec<u8> = (0..bytes)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 32) as u8
-        })
-        .collect();
-    let path = directory.join(name);
-    fs::write(&path, &contents).unwrap();
-    (path, contents)
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
-}
+use peers::{Waiting, file, names, path, send, sent};
+use support::{grebe, signal, text};
 
 /// Waits until that much of a file has been written down as safe.
 fn wait_for_journal(directory: &Path, least_bytes: u64) {

@@ -1,0 +1,115 @@
+//! Both sides as processes, and how they ended.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{finish, grebe, text};
+
+/// The side that prints the ticket.
+pub struct Waiting {
+    pub child: Option<Child>,
+    stdout: BufReader<ChildStdout>,
+    pub ticket: String,
+}
+
+/// How a side ended: its status, its last line of JSON, what it said.
+pub struct Ended {
+    pub status: Option<i32>,
+    pub result: Value,
+    pub said: String,
+}
+
+impl Waiting {
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut command = grebe(arguments);
+        command.args(["--json", "--listen", "127.0.0.1:0"]).env_remove("GREBE_TICKET");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no ticket: {line:?}"));
+        let ticket = line["ticket"].as_str().unwrap().to_owned();
+        assert!(ticket.starts_with("grebe"), "{ticket}");
+        Self { child: Some(child), stdout, ticket }
+    }
+
+    pub fn recv(directory: &Path) -> Self {
+        Self::start(&["recv", path(directory)])
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    pub fn finish(mut self) -> Ended {
+        let output = finish(self.child.take().unwrap());
+        let mut stdout = String::new();
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        ended(&output, &stdout)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// `grebe send` with a ticket on its standard input.
+pub fn send(files: &[&Path], ticket: &str, more: &[&str]) -> Child {
+    let mut command = grebe(&["send", "--json"]);
+    command.args(more).args(files).arg("--to").env_remove("GREBE_TICKET");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{ticket}").unwrap();
+    child
+}
+
+pub fn sent(child: Child) -> Ended {
+    let output = finish(child);
+    ended(&output, &text(&output.stdout))
+}
+
+fn ended(output: &Output, stdout: &str) -> Ended {
+    let last = stdout.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+    let said = text(&output.stderr);
+    assert!(!said.contains("panicked"), "{said}");
+    let result = last.map_or(Value::Null, |line| line["result"].clone());
+    Ended { status: output.status.code(), result, said }
+}
+
+/// Bytes that no pattern repeats.
+pub fn file(directory: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<u8>) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let contents: Vec<u8> = (0..bytes)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        })
+        .collect();
+    let path = directory.join(name);
+    fs::write(&path, &contents).unwrap();
+    (path, contents)
+}
+
+pub fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+pub fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
