@@ -6,6 +6,7 @@ mod trigger;
 mod vertical;
 
 use crate::keys::{Action, Step};
+use crate::math::{LANES, MATH_CHANNEL, MathOperation};
 use crate::options::{ChannelSetup, ThemeChoice, Vertical, ViewOptions};
 use crate::picture::Picture;
 use crate::segments::Pin;
@@ -33,9 +34,9 @@ pub(crate) struct Controls {
     is_help_open: bool,
     is_done: bool,
     theme: ThemeChoice,
-    ranges: [AutoRange; 8],
+    ranges: [AutoRange; LANES],
     /// What the channels are, by number.
-    pub(crate) setups: [ChannelSetup; 8],
+    pub(crate) setups: [ChannelSetup; LANES],
     /// The channel that the keys for one channel work on.
     pub(crate) selected: usize,
     pub(crate) show: Show,
@@ -43,6 +44,9 @@ pub(crate) struct Controls {
     /// The shown part of the spectrum: 0.0 is 0 Hz, 1.0 half the rate.
     pub(crate) spectrum_zoom: (f64, f64),
     pub(crate) spectrum_bottom_db: f64,
+    /// What the math channel computes, if anything, and of which channels.
+    pub(crate) math: Option<MathOperation>,
+    pub(crate) math_inputs: [usize; 2],
     pub(crate) pins: Vec<Pin>,
     /// Number of the next pin.
     pub(crate) pin_number: u32,
@@ -83,6 +87,8 @@ impl Controls {
             spectrum: SpectrumSettings::default(),
             spectrum_zoom: (0.0, 1.0),
             spectrum_bottom_db: -60.0,
+            math: None,
+            math_inputs: [0, 1],
             pins: Vec::new(),
             pin_number: 1,
             held_trigger: None,
@@ -178,7 +184,7 @@ impl Controls {
                 let next = shown.iter().find(|&&channel| channel > self.selected).or(shown.first());
                 self.select(next.copied().unwrap_or(0));
             }
-            Action::Select(channel) => self.select(channel % 8),
+            Action::Select(channel) => self.select(channel % LANES),
             Action::Vertical(step) => self.step_vertical(step),
             Action::Position(divisions) => {
                 let vertical = self.vertical();
@@ -219,6 +225,13 @@ impl Controls {
                     _ => 1,
                 }
             }
+            Action::NextMath => self.set_math(MathOperation::after(self.math)),
+            Action::Math(operation) => self.set_math(operation),
+            Action::MathInput(which) => {
+                let channels = picture.stream.map_or(1, |stream| stream.channels);
+                self.math_inputs[which % 2] = (self.math_inputs[which % 2] + 1) % channels;
+                self.ranges[MATH_CHANNEL] = AutoRange::new();
+            }
             Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
             // The face has what is to be saved, the list of triggers, and the generator.
             Action::Save(_) | Action::Segment(_) | Action::Pin => {}
@@ -233,6 +246,15 @@ impl Controls {
         }
     }
 
+    fn set_math(&mut self, operation: Option<MathOperation>) {
+        self.math = operation;
+        self.ranges[MATH_CHANNEL] = AutoRange::new();
+        self.setups[MATH_CHANNEL].vertical = None;
+        if operation.is_none() && self.selected == MATH_CHANNEL {
+            self.select(0);
+        }
+    }
+
     /// What to ask the scope for.
     pub(crate) fn viewport(&self, picture: &Picture, columns: usize) -> Viewport {
         let trigger = TriggerSettings { mode: self.mode(picture), ..self.trigger };
@@ -243,8 +265,9 @@ impl Controls {
             columns,
             channels: self.channels,
             trigger: Some(trigger),
+            // The face knows scales and ranges.
             measure: None,
-            // The face knows the ranges.
+            math: None,
             persistence: None,
             spectrum: (self.show.spectrum || self.show.waterfall).then(|| SpectrumSettings {
                 waterfall: self.show.waterfall.then_some(self.selected),

@@ -10,6 +10,7 @@ use grebe_scope::{Column, ColumnGrid, Pyramid, ScopeError};
 
 use crate::extract::Extract;
 use crate::interpolate::join_samples;
+use crate::math::{MATH_CHANNEL, MathRun};
 use crate::measure::MeasureRun;
 use crate::meter::{FlowMeter, TransitMeter};
 use crate::persistence::{PersistenceRun, PersistenceView};
@@ -31,6 +32,7 @@ pub struct ScopeCore {
     trigger: Option<TriggerRun>,
     persistence: Option<PersistenceRun>,
     measure: MeasureRun,
+    math: Option<MathRun>,
     spectrum: SpectrumRun,
     /// The last gaps, oldest first, and the number of the next.
     gaps: VecDeque<GapMark>,
@@ -54,6 +56,7 @@ impl ScopeCore {
             trigger: None,
             persistence: None,
             measure: MeasureRun::new(),
+            math: None,
             spectrum: SpectrumRun::new(),
             gaps: VecDeque::with_capacity(GAPS_MAX),
             gap_number: 0,
@@ -115,9 +118,20 @@ impl ScopeCore {
         let triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerRun::recent);
         let window = left_index..left_index + span_samples;
         let spectrum = self.spectrum.view(pyramid, viewport, window.clone(), now_ns);
+        self.math = self.math.take().filter(|_| viewport.math.is_some());
+        let math = viewport.math.and_then(|settings| {
+            if self.math.is_none() {
+                self.math = MathRun::new().ok();
+            }
+            let run = self.math.as_mut()?;
+            run.compute(pyramid, &settings, stream.rate_or_one(), window.clone());
+            Some(run.history())
+        });
         let (measured, measured_count) =
-            self.measure.measure(pyramid, viewport, stream.rate_hz, window.clone(), now_ns);
+            self.measure.measure(pyramid, math, viewport, stream.rate_hz, window.clone(), now_ns);
         let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
+        let shown = shown.map(|channel| (channel, pyramid, channel));
+        let shown = shown.chain(math.map(|(history, _)| (MATH_CHANNEL, history, 0)));
         Picture {
             stream: Some(stream),
             is_ended: self.is_ended,
@@ -126,12 +140,13 @@ impl ScopeCore {
             left_index,
             span_samples,
             channels: shown
-                .map(|channel| ChannelColumns {
+                .map(|(channel, pyramid, place)| ChannelColumns {
                     channel,
-                    columns: channel_columns(pyramid, channel, grid, first_column, columns),
-                    mean: mean(pyramid, channel, window.clone()),
+                    columns: channel_columns(pyramid, place, grid, first_column, columns),
+                    mean: mean(pyramid, place, window.clone()),
                 })
                 .collect(),
+            math: math.map(|(_, scale)| scale),
             oldest_index: pyramid.oldest().unwrap_or(0),
             next_index: pyramid.next_index(),
             counts: self.tracker.counts(),

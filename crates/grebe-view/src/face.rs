@@ -7,6 +7,7 @@ use crate::generator::{GeneratorState, GeneratorWish};
 use crate::hud::{DC, DIVISIONS, Hud, RunState, TriggerWords};
 use crate::keys::{Action, SaveWhat};
 use crate::link::ScopeLink;
+use crate::math::{LANES, MATH_CHANNEL, MathInput, MathOperation, MathSettings};
 use crate::options::{ChannelSetup, ViewOptions};
 use crate::persistence::PersistenceSettings;
 use crate::picture::{ChannelColumns, Picture};
@@ -36,7 +37,7 @@ pub(crate) struct Face {
     cpu: CpuMeter,
     cpu_part: Option<f64>,
     /// By channel, since the view changed.
-    pub(crate) statistics: [MeasurementStatistics; 8],
+    pub(crate) statistics: [MeasurementStatistics; LANES],
     /// The last measurement that is in the statistics, and of which span.
     counted: (u64, f64),
 }
@@ -159,6 +160,7 @@ impl Face {
     /// Asks for what the settings say, `columns` wide; whether that is something else than before.
     pub(crate) fn request(&self, columns: usize) -> bool {
         let mut viewport = self.controls.viewport(&self.picture, columns);
+        viewport.math = self.math_settings();
         if self.controls.is_measuring() {
             viewport.measure = Some(std::array::from_fn(|channel| {
                 // Without the mean that AC coupling takes off: it is another one in each picture.
@@ -195,7 +197,40 @@ impl Face {
     /// What a channel's numbers mean, as it is shown now.
     pub(crate) fn setup(&self, channel: usize) -> ChannelSetup {
         let shown = self.picture.channels.iter().find(|data| data.channel == channel);
-        self.controls.setups[channel % 8].resolved(shown.map_or(0.0, |data| data.mean))
+        let mean = shown.map_or(0.0, |data| data.mean);
+        let own = &self.controls.setups[channel % LANES];
+        match self.controls.math.filter(|_| channel == MATH_CHANNEL) {
+            Some(operation) => self.math_setup(operation, own).resolved(mean),
+            None => own.resolved(mean),
+        }
+    }
+
+    /// What the math channel's numbers mean follows from its inputs, and from picture to picture.
+    fn math_setup(&self, operation: MathOperation, own: &ChannelSetup) -> ChannelSetup {
+        let [a, b] = self.controls.math_inputs.map(|channel| &self.controls.setups[channel % LANES]);
+        let [name_a, name_b] =
+            self.controls.math_inputs.map(|channel| self.controls.setups[channel % LANES].label(channel));
+        let scale = self.picture.math.unwrap_or(Scale::COUNTS);
+        ChannelSetup {
+            name: if own.name.is_empty() { operation.words(&name_a, &name_b) } else { own.name.clone() },
+            unit: operation.unit(&a.unit, &b.unit, self.picture.axis_unit()),
+            scale: scale.factor,
+            offset: scale.offset,
+            ..own.clone()
+        }
+    }
+
+    /// What the math channel is computed of.
+    fn math_settings(&self) -> Option<MathSettings> {
+        let input = |channel: usize| {
+            // Its mean, where AC coupling takes it off, is another one in each picture.
+            let setup = &self.controls.setups[channel % LANES];
+            let plain = ChannelSetup { is_ac: false, ..setup.clone() }.resolved(0.0);
+            let scale = Scale { factor: plain.scale, offset: plain.offset };
+            MathInput { channel, scale, is_ac: setup.is_ac }
+        };
+        let [a, b] = self.controls.math_inputs.map(input);
+        self.controls.math.map(|operation| MathSettings { operation, a, b })
     }
 
     /// What this scope costs: processor and history.
@@ -226,7 +261,7 @@ impl Face {
         }
         if self.counted != (count, span) {
             for measured in &self.picture.measured {
-                self.statistics[measured.channel % 8].add(&measured.set);
+                self.statistics[measured.channel % LANES].add(&measured.set);
             }
         }
         self.counted = (count, span);

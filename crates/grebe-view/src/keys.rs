@@ -1,5 +1,6 @@
 //! What a person can want, and the keys for it: the same in the window and in the terminal.
 
+use crate::math::MathOperation;
 use crate::trigger::TriggerMode;
 
 /// Something a person wants.
@@ -36,6 +37,13 @@ pub(crate) enum Action {
     Coupling,
     /// One lane for all channels, or one for each.
     Overlay,
+    /// What the math channel computes: the next operation, none behind the last.
+    NextMath,
+    /// What the math channel computes, if anything.
+    #[cfg_attr(not(feature = "window"), allow(dead_code, reason = "by the pointer alone"))]
+    Math(Option<MathOperation>),
+    /// The next channel for the first (0) or the second (1) input of the math channel.
+    MathInput(usize),
     /// All triggers upon each other, by how often.
     Persistence,
     /// The channel panel on or off.
@@ -172,6 +180,7 @@ const KEYS: [KeyGroup; 6] = [
             ("i  a", "invert, AC coupling"),
             ("o  d", "overlay, persistence"),
             ("l", "channel panel"),
+            ("E  N B", "math channel, what of"),
         ],
     },
     KeyGroup {
@@ -262,6 +271,9 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         'o' => Action::Overlay,
         'd' => Action::Persistence,
         'l' => Action::Channels,
+        'E' => Action::NextMath,
+        'N' => Action::MathInput(0),
+        'B' => Action::MathInput(1),
         'f' => Action::Spectrum,
         'w' => Action::Waterfall,
         '(' => Action::TransformSize(Step::Down),

@@ -2,12 +2,13 @@
 
 use grebe_scope::{Measurements, Measurer, Pyramid, Scale};
 
+use crate::math::MATH_CHANNEL;
 use crate::viewport::Viewport;
 
 /// What was measured of one channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChannelMeasurements {
-    /// The channel, from 0.
+    /// The channel, from 0; [`MATH_CHANNEL`] for the one that is computed.
     pub channel: usize,
     /// Its quantities, in the units that the viewport's scales give.
     pub set: Measurements,
@@ -46,6 +47,7 @@ impl MeasureRun {
     pub(crate) fn measure(
         &mut self,
         pyramid: &Pyramid,
+        math: Option<(&Pyramid, Scale)>,
         viewport: &Viewport,
         rate_hz: f64,
         window: std::ops::Range<f64>,
@@ -68,6 +70,10 @@ impl MeasureRun {
         for channel in (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel)) {
             let measured = self.channel(pyramid, channel, start..end, rate_hz, scales[channel % 8]);
             self.measured.push(measured);
+        }
+        if let Some((history, scale)) = math {
+            let measured = self.channel(history, 0, start..end, rate_hz, scale);
+            self.measured.push(ChannelMeasurements { channel: MATH_CHANNEL, ..measured });
         }
         (self.measured.clone(), self.count)
     }

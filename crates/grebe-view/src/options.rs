@@ -7,6 +7,7 @@ use grebe_scope::raster::{Color, Theme};
 
 use crate::extract::Extract;
 use crate::generator::GeneratorRemote;
+use crate::math::MATH_CHANNEL;
 use crate::session::Session;
 use crate::status::SourceStatus;
 use crate::trigger::{TriggerCoupling, TriggerKind, TriggerMode};
@@ -148,9 +149,10 @@ impl Default for ChannelSetup {
 impl ChannelSetup {
     /// What stands in the lane's corner.
     pub(crate) fn label(&self, channel: usize) -> String {
-        match self.name.is_empty() {
-            true => format!("CH{}", channel + 1),
-            false => format!("{} {}", channel + 1, self.name),
+        match (channel == MATH_CHANNEL, self.name.is_empty()) {
+            (true, _) => format!("M {}", self.name).trim_end().to_owned(),
+            (false, true) => format!("CH{}", channel + 1),
+            (false, false) => format!("{} {}", channel + 1, self.name),
         }
     }
 

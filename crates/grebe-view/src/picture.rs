@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use grebe_frame::TrackerCounts;
-use grebe_scope::{Column, ColumnGrid};
+use grebe_scope::{Column, ColumnGrid, Scale};
 
 use crate::measure::ChannelMeasurements;
 use crate::persistence::PersistenceView;
@@ -26,8 +26,10 @@ pub struct Picture {
     pub left_index: f64,
     /// Samples from the left edge to the right edge.
     pub span_samples: f64,
-    /// The channels that were asked for and exist, in order.
+    /// The channels that were asked for and exist, in order; the math channel is the last.
     pub channels: Vec<ChannelColumns>,
+    /// What the counts of the math channel stand for in this picture, where there is one.
+    pub math: Option<Scale>,
     /// First sample index that any history still covers.
     pub oldest_index: u64,
     /// The index behind the newest sample.
@@ -66,7 +68,7 @@ pub struct Picture {
 /// The columns of one channel.
 #[derive(Debug, Clone)]
 pub struct ChannelColumns {
-    /// The channel, from 0.
+    /// The channel, from 0; [`MATH_CHANNEL`](crate::MATH_CHANNEL) for the one that is computed.
     pub channel: usize,
     /// One column each, left to right.
     pub columns: Vec<Column>,
@@ -145,6 +147,7 @@ impl Picture {
             streams: 0,
             triggers: Vec::new(),
             persistence: None,
+            math: None,
             measured: Vec::new(),
             measured_count: 0,
             spectrum: None,

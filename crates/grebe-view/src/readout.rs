@@ -3,6 +3,7 @@
 use grebe_scope::{Dimension, Engineering, Quantity, Running};
 
 use crate::face::Face;
+use crate::math::LANES;
 use crate::measure::ChannelMeasurements;
 
 /// One row: the channel it is about, if any, and its cells.
@@ -77,7 +78,7 @@ impl Face {
         if !self.controls.show.statistics || !is_measured {
             return Vec::new();
         }
-        let (setup, statistics) = (self.setup(channel), &self.statistics[channel % 8]);
+        let (setup, statistics) = (self.setup(channel), &self.statistics[channel % LANES]);
         let row = |name: &str, of: &dyn Fn(&Running) -> Option<f64>| {
             let cell = |quantity: Quantity| {
                 let value = of(statistics.get(quantity));
@@ -123,7 +124,7 @@ impl Face {
     /// A quantity as it is shown: what AC coupling takes off is not there.
     pub(crate) fn measured_value(&self, measured: &ChannelMeasurements, quantity: Quantity) -> Option<f64> {
         let value = measured.set.get(quantity)?;
-        if !self.controls.setups[measured.channel % 8].is_ac {
+        if !self.controls.setups[measured.channel % LANES].is_ac {
             return Some(value);
         }
         match quantity {

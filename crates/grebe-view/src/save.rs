@@ -10,6 +10,7 @@ use grebe_scope::Quantity;
 use crate::extract::Extract;
 use crate::face::Face;
 use crate::keys::SaveWhat;
+use crate::math::LANES;
 use crate::png;
 
 impl Face {
@@ -159,7 +160,7 @@ impl Face {
             let setup = self.setup(measured.channel);
             for quantity in Quantity::ALL {
                 let value = self.measured_value(measured, quantity);
-                let running = self.statistics[measured.channel % 8].get(quantity);
+                let running = self.statistics[measured.channel % LANES].get(quantity);
                 let cell = |value: Option<f64>| value.map_or(String::new(), plain);
                 // Writing to a string cannot fail.
                 let _ = writeln!(

@@ -7,6 +7,7 @@ use grebe_scope::{Slope, Window as Weighting};
 
 use crate::controls::{Controls, Show};
 use crate::error::ViewError;
+use crate::math::MathOperation;
 use crate::options::{ChannelSetup, ThemeChoice, Vertical};
 use crate::spectrum::SpectrumSettings;
 use crate::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
@@ -33,6 +34,7 @@ pub struct Session {
     show: ShowToml,
     trigger: TriggerToml,
     spectrum: SpectrumToml,
+    math: MathToml,
     channels: Vec<ChannelToml>,
 }
 
@@ -74,6 +76,21 @@ struct SpectrumToml {
     window: String,
     averages: u32,
     peak_hold: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct MathToml {
+    /// Empty: there is none.
+    operation: String,
+    a: usize,
+    b: usize,
+}
+
+impl Default for MathToml {
+    fn default() -> MathToml {
+        MathToml { operation: String::new(), a: 1, b: 2 }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -156,6 +173,11 @@ impl Session {
                 averages: spectrum.averages,
                 peak_hold: spectrum.is_peak_held,
             },
+            math: MathToml {
+                operation: controls.math.map_or("", math_name).into(),
+                a: controls.math_inputs[0] + 1,
+                b: controls.math_inputs[1] + 1,
+            },
             channels: channels
                 .map(|(channel, setup)| ChannelToml::of(setup, mask.contains(channel)))
                 .collect(),
@@ -205,6 +227,8 @@ impl Session {
             is_peak_held: self.spectrum.peak_hold,
             waterfall: None,
         };
+        controls.math = MathOperation::ALL.into_iter().find(|&it| math_name(it) == self.math.operation);
+        controls.math_inputs = [self.math.a, self.math.b].map(|channel| channel.saturating_sub(1).min(7));
         let mut mask = ChannelMask::ALL;
         for (channel, (setup, toml)) in controls.setups.iter_mut().zip(&self.channels).enumerate() {
             *setup = toml.setup();
@@ -244,6 +268,16 @@ impl ChannelToml {
             color: self.color.map(|[r, g, b]| Color::rgb(r, g, b)),
             vertical: per_division.map(|per_division| Vertical { per_division, position }),
         }
+    }
+}
+
+fn math_name(operation: MathOperation) -> &'static str {
+    match operation {
+        MathOperation::Add => "add",
+        MathOperation::Subtract => "subtract",
+        MathOperation::Multiply => "multiply",
+        MathOperation::Derivative => "derivative",
+        MathOperation::Integral => "integral",
     }
 }
 
@@ -292,6 +326,8 @@ mod tests {
             Action::Coupling,
             Action::Vertical(Step::Up),
             Action::Overlay,
+            Action::NextMath,
+            Action::NextMath,
         ] {
             set.apply(action, &picture);
         }

@@ -2,6 +2,7 @@
 
 use grebe_scope::Scale;
 
+use crate::math::MathSettings;
 use crate::persistence::PersistenceSettings;
 use crate::spectrum::SpectrumSettings;
 use crate::trigger::TriggerSettings;
@@ -22,6 +23,8 @@ pub struct Viewport {
     pub trigger: Option<TriggerSettings>,
     /// Units and offsets of the channels, where what is visible is to be measured.
     pub measure: Option<[Scale; 8]>,
+    /// A channel computed of others.
+    pub math: Option<MathSettings>,
     /// Spectra of the newest samples before the right edge.
     pub spectrum: Option<SpectrumSettings>,
     /// All triggers upon each other.
@@ -71,6 +74,7 @@ impl Viewport {
             channels: ChannelMask::ALL,
             trigger: None,
             measure: None,
+            math: None,
             spectrum: None,
             persistence: None,
         }

@@ -17,7 +17,6 @@ mod spectrum;
 mod style;
 mod trigger;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -107,13 +106,11 @@ fn open(
         });
         Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench, loss: watched, lost: told }))
     };
-    // A device that goes away within a frame makes the toolkit panic before the window can look.
-    let run = AssertUnwindSafe(|| eframe::run_native(&title, native, Box::new(create)));
-    let opened = std::panic::catch_unwind(run);
-    if let Some(why) = lost.get().map(String::as_str).or(loss.why().filter(|_| opened.is_err())) {
+    let run = || eframe::run_native(&title, native, Box::new(create));
+    let Some(opened) = loss.or_panic(run).filter(|_| lost.get().is_none()) else {
+        let why = lost.get().map(String::as_str).or(loss.why()).unwrap_or_default();
         return Err(ViewError::DeviceLost { why: why.to_owned() });
-    }
-    let opened = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    };
     opened.map_err(|error| match error {
         // No display, a display that refuses us, libraries of the window system that are not there.
         eframe::Error::Winit(_) | eframe::Error::WinitEventLoop(_) => {

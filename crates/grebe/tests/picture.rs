@@ -135,7 +135,8 @@ fn a_heart_is_counted_by_the_trigger() {
     let folder = tempfile::tempdir().unwrap();
     let png = folder.path().join("ecg.png");
     let ecg = example("ecg.sigmf-meta");
-    let mut arguments = vec!["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--measure", "json"];
+    let mut arguments =
+        vec!["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--measure", "json"];
     arguments.extend("--units V --scale 5u --span 2s --trigger normal --trigger-level 600u".split(' '));
     arguments.extend("--trigger-coupling lf-reject --holdoff 200ms".split(' '));
     let output = run(&arguments);

@@ -5,20 +5,21 @@ use grebe_scope::{step_125_down, step_125_up};
 
 use super::{Controls, DIVISIONS_VERTICAL};
 use crate::keys::Step;
+use crate::math::LANES;
 use crate::options::Vertical;
 use crate::vertical::Range;
 
 impl Controls {
     /// The vertical range of a channel whose visible extremes are `seen`, in units of `resolution` a count.
     pub(crate) fn range(&mut self, channel: usize, seen: Option<Range>, resolution: f64) -> Range {
-        let range = self.ranges[channel % 8].follow(seen, resolution, monotonic_ns());
-        self.setups[channel % 8].vertical.map_or(range, Range::of)
+        let range = self.ranges[channel % LANES].follow(seen, resolution, monotonic_ns());
+        self.setups[channel % LANES].vertical.map_or(range, Range::of)
     }
 
     /// The range of a channel's lane, in its units.
     pub(crate) fn lane_range(&self, channel: usize) -> Option<Range> {
-        let setup = &self.setups[channel % 8];
-        setup.vertical.map(Range::of).or(self.ranges[channel % 8].current())
+        let setup = &self.setups[channel % LANES];
+        setup.vertical.map(Range::of).or(self.ranges[channel % LANES].current())
     }
 
     /// The fixed vertical scale of the selected channel, or one that is near what it shows.

@@ -1,6 +1,7 @@
 //! A graphics device that is lost while the window is open: the window closes and says so, instead of a panic or a
 //! picture that stands still.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -41,6 +42,29 @@ impl DeviceLoss {
     pub(super) fn why(&self) -> Option<&str> {
         self.shared.frames.fetch_add(1, Ordering::Relaxed);
         self.shared.why.get().map(String::as_str)
+    }
+
+    /// Runs it; `None` where it panicked of a device that is gone: the toolkit does, where that happens within a frame,
+    /// before the window can look. Such a panic is not written to standard error; any other goes on.
+    pub(super) fn or_panic<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
+        let say = Arc::new(std::panic::take_hook());
+        let (loss, say_too) = (self.clone(), say.clone());
+        std::panic::set_hook(Box::new(move |panic| {
+            if loss.shared.why.get().is_none() {
+                say_too(panic);
+            }
+        }));
+        let ran = std::panic::catch_unwind(AssertUnwindSafe(run));
+        // Drops the one above.
+        drop(std::panic::take_hook());
+        if let Ok(say) = Arc::try_unwrap(say) {
+            std::panic::set_hook(say);
+        }
+        match ran {
+            Ok(ran) => Some(ran),
+            Err(_) if self.shared.why.get().is_some() => None,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
     }
 
     /// What to do about a frame that there is no surface for.
@@ -121,6 +145,21 @@ mod tests {
         let _ = device.poll(wgpu::PollType::Poll);
         assert!(loss.why().is_some_and(|why| !why.is_empty() && !why.contains('\n')), "{loss:?}");
         assert!(woken.load(Ordering::Relaxed), "the window is told to look");
+    }
+
+    #[test]
+    fn a_panic_is_forgiven_where_the_device_is_gone_and_nowhere_else() {
+        let loss = DeviceLoss::default();
+        assert_eq!(loss.or_panic(|| 7), Some(7));
+        let other = std::panic::catch_unwind(AssertUnwindSafe(|| loss.or_panic(|| panic!("a mistake"))));
+        assert!(other.is_err());
+        let gone = loss.clone();
+        let ended = loss.or_panic(move || {
+            gone.note("the GPU fell off the bus\nand more");
+            panic!("no staging buffer")
+        });
+        assert_eq!(ended, None::<()>);
+        assert_eq!(loss.why(), Some("the GPU fell off the bus"));
     }
 
     #[test]

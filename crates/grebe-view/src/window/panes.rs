@@ -14,6 +14,7 @@ use crate::face::Face;
 use crate::hud::{RunState, STALE_NS};
 use crate::keys::{Action, char_action, keys};
 use crate::link::ScopeLink;
+use crate::math::LANES;
 use crate::options::{ThemeChoice, ViewOptions};
 
 pub(super) struct ScopePanes {
@@ -79,7 +80,7 @@ impl ScopePanes {
     }
 
     pub(super) fn trace_color(&self, channel: usize) -> Color32 {
-        color32(self.face.controls.setups[channel % 8].trace_color(channel, &self.theme()))
+        color32(self.face.controls.setups[channel % LANES].trace_color(channel, &self.theme()))
     }
 
     pub(super) fn theme(&self) -> Theme {

@@ -30,15 +30,16 @@ impl ScopePanes {
             let pixels = density.cells.iter().map(|&cell| ramp[usize::from(cell)]).collect();
             let size = [density.width, density.cells.len() / density.width.max(1)];
             let image = ColorImage::new(size, pixels);
-            match &mut self.densities[density.channel % 8] {
-                Some(texture) => texture.set(image, TextureOptions::LINEAR),
-                empty => *empty = Some(ctx.load_texture("density", image, TextureOptions::LINEAR)),
+            match self.densities.get_mut(density.channel) {
+                Some(Some(texture)) => texture.set(image, TextureOptions::LINEAR),
+                Some(empty) => *empty = Some(ctx.load_texture("density", image, TextureOptions::LINEAR)),
+                None => {}
             }
         }
     }
 
     pub(super) fn persistence_image(&self, ui: &egui::Ui, rect: Rect, channel: usize) {
-        if let Some(texture) = &self.densities[channel % 8] {
+        if let Some(Some(texture)) = self.densities.get(channel) {
             let all = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
             ui.painter().image(texture.id(), rect, all, Color32::WHITE);
         }

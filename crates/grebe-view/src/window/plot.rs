@@ -9,6 +9,7 @@ use super::panes::ScopePanes;
 use crate::controls::DIVISIONS_VERTICAL;
 use crate::hud::RunState;
 use crate::keys::{Action, Step};
+use crate::math::MATH_CHANNEL;
 use crate::options::ChannelSetup;
 use crate::readout::{QUANTITIES, TRIGGER_COLUMNS};
 use crate::vertical::Range;
@@ -146,10 +147,11 @@ impl ScopePanes {
             }
         }
         let is_persistent = self.has_persistence();
-        if !is_persistent {
-            let order = (0..count).filter(|&place| place != front).chain((count > 0).then_some(front));
-            order.for_each(|place| painter.trace(&lanes[place].0));
-        }
+        let order = (0..count).filter(|&place| place != front).chain((count > 0).then_some(front));
+        // What is computed of a picture has one trace, whatever lies upon each other in the others.
+        let is_traced =
+            |place: &usize| !is_persistent || self.face.picture.channels[*place].channel == MATH_CHANNEL;
+        order.filter(is_traced).for_each(|place| painter.trace(&lanes[place].0));
         let LanePainter { quads, lost, .. } = painter;
         ui.painter().add(self.painter.shape(self.slot("traces"), area, pixels_per_point, quads));
         if is_persistent {

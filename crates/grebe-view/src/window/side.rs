@@ -7,6 +7,7 @@ use grebe_scope::raster::Color;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::keys::{Action, Step};
+use crate::math::{MATH_CHANNEL, MathOperation};
 
 impl ScopePanes {
     /// Room that the panels take.
@@ -42,6 +43,8 @@ impl ScopePanes {
             self.channel_card(ui, channel);
             ui.add_space(4.0);
         }
+        self.math_card(ui);
+        ui.add_space(4.0);
         ui.horizontal(|ui| {
             let show = self.face.controls.show;
             if ui.selectable_label(show.overlay, "overlay").on_hover_text("all in one lane  (o)").clicked() {
@@ -111,7 +114,59 @@ impl ScopePanes {
             });
     }
 
-    fn channel_details(&mut self, ui: &mut egui::Ui, channel: usize) {
+    /// A channel that is computed of others.
+    fn math_card(&mut self, ui: &mut egui::Ui) {
+        let theme = self.theme();
+        let now = self.face.controls.math;
+        let is_selected = now.is_some() && self.face.controls.selected == MATH_CHANNEL;
+        let color = self.trace_color(MATH_CHANNEL);
+        let stroke = if is_selected { color } else { color32(theme.grid) };
+        let mut wanted = None;
+        egui::Frame::NONE
+            .stroke(egui::Stroke::new(1.0, stroke))
+            .corner_radius(4)
+            .inner_margin(egui::Margin::symmetric(7, 5))
+            .show(ui, |ui| {
+                ui.set_width(ui.available_width());
+                ui.horizontal_wrapped(|ui| {
+                    let name = RichText::new("math").color(color);
+                    let title = ui
+                        .selectable_label(is_selected, name)
+                        .on_hover_text("a channel computed of others  (E)");
+                    if title.clicked() {
+                        wanted = Some(Action::Select(if now.is_some() { MATH_CHANNEL } else { 0 }));
+                    }
+                    if ui.selectable_label(now.is_none(), "none").clicked() {
+                        wanted = Some(Action::Math(None));
+                    }
+                    for operation in MathOperation::ALL {
+                        if ui.selectable_label(now == Some(operation), operation.name()).clicked() {
+                            wanted = Some(Action::Math(Some(operation)));
+                        }
+                    }
+                });
+                let Some(operation) = now else { return };
+                ui.horizontal(|ui| {
+                    let inputs = if operation.is_binary() { 2 } else { 1 };
+                    for (place, name) in ["A", "B"].into_iter().enumerate().take(inputs) {
+                        let channel = self.face.controls.math_inputs[place];
+                        let of = format!("{name} = {}", self.face.setup(channel).label(channel));
+                        if ui.button(of).on_hover_text("the next channel  (N, B)").clicked() {
+                            wanted = Some(Action::MathInput(place));
+                        }
+                    }
+                });
+                if is_selected {
+                    self.scale_rows(ui, MATH_CHANNEL);
+                }
+            });
+        if let Some(action) = wanted {
+            self.face.act(action);
+        }
+    }
+
+    /// Scale, position, coupling.
+    fn scale_rows(&mut self, ui: &mut egui::Ui, channel: usize) {
         let setup = self.face.controls.setups[channel].clone();
         let mut wanted = None;
         let dim = color32(self.theme().text_dim);
@@ -121,7 +176,7 @@ impl ScopePanes {
                 wanted = Some(Action::Vertical(Step::Down));
             }
             let scale = self.face.controls.vertical().per_division;
-            let scale = format!("{}/div", Engineering::new(scale, &setup.unit));
+            let scale = format!("{}/div", Engineering::new(scale, &self.face.setup(channel).unit));
             ui.add_sized([80.0, 18.0], egui::Label::new(RichText::new(scale).monospace()));
             if ui.button("+").on_hover_text("coarser  (Y)").clicked() {
                 wanted = Some(Action::Vertical(Step::Up));
@@ -149,6 +204,11 @@ impl ScopePanes {
         if let Some(action) = wanted {
             self.face.act(action);
         }
+    }
+
+    fn channel_details(&mut self, ui: &mut egui::Ui, channel: usize) {
+        self.scale_rows(ui, channel);
+        let dim = color32(self.theme().text_dim);
         egui::Grid::new(("channel values", channel)).num_columns(2).spacing([8.0, 3.0]).show(ui, |ui| {
             let setup = &mut self.face.controls.setups[channel];
             let label = ui.label(RichText::new("unit").color(dim));

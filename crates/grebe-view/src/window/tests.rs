@@ -186,6 +186,48 @@ fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
 }
 
 #[test]
+fn a_channel_is_computed_of_others_named_and_measured() {
+    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    for setup in &mut panes.face.controls.setups[..2] {
+        (setup.unit, setup.scale) = ("V".into(), 1e-3);
+    }
+    let mut harness = harness(panes);
+    press(&mut harness, "lv");
+    harness.get_by_label("A \u{2212} B").click();
+    harness.run();
+    harness.get_by_label("settings of M CH1 \u{2212} CH2");
+    assert_eq!(harness.state().channels_shown(), [0, 1, 2, crate::MATH_CHANNEL]);
+    let face = &harness.state().face;
+    let value = |channel: usize, place: usize| {
+        let column = face.picture.channels[channel].columns[place];
+        face.setup(face.picture.channels[channel].channel).value(f64::from(column.min))
+    };
+    let place = face.picture.channels[0].columns.len() / 3;
+    assert!(
+        (value(3, place) - (value(0, place) - value(1, place))).abs() < 0.1,
+        "the same columns, less wide"
+    );
+    harness.get_by_label("M CH1 \u{2212} CH2");
+    // The slope of 10 V and 2 Hz: 10 times 2 pi times 2, each way.
+    harness.get_by_label("dA/dt").click();
+    harness.run();
+    let face = &harness.state().face;
+    let measured = face.picture.measured.iter().find(|it| it.channel == crate::MATH_CHANNEL).unwrap();
+    let height = measured.set.get(grebe_scope::Quantity::PeakToPeak).unwrap();
+    assert!((height / (80.0 * std::f64::consts::PI) - 1.0).abs() < 0.01, "{height}");
+    assert_eq!(face.setup(crate::MATH_CHANNEL).unit, "V/s");
+    harness.get_by_label("A = CH1").click();
+    harness.run();
+    harness.get_by_label("settings of M d CH2/dt");
+    // By its number at the left of its lane it is selected and scaled as the others are.
+    press(&mut harness, "nnny");
+    assert!(harness.state().face.controls.setups[crate::MATH_CHANNEL].vertical.is_some());
+    press(&mut harness, "EE");
+    assert_eq!(harness.state().channels_shown(), [0, 1, 2]);
+    assert_eq!(harness.state().face.controls.selected, 0);
+}
+
+#[test]
 fn the_channel_panel_names_scales_and_turns_channels() {
     let mut harness = dark();
     harness.get_by_label("channels").click();

@@ -228,7 +228,8 @@ fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
         let setup = setups.get(measured.channel).cloned().unwrap_or_default();
         let mut channel = Map::new();
         channel.insert("channel".into(), json!(measured.channel + 1));
-        channel.insert("name".into(), json!(setup.name));
+        let name = if measured.channel == MATH_CHANNEL { "math" } else { &setup.name };
+        channel.insert("name".into(), json!(name));
         channel.insert("unit".into(), json!(setup.unit));
         channel.insert("samples".into(), json!(measured.samples));
         for quantity in Quantity::ALL {

@@ -13,7 +13,7 @@ struct Look {
     keys: &'static str,
 }
 
-const LOOKS: [Look; 19] = [
+const LOOKS: [Look; 20] = [
     Look { name: "scope_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "" },
     Look { name: "scope_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "" },
     Look { name: "spectrum_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "fw" },
@@ -35,6 +35,7 @@ const LOOKS: [Look; 19] = [
         painter: QuadPainter::Instanced,
         keys: "mrL::nvC",
     },
+    Look { name: "math_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "lEEv" },
     Look { name: "held_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "m[+c" },
     Look { name: "held_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "m[+c" },
     Look { name: "overlay_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "oc" },

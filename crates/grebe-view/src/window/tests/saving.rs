@@ -67,7 +67,7 @@ fn a_recording_has_the_visible_samples_and_the_triggers_within() {
 #[test]
 fn a_session_restores_what_was_set() {
     let mut harness = dark();
-    press(&mut harness, "mmecfo2V:LC");
+    press(&mut harness, "mmecfo2V:LCEE");
     let session = crate::Session::of(&harness.state().face.controls);
     let session = crate::Session::from_toml(&session.to_toml()).unwrap();
     let mut fresh = panes(ThemeChoice::Dark, QuadPainter::Mesh);
@@ -76,7 +76,8 @@ fn a_session_restores_what_was_set() {
     harness.get_by_label("falling");
     harness.get_by_label("LF reject 1 Hz \u{b7} 20 ms");
     harness.get_by_label("CH1 level");
+    harness.get_by_label("settings of M CH1 \u{2212} CH2");
     harness.get_by_label("time");
-    assert_eq!(harness.state().channels_shown(), [0, 2]);
+    assert_eq!(harness.state().channels_shown(), [0, 2, crate::MATH_CHANNEL]);
     assert!(harness.state().face.controls.show.overlay && harness.state().face.controls.cursors().is_some());
 }
