@@ -79,10 +79,7 @@ fn jitter_that_reorders_costs_a_short_transfer_little() {
             ends.map(|end| end.done_us.unwrap() as f64 / 5e6).sum::<f64>()
         };
         let (without, with) = (seconds(0), seconds(20_000));
-        assert!(
-            with < 1.1 * without,
-            "{mbit} Mbit/s, {rtt_ms} ms: {with:.2} s, {without:.2} without jitter"
-        );
+        assert!(with < 1.1 * without, "{mbit} Mbit/s, {rtt_ms} ms: {with:.2} s, {without:.2} without jitter");
     }
 }
 

@@ -235,3 +235,89 @@ const TEST_EVERY_US: u64 = 10_000_000;
 const TEST_ROUNDS: u32 = 3;
 const TEST_US_MIN: u64 = 1_500;
 const TEST_US_MAX: u64 = 20_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(now_ms: u64, queue_us: u64, lost: u64) -> Heard {
+        Heard {
+            now_us: now_ms * 1_000,
+            rtt_us: 100_000,
+            queue_us,
+            acked: 100,
+            lost,
+            round_ended: now_ms.is_multiple_of(100),
+            path_bytes: 300_000.0,
+        }
+    }
+
+    fn share() -> Share {
+        Share::new(0, 600_000.0, 500_000.0)
+    }
+
+    #[test]
+    fn a_queue_that_stays_is_somebody_elses() {
+        let stays = |round: u64| 40_000 + round % 2 * 5_000;
+        let shrinks = |round: u64| 80_000 - round * 8_000;
+        for (queue_us, crowded) in [(&stays as &dyn Fn(u64) -> u64, true), (&shrinks, false)] {
+            let mut watch = Watch::default();
+            let seen = (0..8).any(|round| watch.is_crowded(queue_us(round), 6_000, 1e6));
+            assert_eq!(seen, crowded);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_empty_once_is_ours() {
+        let mut watch = Watch::default();
+        assert!(!(0..40).any(|round| watch.is_crowded(
+            if round % 7 == 0 { 100 } else { 40_000 },
+            6_000,
+            1e6
+        )));
+        watch.note_rate(2e6);
+        assert_eq!(watch.rate_alone(), 2e6);
+    }
+
+    #[test]
+    fn a_loss_is_answered_once_a_round_trip() {
+        let mut share = share();
+        assert!(share.on_report(&heard(10, 40_000, 1), |_| 0.0));
+        let yielded = share.window_bytes();
+        assert!((yielded / (600_000.0 * BETA) - 1.0).abs() < 0.01, "{yielded}");
+        assert!(share.on_report(&heard(60, 40_000, 5), |_| 0.0));
+        assert_eq!(share.window_bytes(), yielded);
+        assert!(share.on_report(&heard(260, 40_000, 0), |_| 0.0));
+        assert!(share.window_bytes() > yielded);
+    }
+
+    #[test]
+    fn the_paths_own_loss_is_no_reason_to_yield() {
+        let mut share = share();
+        for now_ms in (100..1_000).step_by(50) {
+            assert!(share.on_report(&heard(now_ms, 40_000, 2), |packets| packets as f64 * 0.03));
+        }
+        assert!(share.window_bytes() >= 600_000.0);
+    }
+
+    #[test]
+    fn it_ends_when_the_queue_goes_with_ours() {
+        let mut share = share();
+        assert!(share.on_report(&heard(10, 40_000, 0), |_| 0.0));
+        assert!(share.on_report(&heard(20_100, 40_000, 0), |_| 0.0));
+        assert!(share.window_bytes() < 300_000.0, "a test: {}", share.window_bytes());
+        assert!(share.on_report(&heard(20_150, 20_000, 0), |_| 0.0));
+        assert!(!share.on_report(&heard(20_250, 500, 0), |_| 0.0));
+    }
+
+    #[test]
+    fn a_neighbour_that_does_not_yield_is_not_yielded_to() {
+        let mut share = share();
+        for now_ms in (100..10_000).step_by(50) {
+            let lost = u64::from(now_ms % 500 == 0);
+            assert!(share.on_report(&heard(now_ms, 40_000, lost), |_| 0.0));
+        }
+        assert!(share.is_stubborn());
+        assert!(share.window_bytes() > 600_000.0, "{}", share.window_bytes());
+    }
+}

@@ -105,3 +105,50 @@ const CROWDED: f64 = 0.01;
 
 /// Loss beyond this is never taken for the path's own.
 const LOSS_GUARD: f64 = 0.25;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(lost: u64, queue_us: u64, slow: bool) -> Judged {
+        Judged {
+            now_us: 1_000_000,
+            acked: 400 - lost,
+            lost,
+            queue_us,
+            queue_us_max: 6_000,
+            slow,
+            company: false,
+            slack: 0.05,
+        }
+    }
+
+    #[test]
+    fn loss_without_a_queue_is_the_paths_own() {
+        let mut losses = Losses::new();
+        for _ in 0..20 {
+            assert_eq!(losses.judge(&round(40, 500, true)), Verdict::Usual);
+        }
+        assert!((losses.base() - 0.1).abs() < 0.001, "{}", losses.base());
+    }
+
+    #[test]
+    fn loss_while_a_queue_stands_is_not() {
+        let mut losses = Losses::new();
+        for _ in 0..20 {
+            assert_eq!(losses.judge(&round(40, 20_000, true)), Verdict::Crowded);
+        }
+        assert_eq!(losses.base(), 0.0);
+        assert_eq!(losses.judge(&round(140, 20_000, true)), Verdict::Risen);
+    }
+
+    #[test]
+    fn a_short_queue_is_told_from_a_full_one_by_how_long_it_gets() {
+        let mut losses = Losses::new();
+        losses.judge(&round(0, 5_500, false));
+        losses.judge(&round(40, 5_000, true));
+        assert_eq!(losses.base(), 0.0);
+        losses.judge(&round(40, 1_000, true));
+        assert!(losses.base() > 0.05);
+    }
+}

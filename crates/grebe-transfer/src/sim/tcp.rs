@@ -71,7 +71,7 @@ struct Ack {
     min_rtt_us: u64,
     packets_per_s: f64,
     lost: u64,
-    /// A packet came that left after the last one was lost, or after the round began.
+    /// The packet that came.
     number: u64,
     next_number: u64,
     under_way: u64,
