@@ -4,6 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use crate::wire::Offer;
 use crate::{Error, RangeSet, Result};
@@ -104,6 +108,58 @@ impl Journal {
     /// Nothing is left to be remembered.
     pub fn remove(self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The journal's thread: flushes, then notes.
+pub(super) struct Notes {
+    jobs: SyncSender<Note>,
+    idle: Arc<AtomicBool>,
+    thread: JoinHandle<Journal>,
+}
+
+/// Groups that are to be noted once their files are flushed.
+pub(super) struct Note {
+    pub dirty: Vec<File>,
+    pub groups: RangeSet,
+}
+
+impl Notes {
+    pub fn start(mut journal: Journal) -> Self {
+        let (jobs, todo) = sync_channel::<Note>(1);
+        let idle = Arc::new(AtomicBool::new(true));
+        let is_idle = idle.clone();
+        let thread = std::thread::spawn(move || {
+            for note in todo {
+                // A note that is not made costs sending it again.
+                let _ = note.make(&mut journal);
+                is_idle.store(true, Ordering::Release);
+            }
+            journal
+        });
+        Self { jobs, idle, thread }
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.idle.load(Ordering::Acquire)
+    }
+
+    pub fn add(&self, note: Note) {
+        self.idle.store(false, Ordering::Release);
+        let _ = self.jobs.send(note);
+    }
+
+    /// The journal, once all is noted.
+    pub fn end(self) -> Option<Journal> {
+        drop(self.jobs);
+        self.thread.join().ok()
+    }
+}
+
+impl Note {
+    pub fn make(&self, journal: &mut Journal) -> std::io::Result<()> {
+        self.dirty.iter().try_for_each(File::sync_data)?;
+        self.groups.iter().try_for_each(|range| journal.add(range))
     }
 }
 

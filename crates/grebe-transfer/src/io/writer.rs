@@ -7,16 +7,15 @@
 //! The writer is a thread of its own only where that is faster, or where the disk is slow.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::index::{INDEX_BYTES_MAX, Index};
-use crate::io::journal::{Found, Journal};
+use crate::io::journal::{Found, Journal, Note, Notes};
 use crate::io::layout::{self, HASH_BYTES};
 use crate::io::target::Target;
 use crate::io::{Patience, has_cores_to_spare};
@@ -409,58 +408,6 @@ impl Job {
     }
 }
 
-/// The journal's thread: flushes, then notes.
-struct Notes {
-    jobs: SyncSender<Note>,
-    idle: Arc<AtomicBool>,
-    thread: JoinHandle<Journal>,
-}
-
-/// Groups that are to be noted once their files are flushed.
-struct Note {
-    dirty: Vec<File>,
-    groups: RangeSet,
-}
-
-impl Notes {
-    fn start(mut journal: Journal) -> Self {
-        let (jobs, todo) = sync_channel::<Note>(1);
-        let idle = Arc::new(AtomicBool::new(true));
-        let is_idle = idle.clone();
-        let thread = std::thread::spawn(move || {
-            for note in todo {
-                // A note that is not made costs sending it again.
-                let _ = note.make(&mut journal);
-                is_idle.store(true, Ordering::Release);
-            }
-            journal
-        });
-        Self { jobs, idle, thread }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.idle.load(Ordering::Acquire)
-    }
-
-    fn add(&self, note: Note) {
-        self.idle.store(false, Ordering::Release);
-        let _ = self.jobs.send(note);
-    }
-
-    /// The journal, once all is noted.
-    fn end(self) -> Option<Journal> {
-        drop(self.jobs);
-        self.thread.join().ok()
-    }
-}
-
-impl Note {
-    fn make(&self, journal: &mut Journal) -> std::io::Result<()> {
-        self.dirty.iter().try_for_each(File::sync_data)?;
-        self.groups.iter().try_for_each(|range| journal.add(range))
-    }
-}
-
 /// What a killed process loses at most, beside what is not whole.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
@@ -571,7 +518,7 @@ mod tests {
             half.iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
             drop(writer);
             let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
-            assert_eq!(writer.held().iter().collect::<Vec<_>>(), [0..rest[0].0], "slow: {slow}");
+            assert_eq!((writer.held().count(), writer.held().prefix_end()), (1, rest[0].0), "slow: {slow}");
             rest.iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
             wait(&writer).unwrap();
             assert!(sample.is_in(into.path()));

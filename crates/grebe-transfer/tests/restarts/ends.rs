@@ -116,21 +116,29 @@ impl Meeting {
         }
     }
 
-    /// The answer to a question; or the session, with the first packet that came in it.
-    fn take(&mut self, datagram: &mut [u8]) -> (Option<Vec<u8>>, Option<(Session, Option<(u64, Vec<u8>)>)>) {
+    fn take(&mut self, datagram: &mut [u8]) -> Met {
         match self {
             Self::Asking { initiator, .. } => {
-                (None, initiator.on_reply(datagram).ok().map(|session| (session, None)))
+                initiator.on_reply(datagram).map_or(Met::Nobody, |session| Met::Peer(session.into(), None))
             }
             Self::Answering { responder, .. } => match responder.on_init(datagram) {
-                Ok(reply) => (Some(reply.to_vec()), None),
-                Err(_) => {
-                    let sealed = responder.on_sealed(datagram).ok();
-                    (None, sealed.map(|(session, number, plain)| (session, Some((number, plain.to_vec())))))
-                }
+                Ok(reply) => Met::Question(reply.to_vec()),
+                Err(_) => match responder.on_sealed(datagram) {
+                    Ok((session, number, plain)) => Met::Peer(session.into(), Some((number, plain.to_vec()))),
+                    Err(_) => Met::Nobody,
+                },
             },
         }
     }
+}
+
+/// What a datagram brings before there is a session.
+enum Met {
+    Nobody,
+    /// The answer to it.
+    Question(Vec<u8>),
+    /// The session, and the first packet if one came in it.
+    Peer(Box<Session>, Option<(u64, Vec<u8>)>),
 }
 
 pub struct SenderEnd {
@@ -169,15 +177,17 @@ impl SenderEnd {
             return None;
         }
         if let Some(meeting) = &mut self.meeting {
-            let (reply, met) = meeting.take(datagram);
-            if let Some((session, first)) = met {
-                (self.session, self.meeting) = (Some(session), None);
-                if let Some((number, plain)) = first {
-                    self.heard.accept(number);
-                    self.understand(now_us, &plain);
-                }
+            let (session, first) = match meeting.take(datagram) {
+                Met::Nobody => return None,
+                Met::Question(reply) => return Some(reply),
+                Met::Peer(session, first) => (session, first),
+            };
+            (self.session, self.meeting) = (Some(*session), None);
+            if let Some((number, plain)) = first {
+                self.heard.accept(number);
+                self.understand(now_us, &plain);
             }
-            return reply;
+            return None;
         }
         let session = self.session.as_mut()?;
         let expected = self.heard.highest().map_or(0, |highest| highest + 1);
@@ -293,15 +303,17 @@ impl ReceiverEnd {
             return None;
         }
         if let Some(meeting) = &mut self.meeting {
-            let (reply, met) = meeting.take(datagram);
-            if let Some((session, first)) = met {
-                (self.session, self.meeting) = (Some(session), None);
-                self.core.heard(now_us);
-                if let Some((number, plain)) = first {
-                    self.understand(now_us, number, datagram.len(), &plain);
-                }
+            let (session, first) = match meeting.take(datagram) {
+                Met::Nobody => return None,
+                Met::Question(reply) => return Some(reply),
+                Met::Peer(session, first) => (session, first),
+            };
+            (self.session, self.meeting) = (Some(*session), None);
+            self.core.heard(now_us);
+            if let Some((number, plain)) = first {
+                self.understand(now_us, number, datagram.len(), &plain);
             }
-            return reply;
+            return None;
         }
         let session = self.session.as_mut()?;
         let number = session.opener.number(datagram, self.core.expected_number()).ok()?;

@@ -53,10 +53,19 @@ struct Story {
     now_us: u64,
     sequence: u64,
     /// What is under way, also that of sessions that are over.
-    wire: BinaryHeap<Reverse<(u64, u64, bool, Vec<u8>)>>,
+    wire: BinaryHeap<Reverse<Datagram>>,
     total_bytes: u64,
     disk: Disk,
     tally: Tally,
+}
+
+/// In the order of arrival.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Datagram {
+    due_us: u64,
+    sequence: u64,
+    to_receiver: bool,
+    bytes: Vec<u8>,
 }
 
 impl Story {
@@ -112,7 +121,7 @@ impl Story {
         }
         let until_us = start_us + 1_500_000_000;
         while !(ends.sender.end.is_some() && ends.receiver.end.is_some()) {
-            let wire_us = self.wire.peek().map_or(u64::MAX, |Reverse((due_us, ..))| *due_us);
+            let wire_us = self.wire.peek().map_or(u64::MAX, |Reverse(next)| next.due_us);
             let own_us = ends.next_time_us(self.now_us, starts_us);
             let next_us = wire_us.min(own_us).min(kill_sender_us).min(kill_receiver_us);
             assert!(next_us < until_us, "it hangs: {:?} {:?}", ends.sender.end, ends.receiver.end);
@@ -128,10 +137,8 @@ impl Story {
                 self.tally.kills += u64::from(ends.receiver.end.is_none());
                 ends.receiver.end.get_or_insert(End::Killed);
             }
-            while let Some(Reverse((due_us, ..))) = self.wire.peek()
-                && *due_us <= now_us
-            {
-                let Some(Reverse((_, _, to_receiver, mut bytes))) = self.wire.pop() else { break };
+            while self.wire.peek().is_some_and(|Reverse(next)| next.due_us <= now_us) {
+                let Some(Reverse(Datagram { to_receiver, mut bytes, .. })) = self.wire.pop() else { break };
                 let answer = if to_receiver && now_us >= starts_us.1 {
                     ends.receiver.take(now_us, &mut bytes)
                 } else if !to_receiver && now_us >= starts_us.0 {
@@ -172,7 +179,8 @@ impl Story {
         let link = if to_receiver { &mut self.forward } else { &mut self.back };
         for due_us in link.carry(self.now_us, datagram.len(), &mut self.random).into_iter().flatten() {
             self.sequence += 1;
-            self.wire.push(Reverse((due_us, self.sequence, to_receiver, datagram.clone())));
+            let (sequence, bytes) = (self.sequence, datagram.clone());
+            self.wire.push(Reverse(Datagram { due_us, sequence, to_receiver, bytes }));
         }
     }
 }
