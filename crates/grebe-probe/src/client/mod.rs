@@ -102,7 +102,7 @@ fn measure(
     let headers = if path.peer.is_ipv4() { 28.0 } else { 48.0 };
     let whole = mtu.iter().flatten().map(|mtu| mtu.low - headers).fold(f64::INFINITY, f64::min);
     let longest = if whole.is_finite() { whole as u16 } else { CAUTIOUS_BYTES };
-    let datagram_bytes = options.datagram_bytes.unwrap_or(longest.min(LONG_ENOUGH_BYTES));
+    let datagram_bytes = options.datagram_bytes.unwrap_or(longest.min(long_enough(&limits)));
 
     let tcp_time = (rtt_time * 10).clamp(TCP_MIN, TCP_MAX).min(limits.duration_max / 8);
     let streams = options.tcp_writes.len() as u32 * 2;
@@ -116,7 +116,8 @@ fn measure(
             datagram_bytes,
             interval: options.interval,
             limits,
-            bytes: limits.bytes_max * 35 / 100,
+            bytes: limits.bytes_max * WAY_PERCENT / 100,
+            bytes_end: path.bytes() + limits.bytes_max * WAY_PERCENT / 100,
             began_ns,
             end_ns: path.now_ns() + share_ns,
             rtt: &rtt,
@@ -166,6 +167,14 @@ pub fn resolve(ticket: &Ticket) -> Result<SocketAddr> {
     addresses.next().ok_or_else(|| failed(std::io::Error::other("it has no address")))
 }
 
+/// The longest datagram of which enough fit into a short train, by the rate and by the bytes that a train may take.
+fn long_enough(limits: &Limits) -> u16 {
+    let train_bytes =
+        (limits.rate_max_bps / 8.0 * way::TRIAL_S).min((limits.bytes_max * WAY_PERCENT / 1_000) as f64);
+    let bytes = train_bytes / way::ENOUGH;
+    bytes.clamp(USUAL_BYTES.into(), LONG_ENOUGH_BYTES.into()) as u16
+}
+
 fn round_trips(echoes: &[Echo], pings: u32) -> Option<Rtt> {
     let mut sorted: Vec<f64> = echoes.iter().map(|echo| echo.rtt_ns() as f64 / 1e6).collect();
     sorted.sort_by(f64::total_cmp);
@@ -197,7 +206,25 @@ const TCP_MAX: Duration = Duration::from_millis(2_500);
 const TCP_AROUND: Duration = Duration::from_millis(100);
 /// Where no length came through: what any path carries.
 const CAUTIOUS_BYTES: u16 = 1_200;
+/// As long as most paths carry.
+const USUAL_BYTES: u16 = 1_472;
+/// The share of the bytes that trains of one direction may take.
+const WAY_PERCENT: u64 = 35;
 /// As `grebe_datagram` sends over loopback.
 const LONG_ENOUGH_BYTES: u16 = 65_000;
 /// What the kernels of two hosts take for a packet, at least.
 const HOSTS_MS: f64 = 0.3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_allowance_is_not_spent_on_a_few_long_datagrams() {
+        let home = Limits::for_peer([127, 0, 0, 1].into());
+        assert_eq!(long_enough(&home), LONG_ENOUGH_BYTES);
+        assert_eq!(long_enough(&Limits { bytes_max: 20_000_000, ..home }), 1_750);
+        assert_eq!(long_enough(&Limits { rate_max_bps: 10e6, ..home }), 1_562);
+        assert_eq!(long_enough(&Limits { rate_max_bps: 1e6, ..home }), USUAL_BYTES);
+    }
+}

@@ -18,6 +18,8 @@ pub(crate) struct Plan<'a> {
     pub interval: Option<Duration>,
     pub limits: Limits,
     pub bytes: u64,
+    /// What the whole probe may have spent when this direction ends.
+    pub bytes_end: u64,
     pub began_ns: u64,
     pub end_ns: u64,
     pub rtt: &'a Rtt,
@@ -102,6 +104,9 @@ fn knee(
             break;
         }
         let mut train = plan.train(rate, seconds, bytes);
+        if path.bytes() + train.bytes() > plan.bytes_end {
+            break;
+        }
         let (mut trial, mut summary) = known.carry(path, plan, train, step == Step::Quiet, told)?;
         let mut line = known.way.trains.len() - 1;
         if step == Step::Quiet {
@@ -128,10 +133,12 @@ fn knee(
 /// A first idea of the rate: how far apart datagrams arrive that were sent at once.
 fn guess(path: &mut Path<'_>, plan: &Plan<'_>, settle: Duration) -> Result<f64> {
     let mut rates = Vec::new();
+    let packet_bytes = (packet_bits(plan.datagram_bytes) / 8.0) as u64;
+    let count = (plan.bytes / 20 / packet_bytes).clamp(8, BURST.into()) as u32;
     for _ in 0..3 {
-        let burst = Train { id: 1, count: BURST, size: plan.datagram_bytes, interval_ns: 0 };
+        let burst = Train { id: 1, count, size: plan.datagram_bytes, interval_ns: 0 };
         let (summary, _) = path.carry(plan.is_down, burst, settle)?;
-        if summary.delivered_pps > 0.0 && summary.received >= BURST / 8 {
+        if summary.delivered_pps > 0.0 && summary.received >= count / 8 {
             rates.push(summary.delivered_pps * packet_bits(plan.datagram_bytes));
         }
         // Far away one burst has to do.
@@ -286,7 +293,9 @@ pub(crate) fn bloat(echoes: &[Echo], rtt: &Rtt) -> Option<Estimate> {
 }
 
 const QUIET_S: f64 = 1.0;
-const TRIAL_S: f64 = 0.5;
+pub(crate) const TRIAL_S: f64 = 0.5;
+/// Datagrams that say something of loss.
+pub(crate) const ENOUGH: f64 = 400.0;
 const CONFIRM_S: f64 = 1.5;
 const FIXED_S: f64 = 5.0;
 const TRIALS_MAX: u32 = 14;
