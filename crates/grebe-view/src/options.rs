@@ -166,13 +166,18 @@ impl ChannelSetup {
 
     /// The colour of the trace.
     pub(crate) fn trace_color(&self, channel: usize, theme: &Theme) -> Color {
-        self.color.unwrap_or(theme.trace(channel))
+        self.color.unwrap_or(theme.trace(hue(channel)))
     }
 
     /// Units of a raw count.
     pub(crate) fn value(&self, count: f64) -> f64 {
         count * self.scale + self.offset
     }
+}
+
+/// The math channel has the last of the eight colours: seldom is there an eighth channel beside it.
+pub(crate) fn hue(channel: usize) -> usize {
+    channel.min(MATH_CHANNEL - 1)
 }
 
 impl ThemeChoice {

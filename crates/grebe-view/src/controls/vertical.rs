@@ -23,7 +23,7 @@ impl Controls {
     }
 
     /// The fixed vertical scale of the selected channel, or one that is near what it shows.
-    pub(crate) fn vertical(&self) -> Vertical {
+    pub(super) fn vertical(&self) -> Vertical {
         let range = self.lane_range(self.selected).unwrap_or(Range { bottom: -1.0, top: 1.0 });
         self.setups[self.selected].vertical.unwrap_or_else(|| {
             let per_division = step_125_up(range.height() / DIVISIONS_VERTICAL);

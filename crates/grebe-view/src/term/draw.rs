@@ -11,7 +11,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 use crate::face::Face;
 use crate::hud::{RunState, Tone};
 use crate::keys::keys;
-use crate::options::ThemeChoice;
+use crate::options::{ThemeChoice, hue};
 use crate::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
 use crate::spectra::DB_A_COUNT;
 use crate::vertical::Range;
@@ -61,7 +61,8 @@ impl<'a> ScopeScreen<'a> {
     }
 
     fn trace_color(&self, channel: usize) -> Color {
-        self.color(self.theme().trace(channel), ANSI_TRACES[channel % ANSI_TRACES.len()])
+        let hue = hue(channel);
+        self.color(self.theme().trace(hue), ANSI_TRACES[hue % ANSI_TRACES.len()])
     }
 
     fn dim(&self) -> Style {

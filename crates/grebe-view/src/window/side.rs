@@ -171,12 +171,15 @@ impl ScopePanes {
         let mut wanted = None;
         let dim = color32(self.theme().text_dim);
         ui.horizontal(|ui| {
-            ui.add_sized([LABEL_WIDTH, 18.0], egui::Label::new(RichText::new("scale").color(dim)));
+            row_label(ui, "scale", dim);
             if ui.button("\u{2212}").on_hover_text("finer  (y)").clicked() {
                 wanted = Some(Action::Vertical(Step::Down));
             }
-            let scale = self.face.controls.vertical().per_division;
-            let scale = format!("{}/div", Engineering::new(scale, &self.face.setup(channel).unit));
+            // What a grid line stands for meanwhile, the lane says.
+            let unit = self.face.setup(channel).unit;
+            let scale = setup.vertical.map_or("\u{2013}".into(), |vertical| {
+                format!("{}/div", Engineering::new(vertical.per_division, &unit))
+            });
             ui.add_sized([80.0, 18.0], egui::Label::new(RichText::new(scale).monospace()));
             if ui.button("+").on_hover_text("coarser  (Y)").clicked() {
                 wanted = Some(Action::Vertical(Step::Up));
@@ -187,7 +190,7 @@ impl ScopePanes {
             }
         });
         ui.horizontal(|ui| {
-            ui.add_sized([LABEL_WIDTH, 18.0], egui::Label::new(RichText::new("position").color(dim)));
+            row_label(ui, "position", dim);
             if ui.button(RichText::new("\u{2193}").monospace()).on_hover_text("trace down  (j)").clicked() {
                 wanted = Some(Action::Position(-0.5));
             }
@@ -271,6 +274,15 @@ impl ScopePanes {
             });
         }
     }
+}
+
+/// What the buttons behind it are for.
+fn row_label(ui: &mut egui::Ui, text: &str, color: egui::Color32) {
+    let left_to_right = egui::Layout::left_to_right(egui::Align::Center);
+    ui.allocate_ui_with_layout(vec2(LABEL_WIDTH, 18.0), left_to_right, |ui| {
+        ui.set_min_width(LABEL_WIDTH);
+        ui.label(RichText::new(text).color(color));
+    });
 }
 
 /// A name for who does not see what a field is for.

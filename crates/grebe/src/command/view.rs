@@ -11,7 +11,9 @@ use grebe_flow::{Graph, QueueOptions, Stage};
 use grebe_scope::Quantity;
 use grebe_shm::Policy;
 use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, PipeSource, Uri};
-use grebe_view::{ChannelSetup, GeneratorRemote, Picture, PngOptions, ScopeStage, ThemeChoice, TriggerView};
+use grebe_view::{
+    ChannelSetup, GeneratorRemote, MATH_CHANNEL, Picture, PngOptions, ScopeStage, ThemeChoice, TriggerView,
+};
 use serde_json::{Map, Value, json};
 
 use super::{Ending, Usage};
