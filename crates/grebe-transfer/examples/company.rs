@@ -1,0 +1,72 @@
+//! Simulated transfers beside TCP and beside each other: shares and losses of the last 40 of 60 s.
+//!
+//!     cargo run --release -p grebe-transfer --example company
+
+use grebe_transfer::sim::{Congestion, Flow, Link, Neighbour, Path, simulate_beside};
+
+const SECOND: u64 = 1_000_000;
+
+fn main() {
+    for (mbit, rtt_ms, queue) in [
+        (100.0, 50, 1.0),
+        (100.0, 50, 0.5),
+        (100.0, 50, 2.0),
+        (50.0, 20, 1.0),
+        (200.0, 100, 1.0),
+        (20.0, 150, 1.0),
+    ] {
+        println!("{mbit} Mbit/s, {rtt_ms} ms, a queue of {queue} times their product");
+        let queue_bytes = (mbit * 1e6 / 8.0 * rtt_ms as f64 / 1e3 * queue) as u64;
+        let rate_bits_per_s = mbit * 1e6;
+        let path =
+            Path::symmetric(Link { rate_bits_per_s, delay_us: rtt_ms * 500, queue_bytes, ..Link::default() });
+        use Congestion::{Bbr, Cubic};
+        for (name, ours, theirs) in [
+            ("CUBIC, CUBIC", 0, &[Cubic, Cubic][..]),
+            ("CUBIC, BBR", 0, &[Cubic, Bbr]),
+            ("BBR, BBR", 0, &[Bbr, Bbr]),
+            ("grebe, grebe", 2, &[]),
+            ("grebe, CUBIC", 1, &[Cubic]),
+            ("grebe, BBR", 1, &[Bbr]),
+        ] {
+            let (rates, loss) = shares(&path, rtt_ms, ours, theirs);
+            println!(
+                "  {name:<14} {:>5.1} and {:>5.1} Mbit/s, {:>3.0} %, {:.3} % lost",
+                rates[0],
+                rates[1],
+                100.0 * rates[0] / (rates[0] + rates[1]),
+                100.0 * loss
+            );
+        }
+    }
+}
+
+/// Megabits a second on the wire of both flows, and what all lost.
+fn shares(path: &Path, rtt_ms: u64, ours: usize, theirs: &[Congestion]) -> (Vec<f64>, f64) {
+    let start_us = |index: usize| index as u64 * SECOND / 3;
+    let flows: Vec<Flow> = (0..ours)
+        .map(|index| {
+            let mut flow = Flow { start_us: start_us(index), ..Flow::of(3_000_000_000) };
+            (flow.options.rtt_us, flow.options.seed) = (Some(rtt_ms * 1_000), index as u64 + 1);
+            flow
+        })
+        .collect();
+    let neighbours: Vec<Neighbour> = theirs
+        .iter()
+        .enumerate()
+        .map(|(index, congestion)| Neighbour { congestion: *congestion, start_us: start_us(ours + index) })
+        .collect();
+    let (ends, others) = simulate_beside(path, &flows, &neighbours, 1, 60 * SECOND);
+    // Payload is 1435 of 1500 bytes on the wire.
+    let mut rates: Vec<f64> =
+        ends.iter().map(|end| mbit(&end.received_by_tenth) * 1_500.0 / 1_435.0).collect();
+    rates.extend(others.iter().map(|end| mbit(&end.delivered_by_tenth)));
+    let sent = ends.iter().map(|end| end.counters.packets).chain(others.iter().map(|end| end.packets));
+    let lost = ends.iter().map(|end| end.counters.lost).chain(others.iter().map(|end| end.lost));
+    (rates, lost.sum::<u64>() as f64 / sent.sum::<u64>() as f64)
+}
+
+fn mbit(by_tenth: &[u64]) -> f64 {
+    let at = |tenth: usize| by_tenth.get(tenth).or(by_tenth.last()).copied().unwrap_or(0);
+    (at(599) - at(200)) as f64 * 8.0 / 40e6
+}
