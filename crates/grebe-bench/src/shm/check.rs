@@ -111,8 +111,10 @@ impl Checker {
                 let expected = self.pattern.payload(header.sequence);
                 // In steps that stay in the first cache, with what they are compared with.
                 let mut is_same = self.pattern.describes(header) && payload.len() == expected.len();
-                for ((from, to), expected) in
-                    payload.chunks(STEP_BYTES).zip(copy.chunks_mut(STEP_BYTES)).zip(expected.chunks(STEP_BYTES))
+                for ((from, to), expected) in payload
+                    .chunks(STEP_BYTES)
+                    .zip(copy.chunks_mut(STEP_BYTES))
+                    .zip(expected.chunks(STEP_BYTES))
                 {
                     to.copy_from_slice(from);
                     is_same &= to == expected;
