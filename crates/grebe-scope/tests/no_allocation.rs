@@ -4,8 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use grebe_scope::{
-    Acquisition, Averaging, Column, ColumnGrid, Condition, Density, Envelope, Fir, MathChannel, Measurer,
-    Mode, Operation, Pyramid, Reduction, Scale, Slope, Spectrum, Trigger, Waterfall, Window, lttb,
+    Acquisition, Averaging, Column, ColumnGrid, Condition, Density, Envelope, Fir, LfReject, MathChannel,
+    Measurer, Mode, Operation, Pyramid, Reduction, Scale, Slope, Spectrum, Trigger, Waterfall, Window, lttb,
 };
 
 struct Counting;
@@ -52,6 +52,7 @@ fn steady_state_allocates_nothing() {
     let grid = ColumnGrid::new(777.7);
     let mut envelope = Envelope::new(2, grid, 500).unwrap();
     let mut trigger = edge();
+    let mut coupled = edge().with_lf_reject(LfReject::new(1e-4).unwrap());
     let mut acquisition = Acquisition::new(2, 0, edge(), Mode::Normal, 100, 1000).unwrap();
     let mut density = Density::new(1000, 256, i16::MIN, i16::MAX).unwrap();
     let mut spectrum = Spectrum::new(1024, Window::Hann, Averaging::Exponential(8)).unwrap();
@@ -72,6 +73,7 @@ fn steady_state_allocates_nothing() {
         pyramid.columns(1, grid, grid.column_at(first.saturating_sub(300_000)), &mut columns);
         envelope.append(first, &block).unwrap();
         trigger.scan(first, &a, |_| events += 1);
+        coupled.scan(first, &a, |_| events += 1);
         acquisition
             .append(first, &block, |record| {
                 density.add(record.samples(0), record.trigger.map_or(0.0, |t| t.fraction()));

@@ -17,8 +17,10 @@ impl Face {
     /// What the cursors show: name, value at A, value at B, difference; empty without cursors.
     pub(crate) fn cursor_rows(&self) -> Vec<Row> {
         let mut rows = self.time_cursor_rows();
-        if let Some([a, b]) = self.controls.value_cursors() {
-            let channel = self.controls.selected;
+        let channel = self.controls.selected;
+        // Without its lane there is no place for them.
+        let is_shown = self.picture.channels.iter().any(|data| data.channel == channel);
+        if let Some([a, b]) = self.controls.value_cursors().filter(|_| is_shown) {
             let setup = self.setup(channel);
             let label = format!("{} level", setup.label(channel));
             let cells = [label, show(a, &setup.unit), show(b, &setup.unit), show(b - a, &setup.unit)];

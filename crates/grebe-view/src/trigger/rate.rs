@@ -8,7 +8,7 @@ pub struct TriggerRate {
     /// From each trigger to the next, in seconds (samples where the rate is unknown). What lies across missing samples
     /// is left out: there may have been more.
     pub intervals: Running,
-    /// Of them, those that were left out.
+    /// How many were left out so.
     pub gaps: u64,
 }
 
