@@ -371,6 +371,7 @@ impl Controller {
             acked: sample.acked_packets,
             lost: sample.lost_packets.saturating_sub(sample.late_packets),
             round_ended: sample.round_ended,
+            in_flight_bytes: sample.in_flight_bytes,
             path_bytes: self.delivery.recent() * (self.min_rtt_us() + self.report_us()) as f64 / 1e6,
         };
         if share.on_report(&heard, |packets| self.losses.usual(packets)) {

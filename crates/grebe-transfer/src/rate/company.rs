@@ -79,6 +79,7 @@ pub(super) struct Heard {
     pub acked: u64,
     pub lost: u64,
     pub round_ended: bool,
+    pub in_flight_bytes: u64,
     /// What the path holds of ours without a queue.
     pub path_bytes: f64,
 }
@@ -136,18 +137,23 @@ impl Share {
         self.round_acked += heard.acked;
         self.round_lost += heard.lost;
         if self.is_stubborn() {
-            if heard.round_ended {
+            if heard.round_ended && self.is_used(heard) {
                 self.hold(heard, &usual);
             }
         } else if self.round_lost as f64 > usual(self.round_acked + self.round_lost) {
             self.yield_to_loss(heard);
-        } else {
+        } else if self.is_used(heard) {
             self.grow(heard);
         }
         if heard.round_ended {
             (self.round_acked, self.round_lost) = (0, 0);
         }
         true
+    }
+
+    /// A window that a slow source or a set limit does not fill tells nothing by what is not lost of it.
+    fn is_used(&self, heard: &Heard) -> bool {
+        heard.in_flight_bytes as f64 > self.window_bytes() / 2.0
     }
 
     /// As CUBIC does: the neighbour loses packets too, and yields too.
@@ -253,6 +259,7 @@ mod tests {
             acked: 100,
             lost,
             round_ended: now_ms.is_multiple_of(100),
+            in_flight_bytes: 600_000,
             path_bytes: 300_000.0,
         }
     }
@@ -303,6 +310,17 @@ mod tests {
             assert!(share.on_report(&heard(now_ms, 40_000, 2), |packets| packets as f64 * 0.03));
         }
         assert!(share.window_bytes() >= 600_000.0);
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let mut share = share();
+        for now_ms in (100..9_000).step_by(50) {
+            assert!(
+                share.on_report(&Heard { in_flight_bytes: 100_000, ..heard(now_ms, 40_000, 0) }, |_| 0.0)
+            );
+        }
+        assert_eq!(share.window_bytes(), 600_000.0);
     }
 
     #[test]
