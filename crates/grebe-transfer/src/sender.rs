@@ -247,7 +247,7 @@ impl Sender {
         }
     }
 
-    /// What each phase has cost until `now_us`, in the order of [`Phase`].
+    /// What each phase has cost until `now_us`, in the order in which a transfer goes through them.
     pub fn phase_costs(&self, now_us: u64) -> [PhaseCost; 5] {
         self.rate.costs(now_us)
     }
