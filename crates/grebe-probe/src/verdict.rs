@@ -41,7 +41,12 @@ pub(crate) fn conclude(report: &mut Report, sizes: &[u64]) {
 }
 
 fn limit(name: &str, way: &Way) -> Option<String> {
-    let (knee, limit) = (way.knee_bps?, way.limit?);
+    let limit = way.limit?;
+    let Some(knee) = way.knee_bps else {
+        let said =
+            format!("{name}: there was not enough to look for the highest rate (--duration, --max-bytes)");
+        return (limit == Limit::Unfinished).then_some(said);
+    };
     let rate = mbit(knee.value);
     Some(match limit {
         Limit::Link => {
@@ -194,6 +199,16 @@ mod tests {
             assert!((found / mbps - 1.0_f64).abs() < 0.05, "{found} at {loss}");
         }
         assert_eq!(tcp_cubic_bps(1_448.0, 0.25, 0.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_search_that_had_no_time_says_so() {
+        let mut report = report();
+        report.up = Way { knee_bps: None, limit: Some(Limit::Unfinished), ..report.up };
+        report.down = Way { knee_bps: None, limit: Some(Limit::Link), ..report.down };
+        conclude(&mut report, &[]);
+        let text = report.verdict.join("\n");
+        assert!(text.contains("up: there was not enough") && !text.contains("down: there"), "{text}");
     }
 
     #[test]

@@ -183,7 +183,8 @@ fn round_trips(echoes: &[Echo], pings: u32) -> Option<Rtt> {
     let lost = pings.saturating_sub(sorted.len() as u32);
     Some(Rtt {
         // What two machines take for a packet is in it, and is at least what the quickest of many differs by from the next.
-        min_ms: Estimate::new(min, min - (p50.value - min).max(HOSTS_MS), sorted[sorted.len().min(5) - 1]),
+        min_ms: Estimate::new(min, min - (p50.value - min).max(HOSTS_MS), sorted[sorted.len().min(5) - 1])
+            .at_least_zero(),
         p50_ms: p50,
         p99_ms: quantile(&sorted, 0.99),
         count: sorted.len(),

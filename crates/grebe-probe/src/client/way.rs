@@ -9,7 +9,7 @@ use crate::packet::Flow;
 use crate::report::{Rtt, Spacing, Tcp, TrainLine, Way};
 use crate::search::{BaseLoss, Search, Step, Trial, judge};
 use crate::tracker::Summary;
-use crate::{Estimate, Limits, Result, Train, mean, packet_bits, quantile, share};
+use crate::{Estimate, Limit, Limits, Result, Train, mean, packet_bits, quantile, share};
 
 /// What one direction may take.
 pub(crate) struct Plan<'a> {
@@ -64,7 +64,17 @@ fn fixed(
     let (trial, summary) = known.carry(path, plan, train, false, told)?;
     // Its loss is the answer here, whether the path kept up or not.
     known.count(&train, &summary);
-    known.way.limit = trial.failed;
+    // Nothing quiet came before to compare delays with, but round trips say whether what is lost had filled a queue.
+    let rtt_ms = known.way.trains.last().map_or(0.0, |line| line.rtt_ms);
+    let is_queued = rtt_ms > plan.rtt.p99_ms.value + STANDING_MS;
+    let limit = trial.failed.map(|limit| match limit {
+        Limit::Policer if is_queued => Limit::Link,
+        _ => limit,
+    });
+    known.way.limit = limit;
+    if let Some(line) = known.way.trains.last_mut() {
+        line.failed = limit;
+    }
     Ok(())
 }
 
@@ -122,6 +132,7 @@ fn knee(
         }
         search.record(step, &trial, known.base.estimate().value);
     }
+    known.way.limit = Some(Limit::Unfinished);
     if let Some(found) = search.found() {
         known.way.knee_bps = Some(found.rate);
         known.way.limit = Some(found.limit);
@@ -298,5 +309,7 @@ pub(crate) const TRIAL_S: f64 = 0.5;
 pub(crate) const ENOUGH: f64 = 400.0;
 const CONFIRM_S: f64 = 1.5;
 const FIXED_S: f64 = 5.0;
+/// A queue that takes this long is one.
+const STANDING_MS: f64 = 1.0;
 const TRIALS_MAX: u32 = 14;
 const BURST: u32 = 128;

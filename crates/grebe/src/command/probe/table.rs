@@ -76,10 +76,10 @@ pub fn text(report: &Report) -> String {
     let advice = &report.advice;
     let [up, down] = advice.rate_bps;
     text += &format!(
-        "Set: --datagram-size {}; at most {} of payload up, {} down; UDP buffers of {}; TCP buffers of {}.\n",
+        "Set: --datagram-size {}; up {}, down {}; UDP buffers of {}; TCP buffers of {}.\n",
         advice.datagram_bytes,
-        rate(up),
-        rate(down),
+        at_most(up),
+        at_most(down),
         size(advice.udp_buffer_bytes),
         size(advice.tcp_buffer_bytes),
     );
@@ -168,11 +168,18 @@ fn rate(bps: f64) -> String {
     Engineering::new(bps, "bit/s").to_string()
 }
 
+fn at_most(bps: f64) -> String {
+    if bps > 0.0 { format!("at most {} of payload", rate(bps)) } else { "not known".to_owned() }
+}
+
 fn size(bytes: u64) -> String {
     if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
 }
 
 fn times(estimate: Estimate) -> String {
+    if !estimate.value.is_finite() {
+        return "not known".to_owned();
+    }
     let time = |seconds: f64| match seconds {
         s if !s.is_finite() => "never".to_owned(),
         s if s < 120.0 => format!("{s:.1} s"),
