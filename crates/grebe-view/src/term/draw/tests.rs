@@ -99,3 +99,22 @@ fn dots_reach_from_edge_to_edge_and_a_flat_line_is_one_row() {
     let flat = Dots::new(&[column(0, 0); 6], range, f64::from, plot);
     assert_eq!(flat.cells, [0xc0, 0xc0, 0xc0, 0, 0, 0], "the lowest dots of the upper row");
 }
+
+#[test]
+fn the_triggers_rate_and_value_cursors_are_there_too() {
+    let mut face = face(110);
+    let mut core = ScopeCore::new(1 << 20);
+    for block in 0..40 {
+        core.ingest(&sine_batch(block * 50, 2, 50, 1e3), 1_000_000).unwrap();
+    }
+    let picture = face.picture.clone();
+    for action in [Action::NextTrigger, Action::Measure, Action::TriggerCoupling] {
+        face.controls.apply(action, &picture);
+    }
+    face.picture = core.answer(&face.controls.viewport(&face.picture, columns(110)), 2_000_000);
+    // The lanes have their ranges once they were drawn.
+    screen(&mut face, 110, 30);
+    face.controls.apply(Action::ValueCursors, &picture);
+    face.renew_hud(3_000_000);
+    insta::assert_snapshot!(screen(&mut face, 110, 30));
+}
