@@ -54,12 +54,12 @@ pub fn text(report: &Report) -> String {
     row("", format!("p50 {}", figure(rtt.p50_ms, "ms")));
     row("", format!("p99 {}", figure(rtt.p99_ms, "ms")));
     row("clock offset", figure(report.clock_offset_ms, "ms"));
-    text += &format!("\n  {:20} {:36} {}\n", "", "up", "down");
+    text += &format!("\n  {:20} {:29} {}\n", "", "up", "down");
     let ways = [&report.up, &report.down];
     for (name, value) in ROWS {
         let [up, down] = ways.map(|way| value(way).unwrap_or_else(|| "-".to_owned()));
         if (up.as_str(), down.as_str()) != ("-", "-") {
-            text += &format!("  {name:20} {up:36} {down}\n");
+            text += &format!("  {name:20} {up:29} {down}\n");
         }
     }
     let streams = report.up.tcp.len().max(report.down.tcp.len());
@@ -67,7 +67,7 @@ pub fn text(report: &Report) -> String {
         let [up, down] = ways.map(|way| way.tcp.get(at));
         let bytes = up.or(down).map_or(0, |tcp| tcp.write_bytes);
         let cell = |tcp: Option<&grebe_probe::Tcp>| tcp.map_or("-".to_owned(), |tcp| rates(tcp.goodput_bps));
-        text += &format!("  {:20} {:36} {}\n", format!("TCP, {bytes} B writes"), cell(up), cell(down));
+        text += &format!("  {:20} {:29} {}\n", format!("TCP, {bytes} B writes"), cell(up), cell(down));
     }
     text += "\n";
     for sentence in &report.verdict {
@@ -106,7 +106,7 @@ const ROWS: [(&str, Cell); 13] = [
     }),
     ("loss", |way| way.loss.map(share)),
     ("  runs", |way| {
-        way.loss_run.map(|run| format!("{}, longest {}", figure(run, "").trim_end(), way.longest_run))
+        way.loss_run.map(|run| format!("{}, max {}", figure(run, "").replace("  ", " "), way.longest_run))
     }),
     ("  in the kernel", |way| way.kernel_drops.map(|drops| format!("{} at the receiver", grouped(drops)))),
     ("reordered", |way| {
@@ -135,12 +135,12 @@ pub fn way(is_down: bool) -> &'static str {
 
 fn why(limit: Limit) -> &'static str {
     match limit {
-        Limit::Link => "a queue fills: the link",
+        Limit::Link => "full queue: link",
         Limit::Policer => "drops: a policer",
-        Limit::ReceiveBuffer => "the receiver's buffer",
+        Limit::ReceiveBuffer => "receiver's buffer",
         Limit::Sender => "the sender",
         Limit::Unfinished => "not reached in time",
-        Limit::Allowed => "none up to the allowed rate",
+        Limit::Allowed => "none up to --max-rate",
     }
 }
 
