@@ -160,9 +160,10 @@ impl Ssh {
         std::fs::read_to_string(self.folder.path().join("called")).unwrap_or_default()
     }
 
-    /// Waits until the far end is there (or not).
+    /// Waits until the far end is there (or not). Without its tether it would go on until its client has been silent for 10 s.
     fn wait(&self, is_there: bool) {
-        for _ in 0..1_000 {
+        let began = std::time::Instant::now();
+        while began.elapsed() < Duration::from_secs(7) {
             let pid = std::fs::read_to_string(self.folder.path().join("pid")).unwrap_or_default();
             let lives = !pid.is_empty()
                 && std::process::Command::new("sh")
