@@ -21,6 +21,9 @@ pub struct Maker {
     start: Instant,
     start_ns: u64,
     until: Instant,
+    /// When it was last asked what is due, and how many frames it may make since then.
+    looked: Instant,
+    credit: f64,
     skipped: u64,
     cpu_before: Option<Duration>,
 }
@@ -53,6 +56,8 @@ impl Maker {
             start,
             start_ns: clock::now_ns(),
             until: start + job.duration,
+            looked: start,
+            credit: 0.0,
             skipped: 0,
             cpu_before: clock::thread_cpu(),
         }
@@ -76,10 +81,16 @@ impl Maker {
             self.skipped += behind;
             behind = 0;
         }
-        if behind == 0 {
+        // After a pause of its own it does not pour out at once what consumers then have no room for.
+        let elapsed_ns = now.duration_since(std::mem::replace(&mut self.looked, now)).as_nanos() as f64;
+        let credit_max = (BURST_MAX.as_nanos() as f64 / frame_ns).max(2.0);
+        self.credit = (self.credit + elapsed_ns / frame_ns * CATCH_UP).min(credit_max);
+        let due = behind.min(self.credit as u64);
+        self.credit -= due as f64;
+        if due == 0 {
             std::thread::sleep(self.tick);
         }
-        Some(behind)
+        Some(due)
     }
 
     /// Writes the next frame; its header, which was written too.
@@ -124,4 +135,8 @@ impl Maker {
 }
 
 /// A producer that falls behind by more skips ahead.
-const LATE_MAX: Duration = Duration::from_millis(50);
+const LATE_MAX: Duration = Duration::from_millis(100);
+/// Times its rate at which it catches up; consumers that share a core have no more to spare.
+const CATCH_UP: f64 = 1.5;
+/// What it makes at once at most, as time at its rate.
+const BURST_MAX: Duration = Duration::from_millis(1);
