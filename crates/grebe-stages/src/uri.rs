@@ -40,7 +40,7 @@ pub enum Uri {
 }
 
 /// A stream in shared memory, and what either end may add: `shm://NAME?policy=drop_latest` for who reads it,
-/// `shm://NAME?wait=2&block=no` for who makes it.
+/// `shm://NAME?readers=2&wait=2&block=no` for who makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmName {
     /// The stream.
@@ -51,6 +51,20 @@ pub struct ShmName {
     pub wait_consumers: u16,
     /// `block=no`: no reader may make the stream wait.
     pub allow_block: bool,
+    /// `readers=`: how many may read it at a time, who share its memory out among them; `None`: 4.
+    pub readers_max: Option<u16>,
+}
+
+impl ShmName {
+    /// How the stream is to be made.
+    pub fn publisher_options(&self) -> grebe_shm::PublisherOptions {
+        let options = grebe_shm::PublisherOptions::default();
+        grebe_shm::PublisherOptions {
+            allow_block: self.allow_block,
+            consumers_max: self.readers_max.map_or(options.consumers_max, usize::from),
+            ..options
+        }
+    }
 }
 
 /// A host, by name or number, and a port; resolved when it is used.
@@ -142,7 +156,7 @@ fn parse_shm(text: &str) -> Result<ShmName, String> {
     if name.len() > 64 || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(good) {
         return Err("needs a name of 1 to 64 letters, digits, '-', '_' and '.': shm://adc".to_owned());
     }
-    let mut shm = ShmName { name, policy: None, wait_consumers: 0, allow_block: true };
+    let mut shm = ShmName { name, policy: None, wait_consumers: 0, allow_block: true, readers_max: None };
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match key {
@@ -153,11 +167,20 @@ fn parse_shm(text: &str) -> Result<ShmName, String> {
                 shm.wait_consumers =
                     value.parse().map_err(|_| format!("waits for '{value}' readers: give a number"))?;
             }
+            "readers" => {
+                let readers = value.parse().ok().filter(|readers| (1..=64).contains(readers));
+                shm.readers_max = Some(readers.ok_or_else(|| format!("has readers={value}: give 1 to 64"))?);
+            }
             "block" if value == "yes" => shm.allow_block = true,
             "block" if value == "no" => shm.allow_block = false,
             "block" => return Err("has block= without yes or no".to_owned()),
-            _ => return Err(format!("has an unknown '{key}': known are policy, wait and block")),
+            _ => return Err(format!("has an unknown '{key}': known are policy, readers, wait and block")),
         }
+    }
+    let readers_max = shm.publisher_options().consumers_max;
+    if usize::from(shm.wait_consumers) > readers_max {
+        let wanted = shm.wait_consumers;
+        return Err(format!("waits for {wanted} readers and lets {readers_max} in: add readers={wanted}"));
     }
     Ok(shm)
 }
@@ -200,9 +223,10 @@ impl fmt::Display for ShmName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         let policy = self.policy.map(|policy| format!("policy={policy}"));
+        let readers = self.readers_max.map(|readers| format!("readers={readers}"));
         let wait = (self.wait_consumers > 0).then(|| format!("wait={}", self.wait_consumers));
         let block = (!self.allow_block).then(|| "block=no".to_owned());
-        let pairs: Vec<String> = [policy, wait, block].into_iter().flatten().collect();
+        let pairs: Vec<String> = [policy, readers, wait, block].into_iter().flatten().collect();
         if pairs.is_empty() { Ok(()) } else { write!(f, "?{}", pairs.join("&")) }
     }
 }
@@ -230,7 +254,20 @@ mod tests {
     fn what_is_written_is_understood() {
         let udp = |host: &str, port| Uri::Udp(HostPort::new(host, port));
         let shm = |name: &str, policy, wait_consumers, allow_block| {
-            Uri::Shm(ShmName { name: name.to_owned(), policy, wait_consumers, allow_block })
+            Uri::Shm(ShmName {
+                name: name.to_owned(),
+                policy,
+                wait_consumers,
+                allow_block,
+                readers_max: None,
+            })
+        };
+        let two = ShmName {
+            name: "a".to_owned(),
+            policy: None,
+            wait_consumers: 0,
+            allow_block: true,
+            readers_max: Some(2),
         };
         for (text, uri) in [
             ("udp://:5000", udp("", 5000)),
@@ -240,6 +277,7 @@ mod tests {
             ("shm://adc-0/", shm("adc-0", None, 0, true)),
             ("shm://a?policy=drop_latest", shm("a", Some(grebe_shm::Policy::DropLatest), 0, true)),
             ("shm://a?wait=2&block=no", shm("a", None, 2, false)),
+            ("shm://a?readers=2", Uri::Shm(two)),
             ("pipe:", Uri::Pipe),
             ("-", Uri::Pipe),
             ("synth:", Uri::Synth),
@@ -269,6 +307,8 @@ mod tests {
             ("shm://../x", "needs a name"),
             ("shm://x?policy=all", "'all' is no policy"),
             ("shm://x?wait=many", "give a number"),
+            ("shm://x?readers=0", "give 1 to 64"),
+            ("shm://x?readers=2&wait=3", "add readers=3"),
             ("shm://x?colour=red", "unknown 'colour'"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow};
 use grebe_datagram::{Granted, Options};
 use grebe_flow::Stage;
 use grebe_frame::BatchPool;
-use grebe_shm::{Policy, PublisherOptions, ShmError, SubscriberOptions};
+use grebe_shm::{Policy, ShmError, SubscriberOptions};
 use grebe_stages::{
     DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, PipeSink, PipeSource, RecordOptions, ShmName, ShmSink, ShmSource,
     SigmfSink, UdpSink, UdpSource, Uri,
@@ -66,8 +66,7 @@ fn shm_sink<T>(
 ) -> Result<(Sink, T)> {
     // Before the socket is there, so that no interruption leaves it behind.
     interrupt::catch();
-    let options = PublisherOptions { allow_block: shm.allow_block, ..PublisherOptions::default() };
-    let mut stage = ShmSink::create(&shm.name, options)?;
+    let mut stage = ShmSink::create(&shm.name, shm.publisher_options())?;
     eprintln!("lending as shm://{}: {}", shm.name, stage.footprint());
     let readers = usize::from(shm.wait_consumers);
     if readers > 0 {
@@ -84,6 +83,8 @@ pub fn shm_source(shm: &ShmName, policy: Policy, called: &str) -> Result<ShmSour
     let options = SubscriberOptions {
         policy: shm.policy.unwrap_or(policy),
         name: called.to_owned(),
+        // All that its share of the memory holds.
+        queue_batches: 256,
         ..SubscriberOptions::default()
     };
     let mut has_said = false;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use grebe_flow::{Fault, Kind, KindPorts, Site, Stage, StageError, Time};
-use grebe_shm::PublisherOptions;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -82,7 +81,7 @@ impl Kind for UdpOut {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShmOut {
-    /// The stream: shm://NAME, or shm://NAME?block=no where no reader may make it wait.
+    /// The stream: shm://NAME; ?block=no where no reader may make it wait, ?readers=N where not 4 are to share its memory.
     uri: String,
 }
 
@@ -100,8 +99,7 @@ impl Kind for ShmOut {
 
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         let shm = shm_name(&self.uri)?;
-        let options = PublisherOptions { allow_block: shm.allow_block, ..PublisherOptions::default() };
-        let sink = ShmSink::create(&shm.name, options)?;
+        let sink = ShmSink::create(&shm.name, shm.publisher_options())?;
         site.note(format!("lending as shm://{}: {}", shm.name, sink.footprint()));
         Ok(Box::new(sink))
     }

@@ -55,7 +55,9 @@ fn measure(run: Run, duration: Duration) -> Result<Value> {
     };
     let mut generator = Command::new(&this);
     let channels = run.channels.to_string();
-    generator.args(["sg", "--channels", &channels, "--rate", run.rate, "--to", &uri, "--tethered"]);
+    // All of the stream's memory is for the one reader there is.
+    let to = if run.transport == "shm" { format!("{uri}?readers=1") } else { uri.clone() };
+    generator.args(["sg", "--channels", &channels, "--rate", run.rate, "--to", &to, "--tethered"]);
     generator.stdin(Stdio::piped()).stderr(Stdio::null());
     generator.stdout(if run.transport == "pipe" { Stdio::piped() } else { Stdio::null() });
     let mut view = Command::new(&this);
