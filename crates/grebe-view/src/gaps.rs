@@ -8,8 +8,8 @@ use crate::status::SourceStatus;
 /// Names the gaps by what the source counted meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct GapPlaces {
-    /// Frames lost on the network, datagrams in the kernel, frames in the queue, as of the last look.
-    seen: [u64; 3],
+    /// Frames lost on the network, datagrams in the kernel, frames in shared memory and in the queue, as of the last look.
+    seen: [u64; 4],
     /// The number of the first gap that was not named yet.
     next: u64,
     /// Numbers and places.
@@ -22,16 +22,24 @@ impl GapPlaces {
         let now = [
             status.network.map_or(0, |loss| loss.frames),
             status.kernel_datagrams.unwrap_or(0),
+            status.shared_memory.map_or(0, |loss| loss.frames),
             status.queue.map_or(0, |loss| loss.frames),
         ];
-        let [network, kernel, queue] = std::array::from_fn(|place| now[place] > self.seen[place]);
+        let [network, kernel, shared_memory, queue] =
+            std::array::from_fn(|place| now[place] > self.seen[place]);
         // What the kernel drops is missing in the network's count too: the nearer place says more.
-        let grown = [(kernel, "kernel"), (network && !kernel, "network"), (queue, "queue")];
+        let grown = [
+            (kernel, "kernel"),
+            (network && !kernel, "network"),
+            (shared_memory, "shared memory"),
+            (queue, "queue"),
+        ];
         let grown: Vec<&str> = grown.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
         let new: Vec<&GapMark> = gaps.iter().filter(|gap| gap.number >= self.next).collect();
         let is_way_lost = new.iter().any(|gap| gap.lost_frames > 0);
         // The counters may be a moment behind the picture: then the next look names it.
-        if is_way_lost && grown.is_empty() && (status.network.is_some() || status.queue.is_some()) {
+        let is_counted = [status.network, status.shared_memory, status.queue].iter().any(Option::is_some);
+        if is_way_lost && grown.is_empty() && is_counted {
             return;
         }
         for gap in new {
@@ -93,6 +101,18 @@ mod tests {
             assert_eq!(places.of(&gaps[number as usize]), Some(expected));
         }
         assert_eq!(places.of(&gaps[1]), Some("network"), "a name stays");
+    }
+
+    #[test]
+    fn a_reader_of_shared_memory_was_not_on_a_network() {
+        let status = SourceStatus {
+            shared_memory: Some(Loss { frames: 4, samples: 40 }),
+            queue: Some(Loss::default()),
+            ..SourceStatus::default()
+        };
+        let (mut places, gaps) = (GapPlaces::default(), [gap(0, 0, 4)]);
+        places.look(&gaps, &status);
+        assert_eq!(places.of(&gaps[0]), Some("shared memory"));
     }
 
     #[test]

@@ -230,10 +230,11 @@ fn losses(picture: &Picture, status: &SourceStatus) -> Vec<Item> {
     };
     let counts = &picture.counts;
     let mut items = vec![item("generator", counts.generator_samples, "S")];
-    match status.network {
-        Some(network) => items.push(item("network", network.frames, "frames")),
+    match (status.network, status.shared_memory) {
+        (Some(network), _) => items.push(item("network", network.frames, "frames")),
+        (None, Some(missed)) => items.push(item("shared memory", missed.frames, "frames")),
         // Without a word from the source, what is missing here was lost anywhere before.
-        None => items.push(item("on the way", counts.lost_frames, "frames")),
+        (None, None) => items.push(item("on the way", counts.lost_frames, "frames")),
     }
     items.extend(status.kernel_datagrams.map(|count| item("kernel", count, "datagrams")));
     items.extend(status.queue.map(|loss| item("queue", loss.frames, "frames")));
@@ -324,6 +325,9 @@ mod tests {
                 ("refused", "7 datagrams", Tone::Bad),
             ]
         );
+        let status = SourceStatus { network: None, shared_memory: status.network, ..status };
+        let losses = Hud::new(&picture(), &status, false, 0.0, 0).losses;
+        assert_eq!((losses[1].label, losses[1].value.as_str()), ("shared memory", "3 frames"));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub struct SourceStatus {
     pub is_same_boot: bool,
     /// Frames and samples a channel missing where the stream comes in, on the network.
     pub network: Option<Loss>,
+    /// Frames and samples a channel that this reader of shared memory was too late for; `network` is `None` then.
+    pub shared_memory: Option<Loss>,
     /// Datagrams the kernel dropped for want of buffer; they are missing in `network` too.
     pub kernel_datagrams: Option<u64>,
     /// What the queue before the scope dropped because the scope was busy.

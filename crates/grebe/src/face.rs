@@ -239,16 +239,19 @@ impl Stage for Told {
 
 fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
     let losses = Losses::of(snapshot);
-    let has_network = snapshot.stages.iter().any(|stage| stage.own("lost_frames").is_some());
+    let has_arrivals = snapshot.stages.iter().any(|stage| stage.own("lost_frames").is_some());
     let queue = snapshot.queues.iter().fold(Loss::default(), |sum, queue| Loss {
         frames: sum.frames + queue.dropped_frames,
         samples: sum.samples + queue.dropped_samples,
     });
+    let missing =
+        has_arrivals.then_some(Loss { frames: losses.network_frames, samples: losses.network_samples });
+    let is_shared_memory = name.starts_with("shm://");
     SourceStatus {
         name: name.to_owned(),
         is_same_boot,
-        network: has_network
-            .then_some(Loss { frames: losses.network_frames, samples: losses.network_samples }),
+        network: missing.filter(|_| !is_shared_memory),
+        shared_memory: missing.filter(|_| is_shared_memory),
         kernel_datagrams: losses.kernel_drops,
         queue: Some(queue),
         refused_datagrams: losses.refused_datagrams,
