@@ -33,7 +33,8 @@ wait_for() {
   done
 }
 
-is_gone() { ! kill -0 "$1" 2>/dev/null; }
+# A process whose parent went first may wait for seconds until somebody takes note of its end.
+is_gone() { ! kill -0 "$1" 2>/dev/null || [[ $(ps -o stat= -p "$1") == Z* ]]; }
 
 # The sum in the words that .ci/run counts.
 sum_up() {
