@@ -79,6 +79,7 @@ pub struct Transport {
 #[command(after_help = "Examples:\n  \
     grebe sg --channels 4 --rate 25M --to udp://192.168.0.7:5000\n  \
     grebe sg --channels 4 --rate 100M --to shm://adc\n  \
+    grebe sg --rate 1G --to 'shm://adc?readers=1&wait=1'\n  \
     grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
     grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
 pub struct Sg {
