@@ -77,6 +77,24 @@ impl Clock {
     fn now_us(&self) -> u64 {
         self.0.elapsed().as_micros() as u64
     }
+
+    /// This clock and the system's at the same moment.
+    fn reading(&self) -> Reading {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Reading { us: self.now_us(), unix }
+    }
+}
+
+struct Reading {
+    us: u64,
+    unix: Duration,
+}
+
+impl Reading {
+    /// The time by this clock of what the system's clock gave a stamp before.
+    fn us_at(&self, stamp: Duration) -> u64 {
+        self.us.saturating_sub(self.unix.saturating_sub(stamp).as_micros() as u64)
+    }
 }
 
 pub(crate) fn unix_s() -> u64 {

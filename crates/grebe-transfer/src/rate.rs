@@ -18,8 +18,8 @@ use self::company::{Heard, Share, Watch};
 use self::delays::Delays;
 use self::delivery::Delivery;
 use self::losses::{Judged, Losses, Verdict};
-use self::ramp::Ramp;
-use crate::wire::Train;
+use self::ramp::{Ramp, TRAIN_GAIN};
+use crate::sender::TrainHeard;
 
 /// How much of a shared path to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,7 +67,7 @@ pub(crate) struct Sample {
     pub delay_us: Option<u32>,
     pub receiver_us: u64,
     pub delivered_bytes: u64,
-    pub train: Option<Train>,
+    pub train: Option<TrainHeard>,
     pub acked_packets: u64,
     pub lost_packets: u64,
     /// Packets that were declared lost and came after all.
@@ -96,6 +96,8 @@ pub(crate) struct Controller {
     watch: Watch,
     /// The window beside a neighbour that fills the queue.
     share: Option<Share>,
+    /// Under way at the last report.
+    in_flight_bytes: u64,
     round: Round,
     /// The gain of the round before: what is acknowledged now was sent at it.
     gain_before: f64,
@@ -135,6 +137,7 @@ impl Controller {
             losses: Losses::new(),
             watch: Watch::default(),
             share: None,
+            in_flight_bytes: 0,
             round: Round::default(),
             gain_before: 1.0,
             gain_now: 1.0,
@@ -152,14 +155,11 @@ impl Controller {
             self.delays.take_rtt(sample.now_us, rtt_us);
         }
         self.delivery.take(sample.receiver_us, sample.delivered_bytes, self.span_us());
+        self.in_flight_bytes = sample.in_flight_bytes;
         self.watch.note_rate(self.bandwidth());
         self.take_round(sample);
-        if self.phase == Phase::Train
-            && let Some(train) = sample.train
-        {
-            self.ramp.start(sample.now_us, train);
-            self.delays.expect_jitter(u64::from(train.jitter_us));
-            self.enter(Phase::Ramp, sample.now_us);
+        if let Some(heard) = sample.train {
+            self.take_train(sample.now_us, &heard);
         }
         if self.is_over_ceiling() && self.delivery.recent() > 0.0 && self.phase != Phase::Train {
             self.delivery.forget_greater();
@@ -173,11 +173,23 @@ impl Controller {
         }
         match self.phase {
             Phase::Ramp => self.judge_ramp(sample.now_us),
-            Phase::Down if self.is_drained(sample.now_us, sample.in_flight_bytes) => {
-                self.leave_down(sample.now_us)
-            }
+            Phase::Down if self.is_drained(sample.now_us) => self.leave_down(sample.now_us),
             _ => {}
         }
+    }
+
+    /// Whether a train is to be sent now, of how many packets of so many bytes.
+    pub fn order_train(&mut self, wire_bytes: u64) -> Option<u64> {
+        if self.phase != Phase::Ramp || self.limit.is_some_and(|limit| limit < TRAIN_GAIN * self.ramp.rate())
+        {
+            return None;
+        }
+        self.ramp.order_train(self.ceiling_us() / 2, wire_bytes)
+    }
+
+    /// Bytes a second within a train; `None`: as fast as it goes.
+    pub fn train_pace(&self) -> Option<f64> {
+        if self.phase == Phase::Train { self.limit } else { Some(TRAIN_GAIN * self.ramp.rate()) }
     }
 
     /// Bytes a second to send now; `None`: as fast as it goes (the first packets).
@@ -191,7 +203,7 @@ impl Controller {
             (_, Some(share)) => {
                 1.02 * share.window_bytes() * 1e6 / (self.smoothed_rtt_us() + self.report_us()) as f64
             }
-            _ if self.is_over_ceiling() => {
+            _ if self.is_over_ceiling() && self.excess_bytes() > 0.0 => {
                 let over_us = self.queue_us().saturating_sub(self.ceiling_us() / 2) as f64;
                 let drain = over_us / self.min_rtt_us().max(100_000) as f64;
                 self.target() * (1.0 - drain).clamp(0.5, 0.9)
@@ -262,6 +274,18 @@ impl Controller {
     /// The share of packets that is lost whatever the rate.
     pub fn base_loss(&self) -> f64 {
         self.losses.base()
+    }
+
+    fn take_train(&mut self, now_us: u64, heard: &TrainHeard) {
+        match self.phase {
+            Phase::Train => {
+                self.ramp.start(now_us, heard.train);
+                self.delays.expect_jitter(u64::from(heard.train.jitter_us));
+                self.enter(Phase::Ramp, now_us);
+            }
+            Phase::Ramp => self.ramp.take_train(now_us, heard),
+            Phase::Cruise | Phase::Up | Phase::Down => {}
+        }
     }
 
     fn take_round(&mut self, sample: &Sample) {
@@ -383,14 +407,17 @@ impl Controller {
 
     /// Whether going slower has done its work: no more is under way than the path holds without a queue. What is under way is
     /// known now; the queue that a report tells of is a round trip old, and waiting for it would leave the path idle.
-    fn is_drained(&self, now_us: u64, in_flight_bytes: u64) -> bool {
+    fn is_drained(&self, now_us: u64) -> bool {
         let took_us = now_us.saturating_sub(self.phase_since_us);
-        let report_us = self.report_us();
         // After a round trip, what was sent before this phase has been confirmed.
-        let path_us = self.min_rtt_us() + report_us + self.ramp.jitter_us() / 2;
-        let path_bytes = self.target() * path_us as f64 / 1e6;
-        took_us >= self.min_rtt_us() + report_us
-            && (in_flight_bytes as f64 <= path_bytes || took_us >= 4 * self.min_rtt_us())
+        took_us >= self.min_rtt_us() + self.report_us()
+            && (self.excess_bytes() <= 0.0 || took_us >= 4 * self.min_rtt_us())
+    }
+
+    /// How much more is under way than the path holds without a queue.
+    fn excess_bytes(&self) -> f64 {
+        let path_us = self.min_rtt_us() + self.report_us() + self.ramp.jitter_us() / 2;
+        self.in_flight_bytes as f64 - self.target() * path_us as f64 / 1e6
     }
 
     fn leave_down(&mut self, now_us: u64) {

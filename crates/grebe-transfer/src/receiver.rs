@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::arrivals::Arrivals;
 use crate::ranges::RangeSet;
-use crate::sender::{INITIAL_WINDOW_BYTES, TRAIN_PACKETS};
+use crate::sender::{FIRST_PACKETS, INITIAL_WINDOW_BYTES};
 use crate::spacing::Spacing;
 use crate::wire::{self, Feedback, Frame, HeldRanges, Offer, RunBytes, Stamp, UDP_IP_BYTES, Verdict};
 
@@ -42,7 +42,7 @@ pub struct Receiver {
     heard_us: u64,
     highest_us: u64,
     first_us: u64,
-    spacing: Spacing,
+    train: Spacing,
     delay_us: Option<u32>,
     /// The lowest number that came in each of the last intervals: reports go down to the least of them.
     lowest_new: [u64; REPEATS],
@@ -75,7 +75,7 @@ impl Receiver {
             heard_us: 0,
             highest_us: 0,
             first_us: 0,
-            spacing: Spacing::default(),
+            train: Spacing::default(),
             delay_us: None,
             lowest_new: [u64::MAX; REPEATS],
             new_packets: 0,
@@ -183,7 +183,7 @@ impl Receiver {
             received_bytes: self.received.covered(),
             window_end: self.window_end,
             delay_us: self.delay_us.take(),
-            train: (highest < 2 * TRAIN_PACKETS).then(|| self.spacing.train()),
+            train: self.train.told_at(now_us, highest),
             runs: RunBytes::NONE,
         };
         self.lowest_new.rotate_right(1);
@@ -275,8 +275,9 @@ impl Receiver {
         if highest.is_none_or(|highest| number > highest) {
             self.highest_us = now_us;
         }
-        if self.spacing.packets() < TRAIN_PACKETS {
-            self.spacing.add(number, now_us - self.first_us, wire_bytes);
+        let passed = stamp.train == 0 && self.train.end_with(number);
+        if stamp.train > 0 {
+            self.train.take(stamp.train, number, now_us, wire_bytes);
         }
         self.delivered_bytes += wire_bytes;
         self.rtt_us = wire::decode_rtt(stamp.rtt_code).or(self.rtt_us);
@@ -289,6 +290,10 @@ impl Receiver {
         self.lowest_new[0] = self.lowest_new[0].min(number);
         self.new_packets += 1;
         self.schedule_report(now_us);
+        if passed {
+            // The train is whole: the sender waits for what it tells.
+            self.next_report_us = now_us;
+        }
         true
     }
 
@@ -297,7 +302,9 @@ impl Receiver {
             self.next_report_us = now_us + self.interval_us();
         }
         self.reports_due = REPEATS;
-        if self.spacing.packets() < TRAIN_PACKETS && self.delivered_bytes < 100_000 {
+        if self.arrivals.highest().is_none_or(|highest| highest < FIRST_PACKETS)
+            && self.train.packets() < FIRST_PACKETS
+        {
             // The first packets come together: their report waits until no more come.
             self.next_report_us = (now_us + TRAIN_QUIET_US).min(self.first_us + REPORT_US_MAX).max(now_us);
         }

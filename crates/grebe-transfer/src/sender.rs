@@ -3,12 +3,15 @@
 mod choose;
 mod progress;
 mod report;
+mod trains;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use self::choose::TAIL_PROBES_MAX;
 pub use self::progress::{Limit, Progress, SenderCounters, SenderOptions};
+use self::trains::Trains;
+pub(crate) use self::trains::{FIRST_PACKETS, TrainHeard};
 use crate::flight::{Flight, Item};
 use crate::ranges::RangeSet;
 use crate::rate::{Controller, PhaseCost};
@@ -48,6 +51,7 @@ pub struct Sender {
     offers_due: u8,
     closes_due: u8,
     rate: Controller,
+    trains: Trains,
     next_us: u64,
     highest_confirmed: Option<u64>,
     newest_confirmed_us: u64,
@@ -94,6 +98,7 @@ impl Sender {
             offers_due: 1,
             closes_due: 0,
             rate: Controller::new(options.mode, limit, options.rtt_us, options.seed),
+            trains: Trains::new(),
             next_us: 0,
             highest_confirmed: None,
             newest_confirmed_us: 0,
@@ -170,7 +175,8 @@ impl Sender {
         self.counters.repeats += u64::from(repeat);
         let rtt_us = self.rate.smoothed_rtt_us();
         let rtt_code = if rtt_us == 0 { 0 } else { wire::encode_rtt(rtt_us) };
-        Some(Transmit { number, item, stamp: Stamp { rtt_code, sent_us: now_us as u32 } })
+        let train = self.trains.mark(now_us, number, wire_bytes);
+        Some(Transmit { number, item, stamp: Stamp { rtt_code, sent_us: now_us as u32, train } })
     }
 
     /// When [`poll_transmit`](Self::poll_transmit) is to be asked again at the latest, if no report comes before.
@@ -273,9 +279,6 @@ impl Sender {
 
 /// What may be sent before the receiver has said how much it takes.
 pub(crate) const INITIAL_WINDOW_BYTES: u64 = 1 << 20;
-
-/// Packets sent at once in the beginning. Their spacing at the receiver tells the path's rate.
-pub(crate) const TRAIN_PACKETS: u64 = 32;
 
 const CLOSES: u8 = 3;
 const REORDER_US_MIN: u64 = 1_000;

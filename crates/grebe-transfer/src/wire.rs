@@ -18,6 +18,9 @@ pub const TAG_BYTES: usize = 16;
 /// Bytes of a data frame before its payload.
 pub const DATA_HEADER_BYTES: usize = 12;
 
+/// How many marks set one train of packets apart from the next.
+pub const TRAIN_MARKS: u8 = 3;
+
 /// Bytes that IPv4 and UDP put before each datagram.
 pub const UDP_IP_BYTES: usize = 28;
 
@@ -42,6 +45,8 @@ pub struct Stamp {
     pub rtt_code: u8,
     /// The sender's clock in microseconds as the packet left, modulo 2^32.
     pub sent_us: u32,
+    /// Packets of one train have the same mark, 1 to [`TRAIN_MARKS`], those of the next another; 0: it belongs to none.
+    pub train: u8,
 }
 
 /// One frame, the content of one packet.
@@ -155,14 +160,17 @@ impl<'a> Frame<'a> {
     /// [`Error::Malformed`] says what is wrong with it.
     pub fn decode(plain: &'a [u8]) -> Result<Self> {
         let mut reader = Reader { rest: plain };
-        let frame = match reader.u8()? {
+        let kind = reader.u8()?;
+        let stamped = kind & 0xf0 == KIND_DATA;
+        let train = if stamped { kind >> TRAIN_SHIFT & TRAIN_MARKS } else { 0 };
+        let frame = match kind & !(train << TRAIN_SHIFT) {
             KIND_DATA => {
-                let (stamp, offset) = (reader.stamp()?, reader.u48()?);
+                let (stamp, offset) = (reader.stamp(train)?, reader.u48()?);
                 Frame::Data { stamp, offset, payload: reader.all() }
             }
-            KIND_PROBE => Frame::Probe { stamp: reader.stamp()?, padding: reader.all().len() },
+            KIND_PROBE => Frame::Probe { stamp: reader.stamp(train)?, padding: reader.all().len() },
             KIND_OFFER => {
-                let stamp = reader.stamp()?;
+                let stamp = reader.stamp(train)?;
                 let offer = Offer {
                     total_bytes: reader.u64()?,
                     index_bytes: reader.u64()?,
@@ -228,7 +236,7 @@ impl<'a> Frame<'a> {
 /// What stands before the payload of a data frame, for those who put the payload in place themselves. Offsets are below 2^48.
 pub fn data_header(stamp: Stamp, offset: u64) -> [u8; DATA_HEADER_BYTES] {
     let mut head = [0; DATA_HEADER_BYTES];
-    (head[0], head[1]) = (KIND_DATA, stamp.rtt_code);
+    (head[0], head[1]) = (KIND_DATA | stamp.train << TRAIN_SHIFT, stamp.rtt_code);
     head[2..6].copy_from_slice(&stamp.sent_us.to_be_bytes());
     head[6..].copy_from_slice(&offset.to_be_bytes()[2..]);
     head
@@ -244,6 +252,9 @@ pub fn encode_rtt(rtt_us: u64) -> u8 {
 pub fn decode_rtt(code: u8) -> Option<u64> {
     (code > 0).then(|| (16.0 * (f64::from(code - 1) / 8.0).exp2()) as u64)
 }
+
+/// Where the mark of a train stands in the kind of a stamped frame.
+const TRAIN_SHIFT: u8 = 2;
 
 const KIND_PROTECTED: u8 = 0x40;
 const KIND_DATA: u8 = 0x10;
@@ -279,10 +290,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            kind in 0..6_u8, rtt_code: u8, sent_us: u32, number in 0..1_u64 << 48,
+            kind in 0..6_u8, rtt_code: u8, sent_us: u32, train in 0..=TRAIN_MARKS, number in 0..1_u64 << 48,
             payload in prop::collection::vec(any::<u8>(), 0..100),
         ) {
-            let frame = frame(kind, Stamp { rtt_code, sent_us }, number, &payload);
+            let frame = frame(kind, Stamp { rtt_code, sent_us, train }, number, &payload);
             let mut bytes = [0; 400];
             let length = frame.encode(&mut bytes).unwrap();
             prop_assert_eq!(Frame::decode(&bytes[..length]).unwrap(), frame.clone());

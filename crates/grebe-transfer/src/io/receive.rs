@@ -7,7 +7,7 @@ use grebe_datagram::{Options, Receiver as Datagrams};
 use crate::handshake::{Responder, Role, Session};
 use crate::io::tunnel::Tunnel;
 use crate::io::writer::Writer;
-use crate::io::{Cancel, Clock, Notice, SILENCE_US_MAX, meet, unix_s};
+use crate::io::{Cancel, Clock, Notice, Reading, SILENCE_US_MAX, meet, unix_s};
 use crate::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict};
 use crate::{Arrived, Error, Receiver, Result, Ticket};
 
@@ -155,6 +155,8 @@ struct Receiving<'a> {
     paths: Vec<PathBuf>,
     failure: Option<Error>,
     first_us: u64,
+    /// When the last datagram came.
+    arrived_us: u64,
 }
 
 impl<'a> Receiving<'a> {
@@ -175,6 +177,7 @@ impl<'a> Receiving<'a> {
             paths: Vec::new(),
             failure: None,
             first_us: 0,
+            arrived_us: 0,
         })
     }
 
@@ -205,10 +208,10 @@ impl<'a> Receiving<'a> {
             datagrams.recv(
                 || Some(vec![0; SLOT_BYTES]),
                 |mut slot, received| {
-                    // Once a batch: what came together has one time.
-                    let now_us = *now.get_or_insert_with(|| clock.now_us());
+                    let now = now.get_or_insert_with(|| clock.reading());
+                    let arrived_us = self.arrived_us(now, received.timestamp);
                     for range in received.segments() {
-                        self.take(now_us, &mut slot[range], received.from);
+                        self.take(arrived_us, &mut slot[range], received.from);
                     }
                     Some(slot)
                 },
@@ -264,6 +267,14 @@ impl<'a> Receiving<'a> {
             Some(_) => self.core.is_closed() || silence_us > linger_us,
             None => self.core.is_closed() || silence_us > SILENCE_US_MAX,
         }
+    }
+
+    /// When a datagram came, by the kernel where it says so: how far apart packets are tells the path's rate, and several of
+    /// them may have waited for this thread. The system's clock may be set at any time; this one never goes back.
+    fn arrived_us(&mut self, now: &Reading, stamp: Option<Duration>) -> u64 {
+        let arrived_us = stamp.map_or(now.us, |stamp| now.us_at(stamp));
+        self.arrived_us = arrived_us.clamp(self.arrived_us.min(now.us), now.us);
+        self.arrived_us
     }
 
     fn take(&mut self, now_us: u64, datagram: &mut [u8], from: SocketAddr) {
@@ -369,7 +380,7 @@ impl<'a> Receiving<'a> {
 
 /// What is received at once still lies in the core's cache when it is opened, checked and written.
 fn socket_options() -> Options {
-    Options { slots: 4, ..Options::default() }
+    Options { slots: 4, timestamps: true, ..Options::default() }
 }
 
 /// How far the sender may run ahead of the first missing byte, beside twice what a round trip brings.

@@ -1,7 +1,8 @@
 //! The growth at the start: each step is judged by what arrived of it, a round trip and a few reports later.
 
 use super::delivery::Delivery;
-use super::{MIN_BYTES_PER_S, Phase, RATE_SPAN_US_MIN, UP_GAIN};
+use super::{MIN_BYTES_PER_S, Phase, RATE_SPAN_US_MIN, REPORTS_LATE_US, UP_GAIN};
+use crate::sender::TrainHeard;
 use crate::wire::Train;
 
 #[derive(Debug, Default)]
@@ -15,6 +16,18 @@ pub(super) struct Ramp {
     /// The sender did not send all that this step allows.
     step_unused: bool,
     jitter_us: u64,
+    train: Wish,
+}
+
+/// Whether a train is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Wish {
+    #[default]
+    None,
+    /// At the beginning of this step.
+    Next,
+    /// It is under way: what it tells comes before what the step would.
+    Sent,
 }
 
 /// What the rate control knows when a step is judged.
@@ -46,6 +59,41 @@ impl Ramp {
         self.rate = self.rate.max(MIN_BYTES_PER_S);
         self.jitter_us = u64::from(train.jitter_us);
         self.begin_step(now_us);
+        self.train = Wish::Next;
+    }
+
+    /// How many packets of so many bytes to send as a train, where one is wanted: as many as the path brings in `span_us`.
+    pub fn order_train(&mut self, span_us: u64, wire_bytes: u64) -> Option<u64> {
+        if self.train != Wish::Next {
+            return None;
+        }
+        let span_us = span_us.max(self.jitter_us);
+        let bytes = ((self.rate * span_us as f64 / 1e6) as u64).min(TRAIN_BYTES_MAX);
+        let packets = bytes / wire_bytes.max(1);
+        self.train = if packets < TRAIN_PACKETS_MIN { Wish::None } else { Wish::Sent };
+        (self.train == Wish::Sent).then_some(packets)
+    }
+
+    /// Takes what a train told that left at [`TRAIN_GAIN`] times the rate.
+    pub fn take_train(&mut self, now_us: u64, heard: &TrainHeard) {
+        if self.train != Wish::Sent {
+            return;
+        }
+        let Train { span_us, bytes, jitter_us, .. } = heard.train;
+        // Not even jitter makes a path bring more than was sent.
+        let span_us = u64::from(span_us).max(heard.sent_span_us).max(1);
+        let measured = f64::from(bytes) * 1e6 / span_us as f64;
+        self.jitter_us = self.jitter_us.max(u64::from(jitter_us));
+        if span_us * 4 < heard.sent_span_us * 5 || span_us * 4 < self.jitter_us * 3 {
+            // The path took it all, or jitter spread it more than the rate: it brings so much at least. The next train tells
+            // more.
+            (self.rate, self.gain) = (self.rate.max(measured), GAIN_SEEN);
+            self.begin_step(now_us);
+            self.train = Wish::Next;
+        } else {
+            (self.rate, self.gain) = (measured, UP_GAIN);
+            self.begin_step(now_us);
+        }
     }
 
     /// How much later than others a packet came.
@@ -84,7 +132,8 @@ impl Ramp {
             self.step_arrives = true;
             delivery.measure_anew();
         }
-        if now_us < arrives_us + span_us / 2 || delivery.recent() == 0.0 {
+        let train_us = if self.train == Wish::Sent { seen.rtt_us / 2 + 2 * REPORTS_LATE_US } else { 0 };
+        if now_us < arrives_us + span_us / 2 + train_us || delivery.recent() == 0.0 {
             return None;
         }
         let confirmed = delivery.recent() / (1.0 - seen.base_loss);
@@ -99,7 +148,7 @@ impl Ramp {
             return None;
         }
         // Without a queue it may be that not all of the step has come yet.
-        let waited_us = now_us - arrives_us - span_us / 2;
+        let waited_us = now_us - arrives_us - span_us / 2 - train_us;
         if queue_us > queue_us_max / 4 + 2 * variation_us {
             return Some(Phase::Down);
         }
@@ -114,8 +163,15 @@ impl Ramp {
 
     fn begin_step(&mut self, now_us: u64) {
         (self.step_since_us, self.step_arrives, self.step_unused) = (now_us, false, false);
+        self.train = Wish::None;
     }
 }
+
+/// A train leaves at so many times the rate of its step.
+pub(super) const TRAIN_GAIN: f64 = 4.0;
+
+const TRAIN_PACKETS_MIN: u64 = 32;
+const TRAIN_BYTES_MAX: u64 = 2 << 20;
 
 const GAIN_BLIND: f64 = 4.0;
 const GAIN_SEEN: f64 = 2.0;
@@ -125,3 +181,70 @@ const STEP_TAKEN: f64 = 0.95;
 
 /// Arrivals closer than this are one wake-up of the receiver, not a rate.
 const TRAIN_SPAN_US_MIN: u32 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(span_us: u32, bytes: u32, jitter_us: u32) -> Train {
+        Train { mark: 1, span_us, bytes, jitter_us }
+    }
+
+    fn ramp(first: Train) -> Ramp {
+        let mut ramp = Ramp::default();
+        ramp.start(0, first);
+        ramp
+    }
+
+    fn heard(sent_span_us: u64, train: Train) -> TrainHeard {
+        TrainHeard { train, sent_span_us }
+    }
+
+    #[test]
+    fn a_train_that_was_spread_tells_the_rate() {
+        let mut ramp = ramp(train(3_000, 37_500, 0));
+        let packets = ramp.order_train(25_000, 1_500).unwrap();
+        assert_eq!(packets, 187, "what 90 Mbit/s bring in 25 ms");
+        assert_eq!(ramp.order_train(25_000, 1_500), None, "one at a time");
+        ramp.take_train(100_000, &heard(6_000, train(22_400, 280_000, 0)));
+        assert_eq!(ramp.rate() * 8.0, 100e6);
+        assert_eq!(ramp.order_train(25_000, 1_500), None, "that is the rate");
+    }
+
+    #[test]
+    fn a_train_that_came_as_it_left_is_followed_by_a_faster_one() {
+        let mut ramp = ramp(train(30_000, 37_500, 0));
+        assert!(ramp.order_train(100_000, 1_500).is_some());
+        ramp.take_train(100_000, &heard(25_000, train(25_100, 112_500, 0)));
+        assert!(ramp.rate() * 8.0 > 35e6);
+        assert!(ramp.order_train(100_000, 1_500).is_some());
+    }
+
+    #[test]
+    fn jitter_longer_than_a_train_makes_it_say_little() {
+        let mut ramp = ramp(train(3_000, 37_500, 20_000));
+        assert!(
+            ramp.order_train(12_500, 1_500).is_some_and(|packets| packets > 150),
+            "as long as the jitter"
+        );
+        ramp.take_train(100_000, &heard(2_000, train(9_000, 112_500, 20_000)));
+        assert!(ramp.order_train(12_500, 1_500).is_some(), "another one");
+        ramp.take_train(200_000, &heard(5_000, train(20_000, 250_000, 20_000)));
+        assert!(ramp.order_train(12_500, 1_500).is_none());
+        assert_eq!(ramp.rate() * 8.0, 100e6);
+    }
+
+    #[test]
+    fn no_path_brings_more_than_was_sent() {
+        let mut ramp = ramp(train(3_000, 37_500, 20_000));
+        assert!(ramp.order_train(12_500, 1_500).is_some());
+        ramp.take_train(100_000, &heard(4_000, train(400, 100_000, 20_000)));
+        assert!(ramp.rate() <= 100_000.0 / 4e-3);
+    }
+
+    #[test]
+    fn a_slow_path_gets_no_train() {
+        let mut ramp = ramp(train(30_000, 37_500, 0));
+        assert_eq!(ramp.order_train(12_500, 1_500), None);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Limit, Sender, TRAIN_PACKETS};
+use super::{FIRST_PACKETS, Limit, Sender};
 use crate::flight::Item;
 use crate::rate::Phase;
 use crate::wire::{OVERHEAD_BYTES, UDP_IP_BYTES};
@@ -51,7 +51,7 @@ impl Sender {
             self.offers_due = self.offers_due.saturating_sub(1);
             return Some((Item::Offer, number > 0));
         }
-        if number >= TRAIN_PACKETS / 2
+        if number >= FIRST_PACKETS / 2
             && let Some(size) = self.probe_sizes.pop_front()
         {
             return Some((Item::Probe { datagram_bytes: size as u32 }, false));
@@ -134,7 +134,7 @@ impl Sender {
         self.offers_due > 0
             || !self.repairs.is_empty()
             || !self.copies.is_empty()
-            || !self.probe_sizes.is_empty() && self.flight.next_number() >= TRAIN_PACKETS / 2
+            || !self.probe_sizes.is_empty() && self.flight.next_number() >= FIRST_PACKETS / 2
             || self.next_fresh().is_some()
     }
 
@@ -155,7 +155,7 @@ impl Sender {
 
     /// Payload of the next packet. Datagrams far longer than an Ethernet's, as a loopback interface has, save time only where
     /// one is sent in less than a burst's.
-    fn payload_bytes(&self) -> u64 {
+    pub(super) fn payload_bytes(&self) -> u64 {
         let burst_bytes = self.rate.pace().unwrap_or(0.0) * BURST_US_MAX as f64 / 1e6;
         let fits = |bytes: usize| bytes <= PLAIN_DATAGRAM_BYTES || bytes as f64 <= burst_bytes;
         let bytes = self
@@ -170,7 +170,7 @@ impl Sender {
 
     pub(super) fn has_room(&self) -> bool {
         if self.rate.phase() == Phase::Train {
-            return self.flight.next_number() < TRAIN_PACKETS;
+            return self.trains.left() > 0;
         }
         self.flight.bytes() < self.rate.in_flight_cap_bytes()
     }
@@ -188,7 +188,8 @@ impl Sender {
     /// Moves the schedule on by what a packet costs. It lags behind by a few milliseconds at most, so that a late wake-up is
     /// made good and an idle time is not.
     pub(super) fn pay(&mut self, now_us: u64, wire_bytes: u32) {
-        if let Some(pace) = self.rate.pace() {
+        let pace = if self.trains.left() > 0 { self.rate.train_pace() } else { self.rate.pace() };
+        if let Some(pace) = pace {
             let lag_us = LAG_US_MAX.max((f64::from(wire_bytes) * 1e6 / pace) as u64);
             let cost_us = f64::from(wire_bytes) * 1e6 / pace;
             let from_us = self.next_us.max(now_us.saturating_sub(lag_us));

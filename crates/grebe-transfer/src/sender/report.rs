@@ -1,9 +1,9 @@
 //! What a report of the receiver changes.
 
-use super::{Limit, Sender};
+use super::{FIRST_PACKETS, Limit, Sender};
 use crate::flight::{Fate, Item, Sent};
-use crate::rate::{RATE_SPAN_US_MIN, Sample};
-use crate::wire::{Feedback, UDP_IP_BYTES};
+use crate::rate::{Phase, RATE_SPAN_US_MIN, Sample};
+use crate::wire::{Feedback, OVERHEAD_BYTES, UDP_IP_BYTES};
 
 impl Sender {
     /// Takes a report of the receiver.
@@ -23,6 +23,7 @@ impl Sender {
         if let Some(train) = report.train {
             self.note_late(u64::from(train.jitter_us));
         }
+        let train = self.trains.hear(now_us, report);
         let acked_packets = self.take_arrivals(report);
         let lost_packets = self.declare_losses();
         if acked_packets > 0 {
@@ -41,7 +42,7 @@ impl Sender {
             delay_us: report.delay_us,
             receiver_us: report.at_us,
             delivered_bytes: report.delivered_bytes,
-            train: report.train,
+            train,
             acked_packets,
             lost_packets,
             late_packets: self.counters.late - late_before,
@@ -49,6 +50,16 @@ impl Sender {
             round_ended,
             app_limited,
         });
+        if self.rate.phase() == Phase::Train && self.trains.is_lost(report) {
+            self.trains.order(FIRST_PACKETS);
+        }
+        if let Some(packets) =
+            self.rate.order_train(self.payload_bytes() + (OVERHEAD_BYTES + UDP_IP_BYTES) as u64)
+        {
+            self.trains.order(packets);
+            // What was not sent before is no part of its pace.
+            self.next_us = self.next_us.max(now_us);
+        }
         self.flight.forget(now_us.saturating_sub(2 * self.rate.smoothed_rtt_us() + 2 * self.reorder_us));
     }
 

@@ -1,6 +1,6 @@
 //! Numbers out of and into the bytes of a packet, big-endian, checked for its end.
 
-use super::Stamp;
+use super::{Stamp, TRAIN_SHIFT};
 use crate::{Error, Result};
 
 pub(super) struct Reader<'a> {
@@ -36,8 +36,8 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    pub fn stamp(&mut self) -> Result<Stamp> {
-        Ok(Stamp { rtt_code: self.u8()?, sent_us: self.u32()? })
+    pub fn stamp(&mut self, train: u8) -> Result<Stamp> {
+        Ok(Stamp { rtt_code: self.u8()?, sent_us: self.u32()?, train })
     }
 
     /// LEB128, at most ten bytes.
@@ -72,7 +72,7 @@ impl Writer<'_> {
     }
 
     pub fn head(&mut self, kind: u8, stamp: Stamp) -> Option<()> {
-        self.put(&[kind, stamp.rtt_code])?;
+        self.put(&[kind | stamp.train << TRAIN_SHIFT, stamp.rtt_code])?;
         self.put(&stamp.sent_us.to_be_bytes())
     }
 

@@ -1,7 +1,7 @@
 //! The receiver's report.
 
-use super::KIND_FEEDBACK;
 use super::bytes::{Reader, Writer};
+use super::{KIND_FEEDBACK, TRAIN_MARKS};
 use crate::{Arrivals, Error, Result};
 
 /// The receiver's report: what arrived until now, how fast, and how late.
@@ -21,15 +21,17 @@ pub struct Feedback<'a> {
     pub window_end: u64,
     /// The least of arrival time less `sent_us` among packets that came since the last report, modulo 2^32.
     pub delay_us: Option<u32>,
-    /// How the first packets arrived, which tells the rate of the path.
+    /// How the newest train of packets arrived, which tells the rate of the path.
     pub train: Option<Train>,
     /// Runs of packet numbers that arrived, validated.
     pub runs: RunBytes<'a>,
 }
 
-/// How the first packets of a session arrived.
+/// How packets arrived that left faster than the path's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Train {
+    /// What they were marked with: [`Stamp::train`](super::Stamp::train).
+    pub mark: u8,
     /// Microseconds that they took: between the first and the last arrival or, where packets overtook each other, along the
     /// line that fits the arrivals, half of its error added.
     pub span_us: u32,
@@ -45,6 +47,9 @@ pub struct RunBytes<'a> {
     highest: u64,
     pub(super) bytes: &'a [u8],
 }
+
+/// Where the mark of a train stands in the flags.
+const MARK_SHIFT: u8 = 1;
 
 impl<'a> Feedback<'a> {
     /// Writes the report with as many runs as `out` holds, newest first, down to `floor`; its own `runs` are not looked at.
@@ -68,7 +73,8 @@ impl<'a> Feedback<'a> {
     }
 
     pub(super) fn encode_head(&self, writer: &mut Writer<'_>) -> Option<()> {
-        let flags = u8::from(self.delay_us.is_some()) | u8::from(self.train.is_some()) << 1;
+        let mark = self.train.map_or(0, |train| train.mark);
+        let flags = u8::from(self.delay_us.is_some()) | mark << MARK_SHIFT;
         writer.put(&[KIND_FEEDBACK, flags])?;
         writer.put(&self.highest.to_be_bytes())?;
         writer.put(&self.age_us.to_be_bytes())?;
@@ -89,17 +95,19 @@ impl<'a> Feedback<'a> {
 
     pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self> {
         let flags = reader.u8()?;
-        if flags > 3 {
+        if flags >> MARK_SHIFT > TRAIN_MARKS {
             return Err(Error::Malformed { what: "a report with unknown flags" });
         }
         let highest = reader.u64()?;
         let (age_us, at_us, delivered_bytes) = (reader.u32()?, reader.u64()?, reader.u64()?);
         let (received_bytes, window_end) = (reader.u64()?, reader.u64()?);
         let delay_us = if flags & 1 != 0 { Some(reader.u32()?) } else { None };
-        let train = if flags & 2 != 0 {
-            Some(Train { span_us: reader.u32()?, bytes: reader.u32()?, jitter_us: reader.u32()? })
-        } else {
-            None
+        let train = match flags >> MARK_SHIFT {
+            0 => None,
+            mark => {
+                let (span_us, bytes, jitter_us) = (reader.u32()?, reader.u32()?, reader.u32()?);
+                Some(Train { mark, span_us, bytes, jitter_us })
+            }
         };
         let runs = RunBytes::decode(highest, reader.all())?;
         Ok(Self {
@@ -178,7 +186,7 @@ mod tests {
             received_bytes: 6,
             window_end: 1 << 20,
             delay_us: Some(u32::MAX),
-            train: Some(Train { span_us: 3_000, bytes: 40_000, jitter_us: 70 }),
+            train: Some(Train { mark: 2, span_us: 3_000, bytes: 40_000, jitter_us: 70 }),
             runs: RunBytes::NONE,
         }
     }
