@@ -119,8 +119,13 @@ impl Receiver {
                 return Arrived::Nothing;
             }
         };
-        let offered = matches!(frame, Frame::Offer { .. });
-        if self.total_bytes.is_none() && !offered || !self.note(now_us, number, datagram_bytes, stamp) {
+        if self.total_bytes.is_none() && matches!(frame, Frame::Data { .. }) {
+            // It tells of the path, but nobody knows where its bytes belong.
+            let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as u64;
+            self.train.take(stamp.train, number, now_us, wire_bytes);
+            return Arrived::Nothing;
+        }
+        if !self.note(now_us, number, datagram_bytes, stamp) {
             return Arrived::Nothing;
         }
         if self.verdict.is_some() {
@@ -276,9 +281,7 @@ impl Receiver {
             self.highest_us = now_us;
         }
         let passed = stamp.train == 0 && self.train.end_with(number);
-        if stamp.train > 0 {
-            self.train.take(stamp.train, number, now_us, wire_bytes);
-        }
+        self.train.take(stamp.train, number, now_us, wire_bytes);
         self.delivered_bytes += wire_bytes;
         self.rtt_us = wire::decode_rtt(stamp.rtt_code).or(self.rtt_us);
         let delay_us = (now_us as u32).wrapping_sub(stamp.sent_us);
@@ -352,3 +355,28 @@ const OUTCOMES: u32 = 3;
 
 /// A sender that never heard what is held sends it again, which costs time and nothing else.
 const HELDS: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_overtake_the_offer_tell_of_the_path() {
+        let mut receiver = Receiver::new(1 << 20);
+        let stamp = Stamp { rtt_code: 0, sent_us: 0, train: 1 };
+        for number in 1..20 {
+            let frame = Frame::Data { stamp, offset: 0, payload: &[0; 1_000] };
+            assert_eq!(receiver.on_packet(number * 100, number, 1_000, &frame), Arrived::Nothing);
+        }
+        let offer = Offer { total_bytes: 50_000, index_bytes: 10, content: [0; 32] };
+        let arrived = receiver.on_packet(2_000, 0, 100, &Frame::Offer { stamp, offer });
+        assert_eq!(arrived, Arrived::Offer(offer));
+        let mut report = [0; 1_200];
+        let length = receiver.poll_report(100_000, &mut report).unwrap();
+        let Frame::Feedback(report) = Frame::decode(&report[..length]).unwrap() else { panic!() };
+        assert_eq!(report.runs.iter().collect::<Vec<_>>(), [(0, 0)], "their bytes have no place");
+        let train = report.train.unwrap();
+        assert_eq!((train.mark, train.span_us), (1, 1_900));
+        assert_eq!(train.bytes, 18 * 1_028 + 128);
+    }
+}

@@ -24,9 +24,12 @@ pub(crate) struct Spacing {
 }
 
 impl Spacing {
-    /// Takes a packet of the train with this mark. A train begins with the first of its packets that comes; what is late of the
+    /// Takes a packet of the train with this mark; 0 is none. A train begins with the first of its packets that comes; what is late of the
     /// one before says nothing any more.
     pub fn take(&mut self, mark: u8, number: u64, now_us: u64, wire_bytes: u64) {
+        if mark == 0 {
+            return;
+        }
         if mark != self.mark && (self.mark == 0 || number > self.highest) {
             *self = Self { mark, first: number, first_us: now_us, highest: number, ..Self::default() };
         }
