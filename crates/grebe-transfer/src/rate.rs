@@ -184,7 +184,7 @@ impl Controller {
         {
             return None;
         }
-        self.ramp.order_train(self.ceiling_us() / 2, wire_bytes)
+        self.ramp.order_train(self.ceiling_us() / 2, self.min_rtt_us(), wire_bytes)
     }
 
     /// Bytes a second within a train; `None`: as fast as it goes.
@@ -283,7 +283,11 @@ impl Controller {
                 self.delays.expect_jitter(u64::from(heard.train.jitter_us));
                 self.enter(Phase::Ramp, now_us);
             }
-            Phase::Ramp => self.ramp.take_train(now_us, heard),
+            Phase::Ramp => {
+                if let Some(phase) = self.ramp.take_train(now_us, heard) {
+                    self.enter(phase, now_us);
+                }
+            }
             Phase::Cruise | Phase::Up | Phase::Down => {}
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct Ramp {
     step_unused: bool,
     jitter_us: u64,
     train: Wish,
+    /// The path is fast enough for trains.
+    trained: bool,
 }
 
 /// Whether a train is wanted.
@@ -62,22 +64,24 @@ impl Ramp {
         self.train = Wish::Next;
     }
 
-    /// How many packets of so many bytes to send as a train, where one is wanted: as many as the path brings in `span_us`.
-    pub fn order_train(&mut self, span_us: u64, wire_bytes: u64) -> Option<u64> {
+    /// How many packets of so many bytes to send as a train, where one is wanted: as many as the path brings in `span_us`, or in
+    /// as long as the jitter, but no queue of a round trip.
+    pub fn order_train(&mut self, span_us: u64, rtt_us: u64, wire_bytes: u64) -> Option<u64> {
         if self.train != Wish::Next {
             return None;
         }
-        let span_us = span_us.max(self.jitter_us);
+        let span_us = span_us.min(rtt_us / 2).max(self.jitter_us.min(rtt_us));
         let bytes = ((self.rate * span_us as f64 / 1e6) as u64).min(TRAIN_BYTES_MAX);
         let packets = bytes / wire_bytes.max(1);
-        self.train = if packets < TRAIN_PACKETS_MIN { Wish::None } else { Wish::Sent };
-        (self.train == Wish::Sent).then_some(packets)
+        self.trained = packets >= TRAIN_PACKETS_MIN;
+        self.train = if self.trained { Wish::Sent } else { Wish::None };
+        self.trained.then_some(packets)
     }
 
-    /// Takes what a train told that left at [`TRAIN_GAIN`] times the rate.
-    pub fn take_train(&mut self, now_us: u64, heard: &TrainHeard) {
+    /// Takes what a train told that left at [`TRAIN_GAIN`] times the rate; the phase that follows, where the ramp has ended.
+    pub fn take_train(&mut self, now_us: u64, heard: &TrainHeard) -> Option<Phase> {
         if self.train != Wish::Sent {
-            return;
+            return None;
         }
         let Train { span_us, bytes, jitter_us, .. } = heard.train;
         // Not even jitter makes a path bring more than was sent.
@@ -91,9 +95,15 @@ impl Ramp {
             self.begin_step(now_us);
             self.train = Wish::Next;
         } else {
+            // Even the step is more than the path brings.
+            let over = measured < STEP_TAKEN * self.rate;
             (self.rate, self.gain) = (measured, UP_GAIN);
             self.begin_step(now_us);
+            if over {
+                return Some(Phase::Down);
+            }
         }
+        None
     }
 
     /// How much later than others a packet came.
@@ -141,10 +151,12 @@ impl Ramp {
             return Some(Phase::Down);
         }
         if confirmed >= STEP_TAKEN * self.rate {
-            self.rate = self.rate.max(confirmed) * self.gain;
-            // A path that took this step without a queue is faster than its first packets told.
-            self.gain = self.gain.max(GAIN_SEEN);
+            self.rate *= self.gain;
+            // A path that took this step without a queue is faster than its first packets told: a train tells by how much, where
+            // it is fast enough for one.
+            self.gain = if self.trained { UP_GAIN } else { GAIN_SEEN.max(self.gain) };
             self.begin_step(now_us);
+            self.train = if self.trained { Wish::Next } else { Wish::None };
             return None;
         }
         // Without a queue it may be that not all of the step has come yet.
@@ -203,41 +215,41 @@ mod tests {
     #[test]
     fn a_train_that_was_spread_tells_the_rate() {
         let mut ramp = ramp(train(3_000, 37_500, 0));
-        let packets = ramp.order_train(25_000, 1_500).unwrap();
+        let packets = ramp.order_train(25_000, 100_000, 1_500).unwrap();
         assert_eq!(packets, 187, "what 90 Mbit/s bring in 25 ms");
-        assert_eq!(ramp.order_train(25_000, 1_500), None, "one at a time");
+        assert_eq!(ramp.order_train(25_000, 200_000, 1_500), None, "one at a time");
         ramp.take_train(100_000, &heard(6_000, train(22_400, 280_000, 0)));
         assert_eq!(ramp.rate() * 8.0, 100e6);
-        assert_eq!(ramp.order_train(25_000, 1_500), None, "that is the rate");
+        assert_eq!(ramp.order_train(25_000, 200_000, 1_500), None, "that is the rate");
     }
 
     #[test]
     fn a_train_that_came_as_it_left_is_followed_by_a_faster_one() {
         let mut ramp = ramp(train(30_000, 37_500, 0));
-        assert!(ramp.order_train(100_000, 1_500).is_some());
+        assert!(ramp.order_train(100_000, 200_000, 1_500).is_some());
         ramp.take_train(100_000, &heard(25_000, train(25_100, 112_500, 0)));
         assert!(ramp.rate() * 8.0 > 35e6);
-        assert!(ramp.order_train(100_000, 1_500).is_some());
+        assert!(ramp.order_train(100_000, 200_000, 1_500).is_some());
     }
 
     #[test]
     fn jitter_longer_than_a_train_makes_it_say_little() {
         let mut ramp = ramp(train(3_000, 37_500, 20_000));
         assert!(
-            ramp.order_train(12_500, 1_500).is_some_and(|packets| packets > 150),
+            ramp.order_train(12_500, 200_000, 1_500).is_some_and(|packets| packets > 150),
             "as long as the jitter"
         );
         ramp.take_train(100_000, &heard(2_000, train(9_000, 112_500, 20_000)));
-        assert!(ramp.order_train(12_500, 1_500).is_some(), "another one");
+        assert!(ramp.order_train(12_500, 200_000, 1_500).is_some(), "another one");
         ramp.take_train(200_000, &heard(5_000, train(20_000, 250_000, 20_000)));
-        assert!(ramp.order_train(12_500, 1_500).is_none());
+        assert!(ramp.order_train(12_500, 200_000, 1_500).is_none());
         assert_eq!(ramp.rate() * 8.0, 100e6);
     }
 
     #[test]
     fn no_path_brings_more_than_was_sent() {
         let mut ramp = ramp(train(3_000, 37_500, 20_000));
-        assert!(ramp.order_train(12_500, 1_500).is_some());
+        assert!(ramp.order_train(12_500, 200_000, 1_500).is_some());
         ramp.take_train(100_000, &heard(4_000, train(400, 100_000, 20_000)));
         assert!(ramp.rate() <= 100_000.0 / 4e-3);
     }
@@ -245,6 +257,6 @@ mod tests {
     #[test]
     fn a_slow_path_gets_no_train() {
         let mut ramp = ramp(train(30_000, 37_500, 0));
-        assert_eq!(ramp.order_train(12_500, 1_500), None);
+        assert_eq!(ramp.order_train(12_500, 200_000, 1_500), None);
     }
 }
