@@ -44,8 +44,8 @@ pub struct Receiver {
     first_us: u64,
     train: Spacing,
     delay_us: Option<u32>,
-    /// The lowest number that came in each of the last intervals: reports go down to the least of them.
-    lowest_new: [u64; REPEATS],
+    /// The lowest number that came in each of the last intervals, newest first.
+    lowest_new: [u64; INTERVALS],
     new_packets: u64,
     gaps_new: u64,
     reports_due: usize,
@@ -77,7 +77,7 @@ impl Receiver {
             first_us: 0,
             train: Spacing::default(),
             delay_us: None,
-            lowest_new: [u64::MAX; REPEATS],
+            lowest_new: [u64::MAX; INTERVALS],
             new_packets: 0,
             gaps_new: 0,
             reports_due: 0,
@@ -179,7 +179,7 @@ impl Receiver {
         self.held_told = false;
         let highest = self.arrivals.highest()?;
         self.move_window();
-        let floor = self.lowest_new.iter().copied().min().unwrap_or(0).min(highest);
+        let floor = self.report_floor(highest);
         let head = Feedback {
             highest,
             age_us: now_us.saturating_sub(self.highest_us).min(u64::from(u32::MAX)) as u32,
@@ -300,6 +300,14 @@ impl Receiver {
         true
     }
 
+    /// How far down a report goes.
+    fn report_floor(&self, highest: u64) -> u64 {
+        let lowest =
+            |intervals: usize| self.lowest_new[..intervals].iter().copied().min().unwrap_or(u64::MAX);
+        let deep = lowest(INTERVALS).max(highest.saturating_sub(DEEP_PACKETS));
+        lowest(REPEATS).min(deep).min(highest)
+    }
+
     fn schedule_report(&mut self, now_us: u64) {
         if self.reports_due == 0 {
             self.next_report_us = now_us + self.interval_us();
@@ -341,8 +349,12 @@ impl Receiver {
     }
 }
 
-/// Reports that say of the same packet that it came.
+/// Reports that say of the same packet that it came, at least.
 const REPEATS: usize = 4;
+
+/// Where packets are few, as many reports say so as get lost in a run.
+const INTERVALS: usize = 12;
+const DEEP_PACKETS: u64 = 4_096;
 
 const REPORT_US_MAX: u64 = 25_000;
 const REPORT_US_MIN: u64 = 1_000;

@@ -58,6 +58,37 @@ fn loss_on_the_way_back_costs_next_to_nothing() {
 }
 
 #[test]
+fn reports_that_are_lost_in_runs_let_nothing_be_sent_twice() {
+    let path = Path {
+        back: Link { burst: 10, ..link(50.0, 160, 0.02) },
+        forward: link(50.0, 160, 0.0),
+        changes: Vec::new(),
+    };
+    let mut lost = 0;
+    for seed in 0..5 {
+        let end = simulate(&path, &[flow(50.0, 160)], seed, 120 * SECOND).remove(0);
+        assert!(end.is_whole());
+        lost += end.counters.lost;
+    }
+    assert!(lost < 5 * 20, "{lost} of 5 x 35,000 packets were taken for lost");
+}
+
+#[test]
+fn jitter_hides_the_rate_of_a_fast_path_for_three_round_trips_at_most() {
+    let mut whole_us = 0;
+    for seed in 0..5 {
+        let path = Path::symmetric(Link { jitter_us: 20_000, ..link(200.0, 250, 0.0) });
+        let end = simulate(&path, &[flow(50.0, 250)], seed, 60 * SECOND).remove(0);
+        assert!(end.is_whole());
+        whole_us += end.whole_us.unwrap() / 5;
+        let sent = end.counters.wire_bytes as f64 / 50e6;
+        assert!(sent < 1.06, "seed {seed}: {sent} times the file");
+    }
+    // The wire alone takes 2.2 s, the first train and the way to the receiver 0.4 s.
+    assert!(whole_us < 3_350_000, "{whole_us}");
+}
+
+#[test]
 fn jitter_that_reorders_costs_at_most_a_tenth_in_the_long_run() {
     let steady = |jitter_us| {
         let path = Path::symmetric(Link { jitter_us, ..link(100.0, 100, 0.005) });
