@@ -77,15 +77,15 @@ fn reports_that_are_lost_in_runs_let_nothing_be_sent_twice() {
 fn jitter_hides_the_rate_of_a_fast_path_for_three_round_trips_at_most() {
     let mut whole_us = 0;
     for seed in 0..5 {
-        let path = Path::symmetric(Link { jitter_us: 20_000, ..link(200.0, 250, 0.0) });
-        let end = simulate(&path, &[flow(50.0, 250)], seed, 60 * SECOND).remove(0);
+        let path = Path::symmetric(Link { jitter_us: 20_000, ..link(500.0, 250, 0.0) });
+        let end = simulate(&path, &[flow(100.0, 250)], seed, 60 * SECOND).remove(0);
         assert!(end.is_whole());
         whole_us += end.whole_us.unwrap() / 5;
-        let sent = end.counters.wire_bytes as f64 / 50e6;
+        let sent = end.counters.wire_bytes as f64 / 100e6;
         assert!(sent < 1.06, "seed {seed}: {sent} times the file");
     }
-    // The wire alone takes 2.2 s, the first train and the way to the receiver 0.4 s.
-    assert!(whole_us < 3_350_000, "{whole_us}");
+    // The wire alone takes 1.7 s, the first train and the way to the receiver 0.4 s.
+    assert!(whole_us < 2_850_000, "{whole_us}");
 }
 
 #[test]
