@@ -1,0 +1,264 @@
+//! The producer's end.
+
+use super::{
+    CONSUMER_SLEEPS, DROPPED, Descriptor, END_HEADER, ENDED, ENDED_WITH_HEADER, HEAD, NEVER, STATE, Shape,
+    TAIL, Violation, WAKE_AT_HEAD, WAKE_AT_RETURN,
+};
+use crate::Policy;
+use crate::sync::{Ordering, Words, fence};
+
+/// The producer's end. `L` is the lease that keeps a chunk from being reused.
+#[derive(Debug)]
+pub struct Lender<L> {
+    words: Words,
+    shape: Shape,
+    policy: Policy,
+    quota: u32,
+    tail: u64,
+    /// Last seen; never moves back.
+    head: u64,
+    /// The chunk at each position of the queue.
+    queued: Box<[u32]>,
+    /// What is out, by chunk.
+    lent: Box<[Option<Lent<L>>]>,
+    out: u32,
+    returned: u64,
+    /// Flags set so far: each is answered by one knock at most.
+    armed: u64,
+}
+
+#[derive(Debug)]
+struct Lent<L> {
+    lease: L,
+    position: u64,
+}
+
+/// What became of a lease that was offered.
+#[derive(Debug)]
+#[must_use]
+pub enum Offer<L> {
+    /// It is queued; under `drop_oldest` perhaps at the cost of an older one.
+    Queued(Option<L>),
+    /// It was dropped.
+    Dropped(L),
+    /// There is no room, and the policy is to wait.
+    Full(L),
+}
+
+impl<L> Lender<L> {
+    /// An empty lane in zeroed `words`, for a pool of `chunks`.
+    pub fn new(words: Words, shape: Shape, policy: Policy, quota: u32, chunks: u32) -> Self {
+        assert!(words.len() >= shape.words(), "the words hold the lane");
+        for position in 0..shape.returns {
+            let old = (position + 1).wrapping_sub(shape.returns) << 32;
+            words.at(shape.ret(position)).store(old, Ordering::Relaxed);
+        }
+        words.at(WAKE_AT_HEAD).store(NEVER, Ordering::Relaxed);
+        words.at(WAKE_AT_RETURN).store(NEVER, Ordering::Release);
+        Self {
+            words,
+            shape,
+            policy,
+            quota,
+            tail: 0,
+            head: 0,
+            queued: vec![0; shape.queue as usize].into(),
+            lent: (0..chunks).map(|_| None).collect(),
+            out: 0,
+            returned: 0,
+            armed: 0,
+        }
+    }
+
+    /// Offers a chunk under the lane's policy; never waits.
+    ///
+    /// # Errors
+    /// The consumer wrote what cannot be: it is to be cut off.
+    pub fn offer(&mut self, lease: L, what: Descriptor) -> Result<Offer<L>, Violation> {
+        self.look()?;
+        if self.has_room() {
+            return Ok(self.push(lease, what));
+        }
+        match self.policy {
+            Policy::Block => Ok(Offer::Full(lease)),
+            Policy::DropLatest => Ok(Offer::Dropped(lease)),
+            Policy::DropOldest => {
+                let mut evicted = None;
+                // Ends: each turn moves the head, and nothing is queued meanwhile.
+                while !self.has_room() {
+                    if self.head == self.tail {
+                        // The consumer holds its whole quota: nothing that waits could make room.
+                        return Ok(Offer::Dropped(lease));
+                    }
+                    evicted = self.evict()?.or(evicted);
+                }
+                match self.push(lease, what) {
+                    Offer::Queued(_) => Ok(Offer::Queued(evicted)),
+                    refused => Ok(refused),
+                }
+            }
+        }
+    }
+
+    /// Takes back what the consumer returned, each through `home`; how many there were.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer).
+    pub fn reap(&mut self, mut home: impl FnMut(L)) -> Result<u32, Violation> {
+        let mut count = 0;
+        loop {
+            let word = self.words.at(self.shape.ret(self.returned)).load(Ordering::Acquire);
+            let new = (self.returned + 1) as u32;
+            if (word >> 32) as u32 != new {
+                let old = new.wrapping_sub(self.shape.returns as u32);
+                return if (word >> 32) as u32 == old { Ok(count) } else { Err(Violation::Return { word }) };
+            }
+            let chunk = word as u32;
+            let not_lent = Violation::NotLent { chunk };
+            let position = self.lent.get(chunk as usize).and_then(Option::as_ref).ok_or(not_lent)?.position;
+            if position >= self.head {
+                // An honest consumer moves the head first.
+                self.look()?;
+                if position >= self.head {
+                    return Err(Violation::NotTaken { chunk });
+                }
+            }
+            self.returned += 1;
+            home(self.release(chunk).ok_or(not_lent)?);
+            count += 1;
+        }
+    }
+
+    /// Reads where the consumer is.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer).
+    pub fn look(&mut self) -> Result<(), Violation> {
+        let head = self.words.at(HEAD).load(Ordering::Acquire);
+        if head.wrapping_sub(self.head) > self.tail - self.head {
+            return Err(Violation::Head { head });
+        }
+        self.head = head;
+        Ok(())
+    }
+
+    /// Whether the next offer fits, as far as was seen.
+    pub fn has_room(&self) -> bool {
+        self.tail - self.head < self.shape.queue && self.out < self.quota
+    }
+
+    /// Whether the consumer sleeps and is to be woken. To be asked after an offer was queued.
+    #[inline]
+    pub fn must_wake(&self) -> bool {
+        fence(Ordering::SeqCst);
+        let flag = self.words.at(CONSUMER_SLEEPS);
+        flag.load(Ordering::Relaxed) != 0 && {
+            flag.store(0, Ordering::Relaxed);
+            true
+        }
+    }
+
+    /// Asks for a knock once there is room for a while; to be followed by [`look`](Self::look) and a last try.
+    pub fn arm(&mut self) {
+        if self.tail - self.head >= self.shape.queue {
+            self.words.at(WAKE_AT_HEAD).store(self.head + self.shape.queue / 2, Ordering::Relaxed);
+            self.armed += 1;
+        }
+        if self.out >= self.quota {
+            self.words
+                .at(WAKE_AT_RETURN)
+                .store(self.returned + u64::from(self.quota / 4).max(1), Ordering::Relaxed);
+            self.armed += 1;
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    /// Asks for no knock any more. One may be on its way.
+    pub fn disarm(&self) {
+        self.words.at(WAKE_AT_HEAD).store(NEVER, Ordering::Relaxed);
+        self.words.at(WAKE_AT_RETURN).store(NEVER, Ordering::Relaxed);
+    }
+
+    /// Counts a knock.
+    ///
+    /// # Errors
+    /// It was not asked for.
+    pub fn knocked(&mut self) -> Result<(), Violation> {
+        self.armed = self.armed.checked_sub(1).ok_or(Violation::Knock)?;
+        Ok(())
+    }
+
+    /// Says that nothing will follow, with the header that ends the stream, if there is one.
+    pub fn end(&self, header: Option<&[u8; 64]>) {
+        if let Some(header) = header {
+            for (index, bytes) in header.chunks_exact(8).enumerate() {
+                let word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+                self.words.at(END_HEADER + index).store(word, Ordering::Relaxed);
+            }
+        }
+        let state = if header.is_some() { ENDED_WITH_HEADER } else { ENDED };
+        self.words.at(STATE).store(state, Ordering::Release);
+    }
+
+    /// Tells the consumer how many frames were dropped for it so far.
+    pub fn say_dropped(&self, frames: u64) {
+        self.words.at(DROPPED).store(frames, Ordering::Relaxed);
+    }
+
+    /// Chunks out: queued, or held by the consumer.
+    pub fn out(&self) -> u32 {
+        self.out
+    }
+
+    /// Chunks that wait in the queue, as far as was seen.
+    pub fn queued(&self) -> u32 {
+        (self.tail - self.head) as u32
+    }
+
+    fn push(&mut self, lease: L, what: Descriptor) -> Offer<L> {
+        let Some(place @ None) = self.lent.get_mut(what.chunk as usize) else {
+            // No such chunk, or offered twice: what is out already cannot be lent again.
+            return Offer::Dropped(lease);
+        };
+        *place = Some(Lent { lease, position: self.tail });
+        self.out += 1;
+        let slot = self.shape.slot(self.tail);
+        self.queued[(self.tail & (self.shape.queue - 1)) as usize] = what.chunk;
+        let [one, two] = what.words();
+        // The head is past the slot's last content (`has_room`), seen with Acquire: whoever claimed that has read it.
+        self.words.at(slot).store(one, Ordering::Relaxed);
+        self.words.at(slot + 1).store(two, Ordering::Relaxed);
+        self.tail += 1;
+        self.words.at(TAIL).store(self.tail, Ordering::Release);
+        Offer::Queued(None)
+    }
+
+    /// Claims the oldest that waits; `None` where the consumer was faster.
+    fn evict(&mut self) -> Result<Option<L>, Violation> {
+        let claim = self.words.at(HEAD).compare_exchange(
+            self.head,
+            self.head + 1,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        if claim.is_err() {
+            let before = self.head;
+            self.look()?;
+            // Or it would be tried for ever.
+            return if self.head == before { Err(Violation::Head { head: before }) } else { Ok(None) };
+        }
+        let chunk = self.queued[(self.head & (self.shape.queue - 1)) as usize];
+        let at = self.lent[chunk as usize].as_ref().map(|lent| lent.position);
+        if at != Some(self.head) {
+            return Err(Violation::NotTaken { chunk });
+        }
+        self.head += 1;
+        Ok(self.release(chunk))
+    }
+
+    fn release(&mut self, chunk: u32) -> Option<L> {
+        let lent = self.lent.get_mut(chunk as usize)?.take()?;
+        self.out -= 1;
+        Some(lent.lease)
+    }
+}
