@@ -97,6 +97,7 @@ fn row(link: &Link, sent: &[Sent], tcp: &[TcpRuns], moods: (canary::Reading, can
         runs: sent.len(),
         wire_s: link.wire_s(),
         is_met: seconds.median <= link.goal_s,
+        wire_bytes_goal: link.wire_bytes_goal(),
         wire_bytes_ratio: spread(&|sent| {
             sent.device_bytes.unwrap_or(sent.wire_bytes) as f64 / link.file_bytes as f64
         }),

@@ -111,6 +111,11 @@ impl Link {
         1.10 * self.wire_s() + 3.0 * self.rtt_ms / 1e3
     }
 
+    /// How many bytes may go over the wire for each of the file.
+    pub fn wire_bytes_goal(&self) -> f64 {
+        1.05 + self.loss
+    }
+
     /// The link in a few words.
     pub fn words(&self) -> String {
         let mut words = format!("{} Mbit/s, {} ms, ", self.rate_mbit, self.rtt_ms);

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn slow_if_even(number: &u64) -> u64 {
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             thread::sleep(Duration::from_millis(5));
         }
         number * 10

@@ -46,6 +46,8 @@ pub struct LinkRow {
     pub is_met: bool,
     /// Bytes on the wire, headers and repeats with them, divided by those of the file.
     pub wire_bytes_ratio: Spread,
+    /// What it may be: 1.05 and the link's loss.
+    pub wire_bytes_goal: f64,
     /// The share of packets that were lost, 0 to 1.
     pub lost: Spread,
     /// What each phase cost in the median run.
@@ -151,7 +153,8 @@ impl PhaseRow {
 impl Row {
     /// What this row and those of its kind are about.
     pub fn title(&self) -> Option<String> {
-        let links = "seconds from the start to the receiver's last word, median (range)";
+        let links = "seconds from the start to the receiver's last word, median (range), \
+                     beside TCP's and how many times as long that is";
         match self {
             Row::Link(row) => Some(match row.over {
                 Over::Simulator => format!("Links, simulated: {links}; time is virtual"),
@@ -180,6 +183,11 @@ impl Row {
 }
 
 impl LinkRow {
+    /// Whether no more than the goal went over the wire.
+    pub(super) fn is_wire_met(&self) -> bool {
+        self.wire_bytes_ratio.median <= self.wire_bytes_goal
+    }
+
     fn line(&self) -> String {
         let mut line = format!(
             "{:<2} {:<38} {:>2.0} MB  {:<22} goal {:<5} {:<7} wire {:<5}",
@@ -196,8 +204,10 @@ impl LinkRow {
         }
         let _ = write!(
             line,
-            "\n   {:.3} times the file on the wire, {:.2} % lost;",
+            "\n   on the wire {:.3} times the file, goal {:.3} {}, {:.2} % lost;",
             self.wire_bytes_ratio.median,
+            self.wire_bytes_goal,
+            if self.is_wire_met() { "met" } else { "MISSED" },
             100.0 * self.lost.median
         );
         let phases: Vec<String> = self.phases.iter().map(PhaseRow::words).collect();
@@ -212,7 +222,10 @@ impl LinkRow {
 impl PhaseRow {
     pub(super) fn words(&self) -> String {
         let Self { phase, round_trips, seconds, .. } = self;
-        format!("{phase} {seconds:.2} s ({round_trips} RTT)")
+        match round_trips {
+            0 => format!("{phase} {seconds:.2} s"),
+            _ => format!("{phase} {seconds:.2} s ({round_trips} RTT)"),
+        }
     }
 }
 
@@ -269,10 +282,8 @@ impl CopyRow {
 
 /// `median (low-high)`; the range only where there is one.
 pub(super) fn spread(of: &Spread, digits: usize) -> String {
-    if of.low == of.high {
-        return format!("{:.digits$}", of.median);
-    }
-    format!("{:.digits$} ({:.digits$}-{:.digits$})", of.median, of.low, of.high)
+    let [low, median, high] = [of.low, of.median, of.high].map(|value| format!("{value:.digits$}"));
+    if low == high { median } else { format!("{median} ({low}-{high})") }
 }
 
 /// Shares as percentages.

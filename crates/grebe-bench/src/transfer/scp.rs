@@ -57,7 +57,9 @@ impl Scp {
         // A machine may refuse a login that its server takes: better known before anything is measured.
         let probe = this.keys.path().join("user.pub");
         let tried = this.copy(&probe, &this.keys.path().join("copy"), plan)?;
-        Ok(tried.map(|_| this))
+        Ok(tried
+            .map(|_| this)
+            .map_err(|why| format!("this user cannot log in here, even with a key ({why})")))
     }
 
     /// Seconds for a file, connecting and logging in with them. The inner error says why it failed.
@@ -79,11 +81,7 @@ impl Scp {
         }
         scp.arg(from).arg(format!("{LOOPBACK}:{}", to.display()));
         let copied = Finished::run(&mut scp, &plan.cancel)?;
-        Ok(if copied.status.success() {
-            Ok(copied.took.as_secs_f64())
-        } else {
-            Err(format!("scp: {}", copied.why()))
-        })
+        Ok(if copied.status.success() { Ok(copied.took.as_secs_f64()) } else { Err(copied.why()) })
     }
 }
 

@@ -33,7 +33,7 @@ pub fn markdown(rows: &[Row]) -> String {
     text
 }
 
-const LINK_COLUMNS: &str = "| | link, MEASURED | MB | wire s | goal s | grebe s (range) | | runs | wire bytes / file | lost % | phases: s (round trips) | beside it: s (ratio) | mood ns |\n\
+const LINK_COLUMNS: &str = "| | link, MEASURED | MB | wire s | goal s | grebe s (range) | | runs | wire bytes / file (goal) | lost % | phases: s (round trips) | beside it: s (ratio) | mood ns |\n\
      |---|---|--:|--:|--:|--:|---|--:|--:|--:|---|---|--:|\n";
 
 const SHARE_COLUMNS: &str = "| flows | path | first's share | Mbit/s of both | lost % (range) | a second CUBIC | 35 to 65 % | runs |\n\
@@ -51,7 +51,7 @@ fn link(row: &LinkRow) -> String {
     let phases: Vec<String> = row.phases.iter().map(PhaseRow::words).collect();
     let baselines: Vec<String> = row.baselines.iter().map(Baseline::words).collect();
     format!(
-        "| {} | {} | {:.0} | {} | {} | {} | {} | {} | {:.3} | {:.2} | {} | {} | {} |\n",
+        "| {} | {} | {:.0} | {} | {} | {} | {} | {} | {:.3} ({:.3}{}) | {:.2} | {} | {} | {} |\n",
         row.link.name,
         row.link.words(),
         row.link.file_bytes as f64 / 1e6,
@@ -61,6 +61,8 @@ fn link(row: &LinkRow) -> String {
         if row.is_met { "met" } else { "**not met**" },
         row.runs,
         row.wire_bytes_ratio.median,
+        row.wire_bytes_goal,
+        if row.is_wire_met() { "" } else { ", **not met**" },
         100.0 * row.lost.median,
         phases.join(", "),
         baselines.join(", "),
@@ -123,6 +125,7 @@ mod tests {
             wire_s: 2.096,
             is_met,
             wire_bytes_ratio: Spread { low: 1.05, median: 1.06, high: 1.07 },
+            wire_bytes_goal: 1.051,
             lost: Spread { low: 0.001, median: 0.0012, high: 0.002 },
             phases: PhaseRow::of(&Default::default()),
             baselines: vec![
@@ -143,6 +146,7 @@ mod tests {
             "| 2.35 (2.30-2.44) | met |",
             "**not met**",
             "TCP BBR 2.60 (x1.11)",
+            "1.060 (1.051, **not met**)",
             "TCP CUBIC 28 % done after 60 s",
             "scp left out: no sshd",
         ] {
