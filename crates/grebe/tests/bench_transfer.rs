@@ -75,6 +75,65 @@ fn two_processes_hand_over_a_file_beside_plain_tcp() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing is left behind");
 }
 
+/// Two namespaces and a wire between them, without delay or loss: what is tested is who starts, ends and removes what.
+#[cfg(target_os = "linux")]
+const EMULATOR: &str = r#"#!/bin/sh
+while [ $# -gt 0 ]; do [ "$1" = --name ] && name=$2; shift; done
+trap 'ip netns del "$name-a"; ip netns del "$name-b"; exit 0' INT TERM
+ip netns add "$name-a" && ip netns add "$name-b" || exit 1
+ip link add wan0 netns "$name-a" type veth peer name wan0 netns "$name-b" || exit 1
+ip -n "$name-a" addr add 198.18.0.1/24 dev wan0
+ip -n "$name-b" addr add 198.18.0.2/24 dev wan0
+ip -n "$name-a" link set wan0 up
+ip -n "$name-b" link set wan0 up
+while :; do sleep 0.05; done
+"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn over_an_emulator_real_processes_transfer_and_no_namespace_stays() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let emulator = folder.path().join("emulator");
+    fs::write(&emulator, EMULATOR).unwrap();
+    fs::set_permissions(&emulator, fs::Permissions::from_mode(0o755)).unwrap();
+    let json = folder.path().join("rows.json");
+    let (emulator, json) = (emulator.to_str().unwrap(), json.to_str().unwrap());
+    let arguments = ["--transfer", "--wanlink", emulator, "--only", "B", "--repeats", "2", "--json", json];
+    let child = support::grebe(&[&["bench"][..], &arguments].concat())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let name = format!("grebe-bench-{}", child.id());
+    let output = support::finish(child);
+    let said = text(&output.stderr);
+    let is_left = |side: &str| std::path::Path::new("/var/run/netns").join(format!("{name}-{side}")).exists();
+    assert!(!is_left("a") && !is_left("b"), "{said}");
+    if ["needs root", "needs the ip command", "emulator failed"].iter().any(|why| said.contains(why)) {
+        println!("skipped: no network namespaces here: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let rows: Vec<Value> = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let links = of_kind(&rows, "link");
+    assert_eq!(
+        (links.len(), links[0]["over"].as_str(), links[0]["runs"].as_u64()),
+        (1, Some("emulator"), Some(2))
+    );
+    assert_eq!(links[0]["phases"][0]["phase"], "handshake");
+    // The device has counted what went over the wire: the file and its headers.
+    let ratio = number(links[0], "/wire_bytes_ratio/median");
+    assert!((1.0..1.5).contains(&ratio), "{ratio}");
+    let baselines = links[0]["baselines"].as_array().unwrap().len();
+    let refused = of_kind(&rows, "left_out")
+        .iter()
+        .filter(|row| row["what"].as_str().unwrap().starts_with("TCP"))
+        .count();
+    assert_eq!(baselines + refused, 2, "{said}");
+}
+
 #[test]
 fn what_makes_no_sense_is_said() {
     let refused = |arguments: &[&str], status: i32, says: &str| {

@@ -64,15 +64,18 @@ fn measure(plan: &Plan, program: &Path, link: &Link, tell: &mut dyn FnMut(Told))
     let mut sent: Vec<Sent> = Vec::new();
     let mut tcp = ["bbr", "cubic"].map(TcpRuns::new);
     for repeat in 0..plan.repeats.max(1) {
-        let mut doing = |what: &str| {
-            tell(Told::Doing(&format!("link {}, {}: {what}, run {}", link.name, link.words(), repeat + 1)));
-        };
-        doing("the emulator");
+        let doing = |what: &str| format!("link {}, {}: {what}, run {}", link.name, link.words(), repeat + 1);
+        tell(Told::Doing(&doing("the emulator")));
         let emulator = Emulator::start(plan, program, link, plan.seed.wrapping_add(repeat as u64))?;
-        doing("grebe");
+        let refused = emulator.widen(plan)?;
+        if repeat == 0 && !refused.is_empty() {
+            let what = format!("link {}: room for TCP and silence of IPv6", link.name);
+            tell(Told::Row(&Row::LeftOut { what, why: refused.join(", ") }));
+        }
+        tell(Told::Doing(&doing("grebe")));
         sent.push(emulator.grebe(plan, &room)?);
         for runs in tcp.iter_mut().filter(|runs| runs.goes_on()) {
-            doing(&runs.name());
+            tell(Told::Doing(&doing(&runs.name())));
             let run = emulator.tcp(plan, &room, link, runs.congestion)?;
             runs.runs.push(run);
         }
@@ -194,14 +197,16 @@ impl Emulator {
         if let Some(kept) = &mut emulator.kept {
             kept.wait_until(|| is_up(&a, HOST_A) && is_up(&b, HOST_B))?;
         }
-        for side in [Side::A, Side::B] {
-            let refused: Vec<String> = emulator.peer(plan, side, "namespace", &Job::Widen)?.answer()?;
-            if !refused.is_empty() {
-                let reason = format!("cannot set {}", refused.join(", "));
-                return Err(Error::Process { side: "namespace", reason });
-            }
-        }
         Ok(emulator)
+    }
+
+    /// Sets both ends up for long distances, and says what could not be set.
+    fn widen(&self, plan: &Plan) -> Result<Vec<String>> {
+        let mut refused: Vec<String> = self.peer(plan, Side::A, "namespace", &Job::Widen)?.answer()?;
+        refused.extend(self.peer(plan, Side::B, "namespace", &Job::Widen)?.answer::<Vec<String>>()?);
+        refused.sort();
+        refused.dedup();
+        Ok(refused)
     }
 
     fn grebe(&self, plan: &Plan, room: &Room) -> Result<Sent> {
