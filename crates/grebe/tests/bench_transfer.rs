@@ -157,39 +157,38 @@ fn what_makes_no_sense_is_said() {
     refused(&["--transfer", "--wanlink", "/no/such/program"], 1, "--wanlink");
 }
 
-/// Ctrl-C in the middle of a transfer ends every process of the run, and leaves nothing.
+/// Whoever ends a run in the middle of a transfer ends every process of it, and nothing is left.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_run_leaves_nothing_behind() {
+fn an_interrupted_or_killed_run_leaves_nothing_behind() {
     use std::process::Stdio;
     use std::time::{Duration, Instant};
 
-    let folder = tempfile::tempdir().unwrap();
-    let directory = folder.path().to_str().unwrap();
-    let child = support::grebe(&[
-        "bench",
-        "--transfer=loopback",
-        "--size",
-        "64M",
-        "--dir",
-        directory,
-        "--repeats",
-        "100",
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap();
-    let files = || {
-        let mut rooms = fs::read_dir(folder.path()).unwrap().map(|room| room.unwrap().path().join("came"));
-        rooms.any(|came| fs::read_dir(came).is_ok_and(|mut files| files.next().is_some()))
-    };
-    let until = Instant::now() + Duration::from_secs(30);
-    while !files() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(2));
+    for (signal, status) in [("-INT", Some(130)), ("-KILL", None)] {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().to_str().unwrap();
+        let options = ["--size", "64M", "--dir", directory, "--repeats", "100"];
+        let child = support::grebe(&[&["bench", "--transfer=loopback"][..], &options].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let rooms = || fs::read_dir(folder.path()).unwrap().map(|room| room.unwrap().path());
+        let comes = || {
+            rooms().any(|room| fs::read_dir(room.join("came")).is_ok_and(|mut files| files.next().is_some()))
+        };
+        let until = Instant::now() + Duration::from_secs(30);
+        while !comes() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        support::signal(signal, child.id());
+        let output = support::finish(child);
+        assert_eq!(output.status.code(), status, "{}", text(&output.stderr));
+        // One that was killed cannot wait for the others.
+        let until = Instant::now() + Duration::from_secs(10);
+        while status.is_none() && rooms().next().is_some() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(rooms().count(), 0, "nothing is left behind after {signal}");
     }
-    support::signal("-INT", child.id());
-    let output = support::finish(child);
-    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing is left behind");
 }

@@ -29,6 +29,8 @@ pub(super) enum Job {
     TcpSend { file: PathBuf, to: SocketAddr, congestion: Option<String> },
     /// Sets the network namespace up for long distances. Answers with what could not be set.
     Widen,
+    /// Removes a directory once the process that started this one is gone without having done so.
+    Guard { directory: PathBuf },
     /// Keeps a program running. When it is to end, it is interrupted; answers with what the program said.
     Keep { program: PathBuf, arguments: Vec<String> },
 }
@@ -60,8 +62,13 @@ pub fn peer_main() -> Result<()> {
     io::stdin().lock().read_line(&mut line).map_err(Error::io("read the job"))?;
     let job: Job = serde_json::from_str(&line)
         .map_err(|error| Error::Process { side: "job", reason: error.to_string() })?;
-    if let Job::Keep { program, arguments } = job {
-        return say(&keep(&program, &arguments));
+    match job {
+        Job::Keep { program, arguments } => return say(&keep(&program, &arguments)),
+        Job::Guard { directory } => {
+            guard(&directory);
+            return Ok(());
+        }
+        _ => {}
     }
     // Who started this process is gone when its standard input is closed.
     thread::spawn(|| {
@@ -74,7 +81,7 @@ pub fn peer_main() -> Result<()> {
         Job::TcpReceive { file, host, patience_s } => tcp_receive(&file, host, patience_s),
         Job::TcpSend { file, to, congestion } => tcp_send(&file, to, congestion.as_deref()),
         Job::Widen => say(&Ok(widen())).map_err(Into::into),
-        Job::Keep { .. } => Ok(()),
+        Job::Guard { .. } | Job::Keep { .. } => Ok(()),
     };
     match done {
         Ok(()) => Ok(()),
@@ -228,6 +235,17 @@ fn widen() -> Vec<String> {
         written.err().map(|error| format!("{} = {value}: {error}", name.replace('/', ".")))
     })
     .collect()
+}
+
+fn guard(directory: &Path) {
+    wait_for_the_end_of_input();
+    // Those who write there end at the same time, but perhaps a moment later.
+    for _ in 0..10 {
+        if std::fs::remove_dir_all(directory).is_ok() || !directory.exists() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Runs a program until standard input ends, then interrupts it, so that it can tidy up. What it said last is the answer;

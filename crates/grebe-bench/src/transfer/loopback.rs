@@ -27,7 +27,7 @@ pub(super) fn run(plan: &Plan, tell: &mut dyn FnMut(Told)) -> Result<()> {
         Ok(iperf) => ways.push(Way::Iperf(iperf)),
         Err(why) => leave_out("iperf3", why),
     }
-    match Scp::start(plan)? {
+    match Scp::start(plan, &room)? {
         Ok(scp) => ways.push(Way::Scp(scp)),
         Err(why) => leave_out("scp", why),
     }
@@ -133,8 +133,11 @@ fn tcp(plan: &Plan, room: &Room) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The directory of a run, with the file to send; goes with everything in it.
-pub(super) struct Room(TempDir);
+/// The directory of a run, with the file to send; goes with everything in it, even where this process is killed.
+pub(super) struct Room {
+    directory: TempDir,
+    _guard: Peer,
+}
 
 impl Room {
     /// Looks for room for the file twice: as it is sent, and as it comes.
@@ -157,9 +160,11 @@ impl Room {
             });
         }
         let made = tempfile::Builder::new().prefix("grebe-bench-").tempdir_in(&parent);
-        let room = Self(made.map_err(|error| Error::Needs {
+        let directory = made.map_err(|error| Error::Needs {
             what: format!("cannot make a directory in {}: {error}", parent.display()),
-        })?);
+        })?;
+        let guard = Job::Guard { directory: directory.path().to_owned() };
+        let room = Self { _guard: Peer::start((plan.spawn)(), "guard", &guard, &plan.cancel)?, directory };
         std::fs::create_dir(room.arrivals()).map_err(Error::io("make a directory for what comes"))?;
         content::fill(&room.file(), file_bytes, plan.seed)?;
         Ok(room)
@@ -167,17 +172,22 @@ impl Room {
 
     /// The file to send.
     pub fn file(&self) -> PathBuf {
-        self.0.path().join(FILE)
+        self.directory.path().join(FILE)
     }
 
     /// Where it comes to.
     pub fn arrivals(&self) -> PathBuf {
-        self.0.path().join("came")
+        self.directory.path().join("came")
+    }
+
+    /// Where keys are made.
+    pub fn keys(&self) -> PathBuf {
+        self.directory.path().join("keys")
     }
 
     /// Where that is, for people.
     fn words(&self) -> String {
-        self.0.path().parent().map_or(String::new(), |parent| parent.display().to_string())
+        self.directory.path().parent().map_or(String::new(), |parent| parent.display().to_string())
     }
 }
 

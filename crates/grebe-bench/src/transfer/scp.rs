@@ -5,39 +5,37 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::Plan;
 use super::job::LOOPBACK;
+use super::loopback::Room;
 use super::peer::{Finished, Kept, find, free_port};
 use crate::{Error, Result};
 
 pub(super) struct Scp {
     scp: PathBuf,
     port: u16,
-    // The server ends before its keys go.
+    keys: PathBuf,
     _server: Kept,
-    keys: TempDir,
 }
 
 impl Scp {
     /// Starts the server, and logs in once. The inner error says why it is left out.
-    pub fn start(plan: &Plan) -> Result<std::result::Result<Self, String>> {
+    pub fn start(plan: &Plan, room: &Room) -> Result<std::result::Result<Self, String>> {
         let [Some(sshd), Some(keygen), Some(scp)] = ["sshd", "ssh-keygen", "scp"].map(find) else {
             return Ok(Err("sshd, ssh-keygen and scp are not all installed".to_owned()));
         };
-        let keys = tempfile::tempdir().map_err(Error::io("make a directory for keys"))?;
-        let of = |name: &str| keys.path().join(name);
+        let keys = room.keys();
+        std::fs::create_dir(&keys).map_err(Error::io("make a directory for keys"))?;
         for key in ["host", "user"] {
             let mut make = Command::new(&keygen);
-            make.args(["-q", "-t", "ed25519", "-N", "", "-C", "grebe bench", "-f"]).arg(of(key));
+            make.args(["-q", "-t", "ed25519", "-N", "", "-C", "grebe bench", "-f"]).arg(keys.join(key));
             let made = Finished::run(&mut make, &plan.cancel)?;
             if !made.status.success() {
                 return Ok(Err(format!("ssh-keygen: {}", made.why())));
             }
         }
         let port = free_port()?;
-        let arguments = server_arguments(port, keys.path());
+        let arguments = server_arguments(port, &keys);
         let server = Kept::start((plan.spawn)(), "ssh server", sshd, &arguments, &plan.cancel);
         let mut server = match server {
             Ok(server) => server,
@@ -55,8 +53,8 @@ impl Scp {
         }
         let this = Self { scp, port, _server: server, keys };
         // A machine may refuse a login that its server takes: better known before anything is measured.
-        let probe = this.keys.path().join("user.pub");
-        let tried = this.copy(&probe, &this.keys.path().join("copy"), plan)?;
+        let probe = this.keys.join("user.pub");
+        let tried = this.copy(&probe, &this.keys.join("copy"), plan)?;
         Ok(tried
             .map(|_| this)
             .map_err(|why| format!("this user cannot log in here, even with a key ({why})")))
@@ -64,10 +62,9 @@ impl Scp {
 
     /// Seconds for a file, connecting and logging in with them. The inner error says why it failed.
     pub fn copy(&self, from: &Path, to: &Path, plan: &Plan) -> Result<std::result::Result<f64, String>> {
-        let known = format!("UserKnownHostsFile={}", self.keys.path().join("known").display());
+        let known = format!("UserKnownHostsFile={}", self.keys.join("known").display());
         let mut scp = Command::new(&self.scp);
-        scp.args(["-q", "-F", "/dev/null", "-P", &self.port.to_string(), "-i"])
-            .arg(self.keys.path().join("user"));
+        scp.args(["-q", "-F", "/dev/null", "-P", &self.port.to_string(), "-i"]).arg(self.keys.join("user"));
         for option in [
             "BatchMode=yes",
             "IdentitiesOnly=yes",
