@@ -152,7 +152,9 @@ mod tests {
         ] {
             assert!(table.contains(part), "no {part} in {table}");
         }
-        assert!(met(false).line().contains("MISSED") && !met(true).line().contains("MISSED"));
+        assert!(
+            met(false).line().contains("goal 2.50  MISSED") && met(true).line().contains("goal 2.50  met")
+        );
         let json = serde_json::to_string(&met(true)).unwrap();
         assert_eq!(serde_json::from_str::<Row>(&json).unwrap(), met(true));
     }

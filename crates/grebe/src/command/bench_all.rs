@@ -79,9 +79,10 @@ fn finish(command: &mut Command) -> Result<bool> {
 
 #[cfg(unix)]
 fn hand_on(child: &mut Child) {
-    use rustix::process::{Pid, Signal, kill_process};
-    // It was not waited for since it ended, so that its number is still its own.
-    let _ = kill_process(Pid::from_child(child), Signal::INT);
+    use rustix::process::{Pid, Signal, kill_process_group};
+    // To the whole group, as a terminal does: a bench's receivers end by it, too. It was not waited for since it ended, so that
+    // its number is still its own.
+    let _ = kill_process_group(Pid::from_child(child), Signal::INT);
 }
 
 /// A console hands it on by itself.
