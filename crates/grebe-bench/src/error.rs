@@ -35,6 +35,39 @@ pub enum Error {
         /// All names.
         known: String,
     },
+    /// No part of the transfer bench has this name.
+    #[error("no part of the transfer bench is called {name}; there are {known}")]
+    UnknownPart {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// No link has this name.
+    #[error("no link is called {name}; there are {known}")]
+    UnknownLink {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// Something is missing here, without which nothing can be measured.
+    #[error("{what}")]
+    Needs {
+        /// What is missing, and what to do.
+        what: String,
+    },
+    /// A process of a run failed, and said why.
+    #[error("the {side} failed: {reason}")]
+    Process {
+        /// Which.
+        side: &'static str,
+        /// What it said.
+        reason: String,
+    },
+    /// The user ended it.
+    #[error("ended before it was done")]
+    Cancelled,
     /// A graph failed.
     #[error(transparent)]
     Flow(#[from] grebe_flow::Error),

@@ -10,6 +10,7 @@ mod clock;
 mod error;
 pub mod flow;
 pub mod shm;
+pub mod transfer;
 pub mod udp;
 
 pub use error::{Error, Result};

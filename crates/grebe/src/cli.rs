@@ -331,12 +331,17 @@ pub struct Top {
     grebe bench --flow --repeats 9 --table\n  \
     grebe bench --flow=hop,chain --duration 250ms\n  \
     grebe bench --shm --pipe --ingress --table\n  \
-    grebe bench --view --duration 5s\n\n\
+    grebe bench --view --duration 5s\n  \
+    grebe bench --transfer --table\n  \
+    grebe bench --transfer=links,random --only A,D --links 20 --seed 7\n  \
+    grebe bench --transfer=loopback --size 256M --dir /tmp\n  \
+    sudo grebe bench --transfer --wanlink ./wanlink --repeats 1\n  \
+    grebe bench --all --json all.json\n\n\
     With --udp, every frame is checked on both sides. The baseline - one datagram a system call - is measured in turn with each\n\
     run, and the machine's mood (the round trip of a cache line between two cores) before and after.")]
 pub struct Bench {
     /// UDP between two processes.
-    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm", "pipe", "ingress", "view"])]
+    #[arg(long, required_unless_present_any = ["udp_recv", "flow", "shm", "pipe", "ingress", "view", "transfer", "all"])]
     pub udp: bool,
     /// The runtime: stages, queues and telemetry, each beside the same work without them. All benches, or those named:
     /// chain, hop, fan_out, decimate, telemetry.
@@ -359,6 +364,37 @@ pub struct Bench {
     /// Receiving small datagrams from 1, 2, 4 and 8 senders: one a call, and batches.
     #[arg(long, conflicts_with = "udp")]
     pub udp_recv: bool,
+    /// Files over long distances, beside TCP in the same run. All parts, or those named: links (A to E, simulated), random (links
+    /// drawn at random, simulated), shares (of a path beside TCP and another of ours, simulated), loopback (two processes on this
+    /// machine, beside plain TCP, iperf3 and scp).
+    #[arg(long, value_name = "PART", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_value = "all",
+        conflicts_with_all = ["udp", "udp_recv", "flow", "shm", "pipe", "ingress", "view", "duration"])]
+    pub transfer: Vec<String>,
+    /// With --transfer: only these of the links A to E.
+    #[arg(long, value_name = "LINK", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// With --transfer: how many links are drawn at random [default: 10].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub links: Option<u16>,
+    /// With --transfer: the seed of the random links and of all losses [default: 20261121].
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
+    /// With --transfer: the file that two processes on this machine hand over [default: 1G].
+    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
+    pub size: Option<usize>,
+    /// With --transfer: where files are sent from and come to. By default in memory (/dev/shm) where there is room, else among
+    /// the temporary files.
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// With --transfer, as root: real processes over links A to E that this program emulates between two network namespaces, beside
+    /// TCP with BBR and CUBIC. It is called with --name N --delay MS --rate MBIT --loss P --loss-back P --seed S, makes the namespaces
+    /// N-a (198.18.0.1) and N-b (198.18.0.2), and removes them when it is interrupted.
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["links", "size"])]
+    pub wanlink: Option<PathBuf>,
+    /// Every bench after the other, each as it is without options.
+    #[arg(long, conflicts_with_all = ["udp", "udp_recv", "flow", "shm", "pipe", "ingress", "view", "transfer", "duration", "scenario",
+        "channels", "datagram_size", "udp_burst", "technique", "repeats", "buffers", "latency", "reach"])]
+    pub all: bool,
     /// How long one run sends.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     pub duration: Duration,
@@ -395,7 +431,7 @@ pub struct Bench {
     /// Write the results as JSON to this file; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// The receiving process of a run.
+    /// Another process of a run.
     #[arg(long, hide = true)]
     pub peer: bool,
 }

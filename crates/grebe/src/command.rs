@@ -1,6 +1,8 @@
 //! One module a command, and how each ends.
 
 pub mod bench;
+pub mod bench_all;
+pub mod bench_transfer;
 pub mod bench_view;
 pub mod demo;
 pub mod doctor;

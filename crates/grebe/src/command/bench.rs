@@ -14,6 +14,15 @@ use super::{Ending, Usage};
 use crate::cli::{Bench, Buffers};
 
 pub fn run(options: &Bench) -> Result<Ending> {
+    if !options.transfer.is_empty() {
+        return super::bench_transfer::run(options);
+    }
+    if let Some(name) = super::bench_transfer::own_option(options) {
+        return Err(Usage(format!("{name} is an option of --transfer")).into());
+    }
+    if options.all {
+        return super::bench_all::run(options);
+    }
     if options.shm || options.pipe || options.ingress {
         return between_processes(options);
     }
@@ -77,8 +86,8 @@ fn plan(options: &Bench) -> Result<Plan> {
     })
 }
 
-/// This command again, as the receiving process of that kind of run.
-fn peer(kind: &'static str) -> impl Fn() -> Command {
+/// This command again, as another process of that kind of run.
+pub fn peer(kind: &'static str) -> impl Fn() -> Command {
     move || {
         let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "grebe".into()));
         command.args(["bench", kind, "--peer"]);

@@ -1,0 +1,176 @@
+//! Two flows on one path in the simulator: what each gets, and what is lost.
+
+use grebe_transfer::sim::{Congestion, Flow, Link, Neighbour, Path, simulate_beside};
+
+use super::parallel;
+use super::row::{Row, ShareRow};
+use super::{Plan, Told};
+use crate::Result;
+use crate::flow::Spread;
+
+/// A row a pair, each of the median of the plan's repeats; they differ in who starts when.
+pub(super) fn run(plan: &Plan, tell: &mut dyn FnMut(Told)) -> Result<()> {
+    tell(Told::Doing("shares of a path in the simulator"));
+    measure(plan, Bottleneck { rate_mbit: 100.0, rtt_ms: 50, seconds: 60 }, tell)
+}
+
+/// The path, and for how long it is shared.
+#[derive(Debug, Clone, Copy)]
+struct Bottleneck {
+    rate_mbit: f64,
+    rtt_ms: u64,
+    seconds: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Party {
+    Grebe,
+    Tcp(Congestion),
+}
+
+use Congestion::{Bbr, Cubic};
+use Party::{Grebe, Tcp};
+
+/// Each pair, and the one of these in which a second CUBIC stands in our place.
+const PAIRS: [([Party; 2], Option<usize>); 5] = [
+    ([Tcp(Cubic), Tcp(Cubic)], None),
+    ([Tcp(Cubic), Tcp(Bbr)], None),
+    ([Grebe, Grebe], Some(0)),
+    ([Grebe, Tcp(Cubic)], Some(0)),
+    ([Grebe, Tcp(Bbr)], Some(1)),
+];
+
+fn measure(plan: &Plan, on: Bottleneck, tell: &mut dyn FnMut(Told)) -> Result<()> {
+    let repeats = plan.repeats.max(1);
+    let jobs =
+        PAIRS.iter().flat_map(|(pair, _)| (0..repeats).map(move |repeat| (*pair, repeat, on))).collect();
+    let (mut rows, mut runs): (Vec<ShareRow>, _) = (Vec::new(), Vec::new());
+    parallel::for_each(
+        jobs,
+        |(pair, repeat, on)| once(*pair, *repeat, *on),
+        &plan.cancel,
+        |run| {
+            runs.push(run);
+            if runs.len() == repeats {
+                let (pair, beside) = PAIRS[rows.len()];
+                let lost_by_cubic = beside.map(|at| rows[at].lost.median);
+                let row = row(pair, on, &std::mem::take(&mut runs), lost_by_cubic);
+                tell(Told::Row(&Row::Share(row.clone())));
+                rows.push(row);
+            }
+            Ok(())
+        },
+    )
+}
+
+/// What one run gave.
+struct Run {
+    rates_mbit: [f64; 2],
+    lost: f64,
+}
+
+fn once(pair: [Party; 2], repeat: usize, on: Bottleneck) -> Run {
+    let Bottleneck { rate_mbit, rtt_ms, seconds } = on;
+    let queue_bytes = (rate_mbit * 1e6 / 8.0 * rtt_ms as f64 / 1e3) as u64;
+    let path = Path::symmetric(Link {
+        rate_bits_per_s: rate_mbit * 1e6,
+        delay_us: rtt_ms * 500,
+        queue_bytes,
+        ..Link::default()
+    });
+    // The one that starts later finds the path full: each is that one in turn.
+    let later_us = SECOND_US / 3 + 137_000 * (repeat as u64 / 2 % 7);
+    let start_us = |at: usize| if at == repeat % 2 { 0 } else { later_us };
+    let (mut flows, mut neighbours) = (Vec::new(), Vec::new());
+    for (at, party) in pair.into_iter().enumerate() {
+        match party {
+            Grebe => {
+                let mut flow = Flow { start_us: start_us(at), ..Flow::of(ENDLESS_BYTES) };
+                (flow.options.rtt_us, flow.options.seed) =
+                    (Some(rtt_ms * 1_000), (2 * repeat + at + 1) as u64);
+                flows.push(flow);
+            }
+            Tcp(congestion) => neighbours.push(Neighbour { congestion, start_us: start_us(at) }),
+        }
+    }
+    let (ours, theirs) = simulate_beside(&path, &flows, &neighbours, repeat as u64 + 1, seconds * SECOND_US);
+    // Ours stand first in each pair, as they do here.
+    let by_tenth = ours
+        .iter()
+        .map(|end| rate_of(&end.received_by_tenth, seconds) * 1_500.0 / PACKET_PAYLOAD_BYTES)
+        .chain(theirs.iter().map(|end| rate_of(&end.delivered_by_tenth, seconds)));
+    let mut rates_mbit = [0.0; 2];
+    rates_mbit.iter_mut().zip(by_tenth).for_each(|(rate, of)| *rate = of);
+    let sent = ours.iter().map(|end| end.counters.packets).chain(theirs.iter().map(|end| end.packets));
+    let lost = ours.iter().map(|end| end.counters.lost).chain(theirs.iter().map(|end| end.lost));
+    Run { rates_mbit, lost: lost.sum::<u64>() as f64 / sent.sum::<u64>().max(1) as f64 }
+}
+
+/// Megabits a second in the last two thirds.
+fn rate_of(by_tenth: &[u64], seconds: u64) -> f64 {
+    let tenths = 10 * seconds as usize;
+    let at = |tenth: usize| by_tenth.get(tenth).or(by_tenth.last()).copied().unwrap_or(0);
+    let bytes = at(tenths - 1).saturating_sub(at(tenths / 3));
+    bytes as f64 * 8.0 / (seconds as f64 * 2.0 / 3.0) / 1e6
+}
+
+fn row(pair: [Party; 2], on: Bottleneck, runs: &[Run], lost_by_cubic: Option<f64>) -> ShareRow {
+    let spread = |of: fn(&Run) -> f64| Spread::of(&runs.iter().map(of).collect::<Vec<_>>());
+    let share = spread(|run| run.rates_mbit[0] / (run.rates_mbit[0] + run.rates_mbit[1]).max(1e-9));
+    let is_ours = pair.contains(&Grebe);
+    ShareRow {
+        flows: pair.map(|party| party.name().to_owned()),
+        path: format!("{} Mbit/s, {} ms, a queue of one round trip", on.rate_mbit, on.rtt_ms),
+        share,
+        rate_mbit: spread(|run| run.rates_mbit[0] + run.rates_mbit[1]),
+        lost: spread(|run| run.lost),
+        lost_by_cubic,
+        is_fair: is_ours.then_some((0.35..=0.65).contains(&share.median)),
+        runs: runs.len(),
+    }
+}
+
+impl Party {
+    fn name(self) -> &'static str {
+        match self {
+            Grebe => "grebe",
+            Tcp(Cubic) => "CUBIC",
+            Tcp(Bbr) => "BBR",
+        }
+    }
+}
+
+const SECOND_US: u64 = 1_000_000;
+
+/// More than any of them carries in the time.
+const ENDLESS_BYTES: u64 = 3_000_000_000;
+
+/// Payload of one of our packets of 1500 bytes on the wire.
+const PACKET_PAYLOAD_BYTES: f64 = 1_435.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_fills_the_path_and_stands_beside_a_second_cubic() {
+        let plan = Plan { repeats: 2, ..Plan::new(|| std::process::Command::new("nobody")) };
+        let mut rows = Vec::new();
+        measure(&plan, Bottleneck { rate_mbit: 20.0, rtt_ms: 40, seconds: 12 }, &mut |told| {
+            if let Told::Row(Row::Share(row)) = told {
+                rows.push(row.clone());
+            }
+        })
+        .unwrap();
+        let flows: Vec<_> = rows.iter().map(|row| row.flows.join("-")).collect();
+        assert_eq!(flows, ["CUBIC-CUBIC", "CUBIC-BBR", "grebe-grebe", "grebe-CUBIC", "grebe-BBR"]);
+        for row in &rows {
+            assert!((15.0..20.5).contains(&row.rate_mbit.median), "{row:?}");
+            assert!(row.share.low > 0.0 && row.share.high < 1.0 && row.lost.high < 0.2, "{row:?}");
+            assert_eq!((row.runs, row.is_fair.is_some()), (2, row.flows[0] == "grebe"));
+            assert_eq!(row.lost_by_cubic.is_some(), row.flows[0] == "grebe");
+        }
+        assert_eq!(rows[3].lost_by_cubic, Some(rows[0].lost.median));
+        assert_eq!(rows[4].lost_by_cubic, Some(rows[1].lost.median));
+    }
+}

@@ -1,0 +1,265 @@
+//! Links in the simulator: the protocol's own core, and TCP flows as models, over the same path in virtual time.
+
+use grebe_transfer::sim::{self, Congestion, Flow, Neighbour, Path, simulate, simulate_beside};
+use grebe_transfer::{Cancel, PhaseCost};
+
+use super::link::Link;
+use super::parallel;
+use super::row::{Baseline, LinkRow, Over, PhaseRow, Row};
+use super::{Plan, Told};
+use crate::flow::Spread;
+use crate::{Error, Result};
+
+/// A row a link, each of the median of the plan's repeats.
+pub(super) fn run(plan: &Plan, links: Vec<Link>, tell: &mut dyn FnMut(Told)) -> Result<()> {
+    tell(Told::Doing("links in the simulator"));
+    measure(links, plan.seed, plan.repeats, &plan.cancel, |row| tell(Told::Row(&Row::Link(row))))
+}
+
+fn measure(
+    links: Vec<Link>,
+    seed: u64,
+    repeats: usize,
+    cancel: &Cancel,
+    mut done: impl FnMut(LinkRow),
+) -> Result<()> {
+    let repeats = repeats.max(1);
+    let jobs = links
+        .iter()
+        .flat_map(|link| (0..repeats as u64).map(move |at| (link.clone(), seed.wrapping_add(at))))
+        .collect();
+    let (mut links, mut runs) = (links.into_iter(), Vec::new());
+    parallel::for_each(
+        jobs,
+        |(link, seed)| once(link, *seed),
+        cancel,
+        |run| {
+            runs.push(run?);
+            if runs.len() == repeats
+                && let Some(link) = links.next()
+            {
+                done(row(link, std::mem::take(&mut runs)));
+            }
+            Ok(())
+        },
+    )
+}
+
+/// What one run did.
+struct Run {
+    ours: Ours,
+    /// CUBIC and BBR.
+    tcp: [Delivery; 2],
+}
+
+#[derive(Clone, Copy)]
+struct Ours {
+    seconds: f64,
+    wire_bytes: u64,
+    lost: f64,
+    costs: [PhaseCost; 5],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Delivery {
+    AfterSeconds(f64),
+    /// The share that was done when it was given up.
+    Share(f64),
+}
+
+fn once(link: &Link, seed: u64) -> Result<Run> {
+    let path = path_of(link);
+    Ok(Run {
+        ours: ours(link, &path, seed)?,
+        tcp: [Congestion::Cubic, Congestion::Bbr].map(|congestion| tcp(link, &path, congestion, seed)),
+    })
+}
+
+fn ours(link: &Link, path: &Path, seed: u64) -> Result<Ours> {
+    let mut flow = Flow::of(link.file_bytes);
+    (flow.options.rtt_us, flow.options.seed) = (Some((link.rtt_ms * 1e3) as u64), seed);
+    let ends = simulate(path, &[flow], seed, OURS_US_MAX);
+    let end = ends.first().filter(|end| end.is_whole());
+    let (Some(end), Some(done_us)) = (end, end.and_then(|end| end.done_us)) else {
+        let what = format!("{} with seed {seed}: the file did not come whole", link.words());
+        return Err(Error::Wrong { bench: "transfer", what });
+    };
+    Ok(Ours {
+        seconds: done_us as f64 / 1e6 + handshake_s(link),
+        wire_bytes: end.counters.wire_bytes,
+        lost: end.counters.lost as f64 / end.counters.packets.max(1) as f64,
+        costs: end.costs,
+    })
+}
+
+/// A TCP flow alone. The model never ends, so that it runs for a while, and for twice as long if that was not enough.
+fn tcp(link: &Link, path: &Path, congestion: Congestion, seed: u64) -> Delivery {
+    let neighbour = Neighbour { congestion, start_us: 0 };
+    let mut until_s = 1.25 * link.wire_s() + 10.0 * handshake_s(link);
+    loop {
+        until_s = until_s.min(PATIENCE_S);
+        let (_, ends) = simulate_beside(path, &[], &[neighbour], seed, (until_s * 1e6) as u64);
+        let by_tenth = ends.first().map_or(&[][..], |end| &end.delivered_by_tenth);
+        let bytes = link.file_bytes as f64 * SEGMENT_BYTES / SEGMENT_PAYLOAD_BYTES;
+        if let Some(seconds) = delivered_after_s(by_tenth, bytes) {
+            return Delivery::AfterSeconds(seconds + handshake_s(link));
+        }
+        if until_s >= PATIENCE_S {
+            return Delivery::Share(by_tenth.last().copied().unwrap_or(0) as f64 / bytes);
+        }
+        until_s *= 2.0;
+    }
+}
+
+/// When so many bytes were there, within a tenth of a second in proportion.
+fn delivered_after_s(by_tenth: &[u64], bytes: f64) -> Option<f64> {
+    let tenth = by_tenth.iter().position(|&so_far| so_far as f64 >= bytes)?;
+    let before = tenth.checked_sub(1).map_or(0.0, |before| by_tenth[before] as f64);
+    Some((tenth as f64 + (bytes - before) / (by_tenth[tenth] as f64 - before)) / 10.0)
+}
+
+fn row(link: Link, runs: Vec<Run>) -> LinkRow {
+    let spread = |of: fn(&Ours) -> f64| Spread::of(&runs.iter().map(|run| of(&run.ours)).collect::<Vec<_>>());
+    let seconds = spread(|ours| ours.seconds);
+    let file_bytes = link.file_bytes as f64;
+    let ratios: Vec<f64> = runs.iter().map(|run| run.ours.wire_bytes as f64 / file_bytes).collect();
+    let mut by_time: Vec<&Ours> = runs.iter().map(|run| &run.ours).collect();
+    by_time.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let phases = by_time.get(by_time.len() / 2).map_or(Vec::new(), |ours| PhaseRow::of(&ours.costs));
+    let baselines = ["TCP CUBIC", "TCP BBR"]
+        .into_iter()
+        .enumerate()
+        .map(|(at, name)| baseline(name, runs.iter().map(|run| run.tcp[at]), seconds.median))
+        .collect();
+    LinkRow {
+        over: Over::Simulator,
+        seconds,
+        runs: runs.len(),
+        wire_s: link.wire_s(),
+        is_met: seconds.median <= link.goal_s,
+        wire_bytes_goal: link.wire_bytes_goal(),
+        wire_bytes_ratio: Spread::of(&ratios),
+        lost: spread(|ours| ours.lost),
+        phases,
+        baselines,
+        moods: None,
+        link,
+    }
+}
+
+/// A baseline counts as given up where any of its runs was.
+fn baseline(name: &str, runs: impl Iterator<Item = Delivery>, ours_s: f64) -> Baseline {
+    let (mut seconds, mut shares) = (Vec::new(), Vec::new());
+    for run in runs {
+        match run {
+            Delivery::AfterSeconds(after) => seconds.push(after),
+            Delivery::Share(share) => shares.push(share),
+        }
+    }
+    let (seconds, given_up) = match shares.as_slice() {
+        [] => (Some(Spread::of(&seconds)), None),
+        shares => (None, Some((Spread::of(shares).median, PATIENCE_S))),
+    };
+    let ratio = seconds.map(|seconds| seconds.median / ours_s);
+    Baseline { name: name.to_owned(), seconds, given_up, ratio }
+}
+
+/// The simulator loses packets in front of its bottleneck, the emulator, like most real links, behind it, where they have cost
+/// time already. With a bottleneck that is slower by as much as is lost, as many come here as there.
+fn path_of(link: &Link) -> Path {
+    let rate_bits_per_s = link.rate_mbit * 1e6 * (1.0 - link.loss);
+    let forward = sim::Link {
+        rate_bits_per_s,
+        delay_us: (link.rtt_ms * 500.0) as u64,
+        jitter_us: (link.jitter_ms * 1e3) as u64,
+        queue_bytes: ((rate_bits_per_s / 8.0 * link.rtt_ms / 1e3) as u64).max(QUEUE_BYTES_MIN),
+        loss: link.loss,
+        burst: link.burst,
+        ..sim::Link::default()
+    };
+    let back = sim::Link { loss: link.loss_back, ..forward.clone() };
+    Path { forward, back, changes: Vec::new() }
+}
+
+/// The simulator begins behind the handshake, which is one round trip, as TCP's is.
+fn handshake_s(link: &Link) -> f64 {
+    link.rtt_ms / 1e3
+}
+
+/// A TCP model that takes longer is given up.
+const PATIENCE_S: f64 = 150.0;
+
+/// One of ours that takes longer hangs.
+const OURS_US_MAX: u64 = 600_000_000;
+
+const QUEUE_BYTES_MIN: u64 = 64 << 10;
+
+/// Bytes of a full TCP segment on the wire, and of what it carries.
+const SEGMENT_BYTES: f64 = 1_500.0;
+const SEGMENT_PAYLOAD_BYTES: f64 = 1_448.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(rate_mbit: f64, rtt_ms: f64, loss: f64, file_bytes: u64) -> Link {
+        Link { rate_mbit, rtt_ms, loss, file_bytes, goal_s: 60.0, ..super::super::named().remove(0) }
+    }
+
+    #[test]
+    fn a_row_has_runs_phases_and_tcp_beside_it_and_repeats_to_the_digit() {
+        let measured = || {
+            let mut rows = Vec::new();
+            let links = vec![short(20.0, 20.0, 0.0, 2_000_000), short(50.0, 100.0, 0.02, 2_000_000)];
+            measure(links, 1, 3, &Cancel::default(), |row| rows.push(row)).unwrap();
+            rows
+        };
+        let rows = measured();
+        assert_eq!(rows, measured());
+        assert_eq!(rows.len(), 2);
+        for row in &rows {
+            assert_eq!((row.runs, row.phases.len(), row.baselines.len()), (3, 5, 2));
+            assert!(row.is_met && row.seconds.median > row.link.wire_s() + row.link.rtt_ms / 1e3);
+            assert!(row.wire_bytes_ratio.low > 1.0, "{row:?}");
+            let in_phases: f64 = row.phases.iter().map(|phase| phase.seconds).sum();
+            let without_handshake_s = row.seconds.median - handshake_s(&row.link);
+            assert!((in_phases - without_handshake_s).abs() < 0.1, "{in_phases} s, {row:?}");
+            for baseline in &row.baselines {
+                let seconds = baseline.seconds.unwrap().median;
+                assert!(seconds > row.link.wire_s() && baseline.ratio.unwrap() > 0.0, "{row:?}");
+            }
+        }
+        assert_ne!(rows[1].seconds.low, rows[1].seconds.high, "losses differ from seed to seed");
+    }
+
+    #[test]
+    fn what_is_lost_has_cost_its_time_on_the_wire() {
+        // Losses that cost nothing would make it 0.8 times the wire, losses that cost twice 1.25.
+        let link = short(50.0, 20.0, 0.2, 20_000_000);
+        let ours = ours(&link, &path_of(&link), 1).unwrap();
+        assert!(
+            (0.98..1.15).contains(&(ours.seconds / link.wire_s())),
+            "{} of {} s",
+            ours.seconds,
+            link.wire_s()
+        );
+    }
+
+    #[test]
+    fn tcp_that_gets_nowhere_is_given_up_with_its_share() {
+        let link = short(100.0, 250.0, 0.05, 50_000_000);
+        let Delivery::Share(share) = tcp(&link, &path_of(&link), Congestion::Cubic, 1) else {
+            panic!("CUBIC cannot do this");
+        };
+        assert!(share > 0.0 && share < 0.5, "{share}");
+        let row = baseline("TCP CUBIC", [Delivery::Share(share)].into_iter(), 5.0);
+        assert_eq!((row.seconds, row.ratio, row.given_up), (None, None, Some((share, PATIENCE_S))));
+    }
+
+    #[test]
+    fn within_a_tenth_of_a_second_time_goes_in_proportion() {
+        assert_eq!(delivered_after_s(&[0, 100, 300], 100.0), Some(0.2));
+        assert!((delivered_after_s(&[0, 100, 300], 200.0).unwrap() - 0.25).abs() < 1e-9);
+        assert_eq!(delivered_after_s(&[0, 100, 300], 301.0), None);
+    }
+}
