@@ -314,7 +314,7 @@ impl Controller {
         if self.phase == Phase::Ramp {
             self.ramp.span_us(rtt_us)
         } else {
-            rtt_us.clamp(RATE_SPAN_US_MIN, 200_000)
+            rtt_us.max(8 * self.ramp.jitter_us()).clamp(RATE_SPAN_US_MIN, 200_000)
         }
     }
 

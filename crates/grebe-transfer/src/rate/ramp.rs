@@ -19,6 +19,8 @@ pub(super) struct Ramp {
     train: Wish,
     /// The path is fast enough for trains.
     trained: bool,
+    /// Trains since the ramp began.
+    trains: u32,
 }
 
 /// Whether a train is wanted.
@@ -61,7 +63,7 @@ impl Ramp {
         self.rate = self.rate.max(MIN_BYTES_PER_S);
         self.jitter_us = u64::from(train.jitter_us);
         self.begin_step(now_us);
-        self.train = Wish::Next;
+        (self.train, self.trains) = (Wish::Next, 0);
     }
 
     /// How many packets of so many bytes to send as a train, where one is wanted: as many as the path brings in `span_us`, or in
@@ -74,6 +76,7 @@ impl Ramp {
         let bytes = ((self.rate * span_us as f64 / 1e6) as u64).min(TRAIN_BYTES_MAX);
         let packets = bytes / wire_bytes.max(1);
         self.trained = packets >= TRAIN_PACKETS_MIN;
+        self.trains += u32::from(self.trained);
         self.train = if self.trained { Wish::Sent } else { Wish::None };
         self.trained.then_some(packets)
     }
@@ -88,9 +91,10 @@ impl Ramp {
         let span_us = u64::from(span_us).max(heard.sent_span_us).max(1);
         let measured = f64::from(bytes) * 1e6 / span_us as f64;
         self.jitter_us = self.jitter_us.max(u64::from(jitter_us));
-        if span_us * 4 < heard.sent_span_us * 5 || span_us * 4 < self.jitter_us * 3 {
-            // The path took it all, or jitter spread it more than the rate: it brings so much at least. The next train tells
-            // more.
+        let sent = heard.sent_bytes as f64 * 1e6 / heard.sent_span_us.max(1) as f64;
+        let took_all = measured > 0.8 * sent || span_us * 4 < self.jitter_us * 3;
+        if took_all && self.trains < TRAINS_MAX {
+            // Or jitter spread it more than the rate: the path brings so much at least. The next train tells more.
             (self.rate, self.gain) = (self.rate.max(measured), GAIN_SEEN);
             self.begin_step(now_us);
             self.train = Wish::Next;
@@ -115,6 +119,7 @@ impl Ramp {
     pub fn restart(&mut self, now_us: u64, rate: f64) {
         (self.rate, self.gain) = (rate * GAIN_SEEN, GAIN_SEEN);
         self.begin_step(now_us);
+        (self.train, self.trains) = (Wish::Next, 0);
     }
 
     /// Bytes a second.
@@ -182,6 +187,8 @@ impl Ramp {
 /// A train leaves at so many times the rate of its step.
 pub(super) const TRAIN_GAIN: f64 = 4.0;
 
+/// From a megabit a second to a thousand gigabits.
+const TRAINS_MAX: u32 = 10;
 const TRAIN_PACKETS_MIN: u64 = 32;
 const TRAIN_BYTES_MAX: u64 = 2 << 20;
 
@@ -209,7 +216,7 @@ mod tests {
     }
 
     fn heard(sent_span_us: u64, train: Train) -> TrainHeard {
-        TrainHeard { train, sent_span_us }
+        TrainHeard { train, sent_span_us, sent_bytes: u64::from(train.bytes) }
     }
 
     #[test]
@@ -230,6 +237,26 @@ mod tests {
         ramp.take_train(100_000, &heard(25_000, train(25_100, 112_500, 0)));
         assert!(ramp.rate() * 8.0 > 35e6);
         assert!(ramp.order_train(100_000, 200_000, 1_500).is_some());
+    }
+
+    #[test]
+    fn a_train_that_a_full_queue_thinned_out_tells_the_rate() {
+        let mut ramp = ramp(train(3_000, 37_500, 0));
+        assert!(ramp.order_train(12_500, 200_000, 1_500).is_some());
+        let train = TrainHeard { sent_bytes: 150_000, ..heard(3_000, train(3_000, 37_500, 0)) };
+        assert_eq!(ramp.take_train(100_000, &train), None);
+        assert_eq!(ramp.order_train(12_500, 200_000, 1_500), None, "no more came, however many were sent");
+    }
+
+    #[test]
+    fn trains_end() {
+        let mut ramp = ramp(train(3_000, 37_500, 50_000));
+        let mut trains = 0;
+        while ramp.order_train(12_500, 200_000, 1_500).is_some() {
+            trains += 1;
+            ramp.take_train(100_000, &heard(10_000, train(11_000, 37_500, 50_000)));
+        }
+        assert_eq!(trains, TRAINS_MAX);
     }
 
     #[test]

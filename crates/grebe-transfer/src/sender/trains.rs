@@ -6,8 +6,9 @@ use crate::wire::{Feedback, TRAIN_MARKS, Train};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TrainHeard {
     pub train: Train,
-    /// How long it took to leave.
+    /// How long it took to leave, and its bytes on the wire.
     pub sent_span_us: u64,
+    pub sent_bytes: u64,
 }
 
 /// At most one train is under way.
@@ -99,7 +100,8 @@ impl Trains {
             return None;
         }
         self.heard = true;
-        Some(TrainHeard { train, sent_span_us: self.until_us - self.since_us })
+        let sent_span_us = self.until_us - self.since_us;
+        Some(TrainHeard { train, sent_span_us, sent_bytes: self.wire_bytes })
     }
 }
 
@@ -144,7 +146,9 @@ mod tests {
     fn the_first_train_is_heard_at_once_where_most_of_it_came() {
         let mut trains = sent(Trains::new(), 0);
         assert!(
-            trains.hear(50_000, &report(30, train(1, 31, 0))).is_some_and(|heard| heard.sent_span_us == 310)
+            trains
+                .hear(50_000, &report(30, train(1, 31, 0)))
+                .is_some_and(|heard| heard.sent_span_us == 310 && heard.sent_bytes == 32_000)
         );
         assert!(trains.hear(51_000, &report(31, train(1, 32, 0))).is_none(), "once");
         let mut trains = sent(Trains::new(), 0);
