@@ -1,0 +1,80 @@
+//! The window beside a neighbour that no loss slows down: half of what the path and the queue hold, and no yielding.
+//!
+//! Such a neighbour takes what is left to it and keeps what it has for ten round trips; each time that something is left to it
+//! and taken back, as much is lost. So the window goes where it is to be in small steps, and stays there.
+
+use super::{Heard, PACKET_BYTES, WINDOW_MIN};
+
+#[derive(Debug)]
+pub struct Hold {
+    since_us: u64,
+    rounds: u32,
+    /// The share of packets that is lost of late.
+    loss: f64,
+    /// Since when there is no queue.
+    empty_since_us: Option<u64>,
+}
+
+impl Hold {
+    pub fn new(now_us: u64) -> Self {
+        Self { since_us: now_us, rounds: 0, loss: 0.0, empty_since_us: None }
+    }
+
+    /// Whether nothing showed for long that the neighbour is still of this kind.
+    pub fn is_old(&self, now_us: u64, dipped_us: Option<u64>) -> bool {
+        now_us > dipped_us.unwrap_or(0).max(self.since_us) + DIPS_US
+    }
+
+    /// Whether the queue is gone, and for longer than a neighbour of this kind leaves it: ours alone makes none.
+    pub fn is_alone(&mut self, heard: &Heard) -> bool {
+        if !heard.is_queue_empty() {
+            self.empty_since_us = None;
+            return false;
+        }
+        let since_us = *self.empty_since_us.get_or_insert(heard.now_us);
+        heard.now_us > since_us + AWAY_US + AWAY_ROUNDS * heard.rtt_us
+    }
+
+    /// The window after a round trip, in packets, from the one before.
+    pub fn on_round(&mut self, heard: &Heard, window: f64, acked: u64, lost: u64) -> f64 {
+        let packets = acked + lost;
+        if packets == 0 {
+            return window;
+        }
+        self.rounds = self.rounds.saturating_add(1);
+        // What was taken back is lost until the neighbour has forgotten what it had.
+        if self.rounds > DEAF_ROUNDS {
+            self.loss += (lost as f64 / packets as f64 - self.loss) / LOSS_ROUNDS;
+        }
+        let loss = (self.loss - heard.base_loss).max(0.0);
+        let excess = (loss - LOSS_BORNE).max(0.0);
+        // Half of what the path and the queue hold, and what makes no queue alone.
+        let half_us = (heard.rtt_us / 2).min(heard.min_rtt_us) as f64;
+        let wanted = KEEP * heard.capacity * half_us / 1e6 / PACKET_BYTES;
+        let path = heard.capacity * heard.min_rtt_us as f64 / 1e6 / PACKET_BYTES;
+        let step_max = STEP * path * (1.0 - loss / LOSS_BORNE).max(0.0);
+        let step = (wanted - window).clamp(-STEP * path, step_max);
+        (window + step - excess * window).max(WINDOW_MIN)
+    }
+}
+
+/// BBR shows itself every ten seconds; once it may be missed.
+const DIPS_US: u64 = 25_000_000;
+
+/// BBR is away for 200 ms and a round trip, and its first packets take another one.
+const AWAY_US: u64 = 200_000;
+const AWAY_ROUNDS: u64 = 6;
+
+/// A little less than half, so that a neighbour that looks for the path's round trip sees it without our queue.
+const KEEP: f64 = 0.95;
+
+/// Of what the path holds, in a round trip: from nothing to all in some twenty seconds of 100 ms, slow against the ten round
+/// trips that BBR remembers.
+const STEP: f64 = 0.005;
+
+/// BBR beside a constant window makes both lose 2 % in a queue of one round trip, and as much again while the window grows.
+const LOSS_BORNE: f64 = 0.05;
+const LOSS_ROUNDS: f64 = 16.0;
+
+/// BBR remembers ten round trips.
+const DEAF_ROUNDS: u32 = 12;

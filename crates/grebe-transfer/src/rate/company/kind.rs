@@ -1,0 +1,167 @@
+//! Which kind of neighbour fills the queue: one that yields to loss, or one that does not (BBR).
+
+use super::Heard;
+
+/// Collects what tells a neighbour that does not yield.
+#[derive(Debug)]
+pub struct Kind {
+    rounds: u32,
+    /// The queue as it usually is, in microseconds.
+    level_us: f64,
+    yielded: Option<Yielded>,
+    refills: u32,
+    /// Losses in a row that came soon after the one before.
+    soon: u32,
+    rounds_since_loss: u32,
+    dip: Option<Dip>,
+    /// When the queue last ran empty and full again, and not because of us.
+    dipped_us: Option<u64>,
+}
+
+/// We left a part of the queue.
+#[derive(Debug, Clone, Copy)]
+struct Yielded {
+    window: f64,
+    level_us: f64,
+    rounds: u32,
+    /// The shortest queue of this round.
+    shortest_us: u64,
+}
+
+/// The queue has run empty.
+#[derive(Debug, Clone, Copy)]
+struct Dip {
+    since_us: u64,
+    /// Nobody of ours made it.
+    foreign: bool,
+}
+
+impl Kind {
+    pub fn new(queue_us: u64) -> Self {
+        Self {
+            rounds: 0,
+            level_us: queue_us as f64,
+            yielded: None,
+            refills: 0,
+            soon: 0,
+            rounds_since_loss: u32::MAX,
+            dip: None,
+            dipped_us: None,
+        }
+    }
+
+    /// Takes a report, and our window in bytes; says whether the neighbour was just seen not to yield.
+    pub fn on_report(&mut self, heard: &Heard, window: f64) -> bool {
+        if heard.round_ended {
+            self.rounds = self.rounds.saturating_add(1);
+            self.rounds_since_loss = self.rounds_since_loss.saturating_add(1);
+        }
+        let dipped = self.watch_dip(heard);
+        let refilled = self.watch_refill(heard, window);
+        dipped || refilled
+    }
+
+    /// We yielded to a loss, from this window in bytes; says whether that was too often for a neighbour that yields too.
+    pub fn on_yield(&mut self, window: f64) -> bool {
+        self.soon = if self.rounds_since_loss <= SOON_ROUNDS { self.soon + 1 } else { 1 };
+        self.rounds_since_loss = 0;
+        self.yielded =
+            Some(Yielded { window, level_us: self.level_us, rounds: 0, shortest_us: u64::MAX });
+        self.soon >= SOON_MAX
+    }
+
+    /// Losses or refills that came one after the other until now.
+    pub fn is_first(&self) -> bool {
+        self.refills == 0 && (self.soon == 0 || self.rounds_since_loss > SOON_ROUNDS)
+    }
+
+    /// When the neighbour last left the queue for a moment.
+    pub fn dipped_us(&self) -> Option<u64> {
+        self.dipped_us
+    }
+
+    /// BBR leaves the queue for 200 ms every ten seconds, to see the path without one, and is back at once. One that yields to
+    /// loss comes back slowly.
+    fn watch_dip(&mut self, heard: &Heard) -> bool {
+        let queue_us = heard.queue_us as f64;
+        let Some(dip) = self.dip else {
+            if queue_us < DIP_LOW * self.level_us {
+                let foreign = self.rounds_since_loss > DIP_ROUNDS_OWN || self.yielded.is_none();
+                self.dip = Some(Dip { since_us: heard.now_us, foreign });
+            } else if heard.round_ended {
+                self.level_us += (queue_us - self.level_us) / LEVEL_ROUNDS;
+            }
+            return false;
+        };
+        let back = queue_us > DIP_BACK * self.level_us;
+        let long = heard.now_us > dip.since_us + DIP_US + DIP_ROUNDS_BACK * heard.rtt_us;
+        if back || long {
+            self.dip = None;
+        }
+        if long {
+            self.level_us = queue_us;
+        }
+        let dipped = back && !long && dip.foreign && heard.now_us > dip.since_us + DIP_US_MIN;
+        if dipped {
+            self.dipped_us = Some(heard.now_us);
+        }
+        dipped
+    }
+
+    /// What we leave is gone from the queue, until somebody else takes it: BBR does so within two of its cycles of eight round
+    /// trips of an empty path, and CUBIC grows for seconds.
+    fn watch_refill(&mut self, heard: &Heard, window: f64) -> bool {
+        let Some(yielded) = &mut self.yielded else { return false };
+        yielded.shortest_us = yielded.shortest_us.min(heard.queue_us);
+        if !heard.round_ended {
+            return false;
+        }
+        yielded.rounds += 1;
+        let left_us = (yielded.window - window) / heard.capacity.max(1.0) * 1e6;
+        let shortest_us = std::mem::replace(&mut yielded.shortest_us, u64::MAX) as f64;
+        // In the first round trips the queue is still that from before.
+        if yielded.rounds <= REFILL_ROUNDS_MIN {
+            return false;
+        }
+        let over = yielded.rounds > REFILL_ROUNDS_MAX || left_us < REFILL_LEAST * yielded.level_us;
+        let refilled = !over && yielded.level_us - shortest_us < (1.0 - REFILLED) * left_us;
+        if !over && !refilled {
+            return false;
+        }
+        self.yielded = None;
+        self.refills = if refilled { self.refills + 1 } else { 0 };
+        self.refills >= REFILLS_MAX
+    }
+}
+
+/// The usual queue is a mean over so many round trips: as long as BBR's cycles leave a mark in it.
+const LEVEL_ROUNDS: f64 = 8.0;
+
+/// What all others yield after a loss leaves more than a third of a queue of one round trip.
+const DIP_LOW: f64 = 0.35;
+const DIP_BACK: f64 = 0.75;
+
+/// BBR stays away for 200 ms and a round trip, then fills what it left in a few cycles of eight round trips of an empty path.
+const DIP_US: u64 = 200_000;
+const DIP_US_MIN: u64 = 100_000;
+const DIP_ROUNDS_BACK: u64 = 12;
+
+/// So soon after a loss of ours, the queue is short because we yielded.
+const DIP_ROUNDS_OWN: u32 = 6;
+
+/// Losses that come so soon after each other, so often: the neighbour does not yield.
+const SOON_ROUNDS: u32 = 20;
+const SOON_MAX: u32 = 4;
+
+/// Two cycles of BBR are sixteen round trips without a queue, and ten with one that is not full.
+const REFILL_ROUNDS_MIN: u32 = 2;
+const REFILL_ROUNDS_MAX: u32 = 10;
+
+/// The share of what we left that is somebody else's again: CUBIC takes half of it in this time at most.
+const REFILLED: f64 = 0.75;
+
+/// One CUBIC that lost nothing when we did looks so once.
+const REFILLS_MAX: u32 = 2;
+
+/// What is less of the queue than this cannot be told from its noise.
+const REFILL_LEAST: f64 = 0.06;
