@@ -375,6 +375,7 @@ impl Controller {
             in_flight_bytes: sample.in_flight_bytes,
             path_bytes: self.delivery.recent() * (self.min_rtt_us() + self.report_us()) as f64 / 1e6,
             capacity: self.watch.capacity(),
+            capacity_known: self.watch.is_capacity_known(),
             base_loss: self.base_loss(),
         };
         if share.on_report(&heard, |packets| self.losses.usual(packets)) {

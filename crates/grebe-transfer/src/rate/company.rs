@@ -53,6 +53,7 @@ pub(super) struct Heard {
     pub path_bytes: f64,
     /// The path's rate in bytes a second, as far as it showed.
     pub capacity: f64,
+    pub capacity_known: bool,
     /// The share of packets that is lost whatever the rate.
     pub base_loss: f64,
 }
@@ -93,8 +94,10 @@ impl Share {
             return self.go_on_testing(heard);
         }
         let insists = self.kind.on_report(heard, self.window_bytes());
-        if insists && self.hold.is_none() {
-            self.begin_hold(heard);
+        match &mut self.hold {
+            Some(hold) if insists => hold.on_dip(&self.kind, self.window),
+            None if insists => self.begin_hold(heard),
+            _ => {}
         }
         if heard.now_us < self.deaf_until_us {
             return true;
@@ -133,8 +136,9 @@ impl Share {
 
     /// The neighbour goes on although packets are lost: what was left to it was for nothing.
     fn begin_hold(&mut self, heard: &Heard) {
-        self.window = self.window.max(self.window_before);
-        self.hold = Some(Hold::new(heard.now_us));
+        let hold = Hold::new(heard.now_us);
+        self.window = self.window_before.min(hold.wanted(heard, &self.kind)).max(self.window);
+        self.hold = Some(hold);
     }
 
     fn go_on_holding(&mut self, heard: &Heard) -> bool {
@@ -144,9 +148,9 @@ impl Share {
             return false;
         }
         if heard.round_ended && is_used {
-            self.window = hold.on_round(heard, self.window, self.round_acked, self.round_lost);
+            self.window = hold.on_round(heard, &self.kind, self.window, [self.round_acked, self.round_lost]);
         }
-        if hold.is_old(heard.now_us, self.kind.dipped_us()) {
+        if hold.is_old(heard.now_us, &self.kind) {
             // Perhaps it was taken for what it is not, or another came that does yield.
             self.hold = None;
             self.kind = Kind::new(heard.queue_us);
@@ -238,6 +242,7 @@ mod tests {
             in_flight_bytes: 600_000,
             path_bytes: 300_000.0,
             capacity: 12e6,
+            capacity_known: true,
             base_loss: 0.0,
         }
     }

@@ -63,6 +63,8 @@ struct Sent {
     delivered: u64,
     delivered_us: u64,
     delivered_at_us: u64,
+    /// It left while BBR paused: that it came slowly tells nothing.
+    paused: bool,
     acked: bool,
 }
 
@@ -73,6 +75,7 @@ struct Ack {
     rtt_us: u64,
     min_rtt_us: u64,
     packets_per_s: f64,
+    paused: bool,
     lost: u64,
     /// The packet that came.
     number: u64,
@@ -132,7 +135,9 @@ impl Tcp {
         self.under_way += 1;
         self.end.packets += 1;
         let Self { delivered, delivered_us, delivered_at_us, .. } = *self;
-        let sent = Sent { number, at_us: now_us, delivered, delivered_us, delivered_at_us, acked: false };
+        let paused = matches!(&self.model, Model::Bbr(bbr) if bbr.drain_until_us.is_some());
+        let sent =
+            Sent { number, at_us: now_us, delivered, delivered_us, delivered_at_us, paused, acked: false };
         self.flight.push_back(sent);
         Some(number)
     }
@@ -191,6 +196,7 @@ impl Tcp {
             rtt_us,
             min_rtt_us: self.min_rtt_us,
             packets_per_s,
+            paused: sent.paused,
             lost,
             number,
             next_number: self.next_number,
@@ -334,13 +340,15 @@ impl Bbr {
             self.round += 1;
             self.round_end = ack.next_number;
         }
-        while self.rates.front().is_some_and(|(round, _)| round + 10 <= self.round) {
-            self.rates.pop_front();
+        if !ack.paused || ack.packets_per_s >= self.greatest() {
+            while self.rates.front().is_some_and(|(round, _)| round + 10 <= self.round) {
+                self.rates.pop_front();
+            }
+            while self.rates.back().is_some_and(|(_, rate)| *rate <= ack.packets_per_s) {
+                self.rates.pop_back();
+            }
+            self.rates.push_back((self.round, ack.packets_per_s));
         }
-        while self.rates.back().is_some_and(|(_, rate)| *rate <= ack.packets_per_s) {
-            self.rates.pop_back();
-        }
-        self.rates.push_back((self.round, ack.packets_per_s));
         if self.drain_until_us.is_some_and(|until_us| ack.now_us > until_us) {
             self.drain_until_us = None;
         }

@@ -3,6 +3,7 @@
 //! Such a neighbour takes what is left to it and keeps what it has for ten round trips; each time that something is left to it
 //! and taken back, as much is lost. So the window goes where it is to be in small steps, and stays there.
 
+use super::kind::Kind;
 use super::{Heard, PACKET_BYTES, WINDOW_MIN};
 
 #[derive(Debug)]
@@ -11,18 +12,33 @@ pub struct Hold {
     rounds: u32,
     /// The share of packets that is lost of late.
     loss: f64,
+    /// The path took more than this, in packets, without a queue.
+    taken: f64,
     /// Since when there is no queue.
     empty_since_us: Option<u64>,
 }
 
 impl Hold {
     pub fn new(now_us: u64) -> Self {
-        Self { since_us: now_us, rounds: 0, loss: 0.0, empty_since_us: None }
+        Self { since_us: now_us, rounds: 0, loss: 0.0, taken: 0.0, empty_since_us: None }
     }
 
     /// Whether nothing showed for long that the neighbour is still of this kind.
-    pub fn is_old(&self, now_us: u64, dipped_us: Option<u64>) -> bool {
-        now_us > dipped_us.unwrap_or(0).max(self.since_us) + DIPS_US
+    pub fn is_old(&self, now_us: u64, kind: &Kind) -> bool {
+        now_us > kind.dipped().map_or(0, |dipped| dipped.at_us).max(self.since_us) + DIPS_US
+    }
+
+    /// The neighbour paused while this was our window.
+    pub fn on_dip(&mut self, kind: &Kind, window: f64) {
+        self.taken = if kind.dipped().is_some_and(|dipped| dipped.emptied) { window } else { 0.0 };
+    }
+
+    /// Half of what the path and the queue hold, and what makes no queue alone, in packets.
+    pub fn wanted(&self, heard: &Heard, kind: &Kind) -> f64 {
+        let queue_us = kind.level_us().min(heard.min_rtt_us as f64);
+        let half_us = (heard.min_rtt_us as f64 + queue_us) / 2.0;
+        let wanted = KEEP * heard.capacity * half_us / 1e6 / PACKET_BYTES;
+        if heard.capacity_known { wanted } else { wanted.max(GROWTH_TAKEN * self.taken) }
     }
 
     /// Whether the queue is gone, and for longer than a neighbour of this kind leaves it: ours alone makes none.
@@ -36,8 +52,11 @@ impl Hold {
     }
 
     /// The window after a round trip, in packets, from the one before.
-    pub fn on_round(&mut self, heard: &Heard, window: f64, acked: u64, lost: u64) -> f64 {
+    pub fn on_round(&mut self, heard: &Heard, kind: &Kind, window: f64, [acked, lost]: [u64; 2]) -> f64 {
         let packets = acked + lost;
+        if heard.now_us > kind.dipped().map_or(0, |dipped| dipped.at_us) + DIP_EVERY_US {
+            self.taken = 0.0; // Perhaps it paused, and our queue hid it.
+        }
         if packets == 0 {
             return window;
         }
@@ -48,32 +67,35 @@ impl Hold {
         }
         let loss = (self.loss - heard.base_loss).max(0.0);
         let excess = (loss - LOSS_BORNE).max(0.0);
-        // Half of what the path and the queue hold, and what makes no queue alone.
-        let half_us = (heard.rtt_us / 2).min(heard.min_rtt_us) as f64;
-        let wanted = KEEP * heard.capacity * half_us / 1e6 / PACKET_BYTES;
-        let path = heard.capacity * heard.min_rtt_us as f64 / 1e6 / PACKET_BYTES;
+        let wanted = self.wanted(heard, kind);
+        let path = (heard.capacity * heard.min_rtt_us as f64 / 1e6 / PACKET_BYTES).max(window);
         let step_max = STEP * path * (1.0 - loss / LOSS_BORNE).max(0.0);
         let step = (wanted - window).clamp(-STEP * path, step_max);
+        if heard.now_us / 1_000_000 != (heard.now_us - heard.rtt_us) / 1_000_000 && std::env::var("DBG").is_ok() { eprintln!("  {:.2} hold {window:.0} wanted {wanted:.0} loss {:.4} queue {}", heard.now_us as f64/1e6, self.loss, heard.queue_us); }
         (window + step - excess * window).max(WINDOW_MIN)
     }
 }
 
-/// BBR shows itself every ten seconds; once it may be missed.
+/// BBR pauses every ten seconds; once it may be missed.
+const DIP_EVERY_US: u64 = 12_000_000;
 const DIPS_US: u64 = 25_000_000;
 
-/// BBR is away for 200 ms and a round trip, and its first packets take another one.
-const AWAY_US: u64 = 200_000;
-const AWAY_ROUNDS: u64 = 6;
+/// Where the path's rate never showed: what the path took without a queue may be less than half of it.
+const GROWTH_TAKEN: f64 = 1.5;
+
+/// BBR is away for 200 ms, and back some round trips later.
+const AWAY_US: u64 = 500_000;
+const AWAY_ROUNDS: u64 = 12;
 
 /// A little less than half, so that a neighbour that looks for the path's round trip sees it without our queue.
 const KEEP: f64 = 0.95;
 
 /// Of what the path holds, in a round trip: from nothing to all in some twenty seconds of 100 ms, slow against the ten round
 /// trips that BBR remembers.
-const STEP: f64 = 0.005;
+const STEP: f64 = 0.01;
 
 /// BBR beside a constant window makes both lose 2 % in a queue of one round trip, and as much again while the window grows.
-const LOSS_BORNE: f64 = 0.05;
+const LOSS_BORNE: f64 = 0.1;
 const LOSS_ROUNDS: f64 = 16.0;
 
 /// BBR remembers ten round trips.

@@ -14,8 +14,16 @@ pub struct Kind {
     soon: u32,
     rounds_since_loss: u32,
     dip: Option<Dip>,
-    /// When the queue last ran empty and full again, and not because of us.
-    dipped_us: Option<u64>,
+    /// The last time that the queue ran empty and full again, and not because of us.
+    dipped: Option<Dipped>,
+}
+
+/// The neighbour paused.
+#[derive(Debug, Clone, Copy)]
+pub struct Dipped {
+    pub at_us: u64,
+    /// Ours alone made no queue.
+    pub emptied: bool,
 }
 
 /// We left a part of the queue.
@@ -34,6 +42,7 @@ struct Dip {
     since_us: u64,
     /// Nobody of ours made it.
     foreign: bool,
+    emptied: bool,
 }
 
 impl Kind {
@@ -46,7 +55,7 @@ impl Kind {
             soon: 0,
             rounds_since_loss: u32::MAX,
             dip: None,
-            dipped_us: None,
+            dipped: None,
         }
     }
 
@@ -76,23 +85,30 @@ impl Kind {
     }
 
     /// When the neighbour last left the queue for a moment.
-    pub fn dipped_us(&self) -> Option<u64> {
-        self.dipped_us
+    pub fn dipped(&self) -> Option<Dipped> {
+        self.dipped
+    }
+
+    /// The queue as it is between such moments, in microseconds.
+    pub fn level_us(&self) -> f64 {
+        self.level_us
     }
 
     /// BBR leaves the queue for 200 ms every ten seconds, to see the path without one, and is back at once. One that yields to
     /// loss comes back slowly.
     fn watch_dip(&mut self, heard: &Heard) -> bool {
         let queue_us = heard.queue_us as f64;
-        let Some(dip) = self.dip else {
+        let Some(dip) = &mut self.dip else {
             if queue_us < DIP_LOW * self.level_us {
                 let foreign = self.rounds_since_loss > DIP_ROUNDS_OWN || self.yielded.is_none();
-                self.dip = Some(Dip { since_us: heard.now_us, foreign });
+                self.dip = Some(Dip { since_us: heard.now_us, foreign, emptied: false });
             } else if heard.round_ended {
                 self.level_us += (queue_us - self.level_us) / LEVEL_ROUNDS;
             }
             return false;
         };
+        dip.emptied |= heard.is_queue_empty();
+        let dip = *dip;
         let back = queue_us > DIP_BACK * self.level_us;
         let long = heard.now_us > dip.since_us + DIP_US + DIP_ROUNDS_BACK * heard.rtt_us;
         if back || long {
@@ -103,7 +119,7 @@ impl Kind {
         }
         let dipped = back && !long && dip.foreign && heard.now_us > dip.since_us + DIP_US_MIN;
         if dipped {
-            self.dipped_us = Some(heard.now_us);
+            self.dipped = Some(Dipped { at_us: heard.now_us, emptied: dip.emptied });
         }
         dipped
     }

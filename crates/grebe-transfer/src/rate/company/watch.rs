@@ -12,13 +12,20 @@ pub struct Watch {
     rate_alone: f64,
     /// What spread the first packets.
     rate_first: f64,
+    /// Rounds without a queue.
+    rounds_alone: u32,
+    capacity_known: bool,
 }
 
 impl Watch {
     /// Takes a round in which we went slower while a queue stood; says whether the queue is somebody else's.
     pub fn is_crowded(&mut self, shortest_us: u64, empty_us: u64, rate: f64) -> bool {
         if shortest_us <= empty_us {
-            (self.rounds, self.rate_alone, self.rate_first) = (0, rate, 0.0);
+            (self.rounds, self.rate_alone) = (0, rate);
+            self.rounds_alone = self.rounds_alone.saturating_add(1);
+            if self.rounds_alone >= ROUNDS as u32 {
+                (self.rate_first, self.capacity_known) = (0.0, true);
+            }
             return false;
         }
         self.shortest_us.rotate_left(1);
@@ -35,7 +42,8 @@ impl Watch {
 
     /// Packets that left at once are spread by the path's rate, whoever else is there.
     pub fn note_first(&mut self, train: Train) {
-        if train.span_us > train.jitter_us {
+        if train.bytes >= TRAIN_BYTES_MIN && train.span_us > train.jitter_us {
+            self.capacity_known = true;
             self.rate_first = f64::from(train.bytes) * 1e6 / f64::from(train.span_us);
         }
     }
@@ -49,6 +57,11 @@ impl Watch {
         self.rate_alone.max(self.rate_first)
     }
 
+    /// Whether that is the path's rate, and not only what was left of it by others.
+    pub fn is_capacity_known(&self) -> bool {
+        self.capacity_known
+    }
+
     pub fn forget(&mut self) {
         self.rounds = 0;
     }
@@ -56,6 +69,9 @@ impl Watch {
 
 /// A queue must stay for so many rounds before it is somebody else's.
 const ROUNDS: usize = 8;
+
+/// Less of a train than a few packets tells nothing.
+const TRAIN_BYTES_MIN: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {
