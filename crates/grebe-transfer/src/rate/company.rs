@@ -172,7 +172,7 @@ impl Share {
         }
         (self.round_acked, self.round_lost) = (0, 0);
         self.deaf_until_us = heard.now_us + heard.rtt_us + heard.rtt_us / 2;
-        if self.kind.on_yield(self.window_bytes()) {
+        if self.kind.on_yield(heard, self.window_bytes()) {
             return self.begin_hold(heard);
         }
         // Fast convergence: one that gets less than before leaves more.

@@ -71,12 +71,18 @@ impl Kind {
     }
 
     /// We yielded to a loss, from this window in bytes; says whether that was too often for a neighbour that yields too.
-    pub fn on_yield(&mut self, window: f64) -> bool {
+    pub fn on_yield(&mut self, heard: &Heard, window: f64) -> bool {
+        // What was left by the yield before, and is full again: that is what this loss tells.
+        if let Some(yielded) = &self.yielded
+            && yielded.is_refilled(heard.queue_us, window, heard.capacity)
+        {
+            self.refills += 1;
+        }
         self.soon = if self.rounds_since_loss <= SOON_ROUNDS { self.soon + 1 } else { 1 };
         self.rounds_since_loss = 0;
         self.yielded =
             Some(Yielded { window, level_us: self.level_us, rounds: 0, shortest_us: u64::MAX });
-        self.soon >= SOON_MAX
+        self.soon >= SOON_MAX || self.refills >= REFILLS_MAX
     }
 
     /// Losses or refills that came one after the other until now.
@@ -133,20 +139,27 @@ impl Kind {
             return false;
         }
         yielded.rounds += 1;
-        let left_us = (yielded.window - window) / heard.capacity.max(1.0) * 1e6;
-        let shortest_us = std::mem::replace(&mut yielded.shortest_us, u64::MAX) as f64;
+        let shortest_us = std::mem::replace(&mut yielded.shortest_us, u64::MAX);
         // In the first round trips the queue is still that from before.
         if yielded.rounds <= REFILL_ROUNDS_MIN {
             return false;
         }
-        let over = yielded.rounds > REFILL_ROUNDS_MAX || left_us < REFILL_LEAST * yielded.level_us;
-        let refilled = !over && yielded.level_us - shortest_us < (1.0 - REFILLED) * left_us;
-        if !over && !refilled {
+        let refilled = yielded.is_refilled(shortest_us, window, heard.capacity);
+        if !refilled && yielded.rounds <= REFILL_ROUNDS_MAX {
             return false;
         }
         self.yielded = None;
         self.refills = if refilled { self.refills + 1 } else { 0 };
         self.refills >= REFILLS_MAX
+    }
+}
+
+impl Yielded {
+    /// Whether a queue of this length has what our smaller window left of it.
+    fn is_refilled(&self, queue_us: u64, window: f64, capacity: f64) -> bool {
+        let left_us = (self.window - window) / capacity.max(1.0) * 1e6;
+        left_us > REFILL_LEAST * self.level_us
+            && self.level_us - (queue_us as f64) < (1.0 - REFILLED) * left_us
     }
 }
 
