@@ -40,6 +40,8 @@ fn main() {
             ("grebe, grebe", 2, &[]),
             ("grebe, CUBIC", 1, &[Cubic]),
             ("grebe, BBR", 1, &[Bbr]),
+            ("3 grebe, BBR", 3, &[Bbr]),
+            ("3 grebe, CUBIC", 3, &[Cubic]),
         ] {
             if !name.contains(&wanted) {
                 continue;
@@ -47,11 +49,13 @@ fn main() {
             let runs = BEGINNINGS.map(|beginning| shares(&path, rtt_ms, ours, theirs, beginning));
             let mut line = format!("  {name:<14}");
             for (rates, _) in &runs {
-                line += &format!(" {:>3.0}", 100.0 * rates[0] / (rates[0] + rates[1]));
+                // Of several, the last one's.
+                let at = if rates.len() > 2 { rates.len() - 1 } else { 0 };
+                line += &format!(" {:>3.0}", 100.0 * rates[at] / rates.iter().sum::<f64>());
             }
             line += " %;";
             for (rates, _) in &runs {
-                line += &format!(" {:>5.1}", rates[0] + rates[1]);
+                line += &format!(" {:>5.1}", rates.iter().sum::<f64>());
             }
             line += " Mbit/s; lost";
             for (_, loss) in &runs {
@@ -70,7 +74,7 @@ fn shares(
     theirs: &[Congestion],
     (first_us, second_us, seed): (u64, u64, u64),
 ) -> (Vec<f64>, f64) {
-    let start_us = |index: usize| if index == 0 { first_us } else { second_us };
+    let start_us = |index: usize| if index == 0 { first_us } else { second_us + (index as u64 - 1) * SECOND };
     let flows: Vec<Flow> = (0..ours)
         .map(|index| {
             let mut flow = Flow { start_us: start_us(index), ..Flow::of(3_000_000_000) };

@@ -153,7 +153,7 @@ impl Share {
         if hold.is_old(heard.now_us, &self.kind) {
             // Perhaps it was taken for what it is not, or another came that does yield.
             self.hold = None;
-            self.kind = Kind::new(heard.queue_us);
+            self.kind.doubt();
             (self.window_max, self.window_before) = (self.window, self.window);
             (self.window_least, self.epoch_us) = (self.window, None);
         }

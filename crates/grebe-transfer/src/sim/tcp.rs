@@ -47,6 +47,8 @@ pub(super) struct Tcp {
     min_rtt_us: u64,
     min_rtt_since_us: u64,
     next_us: u64,
+    /// What is left of the packets that leave at once.
+    burst_left: u64,
     pub end: NeighbourEnd,
 }
 
@@ -101,6 +103,7 @@ impl Tcp {
             min_rtt_us: u64::MAX,
             min_rtt_since_us: 0,
             next_us: neighbour.start_us,
+            burst_left: 0,
             end: NeighbourEnd::default(),
         }
     }
@@ -119,17 +122,22 @@ impl Tcp {
                 cubic.on_silence();
             }
         }
-        let (window, packets_per_s) = match &self.model {
-            Model::Cubic(cubic) => (cubic.window, f64::INFINITY),
-            Model::Bbr(bbr) => (bbr.window(), bbr.packets_per_s()),
-        };
-        if self.under_way >= window as u64 || now_us < self.next_us {
+        if !self.has_room() || self.burst_left == 0 && now_us < self.next_us {
             return None;
         }
+        if self.burst_left == 0 {
+            let (burst, packets_per_s) = match &self.model {
+                Model::Cubic(_) => (1, f64::INFINITY),
+                Model::Bbr(bbr) => (bbr.burst(), bbr.packets_per_s()),
+            };
+            let takes_us = (burst as f64 * 1e6 / packets_per_s) as u64;
+            self.next_us = self.next_us.max(now_us.saturating_sub(1_000)) + takes_us;
+            self.burst_left = burst;
+        }
+        self.burst_left -= 1;
         if self.under_way == 0 {
             (self.delivered_us, self.delivered_at_us, self.heard_us) = (now_us, now_us, now_us);
         }
-        self.next_us = self.next_us.max(now_us.saturating_sub(1_000)) + (1e6 / packets_per_s) as u64;
         let number = self.next_number;
         self.next_number += 1;
         self.under_way += 1;
@@ -143,13 +151,25 @@ impl Tcp {
     }
 
     pub fn next_time_us(&self, now_us: u64) -> u64 {
-        let window = match &self.model {
-            Model::Cubic(cubic) => cubic.window,
-            Model::Bbr(bbr) => bbr.window(),
-        };
         let silent_us = if self.under_way > 0 { self.heard_us + SILENCE_US } else { u64::MAX };
-        let next_us = if self.under_way < window as u64 { self.next_us } else { u64::MAX };
+        let next_us = if !self.has_room() {
+            u64::MAX
+        } else if self.burst_left > 0 {
+            now_us
+        } else {
+            self.next_us
+        };
         next_us.min(silent_us).max(self.start_us).max(now_us + 1)
+    }
+
+    fn has_room(&self) -> bool {
+        let (window, burst) = match &self.model {
+            Model::Cubic(cubic) => (cubic.window, 1),
+            Model::Bbr(bbr) => (bbr.window(), bbr.burst()),
+        };
+        // What leaves at once waits until there is room for all of it.
+        let wants = if self.burst_left > 0 || self.under_way == 0 { 1 } else { burst };
+        self.under_way + wants <= window as u64
     }
 
     /// A packet of this number came, says the other end.
@@ -334,6 +354,14 @@ impl Bbr {
         if self.rates.is_empty() { f64::INFINITY } else { BBR_MARGIN * gain * self.greatest() }
     }
 
+    /// Packets that leave at once: a millisecond's, as the kernel hands them to the network card.
+    fn burst(&self) -> u64 {
+        if self.rates.is_empty() {
+            return 2;
+        }
+        (self.packets_per_s() * 1_500.0 / 1_024.0 / 1_448.0).clamp(2.0, 44.0) as u64
+    }
+
     fn on_ack(&mut self, ack: &Ack) {
         let round_over = ack.number >= self.round_end;
         if round_over {
@@ -416,8 +444,7 @@ impl Bbr {
         }
         let gain = if self.phase == BbrPhase::Probe { 2.0 } else { BBR_HIGH_GAIN };
         // Room for what the sending host and the network card hold back.
-        let burst = (self.packets_per_s().min(1e6) * 1_500.0 / 1_024.0 / 1_448.0).clamp(2.0, 40.0).floor();
-        let target = gain * product + 3.0 * burst + if self.probe_index == 0 { 2.0 } else { 0.0 };
+        let target = gain * product + 3.0 * self.burst() as f64 + if self.probe_index == 0 { 2.0 } else { 0.0 };
         let grown = self.window + 1.0;
         self.window = if self.phase != BbrPhase::Startup {
             grown.min(target)

@@ -25,7 +25,10 @@ impl Hold {
 
     /// Whether nothing showed for long that the neighbour is still of this kind.
     pub fn is_old(&self, now_us: u64, kind: &Kind) -> bool {
-        now_us > kind.dipped().map_or(0, |dipped| dipped.at_us).max(self.since_us) + DIPS_US
+        match kind.dipped() {
+            Some(dipped) => now_us > dipped.at_us + DIPS_US,
+            None => now_us > self.since_us + DIP_EVERY_US,
+        }
     }
 
     /// The neighbour paused while this was our window.
@@ -95,7 +98,7 @@ const KEEP: f64 = 0.95;
 const STEP: f64 = 0.01;
 
 /// BBR beside a constant window makes both lose 2 % in a queue of one round trip, and as much again while the window grows.
-const LOSS_BORNE: f64 = 0.1;
+const LOSS_BORNE: f64 = 0.07;
 const LOSS_ROUNDS: f64 = 16.0;
 
 /// BBR remembers ten round trips.

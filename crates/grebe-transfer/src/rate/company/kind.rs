@@ -16,6 +16,8 @@ pub struct Kind {
     dip: Option<Dip>,
     /// The last time that the queue ran empty and full again, and not because of us.
     dipped: Option<Dipped>,
+    /// Only that tells from now on.
+    doubted: bool,
 }
 
 /// The neighbour paused.
@@ -56,6 +58,7 @@ impl Kind {
             rounds_since_loss: u32::MAX,
             dip: None,
             dipped: None,
+            doubted: false,
         }
     }
 
@@ -67,7 +70,7 @@ impl Kind {
         }
         let dipped = self.watch_dip(heard);
         let refilled = self.watch_refill(heard, window);
-        dipped || refilled
+        dipped || refilled && !self.doubted
     }
 
     /// We yielded to a loss, from this window in bytes; says whether that was too often for a neighbour that yields too.
@@ -82,12 +85,18 @@ impl Kind {
         self.rounds_since_loss = 0;
         self.yielded =
             Some(Yielded { window, level_us: self.level_us, rounds: 0, shortest_us: u64::MAX });
-        self.soon >= SOON_MAX || self.refills >= REFILLS_MAX
+        !self.doubted && (self.soon >= SOON_MAX || self.refills >= REFILLS_MAX)
     }
 
     /// Losses or refills that came one after the other until now.
     pub fn is_first(&self) -> bool {
         self.refills == 0 && (self.soon == 0 || self.rounds_since_loss > SOON_ROUNDS)
+    }
+
+    /// It did not pause as BBR does: losses and refills misled.
+    pub fn doubt(&mut self) {
+        (self.soon, self.refills, self.yielded, self.dipped) = (0, 0, None, None);
+        self.doubted = true;
     }
 
     /// When the neighbour last left the queue for a moment.
