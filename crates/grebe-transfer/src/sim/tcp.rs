@@ -113,7 +113,7 @@ impl Tcp {
         if now_us < self.start_us {
             return None;
         }
-        if now_us >= self.heard_us + SILENCE_US && self.under_way > 0 {
+        if now_us >= self.heard_us + self.silence_us() && self.under_way > 0 {
             self.end.lost += self.under_way;
             self.flight.clear();
             self.under_way = 0;
@@ -151,7 +151,7 @@ impl Tcp {
     }
 
     pub fn next_time_us(&self, now_us: u64) -> u64 {
-        let silent_us = if self.under_way > 0 { self.heard_us + SILENCE_US } else { u64::MAX };
+        let silent_us = if self.under_way > 0 { self.heard_us + self.silence_us() } else { u64::MAX };
         let next_us = if !self.has_room() {
             u64::MAX
         } else if self.burst_left > 0 {
@@ -162,13 +162,18 @@ impl Tcp {
         next_us.min(silent_us).max(self.start_us).max(now_us + 1)
     }
 
+    /// After so long without an answer, what is under way is lost.
+    fn silence_us(&self) -> u64 {
+        if self.min_rtt_us == u64::MAX { SILENCE_US } else { SILENCE_US_MIN + 3 * self.min_rtt_us }
+    }
+
     fn has_room(&self) -> bool {
         let (window, burst) = match &self.model {
             Model::Cubic(cubic) => (cubic.window, 1),
             Model::Bbr(bbr) => (bbr.window(), bbr.burst()),
         };
         // What leaves at once waits until there is room for all of it.
-        let wants = if self.burst_left > 0 || self.under_way == 0 { 1 } else { burst };
+        let wants = if self.burst_left > 0 || self.under_way == 0 { 1 } else { burst.min(window as u64 / 2) };
         self.under_way + wants <= window as u64
     }
 
@@ -467,6 +472,7 @@ pub(super) const ACK_BYTES: usize = 24;
 const DUPLICATES: u64 = 3;
 
 const SILENCE_US: u64 = 1_000_000;
+const SILENCE_US_MIN: u64 = 200_000;
 const MIN_RTT_SPAN_US: u64 = 10_000_000;
 const CUBIC_BETA: f64 = 0.7;
 const CUBIC_C: f64 = 0.4;

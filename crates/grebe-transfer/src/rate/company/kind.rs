@@ -179,8 +179,9 @@ const LEVEL_ROUNDS: f64 = 8.0;
 const DIP_LOW: f64 = 0.35;
 const DIP_BACK: f64 = 0.75;
 
-/// BBR stays away for 200 ms and a round trip, then fills what it left in a few cycles of eight round trips of an empty path.
-const DIP_US: u64 = 200_000;
+/// BBR stays away for 200 ms and a round trip, more where a packet is lost then, and fills what it left in a few cycles of eight
+/// round trips of an empty path.
+const DIP_US: u64 = 400_000;
 const DIP_US_MIN: u64 = 100_000;
 const DIP_ROUNDS_BACK: u64 = 12;
 
