@@ -137,7 +137,7 @@ impl Share {
     /// The neighbour goes on although packets are lost: what was left to it was for nothing.
     fn begin_hold(&mut self, heard: &Heard) {
         let hold = Hold::new(heard.now_us);
-        self.window = self.window_before.min(hold.wanted(heard, &self.kind)).max(self.window);
+        self.window = self.window_before.min(hold.wanted(heard, &self.kind, self.window)).max(self.window);
         self.hold = Some(hold);
     }
 

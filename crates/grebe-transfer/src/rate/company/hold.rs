@@ -37,11 +37,11 @@ impl Hold {
     }
 
     /// Half of what the path and the queue hold, and what makes no queue alone, in packets.
-    pub fn wanted(&self, heard: &Heard, kind: &Kind) -> f64 {
+    pub fn wanted(&self, heard: &Heard, kind: &Kind, window: f64) -> f64 {
         let queue_us = kind.level_us().min(heard.min_rtt_us as f64);
         let half_us = (heard.min_rtt_us as f64 + queue_us) / 2.0;
         let wanted = KEEP * heard.capacity * half_us / 1e6 / PACKET_BYTES;
-        if heard.capacity_known { wanted } else { wanted.max(GROWTH_TAKEN * self.taken) }
+        if heard.capacity_known { wanted } else { wanted.max(window).max(GROWTH_TAKEN * self.taken) }
     }
 
     /// Whether the queue is gone, and for longer than a neighbour of this kind leaves it: ours alone makes none.
@@ -70,7 +70,7 @@ impl Hold {
         }
         let loss = (self.loss - heard.base_loss).max(0.0);
         let excess = (loss - LOSS_BORNE).max(0.0);
-        let wanted = self.wanted(heard, kind);
+        let wanted = self.wanted(heard, kind, window);
         let path = (heard.capacity * heard.min_rtt_us as f64 / 1e6 / PACKET_BYTES).max(window);
         let step_max = STEP * path * (1.0 - loss / LOSS_BORNE).max(0.0);
         let step = (wanted - window).clamp(-STEP * path, step_max);

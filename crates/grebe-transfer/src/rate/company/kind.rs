@@ -124,7 +124,9 @@ impl Kind {
         };
         dip.emptied |= heard.is_queue_empty();
         let dip = *dip;
-        let back = queue_us > DIP_BACK * self.level_us;
+        // All that yield at once leave something in a queue of half a round trip and more.
+        let empties = dip.emptied && self.level_us > DIP_DEEP * heard.min_rtt_us as f64;
+        let back = queue_us > if empties { DIP_BACK_EMPTIED } else { DIP_BACK } * self.level_us;
         let long = heard.now_us > dip.since_us + DIP_US + DIP_ROUNDS_BACK * heard.rtt_us;
         if back || long {
             self.dip = None;
@@ -178,6 +180,10 @@ const LEVEL_ROUNDS: f64 = 8.0;
 /// What all others yield after a loss leaves more than a third of a queue of one round trip.
 const DIP_LOW: f64 = 0.35;
 const DIP_BACK: f64 = 0.75;
+
+/// Of a queue that is deep for the path, no loss empties all. BBR takes a while to fill it where it has most of the path.
+const DIP_DEEP: f64 = 0.45;
+const DIP_BACK_EMPTIED: f64 = 0.4;
 
 /// BBR stays away for 200 ms and a round trip, more where a packet is lost then, and fills what it left in a few cycles of eight
 /// round trips of an empty path.
