@@ -14,13 +14,15 @@ pub struct Hold {
     loss: f64,
     /// The path took more than this, in packets, without a queue.
     taken: f64,
+    /// It makes a queue of more.
+    is_full: bool,
     /// Since when there is no queue.
     empty_since_us: Option<u64>,
 }
 
 impl Hold {
     pub fn new(now_us: u64) -> Self {
-        Self { since_us: now_us, rounds: 0, loss: 0.0, taken: 0.0, empty_since_us: None }
+        Self { since_us: now_us, rounds: 0, loss: 0.0, taken: 0.0, is_full: false, empty_since_us: None }
     }
 
     /// Whether nothing showed for long that the neighbour is still of this kind.
@@ -33,7 +35,8 @@ impl Hold {
 
     /// The neighbour paused while this was our window.
     pub fn on_dip(&mut self, kind: &Kind, window: f64) {
-        self.taken = if kind.dipped().is_some_and(|dipped| dipped.emptied) { window } else { 0.0 };
+        self.is_full |= !kind.dipped().is_some_and(|dipped| dipped.emptied);
+        self.taken = if self.is_full { 0.0 } else { window };
     }
 
     /// Half of what the path and the queue hold, and what makes no queue alone, in packets.
@@ -41,7 +44,7 @@ impl Hold {
         let queue_us = kind.level_us().min(heard.min_rtt_us as f64);
         let half_us = (heard.min_rtt_us as f64 + queue_us) / 2.0;
         let wanted = KEEP * heard.capacity * half_us / 1e6 / PACKET_BYTES;
-        if heard.capacity_known { wanted } else { wanted.max(window).max(GROWTH_TAKEN * self.taken) }
+        if heard.capacity_known || self.is_full { wanted } else { wanted.max(window).max(GROWTH_TAKEN * self.taken) }
     }
 
     /// Whether the queue is gone, and for longer than a neighbour of this kind leaves it: ours alone makes none.
@@ -59,6 +62,7 @@ impl Hold {
         let packets = acked + lost;
         if heard.now_us > kind.dipped().map_or(0, |dipped| dipped.at_us) + DIP_EVERY_US {
             self.taken = 0.0; // Perhaps it paused, and our queue hid it.
+            self.is_full |= kind.dipped().is_some();
         }
         if packets == 0 {
             return window;
@@ -74,7 +78,6 @@ impl Hold {
         let path = (heard.capacity * heard.min_rtt_us as f64 / 1e6 / PACKET_BYTES).max(window);
         let step_max = STEP * path * (1.0 - loss / LOSS_BORNE).max(0.0);
         let step = (wanted - window).clamp(-STEP * path, step_max);
-        if heard.now_us / 1_000_000 != (heard.now_us - heard.rtt_us) / 1_000_000 && std::env::var("DBG").is_ok() { eprintln!("  {:.2} hold {window:.0} wanted {wanted:.0} loss {:.4} queue {}", heard.now_us as f64/1e6, self.loss, heard.queue_us); }
         (window + step - excess * window).max(WINDOW_MIN)
     }
 }
@@ -84,7 +87,7 @@ const DIP_EVERY_US: u64 = 12_000_000;
 const DIPS_US: u64 = 25_000_000;
 
 /// Where the path's rate never showed: what the path took without a queue may be less than half of it.
-const GROWTH_TAKEN: f64 = 1.5;
+const GROWTH_TAKEN: f64 = 1.2;
 
 /// BBR is away for 200 ms, and back some round trips later.
 const AWAY_US: u64 = 500_000;

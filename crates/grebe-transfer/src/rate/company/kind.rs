@@ -45,6 +45,9 @@ struct Dip {
     /// Nobody of ours made it.
     foreign: bool,
     emptied: bool,
+    /// Since when without a break it is empty.
+    empty_since_us: Option<u64>,
+    empty_us_max: u64,
 }
 
 impl Kind {
@@ -116,13 +119,25 @@ impl Kind {
         let Some(dip) = &mut self.dip else {
             if queue_us < DIP_LOW * self.level_us {
                 let foreign = self.rounds_since_loss > DIP_ROUNDS_OWN || self.yielded.is_none();
-                self.dip = Some(Dip { since_us: heard.now_us, foreign, emptied: false });
+                self.dip = Some(Dip {
+                    since_us: heard.now_us,
+                    foreign,
+                    emptied: false,
+                    empty_since_us: None,
+                    empty_us_max: 0,
+                });
             } else if heard.round_ended {
                 self.level_us += (queue_us - self.level_us) / LEVEL_ROUNDS;
             }
             return false;
         };
-        dip.emptied |= heard.is_queue_empty();
+        if heard.is_queue_empty() {
+            dip.emptied = true;
+            let since_us = *dip.empty_since_us.get_or_insert(heard.now_us);
+            dip.empty_us_max = dip.empty_us_max.max(heard.now_us - since_us);
+        } else {
+            dip.empty_since_us = None;
+        }
         let dip = *dip;
         // All that yield at once leave something in a queue of half a round trip and more.
         let empties = dip.emptied && self.level_us > DIP_DEEP * heard.min_rtt_us as f64;
@@ -136,7 +151,7 @@ impl Kind {
         }
         let dipped = back && !long && dip.foreign && heard.now_us > dip.since_us + DIP_US_MIN;
         if dipped {
-            self.dipped = Some(Dipped { at_us: heard.now_us, emptied: dip.emptied });
+            self.dipped = Some(Dipped { at_us: heard.now_us, emptied: dip.empty_us_max >= DIP_EMPTY_US });
         }
         dipped
     }
@@ -190,6 +205,9 @@ const DIP_BACK_EMPTIED: f64 = 0.4;
 const DIP_US: u64 = 400_000;
 const DIP_US_MIN: u64 = 100_000;
 const DIP_ROUNDS_BACK: u64 = 12;
+
+/// A window that is too large for the path alone builds a queue in less than the pause.
+const DIP_EMPTY_US: u64 = 150_000;
 
 /// So soon after a loss of ours, the queue is short because we yielded.
 const DIP_ROUNDS_OWN: u32 = 6;

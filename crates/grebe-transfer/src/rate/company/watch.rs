@@ -23,7 +23,7 @@ impl Watch {
         if shortest_us <= empty_us {
             (self.rounds, self.rate_alone) = (0, rate);
             self.rounds_alone = self.rounds_alone.saturating_add(1);
-            if self.rounds_alone >= ROUNDS as u32 {
+            if self.rounds_alone >= ROUNDS_ALONE {
                 (self.rate_first, self.capacity_known) = (0.0, true);
             }
             return false;
@@ -70,8 +70,11 @@ impl Watch {
 /// A queue must stay for so many rounds before it is somebody else's.
 const ROUNDS: usize = 8;
 
-/// Less of a train than a few packets tells nothing.
-const TRAIN_BYTES_MIN: u32 = 10_000;
+/// So many rounds without a queue were ours alone.
+const ROUNDS_ALONE: u32 = 32;
+
+/// A train of which half was lost tells little.
+const TRAIN_BYTES_MIN: u32 = 20_000;
 
 #[cfg(test)]
 mod tests {
