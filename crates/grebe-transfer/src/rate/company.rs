@@ -128,6 +128,7 @@ impl Share {
         if test.rounds > TEST_ROUNDS {
             self.test = None;
             self.tested_us = heard.now_us;
+            self.kind.on_test();
             (self.round_acked, self.round_lost) = (0, 0);
             self.deaf_until_us = heard.now_us + heard.rtt_us;
         }
@@ -230,7 +231,7 @@ const EMPTY_US_MAX: u64 = 20_000;
 mod tests {
     use super::*;
 
-    fn heard(now_ms: u64, queue_us: u64, lost: u64) -> Heard {
+    pub fn heard(now_ms: u64, queue_us: u64, lost: u64) -> Heard {
         Heard {
             now_us: now_ms * 1_000,
             rtt_us: 100_000,
@@ -301,6 +302,19 @@ mod tests {
             assert!(share.on_report(&heard(now_ms, 40_000, lost), |_| 0.0));
         }
         assert!(share.hold.is_some());
-        assert!(share.window_bytes() > 600_000.0, "{}", share.window_bytes());
+        let half = 12e6 * 0.045;
+        let window = share.window_bytes();
+        assert!((0.9 * half..=half).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn one_that_never_pauses_is_yielded_to_again() {
+        let mut share = share();
+        for now_ms in (100..30_000).step_by(50) {
+            let lost = u64::from(now_ms % 500 == 0);
+            assert!(share.on_report(&heard(now_ms, 40_000, lost), |_| 0.0));
+        }
+        assert!(share.hold.is_none());
+        assert!(share.window_bytes() < 0.5 * 600_000.0, "{}", share.window_bytes());
     }
 }

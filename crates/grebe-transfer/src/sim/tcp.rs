@@ -449,7 +449,8 @@ impl Bbr {
         }
         let gain = if self.phase == BbrPhase::Probe { 2.0 } else { BBR_HIGH_GAIN };
         // Room for what the sending host and the network card hold back.
-        let target = gain * product + 3.0 * self.burst() as f64 + if self.probe_index == 0 { 2.0 } else { 0.0 };
+        let target =
+            gain * product + 3.0 * self.burst() as f64 + if self.probe_index == 0 { 2.0 } else { 0.0 };
         let grown = self.window + 1.0;
         self.window = if self.phase != BbrPhase::Startup {
             grown.min(target)

@@ -44,7 +44,11 @@ impl Hold {
         let queue_us = kind.level_us().min(heard.min_rtt_us as f64);
         let half_us = (heard.min_rtt_us as f64 + queue_us) / 2.0;
         let wanted = KEEP * heard.capacity * half_us / 1e6 / PACKET_BYTES;
-        if heard.capacity_known || self.is_full { wanted } else { wanted.max(window).max(GROWTH_TAKEN * self.taken) }
+        if heard.capacity_known || self.is_full {
+            wanted
+        } else {
+            wanted.max(window).max(GROWTH_TAKEN * self.taken)
+        }
     }
 
     /// Whether the queue is gone, and for longer than a neighbour of this kind leaves it: ours alone makes none.
@@ -96,13 +100,75 @@ const AWAY_ROUNDS: u64 = 12;
 /// A little less than half, so that a neighbour that looks for the path's round trip sees it without our queue.
 const KEEP: f64 = 0.95;
 
-/// Of what the path holds, in a round trip: from nothing to all in some twenty seconds of 100 ms, slow against the ten round
-/// trips that BBR remembers.
+/// Of what the path holds, in a round trip: from nothing to all in a hundred, which is slow against the ten that BBR remembers.
 const STEP: f64 = 0.01;
 
-/// BBR beside a constant window makes both lose 2 % in a queue of one round trip, and as much again while the window grows.
+/// BBR beside a constant window makes both lose 2 % in a queue of one round trip, 4 % in one of half, and more while the window
+/// grows.
 const LOSS_BORNE: f64 = 0.07;
+
+/// Losses come where BBR asks for more, every eight round trips: a mean over two of these.
 const LOSS_ROUNDS: f64 = 16.0;
 
-/// BBR remembers ten round trips.
+/// BBR remembers ten round trips, and knows of a change one later.
 const DEAF_ROUNDS: u32 = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::heard;
+    use super::*;
+
+    const PACKETS: [u64; 2] = [98, 2];
+
+    fn after_rounds(hold: &mut Hold, heard: &Heard, mut window: f64, lost: [u64; 2], rounds: u32) -> f64 {
+        for _ in 0..rounds {
+            window = hold.on_round(heard, &Kind::new(50_000), window, lost);
+        }
+        window
+    }
+
+    #[test]
+    fn the_window_goes_to_half_and_stays_there() {
+        let heard = heard(1_000, 50_000, 0);
+        let mut hold = Hold::new(0);
+        let half = 12e6 * 0.05 / PACKET_BYTES;
+        let early = after_rounds(&mut hold, &heard, 40.0, PACKETS, 20);
+        assert!((60.0..0.5 * half).contains(&early), "in small steps: {early}");
+        let late = after_rounds(&mut hold, &heard, early, PACKETS, 300);
+        assert!((0.9 * half..half).contains(&late), "{late} of {half}");
+        let above = after_rounds(&mut hold, &heard, 2.0 * half, PACKETS, 300);
+        assert!((above - late).abs() < 1.0, "{above}");
+    }
+
+    #[test]
+    fn many_that_lose_much_share_it() {
+        let heard = heard(1_000, 50_000, 0);
+        let [great, small] =
+            [400.0, 20.0].map(|window| after_rounds(&mut Hold::new(0), &heard, window, [85, 15], 200));
+        assert!(great < 100.0, "{great}");
+        assert!((great - small).abs() < 20.0, "{great} and {small}");
+    }
+
+    #[test]
+    fn a_path_that_showed_little_is_asked_for_more() {
+        let heard = Heard { capacity_known: false, ..heard(1_000, 50_000, 0) };
+        let mut hold = Hold::new(0);
+        let kind = Kind::new(50_000);
+        let wanted = hold.wanted(&heard, &kind, 40.0);
+        hold.on_dip(&Kind::dipped_at(1_000_000, true), wanted);
+        assert!(hold.wanted(&heard, &kind, 40.0) > 1.1 * wanted);
+        hold.on_dip(&Kind::dipped_at(2_000_000, false), 1.2 * wanted);
+        assert_eq!(hold.wanted(&heard, &kind, 40.0), wanted, "it made a queue of that");
+    }
+
+    #[test]
+    fn a_pause_is_not_the_end() {
+        let mut hold = Hold::new(0);
+        let alone = |hold: &mut Hold, ms: std::ops::Range<u64>, queue_us| {
+            ms.step_by(50).any(|now_ms| hold.is_alone(&heard(now_ms, queue_us, 0)))
+        };
+        assert!(!alone(&mut hold, 1_000..1_400, 0));
+        assert!(!alone(&mut hold, 1_400..5_000, 40_000));
+        assert!(alone(&mut hold, 5_000..8_000, 0));
+    }
+}

@@ -5,7 +5,6 @@ use super::Heard;
 /// Collects what tells a neighbour that does not yield.
 #[derive(Debug)]
 pub struct Kind {
-    rounds: u32,
     /// The queue as it usually is, in microseconds.
     level_us: f64,
     yielded: Option<Yielded>,
@@ -13,6 +12,8 @@ pub struct Kind {
     /// Losses in a row that came soon after the one before.
     soon: u32,
     rounds_since_loss: u32,
+    /// Round trips since we left the queue ourselves, for whatever reason.
+    rounds_since_own: u32,
     dip: Option<Dip>,
     /// The last time that the queue ran empty and full again, and not because of us.
     dipped: Option<Dipped>,
@@ -53,12 +54,12 @@ struct Dip {
 impl Kind {
     pub fn new(queue_us: u64) -> Self {
         Self {
-            rounds: 0,
             level_us: queue_us as f64,
             yielded: None,
             refills: 0,
             soon: 0,
             rounds_since_loss: u32::MAX,
+            rounds_since_own: u32::MAX,
             dip: None,
             dipped: None,
             doubted: false,
@@ -68,7 +69,7 @@ impl Kind {
     /// Takes a report, and our window in bytes; says whether the neighbour was just seen not to yield.
     pub fn on_report(&mut self, heard: &Heard, window: f64) -> bool {
         if heard.round_ended {
-            self.rounds = self.rounds.saturating_add(1);
+            self.rounds_since_own = self.rounds_since_own.saturating_add(1);
             self.rounds_since_loss = self.rounds_since_loss.saturating_add(1);
         }
         let dipped = self.watch_dip(heard);
@@ -85,10 +86,14 @@ impl Kind {
             self.refills += 1;
         }
         self.soon = if self.rounds_since_loss <= SOON_ROUNDS { self.soon + 1 } else { 1 };
-        self.rounds_since_loss = 0;
-        self.yielded =
-            Some(Yielded { window, level_us: self.level_us, rounds: 0, shortest_us: u64::MAX });
+        (self.rounds_since_loss, self.rounds_since_own) = (0, 0);
+        self.yielded = Some(Yielded { window, level_us: self.level_us, rounds: 0, shortest_us: u64::MAX });
         !self.doubted && (self.soon >= SOON_MAX || self.refills >= REFILLS_MAX)
+    }
+
+    /// We took ours out of the queue for a while.
+    pub fn on_test(&mut self) {
+        (self.rounds_since_own, self.yielded, self.dip) = (0, None, None);
     }
 
     /// Losses or refills that came one after the other until now.
@@ -107,6 +112,11 @@ impl Kind {
         self.dipped
     }
 
+    #[cfg(test)]
+    pub fn dipped_at(at_us: u64, emptied: bool) -> Self {
+        Self { dipped: Some(Dipped { at_us, emptied }), ..Self::new(0) }
+    }
+
     /// The queue as it is between such moments, in microseconds.
     pub fn level_us(&self) -> f64 {
         self.level_us
@@ -118,7 +128,7 @@ impl Kind {
         let queue_us = heard.queue_us as f64;
         let Some(dip) = &mut self.dip else {
             if queue_us < DIP_LOW * self.level_us {
-                let foreign = self.rounds_since_loss > DIP_ROUNDS_OWN || self.yielded.is_none();
+                let foreign = self.rounds_since_own > DIP_ROUNDS_OWN;
                 self.dip = Some(Dip {
                     since_us: heard.now_us,
                     foreign,
@@ -209,7 +219,7 @@ const DIP_ROUNDS_BACK: u64 = 12;
 /// A window that is too large for the path alone builds a queue in less than the pause.
 const DIP_EMPTY_US: u64 = 150_000;
 
-/// So soon after a loss of ours, the queue is short because we yielded.
+/// So soon after we left the queue, it is short because of that.
 const DIP_ROUNDS_OWN: u32 = 6;
 
 /// Losses that come so soon after each other, so often: the neighbour does not yield.
@@ -228,3 +238,72 @@ const REFILLS_MAX: u32 = 2;
 
 /// What is less of the queue than this cannot be told from its noise.
 const REFILL_LEAST: f64 = 0.06;
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::heard;
+    use super::*;
+
+    /// Takes the queue every 50 ms from one time to another; says whether the neighbour was seen not to yield.
+    fn insists(
+        kind: &mut Kind,
+        ms: std::ops::Range<u64>,
+        window: f64,
+        queue_us: impl Fn(u64) -> u64,
+    ) -> bool {
+        let reports = ms.step_by(50).map(|now_ms| heard(now_ms, queue_us(now_ms), 0));
+        reports.fold(false, |seen, heard| kind.on_report(&heard, window) | seen)
+    }
+
+    /// A queue of 50 ms that is empty for 250 ms from 3 s on, and then grows by so much a second.
+    fn paused(growth_us: u64) -> impl Fn(u64) -> u64 {
+        move |now_ms| match now_ms {
+            3_000..3_250 => 0,
+            3_250.. => ((now_ms - 3_250) * growth_us / 1_000).min(50_000),
+            _ => 50_000,
+        }
+    }
+
+    #[test]
+    fn one_that_pauses_and_is_back_soon_does_not_yield() {
+        let mut kind = Kind::new(50_000);
+        assert!(insists(&mut kind, 100..6_000, 6e5, paused(60_000)));
+        assert!(kind.dipped().unwrap().emptied);
+        let mut kind = Kind::new(50_000);
+        assert!(!insists(&mut kind, 100..6_000, 6e5, paused(8_000)), "CUBIC is not back so soon");
+    }
+
+    #[test]
+    fn a_queue_that_we_left_tells_nothing() {
+        let mut kind = Kind::new(50_000);
+        insists(&mut kind, 100..2_950, 6e5, paused(60_000));
+        kind.on_test();
+        assert!(!insists(&mut kind, 2_950..6_000, 6e5, paused(60_000)));
+    }
+
+    #[test]
+    fn what_we_left_and_is_full_again_twice_tells() {
+        for (queue_us, expected) in [(50_000, true), (36_000, false)] {
+            let mut kind = Kind::new(50_000);
+            let mut seen = false;
+            for second in [0, 3] {
+                seen |= kind.on_yield(&heard(second * 1_000, 50_000, 1), 6e5);
+                // What was left is 200 kB: 17 ms.
+                seen |= insists(&mut kind, second * 1_000..second * 1_000 + 1_500, 4e5, |_| queue_us);
+                insists(&mut kind, second * 1_000 + 1_500..second * 1_000 + 3_000, 6e5, |_| 50_000);
+            }
+            assert_eq!(seen, expected, "{queue_us}");
+        }
+    }
+
+    #[test]
+    fn one_that_misled_is_told_by_its_pauses_only() {
+        let mut kind = Kind::new(50_000);
+        kind.doubt();
+        for time_ms in [0, 500, 1_000, 1_500, 2_000] {
+            assert!(!kind.on_yield(&heard(time_ms, 50_000, 1), 6e5));
+            assert!(!insists(&mut kind, time_ms..time_ms + 500, 4e5, |_| 50_000));
+        }
+        assert!(insists(&mut kind, 2_500..6_000, 6e5, paused(60_000)));
+    }
+}

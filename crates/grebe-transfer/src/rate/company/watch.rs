@@ -102,4 +102,18 @@ mod tests {
         watch.note_rate(2e6);
         assert_eq!(watch.rate_alone(), 2e6);
     }
+
+    #[test]
+    fn the_first_packets_tell_the_paths_rate_until_it_showed_alone() {
+        let mut watch = Watch::default();
+        watch.note_first(Train { span_us: 3_000, bytes: 9_000, jitter_us: 0 });
+        assert!(!watch.is_capacity_known(), "too few came");
+        watch.note_first(Train { span_us: 3_000, bytes: 36_000, jitter_us: 0 });
+        assert!(watch.is_capacity_known());
+        assert_eq!(watch.capacity(), 12e6);
+        for _ in 0..ROUNDS_ALONE {
+            watch.is_crowded(100, 6_000, 10e6);
+        }
+        assert_eq!(watch.capacity(), 10e6);
+    }
 }
