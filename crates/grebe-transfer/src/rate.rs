@@ -354,10 +354,11 @@ impl Controller {
         }
         let rate = self.bandwidth();
         if self.watch.is_crowded(shortest_us, self.ceiling_us() / 4, rate) {
+            let doubted = self.watch.is_doubted();
             // What there was before the neighbour came, and what it left.
             let alone = self.watch.rate_alone().max(rate);
             let seconds = (self.smoothed_rtt_us() + self.report_us()) as f64 / 1e6;
-            self.share = Some(Share::new(now_us, (rate + alone) / 2.0 * seconds, self.queue_us()));
+            self.share = Some(Share::new(now_us, (rate + alone) / 2.0 * seconds, self.queue_us(), doubted));
             self.enter(Phase::Cruise, now_us);
         }
     }
@@ -381,7 +382,7 @@ impl Controller {
         if share.on_report(&heard, |packets| self.losses.usual(packets)) {
             self.share = Some(share);
         } else {
-            self.watch.forget();
+            self.watch.forget(share.is_doubted());
         }
     }
 

@@ -190,7 +190,7 @@ fn several_flows_do_not_starve_cubic() {
     let (_, theirs) = simulate_beside(&path, &flows, &[neighbour], 1, 60 * SECOND);
     let delivered = &theirs[0].delivered_by_tenth;
     let share = (delivered[delivered.len() - 1] - delivered[200]) as f64 * 8.0 / 40.0 / 100e6;
-    assert!((0.1..0.6).contains(&share), "{share:.2}: a quarter would be fair");
+    assert!((0.08..0.6).contains(&share), "{share:.2}: a quarter would be fair");
 }
 
 #[test]

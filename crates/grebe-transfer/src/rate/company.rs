@@ -65,7 +65,8 @@ impl Heard {
 }
 
 impl Share {
-    pub fn new(now_us: u64, window_bytes: f64, queue_us: u64) -> Self {
+    /// `doubted`: losses and refills misled before.
+    pub fn new(now_us: u64, window_bytes: f64, queue_us: u64, doubted: bool) -> Self {
         let window = (window_bytes / PACKET_BYTES).max(WINDOW_MIN);
         Self {
             window,
@@ -76,7 +77,7 @@ impl Share {
             deaf_until_us: now_us,
             round_acked: 0,
             round_lost: 0,
-            kind: Kind::new(queue_us),
+            kind: Kind::new(queue_us, doubted),
             window_before: window,
             hold: None,
             tested_us: now_us,
@@ -86,6 +87,11 @@ impl Share {
 
     pub fn window_bytes(&self) -> f64 {
         self.test.map_or(self.window, |test| test.window) * PACKET_BYTES
+    }
+
+    /// Whether losses and refills misled.
+    pub fn is_doubted(&self) -> bool {
+        self.kind.is_doubted()
     }
 
     /// Takes a report; `usual` says how many of so many packets may be lost in a round. `false`: nobody else is there any more.
@@ -249,7 +255,7 @@ mod tests {
     }
 
     fn share() -> Share {
-        Share::new(0, 600_000.0, 40_000)
+        Share::new(0, 600_000.0, 40_000, false)
     }
 
     #[test]

@@ -122,7 +122,7 @@ mod tests {
 
     fn after_rounds(hold: &mut Hold, heard: &Heard, mut window: f64, lost: [u64; 2], rounds: u32) -> f64 {
         for _ in 0..rounds {
-            window = hold.on_round(heard, &Kind::new(50_000), window, lost);
+            window = hold.on_round(heard, &Kind::new(50_000, false), window, lost);
         }
         window
     }
@@ -153,7 +153,7 @@ mod tests {
     fn a_path_that_showed_little_is_asked_for_more() {
         let heard = Heard { capacity_known: false, ..heard(1_000, 50_000, 0) };
         let mut hold = Hold::new(0);
-        let kind = Kind::new(50_000);
+        let kind = Kind::new(50_000, false);
         let wanted = hold.wanted(&heard, &kind, 40.0);
         hold.on_dip(&Kind::dipped_at(1_000_000, true), wanted);
         assert!(hold.wanted(&heard, &kind, 40.0) > 1.1 * wanted);

@@ -52,7 +52,7 @@ struct Dip {
 }
 
 impl Kind {
-    pub fn new(queue_us: u64) -> Self {
+    pub fn new(queue_us: u64, doubted: bool) -> Self {
         Self {
             level_us: queue_us as f64,
             yielded: None,
@@ -62,7 +62,7 @@ impl Kind {
             rounds_since_own: u32::MAX,
             dip: None,
             dipped: None,
-            doubted: false,
+            doubted,
         }
     }
 
@@ -107,6 +107,10 @@ impl Kind {
         self.doubted = true;
     }
 
+    pub fn is_doubted(&self) -> bool {
+        self.doubted
+    }
+
     /// When the neighbour last left the queue for a moment.
     pub fn dipped(&self) -> Option<Dipped> {
         self.dipped
@@ -114,7 +118,7 @@ impl Kind {
 
     #[cfg(test)]
     pub fn dipped_at(at_us: u64, emptied: bool) -> Self {
-        Self { dipped: Some(Dipped { at_us, emptied }), ..Self::new(0) }
+        Self { dipped: Some(Dipped { at_us, emptied }), ..Self::new(0, false) }
     }
 
     /// The queue as it is between such moments, in microseconds.
@@ -266,16 +270,16 @@ mod tests {
 
     #[test]
     fn one_that_pauses_and_is_back_soon_does_not_yield() {
-        let mut kind = Kind::new(50_000);
+        let mut kind = Kind::new(50_000, false);
         assert!(insists(&mut kind, 100..6_000, 6e5, paused(60_000)));
         assert!(kind.dipped().unwrap().emptied);
-        let mut kind = Kind::new(50_000);
+        let mut kind = Kind::new(50_000, false);
         assert!(!insists(&mut kind, 100..6_000, 6e5, paused(8_000)), "CUBIC is not back so soon");
     }
 
     #[test]
     fn a_queue_that_we_left_tells_nothing() {
-        let mut kind = Kind::new(50_000);
+        let mut kind = Kind::new(50_000, false);
         insists(&mut kind, 100..2_950, 6e5, paused(60_000));
         kind.on_test();
         assert!(!insists(&mut kind, 2_950..6_000, 6e5, paused(60_000)));
@@ -284,7 +288,7 @@ mod tests {
     #[test]
     fn what_we_left_and_is_full_again_twice_tells() {
         for (queue_us, expected) in [(50_000, true), (36_000, false)] {
-            let mut kind = Kind::new(50_000);
+            let mut kind = Kind::new(50_000, false);
             let mut seen = false;
             for second in [0, 3] {
                 seen |= kind.on_yield(&heard(second * 1_000, 50_000, 1), 6e5);
@@ -298,7 +302,7 @@ mod tests {
 
     #[test]
     fn one_that_misled_is_told_by_its_pauses_only() {
-        let mut kind = Kind::new(50_000);
+        let mut kind = Kind::new(50_000, false);
         kind.doubt();
         for time_ms in [0, 500, 1_000, 1_500, 2_000] {
             assert!(!kind.on_yield(&heard(time_ms, 50_000, 1), 6e5));

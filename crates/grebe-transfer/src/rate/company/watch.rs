@@ -15,6 +15,7 @@ pub struct Watch {
     /// Rounds without a queue.
     rounds_alone: u32,
     capacity_known: bool,
+    doubted: bool,
 }
 
 impl Watch {
@@ -62,8 +63,15 @@ impl Watch {
         self.capacity_known
     }
 
-    pub fn forget(&mut self) {
+    /// Nobody else is there any more.
+    pub fn forget(&mut self, doubted: bool) {
         self.rounds = 0;
+        self.doubted = doubted;
+    }
+
+    /// Whether the last neighbour's kind was mistaken.
+    pub fn is_doubted(&self) -> bool {
+        self.doubted
     }
 }
 
