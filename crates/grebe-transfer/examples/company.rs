@@ -1,12 +1,23 @@
-//! Simulated transfers beside TCP and beside each other: shares and losses of the last 40 of 60 s.
+//! Simulated transfers beside TCP and beside each other: shares and losses of the last 40 of 60 s, each pair begun in several
+//! ways so that one lucky run fools nobody.
 //!
-//!     cargo run --release -p grebe-transfer --example company
+//!     cargo run --release -p grebe-transfer --example company [part of a pair's name]
 
 use grebe_transfer::sim::{Congestion, Flow, Link, Neighbour, Path, simulate_beside};
 
 const SECOND: u64 = 1_000_000;
 
+/// When both flows begin, and the seed of ours.
+const BEGINNINGS: [(u64, u64, u64); 5] = [
+    (0, SECOND / 3, 1),
+    (0, 3 * SECOND, 2),
+    (SECOND / 2, 0, 3),
+    (4 * SECOND, 0, 4),
+    (SECOND / 10, SECOND / 7, 5),
+];
+
 fn main() {
+    let wanted = std::env::args().nth(1).unwrap_or_default();
     for (mbit, rtt_ms, queue) in [
         (100.0, 50, 1.0),
         (100.0, 50, 0.5),
@@ -14,6 +25,7 @@ fn main() {
         (50.0, 20, 1.0),
         (200.0, 100, 1.0),
         (20.0, 150, 1.0),
+        (200.0, 20, 1.0),
     ] {
         println!("{mbit} Mbit/s, {rtt_ms} ms, a queue of {queue} times their product");
         let queue_bytes = (mbit * 1e6 / 8.0 * rtt_ms as f64 / 1e3 * queue) as u64;
@@ -28,26 +40,45 @@ fn main() {
             ("grebe, grebe", 2, &[]),
             ("grebe, CUBIC", 1, &[Cubic]),
             ("grebe, BBR", 1, &[Bbr]),
+            ("3 grebe, BBR", 3, &[Bbr]),
+            ("3 grebe, CUBIC", 3, &[Cubic]),
         ] {
-            let (rates, loss) = shares(&path, rtt_ms, ours, theirs);
-            println!(
-                "  {name:<14} {:>5.1} and {:>5.1} Mbit/s, {:>3.0} %, {:.3} % lost",
-                rates[0],
-                rates[1],
-                100.0 * rates[0] / (rates[0] + rates[1]),
-                100.0 * loss
-            );
+            if !name.contains(&wanted) {
+                continue;
+            }
+            let runs = BEGINNINGS.map(|beginning| shares(&path, rtt_ms, ours, theirs, beginning));
+            let mut line = format!("  {name:<14}");
+            for (rates, _) in &runs {
+                // Of several, the last one's.
+                let at = if rates.len() > 2 { rates.len() - 1 } else { 0 };
+                line += &format!(" {:>3.0}", 100.0 * rates[at] / rates.iter().sum::<f64>());
+            }
+            line += " %;";
+            for (rates, _) in &runs {
+                line += &format!(" {:>5.1}", rates.iter().sum::<f64>());
+            }
+            line += " Mbit/s; lost";
+            for (_, loss) in &runs {
+                line += &format!(" {:.3}", 100.0 * loss);
+            }
+            println!("{line} %");
         }
     }
 }
 
 /// Megabits a second on the wire of both flows, and what all lost.
-fn shares(path: &Path, rtt_ms: u64, ours: usize, theirs: &[Congestion]) -> (Vec<f64>, f64) {
-    let start_us = |index: usize| index as u64 * SECOND / 3;
+fn shares(
+    path: &Path,
+    rtt_ms: u64,
+    ours: usize,
+    theirs: &[Congestion],
+    (first_us, second_us, seed): (u64, u64, u64),
+) -> (Vec<f64>, f64) {
+    let start_us = |index: usize| if index == 0 { first_us } else { second_us + (index as u64 - 1) * SECOND };
     let flows: Vec<Flow> = (0..ours)
         .map(|index| {
             let mut flow = Flow { start_us: start_us(index), ..Flow::of(3_000_000_000) };
-            (flow.options.rtt_us, flow.options.seed) = (Some(rtt_ms * 1_000), index as u64 + 1);
+            (flow.options.rtt_us, flow.options.seed) = (Some(rtt_ms * 1_000), seed + 100 * index as u64);
             flow
         })
         .collect();
@@ -56,7 +87,7 @@ fn shares(path: &Path, rtt_ms: u64, ours: usize, theirs: &[Congestion]) -> (Vec<
         .enumerate()
         .map(|(index, congestion)| Neighbour { congestion: *congestion, start_us: start_us(ours + index) })
         .collect();
-    let (ends, others) = simulate_beside(path, &flows, &neighbours, 1, 60 * SECOND);
+    let (ends, others) = simulate_beside(path, &flows, &neighbours, seed, 60 * SECOND);
     // Payload is 1435 of 1500 bytes on the wire.
     let mut rates: Vec<f64> =
         ends.iter().map(|end| mbit(&end.received_by_tenth) * 1_500.0 / 1_435.0).collect();

@@ -280,6 +280,7 @@ impl Controller {
         match self.phase {
             Phase::Train => {
                 self.ramp.start(now_us, heard.train);
+                self.watch.note_first(heard.train);
                 self.delays.expect_jitter(u64::from(heard.train.jitter_us));
                 self.enter(Phase::Ramp, now_us);
             }
@@ -381,11 +382,11 @@ impl Controller {
         }
         let rate = self.bandwidth();
         if self.watch.is_crowded(shortest_us, self.ceiling_us() / 4, rate) {
+            let doubted = self.watch.is_doubted();
             // What there was before the neighbour came, and what it left.
             let alone = self.watch.rate_alone().max(rate);
             let seconds = (self.smoothed_rtt_us() + self.report_us()) as f64 / 1e6;
-            let path_bytes = alone * self.min_rtt_us() as f64 / 1e6;
-            self.share = Some(Share::new(now_us, (rate + alone) / 2.0 * seconds, path_bytes));
+            self.share = Some(Share::new(now_us, (rate + alone) / 2.0 * seconds, self.queue_us(), doubted));
             self.enter(Phase::Cruise, now_us);
         }
     }
@@ -395,17 +396,21 @@ impl Controller {
         let heard = Heard {
             now_us: sample.now_us,
             rtt_us: self.smoothed_rtt_us() + self.report_us(),
+            min_rtt_us: self.min_rtt_us(),
             queue_us: self.queue_us(),
             acked: sample.acked_packets,
             lost: sample.lost_packets.saturating_sub(sample.late_packets),
             round_ended: sample.round_ended,
             in_flight_bytes: sample.in_flight_bytes,
             path_bytes: self.delivery.recent() * (self.min_rtt_us() + self.report_us()) as f64 / 1e6,
+            capacity: self.watch.capacity(),
+            capacity_known: self.watch.is_capacity_known(),
+            base_loss: self.base_loss(),
         };
         if share.on_report(&heard, |packets| self.losses.usual(packets)) {
             self.share = Some(share);
         } else {
-            self.watch.forget();
+            self.watch.forget(share.is_doubted());
         }
     }
 

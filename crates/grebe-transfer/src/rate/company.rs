@@ -1,43 +1,14 @@
 //! A queue that stays although ours would be gone is somebody else's. Who yields to it gets nothing: beside such a neighbour
-//! the flow keeps a window as CUBIC does (RFC 9438), and looks now and then whether the neighbour is still there.
+//! the flow keeps a window as CUBIC does (RFC 9438), and looks now and then whether the neighbour is still there. Beside one that
+//! no loss slows down it keeps half.
 
-/// Sees from the queue whether somebody else fills it.
-#[derive(Debug, Default)]
-pub(super) struct Watch {
-    /// The shortest queue of the last rounds, oldest first.
-    shortest_us: [u64; ROUNDS],
-    rounds: usize,
-    /// The greatest rate since the queue was last empty.
-    rate_alone: f64,
-}
+mod hold;
+mod kind;
+mod watch;
 
-impl Watch {
-    /// Takes a round in which we went slower while a queue stood; says whether the queue is somebody else's.
-    pub fn is_crowded(&mut self, shortest_us: u64, empty_us: u64, rate: f64) -> bool {
-        if shortest_us <= empty_us {
-            (self.rounds, self.rate_alone) = (0, rate);
-            return false;
-        }
-        self.shortest_us.rotate_left(1);
-        self.shortest_us[ROUNDS - 1] = shortest_us;
-        self.rounds += 1;
-        let (early, late) = self.shortest_us.split_at(ROUNDS / 2);
-        // Ours alone shrinks from round to round.
-        self.rounds >= ROUNDS && late.iter().sum::<u64>() * 10 > early.iter().sum::<u64>() * 7
-    }
-
-    pub fn note_rate(&mut self, rate: f64) {
-        self.rate_alone = self.rate_alone.max(rate);
-    }
-
-    pub fn rate_alone(&self) -> f64 {
-        self.rate_alone
-    }
-
-    pub fn forget(&mut self) {
-        self.rounds = 0;
-    }
-}
+use self::hold::Hold;
+use self::kind::Kind;
+pub(super) use self::watch::Watch;
 
 /// The window beside a neighbour that fills the queue.
 #[derive(Debug)]
@@ -50,15 +21,12 @@ pub(super) struct Share {
     /// The window after the last loss.
     window_least: f64,
     deaf_until_us: u64,
-    rounds: u32,
     round_acked: u64,
     round_lost: u64,
-    /// Losses in a row that came soon after the one before, and the window before the first of them.
-    soon: u32,
+    kind: Kind,
+    /// The window before the first of the losses that may tell a neighbour that does not yield.
     window_before: f64,
-    stubborn_until_us: u64,
-    /// What the path holds without a queue.
-    path: f64,
+    hold: Option<Hold>,
     tested_us: u64,
     test: Option<Test>,
 }
@@ -75,6 +43,7 @@ struct Test {
 pub(super) struct Heard {
     pub now_us: u64,
     pub rtt_us: u64,
+    pub min_rtt_us: u64,
     pub queue_us: u64,
     pub acked: u64,
     pub lost: u64,
@@ -82,10 +51,22 @@ pub(super) struct Heard {
     pub in_flight_bytes: u64,
     /// What the path holds of ours without a queue.
     pub path_bytes: f64,
+    /// The path's rate in bytes a second, as far as it showed.
+    pub capacity: f64,
+    pub capacity_known: bool,
+    /// The share of packets that is lost whatever the rate.
+    pub base_loss: f64,
+}
+
+impl Heard {
+    fn is_queue_empty(&self) -> bool {
+        self.queue_us <= (self.rtt_us / 32).clamp(EMPTY_US_MIN, EMPTY_US_MAX)
+    }
 }
 
 impl Share {
-    pub fn new(now_us: u64, window_bytes: f64, path_bytes: f64) -> Self {
+    /// `doubted`: losses and refills misled before.
+    pub fn new(now_us: u64, window_bytes: f64, queue_us: u64, doubted: bool) -> Self {
         let window = (window_bytes / PACKET_BYTES).max(WINDOW_MIN);
         Self {
             window,
@@ -94,13 +75,11 @@ impl Share {
             epoch_us: None,
             window_least: window,
             deaf_until_us: now_us,
-            rounds: 0,
             round_acked: 0,
             round_lost: 0,
-            soon: 0,
+            kind: Kind::new(queue_us, doubted),
             window_before: window,
-            stubborn_until_us: 0,
-            path: (path_bytes / PACKET_BYTES).max(WINDOW_MIN),
+            hold: None,
             tested_us: now_us,
             test: None,
         }
@@ -110,35 +89,30 @@ impl Share {
         self.test.map_or(self.window, |test| test.window) * PACKET_BYTES
     }
 
-    /// The neighbour goes on although packets are lost.
-    fn is_stubborn(&self) -> bool {
-        self.soon >= SOON_MAX
+    /// Whether losses and refills misled.
+    pub fn is_doubted(&self) -> bool {
+        self.kind.is_doubted()
     }
 
     /// Takes a report; `usual` says how many of so many packets may be lost in a round. `false`: nobody else is there any more.
     pub fn on_report(&mut self, heard: &Heard, usual: impl Fn(u64) -> f64) -> bool {
-        self.rounds += u32::from(heard.round_ended);
-        if let Some(test) = &mut self.test {
-            test.rounds += u32::from(heard.round_ended);
-            if heard.queue_us <= (heard.rtt_us / 32).clamp(TEST_US_MIN, TEST_US_MAX) {
-                return false;
-            }
-            if test.rounds > TEST_ROUNDS {
-                self.test = None;
-                (self.rounds, self.tested_us) = (0, heard.now_us);
-                (self.round_acked, self.round_lost) = (0, 0);
-                self.deaf_until_us = heard.now_us + heard.rtt_us;
-            }
-            return true;
+        if self.test.is_some() {
+            return self.go_on_testing(heard);
+        }
+        let insists = self.kind.on_report(heard, self.window_bytes());
+        match &mut self.hold {
+            Some(hold) if insists => hold.on_dip(&self.kind, self.window),
+            None if insists => self.begin_hold(heard),
+            _ => {}
         }
         if heard.now_us < self.deaf_until_us {
             return true;
         }
         self.round_acked += heard.acked;
         self.round_lost += heard.lost;
-        if self.is_stubborn() {
-            if heard.round_ended && self.is_used(heard) {
-                self.hold(heard, &usual);
+        if self.hold.is_some() {
+            if !self.go_on_holding(heard) {
+                return false;
             }
         } else if self.round_lost as f64 > usual(self.round_acked + self.round_lost) {
             self.yield_to_loss(heard);
@@ -151,6 +125,48 @@ impl Share {
         true
     }
 
+    fn go_on_testing(&mut self, heard: &Heard) -> bool {
+        let Some(test) = &mut self.test else { return true };
+        test.rounds += u32::from(heard.round_ended);
+        if heard.is_queue_empty() {
+            return false;
+        }
+        if test.rounds > TEST_ROUNDS {
+            self.test = None;
+            self.tested_us = heard.now_us;
+            self.kind.on_test();
+            (self.round_acked, self.round_lost) = (0, 0);
+            self.deaf_until_us = heard.now_us + heard.rtt_us;
+        }
+        true
+    }
+
+    /// The neighbour goes on although packets are lost: what was left to it was for nothing.
+    fn begin_hold(&mut self, heard: &Heard) {
+        let hold = Hold::new(heard.now_us);
+        self.window = self.window_before.min(hold.wanted(heard, &self.kind, self.window)).max(self.window);
+        self.hold = Some(hold);
+    }
+
+    fn go_on_holding(&mut self, heard: &Heard) -> bool {
+        let is_used = self.is_used(heard);
+        let Some(hold) = &mut self.hold else { return true };
+        if hold.is_alone(heard) {
+            return false;
+        }
+        if heard.round_ended && is_used {
+            self.window = hold.on_round(heard, &self.kind, self.window, [self.round_acked, self.round_lost]);
+        }
+        if hold.is_old(heard.now_us, &self.kind) {
+            // Perhaps it was taken for what it is not, or another came that does yield.
+            self.hold = None;
+            self.kind.doubt();
+            (self.window_max, self.window_before) = (self.window, self.window);
+            (self.window_least, self.epoch_us) = (self.window, None);
+        }
+        true
+    }
+
     /// A window that a slow source or a set limit does not fill tells nothing by what is not lost of it.
     fn is_used(&self, heard: &Heard) -> bool {
         heard.in_flight_bytes as f64 > self.window_bytes() / 2.0
@@ -158,18 +174,13 @@ impl Share {
 
     /// As CUBIC does: the neighbour loses packets too, and yields too.
     fn yield_to_loss(&mut self, heard: &Heard) {
-        if self.rounds > SOON_ROUNDS || self.soon == 0 {
-            (self.soon, self.window_before) = (0, self.window);
+        if self.kind.is_first() {
+            self.window_before = self.window;
         }
-        self.soon += 1;
-        self.rounds = 0;
         (self.round_acked, self.round_lost) = (0, 0);
         self.deaf_until_us = heard.now_us + heard.rtt_us + heard.rtt_us / 2;
-        if self.is_stubborn() {
-            // It did not: what was left to it was for nothing.
-            self.window = self.window_before;
-            self.stubborn_until_us = heard.now_us + STUBBORN_US;
-            return;
+        if self.kind.on_yield(heard, self.window_bytes()) {
+            return self.begin_hold(heard);
         }
         // Fast convergence: one that gets less than before leaves more.
         let yields = if self.window < self.window_max { (1.0 + BETA) / 2.0 } else { 1.0 };
@@ -177,22 +188,6 @@ impl Share {
         self.window = (self.window * BETA).max(WINDOW_MIN);
         (self.window_least, self.epoch_us) = (self.window, None);
         if heard.now_us > self.tested_us + TEST_EVERY_US {
-            self.begin_test(heard);
-        }
-    }
-
-    /// A neighbour that no loss slows down takes what is left to it. The window grows by a share of what the path holds in each
-    /// round trip, and shrinks by what is lost: all that do so have the same window, and lose the same on every path.
-    fn hold(&mut self, heard: &Heard, usual: impl Fn(u64) -> f64) {
-        let packets = self.round_acked + self.round_lost;
-        if packets == 0 {
-            return;
-        }
-        let excess = (self.round_lost as f64 - usual(packets)).clamp(0.0, self.window / 4.0);
-        self.window = (self.window + STUBBORN_GROWTH * self.path - excess).max(WINDOW_MIN);
-        if heard.now_us > self.stubborn_until_us {
-            // Perhaps it is gone, or another came that does yield.
-            self.soon = 0;
             self.begin_test(heard);
         }
     }
@@ -222,9 +217,6 @@ impl Share {
     }
 }
 
-/// A queue must stay for so many rounds before it is somebody else's.
-const ROUNDS: usize = 8;
-
 const PACKET_BYTES: f64 = 1_500.0;
 const WINDOW_MIN: f64 = 4.0;
 
@@ -233,62 +225,37 @@ const WINDOW_MIN: f64 = 4.0;
 const BETA: f64 = 0.67;
 const CUBIC: f64 = 0.3;
 
-/// Losses that come so soon after each other, so often: the neighbour does not yield.
-const SOON_ROUNDS: u32 = 20;
-const SOON_MAX: u32 = 4;
-
-/// Of what the path holds, in a round trip. More takes more from BBR, and loses more.
-const STUBBORN_GROWTH: f64 = 0.035;
-const STUBBORN_US: u64 = 30_000_000;
-
 /// Each look takes ours out of the queue, and costs as much of the share.
 const TEST_EVERY_US: u64 = 10_000_000;
 const TEST_ROUNDS: u32 = 3;
-const TEST_US_MIN: u64 = 1_500;
-const TEST_US_MAX: u64 = 20_000;
+
+/// A queue up to this is none: a thirty-second of the round trip, within these.
+const EMPTY_US_MIN: u64 = 1_500;
+const EMPTY_US_MAX: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn heard(now_ms: u64, queue_us: u64, lost: u64) -> Heard {
+    pub fn heard(now_ms: u64, queue_us: u64, lost: u64) -> Heard {
         Heard {
             now_us: now_ms * 1_000,
             rtt_us: 100_000,
+            min_rtt_us: 50_000,
             queue_us,
             acked: 100,
             lost,
             round_ended: now_ms.is_multiple_of(100),
             in_flight_bytes: 600_000,
             path_bytes: 300_000.0,
+            capacity: 12e6,
+            capacity_known: true,
+            base_loss: 0.0,
         }
     }
 
     fn share() -> Share {
-        Share::new(0, 600_000.0, 500_000.0)
-    }
-
-    #[test]
-    fn a_queue_that_stays_is_somebody_elses() {
-        let stays = |round: u64| 40_000 + round % 2 * 5_000;
-        let shrinks = |round: u64| 80_000 - round * 8_000;
-        for (queue_us, crowded) in [(&stays as &dyn Fn(u64) -> u64, true), (&shrinks, false)] {
-            let mut watch = Watch::default();
-            let seen = (0..8).any(|round| watch.is_crowded(queue_us(round), 6_000, 1e6));
-            assert_eq!(seen, crowded);
-        }
-    }
-
-    #[test]
-    fn a_queue_that_was_empty_once_is_ours() {
-        let mut watch = Watch::default();
-        assert!(!(0..40).any(|round| watch.is_crowded(
-            if round % 7 == 0 { 100 } else { 40_000 },
-            6_000,
-            1e6
-        )));
-        watch.note_rate(2e6);
-        assert_eq!(watch.rate_alone(), 2e6);
+        Share::new(0, 600_000.0, 40_000, false)
     }
 
     #[test]
@@ -340,7 +307,20 @@ mod tests {
             let lost = u64::from(now_ms % 500 == 0);
             assert!(share.on_report(&heard(now_ms, 40_000, lost), |_| 0.0));
         }
-        assert!(share.is_stubborn());
-        assert!(share.window_bytes() > 600_000.0, "{}", share.window_bytes());
+        assert!(share.hold.is_some());
+        let half = 12e6 * 0.045;
+        let window = share.window_bytes();
+        assert!((0.9 * half..=half).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn one_that_never_pauses_is_yielded_to_again() {
+        let mut share = share();
+        for now_ms in (100..30_000).step_by(50) {
+            let lost = u64::from(now_ms % 500 == 0);
+            assert!(share.on_report(&heard(now_ms, 40_000, lost), |_| 0.0));
+        }
+        assert!(share.hold.is_none());
+        assert!(share.window_bytes() < 0.5 * 600_000.0, "{}", share.window_bytes());
     }
 }

@@ -41,10 +41,14 @@ pub(super) struct Tcp {
     under_way: u64,
     delivered: u64,
     delivered_us: u64,
+    /// When the packet left that came last.
+    delivered_at_us: u64,
     heard_us: u64,
     min_rtt_us: u64,
     min_rtt_since_us: u64,
     next_us: u64,
+    /// What is left of the packets that leave at once.
+    burst_left: u64,
     pub end: NeighbourEnd,
 }
 
@@ -60,6 +64,9 @@ struct Sent {
     at_us: u64,
     delivered: u64,
     delivered_us: u64,
+    delivered_at_us: u64,
+    /// It left while BBR paused: that it came slowly tells nothing.
+    paused: bool,
     acked: bool,
 }
 
@@ -70,6 +77,7 @@ struct Ack {
     rtt_us: u64,
     min_rtt_us: u64,
     packets_per_s: f64,
+    paused: bool,
     lost: u64,
     /// The packet that came.
     number: u64,
@@ -83,17 +91,19 @@ impl Tcp {
             start_us: neighbour.start_us,
             model: match neighbour.congestion {
                 Congestion::Cubic => Model::Cubic(Cubic::new()),
-                Congestion::Bbr => Model::Bbr(Bbr::new()),
+                Congestion::Bbr => Model::Bbr(Bbr::new((neighbour.start_us / 1_000) as usize)),
             },
             next_number: 0,
             flight: VecDeque::new(),
             under_way: 0,
             delivered: 0,
             delivered_us: 0,
+            delivered_at_us: 0,
             heard_us: neighbour.start_us,
             min_rtt_us: u64::MAX,
             min_rtt_since_us: 0,
             next_us: neighbour.start_us,
+            burst_left: 0,
             end: NeighbourEnd::default(),
         }
     }
@@ -103,7 +113,7 @@ impl Tcp {
         if now_us < self.start_us {
             return None;
         }
-        if now_us >= self.heard_us + SILENCE_US && self.under_way > 0 {
+        if now_us >= self.heard_us + self.silence_us() && self.under_way > 0 {
             self.end.lost += self.under_way;
             self.flight.clear();
             self.under_way = 0;
@@ -112,34 +122,59 @@ impl Tcp {
                 cubic.on_silence();
             }
         }
-        let (window, packets_per_s) = match &self.model {
-            Model::Cubic(cubic) => (cubic.window, f64::INFINITY),
-            Model::Bbr(bbr) => (bbr.window(self.min_rtt_us), bbr.packets_per_s()),
-        };
-        if self.under_way >= window as u64 || now_us < self.next_us {
+        if !self.has_room() || self.burst_left == 0 && now_us < self.next_us {
             return None;
         }
-        if self.under_way == 0 {
-            (self.delivered_us, self.heard_us) = (now_us, now_us);
+        if self.burst_left == 0 {
+            let (burst, packets_per_s) = match &self.model {
+                Model::Cubic(_) => (1, f64::INFINITY),
+                Model::Bbr(bbr) => (bbr.burst(), bbr.packets_per_s()),
+            };
+            let takes_us = (burst as f64 * 1e6 / packets_per_s) as u64;
+            self.next_us = self.next_us.max(now_us.saturating_sub(1_000)) + takes_us;
+            self.burst_left = burst;
         }
-        self.next_us = self.next_us.max(now_us.saturating_sub(1_000)) + (1e6 / packets_per_s) as u64;
+        self.burst_left -= 1;
+        if self.under_way == 0 {
+            (self.delivered_us, self.delivered_at_us, self.heard_us) = (now_us, now_us, now_us);
+        }
         let number = self.next_number;
         self.next_number += 1;
         self.under_way += 1;
         self.end.packets += 1;
-        let Self { delivered, delivered_us, .. } = *self;
-        self.flight.push_back(Sent { number, at_us: now_us, delivered, delivered_us, acked: false });
+        let Self { delivered, delivered_us, delivered_at_us, .. } = *self;
+        let paused = matches!(&self.model, Model::Bbr(bbr) if bbr.drain_until_us.is_some());
+        let sent =
+            Sent { number, at_us: now_us, delivered, delivered_us, delivered_at_us, paused, acked: false };
+        self.flight.push_back(sent);
         Some(number)
     }
 
     pub fn next_time_us(&self, now_us: u64) -> u64 {
-        let window = match &self.model {
-            Model::Cubic(cubic) => cubic.window,
-            Model::Bbr(bbr) => bbr.window(self.min_rtt_us),
+        let silent_us = if self.under_way > 0 { self.heard_us + self.silence_us() } else { u64::MAX };
+        let next_us = if !self.has_room() {
+            u64::MAX
+        } else if self.burst_left > 0 {
+            now_us
+        } else {
+            self.next_us
         };
-        let silent_us = if self.under_way > 0 { self.heard_us + SILENCE_US } else { u64::MAX };
-        let next_us = if self.under_way < window as u64 { self.next_us } else { u64::MAX };
         next_us.min(silent_us).max(self.start_us).max(now_us + 1)
+    }
+
+    /// After so long without an answer, what is under way is lost.
+    fn silence_us(&self) -> u64 {
+        if self.min_rtt_us == u64::MAX { SILENCE_US } else { SILENCE_US_MIN + 3 * self.min_rtt_us }
+    }
+
+    fn has_room(&self) -> bool {
+        let (window, burst) = match &self.model {
+            Model::Cubic(cubic) => (cubic.window, 1),
+            Model::Bbr(bbr) => (bbr.window(), bbr.burst()),
+        };
+        // What leaves at once waits until there is room for all of it.
+        let wants = if self.burst_left > 0 || self.under_way == 0 { 1 } else { burst.min(window as u64 / 2) };
+        self.under_way + wants <= window as u64
     }
 
     /// A packet of this number came, says the other end.
@@ -163,9 +198,10 @@ impl Tcp {
             }
             (self.min_rtt_us, self.min_rtt_since_us) = (rtt_us, now_us);
         }
-        let took_us = (now_us - sent.delivered_us).max(1);
+        // What came faster than it was sent had been waiting in the queue: the kernel takes the longer time.
+        let took_us = (now_us - sent.delivered_us).max(sent.at_us - sent.delivered_at_us).max(1);
         let packets_per_s = (self.delivered - sent.delivered) as f64 * 1e6 / took_us as f64;
-        self.delivered_us = now_us;
+        (self.delivered_us, self.delivered_at_us) = (now_us, sent.at_us);
         let mut lost = 0;
         while let Some(oldest) = self.flight.front()
             && (oldest.acked || oldest.number + DUPLICATES < number)
@@ -185,6 +221,7 @@ impl Tcp {
             rtt_us,
             min_rtt_us: self.min_rtt_us,
             packets_per_s,
+            paused: sent.paused,
             lost,
             number,
             next_number: self.next_number,
@@ -258,9 +295,12 @@ impl Cubic {
     }
 }
 
+/// As Linux 6 has it.
 #[derive(Debug)]
 struct Bbr {
     rates: VecDeque<(u64, f64)>,
+    window: f64,
+    recovery: Option<Recovery>,
     round: u64,
     round_end: u64,
     phase: BbrPhase,
@@ -277,16 +317,26 @@ enum BbrPhase {
     Probe,
 }
 
+/// Packets were lost: for one round trip no more leaves than comes.
+#[derive(Debug, Clone, Copy)]
+struct Recovery {
+    window_before: f64,
+    conserves_until: u64,
+    until: u64,
+}
+
 impl Bbr {
-    fn new() -> Self {
+    fn new(probe_index: usize) -> Self {
         Self {
             rates: VecDeque::new(),
+            window: 10.0,
+            recovery: None,
             round: 0,
             round_end: 0,
             phase: BbrPhase::Startup,
             full: (0.0, 0),
             drain_until_us: None,
-            probe_index: 2,
+            probe_index: 2 + probe_index % 6,
             probe_since_us: 0,
         }
     }
@@ -295,24 +345,26 @@ impl Bbr {
         self.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)
     }
 
-    fn window(&self, min_rtt_us: u64) -> f64 {
-        if self.drain_until_us.is_some() {
-            return 4.0;
-        }
-        if min_rtt_us == u64::MAX {
-            return 10.0;
-        }
-        let gain = if self.phase == BbrPhase::Probe { 2.0 } else { BBR_HIGH_GAIN };
-        gain * self.greatest() * min_rtt_us as f64 / 1e6 + 10.0
+    fn window(&self) -> f64 {
+        if self.drain_until_us.is_some() { self.window.min(BBR_WINDOW_MIN) } else { self.window }
     }
 
     fn packets_per_s(&self) -> f64 {
         let gain = match self.phase {
             BbrPhase::Startup => BBR_HIGH_GAIN,
             BbrPhase::Drain => 1.0 / BBR_HIGH_GAIN,
+            BbrPhase::Probe if self.drain_until_us.is_some() => 1.0,
             BbrPhase::Probe => BBR_CYCLE[self.probe_index],
         };
-        if self.rates.is_empty() { f64::INFINITY } else { gain * self.greatest() }
+        if self.rates.is_empty() { f64::INFINITY } else { BBR_MARGIN * gain * self.greatest() }
+    }
+
+    /// Packets that leave at once: a millisecond's, as the kernel hands them to the network card.
+    fn burst(&self) -> u64 {
+        if self.rates.is_empty() {
+            return 2;
+        }
+        (self.packets_per_s() * 1_500.0 / 1_024.0 / 1_448.0).clamp(2.0, 44.0) as u64
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -321,20 +373,27 @@ impl Bbr {
             self.round += 1;
             self.round_end = ack.next_number;
         }
-        while self.rates.front().is_some_and(|(round, _)| round + 10 < self.round) {
-            self.rates.pop_front();
+        if !ack.paused || ack.packets_per_s >= self.greatest() {
+            while self.rates.front().is_some_and(|(round, _)| round + 10 <= self.round) {
+                self.rates.pop_front();
+            }
+            while self.rates.back().is_some_and(|(_, rate)| *rate <= ack.packets_per_s) {
+                self.rates.pop_back();
+            }
+            self.rates.push_back((self.round, ack.packets_per_s));
         }
-        while self.rates.back().is_some_and(|(_, rate)| *rate <= ack.packets_per_s) {
-            self.rates.pop_back();
-        }
-        self.rates.push_back((self.round, ack.packets_per_s));
         if self.drain_until_us.is_some_and(|until_us| ack.now_us > until_us) {
             self.drain_until_us = None;
         }
         let product = self.greatest() * ack.min_rtt_us as f64 / 1e6;
+        self.move_on(ack, round_over, product);
+        self.set_window(ack, product);
+    }
+
+    fn move_on(&mut self, ack: &Ack, round_over: bool, product: f64) {
         match self.phase {
             BbrPhase::Startup if round_over => {
-                if self.greatest() > 1.25 * self.full.0 {
+                if self.greatest() >= 1.25 * self.full.0 {
                     self.full = (self.greatest(), 0);
                 } else {
                     self.full.1 += 1;
@@ -362,6 +421,46 @@ impl Bbr {
             }
         }
     }
+
+    fn set_window(&mut self, ack: &Ack, product: f64) {
+        let under_way = ack.under_way as f64;
+        if ack.lost > 0 {
+            self.window = (self.window - ack.lost as f64).max(1.0);
+            if self.recovery.is_none() {
+                let until = ack.next_number;
+                let window_before = self.window + ack.lost as f64;
+                self.recovery = Some(Recovery { window_before, conserves_until: until, until });
+                self.window = under_way + 1.0;
+            }
+        }
+        if let Some(recovery) = self.recovery {
+            if ack.number < recovery.conserves_until {
+                if ack.lost > 0 {
+                    // What is sent again takes another round trip.
+                    self.recovery = Some(Recovery { until: ack.next_number, ..recovery });
+                }
+                self.window = self.window.max(under_way + 1.0);
+                return;
+            }
+            if ack.number >= recovery.until {
+                self.window = self.window.max(recovery.window_before);
+                self.recovery = None;
+            }
+        }
+        let gain = if self.phase == BbrPhase::Probe { 2.0 } else { BBR_HIGH_GAIN };
+        // Room for what the sending host and the network card hold back.
+        let target =
+            gain * product + 3.0 * self.burst() as f64 + if self.probe_index == 0 { 2.0 } else { 0.0 };
+        let grown = self.window + 1.0;
+        self.window = if self.phase != BbrPhase::Startup {
+            grown.min(target)
+        } else if self.window < target {
+            grown
+        } else {
+            self.window
+        };
+        self.window = self.window.max(BBR_WINDOW_MIN);
+    }
 }
 
 /// UDP payload of as many bytes on the wire as a full TCP segment has.
@@ -374,9 +473,13 @@ pub(super) const ACK_BYTES: usize = 24;
 const DUPLICATES: u64 = 3;
 
 const SILENCE_US: u64 = 1_000_000;
+const SILENCE_US_MIN: u64 = 200_000;
 const MIN_RTT_SPAN_US: u64 = 10_000_000;
 const CUBIC_BETA: f64 = 0.7;
 const CUBIC_C: f64 = 0.4;
 const BBR_HIGH_GAIN: f64 = 2.885;
 const BBR_CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// It paces a little below what it saw.
+const BBR_MARGIN: f64 = 0.99;
+const BBR_WINDOW_MIN: f64 = 4.0;
 const BBR_DRAIN_US: u64 = 200_000;
