@@ -285,7 +285,11 @@ impl Controller {
                 self.enter(Phase::Ramp, now_us);
             }
             Phase::Ramp => {
-                if let Some(phase) = self.ramp.take_train(now_us, heard) {
+                let ended = self.ramp.take_train(now_us, heard);
+                if let Some(rate) = self.ramp.told() {
+                    self.watch.note_capacity(rate);
+                }
+                if let Some(phase) = ended {
                     self.enter(phase, now_us);
                 }
             }

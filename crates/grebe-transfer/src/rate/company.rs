@@ -29,6 +29,9 @@ pub(super) struct Share {
     hold: Option<Hold>,
     tested_us: u64,
     test: Option<Test>,
+    /// Rounds in a row in which no queue stood, and whether one did in this.
+    empty_rounds: u32,
+    queue_stood: bool,
 }
 
 /// Ours is taken out of the queue: what is left of it is the neighbour's.
@@ -82,6 +85,8 @@ impl Share {
             hold: None,
             tested_us: now_us,
             test: None,
+            empty_rounds: 0,
+            queue_stood: false,
         }
     }
 
@@ -96,6 +101,9 @@ impl Share {
 
     /// Takes a report; `usual` says how many of so many packets may be lost in a round. `false`: nobody else is there any more.
     pub fn on_report(&mut self, heard: &Heard, usual: impl Fn(u64) -> f64) -> bool {
+        if self.is_empty_for_long(heard) {
+            return false;
+        }
         if self.test.is_some() {
             return self.go_on_testing(heard);
         }
@@ -123,6 +131,16 @@ impl Share {
             (self.round_acked, self.round_lost) = (0, 0);
         }
         true
+    }
+
+    /// Nobody fills a queue that stays empty while ours grows.
+    fn is_empty_for_long(&mut self, heard: &Heard) -> bool {
+        self.queue_stood |= !heard.is_queue_empty();
+        if heard.round_ended {
+            self.empty_rounds = if self.queue_stood { 0 } else { self.empty_rounds + 1 };
+            self.queue_stood = false;
+        }
+        self.empty_rounds >= EMPTY_ROUNDS
     }
 
     fn go_on_testing(&mut self, heard: &Heard) -> bool {
@@ -229,6 +247,9 @@ const CUBIC: f64 = 0.3;
 const TEST_EVERY_US: u64 = 10_000_000;
 const TEST_ROUNDS: u32 = 3;
 
+/// Two that yield to the same loss leave a queue empty for less.
+const EMPTY_ROUNDS: u32 = 8;
+
 /// A queue up to this is none: a thirty-second of the round trip, within these.
 const EMPTY_US_MIN: u64 = 1_500;
 const EMPTY_US_MAX: u64 = 20_000;
@@ -288,6 +309,20 @@ mod tests {
             );
         }
         assert_eq!(share.window_bytes(), 600_000.0);
+    }
+
+    #[test]
+    fn it_ends_when_no_queue_stands_for_some_rounds() {
+        let mut share = share();
+        let mut rounds = 0;
+        for now_ms in (50..5_000).step_by(50) {
+            let queue_us = if now_ms < 350 { 40_000 } else { 200 };
+            rounds += u32::from(now_ms > 350 && now_ms % 100 == 0);
+            if !share.on_report(&heard(now_ms, queue_us, 0), |_| 0.0) {
+                break;
+            }
+        }
+        assert_eq!(rounds, EMPTY_ROUNDS);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(super) struct Ramp {
     trained: bool,
     /// Trains since the ramp began.
     trains: u32,
+    /// The path's rate, where a train told it.
+    told: Option<f64>,
 }
 
 /// Whether a train is wanted.
@@ -102,6 +104,7 @@ impl Ramp {
             // Even the step is more than the path brings.
             let over = measured < STEP_TAKEN * self.rate;
             (self.rate, self.gain) = (measured, UP_GAIN);
+            self.told = Some(measured);
             self.begin_step(now_us);
             if over {
                 return Some(Phase::Down);
@@ -120,6 +123,11 @@ impl Ramp {
         (self.rate, self.gain) = (rate * GAIN_SEEN, GAIN_SEEN);
         self.begin_step(now_us);
         (self.train, self.trains) = (Wish::Next, 0);
+    }
+
+    /// The path's rate in bytes a second, where a train told it.
+    pub fn told(&self) -> Option<f64> {
+        self.told
     }
 
     /// Bytes a second.
@@ -225,8 +233,10 @@ mod tests {
         let packets = ramp.order_train(25_000, 100_000, 1_500).unwrap();
         assert_eq!(packets, 187, "what 90 Mbit/s bring in 25 ms");
         assert_eq!(ramp.order_train(25_000, 200_000, 1_500), None, "one at a time");
+        assert_eq!(ramp.told(), None);
         ramp.take_train(100_000, &heard(6_000, train(22_400, 280_000, 0)));
         assert_eq!(ramp.rate() * 8.0, 100e6);
+        assert_eq!(ramp.told(), Some(ramp.rate()));
         assert_eq!(ramp.order_train(25_000, 200_000, 1_500), None, "that is the rate");
     }
 

@@ -44,9 +44,13 @@ impl Watch {
     /// Packets that left at once are spread by the path's rate, whoever else is there.
     pub fn note_first(&mut self, train: Train) {
         if train.bytes >= TRAIN_BYTES_MIN && train.span_us > train.jitter_us {
-            self.capacity_known = true;
-            self.rate_first = f64::from(train.bytes) * 1e6 / f64::from(train.span_us);
+            self.note_capacity(f64::from(train.bytes) * 1e6 / f64::from(train.span_us));
         }
+    }
+
+    /// A train told the path's rate. What others sent into it made that look less than it is, never more.
+    pub fn note_capacity(&mut self, rate: f64) {
+        (self.capacity_known, self.rate_first) = (true, self.rate_first.max(rate));
     }
 
     pub fn rate_alone(&self) -> f64 {
@@ -114,9 +118,9 @@ mod tests {
     #[test]
     fn the_first_packets_tell_the_paths_rate_until_it_showed_alone() {
         let mut watch = Watch::default();
-        watch.note_first(Train { span_us: 3_000, bytes: 9_000, jitter_us: 0 });
+        watch.note_first(Train { mark: 1, span_us: 3_000, bytes: 9_000, jitter_us: 0 });
         assert!(!watch.is_capacity_known(), "too few came");
-        watch.note_first(Train { span_us: 3_000, bytes: 36_000, jitter_us: 0 });
+        watch.note_first(Train { mark: 1, span_us: 3_000, bytes: 36_000, jitter_us: 0 });
         assert!(watch.is_capacity_known());
         assert_eq!(watch.capacity(), 12e6);
         for _ in 0..ROUNDS_ALONE {
