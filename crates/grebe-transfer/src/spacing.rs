@@ -48,8 +48,8 @@ impl Spacing {
     /// What a report at this time says that goes up to packet `highest`: the train, for as long as it is news. A sender that
     /// waits for it sends little else.
     pub fn told_at(&self, now_us: u64, highest: u64) -> Option<Train> {
-        let is_news =
-            now_us <= self.first_us + self.last_us + TOLD_US || highest < self.highest + TOLD_PACKETS;
+        let is_news = now_us <= self.first_us + self.last_us + TOLD_US
+            || highest < self.highest.saturating_add(TOLD_PACKETS);
         (self.mark > 0 && is_news).then(|| self.train())
     }
 
@@ -147,5 +147,7 @@ mod tests {
         assert_eq!(spacing.told_at(9_300, 11), Some(train));
         assert_eq!(spacing.told_at(10_000_000, 20), Some(train), "to who waits for it");
         assert_eq!(spacing.told_at(10_000_000, 2_000), None);
+        spacing.take(3, u64::MAX, 10_000_000, 1_000);
+        assert!(spacing.told_at(20_000_000, 2_000).is_some(), "whatever number a peer writes");
     }
 }
