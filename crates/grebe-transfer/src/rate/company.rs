@@ -29,9 +29,8 @@ pub(super) struct Share {
     hold: Option<Hold>,
     tested_us: u64,
     test: Option<Test>,
-    /// Rounds in a row in which no queue stood, and whether one did in this.
-    empty_rounds: u32,
-    queue_stood: bool,
+    /// Since when there is no queue.
+    empty_since_us: Option<u64>,
 }
 
 /// Ours is taken out of the queue: what is left of it is the neighbour's.
@@ -85,8 +84,7 @@ impl Share {
             hold: None,
             tested_us: now_us,
             test: None,
-            empty_rounds: 0,
-            queue_stood: false,
+            empty_since_us: None,
         }
     }
 
@@ -133,14 +131,14 @@ impl Share {
         true
     }
 
-    /// Nobody fills a queue that stays empty while ours grows.
+    /// Whether the queue is gone, and for longer than any neighbour leaves it.
     fn is_empty_for_long(&mut self, heard: &Heard) -> bool {
-        self.queue_stood |= !heard.is_queue_empty();
-        if heard.round_ended {
-            self.empty_rounds = if self.queue_stood { 0 } else { self.empty_rounds + 1 };
-            self.queue_stood = false;
+        if !heard.is_queue_empty() {
+            self.empty_since_us = None;
+            return false;
         }
-        self.empty_rounds >= EMPTY_ROUNDS
+        let since_us = *self.empty_since_us.get_or_insert(heard.now_us);
+        heard.now_us > since_us + AWAY_US + AWAY_ROUNDS * heard.rtt_us
     }
 
     fn go_on_testing(&mut self, heard: &Heard) -> bool {
@@ -169,9 +167,6 @@ impl Share {
     fn go_on_holding(&mut self, heard: &Heard) -> bool {
         let is_used = self.is_used(heard);
         let Some(hold) = &mut self.hold else { return true };
-        if hold.is_alone(heard) {
-            return false;
-        }
         if heard.round_ended && is_used {
             self.window = hold.on_round(heard, &self.kind, self.window, [self.round_acked, self.round_lost]);
         }
@@ -247,8 +242,9 @@ const CUBIC: f64 = 0.3;
 const TEST_EVERY_US: u64 = 10_000_000;
 const TEST_ROUNDS: u32 = 3;
 
-/// Two that yield to the same loss leave a queue empty for less.
-const EMPTY_ROUNDS: u32 = 8;
+/// BBR is away for 200 ms, and back some round trips later.
+const AWAY_US: u64 = 250_000;
+const AWAY_ROUNDS: u64 = 4;
 
 /// A queue up to this is none: a thirty-second of the round trip, within these.
 const EMPTY_US_MIN: u64 = 1_500;
@@ -312,17 +308,16 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_no_queue_stands_for_some_rounds() {
-        let mut share = share();
-        let mut rounds = 0;
-        for now_ms in (50..5_000).step_by(50) {
-            let queue_us = if now_ms < 350 { 40_000 } else { 200 };
-            rounds += u32::from(now_ms > 350 && now_ms % 100 == 0);
-            if !share.on_report(&heard(now_ms, queue_us, 0), |_| 0.0) {
-                break;
-            }
-        }
-        assert_eq!(rounds, EMPTY_ROUNDS);
+    fn it_ends_when_no_queue_stands_for_longer_than_a_neighbour_pauses() {
+        let ends_after_ms = |empty_ms: u64| {
+            let mut share = share();
+            (50..5_000).step_by(50).find(|now_ms| {
+                let queue_us = if *now_ms >= 300 && *now_ms < 300 + empty_ms { 200 } else { 40_000 };
+                !share.on_report(&heard(*now_ms, queue_us, 0), |_| 0.0)
+            })
+        };
+        assert_eq!(ends_after_ms(500), None, "BBR pauses");
+        assert_eq!(ends_after_ms(3_000), Some(300 + 650 + 50));
     }
 
     #[test]

@@ -16,13 +16,11 @@ pub struct Hold {
     taken: f64,
     /// It makes a queue of more.
     is_full: bool,
-    /// Since when there is no queue.
-    empty_since_us: Option<u64>,
 }
 
 impl Hold {
     pub fn new(now_us: u64) -> Self {
-        Self { since_us: now_us, rounds: 0, loss: 0.0, taken: 0.0, is_full: false, empty_since_us: None }
+        Self { since_us: now_us, rounds: 0, loss: 0.0, taken: 0.0, is_full: false }
     }
 
     /// Whether nothing showed for long that the neighbour is still of this kind.
@@ -49,16 +47,6 @@ impl Hold {
         } else {
             wanted.max(window).max(GROWTH_TAKEN * self.taken)
         }
-    }
-
-    /// Whether the queue is gone, and for longer than a neighbour of this kind leaves it: ours alone makes none.
-    pub fn is_alone(&mut self, heard: &Heard) -> bool {
-        if !heard.is_queue_empty() {
-            self.empty_since_us = None;
-            return false;
-        }
-        let since_us = *self.empty_since_us.get_or_insert(heard.now_us);
-        heard.now_us > since_us + AWAY_US + AWAY_ROUNDS * heard.rtt_us
     }
 
     /// The window after a round trip, in packets, from the one before.
@@ -92,10 +80,6 @@ const DIPS_US: u64 = 25_000_000;
 
 /// Where the path's rate never showed: what the path took without a queue may be less than half of it.
 const GROWTH_TAKEN: f64 = 1.2;
-
-/// BBR is away for 200 ms, and back some round trips later.
-const AWAY_US: u64 = 500_000;
-const AWAY_ROUNDS: u64 = 12;
 
 /// A little less than half, so that a neighbour that looks for the path's round trip sees it without our queue.
 const KEEP: f64 = 0.95;
@@ -159,16 +143,5 @@ mod tests {
         assert!(hold.wanted(&heard, &kind, 40.0) > 1.1 * wanted);
         hold.on_dip(&Kind::dipped_at(2_000_000, false), 1.2 * wanted);
         assert_eq!(hold.wanted(&heard, &kind, 40.0), wanted, "it made a queue of that");
-    }
-
-    #[test]
-    fn a_pause_is_not_the_end() {
-        let mut hold = Hold::new(0);
-        let alone = |hold: &mut Hold, ms: std::ops::Range<u64>, queue_us| {
-            ms.step_by(50).any(|now_ms| hold.is_alone(&heard(now_ms, queue_us, 0)))
-        };
-        assert!(!alone(&mut hold, 1_000..1_400, 0));
-        assert!(!alone(&mut hold, 1_400..5_000, 40_000));
-        assert!(alone(&mut hold, 5_000..8_000, 0));
     }
 }
