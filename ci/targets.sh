@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # All but the window: the command without it, which has every other crate below it, and the tests of those.
 portable=(-p grebe-ring -p grebe-frame -p grebe-datagram -p grebe-shm -p grebe-flow -p grebe-stages -p grebe-scope -p grebe-transfer -p grebe-probe
-  -p grebe --no-default-features)
+  -p grebe-cli --no-default-features)
 export TARGETS="aarch64-apple-darwin x86_64-pc-windows-msvc aarch64-unknown-linux-gnu"
 
 tool=${GREBE_CHECK_TARGETS:-$(compgen -G "../*/tools/check-targets.sh" | head -n 1 || true)}

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub use {
-    grebe_bench as bench, grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame,
-    grebe_probe as probe, grebe_ring as ring, grebe_scope as scope, grebe_shm as shm, grebe_stages as stages,
+    grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame, grebe_probe as probe,
+    grebe_scope as scope, grebe_shm as shm, grebe_stages as stages, grebe_transfer as transfer,
     grebe_view as view,
 };

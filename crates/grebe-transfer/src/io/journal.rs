@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use crate::wire::Offer;
+use crate::proto::wire::Offer;
 use crate::{Error, RangeSet, Result};
 
 /// A file beside those that come: a head that names the content and has its index, then a record for each run of groups.

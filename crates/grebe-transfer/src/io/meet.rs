@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-use crate::handshake::{Initiator, REPLY_BYTES, Responder, Role, Session};
 use crate::io::{Cancel, Notice, tunnel, unix_s};
+use crate::proto::handshake::{Initiator, REPLY_BYTES, Responder, Role, Session};
 use crate::{Error, Result, Ticket};
 
 /// A session, who is at its other end, and how far away that is, if it is known.

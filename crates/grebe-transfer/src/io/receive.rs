@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use grebe_datagram::{Options, Receiver as Datagrams};
 
-use crate::handshake::{Responder, Role, Session};
 use crate::io::tunnel::Tunnel;
 use crate::io::writer::Writer;
 use crate::io::{Cancel, Clock, Notice, Reading, SILENCE_US_MAX, meet, unix_s};
-use crate::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict};
+use crate::proto::handshake::{Responder, Role, Session};
+use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict};
 use crate::{Arrived, Error, Receiver, Result, Ticket};
 
 /// Waits for one sender, with the ticket that lets it in.

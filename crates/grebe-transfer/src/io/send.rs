@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use grebe_datagram::{Options, Sender as Datagrams};
 
-use crate::handshake::{Role, Session};
 use crate::io::layout::{self, HASH_BYTES};
 use crate::io::meet::{self, Met, wait_readable};
 use crate::io::reader::{FromFiles, Reader};
 use crate::io::source::{ContentReader, Source};
 use crate::io::tunnel::Tunnel;
 use crate::io::{Cancel, Clock, Notice, SILENCE_US_MAX};
-use crate::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict, data_header};
+use crate::proto::handshake::{Role, Session};
+use crate::proto::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict, data_header};
 use crate::{
     Arrivals, Error, Item, Mode, PhaseCost, Progress, Result, Sender, SenderCounters, SenderOptions, Ticket,
     Transmit,

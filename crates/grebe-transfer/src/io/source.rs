@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use crate::index::{Entry, INDEX_BYTES_MAX, Index};
 use crate::io::layout;
 use crate::io::positioned::read_exact_at;
+use crate::proto::index::{Entry, INDEX_BYTES_MAX, Index};
 use crate::{Error, Result};
 
 /// Files and directories to send, looked at but not read yet.

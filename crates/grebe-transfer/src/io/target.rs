@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::index::{Entry, Index, PART};
 use crate::io::positioned::write_all_at;
+use crate::proto::index::{Entry, Index, PART};
 use crate::{Error, Result};
 
 /// Where content is put. Files have their full length from the beginning, with holes.

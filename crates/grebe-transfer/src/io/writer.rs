@@ -14,12 +14,12 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::index::{INDEX_BYTES_MAX, Index};
 use crate::io::journal::{Found, Journal, Note, Notes};
 use crate::io::layout::{self, HASH_BYTES};
 use crate::io::target::Target;
 use crate::io::{Patience, has_cores_to_spare};
-use crate::wire::Offer;
+use crate::proto::index::{INDEX_BYTES_MAX, Index};
+use crate::proto::wire::Offer;
 use crate::{Error, RangeSet, Result};
 
 /// Gathers groups, and writes each when it is whole: while it lies in the cache of this core, or on a thread.

@@ -1,0 +1,70 @@
+//! What the tests and benches of several crates share: an allocator that counts, and random numbers that a seed repeats.
+//!
+//! ```
+//! use grebe_testing::{CountingAllocator, allocations_of_this_thread};
+//!
+//! #[global_allocator]
+//! static ALLOCATOR: CountingAllocator = CountingAllocator;
+//!
+//! let before = allocations_of_this_thread();
+//! drop(vec![1_u8; 100]);
+//! assert_eq!(allocations_of_this_thread() - before, 1);
+//! ```
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Random numbers: the same seed gives the same numbers on every machine.
+pub use fastrand::Rng;
+
+/// The system's allocator; it counts what is asked of it. A test makes it its `#[global_allocator]`.
+pub struct CountingAllocator;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static ALLOCATIONS_OF_THIS_THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Allocations and reallocations of every thread since the program began.
+pub fn allocations() -> u64 {
+    ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+/// Allocations and reallocations of the calling thread since it began. Other tests of the program do not disturb it.
+pub fn allocations_of_this_thread() -> u64 {
+    ALLOCATIONS_OF_THIS_THREAD.with(Cell::get)
+}
+
+fn count() {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    // A thread that is ending may free and allocate after its own values are gone.
+    let _ = ALLOCATIONS_OF_THIS_THREAD.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call is handed to the system's allocator unchanged; counting touches none of its memory.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(memory, layout, bytes) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}

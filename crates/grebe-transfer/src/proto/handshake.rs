@@ -1,0 +1,297 @@
+//! The handshake: one packet each way, `Noise_NNpsk0_25519_ChaChaPoly_SHA256`, the ticket's key as the pre-shared one.
+//!
+//! ```text
+//!  initiator                                             responder
+//!  INIT   version, connection, psk, e, role; 1200 bytes ------->   proves the key, or is not answered
+//!         <------- 57 bytes: e, ee, the responder's connection   REPLY
+//!  first sealed packet -------------------------------------->   proves the address, and spends the ticket
+//! ```
+//!
+//! Who does not have the key gets no answer and leaves no state. Who replays an INIT gets the same reply again, a twentieth of
+//! its length, and cannot go on: the private half of `e` is missing.
+
+use snow::{Builder, HandshakeState};
+
+use crate::proto::seal::{Opener, Sealer, Secret};
+use crate::proto::ticket::Key;
+use crate::proto::wire::Header;
+use crate::{Error, Result};
+
+/// Bytes of the first packet: what it brings in reply is far less, so nobody can use us to flood others.
+pub const INIT_BYTES: usize = 1_200;
+
+/// Bytes of the answer.
+pub const REPLY_BYTES: usize = 1 + 4 + 32 + 4 + 16;
+
+/// What the initiator of a session wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// To send.
+    Send,
+    /// To receive.
+    Receive,
+}
+
+/// A session whose both ends have proven the key.
+#[derive(Debug)]
+pub struct Session {
+    /// Seals what this side sends.
+    pub sealer: Sealer,
+    /// Opens what the other side sends.
+    pub opener: Opener,
+    /// What the initiator wants.
+    pub role: Role,
+}
+
+/// The side that has a ticket.
+pub struct Initiator {
+    state: HandshakeState,
+    connection: u32,
+    role: Role,
+    datagram: [u8; INIT_BYTES],
+}
+
+/// The side that made the ticket. Its state is bounded whatever comes.
+pub struct Responder {
+    key: Key,
+    role: Role,
+    pending: Vec<Pending>,
+}
+
+struct Pending {
+    init: [u8; INIT_USED_BYTES],
+    reply: [u8; REPLY_BYTES],
+    connection: u32,
+    session: Session,
+}
+
+impl Initiator {
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// [`Error::Keys`] where the system has no random numbers.
+    pub fn new(key: &Key, role: Role) -> Result<Self> {
+        let connection = random_u32()?;
+        let mut datagram = [0; INIT_BYTES];
+        datagram[0] = KIND_INIT;
+        datagram[1] = VERSION;
+        datagram[2..6].copy_from_slice(&connection.to_be_bytes());
+        let (head, rest) = datagram.split_at_mut(INIT_HEAD_BYTES);
+        let mut state = builder(key, head)?.build_initiator().map_err(keys)?;
+        state.write_message(&[role as u8], rest).map_err(keys)?;
+        Ok(Self { state, connection, role, datagram })
+    }
+
+    /// The first packet. Send it again, unchanged, until a reply comes.
+    pub fn datagram(&self) -> &[u8] {
+        &self.datagram
+    }
+
+    /// Reads a reply. A packet that is none leaves everything as it was: wait for another.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] or [`Error::NotAuthentic`] for anything but the reply to this very packet.
+    pub fn on_reply(&mut self, datagram: &[u8]) -> Result<Session> {
+        let message = datagram
+            .strip_prefix(&[KIND_REPLY])
+            .and_then(|rest| rest.strip_prefix(&self.connection.to_be_bytes()))
+            .filter(|_| datagram.len() == REPLY_BYTES)
+            .ok_or(Error::Malformed { what: "not a reply to this handshake" })?;
+        let mut peer = [0; 4];
+        // A message that fails leaves the state as it was.
+        self.state.read_message(message, &mut peer).map_err(|_| Error::NotAuthentic)?;
+        let (sends, receives) = self.state.dangerously_get_raw_split();
+        Ok(Session {
+            sealer: Sealer::new(u32::from_be_bytes(peer), Secret(sends))?,
+            opener: Opener::new(self.connection, Secret(receives))?,
+            role: self.role,
+        })
+    }
+}
+
+impl Responder {
+    /// Waits for an initiator that has `key` and wants `role`.
+    pub fn new(key: Key, role: Role) -> Self {
+        Self { key, role, pending: Vec::with_capacity(PENDING_MAX) }
+    }
+
+    /// The reply to a first packet.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] and [`Error::NotAuthentic`]: no answer, so that nobody learns that something listens.
+    pub fn on_init(&mut self, datagram: &[u8]) -> Result<[u8; REPLY_BYTES]> {
+        let init = datagram
+            .first_chunk::<INIT_USED_BYTES>()
+            .filter(|init| init[0] == KIND_INIT && datagram.len() == INIT_BYTES)
+            .ok_or(Error::Malformed { what: "not the first packet of a handshake" })?;
+        if init[1] != VERSION {
+            return Err(Error::Malformed { what: "a handshake of another version" });
+        }
+        if let Some(pending) = self.pending.iter().find(|pending| pending.init == *init) {
+            return Ok(pending.reply);
+        }
+        let (head, message) = init.split_at(INIT_HEAD_BYTES);
+        let mut state = builder(&self.key, head)?.build_responder().map_err(keys)?;
+        let mut role = [0; 1];
+        state.read_message(message, &mut role).map_err(|_| Error::NotAuthentic)?;
+        let role = match role[0] {
+            0 => Role::Send,
+            1 => Role::Receive,
+            _ => return Err(Error::Malformed { what: "a handshake with an unknown role" }),
+        };
+        if role != self.role {
+            return Err(Error::Malformed { what: "both ends want to do the same" });
+        }
+        let connection = random_u32()?;
+        let mut reply = [0; REPLY_BYTES];
+        reply[0] = KIND_REPLY;
+        reply[1..5].copy_from_slice(&init[2..6]);
+        state.write_message(&connection.to_be_bytes(), &mut reply[5..]).map_err(keys)?;
+        let (receives, sends) = state.dangerously_get_raw_split();
+        let peer = u32::from_be_bytes([init[2], init[3], init[4], init[5]]);
+        let session = Session {
+            sealer: Sealer::new(peer, Secret(sends))?,
+            opener: Opener::new(connection, Secret(receives))?,
+            role,
+        };
+        if self.pending.len() == PENDING_MAX {
+            self.pending.remove(0);
+        }
+        self.pending.push(Pending { init: *init, reply, connection, session });
+        Ok(reply)
+    }
+
+    /// Reads a sealed packet: the first authentic one proves its sender's address, spends the ticket and brings the session.
+    /// Returns it with the packet's number and frame.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] and [`Error::NotAuthentic`] for anything else.
+    pub fn on_sealed<'a>(&mut self, datagram: &'a mut [u8]) -> Result<(Session, u64, &'a [u8])> {
+        let connection = Header::decode(datagram)?.connection;
+        let at = self.pending.iter().position(|pending| pending.connection == connection);
+        let at = at.ok_or(Error::NotAuthentic)?;
+        let opener = &mut self.pending[at].session.opener;
+        let number = opener.number(datagram, 0)?;
+        let plain = opener.open(number, datagram)?;
+        let session = self.pending.swap_remove(at).session;
+        self.pending.clear();
+        Ok((session, number, plain))
+    }
+}
+
+impl std::fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Initiator").field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Responder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Responder").field("pending", &self.pending.len()).finish_non_exhaustive()
+    }
+}
+
+const KIND_INIT: u8 = 1;
+const KIND_REPLY: u8 = 2;
+const VERSION: u8 = 1;
+const INIT_HEAD_BYTES: usize = 1 + 1 + 4;
+const INIT_USED_BYTES: usize = INIT_HEAD_BYTES + 32 + 1 + 16;
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
+
+/// Handshakes by holders of the key that have not gone on yet. More than one is a restart, or a replay.
+const PENDING_MAX: usize = 4;
+
+/// The head of the first packet is part of what the handshake proves.
+fn builder<'a>(key: &'a Key, head: &'a [u8]) -> Result<Builder<'a>> {
+    let params = PATTERN.parse().map_err(keys)?;
+    Builder::new(params).psk(0, key.bytes()).and_then(|builder| builder.prologue(head)).map_err(keys)
+}
+
+fn keys(error: snow::Error) -> Error {
+    Error::Keys { what: error.to_string() }
+}
+
+fn random_u32() -> Result<u32> {
+    getrandom::u32().map_err(|error| Error::Keys { what: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::wire::{HEADER_BYTES, TAG_BYTES};
+
+    fn sealed(session: &mut Session, number: u64, frame: &[u8]) -> Vec<u8> {
+        let mut datagram = [&[0; HEADER_BYTES][..], frame, &[0; TAG_BYTES]].concat();
+        session.sealer.seal(number, &mut datagram).unwrap();
+        datagram
+    }
+
+    #[test]
+    fn both_ends_get_the_same_keys_and_the_ticket_is_spent_once() {
+        let key = Key::random().unwrap();
+        let mut initiator = Initiator::new(&key, Role::Send).unwrap();
+        let mut responder = Responder::new(key, Role::Send);
+        let reply = responder.on_init(initiator.datagram()).unwrap();
+        let mut ours = initiator.on_reply(&reply).unwrap();
+        let mut first = sealed(&mut ours, 0, b"hello");
+        let mut replayed = first.clone();
+        let (mut theirs, number, frame) = responder.on_sealed(&mut first).unwrap();
+        assert_eq!((number, frame, theirs.role), (0, &b"hello"[..], Role::Send));
+        assert!(responder.on_sealed(&mut replayed).is_err(), "a session is handed out once");
+        let mut back = sealed(&mut theirs, 7, b"and back");
+        let number = ours.opener.number(&back, 0).unwrap();
+        assert_eq!(ours.opener.open(number, &mut back).unwrap(), b"and back");
+    }
+
+    #[test]
+    fn without_the_key_there_is_no_answer() {
+        let mut responder = Responder::new(Key::random().unwrap(), Role::Send);
+        let stranger = Initiator::new(&Key::random().unwrap(), Role::Send).unwrap();
+        assert!(matches!(responder.on_init(stranger.datagram()), Err(Error::NotAuthentic)));
+        assert!(responder.pending.is_empty(), "nor any state");
+    }
+
+    #[test]
+    fn a_replayed_first_packet_brings_the_same_reply_and_no_more_state() {
+        let key = Key::random().unwrap();
+        let initiator = Initiator::new(&key, Role::Receive).unwrap();
+        let mut responder = Responder::new(key.clone(), Role::Receive);
+        let reply = responder.on_init(initiator.datagram()).unwrap();
+        assert_eq!(responder.on_init(initiator.datagram()).unwrap(), reply);
+        assert_eq!(responder.pending.len(), 1);
+        for _ in 0..20 {
+            responder.on_init(Initiator::new(&key, Role::Receive).unwrap().datagram()).unwrap();
+        }
+        assert_eq!(responder.pending.len(), PENDING_MAX);
+        assert!(3 * INIT_BYTES > reply.len());
+    }
+
+    #[test]
+    fn a_first_packet_that_is_short_or_changed_is_not_answered() {
+        let key = Key::random().unwrap();
+        let initiator = Initiator::new(&key, Role::Send).unwrap();
+        let mut responder = Responder::new(key.clone(), Role::Send);
+        assert!(responder.on_init(&initiator.datagram()[..INIT_USED_BYTES]).is_err());
+        for at in 0..INIT_USED_BYTES {
+            let mut changed = initiator.datagram().to_vec();
+            changed[at] ^= 1;
+            assert!(responder.on_init(&changed).is_err(), "byte {at}");
+        }
+        let both = Initiator::new(&key, Role::Receive).unwrap();
+        assert!(responder.on_init(both.datagram()).is_err(), "both ends want to receive");
+    }
+
+    #[test]
+    fn a_forged_reply_does_not_end_the_handshake() {
+        let key = Key::random().unwrap();
+        let mut initiator = Initiator::new(&key, Role::Send).unwrap();
+        let mut responder = Responder::new(key, Role::Send);
+        let reply = responder.on_init(initiator.datagram()).unwrap();
+        for at in 0..reply.len() {
+            let mut forged = reply;
+            forged[at] ^= 1;
+            assert!(initiator.on_reply(&forged).is_err(), "byte {at}");
+        }
+        assert!(initiator.on_reply(&reply).is_ok(), "the true one still counts");
+    }
+}

@@ -1,0 +1,394 @@
+//! The receiving half of a transfer, without sockets, threads or a clock of its own.
+
+use std::ops::Range;
+
+use crate::proto::arrivals::Arrivals;
+use crate::proto::ranges::RangeSet;
+use crate::proto::sender::{FIRST_PACKETS, INITIAL_WINDOW_BYTES};
+use crate::proto::spacing::Spacing;
+use crate::proto::wire::{self, Feedback, Frame, HeldRanges, Offer, RunBytes, Stamp, UDP_IP_BYTES, Verdict};
+
+/// What a packet means to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrived<'a> {
+    /// Nothing to do.
+    Nothing,
+    /// The sender offers this.
+    Offer(Offer),
+    /// Bytes to put in their place, at least some of which are new.
+    Data {
+        /// Where they begin in the file.
+        offset: u64,
+        /// The bytes.
+        payload: &'a [u8],
+    },
+}
+
+/// Takes packets in, knows what is missing, and says so. The caller keeps the bytes.
+///
+/// Time is microseconds since any moment of the caller's choice, and never goes back.
+#[derive(Debug)]
+pub struct Receiver {
+    arrivals: Arrivals,
+    received: RangeSet,
+    total_bytes: Option<u64>,
+    verdict: Option<Verdict>,
+    closed: bool,
+    window_bytes: u64,
+    window_end: u64,
+    backlog_bytes: u64,
+    delivered_bytes: u64,
+    rtt_us: Option<u64>,
+    heard_us: u64,
+    highest_us: u64,
+    first_us: u64,
+    train: Spacing,
+    delay_us: Option<u32>,
+    /// The lowest number that came in each of the last intervals, newest first.
+    lowest_new: [u64; INTERVALS],
+    new_packets: u64,
+    gaps_new: u64,
+    reports_due: usize,
+    next_report_us: u64,
+    /// How often the sender is still to be told what is held, and whether it was since the last report.
+    helds_due: u32,
+    held_told: bool,
+    outcomes_due: u32,
+    next_outcome_us: u64,
+}
+
+impl Receiver {
+    /// A receiver that lets the sender run ahead of the first missing byte by `window_bytes`, and by twice what a round trip
+    /// brings.
+    pub fn new(window_bytes: u64) -> Self {
+        Self {
+            arrivals: Arrivals::default(),
+            received: RangeSet::default(),
+            total_bytes: None,
+            verdict: None,
+            closed: false,
+            window_bytes: window_bytes.max(INITIAL_WINDOW_BYTES),
+            window_end: INITIAL_WINDOW_BYTES,
+            backlog_bytes: 0,
+            delivered_bytes: 0,
+            rtt_us: None,
+            heard_us: 0,
+            highest_us: 0,
+            first_us: 0,
+            train: Spacing::default(),
+            delay_us: None,
+            lowest_new: [u64::MAX; INTERVALS],
+            new_packets: 0,
+            gaps_new: 0,
+            reports_due: 0,
+            next_report_us: u64::MAX,
+            helds_due: 0,
+            held_told: false,
+            outcomes_due: 0,
+            next_outcome_us: u64::MAX,
+        }
+    }
+
+    /// Whether a packet of this number is neither a replay nor too old. Ask before decrypting, and authenticate before
+    /// [`on_packet`](Self::on_packet).
+    pub fn is_new(&self, number: u64) -> bool {
+        self.arrivals.would_accept(number)
+    }
+
+    /// The packet number that is expected next.
+    pub fn expected_number(&self) -> u64 {
+        self.arrivals.highest().map_or(0, |highest| highest + 1)
+    }
+
+    /// Takes an authentic packet of `datagram_bytes` of UDP payload. Data that came before the offer counts as lost.
+    pub fn on_packet<'a>(
+        &mut self,
+        now_us: u64,
+        number: u64,
+        datagram_bytes: usize,
+        frame: &Frame<'a>,
+    ) -> Arrived<'a> {
+        self.heard_us = now_us;
+        let stamp = match frame {
+            Frame::Data { stamp, .. } | Frame::Probe { stamp, .. } | Frame::Offer { stamp, .. } => *stamp,
+            Frame::Close => {
+                self.closed = true;
+                return Arrived::Nothing;
+            }
+            Frame::Feedback(_) | Frame::Outcome(_) | Frame::Ready | Frame::Held(_) => {
+                return Arrived::Nothing;
+            }
+        };
+        if self.total_bytes.is_none() && matches!(frame, Frame::Data { .. }) {
+            // It tells of the path, but nobody knows where its bytes belong.
+            let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as u64;
+            self.train.take(stamp.train, number, now_us, wire_bytes);
+            return Arrived::Nothing;
+        }
+        if !self.note(now_us, number, datagram_bytes, stamp) {
+            return Arrived::Nothing;
+        }
+        if self.verdict.is_some() {
+            // It did not hear the outcome.
+            self.outcomes_due = self.outcomes_due.max(1);
+            self.next_outcome_us = self.next_outcome_us.min(now_us);
+        }
+        match *frame {
+            Frame::Data { offset, payload, .. } => self.take_data(offset, payload),
+            Frame::Offer { offer, .. } if self.total_bytes.is_none() => {
+                self.total_bytes = Some(offer.total_bytes);
+                Arrived::Offer(offer)
+            }
+            _ => Arrived::Nothing,
+        }
+    }
+
+    /// Says that these bytes are there from an earlier session: the sender is told.
+    pub fn hold(&mut self, range: Range<u64>) {
+        let end = range.end.min(self.total_bytes.unwrap_or(0));
+        if range.start < end {
+            self.received.insert(range.start..end);
+            self.helds_due = HELDS;
+        }
+    }
+
+    /// Whether all of the range is there.
+    pub fn has(&self, range: &Range<u64>) -> bool {
+        self.received.contains(range)
+    }
+
+    /// Says how many bytes came and are not stored yet: the sender is held back by as much.
+    pub fn set_backlog(&mut self, bytes: u64) {
+        self.backlog_bytes = bytes;
+    }
+
+    /// Writes the report that is due at `now_us` into `out` and returns its length; `None`: nothing is due.
+    pub fn poll_report(&mut self, now_us: u64, out: &mut [u8]) -> Option<usize> {
+        if self.outcomes_due > 0 && now_us >= self.next_outcome_us {
+            self.outcomes_due -= 1;
+            self.next_outcome_us = now_us + self.interval_us().max(10_000);
+            return Frame::Outcome(self.verdict?).encode(out);
+        }
+        if self.reports_due == 0 || now_us < self.next_report_us {
+            return None;
+        }
+        if self.helds_due > 0 && !std::mem::replace(&mut self.held_told, true) {
+            self.helds_due -= 1;
+            return HeldRanges::encode(self.received.iter(), out);
+        }
+        self.held_told = false;
+        let highest = self.arrivals.highest()?;
+        self.move_window();
+        let floor = self.report_floor(highest);
+        let head = Feedback {
+            highest,
+            age_us: now_us.saturating_sub(self.highest_us).min(u64::from(u32::MAX)) as u32,
+            at_us: now_us,
+            delivered_bytes: self.delivered_bytes,
+            received_bytes: self.received.covered(),
+            window_end: self.window_end,
+            delay_us: self.delay_us.take(),
+            train: self.train.told_at(now_us, highest),
+            runs: RunBytes::NONE,
+        };
+        self.lowest_new.rotate_right(1);
+        self.lowest_new[0] = u64::MAX;
+        self.reports_due -= 1;
+        (self.new_packets, self.gaps_new) = (0, 0);
+        self.next_report_us = now_us + self.interval_us();
+        head.encode_with(&self.arrivals, floor, out)
+    }
+
+    /// When [`poll_report`](Self::poll_report) is to be asked again, if no packet comes before.
+    pub fn next_time_us(&self) -> u64 {
+        let report_us = if self.reports_due > 0 { self.next_report_us } else { u64::MAX };
+        let outcome_us = if self.outcomes_due > 0 { self.next_outcome_us } else { u64::MAX };
+        report_us.min(outcome_us)
+    }
+
+    /// Whether every byte is there: verify, then [`conclude`](Self::conclude).
+    pub fn is_complete(&self) -> bool {
+        self.total_bytes == Some(self.received.covered())
+    }
+
+    /// Says that the sender was heard outside of packets.
+    pub fn heard(&mut self, now_us: u64) {
+        self.heard_us = now_us;
+    }
+
+    /// Whether an offer came.
+    pub fn is_offered(&self) -> bool {
+        self.total_bytes.is_some()
+    }
+
+    /// Ends the transfer: the sender is told until it has understood.
+    pub fn conclude(&mut self, now_us: u64, verdict: Verdict) {
+        if self.verdict.is_none() {
+            self.verdict = Some(verdict);
+            (self.outcomes_due, self.next_outcome_us) = (OUTCOMES, now_us);
+            self.reports_due = 0;
+        }
+    }
+
+    /// Whether the sender has said that it knows the outcome.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// How it ended, once it has.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.verdict
+    }
+
+    /// Bytes that are there without a hole before them.
+    pub fn prefix_end(&self) -> u64 {
+        self.received.prefix_end()
+    }
+
+    /// Bytes that are there.
+    pub fn received_bytes(&self) -> u64 {
+        self.received.covered()
+    }
+
+    /// For how long nothing was heard from the sender.
+    pub fn silence_us(&self, now_us: u64) -> u64 {
+        now_us.saturating_sub(self.heard_us)
+    }
+
+    /// The sender's round trip, once it has said it.
+    pub fn rtt_us(&self) -> Option<u64> {
+        self.rtt_us
+    }
+
+    /// Bytes of memory that this half holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.received.memory_bytes() + (crate::proto::arrivals::WINDOW_PACKETS / 8) as usize
+    }
+
+    /// Notes an arrival; `false` for one that came before.
+    fn note(&mut self, now_us: u64, number: u64, datagram_bytes: usize, stamp: Stamp) -> bool {
+        let highest = self.arrivals.highest();
+        if !self.arrivals.accept(number) {
+            return false;
+        }
+        let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as u64;
+        match highest {
+            None => self.first_us = now_us,
+            Some(highest) if number > highest + 1 => self.gaps_new += 1,
+            Some(_) => {}
+        }
+        if highest.is_none_or(|highest| number > highest) {
+            self.highest_us = now_us;
+        }
+        let passed = stamp.train == 0 && self.train.end_with(number);
+        self.train.take(stamp.train, number, now_us, wire_bytes);
+        self.delivered_bytes += wire_bytes;
+        self.rtt_us = wire::decode_rtt(stamp.rtt_code).or(self.rtt_us);
+        let delay_us = (now_us as u32).wrapping_sub(stamp.sent_us);
+        // Only differences mean something: the lesser of two that may wrap.
+        self.delay_us = Some(match self.delay_us {
+            Some(least) if least.wrapping_sub(delay_us).cast_signed() < 0 => least,
+            _ => delay_us,
+        });
+        self.lowest_new[0] = self.lowest_new[0].min(number);
+        self.new_packets += 1;
+        self.schedule_report(now_us);
+        if passed {
+            // The train is whole: the sender waits for what it tells.
+            self.next_report_us = now_us;
+        }
+        true
+    }
+
+    /// How far down a report goes.
+    fn report_floor(&self, highest: u64) -> u64 {
+        let lowest =
+            |intervals: usize| self.lowest_new[..intervals].iter().copied().min().unwrap_or(u64::MAX);
+        let deep = lowest(INTERVALS).max(highest.saturating_sub(DEEP_PACKETS));
+        lowest(REPEATS).min(deep).min(highest)
+    }
+
+    fn schedule_report(&mut self, now_us: u64) {
+        if self.reports_due == 0 {
+            self.next_report_us = now_us + self.interval_us();
+        }
+        self.reports_due = REPEATS;
+        if self.arrivals.highest().is_none_or(|highest| highest < FIRST_PACKETS)
+            && self.train.packets() < FIRST_PACKETS
+        {
+            // The first packets come together: their report waits until no more come.
+            self.next_report_us = (now_us + TRAIN_QUIET_US).min(self.first_us + REPORT_US_MAX).max(now_us);
+        }
+        if self.gaps_new >= GAPS_A_REPORT {
+            self.next_report_us = now_us;
+        }
+    }
+
+    fn take_data<'a>(&mut self, offset: u64, payload: &'a [u8]) -> Arrived<'a> {
+        let range: Range<u64> = offset..offset.saturating_add(payload.len() as u64);
+        let total_bytes = self.total_bytes.unwrap_or(0);
+        if payload.is_empty() || range.end > total_bytes || range.end > self.window_end {
+            return Arrived::Nothing;
+        }
+        if self.received.insert(range) == 0 {
+            return Arrived::Nothing;
+        }
+        Arrived::Data { offset, payload }
+    }
+
+    fn move_window(&mut self) {
+        let span_us = self.highest_us.saturating_sub(self.first_us).max(1_000_000);
+        let rate = self.delivered_bytes as f64 / span_us as f64;
+        let bdp = (rate * self.rtt_us.unwrap_or(0) as f64) as u64;
+        let ahead = (self.window_bytes + 2 * bdp).saturating_sub(self.backlog_bytes);
+        self.window_end = self.window_end.max(self.received.prefix_end() + ahead);
+    }
+
+    fn interval_us(&self) -> u64 {
+        self.rtt_us.map_or(REPORT_US_MAX, |rtt_us| (rtt_us / 8).clamp(REPORT_US_MIN, REPORT_US_MAX))
+    }
+}
+
+/// Reports that say of the same packet that it came, at least.
+const REPEATS: usize = 4;
+
+/// Where packets are few, as many reports say so as get lost in a run.
+const INTERVALS: usize = 12;
+const DEEP_PACKETS: u64 = 4_096;
+
+const REPORT_US_MAX: u64 = 25_000;
+const REPORT_US_MIN: u64 = 1_000;
+const TRAIN_QUIET_US: u64 = 5_000;
+
+/// A report of 1200 bytes holds some 400 gaps; four intervals go into one.
+const GAPS_A_REPORT: u64 = 90;
+
+const OUTCOMES: u32 = 3;
+
+/// A sender that never heard what is held sends it again, which costs time and nothing else.
+const HELDS: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_overtake_the_offer_tell_of_the_path() {
+        let mut receiver = Receiver::new(1 << 20);
+        let stamp = Stamp { rtt_code: 0, sent_us: 0, train: 1 };
+        for number in 1..20 {
+            let frame = Frame::Data { stamp, offset: 0, payload: &[0; 1_000] };
+            assert_eq!(receiver.on_packet(number * 100, number, 1_000, &frame), Arrived::Nothing);
+        }
+        let offer = Offer { total_bytes: 50_000, index_bytes: 10, content: [0; 32] };
+        let arrived = receiver.on_packet(2_000, 0, 100, &Frame::Offer { stamp, offer });
+        assert_eq!(arrived, Arrived::Offer(offer));
+        let mut report = [0; 1_200];
+        let length = receiver.poll_report(100_000, &mut report).unwrap();
+        let Frame::Feedback(report) = Frame::decode(&report[..length]).unwrap() else { panic!() };
+        assert_eq!(report.runs.iter().collect::<Vec<_>>(), [(0, 0)], "their bytes have no place");
+        let train = report.train.unwrap();
+        assert_eq!((train.mark, train.span_us), (1, 1_900));
+        assert_eq!(train.bytes, 18 * 1_028 + 128);
+    }
+}

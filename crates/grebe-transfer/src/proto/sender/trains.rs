@@ -1,0 +1,179 @@
+//! Trains: packets that leave faster than the path's known rate, so that their spacing at the receiver tells what it can do.
+
+use crate::proto::wire::{Feedback, TRAIN_MARKS, Train};
+
+/// A train as the receiver saw it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TrainHeard {
+    pub train: Train,
+    /// How long it took to leave, and its bytes on the wire.
+    pub sent_span_us: u64,
+    pub sent_bytes: u64,
+}
+
+/// At most one train is under way.
+#[derive(Debug)]
+pub(super) struct Trains {
+    /// Sets trains apart that follow each other.
+    mark: u8,
+    left: u64,
+    /// Numbers of the first and the last packet.
+    first: u64,
+    last: u64,
+    wire_bytes: u64,
+    since_us: u64,
+    until_us: u64,
+    /// A report that goes beyond the train came first then.
+    passed_us: Option<u64>,
+    heard: bool,
+    /// How much later than others packets come.
+    jitter_us: u64,
+}
+
+impl Trains {
+    /// The first packets of all are the first train.
+    pub fn new() -> Self {
+        Self {
+            mark: 1,
+            left: FIRST_PACKETS,
+            first: 0,
+            last: 0,
+            wire_bytes: 0,
+            since_us: 0,
+            until_us: 0,
+            passed_us: None,
+            heard: false,
+            jitter_us: 0,
+        }
+    }
+
+    /// Packets of the train that have not left yet.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Begins the next train.
+    pub fn order(&mut self, packets: u64) {
+        let mark = self.mark % TRAIN_MARKS + 1;
+        *self = Self { mark, left: packets, first: u64::MAX, jitter_us: self.jitter_us, ..Self::new() };
+    }
+
+    /// What the packet of this number, which leaves now, is marked with; 0: it belongs to no train.
+    pub fn mark(&mut self, now_us: u64, number: u64, wire_bytes: u32) -> u8 {
+        if self.left == 0 {
+            return 0;
+        }
+        self.left -= 1;
+        if self.first >= number {
+            (self.first, self.since_us) = (number, now_us);
+        }
+        (self.last, self.until_us) = (number, now_us);
+        self.wire_bytes += u64::from(wire_bytes);
+        self.mark
+    }
+
+    /// Whether a report came although no packet of the first train did.
+    pub fn is_lost(&self, report: &Feedback<'_>) -> bool {
+        report.train.is_none() && !self.heard && self.left == 0
+    }
+
+    /// What a report tells of the train that is under way, once.
+    pub fn hear(&mut self, now_us: u64, report: &Feedback<'_>) -> Option<TrainHeard> {
+        let train = report.train.filter(|train| train.mark == self.mark && !self.heard)?;
+        self.jitter_us = self.jitter_us.max(u64::from(train.jitter_us));
+        // What comes after a train says that it came, and late packets come as much later. After the first of all nothing
+        // comes: its report waits until no more of it does.
+        let awaited = self.first == 0;
+        if self.left > 0 || report.highest < self.last && !awaited {
+            return None;
+        }
+        let passed_us = *self.passed_us.get_or_insert(now_us);
+        let few = u64::from(train.bytes) < self.wire_bytes / 2;
+        let late_us = if !awaited {
+            self.jitter_us
+        } else if few {
+            LATE_US
+        } else {
+            0
+        };
+        if now_us < passed_us + late_us {
+            return None;
+        }
+        self.heard = true;
+        let sent_span_us = self.until_us - self.since_us;
+        Some(TrainHeard { train, sent_span_us, sent_bytes: self.wire_bytes })
+    }
+}
+
+/// So much later the rest of the first train may come, where little of it came.
+const LATE_US: u64 = 20_000;
+
+/// Packets of the first train.
+pub(crate) const FIRST_PACKETS: u64 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::wire::RunBytes;
+
+    fn report(highest: u64, train: Option<Train>) -> Feedback<'static> {
+        Feedback {
+            highest,
+            age_us: 0,
+            at_us: 0,
+            delivered_bytes: 0,
+            received_bytes: 0,
+            window_end: 0,
+            delay_us: None,
+            train,
+            runs: RunBytes::NONE,
+        }
+    }
+
+    fn train(mark: u8, packets: u32, jitter_us: u32) -> Option<Train> {
+        Some(Train { mark, span_us: 3_000, bytes: packets * 1_000, jitter_us })
+    }
+
+    fn sent(mut trains: Trains, first: u64) -> Trains {
+        for number in first..first + trains.left() {
+            assert!(trains.mark(number * 10, number, 1_000) > 0);
+        }
+        assert_eq!(trains.mark(0, 9_999, 1_000), 0, "the train is over");
+        trains
+    }
+
+    #[test]
+    fn the_first_train_is_heard_at_once_where_most_of_it_came() {
+        let mut trains = sent(Trains::new(), 0);
+        assert!(
+            trains
+                .hear(50_000, &report(30, train(1, 31, 0)))
+                .is_some_and(|heard| heard.sent_span_us == 310 && heard.sent_bytes == 32_000)
+        );
+        assert!(trains.hear(51_000, &report(31, train(1, 32, 0))).is_none(), "once");
+        let mut trains = sent(Trains::new(), 0);
+        assert!(trains.hear(50_000, &report(9, train(1, 8, 0))).is_none(), "more may come");
+        assert!(trains.hear(70_000, &report(9, train(1, 8, 0))).is_some(), "no more came");
+    }
+
+    #[test]
+    fn another_train_is_heard_when_all_of_it_may_have_come() {
+        let mut trains = sent(Trains::new(), 0);
+        assert!(trains.hear(50_000, &report(31, train(1, 32, 4_000))).is_some());
+        trains.order(100);
+        let mut trains = sent(trains, 40);
+        assert!(trains.hear(60_000, &report(150, train(1, 32, 0))).is_none(), "the one before");
+        assert!(trains.hear(60_000, &report(138, train(2, 99, 0))).is_none(), "its last packet is missing");
+        assert!(trains.hear(61_000, &report(139, train(2, 99, 0))).is_none(), "late ones may come");
+        assert!(trains.hear(65_000, &report(150, train(2, 100, 0))).is_some());
+    }
+
+    #[test]
+    fn a_first_train_of_which_nothing_came_is_lost() {
+        let trains = Trains::new();
+        assert!(!trains.is_lost(&report(3, None)), "it is still leaving");
+        let trains = sent(trains, 0);
+        assert!(!trains.is_lost(&report(32, train(1, 1, 0))));
+        assert!(trains.is_lost(&report(32, None)));
+    }
+}

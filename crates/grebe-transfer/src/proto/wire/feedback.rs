@@ -1,0 +1,214 @@
+//! The receiver's report.
+
+use super::bytes::{Reader, Writer};
+use super::{KIND_FEEDBACK, TRAIN_MARKS};
+use crate::{Arrivals, Error, Result};
+
+/// The receiver's report: what arrived until now, how fast, and how late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Feedback<'a> {
+    /// The highest packet number that arrived.
+    pub highest: u64,
+    /// Microseconds between its arrival and this report.
+    pub age_us: u32,
+    /// The receiver's clock in microseconds at this report.
+    pub at_us: u64,
+    /// Bytes on the wire that arrived so far, with their UDP and IP headers.
+    pub delivered_bytes: u64,
+    /// Bytes of the file that the receiver has.
+    pub received_bytes: u64,
+    /// The sender sends no byte at or above this offset.
+    pub window_end: u64,
+    /// The least of arrival time less `sent_us` among packets that came since the last report, modulo 2^32.
+    pub delay_us: Option<u32>,
+    /// How the newest train of packets arrived, which tells the rate of the path.
+    pub train: Option<Train>,
+    /// Runs of packet numbers that arrived, validated.
+    pub runs: RunBytes<'a>,
+}
+
+/// How packets arrived that left faster than the path's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Train {
+    /// What they were marked with: [`Stamp::train`](super::Stamp::train).
+    pub mark: u8,
+    /// Microseconds that they took: between the first and the last arrival or, where packets overtook each other, along the
+    /// line that fits the arrivals, half of its error added.
+    pub span_us: u32,
+    /// Bytes on the wire that came after the first arrival.
+    pub bytes: u32,
+    /// How much later than others a packet comes; 0 where they came in order.
+    pub jitter_us: u32,
+}
+
+/// Runs of packet numbers as they lie in a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunBytes<'a> {
+    highest: u64,
+    pub(super) bytes: &'a [u8],
+}
+
+/// Where the mark of a train stands in the flags.
+const MARK_SHIFT: u8 = 1;
+
+impl<'a> Feedback<'a> {
+    /// Writes the report with as many runs as `out` holds, newest first, down to `floor`; its own `runs` are not looked at.
+    /// Returns the length, or `None` where not even the head fits.
+    pub fn encode_with(&self, arrivals: &Arrivals, floor: u64, out: &mut [u8]) -> Option<usize> {
+        let mut writer = Writer { out, at: 0 };
+        self.encode_head(&mut writer)?;
+        let mut below = self.highest + 1;
+        for (low, high) in arrivals.runs_down_to(floor) {
+            let before = writer.at;
+            // The first run begins at `highest`; of the others the gap above them comes first.
+            let gap_written =
+                if before_first(below, self.highest) { Some(()) } else { writer.varint(below - high - 2) };
+            if gap_written.and_then(|()| writer.varint(high - low)).is_none() {
+                writer.at = before;
+                break;
+            }
+            below = low;
+        }
+        Some(writer.at)
+    }
+
+    pub(super) fn encode_head(&self, writer: &mut Writer<'_>) -> Option<()> {
+        let mark = self.train.map_or(0, |train| train.mark);
+        let flags = u8::from(self.delay_us.is_some()) | mark << MARK_SHIFT;
+        writer.put(&[KIND_FEEDBACK, flags])?;
+        writer.put(&self.highest.to_be_bytes())?;
+        writer.put(&self.age_us.to_be_bytes())?;
+        writer.put(&self.at_us.to_be_bytes())?;
+        writer.put(&self.delivered_bytes.to_be_bytes())?;
+        writer.put(&self.received_bytes.to_be_bytes())?;
+        writer.put(&self.window_end.to_be_bytes())?;
+        if let Some(delay_us) = self.delay_us {
+            writer.put(&delay_us.to_be_bytes())?;
+        }
+        if let Some(train) = self.train {
+            writer.put(&train.span_us.to_be_bytes())?;
+            writer.put(&train.bytes.to_be_bytes())?;
+            writer.put(&train.jitter_us.to_be_bytes())?;
+        }
+        Some(())
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self> {
+        let flags = reader.u8()?;
+        if flags >> MARK_SHIFT > TRAIN_MARKS {
+            return Err(Error::Malformed { what: "a report with unknown flags" });
+        }
+        let highest = reader.u64()?;
+        let (age_us, at_us, delivered_bytes) = (reader.u32()?, reader.u64()?, reader.u64()?);
+        let (received_bytes, window_end) = (reader.u64()?, reader.u64()?);
+        let delay_us = if flags & 1 != 0 { Some(reader.u32()?) } else { None };
+        let train = match flags >> MARK_SHIFT {
+            0 => None,
+            mark => {
+                let (span_us, bytes, jitter_us) = (reader.u32()?, reader.u32()?, reader.u32()?);
+                Some(Train { mark, span_us, bytes, jitter_us })
+            }
+        };
+        let runs = RunBytes::decode(highest, reader.all())?;
+        Ok(Self {
+            highest,
+            age_us,
+            at_us,
+            delivered_bytes,
+            received_bytes,
+            window_end,
+            delay_us,
+            train,
+            runs,
+        })
+    }
+}
+
+impl<'a> RunBytes<'a> {
+    /// No runs: what a report has before [`Feedback::encode_with`] writes them.
+    pub const NONE: RunBytes<'static> = RunBytes { highest: 0, bytes: &[] };
+
+    /// The runs, highest first: lowest and highest number of each.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
+        let mut reader = Reader { rest: self.bytes };
+        let mut top = self.highest;
+        let mut first = true;
+        std::iter::from_fn(move || {
+            if reader.rest.is_empty() {
+                return None;
+            }
+            if !std::mem::take(&mut first) {
+                top = top.checked_sub(reader.varint().ok()?)?;
+            }
+            let high = top;
+            let low = high.checked_sub(reader.varint().ok()?)?;
+            // Two below: the number between two runs did not arrive. Checked where another run follows.
+            top = low.saturating_sub(2);
+            Some((low, high))
+        })
+    }
+
+    /// Checks that no run reaches below number 0, so that a reader need not.
+    fn decode(highest: u64, bytes: &'a [u8]) -> Result<Self> {
+        let malformed = || Error::Malformed { what: "a report whose runs reach below zero" };
+        let mut reader = Reader { rest: bytes };
+        let mut top = Some(highest);
+        let mut first = true;
+        while !reader.rest.is_empty() {
+            let mut high = top.ok_or_else(malformed)?;
+            if !std::mem::take(&mut first) {
+                high = high.checked_sub(reader.varint()?).ok_or_else(malformed)?;
+            }
+            let low = high.checked_sub(reader.varint()?).ok_or_else(malformed)?;
+            top = low.checked_sub(2);
+        }
+        Ok(Self { highest, bytes })
+    }
+}
+
+fn before_first(below: u64, highest: u64) -> bool {
+    below == highest + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::proto::wire::Frame;
+
+    fn report() -> Feedback<'static> {
+        Feedback {
+            highest: 0,
+            age_us: 5,
+            at_us: 1 << 40,
+            delivered_bytes: 7,
+            received_bytes: 6,
+            window_end: 1 << 20,
+            delay_us: Some(u32::MAX),
+            train: Some(Train { mark: 2, span_us: 3_000, bytes: 40_000, jitter_us: 70 }),
+            runs: RunBytes::NONE,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_report_says_which_packets_arrived(
+            numbers in prop::collection::btree_set(0..3_000_u64, 1..400), floor in 0..3_000_u64, room in 0..400_usize,
+        ) {
+            let mut arrivals = Arrivals::default();
+            for number in &numbers {
+                arrivals.accept(*number);
+            }
+            let report = Feedback { highest: arrivals.highest().unwrap(), ..report() };
+            let mut bytes = vec![0; 64 + room];
+            let length = report.encode_with(&arrivals, floor, &mut bytes).unwrap();
+            let Frame::Feedback(read) = Frame::decode(&bytes[..length]).unwrap() else { panic!() };
+            prop_assert_eq!(Feedback { runs: RunBytes::NONE, ..read }, Feedback { ..report });
+            let listed: Vec<u64> = read.runs.iter().flat_map(|(low, high)| (low..=high).rev()).collect();
+            let expected: Vec<u64> = numbers.iter().rev().copied().filter(|number| *number >= floor).collect();
+            prop_assert_eq!(&listed[..], &expected[..listed.len()], "the newest, nothing else");
+            prop_assert!(listed.len() == expected.len() || length + 20 > bytes.len(), "as many as fit");
+        }
+    }
+}
