@@ -9,11 +9,11 @@ pub use io::{
     SendReport, Source, receive, send,
 };
 pub use proto::arrivals::{Arrivals, RunsDown};
+pub use proto::congestion::{Mode, Phase, PhaseCost};
 pub use proto::flight::Item;
 pub use proto::handshake::{INIT_BYTES, Initiator, REPLY_BYTES, Responder, Role, Session};
 pub use proto::index::{Entry, INDEX_BYTES_MAX, Index};
 pub use proto::ranges::RangeSet;
-pub use proto::rate::{Mode, Phase, PhaseCost};
 pub use proto::receiver::{Arrived, Receiver};
 pub use proto::seal::{Opener, Sealer};
 pub use proto::sender::{Limit, Progress, Sender, SenderCounters, SenderOptions, Transmit};

@@ -12,9 +12,9 @@ use self::choose::TAIL_PROBES_MAX;
 pub use self::progress::{Limit, Progress, SenderCounters, SenderOptions};
 use self::trains::Trains;
 pub(crate) use self::trains::{FIRST_PACKETS, TrainHeard};
+use crate::proto::congestion::{Controller, PhaseCost};
 use crate::proto::flight::{Flight, Item};
 use crate::proto::ranges::RangeSet;
-use crate::proto::rate::{Controller, PhaseCost};
 use crate::proto::wire::{self, HeldRanges, OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, Verdict};
 
 /// What is to be sent now, as one packet of its own number.

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{FIRST_PACKETS, Limit, Sender};
+use crate::proto::congestion::Phase;
 use crate::proto::flight::Item;
-use crate::proto::rate::Phase;
 use crate::proto::wire::{OVERHEAD_BYTES, UDP_IP_BYTES};
 
 impl Sender {

@@ -1,6 +1,6 @@
 //! How a sender is told to behave, and what it tells of itself.
 
-use crate::proto::rate::Mode;
+use crate::proto::congestion::Mode;
 
 /// How a sender behaves. Every field has a default that is right for a path of which nothing is known.
 #[derive(Debug, Clone)]

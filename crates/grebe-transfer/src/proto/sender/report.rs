@@ -1,8 +1,8 @@
 //! What a report of the receiver changes.
 
 use super::{FIRST_PACKETS, Limit, Sender};
+use crate::proto::congestion::{Phase, RATE_SPAN_US_MIN, Sample};
 use crate::proto::flight::{Fate, Item, Sent};
-use crate::proto::rate::{Phase, RATE_SPAN_US_MIN, Sample};
 use crate::proto::wire::{Feedback, OVERHEAD_BYTES, UDP_IP_BYTES};
 
 impl Sender {

@@ -1,7 +1,7 @@
 //! Simulated transfers beside TCP and beside each other: shares and losses of the last 40 of 60 s, each pair begun in several
 //! ways so that one lucky run fools nobody.
 //!
-//!     cargo run --release -p grebe-transfer --example company [part of a pair's name]
+//!     cargo run --release -p grebe-transfer --example shares [part of a pair's name]
 
 use grebe_transfer::sim::{Congestion, Flow, Link, Neighbour, Path, simulate_beside};
 
