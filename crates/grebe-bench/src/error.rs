@@ -73,7 +73,7 @@ pub enum Error {
     Flow(#[from] grebe_flow::Error),
     /// A source could not be made.
     #[error(transparent)]
-    Stages(#[from] grebe_stages::StagesError),
+    Stages(#[from] grebe_stages::Error),
     /// Two sides that should have done the same did not.
     #[error("{bench}: {what}")]
     Wrong {

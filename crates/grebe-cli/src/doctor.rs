@@ -11,7 +11,7 @@ use serde::Serialize;
 /// How well one thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub(crate) enum State {
     /// As good as it gets.
     Ok,
     /// It works, below what the machine could do.
@@ -22,24 +22,24 @@ pub enum State {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, Serialize)]
-pub struct Check {
+pub(crate) struct Check {
     /// What the thing is for: `machine`, `udp`, `local`, `scope`, `tools`.
-    pub area: &'static str,
+    pub(crate) area: &'static str,
     /// What it is.
-    pub name: &'static str,
-    pub state: State,
+    pub(crate) name: &'static str,
+    pub(crate) state: State,
     /// What was found.
-    pub found: String,
+    pub(crate) found: String,
     /// What it costs that it is not better.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub costs: Option<String>,
+    pub(crate) costs: Option<String>,
     /// The command that mends it, where one does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fix: Option<String>,
+    pub(crate) fix: Option<String>,
 }
 
 /// Looks at everything; takes about a second.
-pub fn examine() -> Vec<Check> {
+pub(crate) fn examine() -> Vec<Check> {
     let mut checks = system::checks();
     checks.extend(udp::checks());
     checks.extend(local::checks());

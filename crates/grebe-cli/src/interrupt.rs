@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// From here on the signals no longer kill the process: whoever runs a graph looks at [`is_pending`].
-pub fn catch() {
+pub(crate) fn catch() {
     // Fails only where a handler is installed already, by an earlier call.
     let _ = ctrlc::set_handler(|| {
         if is_pending() {
@@ -17,21 +17,24 @@ pub fn catch() {
 }
 
 /// Ends the command as Ctrl-C does.
-pub fn raise() {
+pub(crate) fn raise() {
     PENDING.store(true, Ordering::SeqCst);
     for then in THEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter() {
         then();
     }
 }
 
-/// Has `action` done when the user wants to end, for what does not look by itself.
-pub fn then(action: impl Fn() + Send + 'static) {
+/// Has `action` done when the user wants to end, for what does not look by itself; at once where that is so already.
+pub(crate) fn then(action: impl Fn() + Send + 'static) {
+    if is_pending() {
+        action();
+    }
     THEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(Box::new(action));
 }
 
 /// Ends the process two seconds after an interruption, unless what this returns has been dropped by then: a read from a
 /// terminal that is gone may never end, and has nothing to save.
-pub fn insist() -> Insisting {
+pub(crate) fn insist() -> Insisting {
     let is_over = Arc::new(AtomicBool::new(false));
     let seen = is_over.clone();
     then(move || {
@@ -47,7 +50,7 @@ pub fn insist() -> Insisting {
 }
 
 /// See [`insist`].
-pub struct Insisting(Arc<AtomicBool>);
+pub(crate) struct Insisting(Arc<AtomicBool>);
 
 impl Drop for Insisting {
     fn drop(&mut self) {
@@ -56,7 +59,7 @@ impl Drop for Insisting {
 }
 
 /// Whether the user wants to end.
-pub fn is_pending() -> bool {
+pub(crate) fn is_pending() -> bool {
     PENDING.load(Ordering::SeqCst)
 }
 

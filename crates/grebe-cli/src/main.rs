@@ -1,28 +1,51 @@
 //! The `grebe` command.
+//!
+//! ```text
+//!  main -> command (a module per command) -> show, generator, transfer, doctor -> graph -> output, interrupt, ending, cli
+//! ```
 #![forbid(unsafe_code)]
+// A closed or full standard output must not panic: `output` writes.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod cli;
 mod command;
 mod doctor;
-mod face;
+mod ending;
 mod generator;
+mod graph;
 mod interrupt;
-mod progress;
-mod report;
-mod sessions;
-mod stream;
+mod output;
+mod show;
+mod transfer;
 mod units;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-use cli::{Cli, Command};
-use command::Ending;
+use anyhow::Result;
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::ending::Ending;
+use crate::output::note;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let ending = match cli.command.unwrap_or(Command::Demo(cli::Demo::default())) {
-        Command::Sg(options) => command::sg::run(&options),
+    match run(Cli::parse()) {
+        Ok(Ending::Good) => ExitCode::SUCCESS,
+        Ok(Ending::Interrupted) => ExitCode::from(ending::INTERRUPTED),
+        Err(error) if ending::is_cancelled(&error) => ExitCode::from(ending::INTERRUPTED),
+        Err(error) => {
+            note!("grebe: {}", ending::one_line(&error));
+            ExitCode::from(ending::exit_status(&error))
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<Ending> {
+    match cli.command.unwrap_or(Command::Demo(cli::Demo::default())) {
+        Command::Sg(options) => match options.as_play() {
+            Some(play) => command::play::run(&play),
+            None => command::sg::run(&options),
+        },
         Command::View(options) => command::view::run(&options),
         Command::Record(options) => command::record::run(&options),
         Command::Play(options) => command::play::run(&options),
@@ -34,18 +57,19 @@ fn main() -> ExitCode {
         Command::Bench(options) => command::bench::run(&options),
         Command::Probe(options) => command::probe::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "grebe", &mut std::io::stdout());
-            Ok(Ending::Good)
-        }
-        Command::Man => command::man(),
-    };
-    match ending {
-        Ok(Ending::Good) => ExitCode::SUCCESS,
-        Ok(Ending::Interrupted) => ExitCode::from(130),
-        Err(error) => {
-            eprintln!("grebe: {}", command::one_line(&error));
-            ExitCode::from(command::exit_status(&error))
-        }
+        Command::Completions { shell } => command::completions::run(shell),
+        Command::Man => command::completions::man(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
     }
 }

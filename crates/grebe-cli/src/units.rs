@@ -6,12 +6,12 @@ use std::time::Duration;
 use grebe_flow::{Count, NoQuantity, RateHz, SizeBytes, Time};
 
 /// A rate in hertz, with decimal multiples: `360`, `48k`, `25M`, `1.5G`.
-pub fn rate_hz(text: &str) -> Result<f64, NoQuantity> {
+pub(crate) fn rate_hz(text: &str) -> Result<f64, NoQuantity> {
     RateHz::from_str(text).map(|rate| rate.0)
 }
 
 /// A number with a decimal prefix: `0.001`, `5u`, `-2.5m`, `1k`.
-pub fn number(text: &str) -> Result<f64, String> {
+pub(crate) fn number(text: &str) -> Result<f64, String> {
     let prefixes = [("n", 1e-9), ("u", 1e-6), ("µ", 1e-6), ("m", 1e-3), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
     let (number, multiple) = prefixes
         .iter()
@@ -24,22 +24,22 @@ pub fn number(text: &str) -> Result<f64, String> {
 }
 
 /// A count, with decimal multiples: `108_000`, `10k`, `1M`.
-pub fn count(text: &str) -> Result<u64, NoQuantity> {
+pub(crate) fn count(text: &str) -> Result<u64, NoQuantity> {
     Count::from_str(text).map(|count| count.0)
 }
 
 /// A size in bytes, with binary multiples: `1400`, `64K`, `4M`.
-pub fn size_bytes(text: &str) -> Result<usize, NoQuantity> {
+pub(crate) fn size_bytes(text: &str) -> Result<usize, NoQuantity> {
     SizeBytes::from_str(text).map(|size| size.0)
 }
 
 /// A time: `500us`, `20ms`, `2s`, `5m`, `1h`; without a unit, seconds.
-pub fn duration(text: &str) -> Result<Duration, NoQuantity> {
+pub(crate) fn duration(text: &str) -> Result<Duration, NoQuantity> {
     Time::from_str(text).map(|time| time.0)
 }
 
 /// A picture's size in pixels: `1280x720`.
-pub fn pixels(text: &str) -> Result<(u32, u32), String> {
+pub(crate) fn pixels(text: &str) -> Result<(u32, u32), String> {
     let parsed =
         text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
     match parsed {
@@ -49,7 +49,7 @@ pub fn pixels(text: &str) -> Result<(u32, u32), String> {
 }
 
 /// A factor above zero, such as `--speed 100`.
-pub fn factor(text: &str) -> Result<f64, String> {
+pub(crate) fn factor(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
         _ => Err("give a factor above 0, for example 0.5 or 100".to_owned()),
@@ -57,7 +57,7 @@ pub fn factor(text: &str) -> Result<f64, String> {
 }
 
 /// A number for people: `1,234,567`.
-pub fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {

@@ -31,8 +31,8 @@ fn wrong_usage_is_two() {
     refused(&["sg", "--to", "udp://127.0.0.1"], 2, &["has no port"]);
     refused(&["sg", "--to", "udp://127.0.0.1:99999"], 2, &["port"]);
     refused(&["sg", "--wave", "wobble"], 2, &["'wobble' is no waveform"]);
-    refused(&["sg", "--datagram-size", "10"], 2, &["--datagram-size 10"]);
-    refused(&["sg", "--datagram-size", "66000"], 2, &["--datagram-size 66000"]);
+    refused(&["sg", "--datagram-size", "10"], 2, &["datagram size is 10: give 80 to 65507"]);
+    refused(&["sg", "--datagram-size", "66000"], 2, &["datagram size is 66000"]);
     refused(&["sg", "--frequency", "900k", "--rate", "1M"], 2, &["frequency"]);
     refused(&["sg", "--to", "synth:"], 2, &["cannot be sent to"]);
     refused(&["view", "udp://:0", "--after", "2s"], 2, &["--png"]);

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file, a recording or a waveform cannot be had. The message names the path or the setting, and what to do.
+/// Why a stream, a recording or a waveform cannot be had. The message names the address, the path or the setting, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StagesError {
+pub enum Error {
     /// A file cannot be opened.
     #[error("cannot open {}: {source}", path.display())]
     Open {
@@ -144,6 +144,42 @@ pub enum StagesError {
         /// What the resolver said.
         reason: String,
     },
+    /// A name that is no waveform.
+    #[error("'{name}' is no waveform: use sine, square, triangle, saw, chirp or noise")]
+    Wave {
+        /// What was given.
+        name: String,
+    },
+    /// An address that cannot be listened on.
+    #[error("cannot listen on {uri}: {source}")]
+    Listen {
+        /// The address.
+        uri: String,
+        /// Why.
+        source: grebe_datagram::Error,
+    },
+    /// An address that cannot be sent to.
+    #[error("cannot send to {uri}: {source}")]
+    Send {
+        /// The address.
+        uri: String,
+        /// Why.
+        source: grebe_datagram::Error,
+    },
+    /// A stream in shared memory that cannot be made or read.
+    #[error(transparent)]
+    Shm(#[from] grebe_shm::ShmError),
+    /// Standard input or output that is not there.
+    #[error("{what} is closed: {source}")]
+    Closed {
+        /// Which of them.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The wait for a stream, or for its readers, was cancelled.
+    #[error("cancelled")]
+    Cancelled,
     /// A stream whose sender has gone without an end of stream.
     #[error("nothing arrived for {timeout:?}: the sender is gone (it sent no end of stream)")]
     Idle {

@@ -1,14 +1,13 @@
 //! The kinds of stages that a graph file can name.
 
+mod params;
 mod sinks;
 mod sources;
-mod synth;
 
 use grebe_flow::Kinds;
 
-pub use synth::{Synth, WaveName};
-
 use crate::process::{Decimate, FillGaps, Gain, Null, RateMeter, Select, Tee, Throttle};
+use crate::synth::Synth;
 
 /// All built-in kinds.
 ///

@@ -1,43 +1,70 @@
-//! The built-in sources, sinks and processing stages, and the URI that names each.
+//! The built-in stages of grebe: sources, sinks and processing stages, and the URI that names either end of a stream.
+//!
+//! ```text
+//!  udp://  shm://  pipe:  file  synth:                        udp://  shm://  pipe:  file
+//!     |       |      |      |      |                             ^       ^      ^      ^
+//!     +-------+-- open_source -----+--> process stages -----> open_sink ------+------+
+//! ```
+//!
+//! A stream is opened by its [`Uri`]; the stage that comes back goes into a [`Graph`](grebe_flow::Graph). This records 1,000
+//! samples of a generator, doubled, and reads them:
+//!
+//! ```
+//! use grebe_flow::{Graph, Kind, QueueOptions, Site};
+//! use grebe_stages::process::Gain;
+//! use grebe_stages::{SampleFile, SinkOptions, SourceOptions, Synth, open_sink, open_source};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("tone.sigmf-meta");
+//!
+//! let synth = Synth { channels: 2, samples: Some("1k".parse()?), amplitude: vec![0.25].into(), ..Synth::default() };
+//! let mut notify = |notice| eprintln!("{notice}");
+//! let options = SourceOptions { synth, ..SourceOptions::default() };
+//! let source = open_source(&"synth:".parse()?, options, &mut notify)?;
+//! let sink = open_sink(&path.display().to_string().parse()?, &SinkOptions::default(), &mut notify)?;
+//! let louder = Gain { gain: vec![2.0].into(), offset: vec![0.0].into() }.build(&mut Site::new("louder"))?;
+//!
+//! let mut graph = Graph::new();
+//! let source = graph.add_boxed("source", source.stage);
+//! let louder = graph.add_boxed("louder", louder);
+//! let sink = graph.add_boxed("sink", sink.stage);
+//! graph.connect(source, louder, QueueOptions::block(16));
+//! graph.connect(louder, sink, QueueOptions::block(16));
+//! graph.start()?.wait()?;
+//!
+//! let mut file = SampleFile::open(&path)?;
+//! assert_eq!((file.channels(), file.len_samples()), (2, 1_000));
+//! assert!(file.block(0, 1_000)?.channel(0).iter().any(|&sample| sample > 16_000));
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! ```
+//!
+//! Where a graph comes from a file, [`kinds`] says which stages that file can name. What a stage needs beyond a URI (memory
+//! of its own, a directory of its own) is chosen on its type: [`UdpSource`], [`UdpSink`], [`ShmSource`], [`ShmSink`],
+//! [`PipeSource`], [`PipeSink`], [`SynthSource`].
 #![forbid(unsafe_code)]
 
-mod arrival;
-mod block;
 mod error;
-mod file_source;
-mod generate;
+mod file;
+mod io;
 mod kinds;
-mod limit;
-mod pace;
+mod open;
 mod per_channel;
-mod pipe;
 pub mod process;
-mod raw;
-mod remote;
-mod sample_file;
-mod shm_sink;
-mod shm_source;
-mod sigmf;
-mod sigmf_sink;
+mod stream;
 pub mod synth;
-mod udp_sink;
-mod udp_source;
 mod uri;
-mod wav;
 
-pub use block::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, block_length};
-pub use error::StagesError;
-pub use file_source::{FileSource, FileSourceOptions};
-pub use generate::{SynthControl, SynthOptions, SynthSource};
-pub use kinds::{Synth, WaveName, kinds};
+pub use error::Error;
+pub use file::{Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter};
+pub use io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource};
+pub use kinds::kinds;
+pub use open::{
+    Cancel, Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_sink, open_source,
+};
 pub use per_channel::PerChannel;
-pub use pipe::{PipeSink, PipeSource, stdin_pipe, stdout_pipe};
-pub use remote::{GeneratorCommand, SynthRemote};
-pub use sample_file::{Block, SampleFile, Segment};
-pub use shm_sink::ShmSink;
-pub use shm_source::ShmSource;
-pub use sigmf::{SigmfSettings, SigmfSummary, SigmfWriter};
-pub use sigmf_sink::{RecordOptions, SigmfSink};
-pub use udp_sink::UdpSink;
-pub use udp_source::UdpSource;
+pub use stream::block_length;
+pub use synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName};
 pub use uri::{HostPort, ShmName, Uri};
+
+#[cfg(test)]
+mod testing;

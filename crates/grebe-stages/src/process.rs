@@ -23,14 +23,13 @@ mod tee;
 mod throttle;
 mod workspace;
 
-pub use decimate::Decimate;
-pub use fill_gaps::{FillGaps, Filler};
-pub use gain::Gain;
-pub use null::Null;
-pub use rate_meter::RateMeter;
-pub use select::Select;
-pub use tee::Tee;
-pub use throttle::Throttle;
-
-#[cfg(test)]
-pub(crate) mod testing;
+pub use {
+    decimate::Decimate,
+    fill_gaps::{FillGaps, Filler},
+    gain::Gain,
+    null::Null,
+    rate_meter::RateMeter,
+    select::Select,
+    tee::Tee,
+    throttle::Throttle,
+};

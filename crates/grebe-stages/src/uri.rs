@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::StagesError as Error;
+use crate::error::Error;
+use crate::file::is_recording;
 
 /// Where a stream comes from or goes to.
 ///
@@ -45,7 +46,7 @@ pub enum Uri {
 pub struct ShmName {
     /// The stream.
     pub name: String,
-    /// `policy=`: what happens when this reader is too slow; `None`: as the command thinks best.
+    /// `policy=`: what happens when this reader is too slow; `None`: what whoever opens the stream chose.
     pub policy: Option<grebe_shm::Policy>,
     /// `wait=`: the stream begins once so many processes read it.
     pub wait_consumers: u16,
@@ -57,7 +58,7 @@ pub struct ShmName {
 
 impl ShmName {
     /// How the stream is to be made.
-    pub fn publisher_options(&self) -> grebe_shm::PublisherOptions {
+    pub(crate) fn publisher_options(&self) -> grebe_shm::PublisherOptions {
         let options = grebe_shm::PublisherOptions::default();
         grebe_shm::PublisherOptions {
             allow_block: self.allow_block,
@@ -76,29 +77,17 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// This host and port.
-    pub fn new(host: impl Into<String>, port: u16) -> Self {
+    pub(crate) fn new(host: impl Into<String>, port: u16) -> Self {
         Self { host: host.into(), port }
     }
 
-    /// The port.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
     /// The address to listen on.
-    ///
-    /// # Errors
-    /// The host has no address.
-    pub fn to_listen(&self) -> Result<SocketAddr, Error> {
+    pub(crate) fn to_listen(&self) -> Result<SocketAddr, Error> {
         if self.host.is_empty() { Ok((Ipv4Addr::UNSPECIFIED, self.port).into()) } else { self.resolve() }
     }
 
     /// The address to send to; this machine where no host is named.
-    ///
-    /// # Errors
-    /// The host has no address.
-    pub fn to_send(&self) -> Result<SocketAddr, Error> {
+    pub(crate) fn to_send(&self) -> Result<SocketAddr, Error> {
         if self.host.is_empty() { Ok((Ipv4Addr::LOCALHOST, self.port).into()) } else { self.resolve() }
     }
 
@@ -141,8 +130,7 @@ impl FromStr for Uri {
             "" => return Err(malformed("is empty: name a stream, for example udp://:5000")),
             _ => {}
         }
-        let lower = text.to_ascii_lowercase();
-        if FILE_SUFFIXES.iter().any(|suffix| lower.ends_with(suffix)) {
+        if is_recording(Path::new(text)) {
             return Ok(Uri::File(text.into()));
         }
         Err(malformed("names no stream: use udp://HOST:PORT, shm://NAME, pipe:, file:PATH or synth:"))
@@ -242,7 +230,6 @@ impl fmt::Display for HostPort {
 }
 
 const NO_PORT: &str = "has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000";
-const FILE_SUFFIXES: [&str; 4] = [".sigmf-meta", ".sigmf-data", ".sigmf-collection", ".wav"];
 
 #[cfg(test)]
 mod tests {

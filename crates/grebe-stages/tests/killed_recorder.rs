@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use grebe_stages::{SampleFile, SigmfSettings, SigmfWriter, StagesError};
+use grebe_stages::{Error, SampleFile, SigmfSettings, SigmfWriter};
 
 const PATH: &str = "GREBE_TEST_RECORD_TO";
 
@@ -61,6 +61,6 @@ fn a_killed_recorder_leaves_a_recording() {
     // The name is taken until somebody wants it overwritten.
     let settings = SigmfSettings { channels: 2, ..SigmfSettings::default() };
     let error = SigmfWriter::create(&path, &settings).unwrap_err();
-    assert!(matches!(error, StagesError::Exists { .. }));
+    assert!(matches!(error, Error::Exists { .. }));
     SigmfWriter::create(&path, &SigmfSettings { overwrite: true, ..settings }).unwrap().finish().unwrap();
 }

@@ -1,32 +1,10 @@
 //! In steady state no stage between a source and a sink allocates, whether it changes batches in place or in copies.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use grebe_flow::{GraphFile, Kinds};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed to the system's allocator unchanged; counting touches no memory of its.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use grebe_testing::{CountingAllocator, allocations_of_this_thread};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Every processing stage; `copied` and what is behind it must copy, because `direct` holds what it changes.
 const GRAPH: &str = r#"
@@ -66,9 +44,9 @@ fn steady_state_allocates_nothing() {
     let mut stepper = graph.stepper().unwrap();
     let mut steps = |count: usize| (0..count).for_each(|_| assert!(stepper.step().unwrap()));
     steps(100);
-    let before = ALLOCATIONS.with(Cell::get);
+    let before = allocations_of_this_thread();
     steps(400);
-    assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0);
+    assert_eq!(allocations_of_this_thread() - before, 0);
     let snapshot = stepper.snapshot();
     let own = |stage: &str, name: &str| snapshot.stage(stage).unwrap().own(name).unwrap();
     assert!(own("copied", "copied_frames") > 0);
@@ -115,9 +93,9 @@ fn a_stream_in_shared_memory_allocates_nothing_at_either_end() {
         }
     };
     rounds(200);
-    let before = ALLOCATIONS.with(Cell::get);
+    let before = allocations_of_this_thread();
     rounds(400);
-    assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0);
+    assert_eq!(allocations_of_this_thread() - before, 0);
     let sent = producer.snapshot();
     let own = |name: &str| sent.stage("to").unwrap().own(name).unwrap();
     assert!(own("lent_frames") > 0 && own("consumers") == 1 && own("chunks_out") > 0);

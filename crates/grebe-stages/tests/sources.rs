@@ -9,8 +9,8 @@ use grebe_flow::{
 use grebe_frame::{Arrival, Batch, Header, StreamTracker};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 use grebe_stages::{
-    FileSource, FileSourceOptions, GeneratorCommand, SigmfSettings, SigmfWriter, Synth, SynthOptions,
-    SynthRemote, SynthSource, UdpSource, block_length,
+    GeneratorCommand, SigmfSettings, SigmfWriter, SourceOptions, Synth, SynthOptions, SynthRemote,
+    SynthSource, UdpSource, Uri, block_length, open_source,
 };
 
 fn made(source: impl Stage + 'static) -> Vec<Batch> {
@@ -151,10 +151,24 @@ fn recording(folder: &std::path::Path) -> std::path::PathBuf {
     path
 }
 
+/// Everything that a recording gives.
+fn played(path: &std::path::Path, options: SourceOptions) -> Vec<Batch> {
+    let source = open_source(&Uri::File(path.into()), options, &mut |_| ()).unwrap();
+    let (tray, taken) = std::sync::mpsc::channel();
+    let mut graph = Graph::new();
+    let source = graph.add_boxed("file", source.stage);
+    let tray = graph.add("tray", Tray(tray));
+    graph.connect(source, tray, QueueOptions::block(64));
+    let running = graph.start().unwrap();
+    let batches = taken.into_iter().collect();
+    running.wait().unwrap();
+    batches
+}
+
 #[test]
 fn a_recording_is_played_with_its_gaps_and_its_streams() {
     let folder = tempfile::tempdir().unwrap();
-    let batches = made(FileSource::open(&recording(folder.path())).unwrap());
+    let batches = played(&recording(folder.path()), SourceOptions::default());
     assert_eq!(channel(&batches, 0), (0..100).collect::<Vec<i16>>());
     let mut tracker = StreamTracker::new();
     let arrivals: Vec<Arrival> = headers(&batches).iter().map(|header| tracker.arrive(header)).collect();
@@ -179,9 +193,8 @@ fn a_recording_is_repeated_without_a_gap_and_cut_where_told() {
     .unwrap();
     writer.write(0, &[&(0..70).collect::<Vec<i16>>()]).unwrap();
     writer.finish().unwrap();
-    let mut source = FileSource::open(&path).unwrap();
-    source.set(FileSourceOptions { repeat: true, samples: Some(200), ..FileSourceOptions::default() });
-    let batches = made(source);
+    let batches =
+        played(&path, SourceOptions { repeat: true, samples: Some(200), ..SourceOptions::default() });
     let expected: Vec<i16> = (0..200).map(|sample| sample % 70).collect();
     assert_eq!(channel(&batches, 0), expected);
     let mut tracker = StreamTracker::new();

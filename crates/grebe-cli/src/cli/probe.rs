@@ -20,85 +20,85 @@ use crate::units;
     grebe probe ssh://example.org --png path.png\n\n\
     A ticket is good for one probe (--clients N: for so many, one after the other), and the server ends with it. Nothing is sent\n\
     to an address that has not proved to have the ticket. docs/probe.md says what the figures mean.")]
-pub struct Probe {
+pub(crate) struct Probe {
     /// What `grebe probe --serve` printed, HOST:PORT/KEY, where the host may be another name of the same machine; or
     /// ssh://[USER@]HOST[:PORT], to start it there.
     #[arg(value_name = "TICKET|ssh://HOST", required_unless_present = "serve", conflicts_with = "serve")]
-    pub target: Option<Target>,
+    pub(crate) target: Option<Target>,
     /// Wait for a probe: print a ticket, serve it, and end.
     #[arg(long)]
-    pub serve: bool,
+    pub(crate) serve: bool,
     /// Where to serve, UDP and TCP alike; with ssh://, at the far end [default: any port of any address].
     #[arg(long, value_name = "ADDRESS")]
-    pub bind: Option<SocketAddr>,
+    pub(crate) bind: Option<SocketAddr>,
     /// Where the server is found, if not at the address that it sees itself: behind a port that a router passes on.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = place)]
-    pub advertise: Option<Place>,
+    pub(crate) advertise: Option<Place>,
     /// How to start grebe at the far end of ssh://.
     #[arg(long, value_name = "COMMAND", default_value = "grebe", conflicts_with = "serve")]
-    pub remote_command: String,
+    pub(crate) remote_command: String,
     /// Probes that the ticket is good for; they wait for each other.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "serve", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub clients: u32,
+    pub(crate) clients: u32,
     /// End after so long without a client.
     #[arg(long, value_name = "TIME", default_value = "10m", requires = "serve", value_parser = units::duration)]
-    pub idle_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
     /// End when standard input is closed.
     #[arg(long, requires = "serve")]
-    pub tethered: bool,
+    pub(crate) tethered: bool,
     /// Send a datagram every so often, instead of looking for the highest rate: 161us.
     #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "serve")]
-    pub interval: Option<Duration>,
+    pub(crate) interval: Option<Duration>,
     /// Bytes of each datagram [default: the longest that comes through both ways].
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, conflicts_with = "serve")]
-    pub size: Option<usize>,
+    pub(crate) size: Option<usize>,
     /// Bytes a write of the TCP streams, several by commas; 0: no TCP.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64K", value_parser = units::size_bytes)]
-    pub tcp_write: Vec<usize>,
+    pub(crate) tcp_write: Vec<usize>,
     /// Tell how long it takes to move this much.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1G", value_parser = units::count)]
-    pub amount: Vec<u64>,
+    pub(crate) amount: Vec<u64>,
     /// Bits of IP packets a second at most [default: 1G; 40G within private networks].
     #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
-    pub max_rate: Option<f64>,
+    pub(crate) max_rate: Option<f64>,
     /// Bytes of a probe at most, both ways together [default: 500M; 8G within private networks].
     #[arg(long, value_name = "BYTES", value_parser = units::count)]
-    pub max_bytes: Option<u64>,
+    pub(crate) max_bytes: Option<u64>,
     /// How long a probe may take.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    pub duration: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
     /// More than 1 Gbit/s to an address that is not private is meant.
     #[arg(long)]
-    pub yes: bool,
+    pub(crate) yes: bool,
     /// Print everything as JSON; with --serve, the ticket.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Draw goodput, loss and round trip, over the rate and over time, to this file.
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
-    pub png: Option<PathBuf>,
+    pub(crate) png: Option<PathBuf>,
 }
 
 /// Who is probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     Ticket(grebe_probe::Ticket),
     Ssh(SshHost),
 }
 
 /// Where `ssh` is to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SshHost {
-    pub user: Option<String>,
+pub(crate) struct SshHost {
+    pub(crate) user: Option<String>,
     /// A name, an alias of the user's ssh, or an address, an IPv6 one without brackets.
-    pub host: String,
-    pub port: Option<u16>,
+    pub(crate) host: String,
+    pub(crate) port: Option<u16>,
 }
 
 /// A host, and a port if it is another than the server's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    pub host: String,
-    pub port: Option<u16>,
+pub(crate) struct Place {
+    pub(crate) host: String,
+    pub(crate) port: Option<u16>,
 }
 
 impl FromStr for Target {

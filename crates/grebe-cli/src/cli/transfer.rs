@@ -15,25 +15,25 @@ use crate::units;
     grebe send run7.bin                     prints a ticket for the receiver\n\n\
     A ticket is a secret for one transfer: whoever has it first is the peer. It is also read from GREBE_TICKET. As an argument\n\
     other users of this machine can see it.")]
-pub struct Send {
+pub(crate) struct Send {
     /// Files and directories.
     #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// The receiver's ticket; without a value it is asked for, or read from standard input. Without this option, a ticket is
     /// printed for the receiver.
     #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires"])]
-    pub to: Option<String>,
+    pub(crate) to: Option<String>,
     /// Bits a second on the wire, at most: 20M, 1G.
     #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
-    pub bwlimit: Option<f64>,
+    pub(crate) bwlimit: Option<f64>,
     /// How much of a shared path to take.
     #[arg(long, value_enum, default_value_t = TransferMode::Fair)]
-    pub mode: TransferMode,
+    pub(crate) mode: TransferMode,
     #[command(flatten)]
-    pub meeting: Meeting,
+    pub(crate) meeting: Meeting,
     /// Print the ticket, the progress and the result as lines of JSON on standard output.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -43,43 +43,43 @@ pub struct Send {
     grebe recv --from < ticket                   with the sender's ticket, into this directory\n\n\
     Names end in .part until all is whole. What was cut off goes on where it was when the same files are sent again, with a new\n\
     ticket.")]
-pub struct Recv {
+pub(crate) struct Recv {
     /// Where to put the files [default: .]; a sender's ticket may stand before it.
     #[arg(value_name = "[TICKET] [DIR]", num_args = 0..=2)]
-    pub places: Vec<String>,
+    pub(crate) places: Vec<String>,
     /// The sender's ticket; without a value it is asked for, or read from standard input.
     #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires"])]
-    pub from: Option<String>,
+    pub(crate) from: Option<String>,
     /// Replace files that exist.
     #[arg(long)]
-    pub overwrite: bool,
+    pub(crate) overwrite: bool,
     #[command(flatten)]
-    pub meeting: Meeting,
+    pub(crate) meeting: Meeting,
     /// Print the ticket, the progress and the result as lines of JSON on standard output.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// How the side that prints the ticket is found, and how long the other looks for it.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Meeting")]
-pub struct Meeting {
+pub(crate) struct Meeting {
     /// Where to wait for the other side, over UDP; port 0 is any.
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:0")]
-    pub listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
     /// Where the other side finds us, if not at the addresses of this machine: behind a port that a router passes on.
     #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
-    pub advertise: Vec<String>,
+    pub(crate) advertise: Vec<String>,
     /// How long the ticket is good.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = units::duration)]
-    pub expires: Duration,
+    pub(crate) expires: Duration,
     /// How long to wait for an answer when a ticket was given.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
-    pub wait: Duration,
+    pub(crate) wait: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TransferMode {
+pub(crate) enum TransferMode {
     /// A share like that of the others.
     Fair,
     /// All that the path gives.

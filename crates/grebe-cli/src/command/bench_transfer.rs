@@ -5,9 +5,9 @@ use grebe_bench::Error;
 use grebe_bench::transfer::{self, Link, Part, Plan, Row, Told};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::transfer::cancel_on_interrupt;
 use super::{Ending, Usage};
 use crate::cli::Bench;
+use crate::transfer::cancel_on_interrupt;
 
 pub fn run(options: &Bench) -> Result<Ending> {
     if options.peer {

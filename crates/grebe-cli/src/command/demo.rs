@@ -1,36 +1,30 @@
 //! `grebe`, `grebe demo`: a generator in a process of its own, UDP, and a scope.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result};
-use grebe_datagram::Options;
-use grebe_flow::{Graph, QueueOptions};
-use grebe_stages::{SampleFile, UdpSource};
-use grebe_view::{ScopeStage, TriggerOptions};
+use grebe_flow::QueueOptions;
+use grebe_stages::{SampleFile, SourceOptions, open_source};
+use grebe_view::TriggerOptions;
 
-use super::Ending;
-use super::view::{HISTORY_BYTES, QUEUE_BATCHES};
 use crate::cli::Demo;
-use crate::face::{self, Face, Show, Shown};
+use crate::ending::Ending;
 use crate::generator::{self, Generator};
+use crate::graph::tell;
+use crate::show::{self, Scope, Show, Shown, Surface};
 
-pub fn run(options: &Demo) -> Result<Ending> {
+pub(crate) fn run(options: &Demo) -> Result<Ending> {
     if let Some(file) = &options.file {
         // What is wrong with the file is said here, not by a child that nobody hears.
         SampleFile::open(file)?;
     }
     // The port is bound before the generator starts, so that nothing it sends is lost.
-    let source = UdpSource::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &Options::default())
-        .context("cannot listen on the loopback address")?;
-    let address = source.local_addr()?;
-    let (scope, link) = ScopeStage::new(HISTORY_BYTES);
-    let mut graph = Graph::new();
-    let source = graph.add("source", source);
-    let scope = graph.add("scope", scope);
-    graph.connect(source, scope, QueueOptions::drop_oldest(QUEUE_BATCHES));
-    let running = graph.start()?;
+    let source = open_source(&"udp://127.0.0.1:0".parse()?, SourceOptions::default(), &mut tell)?;
+    let address = source.address.context("the system does not say which port it chose")?;
+    let scope = Scope::new(source.stage, QueueOptions::drop_oldest, 1);
+    let running = scope.graph.start()?;
     let generator = start(options, address)?;
     let show = Show {
         command: "demo",
@@ -44,16 +38,16 @@ pub fn run(options: &Demo) -> Result<Ending> {
         session: None,
         is_session_required: false,
         file_samples: None,
-        failure: face::Failure::default(),
+        failure: scope.failure,
         generator_said: generator.said(),
         generator: Mutex::new(generator.remote().filter(|_| options.file.is_none())),
     };
-    let face = if options.term { Face::Terminal } else { Face::Window };
-    Ok(face::show(&face, vec![Shown { running, link, show }])?.0)
+    let surface = if options.term { Surface::Terminal } else { Surface::Window };
+    Ok(show::run(&surface, vec![Shown { running, link: scope.link, show }])?.0)
 }
 
 fn start(options: &Demo, to: SocketAddr) -> Result<Generator> {
-    let mut command = generator::this()?;
+    let mut command = generator::this_command()?;
     match &options.file {
         Some(file) => command.arg("play").arg(file).args(["--loop", "--tethered"]),
         None => command.args(["sg", "--channels", "4", "--rate", "25M", "--remote"]).args(WAVES),

@@ -4,20 +4,21 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use super::Ending;
 use crate::cli::Doctor;
 use crate::doctor::{self, Check, State};
+use crate::ending::Ending;
+use crate::output::{self, out};
 
-pub fn run(options: &Doctor) -> Result<Ending> {
+pub(crate) fn run(options: &Doctor) -> Result<Ending> {
     let checks = doctor::examine();
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&checks)?);
+        out!("{}", serde_json::to_string_pretty(&checks)?)?;
     } else if options.fix {
         for command in fixes(&checks) {
-            println!("{command}");
+            out!("{command}")?;
         }
     } else {
-        print!("{}", table(&checks));
+        output::text(&table(&checks))?;
     }
     Ok(Ending::Good)
 }

@@ -1,35 +1,32 @@
 //! `grebe play`: send a recording.
 
 use anyhow::Result;
-use grebe_flow::{Graph, QueueOptions};
-use grebe_stages::{FileSource, FileSourceOptions};
+use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
-use super::sg::QUEUE_BATCHES;
-use super::{Ending, drive, tether};
 use crate::cli::Play;
-use crate::progress::Progress;
-use crate::{report, stream};
+use crate::ending::Ending;
+use crate::graph::{Pair, SEND_QUEUE_BATCHES, cancel_on_interrupt, end_with_stdin, tell};
 
-pub fn run(options: &Play) -> Result<Ending> {
+pub(crate) fn run(options: &Play) -> Result<Ending> {
     if options.tethered {
-        tether();
+        end_with_stdin();
     }
+    let mut transport = options.transport.options();
+    transport.datagram_bytes = Some(transport.datagram_bytes_to(&options.to)?);
     // The file first: without it there is nothing to open a socket for.
-    let mut source = FileSource::open(&options.file)?;
-    source.notes().iter().for_each(|note| eprintln!("grebe: {note}"));
-    let sink = stream::sink(&options.to, &options.transport)?;
-    source.set(FileSourceOptions {
+    let from = SourceOptions {
+        transport: transport.clone(),
         speed: Some(options.speed),
         repeat: options.repeat,
-        samples: None,
-        datagram_bytes: sink.datagram_bytes,
-        flush_every: options.transport.latency / 4,
-    });
-    let mut graph = Graph::new();
-    let source = graph.add("player", source);
-    let sink = graph.add_boxed("sender", sink.stage);
-    graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
-    let (snapshot, ending) = drive("play", graph, &Progress::of("player"))?;
-    report::print("sent", "sender", &snapshot, options.json);
-    Ok(ending)
+        ..SourceOptions::default()
+    };
+    let source = open_source(&Uri::File(options.file.clone()), from, &mut tell)?;
+    let to = SinkOptions { transport, cancel: cancel_on_interrupt(), ..SinkOptions::default() };
+    let sink = open_sink(&options.to, &to, &mut tell)?;
+    let pair = Pair {
+        source: ("player", source.stage),
+        sink: ("sender", sink.stage),
+        queue_batches: SEND_QUEUE_BATCHES,
+    };
+    pair.run("play", "sent", options.json)
 }

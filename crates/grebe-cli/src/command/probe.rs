@@ -1,12 +1,12 @@
 //! `grebe probe`: what a path carries, and why not more.
 
-mod far;
 mod live;
 mod panels;
 mod picture;
+mod ssh_server;
 mod table;
+mod ticket;
 
-use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -16,13 +16,16 @@ use grebe_probe::{
     Bounds, Error, PROTOCOL, ProbeOptions, Report, ServeOptions, Server, Serving, Ticket, Train, probe,
 };
 
-use self::far::Far;
 use self::live::Live;
-use super::{Ending, Usage, tether};
+use self::ssh_server::SshServer;
+use self::ticket::advertised;
 use crate::cli::{Probe, SshHost, Target};
-use crate::interrupt;
+use crate::ending::{Ending, Usage};
+use crate::graph::end_with_stdin;
+use crate::output::{note, out};
+use crate::{interrupt, output};
 
-pub fn run(options: &Probe) -> Result<Ending> {
+pub(crate) fn run(options: &Probe) -> Result<Ending> {
     interrupt::catch();
     let outcome = match &options.target {
         Some(Target::Ticket(ticket)) => ask(options, &advertised(options, ticket)),
@@ -37,14 +40,14 @@ pub fn run(options: &Probe) -> Result<Ending> {
 }
 
 fn over_ssh(options: &Probe, host: &SshHost) -> Result<Ending> {
-    let far = Far::start(host, options)?;
-    let outcome = ask(options, far.ticket());
-    far.explain(outcome)
+    let server = SshServer::start(host, options)?;
+    let outcome = ask(options, server.ticket());
+    server.explain(outcome)
 }
 
 fn serve(options: &Probe) -> Result<Ending> {
     if options.tethered {
-        tether();
+        end_with_stdin();
     }
     let duration_max = Some(options.duration.unwrap_or(SERVED_MAX));
     let server = Server::bind(&ServeOptions {
@@ -56,14 +59,13 @@ fn serve(options: &Probe) -> Result<Ending> {
     let ticket = advertised(options, server.ticket()).to_string();
     if options.json {
         let version = env!("CARGO_PKG_VERSION");
-        println!("{}", serde_json::json!({ "ticket": ticket, "version": version, "protocol": PROTOCOL }));
+        out!("{}", serde_json::json!({ "ticket": ticket, "version": version, "protocol": PROTOCOL }))?;
     } else {
-        println!("grebe probe {ticket}");
+        out!("grebe probe {ticket}")?;
     }
-    std::io::stdout().flush()?;
     let served = server.run(&interrupt::is_pending, &mut |serving| match serving {
-        Serving::Began(client) => eprintln!("probed by {client}"),
-        _ => eprintln!("done"),
+        Serving::Began(client) => note!("probed by {client}"),
+        _ => note!("done"),
     })?;
     if interrupt::is_pending() {
         return Ok(Ending::Interrupted);
@@ -98,12 +100,12 @@ fn ask(options: &Probe, ticket: &Ticket) -> Result<Ending> {
     let report = watched(options, ticket, &probing)?;
     if let Some(path) = &options.png {
         picture::write(&report, path)?;
-        eprintln!("wrote {}", path.display());
+        note!("wrote {}", path.display());
     }
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        out!("{}", serde_json::to_string_pretty(&report)?)?;
     } else {
-        print!("{}", table::text(&report));
+        output::text(&table::text(&report))?;
     }
     Ok(Ending::Good)
 }
@@ -127,12 +129,6 @@ fn bounds(options: &Probe) -> Bounds {
         duration_max: options.duration,
         anyway: options.yes,
     }
-}
-
-/// The ticket, with the place where its server is found.
-fn advertised(options: &Probe, ticket: &Ticket) -> Ticket {
-    let Some(place) = &options.advertise else { return ticket.clone() };
-    Ticket { host: place.host.clone(), port: place.port.unwrap_or(ticket.port), key: ticket.key.clone() }
 }
 
 fn datagram_bytes(bytes: usize) -> Result<u16> {

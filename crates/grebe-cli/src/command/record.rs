@@ -1,49 +1,38 @@
 //! `grebe record`: write a stream to a SigMF recording.
 
 use anyhow::Result;
-use grebe_flow::{Graph, QueueOptions, Stage};
 use grebe_shm::Policy;
-use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, RecordOptions, SigmfSink, Uri};
+use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
-use super::{Ending, drive};
 use crate::cli::Record;
-use crate::progress::Progress;
-use crate::{command, report, stream};
+use crate::ending::Ending;
+use crate::graph::{Pair, cancel_on_interrupt, tell};
+use crate::output::note;
 
-pub fn run(options: &Record) -> Result<Ending> {
+pub(crate) fn run(options: &Record) -> Result<Ending> {
     // Where it cannot be written is said before anything is opened that others could be sending to.
-    let sink = SigmfSink::create(
-        &options.file,
-        RecordOptions { duration: options.duration, overwrite: options.overwrite },
-    )?;
-    let source: Box<dyn Stage> = match &options.uri {
-        Uri::Udp(_) => {
-            let source =
-                stream::udp_source(&options.uri, &options.transport)?.idle_timeout(options.idle_timeout);
-            eprintln!("listening on {}", source.local_addr()?);
-            Box::new(source)
-        }
-        Uri::Shm(shm) => {
-            Box::new(stream::shm_source(shm, Policy::Block, "record")?.idle_timeout(options.idle_timeout))
-        }
-        Uri::Pipe => stream::pipe_source()?,
-        Uri::Synth => Box::new(command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?.0),
-        Uri::File(path) => {
-            let mut source = FileSource::open(path)?;
-            source.set(FileSourceOptions {
-                datagram_bytes: DATAGRAM_BYTES_MAX,
-                ..FileSourceOptions::default()
-            });
-            Box::new(source)
-        }
+    let to =
+        SinkOptions { duration: options.duration, overwrite: options.overwrite, ..SinkOptions::default() };
+    let sink = open_sink(&Uri::File(options.file.clone()), &to, &mut tell)?;
+    let from = SourceOptions {
+        transport: options.transport.options(),
+        reader: "record".to_owned(),
+        policy: Policy::Block,
+        waits: true,
+        idle_timeout: options.idle_timeout,
+        cancel: cancel_on_interrupt(),
+        ..SourceOptions::default()
     };
-    let mut graph = Graph::new();
-    let source = graph.add_boxed("source", source);
-    let recorder = graph.add("recorder", sink);
-    graph.connect(source, recorder, QueueOptions::block(QUEUE_BATCHES));
-    let (snapshot, ending) = drive("record", graph, &Progress::of("recorder"))?;
-    report::print("recorded", "recorder", &snapshot, options.json);
-    Ok(ending)
+    let source = open_source(&options.uri, from, &mut tell)?;
+    if let Some(address) = source.address {
+        note!("listening on {address}");
+    }
+    let pair = Pair {
+        source: ("source", source.stage),
+        sink: ("recorder", sink.stage),
+        queue_batches: QUEUE_BATCHES,
+    };
+    pair.run("record", "recorded", options.json)
 }
 
 /// 16 MiB: a disk may stall for as long as that lasts.

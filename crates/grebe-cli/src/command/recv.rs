@@ -10,11 +10,12 @@ use grebe_transfer::{Arrival, Error, ReceiveListener, ReceiveOptions, Received, 
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::transfer::{self, Display};
-use super::{Ending, Usage};
 use crate::cli::Recv;
+use crate::ending::{Ending, Usage};
+use crate::output::{note, out};
+use crate::transfer::{self, Display};
 
-pub fn run(options: &Recv) -> Result<Ending> {
+pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let (ticket, directory) = places(options)?;
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let receives = ReceiveOptions {
@@ -32,18 +33,18 @@ pub fn run(options: &Recv) -> Result<Ending> {
             let meeting = &options.meeting;
             let mut listener = ReceiveListener::bind(meeting.listen, meeting.expires.as_secs())?;
             transfer::advertise(listener.ticket_mut(), meeting)?;
-            transfer::announce(listener.ticket(), meeting, "grebe send FILE --to", options.json);
+            transfer::announce(listener.ticket(), meeting, "grebe send FILE --to", options.json)?;
             listener.receive(&directory, &receives, on_progress)
         }
     };
     display.borrow().clear();
     match received {
         Ok(received) => {
-            tell(&received, options.json);
+            tell(&received, options.json)?;
             Ok(Ending::Good)
         }
         Err(error @ Error::Cancelled) => {
-            eprintln!("{error}");
+            note!("{error}");
             Ok(Ending::Interrupted)
         }
         Err(error) => Err(error.into()),
@@ -102,7 +103,7 @@ fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, arrival: &Arr
     );
 }
 
-fn tell(received: &Received, json: bool) {
+fn tell(received: &Received, json: bool) -> Result<()> {
     let seconds = received.took.as_secs_f64();
     if json {
         let paths: Vec<_> = received.paths.iter().map(|path| path.to_string_lossy()).collect();
@@ -115,19 +116,19 @@ fn tell(received: &Received, json: bool) {
                 "seconds": seconds,
             }
         });
-        println!("{result}");
-        return;
+        return out!("{result}");
     }
     for path in &received.paths {
-        println!("{}", path.display());
+        out!("{}", path.display())?;
     }
     let resumed = match received.resumed_bytes {
         0 => String::new(),
         bytes => format!(", {} of it earlier", transfer::size(bytes)),
     };
-    eprintln!(
+    note!(
         "received {}{resumed} in {seconds:.1} s from {}, verified",
         transfer::size(received.content_bytes),
         received.peer
     );
+    Ok(())
 }

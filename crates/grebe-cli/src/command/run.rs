@@ -1,18 +1,20 @@
 //! `grebe run`: run a graph of stages that a file describes.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use grebe_flow::{Error, GraphFile, KindInfo, KindPorts, Kinds};
 use serde_json::{Map, Value};
 
-use super::{Ending, Usage, drive};
 use crate::cli::Run;
-use crate::progress::Progress;
-use crate::{interrupt, report};
+use crate::ending::{Ending, Usage};
+use crate::graph::progress::Progress;
+use crate::graph::{drive, report};
+use crate::output::note;
+use crate::{interrupt, output};
 
-pub fn run(options: &Run) -> Result<Ending> {
+pub(crate) fn run(options: &Run) -> Result<Ending> {
     let kinds = grebe_stages::kinds();
     if let Some(name) = &options.kinds {
         return describe(name, &kinds, options.json).map(|()| Ending::Good);
@@ -20,7 +22,7 @@ pub fn run(options: &Run) -> Result<Ending> {
     let path = options.graph.as_deref().context("name a graph file")?;
     let file = load(path, &kinds)?;
     if options.check {
-        eprintln!("{} is good: {} stages, {} edges", path.display(), file.stages().len(), file.edges().len());
+        note!("{} is good: {} stages, {} edges", path.display(), file.stages().len(), file.edges().len());
         return Ok(Ending::Good);
     }
     if options.json
@@ -32,11 +34,11 @@ pub fn run(options: &Run) -> Result<Ending> {
     // Before anything is opened, so that no interruption leaves anything behind.
     interrupt::catch();
     let (graph, notes) = file.build(&kinds)?;
-    notes.iter().for_each(|note| eprintln!("{note}"));
+    notes.iter().for_each(|note| note!("{note}"));
     let name = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
     let (snapshot, ending) = drive(&name, graph, &Progress::of(followed))?;
-    report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, options.json);
+    report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, options.json)?;
     Ok(ending)
 }
 
@@ -44,7 +46,7 @@ pub fn run(options: &Run) -> Result<Ending> {
 fn load(path: &Path, kinds: &Kinds) -> Result<GraphFile> {
     match GraphFile::load(path, kinds) {
         Err(Error::Mistakes(mistakes)) => {
-            eprintln!("{}\n", mistakes.render(std::io::stderr().is_terminal()));
+            note!("{}\n", mistakes.render(std::io::stderr().is_terminal()));
             let count = mistakes.iter().len();
             let plural = if count == 1 { "" } else { "s" };
             Err(Usage(format!("{} has {count} mistake{plural}", path.display())).into())
@@ -70,11 +72,7 @@ fn describe(name: &str, kinds: &Kinds, as_json: bool) -> Result<()> {
             format!("{:#}\n", kind.schema())
         }
     };
-    // A reader that has seen enough, such as `head`, is no error.
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+    output::text(&text)
 }
 
 /// A heading, and which ports a kind under it has.

@@ -8,15 +8,16 @@ use grebe_scope::Engineering;
 use grebe_transfer::{Error, Limit, Mode, Progress, SendListener, SendOptions, SendReport, Source, send};
 use serde_json::json;
 
-use super::Ending;
-use super::transfer::{self, Display};
 use crate::cli::{Send, TransferMode};
+use crate::ending::Ending;
+use crate::output::{note, out};
+use crate::transfer::{self, Display};
 
-pub fn run(options: &Send) -> Result<Ending> {
+pub(crate) fn run(options: &Send) -> Result<Ending> {
     let ticket = transfer::given_ticket(options.to.as_deref())?;
     let source = Arc::new(Source::open(&options.files)?);
     for path in source.left_out() {
-        eprintln!("left out, neither a file nor a directory: {}", path.display());
+        note!("left out, neither a file nor a directory: {}", path.display());
     }
     let sends = SendOptions {
         mode: match options.mode {
@@ -37,18 +38,18 @@ pub fn run(options: &Send) -> Result<Ending> {
         None => {
             let mut listener = SendListener::bind(options.meeting.listen, options.meeting.expires.as_secs())?;
             transfer::advertise(listener.ticket_mut(), &options.meeting)?;
-            transfer::announce(listener.ticket(), &options.meeting, "grebe recv --from", options.json);
+            transfer::announce(listener.ticket(), &options.meeting, "grebe recv --from", options.json)?;
             listener.send(&source, &sends, on_progress)
         }
     };
     display.borrow().clear();
     match sent {
         Ok(report) => {
-            tell(&report, &source, options.json);
+            tell(&report, &source, options.json)?;
             Ok(Ending::Good)
         }
         Err(error @ Error::Cancelled) => {
-            eprintln!("{error}");
+            note!("{error}");
             Ok(Ending::Interrupted)
         }
         Err(error) => Err(error.into()),
@@ -87,7 +88,7 @@ fn show(display: &mut Display, progress: &Progress, total_bytes: u64) {
     );
 }
 
-fn tell(report: &SendReport, source: &Source, json: bool) {
+fn tell(report: &SendReport, source: &Source, json: bool) -> Result<()> {
     let seconds = report.took.as_secs_f64();
     let rate = report.file_bytes as f64 * 8.0 / seconds;
     if json {
@@ -109,8 +110,7 @@ fn tell(report: &SendReport, source: &Source, json: bool) {
                 "phases": phases(report),
             }
         });
-        println!("{result}");
-        return;
+        return out!("{result}");
     }
     let resumed = match report.resumed_bytes {
         0 => String::new(),
@@ -120,12 +120,13 @@ fn tell(report: &SendReport, source: &Source, json: bool) {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
     };
-    eprintln!(
+    note!(
         "sent {} in {files}{resumed} in {seconds:.1} s, {}, verified by {}",
         transfer::size(report.file_bytes),
         Engineering::new(rate, "bit/s"),
         report.peer,
     );
+    Ok(())
 }
 
 fn phases(report: &SendReport) -> serde_json::Value {

@@ -1,28 +1,26 @@
 //! `grebe view`: show a stream, or several.
 
-use std::io::Write as _;
+mod measurements;
+
 use std::path::PathBuf;
 use std::process::ChildStdout;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use grebe_flow::{Graph, QueueOptions, Stage};
-use grebe_scope::Quantity;
+use anyhow::Result;
+use grebe_flow::QueueOptions;
 use grebe_shm::Policy;
-use grebe_stages::{DATAGRAM_BYTES_MAX, FileSource, FileSourceOptions, PipeSource, Uri};
-use grebe_view::{
-    ChannelSetup, GeneratorRemote, MATH_CHANNEL, Picture, PngOptions, ScopeStage, ThemeChoice, TriggerView,
-};
-use serde_json::{Map, Value, json};
+use grebe_stages::{OpenSource, PipeSource, SourceOptions, Uri, open_source};
+use grebe_view::{ChannelSetup, PngOptions, ThemeChoice};
 
-use super::{Ending, Usage};
 use crate::cli::{self, View};
-use crate::face::{self, Face, Show, Shown};
-use crate::generator::{Generator, Recipe};
-use crate::{command, generator, sessions, stream};
+use crate::ending::{Ending, Usage};
+use crate::generator::{self, Generator, Recipe};
+use crate::graph::{cancel_on_interrupt, tell};
+use crate::output::out;
+use crate::show::{self, Failure, Scope, Show, Shown, Surface};
 
-pub fn run(options: &View) -> Result<Ending> {
+pub(crate) fn run(options: &View) -> Result<Ending> {
     let recipe = match &options.spawn {
         Some(_) if options.uris.len() > 1 => {
             return Err(
@@ -40,35 +38,38 @@ pub fn run(options: &View) -> Result<Ending> {
     if is_alone && uris.len() > 1 {
         return Err(Usage("several sources need the window: give one to --term and --png".into()).into());
     }
-    let face = match &options.png {
-        Some(path) => Face::Png(PngOptions {
-            width: options.size.0,
-            height: options.size.1,
-            // A file is read up to there, and its end takes the picture.
-            after: if is_file(&uris[0]) { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
-            measure: options.measure.is_some(),
-            ..PngOptions::new(path)
-        }),
-        None if options.term => Face::Terminal,
-        None => Face::Window,
-    };
     if let Some(duration) = options.bench {
         return bench(open(&uris, 0, options, &mut Spawn::None)?, options.size, duration);
     }
     let mut spawn = recipe.map_or(Spawn::None, Spawn::Recipe);
     let shown: Vec<Shown> =
         (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
-    let ended = face::show(&face, shown);
+    let ended = show::run(&surface(options, &uris[0]), shown);
     // What the generator says explains a stream that failed, or never came.
     if let Spawn::Running(generator) = &mut spawn {
         generator.check()?;
     }
     let (ending, picture) = ended?;
     if let (Some(picture), Some(cli::MeasureFormat::Json)) = (picture, options.measure) {
-        let text = serde_json::to_string_pretty(&measurements(&picture, &setups(&options.channels)?))?;
-        writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")?;
+        let measured = measurements::measurements(&picture, &setups(&options.channels)?);
+        out!("{}", serde_json::to_string_pretty(&measured)?)?;
     }
     Ok(ending)
+}
+
+fn surface(options: &View, uri: &Uri) -> Surface {
+    match &options.png {
+        Some(path) => Surface::Png(PngOptions {
+            width: options.size.0,
+            height: options.size.1,
+            // A file is read up to there, and its end takes the picture.
+            after: if is_file(uri) { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
+            measure: options.measure.is_some(),
+            ..PngOptions::new(path)
+        }),
+        None if options.term => Surface::Terminal,
+        None => Surface::Window,
+    }
 }
 
 #[cfg(feature = "window")]
@@ -76,7 +77,7 @@ fn bench(shown: Shown, (width, height): (u32, u32), duration: Duration) -> Resul
     let size = [width as f32, height as f32];
     let result = grebe_view::bench_window(shown.link.clone(), shown.options(), size, duration)?;
     shown.running.stop()?;
-    writeln!(std::io::stdout(), "{}", serde_json::to_string(&result)?).context("cannot write the result")?;
+    out!("{}", serde_json::to_string(&result)?)?;
     Ok(Ending::Good)
 }
 
@@ -112,25 +113,21 @@ impl Spawn {
 /// A source with its scope, running.
 fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result<Shown> {
     let uri = &uris[place];
-    let mut source = source(uri, options, spawn)?;
-    let mut said = face::Failure::default();
-    if let Spawn::Running(generator) = spawn {
-        said = generator.said();
-        source.generator = generator.remote();
-    }
+    let source = source(uri, options, spawn)?;
+    let (generator, said) = match spawn {
+        Spawn::Running(generator) => (generator.remote(), generator.said()),
+        _ => (source.remote.map(generator::remote_of), Failure::default()),
+    };
+    let span_s = options.png.as_ref().and(source.rate_hz).zip(source.samples);
+    let span_s = span_s.map(|(rate_hz, samples)| samples as f64 / rate_hz);
     // A live stream is never held up by its scope; a file can wait, and should be seen whole.
-    let policy = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
-    let (scope, link) = ScopeStage::new(HISTORY_BYTES / uris.len());
-    let (stage, failure) = face::told(source.stage);
-    let mut graph = Graph::new();
-    let node = graph.add_boxed("source", stage);
-    let scope = graph.add("scope", scope);
-    graph.connect(node, scope, policy(QUEUE_BATCHES));
+    let queue = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
+    let scope = Scope::new(source.stage, queue, uris.len());
     let show = Show {
         command: "view",
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
         is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(_)),
-        span_s: options.span.map(|span| span.as_secs_f64()).or(source.span_s),
+        span_s: options.span.map(|span| span.as_secs_f64()).or(span_s),
         theme: options.theme.map(theme),
         spectrum: options.spectrum,
         channels: setups(&options.channels)?,
@@ -138,55 +135,34 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         session: session_file(uri, uris, options),
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         file_samples: source.samples,
-        failure,
+        failure: scope.failure,
         generator_said: said,
-        generator: Mutex::new(source.generator),
+        generator: Mutex::new(generator),
     };
     show.check()?;
-    Ok(Shown { running: graph.start()?, link, show })
+    Ok(Shown { running: scope.graph.start()?, link: scope.link, show })
 }
 
-/// A stage, the span that suits it, and how long it is.
-struct Source {
-    stage: Box<dyn Stage>,
-    span_s: Option<f64>,
-    samples: Option<u64>,
-    generator: Option<GeneratorRemote>,
-}
-
-fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<Source> {
-    let live = |stage| Source { stage, span_s: None, samples: None, generator: None };
-    Ok(match uri {
-        Uri::Udp(_) => {
-            let source = stream::udp_source(uri, &options.transport)?;
-            // Nothing it sends is lost: the port is bound.
-            spawn.start()?;
-            live(Box::new(source))
-        }
-        Uri::Shm(shm) => {
-            spawn.start()?;
-            live(Box::new(stream::shm_source(shm, Policy::DropOldest, "view")?))
-        }
-        Uri::Pipe => match spawn.start()? {
-            Some(stdout) => live(Box::new(PipeSource::new(stdout))),
-            None => live(stream::pipe_source()?),
-        },
-        Uri::Synth => {
-            let (source, remote) = command::sg::default_source(&options.transport, DATAGRAM_BYTES_MAX)?;
-            let generator = Some(generator::remote_of(remote));
-            Source { generator, ..live(Box::new(source)) }
-        }
-        Uri::File(path) => {
-            let mut source = FileSource::open(path)?;
-            source.notes().iter().for_each(|note| eprintln!("grebe: {note}"));
-            let samples = options.after.map(|after| (after.as_secs_f64() * source.sample_rate_hz()) as u64);
-            let shown = samples.unwrap_or(u64::MAX).min(source.len_samples());
-            let span_s = (options.png.is_some() && source.sample_rate_hz() > 0.0)
-                .then(|| shown as f64 / source.sample_rate_hz());
-            source.set(FileSourceOptions { samples, ..FileSourceOptions::default() });
-            Source { span_s, samples: Some(shown), ..live(Box::new(source)) }
-        }
-    })
+fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
+    let from = SourceOptions {
+        transport: options.transport.options(),
+        reader: "view".to_owned(),
+        policy: Policy::DropOldest,
+        waits: true,
+        duration: options.after,
+        cancel: cancel_on_interrupt(),
+        ..SourceOptions::default()
+    };
+    if let Uri::Udp(_) = uri {
+        let source = open_source(uri, from, &mut tell)?;
+        // Nothing it sends is lost: the port is bound.
+        spawn.start()?;
+        return Ok(source);
+    }
+    match spawn.start()? {
+        Some(stdout) => Ok(OpenSource::of(PipeSource::new(stdout))),
+        None => Ok(open_source(uri, from, &mut tell)?),
+    }
 }
 
 /// Where the settings are kept: as told, or in a place of this source's own. A picture for a script has none unless told.
@@ -199,7 +175,7 @@ fn session_file(uri: &Uri, uris: &[Uri], options: &View) -> Option<PathBuf> {
         }
         Some(path) => Some(path.clone()),
         None if options.png.is_some() => None,
-        None => sessions::of_source(options.spawn.as_deref().unwrap_or(&uri.to_string())),
+        None => show::session_of_source(options.spawn.as_deref().unwrap_or(&uri.to_string())),
     }
 }
 
@@ -224,73 +200,16 @@ fn setups(channels: &cli::Channels) -> Result<Vec<ChannelSetup>> {
     Ok((0..count).map(setup).collect())
 }
 
-/// What was measured of a picture, for a program: values in units, seconds, hertz and parts of one.
-fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
-    let channels = picture.measured.iter().map(|measured| {
-        let setup = setups.get(measured.channel).cloned().unwrap_or_default();
-        let mut channel = Map::new();
-        channel.insert("channel".into(), json!(measured.channel + 1));
-        let name = if measured.channel == MATH_CHANNEL { "math" } else { &setup.name };
-        channel.insert("name".into(), json!(name));
-        channel.insert("unit".into(), json!(setup.unit));
-        channel.insert("samples".into(), json!(measured.samples));
-        for quantity in Quantity::ALL {
-            channel.insert(quantity.name().replace(' ', "_"), json!(measured.set.get(quantity)));
-        }
-        if let Some(spectrum) = &picture.spectrum
-            && let Some(levels) = spectrum.channels.iter().find(|it| it.channel == measured.channel)
-        {
-            let rate_hz = picture.rate_or_one();
-            let peaks = levels
-                .peaks
-                .iter()
-                .map(|peak| json!({ "hz": peak.line * rate_hz / spectrum.size as f64, "dbfs": peak.dbfs }));
-            channel.insert("peaks".into(), peaks.collect());
-        }
-        Value::Object(channel)
-    });
-    json!({
-        "sample_rate_hz": picture.stream.map(|stream| stream.rate_hz),
-        "span_s": picture.span(),
-        "lost_frames": picture.counts.lost_frames,
-        "lost_samples": picture.counts.lost_samples,
-        "channels": channels.collect::<Vec<_>>(),
-        "trigger": picture.trigger.map(|trigger| triggers(&trigger, picture.axis_unit() == "s")),
-    })
-}
-
-/// How often the trigger came; in samples where the rate is unknown.
-fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
-    let (rate, intervals) = (trigger.rate, trigger.rate.intervals);
-    let unit = if is_timed { "s" } else { "samples" };
-    let mut triggers = Map::new();
-    triggers.insert("channel".into(), json!(trigger.settings.channel + 1));
-    triggers.insert("found".into(), json!(trigger.found));
-    triggers.insert("intervals".into(), json!(intervals.count()));
-    triggers.insert("intervals_across_gaps".into(), json!(rate.gaps));
-    triggers.insert(format!("interval_{unit}"), json!(intervals.mean()));
-    triggers.insert(format!("interval_deviation_{unit}"), json!(intervals.deviation()));
-    if is_timed {
-        triggers.insert("rate_hz".into(), json!(rate.rate_hz()));
-        triggers.insert("rate_per_minute".into(), json!(rate.per_minute()));
-    }
-    Value::Object(triggers)
-}
-
 fn is_file(uri: &Uri) -> bool {
     matches!(uri, Uri::File(_))
 }
 
-pub fn theme(theme: cli::Theme) -> ThemeChoice {
+fn theme(theme: cli::Theme) -> ThemeChoice {
     match theme {
         cli::Theme::Dark => ThemeChoice::Dark,
         cli::Theme::Light => ThemeChoice::Light,
     }
 }
 
-/// The history that all scopes of a command keep together.
-pub const HISTORY_BYTES: usize = 512 << 20;
-/// 16 MiB of frames: what a scope may be late by before it loses any.
-pub const QUEUE_BATCHES: usize = 256;
 const AFTER: Duration = Duration::from_secs(2);
 const WHOLE_FILE: Duration = Duration::from_secs(24 * 3600);

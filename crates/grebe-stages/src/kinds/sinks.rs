@@ -6,8 +6,9 @@ use grebe_flow::{Fault, Kind, KindPorts, Site, Stage, StageError, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::sources::{burst, check_burst, latency, shm_name, udp_address, udp_options};
-use crate::{PipeSink, RecordOptions, ShmSink, SigmfSink, UdpSink, stdout_pipe};
+use super::params::{burst, check_burst, check_uri, latency, shm_uri, transport, udp_uri};
+use crate::open::{SinkOptions, open_sink};
+use crate::uri::Uri;
 
 /// Records a stream as SigMF, with a segment at each gap.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,9 +38,10 @@ impl Kind for Record {
         Some(format!("the file {}", self.file.display()))
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        let options = RecordOptions { duration: self.duration.map(|time| time.0), overwrite: self.overwrite };
-        Ok(Box::new(SigmfSink::create(&self.file, options)?))
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        let duration = self.duration.map(|time| time.0);
+        let options = SinkOptions { duration, overwrite: self.overwrite, ..SinkOptions::default() };
+        open(&Uri::File(self.file), &options, site)
     }
 }
 
@@ -62,18 +64,13 @@ impl Kind for UdpOut {
     const PORTS: KindPorts = KindPorts::SINK;
 
     fn check(&self) -> Result<(), Fault> {
-        udp_address(&self.uri).map_err(|error| Fault::new("uri", error.to_string()))?;
+        check_uri(udp_uri(&self.uri))?;
         check_burst(self.burst)
     }
 
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        let address = udp_address(&self.uri)?.to_send()?;
-        let sink = UdpSink::connect(address, &udp_options(self.burst, self.latency))
-            .map_err(|error| format!("cannot send to {}: {error}", self.uri))?;
-        if sink.granted().is_clamped() {
-            site.note(sink.granted().to_string());
-        }
-        Ok(Box::new(sink))
+        let transport = transport(self.burst, self.latency);
+        open(&udp_uri(&self.uri)?, &SinkOptions { transport, ..SinkOptions::default() }, site)
     }
 }
 
@@ -90,7 +87,7 @@ impl Kind for ShmOut {
     const PORTS: KindPorts = KindPorts::SINK;
 
     fn check(&self) -> Result<(), Fault> {
-        shm_name(&self.uri).map(drop).map_err(|error| Fault::new("uri", error.to_string()))
+        check_uri(shm_uri(&self.uri))
     }
 
     fn claims(&self) -> Option<String> {
@@ -98,10 +95,7 @@ impl Kind for ShmOut {
     }
 
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        let shm = shm_name(&self.uri)?;
-        let sink = ShmSink::create(&shm.name, shm.publisher_options())?;
-        site.note(format!("lending as shm://{}: {}", shm.name, sink.footprint()));
-        Ok(Box::new(sink))
+        open(&shm_uri(&self.uri)?, &SinkOptions::default(), site)
     }
 }
 
@@ -118,8 +112,12 @@ impl Kind for PipeOut {
         Some("standard output".to_owned())
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        let stdout = stdout_pipe().map_err(|error| format!("standard output is closed: {error}"))?;
-        Ok(Box::new(PipeSink::new(stdout)))
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        open(&Uri::Pipe, &SinkOptions::default(), site)
     }
+}
+
+/// Opens the sink; what its opener is told becomes notes of the graph.
+fn open(uri: &Uri, options: &SinkOptions, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+    Ok(open_sink(uri, options, &mut |notice| site.note(notice.to_string()))?.stage)
 }

@@ -1,18 +1,15 @@
 //! Sources that a graph file can name, beside the generator.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use grebe_datagram::Options;
 use grebe_flow::{Count, Fault, Kind, KindPorts, Site, SizeBytes, Stage, StageError, Time};
-use grebe_shm::SubscriberOptions;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{
-    DATAGRAM_BYTES, FileSource, FileSourceOptions, HostPort, PipeSource, ShmName, ShmSource, StagesError,
-    UdpSource, Uri, stdin_pipe,
-};
+use super::params::{burst, check_burst, check_uri, datagram_size, latency, shm_uri, transport, udp_uri};
+use crate::open::{SourceOptions, Transport, open_source};
+use crate::stream::check_datagram_bytes;
+use crate::uri::Uri;
 
 /// Plays a recording, SigMF or WAV, with the gaps that were recorded.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,7 +40,8 @@ impl Kind for Play {
     const PORTS: KindPorts = KindPorts::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
-        check_datagram(self.datagram_size)?;
+        check_datagram_bytes(self.datagram_size.0)
+            .map_err(|error| Fault::new("datagram_size", error.to_string()))?;
         match self.speed {
             Some(speed) if !(speed.is_finite() && speed > 0.0) => {
                 Err(Fault::new("speed", "give a factor above 0, for example 0.5 or 100"))
@@ -58,16 +56,18 @@ impl Kind for Play {
     }
 
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        let mut source = FileSource::open(&self.file)?;
-        source.notes().iter().for_each(|note| site.note(note));
-        source.set(FileSourceOptions {
+        let options = SourceOptions {
+            transport: Transport {
+                datagram_bytes: Some(self.datagram_size.0),
+                latency: self.latency.0,
+                ..Transport::default()
+            },
             speed: if self.free_run { None } else { Some(self.speed.unwrap_or(1.0)) },
             repeat: self.repeat,
             samples: self.samples.map(|samples| samples.0),
-            datagram_bytes: self.datagram_size.0,
-            flush_every: self.latency.0 / 4,
-        });
-        Ok(Box::new(source))
+            ..SourceOptions::default()
+        };
+        open(&Uri::File(self.file), options, site)
     }
 }
 
@@ -94,7 +94,7 @@ impl Kind for UdpIn {
     const PORTS: KindPorts = KindPorts::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
-        udp_address(&self.uri).map_err(|error| Fault::new("uri", error.to_string()))?;
+        check_uri(udp_uri(&self.uri))?;
         check_burst(self.burst)
     }
 
@@ -107,15 +107,13 @@ impl Kind for UdpIn {
     }
 
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        let address = udp_address(&self.uri)?.to_listen()?;
-        let source = UdpSource::bind(address, &udp_options(self.burst, self.latency))
-            .map_err(|error| format!("cannot listen on {}: {error}", self.uri))?;
-        site.note(format!("listening on {}", source.local_addr()?));
-        if source.granted().is_clamped() {
-            site.note(source.granted().to_string());
-        }
-        let samples = self.samples.map(|samples| samples.0);
-        Ok(Box::new(source.idle_timeout(self.idle_timeout.map(|timeout| timeout.0)).samples(samples)))
+        let options = SourceOptions {
+            transport: transport(self.burst, self.latency),
+            samples: self.samples.map(|samples| samples.0),
+            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
+            ..SourceOptions::default()
+        };
+        open(&udp_uri(&self.uri)?, options, site)
     }
 }
 
@@ -139,9 +137,9 @@ impl Kind for PipeIn {
         Some("standard input".to_owned())
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        let stdin = stdin_pipe().map_err(|error| format!("standard input is closed: {error}"))?;
-        Ok(Box::new(PipeSource::new(stdin).samples(self.samples.map(|samples| samples.0))))
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        let samples = self.samples.map(|samples| samples.0);
+        open(&Uri::Pipe, SourceOptions { samples, ..SourceOptions::default() }, site)
     }
 }
 
@@ -162,7 +160,7 @@ impl Kind for ShmIn {
     const PORTS: KindPorts = KindPorts::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
-        shm_name(&self.uri).map(drop).map_err(|error| Fault::new("uri", error.to_string()))
+        check_uri(shm_uri(&self.uri))
     }
 
     fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
@@ -170,64 +168,21 @@ impl Kind for ShmIn {
     }
 
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        let shm = shm_name(&self.uri)?;
-        let mut options = SubscriberOptions { name: site.id().to_owned(), ..SubscriberOptions::default() };
-        options.policy = shm.policy.unwrap_or(options.policy);
-        let source = ShmSource::connect(&shm.name, &options)?;
-        let samples = self.samples.map(|samples| samples.0);
-        Ok(Box::new(source.idle_timeout(self.idle_timeout.map(|timeout| timeout.0)).samples(samples)))
+        let options = SourceOptions {
+            reader: site.id().to_owned(),
+            samples: self.samples.map(|samples| samples.0),
+            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
+            ..SourceOptions::default()
+        };
+        open(&shm_uri(&self.uri)?, options, site)
     }
 }
 
-pub(super) fn shm_name(uri: &str) -> Result<ShmName, StagesError> {
-    let wrong = |reason: &str| StagesError::Uri { uri: uri.to_owned(), reason: reason.to_owned() };
-    match uri.parse()? {
-        Uri::Shm(shm) if shm.wait_consumers > 0 => Err(wrong("has wait=, and a graph waits for nobody")),
-        Uri::Shm(shm) => Ok(shm),
-        _ => Err(wrong("is no stream in shared memory: write shm://NAME")),
+/// Opens the source; what its opener is told becomes notes of the graph.
+fn open(uri: &Uri, options: SourceOptions, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+    let source = open_source(uri, options, &mut |notice| site.note(notice.to_string()))?;
+    if let Some(address) = source.address {
+        site.note(format!("listening on {address}"));
     }
+    Ok(source.stage)
 }
-
-pub(super) fn check_datagram(bytes: SizeBytes) -> Result<(), Fault> {
-    if (DATAGRAM_BYTES_LEAST..=grebe_datagram::MAX_DATAGRAM_BYTES).contains(&bytes.0) {
-        return Ok(());
-    }
-    let most = grebe_datagram::MAX_DATAGRAM_BYTES;
-    Err(Fault::new("datagram_size", format!("{} bytes: give {DATAGRAM_BYTES_LEAST} to {most}", bytes.0)))
-}
-
-pub(super) fn check_burst(burst: u32) -> Result<(), Fault> {
-    match burst {
-        1..=128 => Ok(()),
-        _ => Err(Fault::new("burst", format!("{burst} datagrams a call: give 1 to 128"))),
-    }
-}
-
-pub(super) fn udp_address(uri: &str) -> Result<HostPort, StagesError> {
-    match uri.parse()? {
-        Uri::Udp(address) => Ok(address),
-        _ => {
-            let reason = "is no UDP address: write udp://HOST:PORT".to_owned();
-            Err(StagesError::Uri { uri: uri.to_owned(), reason })
-        }
-    }
-}
-
-pub(super) fn udp_options(burst: u32, latency: Time) -> Options {
-    Options { burst: burst as usize, latency: latency.0, ..Options::default() }
-}
-
-pub(super) fn datagram_size() -> SizeBytes {
-    SizeBytes(DATAGRAM_BYTES)
-}
-
-pub(super) fn burst() -> u32 {
-    128
-}
-
-pub(super) fn latency() -> Time {
-    Time(Duration::from_micros(500))
-}
-
-/// A header and one sample of eight channels.
-const DATAGRAM_BYTES_LEAST: usize = 80;

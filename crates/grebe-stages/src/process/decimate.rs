@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::workspace::{Rewriter, later};
-use crate::{DATAGRAM_BYTES, block_length};
+use crate::stream::{DATAGRAM_BYTES, block_length};
 
 /// Makes two samples, the smallest and the largest, of each group of `factor`: an envelope that no spike slips through.
 ///
@@ -250,7 +250,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::process::testing::{batches_of, frames_of, sample_at};
+    use crate::testing::{batches_of, frames_of, sample_at};
 
     fn decimated(factor: u64, batches: Vec<Batch>) -> Vec<(Header, Vec<Vec<i16>>)> {
         let mut bench = StageBench::new(DecimateStage::new(&Decimate { factor: Count(factor) })).unwrap();

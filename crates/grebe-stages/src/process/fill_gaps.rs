@@ -300,7 +300,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::process::testing::{batches_of, frames_of, sample_at};
+    use crate::testing::{batches_of, frames_of, sample_at};
 
     struct Filled {
         frames: Vec<(Header, Vec<Vec<i16>>)>,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::workspace::{Workspace, later};
-use crate::PerChannel;
+use crate::per_channel::PerChannel;
 
 /// Multiplies each sample with a gain and adds an offset; what exceeds 16 bits is clipped, and counted.
 ///
@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::process::testing::{frames_of, stream};
+    use crate::testing::{frames_of, stream};
 
     fn scaled(gain: f32, offset: f32, sample: i16) -> i16 {
         let exact = f32::from(sample) * gain + offset;

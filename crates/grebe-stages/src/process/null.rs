@@ -38,7 +38,7 @@ mod tests {
     use grebe_flow::{Graph, QueueOptions, StageBench};
 
     use super::*;
-    use crate::process::testing::stream;
+    use crate::testing::stream;
 
     #[test]
     fn everything_is_taken_and_nothing_comes() {

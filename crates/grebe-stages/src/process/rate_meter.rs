@@ -127,7 +127,7 @@ mod tests {
     use grebe_flow::StageBench;
 
     use super::*;
-    use crate::process::testing::{frames_of, stream};
+    use crate::testing::{frames_of, stream};
 
     #[test]
     fn a_rate_is_what_came_over_the_time_that_passed() {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::workspace::{Rewriter, later};
-use crate::StagesError;
+use crate::error::Error;
 
 /// Hands on the channels that are named, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -67,13 +67,13 @@ impl SelectStage {
             && self.channels.iter().copied().eq(0..self.channels.len())
     }
 
-    fn push(&mut self, frame: &Frame<'_>, output: &mut Outputs, ctx: &Context) -> Result<bool, StagesError> {
+    fn push(&mut self, frame: &Frame<'_>, output: &mut Outputs, ctx: &Context) -> Result<bool, Error> {
         let header = frame.header();
         if let Some(&missing) =
             self.channels.iter().find(|&&channel| channel >= header.channel_count as usize)
         {
             let (got, expected) = (u64::from(header.channel_count), missing as u64 + 1);
-            return Err(StagesError::Shape { what: "channels of the stream", got, expected });
+            return Err(Error::Shape { what: "channels of the stream", got, expected });
         }
         let fewer = Header { channel_count: self.channels.len() as u32, ..header };
         let fill = |at: usize, out: &mut [i16]| out.copy_from_slice(&frame.channel(self.channels[at]));
@@ -114,7 +114,7 @@ mod tests {
     use grebe_flow::StageBench;
 
     use super::*;
-    use crate::process::testing::{batches_of, frames_of, stream};
+    use crate::testing::{batches_of, frames_of, stream};
 
     fn selected(channels: &[u32], batches: Vec<Batch>) -> Result<Vec<Batch>, grebe_flow::Error> {
         let select = Select { channels: channels.to_vec() };

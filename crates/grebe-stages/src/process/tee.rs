@@ -75,7 +75,7 @@ mod tests {
     use grebe_flow::{Graph, QueueOptions};
 
     use super::*;
-    use crate::process::testing::{frames_of, stream};
+    use crate::testing::{frames_of, stream};
 
     struct Feed(Vec<Batch>);
 

@@ -91,7 +91,7 @@ mod tests {
     use grebe_flow::StageBench;
 
     use super::*;
-    use crate::process::testing::{frames_of, stream};
+    use crate::testing::{frames_of, stream};
 
     #[test]
     fn everything_passes_as_it_came() {

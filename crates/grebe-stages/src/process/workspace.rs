@@ -3,7 +3,7 @@
 use grebe_flow::{Context, Inputs, Outcome, Outputs};
 use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header};
 
-use crate::generate::CHUNK_BYTES;
+use crate::stream::CHUNK_BYTES;
 
 /// Chunks of a stage's own, made when the first is needed.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! White noise as a hash of the sample's index: no state, so any block can be made alone.
 
-use super::Scale;
+use super::spec::Scale;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Noise {

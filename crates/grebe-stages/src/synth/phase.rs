@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ChannelSpec, Scale};
+use super::spec::{ChannelSpec, Scale};
 
 /// How the phase goes on from sample to sample.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::Generator;
 use super::phase::Shape;
 
 /// Writes the samples from `index` on of a wave that repeats with `tile`.
@@ -53,10 +52,10 @@ pub(super) fn compute(shape: &Shape, phase_turns: f64, periods: u64, samples: u6
     once.repeat(copies(samples)).into()
 }
 
-/// One period of another method's samples, repeated to a length that is worth copying.
-pub(super) fn repeat(generator: Generator, samples: u64) -> Arc<[i16]> {
+/// One period that `fill` computes, repeated to a length that is worth copying.
+pub(super) fn repeat(samples: u64, fill: impl FnOnce(&mut [i16])) -> Arc<[i16]> {
     let mut once = vec![0; samples as usize];
-    generator.fill(0, &mut once);
+    fill(&mut once);
     once.repeat(copies(samples)).into()
 }
 

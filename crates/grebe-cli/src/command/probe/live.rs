@@ -15,12 +15,13 @@ use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Paragraph, Widget};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use super::panels::{Panel, Span, rate_unit};
-use super::table::Lines;
+use super::table::{Lines, direction};
+use crate::output::note;
 
 /// What is told while it runs. Takes what happens, and is looked at now and then so that its clock goes on.
-pub struct Live(RefCell<Face>);
+pub(crate) struct Live(RefCell<Surface>);
 
-enum Face {
+enum Surface {
     /// Nobody looks on.
     Nobody,
     /// Lines only: a terminal that cannot be drawn on.
@@ -29,34 +30,34 @@ enum Face {
 }
 
 impl Live {
-    /// The face that suits standard error.
-    pub fn new(is_silent: bool) -> Self {
-        let face = match (is_silent || !stderr().is_terminal(), Charts::open()) {
-            (true, _) => Face::Nobody,
-            (false, Some(charts)) => Face::Charts(Box::new(charts)),
-            (false, None) => Face::Lines(Lines::default()),
+    /// The one that suits standard error.
+    pub(crate) fn new(is_silent: bool) -> Self {
+        let surface = match (is_silent || !stderr().is_terminal(), Charts::open()) {
+            (true, _) => Surface::Nobody,
+            (false, Some(charts)) => Surface::Charts(Box::new(charts)),
+            (false, None) => Surface::Lines(Lines::default()),
         };
-        Self(RefCell::new(face))
+        Self(RefCell::new(surface))
     }
 
-    pub fn tell(&self, probing: &Probing) {
+    pub(crate) fn tell(&self, probing: &Probing) {
         match &mut *self.0.borrow_mut() {
-            Face::Nobody => {}
-            Face::Lines(lines) => lines.of(probing).iter().for_each(|line| eprintln!("{line}")),
-            Face::Charts(charts) => charts.tell(probing),
+            Surface::Nobody => {}
+            Surface::Lines(lines) => lines.of(probing).iter().for_each(|line| note!("{line}")),
+            Surface::Charts(charts) => charts.tell(probing),
         }
     }
 
     /// Called often.
-    pub fn glance(&self) {
-        if let Face::Charts(charts) = &mut *self.0.borrow_mut() {
+    pub(crate) fn glance(&self) {
+        if let Surface::Charts(charts) = &mut *self.0.borrow_mut() {
             charts.glance();
         }
     }
 
     /// Leaves the last charts standing above what is printed next.
-    pub fn end(self) {
-        if let Face::Charts(charts) = self.0.into_inner() {
+    pub(crate) fn end(self) {
+        if let Surface::Charts(charts) = self.0.into_inner() {
             charts.end();
         }
     }
@@ -90,7 +91,7 @@ impl Charts {
         match probing {
             Probing::Train(is_down, train) => self.shown.trains[usize::from(*is_down)].push(*train),
             Probing::Part(what, Some(is_down)) => {
-                self.shown.doing = format!("{what} {}", super::table::way(*is_down));
+                self.shown.doing = format!("{what} {}", direction(*is_down));
             }
             Probing::Part(what, None) => self.shown.doing = (*what).to_owned(),
             _ => {}
@@ -159,8 +160,8 @@ impl Shown {
                 Piece::styled("down", COLORS[1]),
             ]);
             key.render(head, buffer);
-            let points = [0, 1].map(|way| {
-                let trains = self.trains[way].iter();
+            let points = [0, 1].map(|direction| {
+                let trains = self.trains[direction].iter();
                 trains.map(|train| (train.at_s, panel.value(train, divisor))).collect::<Vec<_>>()
             });
             let values: Vec<f64> = points.iter().flatten().map(|&(_, value)| value).collect();

@@ -4,7 +4,7 @@ use grebe_probe::TrainLine;
 
 /// One figure of each train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Panel {
+pub(crate) enum Panel {
     Goodput,
     Loss,
     Rtt,
@@ -12,15 +12,15 @@ pub enum Panel {
 
 /// The ends of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Span {
-    pub low: f64,
-    pub high: f64,
+pub(crate) struct Span {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 impl Panel {
-    pub const ALL: [Panel; 3] = [Panel::Goodput, Panel::Loss, Panel::Rtt];
+    pub(crate) const ALL: [Panel; 3] = [Panel::Goodput, Panel::Loss, Panel::Rtt];
 
-    pub fn name(self, rate_unit: &str) -> String {
+    pub(crate) fn name(self, rate_unit: &str) -> String {
         match self {
             Panel::Goodput => format!("arrived, {rate_unit}"),
             Panel::Loss => "lost, %".to_owned(),
@@ -29,7 +29,7 @@ impl Panel {
     }
 
     /// Of rates, in units of `divisor` bit/s.
-    pub fn value(self, train: &TrainLine, divisor: f64) -> f64 {
+    pub(crate) fn value(self, train: &TrainLine, divisor: f64) -> f64 {
         match self {
             Panel::Goodput => train.delivered_bps / divisor,
             Panel::Loss => f64::from(train.lost) / f64::from(train.count.max(1)) * 100.0,
@@ -37,7 +37,7 @@ impl Panel {
         }
     }
 
-    pub fn span(self, values: &[f64]) -> Span {
+    pub(crate) fn span(self, values: &[f64]) -> Span {
         let most = values.iter().copied().fold(0.0, f64::max);
         match self {
             Panel::Goodput => Span::from_zero(values.iter().copied()),
@@ -53,14 +53,14 @@ impl Panel {
 }
 
 impl Span {
-    pub fn from_zero(values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn from_zero(values: impl Iterator<Item = f64>) -> Self {
         let most = values.fold(0.0, f64::max);
         Self { low: 0.0, high: if most > 0.0 { most * 1.06 } else { 1.0 } }
     }
 }
 
 /// The unit that suits rates up to this, and how many bit/s it is.
-pub fn rate_unit(most_bps: f64) -> (&'static str, f64) {
+pub(crate) fn rate_unit(most_bps: f64) -> (&'static str, f64) {
     match most_bps {
         most if most >= 2e9 => ("Gbit/s", 1e9),
         most if most >= 2e6 => ("Mbit/s", 1e6),

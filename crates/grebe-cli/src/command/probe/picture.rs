@@ -15,7 +15,7 @@ use plotters::style::{FontStyle, register_font};
 use super::panels::{Panel, Span, rate_unit};
 
 /// Draws the report to a PNG file, which appears whole or not at all.
-pub fn write(report: &Report, path: &Path) -> Result<()> {
+pub(crate) fn write(report: &Report, path: &Path) -> Result<()> {
     let png = encode(&draw(report)?)?;
     let part = path.with_added_extension("part");
     std::fs::write(&part, png)

@@ -7,17 +7,17 @@ use crate::units::grouped;
 
 /// The lines that are told while it runs.
 #[derive(Default)]
-pub struct Lines {
+pub(crate) struct Lines {
     trains: usize,
 }
 
 impl Lines {
     /// The next lines, if what happened is worth some.
-    pub fn of(&mut self, probing: &Probing) -> Vec<String> {
+    pub(crate) fn of(&mut self, probing: &Probing) -> Vec<String> {
         match probing {
             Probing::Waiting(ahead) => vec![format!("{ahead} before us")],
             Probing::RoundTrip(rtt) => vec![format!("round trip {}", figure(*rtt, "ms"))],
-            Probing::Part(what, Some(is_down)) => vec![format!("{what} {}", way(*is_down))],
+            Probing::Part(what, Some(is_down)) => vec![format!("{what} {}", direction(*is_down))],
             Probing::Part(what, None) => vec![(*what).to_owned()],
             Probing::Train(is_down, train) => {
                 let head = self.trains.is_multiple_of(HEAD_EVERY).then(|| HEAD.to_owned());
@@ -36,7 +36,7 @@ fn train_line(is_down: bool, train: &TrainLine) -> String {
     format!(
         "  {:6.1} s  {:4} {:>13} {:>13} {:5.2} % {:6.1} ms  {}",
         train.at_s,
-        way(is_down),
+        direction(is_down),
         rate(train.sent_bps),
         rate(train.delivered_bps),
         f64::from(train.lost) / f64::from(train.count.max(1)) * 100.0,
@@ -46,7 +46,7 @@ fn train_line(is_down: bool, train: &TrainLine) -> String {
 }
 
 /// The whole report.
-pub fn text(report: &Report) -> String {
+pub(crate) fn text(report: &Report) -> String {
     let mut text = format!("{} within {:.1} s\n\n", report.peer, report.elapsed_s);
     let rtt = &report.rtt;
     let mut row = |name: &str, value: String| text += &format!("  {name:20} {value}\n");
@@ -124,12 +124,12 @@ fn move_line(moving: &Move) -> String {
     format!(
         "{} {}: grebe send {ours}; TCP as measured {measured}; TCP with CUBIC, by its loss and round trip, {}.\n",
         Engineering::new(moving.bytes as f64, "B"),
-        way(moving.down),
+        direction(moving.down),
         times(moving.tcp_cubic_s)
     )
 }
 
-pub fn way(is_down: bool) -> &'static str {
+pub(crate) fn direction(is_down: bool) -> &'static str {
     if is_down { "down" } else { "up" }
 }
 

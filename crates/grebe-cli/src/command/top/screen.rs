@@ -11,9 +11,9 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
-use super::Processes;
+use super::processes::Processes;
 use super::table::{self, Alarm, COLUMNS, HEADS, LESS, Row};
-use crate::command::Ending;
+use crate::ending::Ending;
 use crate::interrupt;
 
 /// Shows the table until the person quits. The terminal is left as it was, after a panic too.

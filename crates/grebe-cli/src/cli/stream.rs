@@ -1,0 +1,158 @@
+//! Commands that send or record a stream.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use grebe_stages::Uri;
+
+use crate::units;
+
+/// What every end of a UDP stream may be told.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Transport")]
+pub(crate) struct Transport {
+    /// Bytes of a datagram [default: 1400 beyond this machine, 65000 on it].
+    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
+    pub(crate) datagram_size: Option<usize>,
+    /// Datagrams a system call; 1 is the lowest latency.
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub(crate) udp_burst: u16,
+    /// End-to-end latency budget: the sender gathers for up to a quarter, the receiver sleeps up to a half of it.
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
+    pub(crate) latency: Duration,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe sg --channels 4 --rate 25M --to udp://192.168.0.7:5000\n  \
+    grebe sg --channels 4 --rate 100M --to shm://adc\n  \
+    grebe sg --rate 1G --to 'shm://adc?readers=1&wait=1'\n  \
+    grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
+    grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
+pub(crate) struct Sg {
+    /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make.
+    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
+    pub(crate) to: Uri,
+    /// Channels, 1 to 8.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) channels: u8,
+    /// Samples a second and channel: 48k, 25M, 1G.
+    #[arg(long, value_name = "RATE", default_value = "1M", value_parser = units::rate_hz)]
+    pub(crate) rate: f64,
+    /// Waveform; several, separated by commas, go to the channels in turn. Or a recording to repeat.
+    #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',')]
+    pub(crate) wave: Vec<String>,
+    /// Frequency in hertz, one or one a channel [default: 1/2500 of the rate, doubled from channel to channel].
+    #[arg(long, value_name = "HZ", value_delimiter = ',', value_parser = units::rate_hz)]
+    pub(crate) frequency: Vec<f64>,
+    /// Phase in degrees, one or one a channel.
+    #[arg(long, value_name = "DEG", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) phase: Vec<f64>,
+    /// Amplitude as a part of full scale, one or one a channel.
+    #[arg(long, value_name = "0..1", value_delimiter = ',')]
+    pub(crate) amplitude: Vec<f64>,
+    /// End after this many samples a channel.
+    #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]
+    pub(crate) samples: Option<u64>,
+    /// End after this long.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Do not keep to the rate: as fast as the stream is taken.
+    #[arg(long)]
+    pub(crate) free_run: bool,
+    /// End when standard input is closed: for whoever starts a generator and may die before it.
+    #[arg(long, hide = true)]
+    pub(crate) tethered: bool,
+    /// Take commands (GIC2: rate, pause, end, waveform) on standard input, and end when it is closed.
+    #[arg(long, hide = true)]
+    pub(crate) remote: bool,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) transport: Transport,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe play examples/data/ecg.sigmf-meta --to udp://127.0.0.1:5000 --speed 100\n  \
+    grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta")]
+pub(crate) struct Play {
+    /// A recording: .sigmf-meta, .sigmf-collection or .wav.
+    pub(crate) file: PathBuf,
+    /// Where to send the stream.
+    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
+    pub(crate) to: Uri,
+    /// Times the recorded rate at which it is sent.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = units::factor)]
+    pub(crate) speed: f64,
+    /// Begin again at the end, until interrupted.
+    #[arg(long = "loop")]
+    pub(crate) repeat: bool,
+    /// End when standard input is closed: for whoever starts a generator and may die before it.
+    #[arg(long, hide = true)]
+    pub(crate) tethered: bool,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) transport: Transport,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe record udp://:5000 out.sigmf-meta\n  \
+    grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n\n\
+    The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
+    one recording, several make one a channel and a .sigmf-collection that ties them.\n\
+    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://),\n\
+    130 interrupted.")]
+pub(crate) struct Record {
+    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file.
+    pub(crate) uri: Uri,
+    /// The recording to make: NAME.sigmf-meta.
+    pub(crate) file: PathBuf,
+    /// End after this much of the signal.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Fail once the sender has been silent for this long.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) idle_timeout: Option<Duration>,
+    /// Replace a recording of the same name.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) transport: Transport,
+}
+
+impl Transport {
+    /// As streams take it.
+    pub(crate) fn options(&self) -> grebe_stages::Transport {
+        grebe_stages::Transport {
+            datagram_bytes: self.datagram_size,
+            burst: usize::from(self.udp_burst),
+            latency: self.latency,
+        }
+    }
+}
+
+impl Sg {
+    /// What is to be played instead, where `--wave` names a recording.
+    pub(crate) fn as_play(&self) -> Option<Play> {
+        let [only] = self.wave.as_slice() else { return None };
+        let Ok(Uri::File(file)) = only.parse() else { return None };
+        Some(Play {
+            file,
+            to: self.to.clone(),
+            speed: 1.0,
+            repeat: true,
+            tethered: self.tethered || self.remote,
+            transport: self.transport.clone(),
+            json: self.json,
+        })
+    }
+}

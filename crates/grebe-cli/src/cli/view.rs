@@ -1,0 +1,108 @@
+//! Commands that show a stream.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use grebe_stages::Uri;
+
+use super::stream::Transport;
+use super::trigger::Trigger;
+use crate::units;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe view udp://:5000\n  \
+    grebe view udp://:5000 --term\n  \
+    grebe view udp://:5000 udp://:5001\n  \
+    grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
+    grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
+    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --measure json\n  \
+    grebe view examples/data/ecg.sigmf-meta --span 2s --trigger-coupling lf-reject --holdoff 200ms\n\n\
+    Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
+pub(crate) struct View {
+    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file. Several stand side by side in the window.
+    #[arg(required_unless_present = "spawn", value_name = "URI")]
+    pub(crate) uris: Vec<Uri>,
+    /// Start a generator and show its stream: 'sg ...' or 'play ...', or a program that writes frames to standard output.
+    /// An 'sg' takes rate, waveform and pause from the scope.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) spawn: Option<String>,
+    /// Show it in the terminal.
+    #[arg(long, conflicts_with = "png")]
+    pub(crate) term: bool,
+    /// Draw one picture to this file, without a display or a GPU.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) png: Option<PathBuf>,
+    /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end].
+    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]
+    pub(crate) after: Option<Duration>,
+    /// Size of the picture in pixels.
+    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels)]
+    pub(crate) size: (u32, u32),
+    /// How much time the view spans at first.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) span: Option<Duration>,
+    /// Colours [default: dark, or as they were].
+    #[arg(long, value_enum)]
+    pub(crate) theme: Option<Theme>,
+    /// Show the spectrum from the start.
+    #[arg(long)]
+    pub(crate) spectrum: bool,
+    /// Print measurements of the picture on standard output.
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "png")]
+    pub(crate) measure: Option<MeasureFormat>,
+    #[command(flatten)]
+    pub(crate) channels: Channels,
+    #[command(flatten)]
+    pub(crate) trigger: Trigger,
+    /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
+    #[arg(long, value_name = "FILE", conflicts_with = "no_session")]
+    pub(crate) session: Option<PathBuf>,
+    /// Begin afresh, and keep no settings.
+    #[arg(long)]
+    pub(crate) no_session: bool,
+    /// Measure the window for so long, print the result as JSON, and end.
+    #[arg(long, value_name = "TIME", hide = true, value_parser = units::duration)]
+    pub(crate) bench: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) transport: Transport,
+}
+
+/// What the numbers of the channels mean.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Channels (one value a channel, by commas)")]
+pub(crate) struct Channels {
+    /// Names.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) names: Vec<String>,
+    /// Units, without prefix: V, A, Pa.
+    #[arg(long, value_name = "UNIT", value_delimiter = ',')]
+    pub(crate) units: Vec<String>,
+    /// Units a count: 0.001, 5u.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
+    pub(crate) scale: Vec<f64>,
+    /// Value of the count 0, in units.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
+    pub(crate) offset: Vec<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Theme {
+    Dark,
+    Light,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MeasureFormat {
+    Json,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Demo {
+    /// A recording to play, over and over, instead of the generator.
+    pub(crate) file: Option<PathBuf>,
+    /// Show it in the terminal although there is a display.
+    #[arg(long)]
+    pub(crate) term: bool,
+}

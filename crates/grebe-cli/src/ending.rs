@@ -1,0 +1,103 @@
+//! How a command ends: its exit status, and what is said of an error.
+
+use std::fmt;
+
+use grebe_shm::ShmError;
+use grebe_stages::Error as StreamError;
+use grebe_transfer::Error as TransferError;
+
+/// How a command ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Good,
+    Interrupted,
+}
+
+/// A combination of options that makes no sense.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+/// An error and its causes, without those that only repeat what stands before them.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !line.ends_with(&cause) && !line.contains(&cause) {
+            if !line.is_empty() {
+                line.push_str(": ");
+            }
+            line.push_str(&cause);
+        }
+    }
+    line
+}
+
+/// Whether the user ended it while it waited for something.
+pub(crate) fn is_cancelled(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StreamError::Cancelled))
+}
+
+/// The exit status that tells a script what went wrong.
+pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
+    error
+        .chain()
+        .find_map(|cause| {
+            let stream = cause.downcast_ref().and_then(status_of_stream);
+            let memory = || cause.downcast_ref().and_then(status_of_shared_memory);
+            let transfer = || cause.downcast_ref().and_then(status_of_transfer);
+            stream.or_else(memory).or_else(transfer).or(cause.is::<Usage>().then_some(USAGE))
+        })
+        .unwrap_or(FAILED)
+}
+
+fn status_of_stream(error: &StreamError) -> Option<u8> {
+    match error {
+        StreamError::Idle { .. } => Some(SILENT),
+        StreamError::Uri { .. } | StreamError::Setting { .. } | StreamError::Wave { .. } => Some(USAGE),
+        StreamError::Shm(error) => status_of_shared_memory(error),
+        _ => None,
+    }
+}
+
+fn status_of_shared_memory(error: &ShmError) -> Option<u8> {
+    match error {
+        ShmError::ProducerGone { .. } => Some(SILENT),
+        ShmError::Name { .. } | ShmError::Setting { .. } => Some(USAGE),
+        _ => None,
+    }
+}
+
+fn status_of_transfer(error: &TransferError) -> Option<u8> {
+    match error {
+        TransferError::NoAnswer { .. } | TransferError::Silent { .. } | TransferError::Expired => {
+            Some(SILENT)
+        }
+        TransferError::Ticket { .. } => Some(USAGE),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+/// The other side fell silent, or is gone.
+const SILENT: u8 = 3;
+/// As a shell says of a command that SIGINT ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = anyhow::Error::msg("disk full").context("recorder: disk full").context("cannot record");
+        assert_eq!(one_line(&error), "cannot record: recorder: disk full");
+    }
+}

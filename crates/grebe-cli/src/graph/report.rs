@@ -1,0 +1,196 @@
+//! What is said when a command ends: what went through, and what was lost where.
+
+use std::fmt;
+
+use anyhow::Result;
+use grebe_flow::{Snapshot, StageSnapshot};
+use grebe_frame::Refusal;
+use serde_json::{Value, json};
+
+use crate::output::{note, out};
+use crate::units::grouped;
+
+/// Losses by place, out of all counters of a graph.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Samples a channel that the generator did not make in time.
+    pub(crate) generator_samples: u64,
+    /// Frames and samples a channel that did not arrive.
+    pub(crate) network_frames: u64,
+    pub(crate) network_samples: u64,
+    /// Kernel buffers that found the receive buffer full, where the system tells.
+    pub(crate) kernel_drops: Option<u64>,
+    /// Frames that a full queue dropped.
+    pub(crate) queue_frames: u64,
+    pub(crate) late_frames: u64,
+    pub(crate) duplicate_frames: u64,
+    pub(crate) refused_datagrams: u64,
+    pub(crate) foreign_datagrams: u64,
+}
+
+impl Losses {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let own = |name: &str| snapshot.stages.iter().filter_map(|stage| stage.own(name)).sum::<u64>();
+        Self {
+            generator_samples: own("generator_samples").max(own("dropped_samples")),
+            network_frames: own("lost_frames"),
+            network_samples: own("lost_samples"),
+            kernel_drops: (own("kernel_drops_known") > 0).then(|| own("kernel_drops")),
+            queue_frames: snapshot.dropped_frames(),
+            late_frames: own("late_frames"),
+            duplicate_frames: own("duplicate_frames"),
+            refused_datagrams: refusals(snapshot).map(|(_, count)| count).sum(),
+            foreign_datagrams: own("foreign_datagrams"),
+        }
+    }
+
+    /// Whether nothing at all was lost or refused.
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self { kernel_drops: self.kernel_drops.filter(|&drops| drops == 0), ..Self::default() }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "generator_samples": self.generator_samples,
+            "network_frames": self.network_frames,
+            "network_samples": self.network_samples,
+            "kernel_drops": self.kernel_drops,
+            "queue_frames": self.queue_frames,
+            "late_frames": self.late_frames,
+            "duplicate_frames": self.duplicate_frames,
+            "foreign_datagrams": self.foreign_datagrams,
+        })
+    }
+}
+
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = [
+            (self.generator_samples, "samples dropped by the generator"),
+            (self.network_frames, "frames lost on the way"),
+            (self.kernel_drops.unwrap_or(0), "buffers dropped by the kernel"),
+            (self.queue_frames, "frames dropped by a queue"),
+            (self.late_frames, "frames late"),
+            (self.duplicate_frames, "frames twice"),
+            (self.refused_datagrams, "datagrams refused"),
+            (self.foreign_datagrams, "datagrams of another sender"),
+        ];
+        let mut said = places
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{} {what}", grouped(count)));
+        match said.next() {
+            None => f.write_str("nothing lost"),
+            Some(first) => {
+                f.write_str(&first)?;
+                said.try_for_each(|next| write!(f, ", {next}"))
+            }
+        }
+    }
+}
+
+/// Says what a stage has done: a line on standard error for people, or JSON on standard output for a program.
+pub(crate) fn print(verb: &str, stage: &str, snapshot: &Snapshot, as_json: bool) -> Result<()> {
+    match snapshot.stage(stage) {
+        Some(stage) if as_json => out!("{}", json(stage, snapshot))?,
+        Some(stage) => note!("{}", summary(verb, stage, snapshot)),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Says what a graph has done: a line for each of these stages and one for the losses, or all counters as JSON.
+pub(crate) fn print_graph<'a>(
+    ends: impl Iterator<Item = &'a str>,
+    snapshot: &Snapshot,
+    as_json: bool,
+) -> Result<()> {
+    if as_json {
+        return out!("{}", json!({ "graph": snapshot, "losses": Losses::of(snapshot).json() }));
+    }
+    for stage in ends.filter_map(|name| snapshot.stage(name)) {
+        note!("{}: {}", stage.name, handled(stage));
+    }
+    for stage in &snapshot.stages {
+        let own = stage.own.iter().filter(|(name, value)| *value > 0 && !is_loss(name));
+        let own: Vec<String> = own.map(|(name, value)| format!("{name} {}", grouped(*value))).collect();
+        if !own.is_empty() {
+            note!("{}: {}", stage.name, own.join(", "));
+        }
+    }
+    note!("{}{}", Losses::of(snapshot), refused_by_reason(snapshot));
+    Ok(())
+}
+
+/// Whether the counter is told among the losses.
+fn is_loss(name: &str) -> bool {
+    let told = [
+        "lost_",
+        "late_",
+        "duplicate_",
+        "refused_",
+        "kernel_",
+        "foreign_",
+        "generator_",
+        "dropped_",
+        "streams",
+    ];
+    told.iter().any(|start| name.starts_with(start))
+}
+
+/// The line for people: what the stage handled, and the losses of the graph.
+fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
+    format!("{verb} {}; {}{}", handled(stage), Losses::of(snapshot), refused_by_reason(snapshot))
+}
+
+fn handled(stage: &StageSnapshot) -> String {
+    let (frames, samples) = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
+    format!("{} samples a channel in {} frames", grouped(samples), grouped(frames))
+}
+
+fn refused_by_reason(snapshot: &Snapshot) -> String {
+    let refused: Vec<String> = refusals(snapshot)
+        .filter(|(_, count)| *count > 0)
+        .map(|(reason, count)| format!("{} {count}", reason.name()))
+        .collect();
+    if refused.is_empty() { String::new() } else { format!(" (by reason: {})", refused.join(", ")) }
+}
+
+/// The same for a program.
+fn json(stage: &StageSnapshot, snapshot: &Snapshot) -> Value {
+    let refused: serde_json::Map<String, Value> =
+        refusals(snapshot).map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();
+    json!({
+        "frames": stage.frames_in.max(stage.frames_out),
+        "samples": stage.samples_in.max(stage.samples_out),
+        "copied_frames": snapshot.stages.iter().filter_map(|stage| stage.own("copied_frames")).sum::<u64>(),
+        "losses": Losses::of(snapshot).json(),
+        "refused_datagrams": refused,
+    })
+}
+
+fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = (Refusal, u64)> + '_ {
+    Refusal::ALL.into_iter().map(|reason| {
+        let name = format!("refused_{}", reason.name());
+        (reason, snapshot.stages.iter().filter_map(|stage| stage.own(&name)).sum())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_lost_is_said_and_unknown_is_not_zero() {
+        let none = Losses::default();
+        assert!(none.is_none());
+        assert_eq!(none.to_string(), "nothing lost");
+        assert!(Losses { kernel_drops: Some(0), ..none }.is_none());
+        let some = Losses { network_frames: 1_200, late_frames: 3, kernel_drops: Some(7), ..none };
+        assert!(!some.is_none());
+        assert_eq!(
+            some.to_string(),
+            "1,200 frames lost on the way, 7 buffers dropped by the kernel, 3 frames late"
+        );
+    }
+}

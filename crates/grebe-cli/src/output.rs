@@ -1,0 +1,55 @@
+//! Standard output and standard error, which may be closed or full at any time.
+//!
+//! A reader that has closed standard output, such as `head`, has what it wanted: the command goes on to its end without it, and
+//! its exit status is that of its work. Output that cannot be written otherwise (a full disk) is an error. What is said on
+//! standard error is for a person: where it cannot be said, nothing else changes.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+
+/// Writes a line to standard output: `out!("{}", text)?`.
+macro_rules! out {
+    ($($text:tt)*) => { $crate::output::text(&format!("{}\n", format_args!($($text)*))) };
+}
+
+/// Writes a line to standard error, where that can be written to: `note!("listening on {address}")`.
+macro_rules! note {
+    ($($text:tt)*) => { $crate::output::say(format_args!($($text)*)) };
+}
+
+pub(crate) use {note, out};
+
+/// Writes to standard output, at once.
+pub(crate) fn text(text: &str) -> Result<()> {
+    bytes(text.as_bytes())
+}
+
+/// Writes to standard output, at once.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
+    if is_reader_gone() {
+        return Ok(());
+    }
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            READER_GONE.store(true, Ordering::Relaxed);
+            Ok(())
+        }
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+/// Whether the reader of standard output has closed it: whoever writes for ever can end.
+pub(crate) fn is_reader_gone() -> bool {
+    READER_GONE.load(Ordering::Relaxed)
+}
+
+/// See [`note!`].
+pub(crate) fn say(text: std::fmt::Arguments<'_>) {
+    // In one piece, so that lines of several threads or processes do not mix.
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+static READER_GONE: AtomicBool = AtomicBool::new(false);

@@ -1,0 +1,56 @@
+//! What ended a source, to be shown while the window is still open.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Ports, Stage, StageError};
+
+/// The last error of a stage or a generator, if there was one. Clones tell the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failure(Arc<Mutex<Option<String>>>);
+
+impl Failure {
+    pub(crate) fn set(&self, message: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    }
+
+    pub(crate) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The stage, which keeps its error here too.
+    pub(super) fn watch(&self, stage: Box<dyn Stage>) -> impl Stage + 'static {
+        Watched { stage, failure: self.clone() }
+    }
+}
+
+struct Watched {
+    stage: Box<dyn Stage>,
+    failure: Failure,
+}
+
+impl Stage for Watched {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let outcome = self.stage.process(input, output, ctx);
+        if let Err(error) = &outcome {
+            self.failure.set(error.to_string());
+        }
+        outcome
+    }
+
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> Result<(), StageError> {
+        self.stage.finish(output, ctx)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        self.stage.counters()
+    }
+
+    fn ports(&self) -> Ports {
+        self.stage.ports()
+    }
+}

@@ -1,0 +1,247 @@
+//! What `send` and `recv` share: tickets, addresses, the line of progress.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use grebe_scope::Engineering;
+use grebe_transfer::{Cancel, Notice, Ticket};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use crate::cli::Meeting;
+use crate::ending::Usage;
+use crate::interrupt;
+use crate::output::{note, out};
+
+/// The ticket of the option, of `GREBE_TICKET`, or, where the option says `-`, of standard input.
+pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
+    let word = match option {
+        Some("-") => match std::env::var("GREBE_TICKET") {
+            Ok(word) => Zeroizing::new(word),
+            Err(_) => read_ticket()?,
+        },
+        Some(word) => {
+            if others_are_here() {
+                note!(
+                    "other users of this machine can see the ticket in the list of processes: better have it asked for"
+                );
+            }
+            Zeroizing::new(word.to_owned())
+        }
+        None => match std::env::var("GREBE_TICKET") {
+            Ok(word) => Zeroizing::new(word),
+            Err(_) => return Ok(None),
+        },
+    };
+    Ok(Some(Ticket::from_word(&word)?))
+}
+
+/// Puts the addresses into the ticket where the other side finds us.
+pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
+    let Some(bound) = ticket.addresses.first().copied() else { return Ok(()) };
+    let mut addresses = Vec::new();
+    for host in &meeting.advertise {
+        addresses.extend(resolve(host, bound.port())?);
+    }
+    if addresses.is_empty() && bound.ip().is_unspecified() {
+        addresses = own_addresses(bound);
+    }
+    if !addresses.is_empty() {
+        addresses.truncate(ADDRESSES_MAX);
+        ticket.addresses = addresses;
+    }
+    Ok(())
+}
+
+/// Prints the ticket on standard output, and on standard error what to do with it.
+pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: bool) -> Result<()> {
+    let addresses: Vec<_> = ticket.addresses.iter().map(SocketAddr::to_string).collect();
+    note!("waiting at {} (UDP)", addresses.join(", "));
+    if json {
+        return out!("{}", json!({ "ticket": *ticket.word() }));
+    }
+    note!(
+        "for the other side, good once and for {}; there: {command}",
+        Engineering::new(meeting.expires.as_secs_f64(), "s")
+    );
+    out!("{}", *ticket.word())
+}
+
+/// Stops on Ctrl-C, SIGTERM and SIGHUP.
+pub(crate) fn cancel_on_interrupt() -> Cancel {
+    let cancel = Cancel::default();
+    let stopped = cancel.clone();
+    interrupt::catch();
+    interrupt::then(move || stopped.cancel());
+    cancel
+}
+
+/// Says on standard error what a person may want to know before the end.
+pub(crate) fn notify(notice: Notice) {
+    match notice {
+        Notice::NoUdp { peer } => note!("no answer over UDP from {peer} for 2 s: trying TCP beside it"),
+        Notice::OverTcp => note!("UDP does not pass: over TCP, as fast as that goes"),
+    }
+}
+
+/// `12 s left`, or nothing where that cannot be said.
+pub(crate) fn time_left(bytes: u64, rate_bytes_per_s: f64) -> String {
+    let seconds = (bytes as f64 / rate_bytes_per_s.max(1.0)).ceil();
+    if rate_bytes_per_s < 1.0 || seconds > 1e7 {
+        return String::new();
+    }
+    let seconds = seconds as u64;
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s left"),
+        (0, minutes, seconds) => format!("{minutes}:{seconds:02} left"),
+        (hours, minutes, seconds) => format!("{hours}:{minutes:02}:{seconds:02} left"),
+    }
+}
+
+/// Bytes for people.
+pub(crate) fn size(bytes: u64) -> String {
+    Engineering::new(bytes as f64, "B").to_string()
+}
+
+/// A bar on standard error where a person looks on, or a line of JSON a second.
+pub(crate) struct Display {
+    bar: ProgressBar,
+    json: bool,
+    told: Option<Instant>,
+}
+
+impl Display {
+    pub(crate) fn new(json: bool) -> Self {
+        let bar = if json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        // A template that cannot fail: it is a constant, and a test draws it.
+        if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+            bar.set_style(style);
+        }
+        Self { bar, json, told: None }
+    }
+
+    pub(crate) fn show(
+        &mut self,
+        bytes: u64,
+        total_bytes: u64,
+        message: impl FnOnce() -> String,
+        line: impl FnOnce() -> Value,
+    ) {
+        if self.json {
+            if self.told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
+                self.told = Some(Instant::now());
+                // A transfer goes on although nobody can be told of it; what cannot be written is told at its end.
+                let _ = out!("{}", line());
+            }
+            return;
+        }
+        if !self.bar.is_hidden() {
+            self.bar.set_length(total_bytes);
+            self.bar.set_position(bytes);
+            self.bar.set_message(message());
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+const TEMPLATE: &str = "{bar:20} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  {msg}";
+
+const ADDRESSES_MAX: usize = 8;
+
+fn read_ticket() -> Result<Zeroizing<String>> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        // Without a line's end: the ticket is typed behind it.
+        let _ = std::io::stderr().write_all(b"ticket: ");
+    }
+    let mut word = Zeroizing::new(String::new());
+    stdin.lock().read_line(&mut word).context("cannot read the ticket from standard input")?;
+    if word.trim().is_empty() {
+        return Err(Usage("no ticket came on standard input".into()).into());
+    }
+    Ok(word)
+}
+
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return Ok(vec![address]);
+    }
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    let named = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
+    let found = named.to_socket_addrs().map_err(|error| Usage(format!("--advertise {host}: {error}")))?;
+    Ok(found.collect())
+}
+
+/// Addresses of this machine that others can reach; those of this machine alone where there are no others.
+fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
+    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
+        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
+        .unwrap_or_default();
+    let usable = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => bound.is_ipv4() && !ip.is_link_local(),
+        IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_unicast_link_local(),
+    };
+    let mut own: Vec<IpAddr> = own.into_iter().filter(usable).collect();
+    if own.iter().any(|ip| !ip.is_loopback()) {
+        own.retain(|ip| !ip.is_loopback());
+    }
+    own.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
+}
+
+/// Whether another person's processes run here.
+#[cfg(target_os = "linux")]
+fn others_are_here() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(own) = std::fs::metadata("/proc/self").map(|meta| meta.uid()) else { return false };
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    processes
+        .flatten()
+        .filter(|entry| entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit))
+        .filter_map(|entry| entry.metadata().ok())
+        .any(|meta| (1_000..65_000).contains(&meta.uid()) && meta.uid() != own)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn others_are_here() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_is_valid_and_times_are_for_people() {
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+        assert_eq!(time_left(90, 1.0), "1:30 left");
+        assert_eq!(time_left(5, 1.0), "5 s left");
+        assert_eq!(time_left(7_300, 1.0), "2:01:40 left");
+        assert_eq!(time_left(5, 0.0), "");
+    }
+
+    #[test]
+    fn hosts_may_have_a_port_of_their_own() {
+        assert_eq!(resolve("192.0.2.1", 7).unwrap(), ["192.0.2.1:7".parse().unwrap()]);
+        assert_eq!(resolve("192.0.2.1:9", 7).unwrap(), ["192.0.2.1:9".parse().unwrap()]);
+        assert_eq!(resolve("2001:db8::1", 7).unwrap(), ["[2001:db8::1]:7".parse().unwrap()]);
+        assert!(resolve("no-such-host.invalid", 7).is_err());
+    }
+
+    #[test]
+    fn a_socket_on_all_interfaces_names_at_least_one() {
+        let addresses = own_addresses("0.0.0.0:77".parse().unwrap());
+        assert!(
+            !addresses.is_empty() && addresses.iter().all(|address| address.port() == 77),
+            "{addresses:?}"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! A recording as a source.
+
+use std::time::Duration;
+
+use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_frame::{BatchMut, BatchPool, Header};
+
+use crate::error::Error;
+use crate::file::sample_file::SampleFile;
+use crate::stream::{CHUNK_BYTES, Pacer, block_length};
+
+/// How a recording is played.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlayOptions {
+    /// Times the recorded rate; `None`: as fast as the consumers take it.
+    pub(crate) speed: Option<f64>,
+    /// Begins again at the end, for ever; the sample index goes on.
+    pub(crate) repeat: bool,
+    /// Ends after this many samples a channel, or with the file.
+    pub(crate) samples: Option<u64>,
+    /// Bytes of the datagrams the frames should fit into.
+    pub(crate) datagram_bytes: usize,
+    /// The longest that a finished block waits for others to travel with.
+    pub(crate) flush_every: Duration,
+}
+
+/// Plays a recording with the gaps that were recorded: a jump in the sample index, which the frames say the source dropped.
+///
+/// The frames keep the recorded rate whatever the speed. A file can wait, so nothing is left out where consumers are slow.
+#[derive(Debug)]
+pub(crate) struct FileSource {
+    file: SampleFile,
+    options: PlayOptions,
+    pool: Option<BatchPool>,
+    pacer: Option<Pacer>,
+    block_samples: u64,
+    sequence: u64,
+    /// Where in the file the next frame begins, and in which of its segments.
+    position: u64,
+    segment: usize,
+    /// Samples of earlier rounds of a file that is repeated, in the file and in the stream.
+    rounds_samples: u64,
+    index_offset: u64,
+    next_index: u64,
+    gaps_samples: u64,
+}
+
+impl FileSource {
+    /// Plays `file` as the options say.
+    pub(crate) fn new(file: SampleFile, options: PlayOptions) -> Self {
+        let next_index = file.segments().first().map_or(0, |segment| segment.first_sample_index);
+        // Played faster, a block of 10 ms holds more samples.
+        let rate_hz = options.speed.map_or(0.0, |speed| file.sample_rate_hz() * speed);
+        let bytes = options.datagram_bytes.min(CHUNK_BYTES);
+        Self {
+            block_samples: u64::from(block_length(bytes, file.channels(), rate_hz)),
+            file,
+            options,
+            pool: None,
+            pacer: None,
+            sequence: 0,
+            position: 0,
+            segment: 0,
+            rounds_samples: 0,
+            index_offset: 0,
+            next_index,
+            gaps_samples: 0,
+        }
+    }
+
+    fn played_samples(&self) -> u64 {
+        self.rounds_samples + self.position
+    }
+
+    /// Moves to the segment that holds the next sample, and says what was missing before it.
+    fn enter_segment(&mut self) {
+        let segments = self.file.segments();
+        while self.segment + 1 < segments.len() && segments[self.segment + 1].position <= self.position {
+            self.segment += 1;
+        }
+        let segment = segments[self.segment];
+        let index = segment.first_sample_index + (self.position - segment.position) + self.index_offset;
+        match index.checked_sub(self.next_index) {
+            Some(gap) => self.gaps_samples += gap,
+            // Another stream was recorded behind the first: so it is here.
+            None => self.sequence = 0,
+        }
+        self.next_index = index;
+    }
+
+    /// Samples of the next frame: a frame does not cross a gap.
+    fn next_block(&self) -> u64 {
+        let segment = self.file.segments()[self.segment];
+        self.block_samples
+            .min(segment.position + segment.length_samples - self.position)
+            .min(self.samples_left())
+    }
+
+    fn samples_left(&self) -> u64 {
+        self.options.samples.unwrap_or(u64::MAX).saturating_sub(self.played_samples())
+    }
+
+    fn fill(&mut self, batch: &mut BatchMut, due_samples: u64) -> Result<(), Error> {
+        while self.position < self.file.len_samples() && self.samples_left() > 0 {
+            self.enter_segment();
+            let block = self.next_block();
+            if due_samples.saturating_sub(self.played_samples()) < block {
+                break;
+            }
+            let header = Header {
+                sequence: self.sequence,
+                producer_ts_ns: self.stamp_ns(),
+                channel_count: self.file.channels() as u32,
+                block_length_samples: block as u32,
+                sample_rate_hz: self.file.sample_rate_hz(),
+                sg_drops_total: self.gaps_samples,
+                first_sample_index: self.next_index,
+            };
+            let samples = self.file.block(self.position, block as usize)?;
+            if batch.push(&header, |channel, out| out.copy_from_slice(samples.channel(channel))).is_err() {
+                break;
+            }
+            self.sequence += 1;
+            self.position += block;
+            self.next_index += block;
+        }
+        Ok(())
+    }
+
+    /// When the next sample was due.
+    fn stamp_ns(&self) -> u64 {
+        self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.played_samples()))
+    }
+
+    /// At the end of the file: begins again where that is wanted; whether it did.
+    fn rewind(&mut self) -> bool {
+        if !self.options.repeat {
+            return false;
+        }
+        let first = self.file.segments().first().map_or(0, |segment| segment.first_sample_index);
+        self.rounds_samples += self.position;
+        self.index_offset = self.next_index - first;
+        (self.position, self.segment) = (0, 0);
+        true
+    }
+}
+
+impl Stage for FileSource {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        if self.samples_left() == 0 || self.position >= self.file.len_samples() && !self.rewind() {
+            return Ok(Outcome::End);
+        }
+        let rate_hz = self.options.speed.map_or(0.0, |speed| self.file.sample_rate_hz() * speed);
+        let next = self.played_samples() + self.next_block();
+        let left = self.file.len_samples() - self.position;
+        let interval = ((rate_hz * self.options.flush_every.as_secs_f64()) as u64).min(left);
+        let together = next.max(self.played_samples() + interval);
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz, 0));
+        let Some(due_samples) = pacer.due_samples(next, together) else {
+            pacer.sleep_until_due(together, ctx);
+            return Ok(Outcome::Produced);
+        };
+        let pool = self.pool.get_or_insert_with(|| {
+            let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
+        self.fill(&mut batch, due_samples)?;
+        if !batch.is_empty() {
+            output.send(batch.freeze(), ctx);
+        }
+        Ok(Outcome::Produced)
+    }
+}

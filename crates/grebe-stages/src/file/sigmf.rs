@@ -1,0 +1,35 @@
+//! Recordings in SigMF 1.2: samples in one file, what they are in another.
+//!
+//! ```text
+//!   one channel    NAME.sigmf-data      ri16_le, without a gap
+//!                  NAME.sigmf-meta      rate, captures (a segment after each gap), annotations
+//!   more           NAME_ch1.sigmf-data, NAME_ch1.sigmf-meta, ...
+//!                  NAME.sigmf-collection   ties them together
+//! ```
+//! A file per channel, because frames are channel-major: interleaving would transpose the stream, and be read wrongly by
+//! programs that know one channel only. Interleaved files are read all the same.
+//!
+//! ```text
+//!   SigmfWriter --events, samples that are good--> MetadataWriter (a thread) --> .sigmf-meta, replaced in one step
+//!        |                                              ^
+//!        +--> .sigmf-data ------- read back ------------+ for core:sha512
+//! ```
+
+mod checksum;
+mod create;
+mod fields;
+mod metadata;
+mod metadata_writer;
+mod names;
+mod reader;
+mod settings;
+mod staged;
+mod writer;
+
+pub(crate) use names::Base;
+pub(crate) use reader::open;
+pub use settings::{SigmfSettings, SigmfSummary};
+pub use writer::SigmfWriter;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Creating a recording's files: all of them, or none.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use grebe_frame::MAX_CHANNELS;
+
+use super::fields::CollectionFile;
+use super::metadata::Metadata;
+use super::metadata_writer::{MetadataWriter, Summation};
+use super::names::{Base, temporary};
+use super::settings::SigmfSettings;
+use super::staged::Staged;
+use crate::error::Error;
+
+/// A channel's data.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+    /// Bytes to be written.
+    pub(super) buffer: Vec<u8>,
+}
+
+/// Creates the files; returns the data file of each channel, the metadata writer, and all paths, the one to open first.
+pub(super) fn create(
+    path: &Path,
+    settings: &SigmfSettings,
+) -> Result<(Vec<Channel>, MetadataWriter, Vec<PathBuf>), Error> {
+    settings.check()?;
+    if path.extension().is_some_and(|extension| extension == "sigmf") || path.file_name().is_none() {
+        return Err(Error::Kind {
+            path: path.into(),
+            known: "NAME.sigmf-meta (a .sigmf archive cannot be written)",
+        });
+    }
+    let base = Base::of(path);
+    let existing = existing(&base, settings.channels);
+    if !settings.overwrite
+        && let Some(path) = existing.first()
+    {
+        return Err(Error::Exists { path: path.clone() });
+    }
+    if let Some(path) = existing.iter().find(|path| path.is_dir()) {
+        let source = io::ErrorKind::IsADirectory.into();
+        return Err(Error::Create { path: path.clone(), source });
+    }
+    let metadata = metadata(settings, &base);
+    let mut created = Created::default();
+    let mut channels = Vec::new();
+    for recording in &metadata.recordings {
+        channels.push(Channel::create(recording.data(), settings.overwrite, &mut created)?);
+    }
+    created.staged.append(metadata.stage(None)?);
+    let mut data = Vec::new();
+    for path in &created.data_paths {
+        data.push(File::open(path).map_err(|source| Error::Open { path: path.clone(), source })?);
+    }
+    let mut files = Vec::new();
+    files.extend(metadata.collection.as_ref().map(Base::collection));
+    files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
+    let metadata_writer = MetadataWriter::start(metadata, data, summation(settings))
+        .map_err(|source| Error::Create { path: files[0].clone(), source })?;
+    created.commit()?;
+    for stale in existing.iter().filter(|stale| !files.contains(stale)) {
+        let _ = fs::remove_file(stale);
+    }
+    Ok((channels, metadata_writer, files))
+}
+
+fn metadata(settings: &SigmfSettings, base: &Base) -> Metadata {
+    let recordings = match settings.channels {
+        1 => vec![base.clone()],
+        channels => (0..channels).map(|channel| base.channel(channel)).collect(),
+    };
+    Metadata {
+        recordings,
+        collection: (settings.channels > 1).then(|| base.clone()),
+        sample_rate_hz: settings.sample_rate_hz,
+        description: settings.description.clone(),
+        segments: Vec::new(),
+        annotations: Vec::new(),
+    }
+}
+
+fn summation(settings: &SigmfSettings) -> Summation {
+    let bytes_per_second = settings.sample_rate_hz * settings.channels as f64 * 2.0;
+    match (settings.checksum, bytes_per_second <= SUM_WHILE_RECORDING_BYTES_PER_SECOND) {
+        (false, _) => Summation::Never,
+        (true, true) => Summation::WhileRecording,
+        (true, false) => Summation::Afterwards,
+    }
+}
+
+/// Files of a recording that is being created; removed where that fails.
+#[derive(Default)]
+struct Created {
+    /// Under temporary names.
+    staged: Staged,
+    /// Where each channel's data are until the end of the creation.
+    data_paths: Vec<PathBuf>,
+    /// Under their own names.
+    files: Vec<PathBuf>,
+}
+
+impl Created {
+    fn commit(mut self) -> Result<(), Error> {
+        std::mem::take(&mut self.staged).commit()?;
+        self.files.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        for path in &self.files {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Channel {
+    fn create(path: PathBuf, overwrite: bool, created: &mut Created) -> Result<Self, Error> {
+        let file = if overwrite {
+            let file = created.staged.create(path.clone())?;
+            created.data_paths.push(temporary(&path));
+            file
+        } else {
+            // Where two recorders want the same name, one of them gets it.
+            let file =
+                OpenOptions::new().write(true).create_new(true).open(&path).map_err(|source| match source
+                    .kind()
+                {
+                    io::ErrorKind::AlreadyExists => Error::Exists { path: path.clone() },
+                    _ => Error::Create { path: path.clone(), source },
+                })?;
+            created.files.push(path.clone());
+            created.data_paths.push(path.clone());
+            file
+        };
+        Ok(Self { path, file, buffer: Vec::with_capacity(BUFFER_BYTES) })
+    }
+}
+
+/// Files in the way of a recording: its own, and those of the recording or collection that has its name.
+fn existing(base: &Base, channels: usize) -> Vec<PathBuf> {
+    let mut paths = vec![base.collection(), base.meta(), base.data()];
+    let own = (0..channels).filter(|_| channels > 1).map(|channel| base.channel(channel));
+    paths.extend(own.flat_map(|recording| [recording.meta(), recording.data()]));
+    // Of a collection only what it names: NAME_ch7 may be somebody else's.
+    let old = fs::read(base.collection()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let streams = old.map_or(Vec::new(), |old: CollectionFile| old.collection.streams);
+    for recording in (0..MAX_CHANNELS as usize).map(|channel| base.channel(channel)) {
+        if streams.iter().any(|stream| stream.name() == recording.name()) {
+            paths.extend([recording.meta(), recording.data()]);
+        }
+    }
+    paths.retain(|path| path.symlink_metadata().is_ok());
+    paths.dedup();
+    paths
+}
+
+/// Per channel: writes of this size reach the speed of the disk.
+pub(super) const BUFFER_BYTES: usize = 1 << 20;
+const SUM_WHILE_RECORDING_BYTES_PER_SECOND: f64 = 100e6;

@@ -1,0 +1,138 @@
+//! What the metadata of a recording say.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::fields::{
+    Annotation, Capture, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream, VERSION, datetime,
+};
+use super::names::Base;
+use super::staged::Staged;
+use crate::error::Error;
+
+/// Where samples go on after a gap.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Captured {
+    pub(super) position: u64,
+    pub(super) first_sample_index: u64,
+    pub(super) received_at: SystemTime,
+}
+
+/// The metadata of all files of a recording.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    /// One per channel.
+    pub(super) recordings: Vec<Base>,
+    /// What ties more than one together.
+    pub(super) collection: Option<Base>,
+    pub(super) sample_rate_hz: f64,
+    pub(super) description: Option<String>,
+    pub(super) segments: Vec<Captured>,
+    pub(super) annotations: Vec<Annotation>,
+}
+
+impl Metadata {
+    /// Writes the metadata in place of what is there; `closed` with the sums, where there are any.
+    pub(super) fn write(&self, closed: Option<Option<Vec<String>>>) -> Result<(), Error> {
+        let durable = closed.is_some();
+        self.stage(closed)?.commit()?;
+        if durable {
+            self.sync_folder();
+        }
+        Ok(())
+    }
+
+    /// Writes the metadata beside what is there.
+    pub(super) fn stage(&self, closed: Option<Option<Vec<String>>>) -> Result<Staged, Error> {
+        let mut staged = Staged::default();
+        let mut streams = Vec::new();
+        let durable = closed.is_some();
+        for (channel, base) in self.recordings.iter().enumerate() {
+            let global =
+                self.global(closed.as_ref().map(|sums| sums.as_ref().map(|sums| sums[channel].clone())));
+            let meta = MetaOut {
+                global: &global,
+                captures: self.segments.iter().map(Capture::from),
+                annotations: self.annotations.iter(),
+            };
+            let hash = staged.json(base.meta(), &meta, durable)?;
+            streams.push(Stream::Object { name: base.name(), hash: Some(hash) });
+        }
+        if let Some(base) = &self.collection {
+            let (version, description) = (VERSION.into(), self.description.clone());
+            let file = CollectionFile { collection: Collection { version, description, streams } };
+            staged.json(base.collection(), &file, durable)?;
+        }
+        Ok(staged)
+    }
+
+    fn global(&self, closed: Option<Option<String>>) -> Global {
+        let state = if closed.is_some() { "" } else { NOT_CLOSED };
+        Global {
+            datatype: "ri16_le".into(),
+            sample_rate: Some(self.sample_rate_hz).filter(|&rate_hz| rate_hz > 0.0),
+            version: VERSION.into(),
+            num_channels: Some(1),
+            description: self.description.clone(),
+            recorder: Some(format!("grebe {}{state}", env!("CARGO_PKG_VERSION"))),
+            collection: self.collection.as_ref().map(Base::name),
+            dataset: None,
+            metadata_only: None,
+            offset: None,
+            trailing_bytes: None,
+            sha512: closed.flatten(),
+        }
+    }
+
+    /// Enters a stretch of the stream where it stands in the file; what lies in a gap is left out of it.
+    pub(super) fn annotate(&mut self, first_sample_index: u64, length_samples: u64, label: String) {
+        let sample_start = self.position(first_sample_index);
+        let end = self.position(first_sample_index.saturating_add(length_samples));
+        let annotation = Annotation { sample_start, sample_count: end.saturating_sub(sample_start), label };
+        let place = self.annotations.partition_point(|other| other.sample_start <= sample_start);
+        self.annotations.insert(place, annotation);
+    }
+
+    /// Where a sample of the stream stands in the file, or what follows it there. The newest segments come first: those of
+    /// a stream that began again hide older ones, and most notes are on what just happened.
+    fn position(&self, index: u64) -> u64 {
+        let mut end = u64::MAX;
+        for segment in self.segments.iter().rev() {
+            if segment.first_sample_index <= index {
+                return segment.position.saturating_add(index - segment.first_sample_index).min(end);
+            }
+            end = segment.position;
+        }
+        0
+    }
+
+    /// Leaves out what lies behind the end.
+    pub(super) fn cut(&mut self, len_samples: u64) {
+        self.segments.retain(|segment| segment.position < len_samples);
+        self.annotations.retain(|annotation| annotation.sample_start < len_samples);
+        for annotation in &mut self.annotations {
+            annotation.sample_count = annotation.sample_count.min(len_samples - annotation.sample_start);
+        }
+    }
+
+    /// So that the new names survive a loss of power too. Not every system can; the data are safe without.
+    fn sync_folder(&self) {
+        if cfg!(unix) {
+            let folder = self.recordings[0].path().parent().filter(|folder| !folder.as_os_str().is_empty());
+            let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        }
+    }
+}
+
+impl From<&Captured> for Capture {
+    fn from(segment: &Captured) -> Self {
+        Capture {
+            sample_start: segment.position,
+            // SigMF's largest index.
+            global_index: Some(segment.first_sample_index.min(i64::MAX as u64)),
+            header_bytes: None,
+            datetime: datetime(segment.received_at),
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Reading: what the metadata claim is checked against the data before a sample is handed out.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use grebe_frame::MAX_CHANNELS;
+use serde::de::DeserializeOwned;
+
+use super::checksum::Sum;
+use super::fields::{Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
+use super::names::Base;
+use crate::error::Error;
+use crate::file::raw::{Encoding, Number, Order, RawFile};
+use crate::file::sample_file::{SampleFile, Segment};
+
+/// Opens the recording or the collection that a file belongs to.
+pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
+    let base = Base::of(path);
+    let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
+    // What was recorded as NAME has become a collection where it had several channels.
+    if is_collection || !base.meta().exists() && base.collection().exists() {
+        return open_collection(&base);
+    }
+    let recording = Recording::open(&base)?;
+    let Recording { source, sample_rate_hz, len_samples, segments, notes, .. } = recording;
+    Ok(SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes))
+}
+
+fn open_collection(base: &Base) -> Result<SampleFile, Error> {
+    let path = base.collection();
+    let file: CollectionFile = read_json(&path)?;
+    let mut recordings = Vec::new();
+    for (position, stream) in file.collection.streams.iter().enumerate() {
+        let name = stream.name();
+        if !is_plain_name(name) {
+            let must = "it must name a recording in the same folder";
+            return Err(field(&path, format!("core:streams[{position}]"), name, must));
+        }
+        recordings.push(Recording::open(&base.beside(name))?);
+    }
+    let channels: usize = recordings.iter().map(|recording| recording.source.channels()).sum();
+    if channels == 0 || channels > MAX_CHANNELS as usize {
+        let must = "there must be 1 to 8 channels in all";
+        return Err(field(&path, "core:streams".into(), format!("{channels} channels"), must));
+    }
+    join(&path, recordings)
+}
+
+/// Makes one file of a recording a channel: of the same rate, length and gaps.
+fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error> {
+    let cut_off = recordings.iter().any(|recording| !recording.closed);
+    let len_samples = recordings.iter().map(|recording| recording.len_samples).min().unwrap_or(0);
+    if cut_off {
+        // The recorder was stopped between two channels: what all of them have is good.
+        for recording in &mut recordings {
+            recording.clip(len_samples);
+        }
+    }
+    // The metadata of one channel may have been written a moment before those of another.
+    let segment_count = |position: &usize| recordings[*position].segments.len();
+    let fullest = if cut_off { (0..recordings.len()).max_by_key(segment_count).unwrap_or(0) } else { 0 };
+    let segments = std::mem::take(&mut recordings[fullest].segments);
+    let sample_rate_hz = recordings[0].sample_rate_hz;
+    let mut notes = Vec::new();
+    for (position, recording) in recordings.iter_mut().enumerate() {
+        let differs = |what, got: String| {
+            let must = "it must be the same for all recordings of a collection; open them one by one";
+            Err(field(path, format!("{what} of core:streams[{position}]"), got, must))
+        };
+        if recording.sample_rate_hz != sample_rate_hz {
+            return differs("the sample rate", recording.sample_rate_hz.to_string());
+        }
+        if recording.len_samples != len_samples && !cut_off {
+            return differs("the number of samples", recording.len_samples.to_string());
+        }
+        let same = |(a, b): (&Segment, &Segment)| {
+            (a.position, a.first_sample_index) == (b.position, b.first_sample_index)
+        };
+        let lengths = recording.segments.len() == segments.len() || position == fullest || cut_off;
+        if !lengths || !recording.segments.iter().zip(&segments).all(same) {
+            return differs("the list of captures", format!("{} segments", recording.segments.len()));
+        }
+        for note in recording.notes.drain(..) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    if len_samples == 0 {
+        return Err(Error::Empty { path: path.into() });
+    }
+    let sources = recordings.into_iter().map(|recording| recording.source).collect();
+    Ok(SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes))
+}
+
+/// A metadata file and its data file, found to agree.
+struct Recording {
+    source: RawFile,
+    sample_rate_hz: f64,
+    len_samples: u64,
+    segments: Vec<Segment>,
+    notes: Vec<String>,
+    /// Whether its recorder came to its end.
+    closed: bool,
+}
+
+impl Recording {
+    fn open(base: &Base) -> Result<Self, Error> {
+        let path = base.meta();
+        let meta: Meta = read_json(&path)?;
+        let global = &meta.global;
+        let closed = !global.recorder.as_ref().is_some_and(|recorder| recorder.ends_with(NOT_CLOSED));
+        let mut notes = Vec::new();
+        let (encoding, components) = encoding(&path, &global.datatype)?;
+        notes.extend(encoding.number.note().map(String::from));
+        if components == 2 {
+            notes.push("complex samples are read as two channels: I, then Q".into());
+        }
+        let channels = global.num_channels.unwrap_or(1).saturating_mul(components);
+        if channels == 0 || channels > u64::from(MAX_CHANNELS) {
+            let must = "1 to 8 channels can be read (4 of complex samples)";
+            return Err(field(&path, "core:num_channels".into(), channels / components, must));
+        }
+        let sample_rate_hz = sample_rate(&path, global, &mut notes)?;
+        let data = Data::open(base, &meta, encoding.number.bytes() as u64 * channels)?;
+        if !closed {
+            notes.push(format!("{}: its recorder was cut off; what was written is read", path.display()));
+        } else if data.odd_bytes > 0 {
+            let why = format!(
+                "it ends within a sample; cut its last {} bytes off to read the rest",
+                data.odd_bytes
+            );
+            return Err(Error::Truncated { path: data.path, why });
+        }
+        if data.len_samples == 0 {
+            return Err(Error::Empty { path: data.path });
+        }
+        let segments = segments(&path, &meta, data.len_samples, closed)?;
+        if closed {
+            data.check(global)?;
+        }
+        let len_samples = data.len_samples;
+        let source = RawFile::new(&data.path, data.file, encoding, channels as usize, data.offset_bytes);
+        Ok(Self { source, sample_rate_hz, len_samples, segments, notes, closed })
+    }
+
+    /// Forgets what is behind `len_samples`.
+    fn clip(&mut self, len_samples: u64) {
+        self.segments.retain(|segment| segment.position < len_samples);
+        if let Some(last) = self.segments.last_mut() {
+            last.length_samples = len_samples - last.position;
+        }
+        self.len_samples = len_samples;
+    }
+}
+
+/// The data file and where its samples stand.
+struct Data {
+    path: PathBuf,
+    file: File,
+    file_bytes: u64,
+    offset_bytes: u64,
+    len_samples: u64,
+    /// Of a last sample that is not complete.
+    odd_bytes: u64,
+}
+
+impl Data {
+    fn open(base: &Base, meta: &Meta, frame_bytes: u64) -> Result<Self, Error> {
+        let meta_path = base.meta();
+        let global = &meta.global;
+        if global.metadata_only == Some(true) {
+            let must = "the recording has no data to read";
+            return Err(field(&meta_path, "core:metadata_only".into(), true, must));
+        }
+        let path = match &global.dataset {
+            None => base.data(),
+            Some(name) if is_plain_name(name) => meta_path.with_file_name(name),
+            Some(name) => {
+                let must = "it must name a file in the same folder";
+                return Err(field(&meta_path, "core:dataset".into(), name, must));
+            }
+        };
+        let later = meta.captures.iter().skip(1).position(|capture| capture.header_bytes.unwrap_or(0) > 0);
+        if let Some(position) = later {
+            let must = "bytes between samples cannot be read; only before the first capture";
+            let name = format!("captures[{}].core:header_bytes", position + 1);
+            return Err(field(&meta_path, name, "above 0", must));
+        }
+        let offset_bytes = meta.captures.first().and_then(|capture| capture.header_bytes).unwrap_or(0);
+        let open = || {
+            let file = File::open(&path)?;
+            let file_bytes = file.metadata()?.len();
+            Ok((file, file_bytes))
+        };
+        let (file, file_bytes) = open().map_err(|source| Error::Open { path: path.clone(), source })?;
+        let around = offset_bytes.saturating_add(global.trailing_bytes.unwrap_or(0));
+        let Some(bytes) = file_bytes.checked_sub(around) else {
+            let why = format!(
+                "its {file_bytes} bytes are fewer than the {around} that should surround its samples"
+            );
+            return Err(Error::Truncated { path, why });
+        };
+        let (len_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
+        Ok(Self { path, file, file_bytes, offset_bytes, len_samples, odd_bytes })
+    }
+
+    /// Small files are summed before a sample is handed out: only so is a file found that was truncated between two samples.
+    fn check(&self, global: &Global) -> Result<(), Error> {
+        let Some(expected) = global.sha512.as_ref().filter(|_| self.file_bytes <= CHECKED_BYTES_MAX) else {
+            return Ok(());
+        };
+        let sum = self.file.try_clone().and_then(|file| Sum::new(file).finish(self.file_bytes));
+        let sum = sum.map_err(|source| Error::Read { path: self.path.clone(), source })?;
+        if sum.eq_ignore_ascii_case(expected) {
+            Ok(())
+        } else {
+            Err(Error::Checksum { path: self.path.clone() })
+        }
+    }
+}
+
+/// What the list of captures says of the file's samples; one segment where it says nothing.
+fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<Vec<Segment>, Error> {
+    let offset = meta.global.offset.unwrap_or(0);
+    let mut segments: Vec<Segment> = Vec::with_capacity(meta.captures.len().max(1));
+    for (number, capture) in meta.captures.iter().enumerate() {
+        let start = |must| {
+            let name = format!("captures[{number}].core:sample_start");
+            Err(field(path, name, capture.sample_start, must))
+        };
+        let Some(position) = capture.sample_start.checked_sub(offset) else {
+            return start("it must not be below core:offset");
+        };
+        if segments.last().is_some_and(|before| before.position > position) {
+            return start("captures must be in the order of the file; sort them by core:sample_start");
+        }
+        if position > len_samples && closed {
+            return start(
+                "it lies behind the end of the data; the data file is truncated or belongs to another recording",
+            );
+        }
+        let first_sample_index = capture.global_index.unwrap_or(capture.sample_start);
+        if first_sample_index > INDEX_MAX {
+            let name = format!("captures[{number}].core:global_index");
+            return Err(field(path, name, first_sample_index, "it must be below 2^63"));
+        }
+        if number == 0 && position > 0 {
+            let first_sample_index = first_sample_index.saturating_sub(position);
+            segments.push(Segment { position: 0, length_samples: 0, first_sample_index, recorded_at: None });
+        }
+        segments.push(segment(position, first_sample_index, capture));
+    }
+    if segments.is_empty() {
+        segments.push(Segment {
+            position: 0,
+            length_samples: 0,
+            first_sample_index: offset,
+            recorded_at: None,
+        });
+    }
+    let ends: Vec<u64> = segments.iter().skip(1).map(|segment| segment.position).collect();
+    for (segment, end) in segments.iter_mut().zip(ends.into_iter().chain([len_samples])) {
+        segment.length_samples = end.min(len_samples).saturating_sub(segment.position);
+    }
+    // Of several captures at one place the last one holds; one at the very end says nothing.
+    segments.retain(|segment| segment.length_samples > 0);
+    Ok(segments)
+}
+
+fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment {
+    let recorded_at = capture.datetime.as_deref().and_then(time);
+    Segment { position, length_samples: 0, first_sample_index, recorded_at }
+}
+
+/// The numbers of a `core:datatype`, and how many make a sample.
+fn encoding(path: &Path, datatype: &str) -> Result<(Encoding, u64), Error> {
+    let parse = || {
+        let (kind, rest) = datatype.split_at_checked(1)?;
+        let components = match kind {
+            "r" => 1,
+            "c" => 2,
+            _ => return None,
+        };
+        let (number, order) = match rest.split_once('_') {
+            None => (rest, Order::Little),
+            Some((number, "le")) => (number, Order::Little),
+            Some((number, "be")) => (number, Order::Big),
+            Some(_) => return None,
+        };
+        let number = match number {
+            "i8" => Number::I8,
+            "u8" => Number::U8,
+            "i16" => Number::I16,
+            "u16" => Number::U16,
+            "i32" => Number::I32,
+            "u32" => Number::U32,
+            "f32" => Number::F32,
+            "f64" => Number::F64,
+            _ => return None,
+        };
+        (number.bytes() == 1 || rest.contains('_')).then_some((Encoding { number, order }, components))
+    };
+    parse().ok_or_else(|| {
+        let must = "it must be r or c, one of i8 u8 i16 u16 i32 u32 f32 f64, and from 16 bits on _le or _be, as in ri16_le";
+        field(path, "core:datatype".into(), datatype, must)
+    })
+}
+
+fn sample_rate(path: &Path, global: &Global, notes: &mut Vec<String>) -> Result<f64, Error> {
+    match global.sample_rate {
+        Some(rate_hz) if rate_hz > 0.0 && rate_hz.is_finite() => Ok(rate_hz),
+        Some(rate_hz) => Err(field(path, "core:sample_rate".into(), rate_hz, "it must be above 0")),
+        None => {
+            notes.push("the metadata do not say the sample rate".into());
+            Ok(0.0)
+        }
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(META_BYTES_MAX).read_to_end(&mut bytes))
+        .map_err(|source: io::Error| Error::Open { path: path.into(), source })?;
+    serde_json::from_slice(&bytes).map_err(|source| Error::Json { path: path.into(), source })
+}
+
+/// A recording names its files; it must not reach out of its folder.
+fn is_plain_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
+}
+
+fn field(path: &Path, field: String, got: impl ToString, must: &'static str) -> Error {
+    Error::Field { path: path.into(), field, got: got.to_string(), must }
+}
+
+/// A tenth of a second of summing.
+const CHECKED_BYTES_MAX: u64 = 64 << 20;
+/// Ten million captures; a longer file ends within its JSON, which is then refused.
+const META_BYTES_MAX: u64 = 2 << 30;
+/// What SigMF allows.
+const INDEX_MAX: u64 = i64::MAX as u64;

@@ -1,0 +1,199 @@
+//! WAV and RF64 files: the chunks that say where the samples stand and what they are.
+//!
+//! Read here and not by a library, so that samples are read in large blocks, RF64 and streamed files are understood, and what
+//! is wrong with a file can be said.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use grebe_frame::MAX_CHANNELS;
+
+use crate::error::Error;
+use crate::file::raw::{Encoding, Number, Order, RawFile};
+use crate::file::sample_file::{SampleFile, Segment};
+
+/// Opens a WAV file: 8-, 16-, 24- and 32-bit integers, 32- and 64-bit floats, up to 8 channels.
+pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
+    let file = File::open(path).map_err(|source| Error::Open { path: path.into(), source })?;
+    Chunks { path, file: &file }.open()
+}
+
+struct Chunks<'a> {
+    path: &'a Path,
+    file: &'a File,
+}
+
+/// What a `fmt ` chunk says.
+struct Format {
+    number: Number,
+    channels: usize,
+    sample_rate_hz: u32,
+}
+
+impl Chunks<'_> {
+    fn open(mut self) -> Result<SampleFile, Error> {
+        let file_bytes = self.file.metadata().map_err(|source| self.unreadable(source))?.len();
+        if file_bytes == 0 {
+            return Err(Error::Empty { path: self.path.into() });
+        }
+        let riff = self.array::<12>()?;
+        let large = &riff[..4] == b"RF64";
+        if !large && &riff[..4] != b"RIFF" || &riff[8..] != b"WAVE" {
+            return Err(self.malformed("it does not begin with RIFF or RF64 and WAVE"));
+        }
+        let (mut format, mut large_bytes, mut at) = (None, None, 12u64);
+        for _ in 0..CHUNKS_MAX {
+            if at + 8 > file_bytes {
+                return Err(self.truncated("it ends before its samples (a data chunk) begin".into()));
+            }
+            self.seek(at)?;
+            let head = self.array::<8>()?;
+            let bytes = u32_at(&head, 4);
+            match &head[..4] {
+                b"ds64" => large_bytes = Some(u64_at(&self.array::<16>()?, 8)),
+                b"fmt " => format = Some(self.format(bytes)?),
+                b"data" => {
+                    let Some(format) = format else {
+                        return Err(self.malformed("its samples come before its format (a fmt chunk)"));
+                    };
+                    let declared = if bytes == u32::MAX { large_bytes } else { Some(bytes.into()) };
+                    return self.data(format, at + 8, declared, file_bytes);
+                }
+                _ => {}
+            }
+            // Chunks begin at even places.
+            at += 8 + u64::from(bytes) + u64::from(bytes % 2);
+        }
+        Err(self.malformed("it has more than 10,000 chunks before its samples"))
+    }
+
+    fn format(&mut self, bytes: u32) -> Result<Format, Error> {
+        if bytes < 16 {
+            return Err(self.malformed("its fmt chunk is shorter than 16 bytes"));
+        }
+        let raw = self.array::<16>()?;
+        let [tag, channels, frame_bytes, bits] = [0, 2, 12, 14].map(|at| u16_at(&raw, at));
+        let tag = if tag == EXTENSIBLE && bytes >= 26 { u16_at(&self.array::<10>()?, 8) } else { tag };
+        if channels == 0 || u32::from(channels) > MAX_CHANNELS {
+            return Err(self.field("number of channels", channels, "1 to 8 can be read"));
+        }
+        // 20 bits stand in the upper part of 24.
+        let number = match (tag, bits.div_ceil(8)) {
+            (INTEGER, 1) => Number::U8,
+            (INTEGER, 2) => Number::I16,
+            (INTEGER, 3) => Number::I24,
+            (INTEGER, 4) => Number::I32,
+            (FLOAT, 4) => Number::F32,
+            (FLOAT, 8) => Number::F64,
+            (INTEGER | FLOAT, _) => {
+                return Err(self.field(
+                    "bits a sample",
+                    bits,
+                    "8, 16, 24 and 32 (float: 32, 64) can be read",
+                ));
+            }
+            _ => {
+                let must = "only uncompressed integers (1) and floats (3) can be read: convert it";
+                return Err(self.field("format tag", tag, must));
+            }
+        };
+        if usize::from(frame_bytes) != number.bytes() * usize::from(channels) {
+            return Err(self.field("block align", frame_bytes, "it must be channels times bytes a sample"));
+        }
+        let sample_rate_hz = u32_at(&raw, 4);
+        if sample_rate_hz == 0 {
+            return Err(self.field("sample rate", 0, "it must be above 0"));
+        }
+        Ok(Format { number, channels: channels.into(), sample_rate_hz })
+    }
+
+    /// `declared`: bytes of samples as the file says, where it does.
+    fn data(
+        self,
+        format: Format,
+        offset_bytes: u64,
+        declared: Option<u64>,
+        file_bytes: u64,
+    ) -> Result<SampleFile, Error> {
+        let frame_bytes = (format.number.bytes() * format.channels) as u64;
+        let present = file_bytes - offset_bytes;
+        let mut notes: Vec<String> = format.number.note().map(String::from).into_iter().collect();
+        let bytes = match declared {
+            Some(declared) if declared > present => {
+                let why = format!("{declared} bytes of samples are announced and {present} are there");
+                return Err(self.truncated(why));
+            }
+            Some(declared) => declared,
+            None => {
+                notes.push("the header does not say how long the file is: it is read to its end".into());
+                present - present % frame_bytes
+            }
+        };
+        if bytes % frame_bytes != 0 {
+            let why =
+                format!("its {bytes} bytes of samples are no multiple of {frame_bytes}, one of each channel");
+            return Err(self.truncated(why));
+        }
+        let len_samples = bytes / frame_bytes;
+        if len_samples == 0 {
+            return Err(Error::Empty { path: self.path.into() });
+        }
+        let file = self.file.try_clone().map_err(|source| self.unreadable(source))?;
+        let encoding = Encoding { number: format.number, order: Order::Little };
+        let source = RawFile::new(self.path, file, encoding, format.channels, offset_bytes);
+        let whole =
+            Segment { position: 0, length_samples: len_samples, first_sample_index: 0, recorded_at: None };
+        let sample_rate_hz = format.sample_rate_hz.into();
+        Ok(SampleFile::new(vec![source], sample_rate_hz, len_samples, vec![whole], notes))
+    }
+
+    fn seek(&mut self, at: u64) -> Result<(), Error> {
+        self.file.seek(SeekFrom::Start(at)).map(drop).map_err(|source| self.unreadable(source))
+    }
+
+    fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], Error> {
+        let mut bytes = [0; BYTES];
+        self.file.read_exact(&mut bytes).map(|()| bytes).map_err(|source| match source.kind() {
+            std::io::ErrorKind::UnexpectedEof => self.truncated("it ends within its header".into()),
+            _ => self.unreadable(source),
+        })
+    }
+
+    fn unreadable(&self, source: std::io::Error) -> Error {
+        Error::Read { path: self.path.into(), source }
+    }
+
+    fn malformed(&self, why: &'static str) -> Error {
+        Error::Format { path: self.path.into(), expected: "WAV", why }
+    }
+
+    fn truncated(&self, why: String) -> Error {
+        Error::Truncated { path: self.path.into(), why }
+    }
+
+    fn field(&self, field: &str, got: u16, must: &'static str) -> Error {
+        Error::Field { path: self.path.into(), field: field.into(), got: got.to_string(), must }
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+const INTEGER: u16 = 1;
+const FLOAT: u16 = 3;
+/// The tag proper stands 24 bytes into the chunk.
+const EXTENSIBLE: u16 = 0xfffe;
+const CHUNKS_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! `pipe:`: frames back to back on standard input and output, or on a pipe to another program.
+
+mod sink;
+mod source;
+mod stdio;
+
+pub use sink::PipeSink;
+pub use source::PipeSource;
+pub(crate) use stdio::{stdin, stdout};

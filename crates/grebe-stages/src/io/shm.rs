@@ -1,0 +1,7 @@
+//! `shm://`: batches in memory that processes of one machine share.
+
+mod sink;
+mod source;
+
+pub use sink::ShmSink;
+pub use source::ShmSource;

@@ -1,0 +1,101 @@
+//! `shm://` as a source: frames are read in the memory of the process that makes them.
+
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_frame::StreamTracker;
+use grebe_shm::{ShmError, Subscriber, SubscriberOptions};
+
+use crate::error::Error;
+use crate::io::arrival::ArrivalCounters;
+use crate::stream::Limit;
+
+/// Reads the stream of this name from the process that makes it. Nothing is copied: the batches that go on lie in the producer's
+/// memory, and go back to it when the last stage has let go of them.
+#[derive(Debug)]
+pub struct ShmSource {
+    subscriber: Subscriber,
+    idle_timeout: Option<Duration>,
+    heard: Instant,
+    tracker: StreamTracker,
+    counters: ArrivalCounters,
+    limit: Limit,
+}
+
+impl ShmSource {
+    /// Joins the stream, at the newest.
+    ///
+    /// # Errors
+    /// There is no such stream, its producer refuses, or this is not Linux.
+    pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, ShmError> {
+        Ok(Self {
+            subscriber: Subscriber::connect(name, options)?,
+            idle_timeout: None,
+            heard: Instant::now(),
+            tracker: StreamTracker::new(),
+            counters: ArrivalCounters::new(),
+            limit: Limit::default(),
+        })
+    }
+
+    /// Ends the stream with an error once its producer has been silent for this long, although it is there.
+    pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Ends the stream after this many samples a channel.
+    pub fn samples(mut self, samples: Option<u64>) -> Self {
+        self.limit = Limit::new(samples);
+        self
+    }
+
+    fn end(&mut self) {
+        if let Some(end) = self.subscriber.end_header() {
+            // What is missing at the tail is counted from it.
+            self.tracker.arrive(&end);
+        }
+        self.counters.publish(&self.tracker);
+    }
+}
+
+impl Stage for ShmSource {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        if let Some(batch) = self.subscriber.pop()? {
+            for frame in batch.frames() {
+                self.tracker.arrive(&frame.header());
+            }
+            if self.idle_timeout.is_some() {
+                self.heard = Instant::now();
+            }
+            self.counters.publish(&self.tracker);
+            if !batch.is_empty() {
+                self.limit.send(batch, output, ctx);
+            }
+            return Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced });
+        }
+        if self.subscriber.is_ended() {
+            self.end();
+            return Ok(Outcome::End);
+        }
+        if !ctx.waiting(|| self.subscriber.wait(LOOK_AROUND))?
+            && let Some(timeout) = self.idle_timeout
+            && self.heard.elapsed() >= timeout
+        {
+            return Err(Error::Idle { timeout }.into());
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.shared())
+    }
+}
+
+/// A stop is noticed within this time.
+const LOOK_AROUND: Duration = Duration::from_millis(100);

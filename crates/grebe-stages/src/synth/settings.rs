@@ -1,0 +1,215 @@
+//! `synth`: the generator, by the names that a person gives to what it makes.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use grebe_flow::{Count, Fault, Kind, KindPorts, RateHz, Site, SizeBytes, Stage, StageError, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::options::SynthOptions;
+use super::source::SynthSource;
+use super::spec::{ChannelSpec, Wave};
+use crate::error::Error;
+use crate::per_channel::PerChannel;
+use crate::stream::{DATAGRAM_BYTES, block_length, check_datagram_bytes};
+
+/// Makes synthetic signals, as `grebe sg` does.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Synth {
+    /// Channels, 1 to 8.
+    pub channels: u32,
+    /// Samples a second and channel.
+    pub rate: RateHz,
+    /// Waveform: sine, square, triangle, saw, chirp or noise; several go to the channels in turn.
+    pub wave: PerChannel<WaveName>,
+    /// Frequency in hertz, one or one a channel; 1/2500 of the rate where it is not given, doubled from channel to channel.
+    pub frequency: Option<PerChannel<RateHz>>,
+    /// Phase in degrees, one or one a channel.
+    pub phase: PerChannel<f64>,
+    /// Amplitude as a part of full scale, one or one a channel.
+    pub amplitude: PerChannel<f64>,
+    /// What is added, as a part of full scale, one or one a channel.
+    pub offset: PerChannel<f64>,
+    /// Ends after this many samples a channel.
+    pub samples: Option<Count>,
+    /// Ends after this long.
+    pub duration: Option<Time>,
+    /// Does not keep to the rate: as fast as the stream is taken.
+    pub free_run: bool,
+    /// Bytes of the datagrams that the frames should fit into; larger frames cost less where no network lies between.
+    pub datagram_size: SizeBytes,
+    /// End-to-end latency budget: frames wait for each other for up to a quarter of it.
+    pub latency: Time,
+}
+
+/// A waveform by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaveName {
+    /// Rises from 0.
+    Sine,
+    /// High for the first half of a period, then low.
+    Square,
+    /// Rises from 0 like the sine.
+    Triangle,
+    /// Rises from low to high over a period.
+    #[serde(alias = "sawtooth")]
+    Saw,
+    /// A sine that sweeps from its frequency up to a twentieth of the rate, in 20,000 samples.
+    Chirp,
+    /// White noise, of another seed on each channel.
+    Noise,
+}
+
+impl WaveName {
+    /// All of them.
+    pub const ALL: [WaveName; 6] = [
+        WaveName::Sine,
+        WaveName::Square,
+        WaveName::Triangle,
+        WaveName::Saw,
+        WaveName::Chirp,
+        WaveName::Noise,
+    ];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaveName::Sine => "sine",
+            WaveName::Square => "square",
+            WaveName::Triangle => "triangle",
+            WaveName::Saw => "saw",
+            WaveName::Chirp => "chirp",
+            WaveName::Noise => "noise",
+        }
+    }
+
+    /// The waveform of this name, as it is on this channel at this rate.
+    fn wave(self, channel: usize, rate_hz: f64) -> Wave {
+        match self {
+            WaveName::Sine => Wave::Sine,
+            WaveName::Square => Wave::Square,
+            WaveName::Triangle => Wave::Triangle,
+            WaveName::Saw => Wave::Saw,
+            WaveName::Chirp => Wave::Chirp { end_hz: rate_hz / 20.0, sweep_s: 20_000.0 / rate_hz },
+            WaveName::Noise => Wave::Noise { seed: channel as u64 + 1 },
+        }
+    }
+}
+
+impl FromStr for WaveName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let name = if text == "sawtooth" { "saw" } else { text };
+        Self::ALL
+            .into_iter()
+            .find(|wave| wave.name() == name)
+            .ok_or_else(|| Error::Wave { name: text.to_owned() })
+    }
+}
+
+impl Default for Synth {
+    /// One channel of a sine, 1 MS/s, for ever.
+    fn default() -> Self {
+        Self {
+            channels: 1,
+            rate: RateHz(1e6),
+            wave: vec![WaveName::Sine].into(),
+            frequency: None,
+            phase: vec![0.0].into(),
+            amplitude: vec![0.8].into(),
+            offset: vec![0.0].into(),
+            samples: None,
+            duration: None,
+            free_run: false,
+            datagram_size: SizeBytes(DATAGRAM_BYTES),
+            latency: Time(Duration::from_micros(500)),
+        }
+    }
+}
+
+impl Synth {
+    /// What a [`SynthSource`] is made of.
+    pub(super) fn options(&self) -> SynthOptions {
+        let rate_hz = self.rate.0;
+        let of_duration = |duration: Time| (duration.0.as_secs_f64() * rate_hz).round() as u64;
+        let channels = self.channels as usize;
+        SynthOptions {
+            channels: (0..channels).map(|channel| self.spec(channel)).collect(),
+            rate_hz,
+            paced: !self.free_run,
+            block_samples: block_length(self.datagram_size.0, channels, rate_hz),
+            samples: self.samples.map(|samples| samples.0).or(self.duration.map(of_duration)),
+            flush_every: self.latency.0 / 4,
+        }
+    }
+
+    fn spec(&self, channel: usize) -> ChannelSpec {
+        let rate_hz = self.rate.0;
+        // Slightly off the grid of the time axis, so that a free-running picture moves.
+        let default_hz = rate_hz / 2500.0 * f64::from(1u32 << (channel % 32));
+        let waves = self.wave.values();
+        let wave = waves.get(channel % waves.len().max(1)).copied().unwrap_or(WaveName::Sine);
+        let frequency = self.frequency.as_ref().and_then(|frequency| frequency.of(channel));
+        ChannelSpec {
+            wave: wave.wave(channel, rate_hz),
+            frequency_hz: frequency.map_or(default_hz, |frequency| frequency.0),
+            phase_turns: self.phase.of(channel).copied().unwrap_or(0.0) / 360.0,
+            amplitude: self.amplitude.of(channel).copied().unwrap_or(0.8),
+            offset: self.offset.of(channel).copied().unwrap_or(0.0),
+        }
+    }
+
+    /// The parameter that a setting of the generator came from.
+    fn fault(error: &Error) -> Fault {
+        let param = match error {
+            Error::Setting { what: "frequency", .. } => "frequency",
+            Error::Setting { what: "phase", .. } => "phase",
+            Error::Setting { what: "amplitude", .. } => "amplitude",
+            Error::Setting { what: "offset", .. } => "offset",
+            _ => "rate",
+        };
+        Fault::new(param, error.to_string())
+    }
+}
+
+impl Kind for Synth {
+    const NAME: &'static str = "synth";
+    const PORTS: KindPorts = KindPorts::SOURCE;
+
+    fn check(&self) -> Result<(), Fault> {
+        if !(1..=8).contains(&self.channels) {
+            return Err(Fault::new("channels", format!("{} channels: give 1 to 8", self.channels)));
+        }
+        if self.samples.is_some() && self.duration.is_some() {
+            return Err(Fault::new("duration", "give 'samples' or 'duration', not both"));
+        }
+        check_datagram_bytes(self.datagram_size.0)
+            .map_err(|error| Fault::new("datagram_size", error.to_string()))?;
+        let channels = Some(self.channels);
+        if let Some(frequency) = &self.frequency {
+            frequency.check("frequency", channels)?;
+        }
+        for (name, values) in
+            [("phase", &self.phase), ("amplitude", &self.amplitude), ("offset", &self.offset)]
+        {
+            values.check(name, channels)?;
+        }
+        for channel in 0..self.channels as usize {
+            // Noise takes no frequency, and no wave is computed for this: only the ranges are looked at.
+            self.spec(channel).check(self.rate.0).map_err(|error| Self::fault(&error))?;
+        }
+        Ok(())
+    }
+
+    fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
+        Ok(Some(self.channels))
+    }
+
+    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        Ok(Box::new(SynthSource::new(self.options())?))
+    }
+}

@@ -1,0 +1,189 @@
+//! `synth:` a generator as a source.
+
+use std::time::Instant;
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_frame::{BatchMut, BatchPool, Header};
+
+use super::control::{SynthControl, Wanted};
+use super::generator::Generator;
+use super::options::SynthOptions;
+use crate::error::Error;
+use crate::stream::{CHUNK_BYTES, LOOK_INTERVAL, Pacer};
+
+/// Makes frames of synthetic signals, paced to the rate.
+///
+/// A generator that has fallen more than 100 ms behind its rate drops the samples it is late with, counts them, and
+/// says so in every header from then on (`sg_drops_total`): a stream in real time does not wait.
+#[derive(Debug)]
+pub struct SynthSource {
+    generators: Vec<Generator>,
+    options: SynthOptions,
+    counters: Counters,
+    pool: Option<BatchPool>,
+    /// The pool to write into instead, until the first step takes it.
+    given: Option<BatchPool>,
+    pacer: Option<Pacer>,
+    sequence: u64,
+    next_sample: u64,
+    dropped_samples: u64,
+    control: SynthControl,
+    is_paused: bool,
+}
+
+impl SynthSource {
+    /// A generator of these channels.
+    ///
+    /// # Errors
+    /// A setting out of its range.
+    pub fn new(options: SynthOptions) -> Result<Self, Error> {
+        let generators = options.generators()?;
+        Ok(Self {
+            control: SynthControl::new(generators.len()),
+            generators,
+            options,
+            counters: Counters::new(COUNTERS),
+            pool: None,
+            given: None,
+            pacer: None,
+            sequence: 0,
+            next_sample: 0,
+            dropped_samples: 0,
+            is_paused: false,
+        })
+    }
+
+    /// What changes it while it runs.
+    pub(super) fn control(&self) -> SynthControl {
+        self.control.clone()
+    }
+
+    /// Writes into this pool instead of one of its own, so that what is made lies where it is wanted: in memory that other
+    /// processes read. Its chunks must be at least 64 KiB.
+    pub fn pool(mut self, pool: BatchPool) -> Self {
+        self.given = Some(pool);
+        self
+    }
+
+    /// Does what is wanted of it from now on.
+    fn adopt(&mut self, wanted: Wanted) {
+        self.is_paused = wanted.is_paused;
+        if wanted.is_ended {
+            self.options.samples = Some(self.next_sample);
+        }
+        if let Some((options, generators)) = wanted.remade {
+            self.options = SynthOptions { samples: self.options.samples, ..options };
+            self.generators = generators;
+        }
+        // What fell due meanwhile is neither made nor lost: time begins anew.
+        self.pacer = None;
+    }
+
+    /// Samples a channel until the stream ends.
+    fn samples_left(&self) -> u64 {
+        self.options.samples.unwrap_or(u64::MAX).saturating_sub(self.next_sample)
+    }
+
+    fn next_block(&self) -> u64 {
+        u64::from(self.options.block_samples).min(self.samples_left())
+    }
+
+    /// When the next sample was due.
+    fn stamp_ns(&self) -> u64 {
+        self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.next_sample))
+    }
+
+    /// Where the blocks end that travel together: those that end within the flush interval.
+    fn together(&self) -> u64 {
+        let interval = (self.options.rate_hz * self.options.flush_every.as_secs_f64()) as u64;
+        self.next_sample + self.next_block().max(interval.min(self.samples_left()))
+    }
+
+    /// Leaves out what is too late to be made.
+    fn skip_what_is_late(&mut self, due_samples: u64) {
+        let late = due_samples.saturating_sub(self.next_sample).min(self.samples_left());
+        if late as f64 > self.options.rate_hz * BACKLOG_S_MAX {
+            self.next_sample += late;
+            self.dropped_samples += late;
+            self.counters.set(DROPPED, self.dropped_samples);
+        }
+    }
+
+    /// Fills the batch with the blocks that are due.
+    fn fill(&mut self, batch: &mut BatchMut, due_samples: u64) {
+        loop {
+            let block = self.next_block();
+            if block == 0 || due_samples.saturating_sub(self.next_sample) < block {
+                return;
+            }
+            let header = Header {
+                sequence: self.sequence,
+                producer_ts_ns: self.stamp_ns(),
+                channel_count: self.generators.len() as u32,
+                block_length_samples: block as u32,
+                sample_rate_hz: self.options.rate_hz,
+                sg_drops_total: self.dropped_samples,
+                first_sample_index: self.next_sample,
+            };
+            let generators = &self.generators;
+            let filled = batch.push(&header, |channel, samples| {
+                generators[channel].fill(header.first_sample_index, samples)
+            });
+            if filled.is_err() {
+                return;
+            }
+            self.sequence += 1;
+            self.next_sample += block;
+        }
+    }
+}
+
+impl Stage for SynthSource {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        if let Some(wanted) = self.control.take_change() {
+            self.adopt(wanted);
+        }
+        if self.samples_left() == 0 {
+            return Ok(Outcome::End);
+        }
+        if self.is_paused {
+            ctx.sleep_until(Instant::now() + LOOK_INTERVAL);
+            return Ok(Outcome::Produced);
+        }
+        let rate_hz = if self.options.paced { self.options.rate_hz } else { 0.0 };
+        let (next, together) = (self.next_sample + self.next_block(), self.together());
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz, self.next_sample));
+        let Some(due_samples) = pacer.due_samples(next, together) else {
+            pacer.sleep_until_due(together, ctx);
+            return Ok(Outcome::Produced);
+        };
+        if !pacer.is_free() {
+            self.skip_what_is_late(due_samples);
+        }
+        let pool = self.pool.get_or_insert_with(|| {
+            let own = || BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            let mut pool = self.given.take().unwrap_or_else(own);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
+        self.fill(&mut batch, due_samples);
+        if !batch.is_empty() {
+            output.send(batch.freeze(), ctx);
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+const COUNTERS: &[&str] = &["dropped_samples"];
+const DROPPED: usize = 0;
+const BACKLOG_S_MAX: f64 = 0.1;
