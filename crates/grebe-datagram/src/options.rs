@@ -40,7 +40,7 @@ pub struct Options {
     /// Asks for the kernel's time of arrival (wall clock), where the system has one.
     pub timestamps: bool,
     /// Sets "don't fragment" on what is sent, whatever the route's MTU is believed to be: a datagram that a hop cannot carry is
-    /// lost there, and one that the interface cannot carry is an [`Error::Send`](crate::Error::Send). Only on Linux.
+    /// lost there, and one that the interface cannot carry is an [`Error::Send`](crate::Error::Send). On Linux, macOS and Windows.
     pub dont_fragment: bool,
     /// Lets several sockets bind the address (always on for multicast groups).
     pub reuse_address: bool,

@@ -1,6 +1,12 @@
+//! What a path carries in one packet.
+
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::MAX_DATAGRAM_BYTES;
+use socket2::{Domain, SockRef, Socket, Type};
+
+use crate::plan::MAX_DATAGRAM_BYTES;
+use crate::sys;
 
 /// What an Ethernet path carries without fragments, less room for tunnels.
 const PATH_BYTES: usize = 1_400;
@@ -22,6 +28,33 @@ pub fn datagram_bytes_for(peer: IpAddr) -> usize {
 /// Whether this is Linux within Windows (WSL2).
 pub fn is_wsl2() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").is_ok_and(|release| names_wsl2(&release))
+}
+
+/// Bytes of UDP payload that one packet carries to `peer`, by the MTU of the route as the system knows it now. `None` where no
+/// route leads there, or the system does not say (it does on Linux).
+pub fn route_payload_bytes(peer: SocketAddr) -> Option<usize> {
+    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, None).ok()?;
+    socket.connect(&peer.into()).ok()?;
+    sys::route_mtu_bytes(&socket, peer.is_ipv4()).map(|mtu_bytes| payload_for_mtu(peer, mtu_bytes))
+}
+
+/// Sets "don't fragment" on every datagram that a bound socket sends: one that is too long for a hop is lost there, one that
+/// is too long for the interface is an error of the sending call. For Linux, macOS and Windows; a [`Sender`](crate::Sender)
+/// has [`Options::dont_fragment`](crate::Options::dont_fragment) instead.
+///
+/// ```
+/// let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+/// let is_set = grebe_datagram::set_dont_fragment(&socket).is_ok();
+/// # assert_eq!(is_set, cfg!(any(target_os = "linux", target_os = "macos", windows)));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// What the system says; `Unsupported` on systems without such a setting.
+pub fn set_dont_fragment<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
+    let socket = socket.into();
+    let v4 = socket.local_addr()?.is_ipv4();
+    sys::set_dont_fragment(&socket, v4)
 }
 
 /// The longest payload that fits into one packet of `mtu_bytes` on the way to `peer`.

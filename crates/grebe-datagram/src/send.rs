@@ -177,7 +177,8 @@ impl Sender {
             source,
         })?;
         if options.dont_fragment {
-            sys::forbid_fragments(&socket, local.is_ipv4());
+            // Where a system has no such setting, datagrams go out without it.
+            let _ = sys::set_dont_fragment(&socket, local.is_ipv4());
         }
         let gso = options.batch && options.gso && !gso_is_switched_off() && sys::has_gso(&socket);
         Ok(Self {
@@ -400,13 +401,7 @@ impl Transmit for Link {
 
     fn segment_limit(&mut self, to: Option<SocketAddr>) -> usize {
         let Some(to) = to else { return self.segment_bytes_max() };
-        // The route of an unconnected datagram is asked through a socket that is connected for the question.
-        let mtu = || {
-            let probe = Socket::new(socket2::Domain::for_address(to), socket2::Type::DGRAM, None).ok()?;
-            probe.connect(&to.into()).ok()?;
-            sys::route_mtu_bytes(&probe, to.is_ipv4())
-        };
-        mtu().map_or(MAX_DATAGRAM_BYTES, |mtu| path::payload_for_mtu(to, mtu))
+        path::route_payload_bytes(to).unwrap_or(MAX_DATAGRAM_BYTES)
     }
 
     fn degrade(&mut self) -> bool {

@@ -26,10 +26,6 @@ pub(crate) fn enable_timestamps(_: &Socket) -> bool {
     false
 }
 
-pub(crate) fn forbid_fragments(_: &Socket, _: bool) -> bool {
-    false
-}
-
 pub(crate) fn drops_now(_: &Socket) -> Option<u32> {
     None
 }

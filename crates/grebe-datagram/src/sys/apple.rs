@@ -109,6 +109,17 @@ pub(crate) fn has_gso(_: &Socket) -> bool {
     false
 }
 
+/// IPv4 has the option since macOS 11.
+pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
+    let (level, option) =
+        if v4 { (libc::IPPROTO_IP, libc::IP_DONTFRAG) } else { (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG) };
+    let on: c_int = 1;
+    let len = std::mem::size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the option's value is the `len` bytes of `on`.
+    let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), len) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The kernel's version, "24.6.0"; empty where it does not say.
 fn darwin_release() -> String {
     // SAFETY: a zeroed `utsname` is valid, and `uname` fills it with strings that end in zero.

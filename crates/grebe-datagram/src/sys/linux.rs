@@ -238,13 +238,13 @@ pub(crate) fn enable_timestamps(socket: &Socket) -> bool {
 }
 
 /// DF on every datagram, and no cached path MTU: what a search for the path MTU needs (ip(7), IP_PMTUDISC_PROBE).
-pub(crate) fn forbid_fragments(socket: &Socket, v4: bool) -> bool {
+pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
     let (level, option, value) = if v4 {
         (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
     } else {
         (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
     };
-    set(socket, level, option, value).is_ok()
+    set(socket, level, option, value)
 }
 
 /// The drop counter now: SO_RXQ_OVFL tells it only with a later datagram.

@@ -47,17 +47,17 @@ use unix as native;
 mod absent;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use absent::{
-    drops_now, enable_drop_counter, enable_gro, enable_timestamps, forbid_fragments, force_buffer,
-    route_mtu_bytes, usable_buffer_bytes,
+    drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
+    usable_buffer_bytes,
 };
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
-    drops_now, enable_drop_counter, enable_gro, enable_timestamps, forbid_fragments, force_buffer,
-    route_mtu_bytes, usable_buffer_bytes,
+    drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
+    usable_buffer_bytes,
 };
 
 pub(crate) use errors::{is_absent, is_out_of_buffers, may_be_gso};
-pub(crate) use native::{SendArrays, has_gso};
+pub(crate) use native::{SendArrays, has_gso, set_dont_fragment};
 
 use std::io;
 
@@ -93,7 +93,7 @@ impl RecvArrays {
         }
     }
 
-    /// The kernel's drop counter as the last message of the last batch that had one said it.
+    /// The newest value of the kernel's drop counter among the messages received so far.
     pub fn last_drops(&self) -> Option<u32> {
         match self {
             Self::Native(arrays) => arrays.last_drops(),

@@ -18,10 +18,7 @@ pub(crate) fn wait_writable(socket: &Socket, timeout: Duration) -> io::Result<()
 
 fn wait(socket: &Socket, events: i16, timeout: Duration) -> io::Result<bool> {
     let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
-    // Rounded up: a wait of 0 ms would spin.
-    let timeout_ms = timeout.as_micros().div_ceil(1_000).min(60_000) as libc::c_int;
-    // SAFETY: `entry` is one valid pollfd for the duration of the call.
-    match unsafe { libc::poll(&mut entry, 1, timeout_ms) } {
+    match poll(&mut entry, timeout.min(TIMEOUT_MAX)) {
         0 => Ok(false),
         1.. => Ok(true),
         _ => match io::Error::last_os_error() {
@@ -30,3 +27,22 @@ fn wait(socket: &Socket, events: i16, timeout: Duration) -> io::Result<bool> {
         },
     }
 }
+
+/// `ppoll` takes nanoseconds: whoever paces what it sends needs waits of less than a millisecond.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn poll(entry: &mut libc::pollfd, timeout: Duration) -> libc::c_int {
+    let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ };
+    // SAFETY: `entry` is one valid pollfd and `timeout` a valid timespec for the duration of the call; no signal mask is given.
+    unsafe { libc::ppoll(entry, 1, &timeout, std::ptr::null()) }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn poll(entry: &mut libc::pollfd, timeout: Duration) -> libc::c_int {
+    // Rounded up: a wait of 0 ms would spin.
+    let timeout_ms = timeout.as_micros().div_ceil(1_000) as libc::c_int;
+    // SAFETY: `entry` is one valid pollfd for the duration of the call.
+    unsafe { libc::poll(entry, 1, timeout_ms) }
+}
+
+/// Fits every system's type; whoever waits for longer asks again.
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);

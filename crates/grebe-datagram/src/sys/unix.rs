@@ -48,3 +48,7 @@ impl RecvArrays {
 pub(crate) fn has_gso(_: &Socket) -> bool {
     false
 }
+
+pub(crate) fn set_dont_fragment(_: &Socket, _: bool) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

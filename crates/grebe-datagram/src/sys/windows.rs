@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use socket2::{SockAddr, SockAddrStorage, Socket};
 use windows_sys::Win32::Networking::WinSock::{
-    IPPROTO_UDP, LPFN_WSARECVMSG, MSG_TRUNC, POLLIN, POLLOUT, SIO_GET_EXTENSION_FUNCTION_POINTER, SOCKET,
-    SOCKET_ERROR, UDP_SEND_MSG_SIZE, WSABUF, WSAEMSGSIZE, WSAID_WSARECVMSG, WSAIoctl, WSAMSG, WSAPOLLFD,
-    WSAPoll, WSASendMsg, setsockopt,
+    IP_DONTFRAGMENT, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_UDP, IPV6_DONTFRAG, LPFN_WSARECVMSG, MSG_TRUNC,
+    POLLIN, POLLOUT, SIO_GET_EXTENSION_FUNCTION_POINTER, SOCKET, SOCKET_ERROR, UDP_SEND_MSG_SIZE, WSABUF,
+    WSAEMSGSIZE, WSAID_WSARECVMSG, WSAIoctl, WSAMSG, WSAPOLLFD, WSAPoll, WSASendMsg, setsockopt,
 };
 
 use super::{cmsg, name, portable};
@@ -151,10 +151,17 @@ pub(crate) fn has_gso(socket: &Socket) -> bool {
 }
 
 fn set_send_segment(socket: &Socket, bytes: u32) -> bool {
-    // SAFETY: the option's value is the four bytes of `bytes`.
-    let answer =
-        unsafe { setsockopt(raw(socket), IPPROTO_UDP, UDP_SEND_MSG_SIZE, (&raw const bytes).cast(), 4) };
-    answer == 0
+    set(socket, IPPROTO_UDP, UDP_SEND_MSG_SIZE, bytes).is_ok()
+}
+
+pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
+    if v4 { set(socket, IPPROTO_IP, IP_DONTFRAGMENT, 1) } else { set(socket, IPPROTO_IPV6, IPV6_DONTFRAG, 1) }
+}
+
+fn set(socket: &Socket, level: i32, option: i32, value: u32) -> io::Result<()> {
+    // SAFETY: the option's value is the four bytes of `value`.
+    let answer = unsafe { setsockopt(raw(socket), level, option, (&raw const value).cast(), 4) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Whether there is something to read (or an error to fetch) within `timeout`.
