@@ -4,12 +4,16 @@ use std::net::SocketAddr;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::{Error, Granted, Options, Received, Receiver, RecvOutcome, Result};
+use crate::granted::Granted;
+use crate::options::Options;
+use crate::receive::{Receiver, RecvOutcome};
+use crate::received::Received;
+use crate::{Error, Result};
 
-/// A [`Receiver`] that waits in a tokio runtime instead of a thread. A wake-up brings a batch, and goes on bringing batches
-/// until the socket is empty, before the runtime is asked again.
+/// A [`Receiver`] that waits in a tokio runtime instead of blocking a thread. After one wake-up it returns batches until the
+/// socket is empty, and only then asks the runtime again.
 ///
-/// A thread of its own with a [`Receiver`] is faster: it may sleep instead of being woken.
+/// A [`Receiver`] in a thread of its own is faster: it may sleep instead of being woken.
 #[derive(Debug)]
 pub struct AsyncReceiver<S> {
     receiver: Receiver<S>,

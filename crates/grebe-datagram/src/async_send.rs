@@ -5,7 +5,9 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::{Error, Gso, Options, Result, SendCounters, Sender};
+use crate::options::Options;
+use crate::send::{Gso, SendCounters, Sender};
+use crate::{Error, Result};
 
 /// A [`Sender`] that waits for room in a tokio runtime instead of a thread.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! A [`Sender`] gathers `[header, payload]` pairs from where they lie and hands many datagrams to the kernel in one call; a
 //! [`Receiver`] fills buffers that the caller owns and moves each one out as it fills, so that a payload is never copied in
 //! user space. On Linux a batch is `sendmmsg` of GSO messages and `recvmmsg` of GRO buffers; other systems do what they can
-//! behind the same interface, down to one datagram a call.
+//! behind the same interface, down to one datagram per call.
 //!
 //! ```text
 //!   push(header, payload) --+                                       +--> deliver(slot, Received { segment_bytes, .. })
@@ -46,39 +46,44 @@
 //! ```
 //!
 //! # What is counted
-//! Nothing is lost in silence: [`SendCounters`] counts copies, backoffs and system calls; [`RecvOutcome::kernel_drops`] says
-//! how many kernel buffers found the receive buffer full since the socket was opened (one buffer can be many datagrams:
-//! sequence numbers in the payload are the truth about loss, this counter says where it happened).
+//! No loss is silent. [`SendCounters`] counts copies, backoffs and system calls. [`RecvOutcome::kernel_drops`] counts the kernel
+//! buffers that found the receive buffer full since the socket was opened. One kernel buffer can be many datagrams, so sequence
+//! numbers in the payload tell how much was lost, and this counter tells where.
+//!
+//! # Sockets of other crates
+//! [`wait_readable`], [`set_dont_fragment`] and [`route_payload_bytes`] give a plain `UdpSocket` or `TcpStream` what a
+//! [`Receiver`] and a [`Sender`] have, on every system.
+//!
+//! # Within a tokio runtime
+//! With the feature `tokio`, `AsyncReceiver` and `AsyncSender` carry the same batches on the readiness of the runtime; see
+//! `examples/async_receive.rs`.
 
 #[cfg(feature = "tokio")]
 mod async_receive;
 #[cfg(feature = "tokio")]
 mod async_send;
-mod drops;
+mod burst;
 mod error;
-mod flush;
-mod gso;
+mod granted;
 mod options;
 mod path;
-mod plan;
 mod ready;
 mod receive;
+mod received;
 mod send;
-mod setup;
+mod socket;
 mod sys;
-mod wait;
 
 #[cfg(feature = "tokio")]
 pub use async_receive::AsyncReceiver;
 #[cfg(feature = "tokio")]
 pub use async_send::AsyncSender;
-pub use drops::Congestion;
+pub use burst::{MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES};
 pub use error::{Error, Result};
-pub use gso::Gso;
+pub use granted::{Granted, Side};
 pub use options::{Interface, Options};
-pub use path::{datagram_bytes_for, is_wsl2, route_payload_bytes, set_dont_fragment};
-pub use plan::{MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES};
+pub use path::{is_wsl2, route_payload_bytes, set_dont_fragment};
 pub use ready::wait_readable;
-pub use receive::{Received, Receiver, RecvOutcome, Segments};
-pub use send::{SendBatch, SendCounters, Sender};
-pub use setup::{Granted, Side};
+pub use receive::{Congestion, Receiver, RecvOutcome};
+pub use received::{Received, Segments};
+pub use send::{Gso, SendBatch, SendCounters, Sender};

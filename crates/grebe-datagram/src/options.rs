@@ -1,7 +1,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::plan::MAX_BURST_DATAGRAMS;
+use crate::burst::MAX_BURST_DATAGRAMS;
 
 /// How a socket is set up. Every field has a default that is right for a stream of samples.
 ///
@@ -18,18 +18,18 @@ pub struct Options {
     pub send_buffer_bytes: usize,
     /// Whether a privileged process (Linux: `CAP_NET_ADMIN`) goes beyond the system's limit for buffers.
     pub force_buffers: bool,
-    /// Several datagrams a system call where the system has that.
+    /// Several datagrams per system call, where the system can.
     pub batch: bool,
-    /// Many datagrams a kernel buffer when sending (Linux GSO, Windows USO). Probed; the environment variable `GREBE_NO_GSO`
+    /// Many datagrams per kernel buffer when sending (Linux GSO, Windows USO). Probed; the environment variable `GREBE_NO_GSO`
     /// (any value but `0`) turns it off as well.
     pub gso: bool,
-    /// Many datagrams a kernel buffer when receiving (Linux GRO). Slots must then hold 65,535 bytes, or messages are cut.
+    /// Many datagrams per kernel buffer when receiving (Linux GRO). Slots must then hold 65,535 bytes, or messages are cut.
     pub gro: bool,
     /// Datagrams after which a batch flushes itself: 1 for the lowest latency, at most [`MAX_BURST_DATAGRAMS`].
     pub burst: usize,
     /// Datagrams up to this many bytes are copied together, so that one address range describes many (counted as copies).
     pub copy_below_bytes: usize,
-    /// For how long a send that the kernel refuses for lack of room is tried again before it is an error.
+    /// For how long a send is tried again while the kernel has no room, before it is an error.
     pub send_timeout: Duration,
     /// Buffers that the receiver holds ready for one system call, 1 to 64.
     pub slots: usize,
@@ -37,7 +37,7 @@ pub struct Options {
     pub latency: Duration,
     /// [`Receiver::recv`](crate::Receiver::recv) returns empty after this long without a datagram.
     pub recv_timeout: Duration,
-    /// Asks for the kernel's time of arrival (wall clock), where the system has one.
+    /// Asks the kernel for each datagram's time of arrival (wall clock), where the system has one.
     pub timestamps: bool,
     /// Sets "don't fragment" on what is sent, whatever the route's MTU is believed to be: a datagram that a hop cannot carry is
     /// lost there, and one that the interface cannot carry is an [`Error::Send`](crate::Error::Send). On Linux, macOS and Windows.

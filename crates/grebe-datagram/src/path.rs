@@ -1,31 +1,14 @@
 //! What a path carries in one packet.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use socket2::{Domain, SockRef, Socket, Type};
 
-use crate::plan::MAX_DATAGRAM_BYTES;
+use crate::burst::MAX_DATAGRAM_BYTES;
 use crate::sys;
 
-/// What an Ethernet path carries without fragments, less room for tunnels.
-const PATH_BYTES: usize = 1_400;
-
-/// Over loopback: as large as UDP allows, less a little so that header and payload stay round.
-const LOOPBACK_BYTES: usize = 65_000;
-
-/// The datagram size in bytes that suits the way to `peer`: 65,000 within the host, 1,400 beyond it and on WSL2, whose
-/// loopback drops datagrams above 1,472 bytes.
-///
-/// ```
-/// let peer = "192.0.2.1".parse().unwrap();
-/// assert_eq!(grebe_datagram::datagram_bytes_for(peer), 1_400);
-/// ```
-pub fn datagram_bytes_for(peer: IpAddr) -> usize {
-    if peer.is_loopback() && !is_wsl2() { LOOPBACK_BYTES } else { PATH_BYTES }
-}
-
-/// Whether this is Linux within Windows (WSL2).
+/// Whether this is Linux within Windows (WSL2), whose loopback drops datagrams above 1,472 bytes.
 pub fn is_wsl2() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").is_ok_and(|release| names_wsl2(&release))
 }

@@ -1,13 +1,21 @@
+//! The receiving side.
+
+mod drops;
+mod wait;
+
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
-use crate::drops::{Congestion, DropCounter, Sampler};
-use crate::wait::{Wait, Waiting};
-use crate::{Error, Granted, Options, Result, Side, setup, sys};
+pub use self::drops::Congestion;
+use self::drops::{DropCounter, Sampler};
+use self::wait::{Wait, Waiting};
+use crate::granted::{Granted, Side};
+use crate::options::Options;
+use crate::received::Received;
+use crate::{Error, Result, socket, sys};
 
 /// Receives datagrams in batches, into buffers (`S`) that the caller owns.
 ///
@@ -28,30 +36,6 @@ pub struct Receiver<S> {
     granted: Granted,
 }
 
-/// What one slot holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
-    /// Bytes in the slot.
-    pub len: usize,
-    /// Bytes of each datagram in it; the last one may be shorter.
-    pub segment_bytes: usize,
-    /// Who sent them.
-    pub from: SocketAddr,
-    /// The slot was too small, and what did not fit is gone. The last datagram of the slot is cut.
-    pub truncated: bool,
-    /// The kernel's time of arrival since 1970, where it was asked for and the system has it.
-    pub timestamp: Option<Duration>,
-}
-
-/// The ranges of the datagrams in a slot.
-#[derive(Debug, Clone)]
-pub struct Segments {
-    at: usize,
-    len: usize,
-    segment_bytes: usize,
-    done: bool,
-}
-
 /// What one call of [`Receiver::recv`] brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecvOutcome {
@@ -61,12 +45,12 @@ pub struct RecvOutcome {
     pub slots: usize,
     /// Bytes delivered.
     pub bytes: usize,
-    /// Kernel buffers dropped for want of room since the socket was opened; with GRO one buffer may be many datagrams.
-    /// `None` where the platform does not count.
+    /// Kernel buffers dropped since the socket was opened because the receive buffer was full; with GRO one buffer may be many
+    /// datagrams. `None` where the platform does not count.
     pub kernel_drops: Option<u64>,
-    /// Dropping began or ceased, as seen once a second.
+    /// Dropping began or ceased, as sampled once per second.
     pub congestion: Option<Congestion>,
-    /// There was no slot to receive into: the caller's pool is empty.
+    /// There was no slot to receive into: the caller's pool was empty.
     pub starved: bool,
     /// How long of the call was spent waiting for datagrams.
     pub waited: Duration,
@@ -79,10 +63,10 @@ impl<S: AsMut<[u8]>> Receiver<S> {
     /// [`Error::Open`] where the address cannot be bound or the group not joined. A smaller buffer, or a missing drop counter,
     /// is no error: see [`granted`](Self::granted) and [`RecvOutcome::kernel_drops`].
     pub fn bind(address: SocketAddr, options: &Options) -> Result<Self> {
-        let socket = setup::open(address, options)?;
+        let socket = socket::open(address, options)?;
         // Before binding: what arrives at once must find the whole buffer and the counter.
         let granted =
-            setup::ask_for_buffer(&socket, Side::Receive, options.recv_buffer_bytes, options.force_buffers);
+            socket::ask_for_buffer(&socket, Side::Receive, options.recv_buffer_bytes, options.force_buffers);
         let counted = sys::enable_drop_counter(&socket);
         let baseline = if counted { sys::drops_now(&socket) } else { None };
         if options.timestamps {
@@ -91,10 +75,10 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         if options.batch && options.gro {
             sys::enable_gro(&socket);
         }
-        let at = setup::bind_address(address);
+        let at = socket::bind_address(address);
         socket.bind(&at.into()).map_err(|source| Error::Open { action: "bind", address: at, source })?;
         if address.ip().is_multicast() {
-            setup::join(&socket, address.ip(), options.multicast_interface)
+            socket::join(&socket, address.ip(), options.multicast_interface)
                 .map_err(|source| Error::Open { action: "join the multicast group", address, source })?;
         }
         let slots = options.slots.clamp(1, 64);
@@ -253,17 +237,12 @@ impl<S> Receiver<S> {
     /// # Errors
     /// [`Error::Open`] where the system cannot say.
     pub fn local_addr(&self) -> Result<SocketAddr> {
-        setup::local_addr(&self.socket)
+        socket::local_addr(&self.socket)
     }
 
     /// The receive buffer that the kernel granted.
     pub fn granted(&self) -> Granted {
         self.granted
-    }
-
-    /// Whether the kernel dropped datagrams within the last second, as sampled by [`recv`](Self::recv).
-    pub fn is_dropping(&self) -> bool {
-        self.sampler.dropping()
     }
 
     pub(crate) fn socket(&self) -> &Socket {
@@ -284,60 +263,5 @@ impl<S> Receiver<S> {
     }
 }
 
-impl Received {
-    /// Datagrams in the slot: at least one, which may be empty.
-    #[inline]
-    pub fn datagrams(&self) -> usize {
-        if self.segment_bytes == 0 { 1 } else { self.len.div_ceil(self.segment_bytes).max(1) }
-    }
-
-    /// Where each datagram lies in the slot.
-    #[inline]
-    pub fn segments(&self) -> Segments {
-        Segments { at: 0, len: self.len, segment_bytes: self.segment_bytes, done: false }
-    }
-}
-
-impl Iterator for Segments {
-    type Item = Range<usize>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Range<usize>> {
-        if self.done {
-            return None;
-        }
-        let rest = self.len - self.at;
-        let step = if self.segment_bytes == 0 { rest } else { self.segment_bytes.min(rest) };
-        let range = self.at..self.at + step;
-        self.at = range.end;
-        self.done = self.at == self.len;
-        Some(range)
-    }
-}
-
 /// While the caller's pool is empty.
 const STARVED_PAUSE: Duration = Duration::from_micros(100);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn received(len: usize, segment_bytes: usize) -> Received {
-        Received { len, segment_bytes, from: ([0; 4], 0).into(), truncated: false, timestamp: None }
-    }
-
-    #[test]
-    #[allow(clippy::single_range_in_vec_init)]
-    fn segments_cover_the_slot() {
-        for (len, segment, expected) in [
-            (3_000, 1_400, vec![0..1_400, 1_400..2_800, 2_800..3_000]),
-            (2_800, 1_400, vec![0..1_400, 1_400..2_800]),
-            (7, 7, vec![0..7]),
-            (0, 0, vec![0..0]),
-        ] {
-            let slot = received(len, segment);
-            assert_eq!(slot.segments().collect::<Vec<_>>(), expected);
-            assert_eq!(slot.datagrams(), expected.len());
-        }
-    }
-}

@@ -1,59 +1,50 @@
-use std::io::{self, IoSlice};
+//! The sending side.
+
+mod counters;
+mod flush;
+mod gso;
+mod socket;
+
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use socket2::Socket;
 
-use crate::flush::{self, Progress, Transmit};
-use crate::gso::Gso;
-use crate::plan::{Coalesce, Full, MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES, MAX_SEGMENTS, Plan};
-use crate::{Error, Granted, Options, Receiver, Result, Side, path, setup, sys};
+pub use self::counters::SendCounters;
+use self::flush::{Flush, Progress};
+pub use self::gso::Gso;
+use self::socket::SendSocket;
+use crate::burst::{
+    Burst, Coalesce, Full, MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES, MAX_MESSAGES, MAX_SEGMENTS,
+};
+use crate::granted::{Granted, Side};
+use crate::options::Options;
+use crate::receive::Receiver;
+use crate::{Error, Result, sys};
 
 /// Sends datagrams in batches. Owns one socket and the arrays of its system calls; nothing is allocated after it is made.
 #[derive(Debug)]
 pub struct Sender {
-    link: Link,
-    plan: Plan<'static>,
+    socket: SendSocket,
+    /// Memory for the next batch.
+    burst: Burst<'static>,
     gso: Gso,
     rule: Coalesce,
-    burst: usize,
+    burst_datagrams: usize,
     copy_below_bytes: usize,
     timeout: Duration,
     granted: Granted,
     counters: SendCounters,
 }
 
-/// Datagrams on their way into one system call. They stay where they are until [`flush`](SendBatch::flush); dropping the
+/// Datagrams that wait for one system call. Their bytes stay where they are until [`flush`](SendBatch::flush); dropping the
 /// batch flushes it too, and counts what could not be sent in [`SendCounters::unsent`].
 #[derive(Debug)]
 pub struct SendBatch<'s, 'd> {
     sender: &'s mut Sender,
-    plan: Plan<'d>,
+    burst: Burst<'d>,
     progress: Progress,
-}
-
-/// What a sender has done since it was made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SendCounters {
-    /// Datagrams that the kernel took.
-    pub datagrams: u64,
-    /// Their bytes, without headers of UDP and below.
-    pub bytes: u64,
-    /// Kernel buffers they were in; with GSO fewer than datagrams.
-    pub messages: u64,
-    /// System calls that sent.
-    pub syscalls: u64,
-    /// Datagrams that were copied in user space.
-    pub copies: u64,
-    /// Times the kernel had no room and was waited for.
-    pub backoffs: u64,
-    /// Times a message that GSO could not send was sent again as plain datagrams.
-    pub gso_fallbacks: u64,
-    /// Times the peer's host said that nobody listens.
-    pub refused: u64,
-    /// Datagrams that were pushed and never sent, because of an error.
-    pub unsent: u64,
 }
 
 impl Sender {
@@ -64,13 +55,13 @@ impl Sender {
     pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self> {
         let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let mut sender = Self::open(SocketAddr::new(any, 0), options)?;
-        sender.link.socket.connect(&peer.into()).map_err(|source| Error::Open {
+        sender.socket.socket.connect(&peer.into()).map_err(|source| Error::Open {
             action: "connect to",
             address: peer,
             source,
         })?;
-        sender.link.peer = Some(peer);
-        sender.rule.max_segment_bytes = sender.link.segment_bytes_max();
+        sender.socket.peer = Some(peer);
+        sender.rule.max_segment_bytes = sender.socket.path_payload_bytes().unwrap_or(MAX_DATAGRAM_BYTES);
         Ok(sender)
     }
 
@@ -80,7 +71,7 @@ impl Sender {
     /// [`Error::Open`] where the socket cannot be opened or bound.
     pub fn unconnected(local: SocketAddr, options: &Options) -> Result<Self> {
         let sender = Self::open(local, options)?;
-        sender.link.socket.bind(&local.into()).map_err(|source| Error::Open {
+        sender.socket.socket.bind(&local.into()).map_err(|source| Error::Open {
             action: "bind",
             address: local,
             source,
@@ -114,16 +105,16 @@ impl Sender {
         let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
         let mut sender = Self::with(socket, local, options)?;
         if peer.is_some() {
-            sender.link.peer = peer;
-            sender.rule.max_segment_bytes = sender.link.segment_bytes_max();
+            sender.socket.peer = peer;
+            sender.rule.max_segment_bytes = sender.socket.path_payload_bytes().unwrap_or(MAX_DATAGRAM_BYTES);
         }
         Ok(sender)
     }
 
     /// An empty batch. It borrows what is pushed until it is flushed or dropped.
     pub fn batch<'d>(&mut self) -> SendBatch<'_, 'd> {
-        let plan = std::mem::replace(&mut self.plan, Plan::hollow()).recycle();
-        SendBatch { sender: self, plan, progress: Progress::default() }
+        let burst = std::mem::replace(&mut self.burst, Burst::hollow()).recycle();
+        SendBatch { sender: self, burst, progress: Progress::default() }
     }
 
     /// What this sender has done so far.
@@ -146,14 +137,13 @@ impl Sender {
     /// # Errors
     /// [`Error::Open`] where the system cannot say.
     pub fn local_addr(&self) -> Result<SocketAddr> {
-        setup::local_addr(&self.link.socket)
+        crate::socket::local_addr(&self.socket.socket)
     }
 
-    /// Bytes of payload that one packet carries to the connected peer by what the route says now, if that is known.
+    /// Bytes of payload that one packet carries to the connected peer, by the MTU of the route as the system knows it now.
     /// Longer datagrams are sent in fragments, and without GSO.
     pub fn path_payload_bytes(&self) -> Option<usize> {
-        let peer = self.link.peer?;
-        sys::route_mtu_bytes(&self.link.socket, peer.is_ipv4()).map(|mtu| path::payload_for_mtu(peer, mtu))
+        self.socket.path_payload_bytes()
     }
 
     /// Another handle on the same socket, to read what comes back. It does not block.
@@ -161,20 +151,22 @@ impl Sender {
     /// # Errors
     /// What the system says where it has no more handles.
     pub fn try_clone_socket(&self) -> io::Result<UdpSocket> {
-        Ok(self.link.socket.try_clone()?.into())
+        Ok(self.socket.socket.try_clone()?.into())
     }
 
     fn open(local: SocketAddr, options: &Options) -> Result<Self> {
-        Self::with(setup::open(local, options)?, local, options)
+        Self::with(crate::socket::open(local, options)?, local, options)
     }
 
     fn with(socket: Socket, local: SocketAddr, options: &Options) -> Result<Self> {
-        let granted =
-            setup::ask_for_buffer(&socket, Side::Send, options.send_buffer_bytes, options.force_buffers);
-        setup::prepare_multicast_send(&socket, local.is_ipv4(), options).map_err(|source| Error::Open {
-            action: "set the multicast options of",
-            address: local,
-            source,
+        let granted = crate::socket::ask_for_buffer(
+            &socket,
+            Side::Send,
+            options.send_buffer_bytes,
+            options.force_buffers,
+        );
+        crate::socket::prepare_multicast_send(&socket, local.is_ipv4(), options).map_err(|source| {
+            Error::Open { action: "set the multicast options of", address: local, source }
         })?;
         if options.dont_fragment {
             // Where a system has no such setting, datagrams go out without it.
@@ -182,15 +174,15 @@ impl Sender {
         }
         let gso = options.batch && options.gso && !gso_is_switched_off() && sys::has_gso(&socket);
         Ok(Self {
-            link: Link {
+            socket: SendSocket {
                 socket,
                 peer: None,
-                arrays: options.batch.then(|| sys::SendArrays::new(crate::plan::MAX_MESSAGES)),
+                arrays: options.batch.then(|| sys::SendArrays::new(MAX_MESSAGES)),
             },
-            plan: Plan::new(),
+            burst: Burst::new(),
             gso: if gso { Gso::Probe } else { Gso::Disabled },
             rule: Coalesce { max_segments: MAX_SEGMENTS, max_segment_bytes: MAX_DATAGRAM_BYTES },
-            burst: options.burst.clamp(1, MAX_BURST_DATAGRAMS),
+            burst_datagrams: options.burst.clamp(1, MAX_BURST_DATAGRAMS),
             copy_below_bytes: options.copy_below_bytes,
             timeout: options.send_timeout,
             granted,
@@ -224,7 +216,7 @@ impl<'d> SendBatch<'_, 'd> {
         self.add(Some(to), header, payload)
     }
 
-    /// Adds a datagram and copies it, so that its memory is free at once. Counted.
+    /// Adds a datagram and copies it, so that its memory is free at once. [`SendCounters::copies`] counts it.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -254,7 +246,7 @@ impl<'d> SendBatch<'_, 'd> {
 
     /// Datagrams that wait for the flush.
     pub fn pending(&self) -> usize {
-        self.plan.datagrams()
+        self.burst.datagrams()
     }
 
     /// Hands everything to the kernel, and waits for room where it has none.
@@ -264,13 +256,14 @@ impl<'d> SendBatch<'_, 'd> {
     /// [`Error::Send`] where a datagram is refused for good: it is left out and counted, flush again for the others.
     #[inline(never)]
     pub fn flush(&mut self) -> Result<()> {
-        let Sender { link, gso, counters, timeout, rule, .. } = &mut *self.sender;
-        let outcome = flush::flush(&self.plan, &mut self.progress, gso, link, counters, *timeout);
+        let Sender { socket, gso, counters, timeout, rule, .. } = &mut *self.sender;
+        let (burst, progress) = (&self.burst, &mut self.progress);
+        let outcome = Flush { burst, progress, gso, kernel: socket, counters }.run(*timeout);
         let learned = std::mem::take(&mut self.progress.learned);
         rule.max_segments = learned.max_segments.unwrap_or(rule.max_segments);
         rule.max_segment_bytes = learned.max_segment_bytes.unwrap_or(rule.max_segment_bytes);
         outcome?;
-        self.plan.clear();
+        self.burst.clear();
         self.progress = Progress::default();
         Ok(())
     }
@@ -282,20 +275,20 @@ impl<'d> SendBatch<'_, 'd> {
         if bytes <= self.sender.copy_below_bytes && self.sender.gso.usable() {
             return self.copy(to, header, payload);
         }
-        let mut pushed = self.plan.push(to, header, payload, self.sender.rule());
+        let mut pushed = self.burst.push(to, header, payload, self.sender.rule());
         while pushed == Err(Full) {
             self.flush()?;
-            pushed = self.plan.push(to, header, payload, self.sender.rule());
+            pushed = self.burst.push(to, header, payload, self.sender.rule());
         }
         self.flush_at_burst()
     }
 
     #[inline]
     fn copy(&mut self, to: Option<SocketAddr>, header: &[u8], payload: &[u8]) -> Result<()> {
-        let mut pushed = self.plan.push_copied(to, header, payload, self.sender.rule());
+        let mut pushed = self.burst.push_copied(to, header, payload, self.sender.rule());
         while pushed == Err(Full) {
             self.flush()?;
-            pushed = self.plan.push_copied(to, header, payload, self.sender.rule());
+            pushed = self.burst.push_copied(to, header, payload, self.sender.rule());
         }
         self.sender.counters.copies += 1;
         self.flush_at_burst()
@@ -307,8 +300,8 @@ impl<'d> SendBatch<'_, 'd> {
         }
         check_length(segment_bytes.min(run.len()))?;
         while !run.is_empty() {
-            let most = self.sender.burst.saturating_sub(self.plan.datagrams()).max(1);
-            match self.plan.push_run(to, run, segment_bytes, most, self.sender.rule()) {
+            let most = self.sender.burst_datagrams.saturating_sub(self.burst.datagrams()).max(1);
+            match self.burst.push_run(to, run, segment_bytes, most, self.sender.rule()) {
                 Ok(taken) => {
                     run = &run[taken..];
                     self.flush_at_burst()?;
@@ -321,91 +314,32 @@ impl<'d> SendBatch<'_, 'd> {
 
     #[inline]
     fn flush_at_burst(&mut self) -> Result<()> {
-        if self.plan.datagrams() >= self.sender.burst { self.flush() } else { Ok(()) }
+        if self.burst.datagrams() >= self.sender.burst_datagrams { self.flush() } else { Ok(()) }
     }
 
     #[inline]
     fn check_peer(&self) -> Result<()> {
-        if self.sender.link.peer.is_some() { Ok(()) } else { Err(Error::NoDestination) }
+        if self.sender.socket.peer.is_some() { Ok(()) } else { Err(Error::NoDestination) }
     }
 }
 
 impl Drop for SendBatch<'_, '_> {
     fn drop(&mut self) {
         let sent_before = self.sender.counters.datagrams + self.sender.counters.unsent;
-        let pending = self.plan.datagrams() as u64 - self.progress_datagrams();
+        let pending = self.burst.datagrams() as u64 - self.progress_datagrams();
         // An error that comes back at once would come back for ever: one try for what is left.
         if pending > 0 && self.flush().is_err() {
             let settled = self.sender.counters.datagrams + self.sender.counters.unsent - sent_before;
             self.sender.counters.unsent += pending.saturating_sub(settled);
         }
-        self.sender.plan = std::mem::replace(&mut self.plan, Plan::hollow()).recycle();
+        self.sender.burst = std::mem::replace(&mut self.burst, Burst::hollow()).recycle();
     }
 }
 
 impl SendBatch<'_, '_> {
     /// Datagrams of this batch that an interrupted flush has settled.
     fn progress_datagrams(&self) -> u64 {
-        self.progress.settled(&self.plan) as u64
-    }
-}
-
-/// The socket, and how it is asked.
-#[derive(Debug)]
-struct Link {
-    socket: Socket,
-    peer: Option<SocketAddr>,
-    /// `None`: one datagram a call.
-    arrays: Option<sys::SendArrays>,
-}
-
-impl Link {
-    fn segment_bytes_max(&self) -> usize {
-        let mtu = self.peer.and_then(|peer| {
-            sys::route_mtu_bytes(&self.socket, peer.is_ipv4()).map(|mtu| path::payload_for_mtu(peer, mtu))
-        });
-        mtu.unwrap_or(MAX_DATAGRAM_BYTES)
-    }
-}
-
-impl Transmit for Link {
-    fn send(&mut self, plan: &Plan<'_>, from: usize) -> io::Result<usize> {
-        if let Some(arrays) = &mut self.arrays {
-            return arrays.send(&self.socket, plan, from);
-        }
-        let message = plan.messages()[from];
-        let mut sent = Ok(());
-        plan.each_datagram(&message, 0, |parts| {
-            sent = self.send_one(parts, message.to);
-            Ok::<(), ()>(())
-        })
-        .ok();
-        sent.map(|()| 1)
-    }
-
-    fn send_one(&mut self, parts: &[IoSlice<'_>], to: Option<SocketAddr>) -> io::Result<()> {
-        match to {
-            Some(to) => self.socket.send_to_vectored(parts, &to.into()),
-            None => self.socket.send_vectored(parts),
-        }
-        .map(drop)
-    }
-
-    fn wait_writable(&mut self, timeout: Duration) -> io::Result<()> {
-        sys::wait_writable(&self.socket, timeout)
-    }
-
-    fn pause(&mut self, time: Duration) {
-        std::thread::sleep(time);
-    }
-
-    fn segment_limit(&mut self, to: Option<SocketAddr>) -> usize {
-        let Some(to) = to else { return self.segment_bytes_max() };
-        path::route_payload_bytes(to).unwrap_or(MAX_DATAGRAM_BYTES)
-    }
-
-    fn degrade(&mut self) -> bool {
-        self.arrays.take().is_some()
+        self.progress.settled(&self.burst) as u64
     }
 }
 

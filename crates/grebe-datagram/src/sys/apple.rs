@@ -1,4 +1,4 @@
-//! macOS: `sendmsg_x` and `recvmsg_x`, looked up at run time; where they are missing or unsafe, one datagram a call.
+//! macOS: `sendmsg_x` and `recvmsg_x`, looked up at run time; where they are missing or unsafe, one datagram per call.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -10,8 +10,8 @@ use socket2::Socket;
 
 use super::msgx::{self, Calls, RecvBatches, SendBatches, msghdr_x};
 use super::portable;
-use crate::Received;
-use crate::plan::Plan;
+use crate::burst::Burst;
+use crate::received::Received;
 
 type SendFn = unsafe extern "C" fn(c_int, *const msghdr_x, c_uint, c_int) -> isize;
 type RecvFn = unsafe extern "C" fn(c_int, *mut msghdr_x, c_uint, c_int) -> isize;
@@ -61,14 +61,14 @@ pub(crate) struct SendArrays {
 }
 
 impl SendArrays {
-    pub fn new(messages: usize) -> Self {
+    pub(crate) fn new(messages: usize) -> Self {
         Self { calls: Private::look_up(), batches: SendBatches::new(messages) }
     }
 
-    pub fn send(&mut self, socket: &Socket, plan: &Plan<'_>, from: usize) -> io::Result<usize> {
+    pub(crate) fn send(&mut self, socket: &Socket, burst: &Burst<'_>, from: usize) -> io::Result<usize> {
         match self.calls.send {
-            Some(_) => self.batches.send(&mut self.calls, socket.as_raw_fd(), plan, from),
-            None => portable::send(socket, plan, from),
+            Some(_) => self.batches.send(&mut self.calls, socket.as_raw_fd(), burst, from),
+            None => portable::send(socket, burst, from),
         }
     }
 }
@@ -79,7 +79,7 @@ pub(crate) struct RecvArrays {
 }
 
 impl RecvArrays {
-    pub fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         let calls = if msgx::may_receive_batches(&darwin_release()) {
             Private::look_up()
         } else {
@@ -88,11 +88,11 @@ impl RecvArrays {
         Self { calls, batches: RecvBatches::new(slots) }
     }
 
-    pub fn last_drops(&self) -> Option<u32> {
+    pub(crate) fn last_drops(&self) -> Option<u32> {
         None
     }
 
-    pub fn receive<S: AsMut<[u8]>>(
+    pub(crate) fn receive<S: AsMut<[u8]>>(
         &mut self,
         socket: &Socket,
         slots: &mut [S],

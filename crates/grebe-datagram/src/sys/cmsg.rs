@@ -39,7 +39,7 @@ pub(super) struct Messages<'a> {
 
 #[cfg(any(not(windows), test))]
 impl<'a> Messages<'a> {
-    pub fn new(control: &'a [u8]) -> Self {
+    pub(crate) fn new(control: &'a [u8]) -> Self {
         Self { rest: control }
     }
 }

@@ -9,7 +9,7 @@ use windows_sys::Win32::Networking::WinSock::{
     WSAEINVAL, WSAEMSGSIZE, WSAENOBUFS, WSAENOPROTOOPT, WSAEOPNOTSUPP,
 };
 
-/// The kernel or a device has no room now; nothing will say when it has.
+/// The kernel or a device has no room now, and nothing tells when it has again.
 pub(crate) fn is_out_of_buffers(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 2] = [ENOBUFS, ENOMEM];
@@ -18,7 +18,7 @@ pub(crate) fn is_out_of_buffers(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
-/// Segmentation offload may be the reason.
+/// Segmentation offload may be the reason for this error.
 pub(crate) fn may_be_gso(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 6] = [EIO, EINVAL, EMSGSIZE, EOPNOTSUPP, ENOPROTOOPT, EPERM];
@@ -27,7 +27,7 @@ pub(crate) fn may_be_gso(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
-/// What a container's filter answers for a call that it hides.
+/// The system call does not exist here, or a container's filter hides it.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 2] = [ENOSYS, EPERM];

@@ -11,8 +11,9 @@ use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
 use socket2::{SockAddr, SockAddrStorage, Socket};
 
 use super::{cmsg, name};
-use crate::plan::{Plan, Source};
-use crate::{Received, Side};
+use crate::burst::{Burst, Source};
+use crate::granted::Side;
+use crate::received::Received;
 
 /// Aligned room for the control messages of one message: segment size, drop counter, timestamp.
 type Control = [u64; 16];
@@ -37,7 +38,7 @@ pub(crate) struct SendArrays {
 unsafe impl Send for SendArrays {}
 
 impl SendArrays {
-    pub fn new(messages: usize) -> Self {
+    pub(crate) fn new(messages: usize) -> Self {
         Self {
             // SAFETY: null pointers and zero lengths are valid for these plain C structs.
             headers: vec![unsafe { zeroed() }; messages],
@@ -47,14 +48,14 @@ impl SendArrays {
         }
     }
 
-    pub fn send(&mut self, socket: &Socket, plan: &Plan<'_>, from: usize) -> io::Result<usize> {
-        let messages = &plan.messages()[from..];
+    pub(crate) fn send(&mut self, socket: &Socket, burst: &Burst<'_>, from: usize) -> io::Result<usize> {
+        let messages = &burst.messages()[from..];
         let count = messages.len().min(self.headers.len());
         let entries =
             self.headers.iter_mut().zip(&mut self.controls).zip(&mut self.names).zip(&mut self.copied);
         for (message, (((header, control), name), copied)) in messages[..count].iter().zip(entries) {
             let header = &mut header.msg_hdr;
-            match plan.source(message) {
+            match burst.source(message) {
                 Source::Slices(slices) => {
                     // `IoSlice` is guaranteed to have the layout of `iovec`.
                     header.msg_iov = slices.as_ptr().cast_mut().cast();
@@ -82,7 +83,7 @@ impl SendArrays {
                 (header.msg_control, header.msg_controllen) = (ptr::null_mut(), 0);
             }
         }
-        // SAFETY: the first `count` headers point at slices that `plan` borrows and at entries of our own arrays, all alive
+        // SAFETY: the first `count` headers point at slices that `burst` borrows and at entries of our own arrays, all alive
         // until the call returns; the kernel only reads through them.
         let sent = unsafe {
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -105,7 +106,7 @@ pub(crate) struct RecvArrays {
 unsafe impl Send for RecvArrays {}
 
 impl RecvArrays {
-    pub fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         Self {
             // SAFETY: null pointers and zero lengths are valid for these plain C structs.
             headers: vec![unsafe { zeroed() }; slots],
@@ -116,11 +117,11 @@ impl RecvArrays {
         }
     }
 
-    pub fn last_drops(&self) -> Option<u32> {
+    pub(crate) fn last_drops(&self) -> Option<u32> {
         self.last_drops
     }
 
-    pub fn receive<S: AsMut<[u8]>>(
+    pub(crate) fn receive<S: AsMut<[u8]>>(
         &mut self,
         socket: &Socket,
         slots: &mut [S],

@@ -13,21 +13,21 @@ use libc::{c_int, c_void, iovec};
 use socket2::{SockAddr, SockAddrStorage};
 
 use super::name;
-use crate::Received;
-use crate::plan::{Plan, Source};
+use crate::burst::{Burst, Source};
+use crate::received::Received;
 
 /// `struct msghdr_x` of XNU's `socket_private.h`.
 #[repr(C)]
 #[allow(non_camel_case_types)]
 pub(crate) struct msghdr_x {
-    pub msg_name: *mut c_void,
-    pub msg_namelen: u32,
-    pub msg_iov: *mut iovec,
-    pub msg_iovlen: c_int,
-    pub msg_control: *mut c_void,
-    pub msg_controllen: u32,
-    pub msg_flags: c_int,
-    pub msg_datalen: usize,
+    pub(crate) msg_name: *mut c_void,
+    pub(crate) msg_namelen: u32,
+    pub(crate) msg_iov: *mut iovec,
+    pub(crate) msg_iovlen: c_int,
+    pub(crate) msg_control: *mut c_void,
+    pub(crate) msg_controllen: u32,
+    pub(crate) msg_flags: c_int,
+    pub(crate) msg_datalen: usize,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -58,7 +58,7 @@ pub(crate) struct SendBatches {
 unsafe impl Send for SendBatches {}
 
 impl SendBatches {
-    pub fn new(messages: usize) -> Self {
+    pub(crate) fn new(messages: usize) -> Self {
         Self {
             headers: blank(messages),
             names: vec![name::NOWHERE.into(); messages],
@@ -66,19 +66,19 @@ impl SendBatches {
         }
     }
 
-    /// Sends messages of the plan from the `from`-th on; each is one datagram, since there is no GSO.
-    pub fn send(
+    /// Sends messages of the burst from the `from`-th on; each is one datagram, since there is no GSO.
+    pub(crate) fn send(
         &mut self,
         calls: &mut impl Calls,
         fd: RawFd,
-        plan: &Plan<'_>,
+        burst: &Burst<'_>,
         from: usize,
     ) -> io::Result<usize> {
-        let messages = &plan.messages()[from..];
+        let messages = &burst.messages()[from..];
         let count = messages.len().min(self.headers.len());
         let entries = self.headers.iter_mut().zip(&mut self.names).zip(&mut self.copied);
         for (message, ((header, name), copied)) in messages[..count].iter().zip(entries) {
-            match plan.source(message) {
+            match burst.source(message) {
                 Source::Slices(slices) => {
                     // `IoSlice` is guaranteed to have the layout of `iovec`.
                     header.msg_iov = slices.as_ptr().cast_mut().cast();
@@ -100,7 +100,7 @@ impl SendBatches {
             header.msg_flags = 0;
             header.msg_datalen = message.bytes;
         }
-        // SAFETY: the first `count` headers point at slices that `plan` borrows and at entries of our own arrays, all alive
+        // SAFETY: the first `count` headers point at slices that `burst` borrows and at entries of our own arrays, all alive
         // until the call returns; sending only reads through them.
         unsafe { calls.sendmsg_x(fd, &self.headers[..count]) }
     }
@@ -116,7 +116,7 @@ pub(crate) struct RecvBatches {
 unsafe impl Send for RecvBatches {}
 
 impl RecvBatches {
-    pub fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         Self {
             headers: blank(slots),
             names: (0..slots).map(|_| SockAddrStorage::zeroed()).collect(),
@@ -124,7 +124,7 @@ impl RecvBatches {
         }
     }
 
-    pub fn receive<S: AsMut<[u8]>>(
+    pub(crate) fn receive<S: AsMut<[u8]>>(
         &mut self,
         calls: &mut impl Calls,
         fd: RawFd,
@@ -184,7 +184,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use super::*;
-    use crate::plan::Coalesce;
+    use crate::burst::Coalesce;
 
     /// XNU's semantics over a queue in memory.
     #[derive(Default)]
@@ -252,19 +252,19 @@ mod tests {
     fn a_batch_crosses_with_contents_order_and_addresses() {
         let data: Vec<u8> = (0..200).collect();
         let to: Vec<SocketAddr> = (0..9).map(|port| ([10, 0, 0, 1], port).into()).collect();
-        let mut plan = Plan::new();
+        let mut burst = Burst::new();
         for (index, to) in to.iter().enumerate() {
             match index % 2 {
-                0 => plan.push(Some(*to), &data[..index], &data[index..50], RULE).unwrap(),
-                _ => plan.push_copied(Some(*to), &data[..index], &data[index..60], RULE).unwrap(),
+                0 => burst.push(Some(*to), &data[..index], &data[index..50], RULE).unwrap(),
+                _ => burst.push_copied(Some(*to), &data[..index], &data[index..60], RULE).unwrap(),
             }
         }
-        // The kernel takes four messages a call: the rest follows in the next.
+        // The kernel takes four messages per call: the rest follows in the next.
         let mut fake = Fake { room: 4, ..Fake::default() };
         let mut sending = SendBatches::new(16);
         let mut sent = 0;
         while sent < 9 {
-            sent += sending.send(&mut fake, 0, &plan, sent).unwrap();
+            sent += sending.send(&mut fake, 0, &burst, sent).unwrap();
         }
         let mut receiving = RecvBatches::new(6);
         let mut slots = vec![[0_u8; 55]; 6];

@@ -1,4 +1,4 @@
-//! One datagram a call, on any system: the fallback, and the baseline that benches compare with.
+//! One datagram per call, on any system: the fallback, and the baseline that benches compare with.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,13 +6,13 @@ use std::mem::MaybeUninit;
 use socket2::{MaybeUninitSlice, Socket};
 
 use super::name::NOWHERE;
-use crate::Received;
+use crate::received::Received;
 
 /// Sends one message, which is one datagram: without GSO nothing is put together.
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
-pub(super) fn send(socket: &Socket, plan: &crate::plan::Plan<'_>, from: usize) -> io::Result<usize> {
-    let message = plan.messages()[from];
-    plan.each_datagram(&message, 0, |parts| {
+pub(super) fn send(socket: &Socket, burst: &crate::burst::Burst<'_>, from: usize) -> io::Result<usize> {
+    let message = burst.messages()[from];
+    burst.each_datagram(&message, 0, |parts| {
         match message.to {
             Some(to) => socket.send_to_vectored(parts, &to.into()),
             None => socket.send_vectored(parts),

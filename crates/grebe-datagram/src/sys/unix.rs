@@ -1,41 +1,41 @@
-//! Unix systems without batches of their own: one datagram a call.
+//! Unix systems without batches of their own: one datagram per call.
 
 use std::io;
 
 use socket2::Socket;
 
 use super::portable;
-use crate::Received;
-use crate::plan::Plan;
+use crate::burst::Burst;
+use crate::received::Received;
 
-/// The one system call that takes a message at a time.
+/// The system call that takes one message.
 #[derive(Debug)]
 pub(crate) struct SendArrays;
 
 impl SendArrays {
-    pub fn new(_: usize) -> Self {
+    pub(crate) fn new(_: usize) -> Self {
         Self
     }
 
-    pub fn send(&mut self, socket: &Socket, plan: &Plan<'_>, from: usize) -> io::Result<usize> {
-        portable::send(socket, plan, from)
+    pub(crate) fn send(&mut self, socket: &Socket, burst: &Burst<'_>, from: usize) -> io::Result<usize> {
+        portable::send(socket, burst, from)
     }
 }
 
-/// One slot a call.
+/// One slot per call.
 #[derive(Debug)]
 pub(crate) struct RecvArrays;
 
 impl RecvArrays {
-    pub fn new(_: usize) -> Self {
+    pub(crate) fn new(_: usize) -> Self {
         Self
     }
 
-    pub fn last_drops(&self) -> Option<u32> {
+    pub(crate) fn last_drops(&self) -> Option<u32> {
         None
     }
 
-    pub fn receive<S: AsMut<[u8]>>(
+    pub(crate) fn receive<S: AsMut<[u8]>>(
         &mut self,
         socket: &Socket,
         slots: &mut [S],

@@ -1,4 +1,4 @@
-//! Windows: `WSASendMsg` of several buffers, with USO where the stack has it, and `WSARecvMsg`. One message a call: there are
+//! Windows: `WSASendMsg` of several buffers, with USO where the stack has it, and `WSARecvMsg`. One message per call: there are
 //! no batches of messages. URO stays off (it delivers wrong boundaries on some drivers).
 
 use std::ffi::c_void;
@@ -17,23 +17,23 @@ use windows_sys::Win32::Networking::WinSock::{
 };
 
 use super::{cmsg, name, portable};
-use crate::Received;
-use crate::plan::{Plan, Source};
+use crate::burst::{Burst, Source};
+use crate::received::Received;
 
 pub(crate) struct SendArrays {
     control: [u64; 4],
 }
 
 impl SendArrays {
-    pub fn new(_: usize) -> Self {
+    pub(crate) fn new(_: usize) -> Self {
         Self { control: [0; 4] }
     }
 
     /// Sends one message, which USO cuts into datagrams.
-    pub fn send(&mut self, socket: &Socket, plan: &Plan<'_>, from: usize) -> io::Result<usize> {
-        let message = &plan.messages()[from];
+    pub(crate) fn send(&mut self, socket: &Socket, burst: &Burst<'_>, from: usize) -> io::Result<usize> {
+        let message = &burst.messages()[from];
         let mut one;
-        let (buffers, count) = match plan.source(message) {
+        let (buffers, count) = match burst.source(message) {
             // `IoSlice` is guaranteed to have the layout of `WSABUF`.
             Source::Slices(slices) => (slices.as_ptr().cast_mut().cast::<WSABUF>(), slices.len()),
             Source::Copied(bytes) => {
@@ -58,7 +58,7 @@ impl SendArrays {
             dwFlags: 0,
         };
         let mut sent = 0;
-        // SAFETY: the header points at slices that `plan` borrows, at `to`, and at our own control buffer, all alive until the
+        // SAFETY: the header points at slices that `burst` borrows, at `to`, and at our own control buffer, all alive until the
         // call returns; without OVERLAPPED nothing is kept after it.
         let answer = unsafe { WSASendMsg(raw(socket), &header, 0, &mut sent, ptr::null_mut(), None) };
         if answer == SOCKET_ERROR { Err(io::Error::last_os_error()) } else { Ok(1) }
@@ -72,15 +72,15 @@ pub(crate) struct RecvArrays {
 }
 
 impl RecvArrays {
-    pub fn new(_: usize) -> Self {
+    pub(crate) fn new(_: usize) -> Self {
         Self { name: SockAddrStorage::zeroed(), call: None }
     }
 
-    pub fn last_drops(&self) -> Option<u32> {
+    pub(crate) fn last_drops(&self) -> Option<u32> {
         None
     }
 
-    pub fn receive<S: AsMut<[u8]>>(
+    pub(crate) fn receive<S: AsMut<[u8]>>(
         &mut self,
         socket: &Socket,
         slots: &mut [S],

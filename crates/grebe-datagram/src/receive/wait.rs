@@ -1,9 +1,9 @@
 //! When to block and when to sleep.
 //!
-//! A receiver that blocks is woken by the sender, and the wake-up costs the sender 15-19 % of its time; a receiver that looks
-//! every few hundred microseconds costs it nothing, and loses nothing while the kernel's buffer holds what comes meanwhile.
-//! But at a slow stream each look finds at most one datagram, and blocking delivers it at once. So: block while datagrams
-//! come one by one, sleep while every sleep finds several.
+//! A receiver that blocks is woken by the sender, and the wake-up costs the sender 15-19 % of its time. A receiver that polls
+//! every few hundred microseconds costs the sender nothing, and loses nothing while the kernel's buffer holds what arrives
+//! meanwhile. But with a slow stream each poll finds at most one datagram, and blocking delivers it sooner. So: block while
+//! datagrams arrive one by one, sleep while every sleep finds several.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const LEAN_SLEEPS: u32 = 4;
 
 /// What to do while there is nothing to receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(super) enum Wait {
     /// Until the kernel says that there is something.
     Block,
     /// For this long, then look again.
@@ -23,10 +23,10 @@ pub(crate) enum Wait {
 }
 
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(super) struct Waiting {
     nap: Duration,
     nap_max: Duration,
-    /// Bytes that one sleep may let gather: a part of the kernel's buffer.
+    /// Bytes that may gather during one sleep: a part of the kernel's buffer.
     bytes_max: usize,
     sleeping: bool,
     streak: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Sleeps at most half of `latency`, and at most until a quarter of a buffer of `buffer_bytes` is full.
-    pub fn new(latency: Duration, buffer_bytes: usize) -> Self {
+    pub(super) fn new(latency: Duration, buffer_bytes: usize) -> Self {
         let nap = latency / 2;
         Self {
             nap,
@@ -52,13 +52,13 @@ impl Waiting {
     }
 
     /// Messages came.
-    pub fn received(&mut self, messages: usize, bytes: usize) {
+    pub(super) fn received(&mut self, messages: usize, bytes: usize) {
         self.messages += messages;
         self.bytes += bytes;
     }
 
-    /// Nothing is there: what to do. `now` is called only where it matters.
-    pub fn empty(&mut self) -> Wait {
+    /// The socket is empty: how to wait.
+    pub(super) fn empty(&mut self) -> Wait {
         if self.sleeping {
             self.judge_sleep();
         }
@@ -67,7 +67,7 @@ impl Waiting {
     }
 
     /// A blocking wait ended with something to receive.
-    pub fn woke(&mut self, now: Instant) {
+    pub(super) fn woke(&mut self, now: Instant) {
         let close = self.woken.is_some_and(|before| now.duration_since(before) < self.nap_max / 2);
         self.woken = Some(now);
         self.streak = if close { self.streak + 1 } else { 0 };

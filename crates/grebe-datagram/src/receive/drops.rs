@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 /// How often the counter is asked for: it otherwise arrives only with a later datagram, which may never come.
-pub(crate) const POLL_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// The kernel began, or ceased, to drop datagrams for want of room in the receive buffer. Seen at 1 Hz.
+/// The kernel began, or ceased, to drop datagrams because the receive buffer is full. Sampled once per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
     /// The counter grew within the last second, and had not in the one before.
@@ -16,20 +16,20 @@ pub enum Congestion {
 
 /// Kernel buffers dropped since the socket was opened. The kernel counts in 32 bits that wrap.
 #[derive(Debug, Default)]
-pub(crate) struct DropCounter {
+pub(super) struct DropCounter {
     last: Option<u32>,
     total: u64,
 }
 
 impl DropCounter {
     /// Starts at `baseline`; `None` where the platform has no counter.
-    pub fn from_baseline(baseline: Option<u32>) -> Self {
+    pub(super) fn from_baseline(baseline: Option<u32>) -> Self {
         Self { last: baseline, total: 0 }
     }
 
     /// Takes a reading. One that is older than the last is ignored: a datagram carries the count of when it was queued, a
     /// poll that of now.
-    pub fn read(&mut self, now: u32) {
+    pub(super) fn read(&mut self, now: u32) {
         let Some(last) = self.last else {
             self.last = Some(now);
             return;
@@ -41,29 +41,29 @@ impl DropCounter {
         }
     }
 
-    pub fn total(&self) -> Option<u64> {
+    pub(super) fn total(&self) -> Option<u64> {
         self.last.map(|_| self.total)
     }
 }
 
-/// Watches the counter once a second: one event on the rising edge, one when a whole second was clean.
+/// Samples the counter once per second: one event on the rising edge, one when a whole second was clean.
 #[derive(Debug)]
-pub(crate) struct Sampler {
+pub(super) struct Sampler {
     at: Instant,
     seen: u64,
     dropping: bool,
 }
 
 impl Sampler {
-    pub fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant) -> Self {
         Self { at: now, seen: 0, dropping: false }
     }
 
-    pub fn due(&self, now: Instant) -> bool {
+    pub(super) fn due(&self, now: Instant) -> bool {
         now.duration_since(self.at) >= POLL_EVERY
     }
 
-    pub fn sample(&mut self, now: Instant, total: u64) -> Option<Congestion> {
+    pub(super) fn sample(&mut self, now: Instant, total: u64) -> Option<Congestion> {
         self.at = now;
         let grew = total > self.seen;
         self.seen = total;
@@ -74,10 +74,6 @@ impl Sampler {
         };
         self.dropping = grew;
         event
-    }
-
-    pub fn dropping(&self) -> bool {
-        self.dropping
     }
 }
 

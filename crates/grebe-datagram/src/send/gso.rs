@@ -22,26 +22,26 @@ pub enum Gso {
 }
 
 impl Gso {
-    pub(crate) fn usable(self) -> bool {
+    pub(super) fn usable(self) -> bool {
         matches!(self, Gso::Probe | Gso::Active)
     }
 
     /// A GSO message was taken by the kernel.
-    pub(crate) fn worked(&mut self) {
+    pub(super) fn worked(&mut self) {
         if *self == Gso::Probe {
             *self = Gso::Active;
         }
     }
 
     /// A GSO message was refused with an error that GSO may have caused.
-    pub(crate) fn failed(&mut self) {
+    pub(super) fn failed(&mut self) {
         if self.usable() {
             *self = Gso::Inactive;
         }
     }
 
     /// What was refused has now been tried as plain datagrams.
-    pub(crate) fn resent_plainly(&mut self, passed: bool) {
+    pub(super) fn resent_plainly(&mut self, passed: bool) {
         if *self == Gso::Inactive {
             *self = if passed { Gso::Disabled } else { Gso::Probe };
         }

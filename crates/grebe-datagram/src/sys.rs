@@ -63,25 +63,25 @@ use std::io;
 
 use socket2::Socket;
 
-use crate::Received;
+use crate::received::Received;
 
 /// The arrays of one receiving system call.
 #[derive(Debug)]
 pub(crate) enum RecvArrays {
-    /// Several messages a call.
+    /// Several messages per call.
     Native(native::RecvArrays),
-    /// One datagram a call.
+    /// One datagram per call.
     Portable,
 }
 
 impl RecvArrays {
-    pub fn new(slots: usize, batch: bool) -> Self {
+    pub(crate) fn new(slots: usize, batch: bool) -> Self {
         if batch { Self::Native(native::RecvArrays::new(slots)) } else { Self::Portable }
     }
 
     /// Receives into the first slots without waiting, and appends what came.
     #[inline]
-    pub fn receive<S: AsMut<[u8]>>(
+    pub(crate) fn receive<S: AsMut<[u8]>>(
         &mut self,
         socket: &Socket,
         slots: &mut [S],
@@ -94,15 +94,15 @@ impl RecvArrays {
     }
 
     /// The newest value of the kernel's drop counter among the messages received so far.
-    pub fn last_drops(&self) -> Option<u32> {
+    pub(crate) fn last_drops(&self) -> Option<u32> {
         match self {
             Self::Native(arrays) => arrays.last_drops(),
             Self::Portable => None,
         }
     }
 
-    /// Goes over to one datagram a call; `false` where that is so already.
-    pub fn degrade(&mut self) -> bool {
+    /// Receives one datagram per call from now on; `false` where that is so already.
+    pub(crate) fn degrade(&mut self) -> bool {
         !matches!(std::mem::replace(self, Self::Portable), Self::Portable)
     }
 }

@@ -1,0 +1,223 @@
+//! Handing a burst to the kernel until all of it is sent: what to do about each error, free of system calls.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::counters::SendCounters;
+use super::gso::Gso;
+use crate::burst::{Burst, Message};
+use crate::sys::{is_absent, is_out_of_buffers, may_be_gso};
+use crate::{Error, Result};
+
+/// What a flush asks of the kernel. Tests have a fake one.
+pub(super) trait Kernel {
+    /// Sends messages of the burst from number `from` on, and returns how many of them the kernel took.
+    fn send(&mut self, burst: &Burst<'_>, from: usize) -> io::Result<usize>;
+    /// Sends one datagram with one plain call.
+    fn send_one(&mut self, parts: &[IoSlice<'_>], to: Option<SocketAddr>) -> io::Result<()>;
+    /// Waits until the socket may take more, at most `timeout`.
+    fn wait_writable(&mut self, timeout: Duration) -> io::Result<()>;
+    /// Gives a full device queue time (nothing says when it has room again).
+    fn pause(&mut self, time: Duration);
+    /// The longest segment that the destination's route carries now (asked after an error only).
+    fn segment_limit(&mut self, to: Option<SocketAddr>) -> usize;
+    /// The system has no call for several messages: one datagram per call from now on. `false` where that is so already.
+    fn degrade(&mut self) -> bool;
+}
+
+/// How far a flush has gone, so that it can go on after an error.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    message: usize,
+    /// Datagrams of that message that went out one by one.
+    datagrams: usize,
+    /// Limits of GSO that this flush found, for the batches after it.
+    pub(super) learned: Learned,
+}
+
+/// Limits of GSO that a kernel's refusal showed; `None` where it showed none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Learned {
+    pub(super) max_segments: Option<usize>,
+    pub(super) max_segment_bytes: Option<usize>,
+}
+
+/// What kernels before 6.9 take.
+const OLD_MAX_SEGMENTS: usize = 64;
+
+impl Progress {
+    /// Datagrams of the burst that need no further sending.
+    pub(super) fn settled(&self, burst: &Burst<'_>) -> usize {
+        burst.messages()[..self.message].iter().map(|message| message.datagrams).sum::<usize>()
+            + self.datagrams
+    }
+}
+
+const PAUSE_MIN: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_millis(2);
+
+/// Refusals in a row after which a send fails. Each is the error of an earlier datagram to a closed port, and reading it clears it.
+const REFUSALS_MAX: u32 = 8;
+
+/// One flush: a burst, how far it has gone, and what it changes.
+pub(super) struct Flush<'a, 'd, K> {
+    pub(super) burst: &'a Burst<'d>,
+    pub(super) progress: &'a mut Progress,
+    pub(super) gso: &'a mut Gso,
+    pub(super) kernel: &'a mut K,
+    pub(super) counters: &'a mut SendCounters,
+}
+
+impl<K: Kernel> Flush<'_, '_, K> {
+    /// Sends what is left of the burst. The kernel may refuse for `timeout` without taking anything.
+    ///
+    /// # Errors
+    /// `Stalled`: nothing is lost, call again. `Send`: one message was left out and counted; call again for the others.
+    pub(super) fn run(mut self, timeout: Duration) -> Result<()> {
+        let mut patience = Patience::new(timeout);
+        while let Some(message) = self.burst.messages().get(self.progress.message) {
+            if message.datagrams > 1 && (!self.gso.usable() || self.progress.datagrams > 0) {
+                self.send_singly(&mut patience)?;
+                continue;
+            }
+            self.counters.syscalls += 1;
+            match self.kernel.send(self.burst, self.progress.message) {
+                Ok(taken) => {
+                    self.count_sent(taken);
+                    patience.renew();
+                }
+                Err(error) if patience.forgives(&error, self.kernel, self.counters)? => {}
+                Err(error) if is_absent(&error) && self.kernel.degrade() => {}
+                Err(error) if message.datagrams > 1 && may_be_gso(&error) => {
+                    self.send_without_gso(message, &mut patience)?;
+                }
+                Err(source) => {
+                    self.counters.unsent += message.datagrams as u64;
+                    self.progress.message += 1;
+                    return Err(Error::Send { bytes: message.bytes, source });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count_sent(&mut self, messages: usize) {
+        let from = self.progress.message;
+        for sent in &self.burst.messages()[from..from + messages] {
+            self.counters.datagrams += sent.datagrams as u64;
+            self.counters.bytes += sent.bytes as u64;
+            if sent.datagrams > 1 {
+                self.gso.worked();
+            }
+        }
+        self.counters.messages += messages as u64;
+        self.progress.message += messages;
+    }
+
+    /// The kernel refused a message that GSO was to cut: sends its datagrams one by one, and learns from that whether GSO or one
+    /// of its limits was the reason.
+    fn send_without_gso(&mut self, message: &Message, patience: &mut Patience) -> Result<()> {
+        self.counters.gso_fallbacks += 1;
+        // EINVAL for a segment that the route does not carry, or for too many of them, says nothing about GSO.
+        let limit = self.kernel.segment_limit(message.to);
+        if message.segment_bytes > limit {
+            self.progress.learned.max_segment_bytes = Some(limit);
+        } else if message.datagrams > OLD_MAX_SEGMENTS {
+            self.progress.learned.max_segments = Some(OLD_MAX_SEGMENTS);
+        } else {
+            self.gso.failed();
+        }
+        let sent = self.send_singly(patience);
+        if !matches!(sent, Err(Error::Stalled { .. })) {
+            self.gso.resent_plainly(sent.is_ok());
+        }
+        sent
+    }
+
+    /// Sends the datagrams of one message with one call each.
+    fn send_singly(&mut self, patience: &mut Patience) -> Result<()> {
+        let Self { burst, progress, kernel, counters, .. } = self;
+        let message = burst.messages()[progress.message];
+        let outcome = burst.each_datagram(&message, progress.datagrams, |parts| {
+            let bytes = parts.iter().map(|part| part.len()).sum::<usize>();
+            loop {
+                counters.syscalls += 1;
+                match kernel.send_one(parts, message.to) {
+                    Ok(()) => break,
+                    Err(error) if patience.forgives(&error, *kernel, counters)? => {}
+                    Err(source) => return Err(Error::Send { bytes, source }),
+                }
+            }
+            counters.datagrams += 1;
+            counters.messages += 1;
+            counters.bytes += bytes as u64;
+            progress.datagrams += 1;
+            patience.renew();
+            Ok(())
+        });
+        if let Err(Error::Send { .. }) = outcome {
+            counters.unsent += (message.datagrams - progress.datagrams) as u64;
+        }
+        if !matches!(outcome, Err(Error::Stalled { .. })) {
+            (progress.message, progress.datagrams) = (progress.message + 1, 0);
+        }
+        outcome
+    }
+}
+
+/// For how long a flush tries again while the kernel takes nothing.
+struct Patience {
+    timeout: Duration,
+    waited: Duration,
+    pause: Duration,
+    refusals: u32,
+}
+
+impl Patience {
+    fn new(timeout: Duration) -> Self {
+        Self { timeout, waited: Duration::ZERO, pause: PAUSE_MIN, refusals: 0 }
+    }
+
+    fn renew(&mut self) {
+        (self.waited, self.pause, self.refusals) = (Duration::ZERO, PAUSE_MIN, 0);
+    }
+
+    /// Whether to make the same call again. Waits first where the kernel had no room.
+    fn forgives(
+        &mut self,
+        error: &io::Error,
+        kernel: &mut impl Kernel,
+        counters: &mut SendCounters,
+    ) -> Result<bool> {
+        match error.kind() {
+            io::ErrorKind::Interrupted => return Ok(true),
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
+                counters.refused += 1;
+                self.refusals += 1;
+                return Ok(self.refusals <= REFUSALS_MAX);
+            }
+            io::ErrorKind::WouldBlock => {}
+            _ if is_out_of_buffers(error) => {}
+            _ => return Ok(false),
+        }
+        counters.backoffs += 1;
+        if self.waited >= self.timeout {
+            return Err(Error::Stalled { waited: self.waited });
+        }
+        let before = std::time::Instant::now();
+        if error.kind() == io::ErrorKind::WouldBlock {
+            let left = (self.timeout - self.waited).max(PAUSE_MIN);
+            kernel.wait_writable(left).map_err(|source| Error::Send { bytes: 0, source })?;
+        } else {
+            kernel.pause(self.pause);
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+        }
+        // A fake kernel does not wait: the pause counts at least.
+        self.waited += before.elapsed().max(PAUSE_MIN);
+        Ok(true)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;
