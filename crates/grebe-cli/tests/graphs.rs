@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use grebe::flow::{GraphFile, KindPorts};
+use grebe::flow::{GraphFile, Ports};
 use grebe::frame::{Frame, HEADER_BYTES, Header};
 use serde_json::Value;
 use support::{finish, grebe, run, text};
@@ -280,7 +280,7 @@ fn the_page_tells_every_kind_as_it_is() {
 }
 
 /// A heading, and which ports a kind under it has.
-type Role = (&'static str, fn(KindPorts) -> bool);
+type Role = (&'static str, fn(Ports) -> bool);
 
 fn reference() -> String {
     let on_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");

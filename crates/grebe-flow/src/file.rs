@@ -12,7 +12,7 @@ use std::path::Path;
 pub use mistake::{Mistake, Mistakes};
 
 use crate::kind::Site;
-use crate::{Error, Graph, Kinds, Node, Policy, QueueOptions};
+use crate::{Error, Graph, Kinds, Node, Policy, Ports, QueueOptions, Stage};
 
 /// A graph that was read from a file, with every mistake that can be found without opening anything ruled out.
 ///
@@ -130,12 +130,13 @@ impl GraphFile {
     ///
     /// # Errors
     /// [`Error::Stage`] for a stage that cannot be made (an address in use, a file that is missing);
-    /// [`Error::NoSuchPort`] where a kind names ports that its stage has not. Nothing has run then.
+    /// [`Error::NoSuchPort`] where another kind of the same name has other ports. Nothing has run then.
     pub fn build(&self, kinds: &Kinds) -> Result<(Graph, Vec<String>), Error> {
         let (mut graph, mut notes) = (Graph::new(), Vec::new());
         let mut nodes: Vec<(&str, Node)> = Vec::new();
         for stage in &self.stages {
-            let node = graph.add_boxed(&stage.id, stage.build(kinds, &mut notes)?);
+            let (made, ports) = stage.build(kinds, &mut notes)?;
+            let node = graph.add_with_ports(stage.id.clone(), made, ports);
             if let Some(cpu) = stage.cpu {
                 graph.pin(node, cpu);
             }
@@ -153,9 +154,7 @@ impl GraphFile {
                         Policy::DropLatest => QueueOptions::drop_latest(capacity_batches),
                     };
                     let options = QueueOptions { capacity_bytes, ..options };
-                    // A stage that takes any number of inputs has no name for the one that its kind shows.
-                    let input = if graph.has_named_inputs(to) { edge.to.1.as_str() } else { "" };
-                    graph.connect_ports((from, &edge.from.1), (to, input), options)?;
+                    graph.connect_ports((from, &edge.from.1), (to, &edge.to.1), options)?;
                 }
             }
         }
@@ -164,7 +163,7 @@ impl GraphFile {
 }
 
 impl FileStage {
-    fn build(&self, kinds: &Kinds, notes: &mut Vec<String>) -> Result<Box<dyn crate::Stage>, Error> {
+    fn build(&self, kinds: &Kinds, notes: &mut Vec<String>) -> Result<(Box<dyn Stage>, Ports), Error> {
         let failed = |source| Error::Stage { stage: self.id.clone(), source };
         let kind = kinds.get(&self.kind);
         let kind = kind.ok_or_else(|| failed(format!("there is no kind '{}'", self.kind).into()))?;
@@ -172,7 +171,7 @@ impl FileStage {
         let mut site = Site::new(&self.id);
         let stage = ready.build(&mut site).map_err(failed)?;
         notes.extend(site.into_notes());
-        Ok(stage)
+        Ok((stage, kind.ports()))
     }
 }
 

@@ -56,7 +56,12 @@ impl Graph {
     /// As [`add`](Self::add), for a stage whose type was chosen at run time.
     pub fn add_boxed(&mut self, name: impl Into<String>, stage: Box<dyn Stage>) -> Node {
         let ports = stage.ports();
-        self.stages.push(Entry { name: name.into(), stage, ports, cpu: None, is_open: false });
+        self.add_with_ports(name.into(), stage, ports)
+    }
+
+    /// As [`add_boxed`](Self::add_boxed), with the ports that the stage's kind names.
+    pub(crate) fn add_with_ports(&mut self, name: String, stage: Box<dyn Stage>, ports: Ports) -> Node {
+        self.stages.push(Entry { name, stage, ports, cpu: None, is_open: false });
         Node(self.stages.len() - 1)
     }
 
@@ -89,11 +94,6 @@ impl Graph {
         let input = if to.1.is_empty() { None } else { Some(position(sink, sink.ports.inputs, to.1)?) };
         self.edges.push(Edge { from: (from.0.0, output), to: to.0.0, input, queue: Some(options) });
         Ok(())
-    }
-
-    /// Whether the stage's inputs have names, so that each takes one queue.
-    pub(crate) fn has_named_inputs(&self, node: Node) -> bool {
-        !self.stages[node.0].ports.inputs.is_empty()
     }
 
     /// Puts `to` on the thread of `from`, and leads there without a queue: for stages that cost less than a queue would.

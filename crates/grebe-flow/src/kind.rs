@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use toml::Spanned;
 use toml::de::DeTable;
 
-use crate::{Stage, StageError};
+use crate::{Ports, Stage, StageError};
 
 /// A kind of stage: the type holds the parameters that a graph file gives it.
 ///
@@ -15,7 +15,7 @@ use crate::{Stage, StageError};
 /// field with `#[serde(default)]` need not be given.
 ///
 /// ```
-/// use grebe_flow::{Context, Inputs, Kind, KindPorts, Kinds, Outcome, Outputs, Site, Stage, StageError};
+/// use grebe_flow::{Context, Inputs, Kind, Kinds, Outcome, Outputs, Ports, Site, Stage, StageError};
 ///
 /// /// Turns every sample around.
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -28,7 +28,7 @@ use crate::{Stage, StageError};
 ///
 /// impl Kind for Negate {
 ///     const NAME: &'static str = "negate";
-///     const PORTS: KindPorts = KindPorts::STAGE;
+///     const PORTS: Ports = Ports::STAGE;
 ///     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
 ///         Ok(Box::new(self))
 ///     }
@@ -54,8 +54,9 @@ pub trait Kind: DeserializeOwned + JsonSchema + 'static {
     /// What a graph file calls it: lower case, words joined by `_`.
     const NAME: &'static str;
 
-    /// What can be connected to it. Must name what [`Stage::ports`] of the stage names, where that has names.
-    const PORTS: KindPorts;
+    /// What can be connected to the stage in a graph file: each input takes one stream, no input makes it a source. It holds
+    /// whatever [`Stage::ports`] of the stage says.
+    const PORTS: Ports;
 
     /// Whether the parameters make sense, without opening anything: `grebe run --check` asks no more than this.
     ///
@@ -85,24 +86,6 @@ pub trait Kind: DeserializeOwned + JsonSchema + 'static {
     /// # Errors
     /// What cannot be had.
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
-}
-
-/// The inputs and outputs of a kind, by name. Each input takes exactly one stream; an output may lead to any number of stages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KindPorts {
-    /// None: a source.
-    pub inputs: &'static [&'static str],
-    /// None: a sink.
-    pub outputs: &'static [&'static str],
-}
-
-impl KindPorts {
-    /// Of a source: one output, `out`.
-    pub const SOURCE: Self = Self { inputs: &[], outputs: &["out"] };
-    /// Of a processing stage: `in` and `out`.
-    pub const STAGE: Self = Self { inputs: &["in"], outputs: &["out"] };
-    /// Of a sink: one input, `in`.
-    pub const SINK: Self = Self { inputs: &["in"], outputs: &[] };
 }
 
 /// A parameter whose value makes no sense.
@@ -180,7 +163,7 @@ impl Kinds {
 #[derive(Debug, Clone)]
 pub struct KindInfo {
     name: &'static str,
-    ports: KindPorts,
+    ports: Ports,
     schema: Schema,
     /// Reads parameters whose places in the file are known.
     pub(crate) from_file: for<'a> fn(Spanned<DeTable<'a>>) -> Read,
@@ -222,7 +205,7 @@ impl KindInfo {
     }
 
     /// What can be connected to it.
-    pub fn ports(&self) -> KindPorts {
+    pub fn ports(&self) -> Ports {
         self.ports
     }
 

@@ -1,27 +1,13 @@
 //! A bounded queue of batches between two threads, with what happens when it is full.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use grebe_frame::Batch;
-use grebe_ring::{Consumer, Overflow, Producer, Signal, ring};
+use grebe_ring::{Consumer, Overflow, Policy, Producer, Signal, ring};
 
 use crate::counters::add;
-
-/// What a full queue does with the next batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// The producer waits. Nothing is lost; a slow consumer slows its producer.
-    Block,
-    /// The oldest queued batch makes room: the consumer sees the newest.
-    DropOldest,
-    /// The new batch is dropped: the consumer sees what it had begun with.
-    DropLatest,
-}
 
 /// How a queue is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -364,29 +350,3 @@ impl QueueCounts {
         counter.load(Ordering::Relaxed)
     }
 }
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Policy::Block => "block",
-            Policy::DropOldest => "drop_oldest",
-            Policy::DropLatest => "drop_latest",
-        })
-    }
-}
-
-impl FromStr for Policy {
-    type Err = UnknownPolicy;
-
-    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
-        [Policy::Block, Policy::DropOldest, Policy::DropLatest]
-            .into_iter()
-            .find(|policy| policy.to_string() == text)
-            .ok_or_else(|| UnknownPolicy(text.to_owned()))
-    }
-}
-
-/// A word that names no policy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no queue policy: use block, drop_oldest or drop_latest")]
-pub struct UnknownPolicy(String);

@@ -36,7 +36,7 @@ pub trait Stage: Send {
         None
     }
 
-    /// What can be connected to it. Called once, before the graph starts.
+    /// What can be connected to it, where it is not made from a kind. Called once, before the graph starts.
     fn ports(&self) -> Ports {
         Ports::default()
     }
@@ -53,18 +53,28 @@ pub enum Outcome {
     End,
 }
 
-/// The inputs and outputs of a stage.
+/// The inputs and outputs of a stage, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
-    /// Inputs by name, each to be connected once. Empty: any number of them, alike.
+    /// Inputs, each to be connected once. Empty: the stage of a [`Kind`](crate::Kind) is a source; any other stage takes any
+    /// number of inputs, all alike.
     pub inputs: &'static [&'static str],
-    /// Outputs by name; [`Outputs::send`] is the first. Each may lead to any number of stages, or to none.
+    /// Outputs; [`Outputs::send`] is the first. Each may lead to any number of stages, or to none. Empty: a sink.
     pub outputs: &'static [&'static str],
+}
+
+impl Ports {
+    /// Of a source: one output, `out`.
+    pub const SOURCE: Self = Self { inputs: &[], outputs: &["out"] };
+    /// Of a processing stage: `in` and `out`.
+    pub const STAGE: Self = Self { inputs: &["in"], outputs: &["out"] };
+    /// Of a sink: one input, `in`.
+    pub const SINK: Self = Self { inputs: &["in"], outputs: &[] };
 }
 
 impl Default for Ports {
     /// Any number of inputs, one output called `out`.
     fn default() -> Self {
-        Self { inputs: &[], outputs: &["out"] }
+        Self::SOURCE
     }
 }

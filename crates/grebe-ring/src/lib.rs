@@ -15,12 +15,14 @@
 //! contended counter a *chunk*, never one a frame.
 
 mod memory;
+mod policy;
 mod pool;
 mod ring;
 mod signal;
 mod sync;
 
 pub use memory::Memory;
+pub use policy::{Policy, UnknownPolicy};
 pub use pool::{ChunkMut, Import, Lease, Pool};
 pub use ring::{Consumer, Overflow, Producer, ring};
 pub use signal::Signal;

@@ -71,6 +71,7 @@ mod absent;
 use absent as system;
 
 pub use error::ShmError;
-pub use options::{ConsumerStatus, Footprint, Policy, PublisherOptions, Status, SubscriberOptions, Totals};
+pub use grebe_ring::Policy;
+pub use options::{ConsumerStatus, Footprint, PublisherOptions, Status, SubscriberOptions, Totals};
 #[cfg(not(loom))]
 pub use system::{Publisher, Subscriber, streams};

@@ -2,19 +2,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
-/// What happens when a consumer's queue is full, or its quota used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// The producer waits. It must consent, and cuts off a consumer that takes nothing for too long.
-    Block,
-    /// The oldest batch that waits makes room.
-    DropOldest,
-    /// The new batch is dropped.
-    DropLatest,
-}
+use grebe_ring::Policy;
 
 /// How a stream is made. Nothing of it grows later.
 #[derive(Debug, Clone)]
@@ -62,7 +52,8 @@ impl Default for PublisherOptions {
 /// How a stream is read.
 #[derive(Debug, Clone)]
 pub struct SubscriberOptions {
-    /// What happens when this consumer is too slow.
+    /// What happens when this consumer's queue is full, or its quota used up. Under `block` the producer waits: it must
+    /// consent ([`PublisherOptions::allow_block`]), and cuts off a consumer that takes nothing for too long.
     pub policy: Policy,
     /// Batches that may wait; rounded up to a power of two.
     pub queue_batches: u32,
@@ -167,32 +158,6 @@ pub struct ConsumerStatus {
     /// Frames that its policy dropped.
     pub dropped_frames: u64,
 }
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Policy::Block => "block",
-            Policy::DropOldest => "drop_oldest",
-            Policy::DropLatest => "drop_latest",
-        })
-    }
-}
-
-impl FromStr for Policy {
-    type Err = UnknownPolicy;
-
-    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
-        [Policy::Block, Policy::DropOldest, Policy::DropLatest]
-            .into_iter()
-            .find(|policy| policy.to_string() == text)
-            .ok_or_else(|| UnknownPolicy(text.to_owned()))
-    }
-}
-
-/// A word that names no policy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no policy: use block, drop_oldest or drop_latest")]
-pub struct UnknownPolicy(String);
 
 impl fmt::Display for Footprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

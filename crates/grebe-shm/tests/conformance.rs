@@ -33,11 +33,7 @@ impl Carrier for SharedMemory {
         };
         let (publisher, pool) = Publisher::create("x", options).unwrap();
         let options = SubscriberOptions {
-            policy: match policy {
-                Policy::Block => grebe_shm::Policy::Block,
-                Policy::DropOldest => grebe_shm::Policy::DropOldest,
-                Policy::DropLatest => grebe_shm::Policy::DropLatest,
-            },
+            policy,
             queue_batches: capacity as u32,
             directory: Some(folder.path().to_owned()),
             ..SubscriberOptions::default()

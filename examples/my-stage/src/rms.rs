@@ -1,7 +1,7 @@
 //! How loud a stream is.
 
 use grebe_flow::{
-    Context, Count, Counters, Fault, Inputs, Kind, KindPorts, Outcome, Outputs, Site, Stage, StageError,
+    Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub struct Rms {
 
 impl Kind for Rms {
     const NAME: &'static str = "rms";
-    const PORTS: KindPorts = KindPorts::STAGE;
+    const PORTS: Ports = Ports::STAGE;
 
     fn check(&self) -> Result<(), Fault> {
         if self.window.0 == 0 { Err(Fault::new("window", "give 1 sample or more")) } else { Ok(()) }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use grebe_flow::{Context, Inputs, Kind, KindPorts, Outcome, Outputs, Site, Stage, StageError};
+use grebe_flow::{Context, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ fn first() -> u8 {
 
 impl Kind for Threshold {
     const NAME: &'static str = "threshold";
-    const PORTS: KindPorts = KindPorts::SINK;
+    const PORTS: Ports = Ports::SINK;
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         let file = File::create(&self.file)

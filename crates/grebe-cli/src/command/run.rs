@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use grebe_flow::{Error, GraphFile, KindInfo, KindPorts, Kinds};
+use grebe_flow::{Error, GraphFile, KindInfo, Kinds, Ports};
 use serde_json::{Map, Value};
 
 use crate::cli::Run;
@@ -76,7 +76,7 @@ fn describe(name: &str, kinds: &Kinds, as_json: bool) -> Result<()> {
 }
 
 /// A heading, and which ports a kind under it has.
-type Role = (&'static str, fn(KindPorts) -> bool);
+type Role = (&'static str, fn(Ports) -> bool);
 
 fn list(kinds: &Kinds) -> String {
     let mut text = String::new();

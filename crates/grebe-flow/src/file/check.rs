@@ -11,7 +11,6 @@ use super::draft::{Draft, DraftEdge, DraftStage, unknown_field};
 use super::mistake::{Mistakes, nearest};
 use super::processor::check_cpu;
 use super::whole::{check_channels, refuse_cycles, refuse_split_crews};
-use super::write::policy_name;
 use super::{CAPACITY_BATCHES, FileEdge, FileStage, GraphFile, Link};
 use crate::kind::Ready;
 use crate::{Fault, KindInfo, Kinds, Policy};
@@ -312,10 +311,10 @@ fn link(edge: &DraftEdge, mistakes: &mut Mistakes) -> Option<Link> {
 
 fn find_policy(written: &Spanned<String>, mistakes: &mut Mistakes) -> Option<Policy> {
     let name = written.get_ref();
-    let found = POLICIES.into_iter().find(|&policy| policy_name(policy) == name);
+    let found = name.parse().ok();
     if found.is_none() {
         let mistake = mistakes.add(written.span(), format!("there is no policy '{name}'"));
-        if let Some(meant) = nearest(name, POLICIES.into_iter().map(policy_name)) {
+        if let Some(meant) = nearest(name, Policy::ALL.into_iter().map(Policy::name)) {
             mistake.label(format!("did you mean '{meant}'?"));
         }
         mistake.help("a full queue makes its producer wait (block), or drops (drop_oldest, drop_latest)");
@@ -419,6 +418,5 @@ fn refuse_open_ends(edges: &[Joined], stages: &[Checked<'_, '_>], mistakes: &mut
     }
 }
 
-const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];
 /// 4 GiB of chunks.
 const CAPACITY_BATCHES_MAX: usize = 65_536;

@@ -7,8 +7,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::{
-    Context, Count, Fault, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, RateHz, Site, Stage, StageError,
-    Time,
+    Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, RateHz, Site, Stage, StageError, Time,
 };
 
 /// Makes a stream.
@@ -34,7 +33,7 @@ fn one() -> u32 {
 
 impl Kind for Source {
     const NAME: &'static str = "source";
-    const PORTS: KindPorts = KindPorts::SOURCE;
+    const PORTS: Ports = Ports::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
         match self.rate {
@@ -66,7 +65,7 @@ struct Pick {
 
 impl Kind for Pick {
     const NAME: &'static str = "pick";
-    const PORTS: KindPorts = KindPorts { inputs: &["in"], outputs: &["out", "rest"] };
+    const PORTS: Ports = Ports { inputs: &["in"], outputs: &["out", "rest"] };
 
     fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
         match incoming {
@@ -90,7 +89,7 @@ macro_rules! plain_kind {
 
         impl Kind for $kind {
             const NAME: &'static str = $name;
-            const PORTS: KindPorts = $ports;
+            const PORTS: Ports = $ports;
 
             fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
                 Ok(Box::new(Anything))
@@ -99,8 +98,8 @@ macro_rules! plain_kind {
     };
 }
 
-plain_kind!(Sink, "sink", KindPorts::SINK);
-plain_kind!(Mix, "mix", KindPorts { inputs: &["left", "right"], outputs: &["out"] });
+plain_kind!(Sink, "sink", Ports::SINK);
+plain_kind!(Mix, "mix", Ports { inputs: &["left", "right"], outputs: &["out"] });
 
 /// Ends at once where nothing comes in; takes what comes.
 struct Anything;
@@ -418,7 +417,7 @@ impl<'de> Deserialize<'de> for Any {
 
 impl Kind for Any {
     const NAME: &'static str = "any";
-    const PORTS: KindPorts = KindPorts { inputs: &[], outputs: &["out"] };
+    const PORTS: Ports = Ports { inputs: &[], outputs: &["out"] };
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         Ok(Box::new(Anything))

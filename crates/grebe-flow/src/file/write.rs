@@ -48,17 +48,9 @@ fn write_edge(out: &mut String, edge: &FileEdge) {
             if let Some(bytes) = capacity_bytes {
                 let _ = writeln!(out, "capacity_bytes = {}", text(&SizeBytes(bytes).to_string()));
             }
-            writeln!(out, "policy = {}", text(policy_name(policy)))
+            writeln!(out, "policy = {}", text(policy.name()))
         }
     };
-}
-
-pub(super) fn policy_name(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Block => "block",
-        Policy::DropOldest => "drop_oldest",
-        Policy::DropLatest => "drop_latest",
-    }
 }
 
 fn value(of: &Value) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use grebe_flow::{Fault, Kind, KindPorts, Site, Stage, StageError, Time};
+use grebe_flow::{Fault, Kind, Ports, Site, Stage, StageError, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub(super) struct Record {
 
 impl Kind for Record {
     const NAME: &'static str = "record";
-    const PORTS: KindPorts = KindPorts::SINK;
+    const PORTS: Ports = Ports::SINK;
 
     fn check(&self) -> Result<(), Fault> {
         match self.file.file_name() {
@@ -61,7 +61,7 @@ pub(super) struct UdpOut {
 
 impl Kind for UdpOut {
     const NAME: &'static str = "udp_out";
-    const PORTS: KindPorts = KindPorts::SINK;
+    const PORTS: Ports = Ports::SINK;
 
     fn check(&self) -> Result<(), Fault> {
         check_uri(udp_uri(&self.uri))?;
@@ -84,7 +84,7 @@ pub(super) struct ShmOut {
 
 impl Kind for ShmOut {
     const NAME: &'static str = "shm_out";
-    const PORTS: KindPorts = KindPorts::SINK;
+    const PORTS: Ports = Ports::SINK;
 
     fn check(&self) -> Result<(), Fault> {
         check_uri(shm_uri(&self.uri))
@@ -106,7 +106,7 @@ pub(super) struct PipeOut {}
 
 impl Kind for PipeOut {
     const NAME: &'static str = "pipe_out";
-    const PORTS: KindPorts = KindPorts::SINK;
+    const PORTS: Ports = Ports::SINK;
 
     fn claims(&self) -> Option<String> {
         Some("standard output".to_owned())

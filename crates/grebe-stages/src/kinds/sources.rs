@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use grebe_flow::{Count, Fault, Kind, KindPorts, Site, SizeBytes, Stage, StageError, Time};
+use grebe_flow::{Count, Fault, Kind, Ports, Site, SizeBytes, Stage, StageError, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ pub(super) struct Play {
 
 impl Kind for Play {
     const NAME: &'static str = "play";
-    const PORTS: KindPorts = KindPorts::SOURCE;
+    const PORTS: Ports = Ports::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
         check_datagram_bytes(self.datagram_size.0)
@@ -91,7 +91,7 @@ pub(super) struct UdpIn {
 
 impl Kind for UdpIn {
     const NAME: &'static str = "udp_in";
-    const PORTS: KindPorts = KindPorts::SOURCE;
+    const PORTS: Ports = Ports::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
         check_uri(udp_uri(&self.uri))?;
@@ -127,7 +127,7 @@ pub(super) struct PipeIn {
 
 impl Kind for PipeIn {
     const NAME: &'static str = "pipe_in";
-    const PORTS: KindPorts = KindPorts::SOURCE;
+    const PORTS: Ports = Ports::SOURCE;
 
     fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
         Ok(None)
@@ -157,7 +157,7 @@ pub(super) struct ShmIn {
 
 impl Kind for ShmIn {
     const NAME: &'static str = "shm_in";
-    const PORTS: KindPorts = KindPorts::SOURCE;
+    const PORTS: Ports = Ports::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
         check_uri(shm_uri(&self.uri))

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use grebe_flow::{
-    Context, Count, Fault, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, Site, Stage, StageError,
-};
+use grebe_flow::{Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,7 +23,7 @@ pub struct Decimate {
 
 impl Kind for Decimate {
     const NAME: &'static str = "decimate";
-    const PORTS: KindPorts = KindPorts::STAGE;
+    const PORTS: Ports = Ports::STAGE;
 
     fn check(&self) -> Result<(), Fault> {
         match self.factor.0 {
@@ -225,7 +223,7 @@ impl Stage for DecimateStage {
     }
 
     fn ports(&self) -> Ports {
-        Ports { inputs: &["in"], outputs: &["out"] }
+        Decimate::PORTS
     }
 }
 

@@ -1,8 +1,7 @@
 //! Fills the holes of a stream.
 
 use grebe_flow::{
-    Context, Count, Counters, Fault, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, Site, Stage,
-    StageError,
+    Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError,
 };
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
@@ -41,7 +40,7 @@ fn a_million() -> Count {
 
 impl Kind for FillGaps {
     const NAME: &'static str = "fill_gaps";
-    const PORTS: KindPorts = KindPorts::STAGE;
+    const PORTS: Ports = Ports::STAGE;
 
     fn check(&self) -> Result<(), Fault> {
         match self.longest.0 {
@@ -287,7 +286,7 @@ impl Stage for FillGapsStage {
     }
 
     fn ports(&self) -> Ports {
-        Ports { inputs: &["in"], outputs: &["out"] }
+        FillGaps::PORTS
     }
 }
 

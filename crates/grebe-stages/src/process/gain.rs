@@ -1,8 +1,6 @@
 //! Multiplies and shifts samples.
 
-use grebe_flow::{
-    Context, Counters, Fault, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, Site, Stage, StageError,
-};
+use grebe_flow::{Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
 use grebe_frame::{Batch, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,7 +32,7 @@ fn zero() -> PerChannel<f32> {
 
 impl Kind for Gain {
     const NAME: &'static str = "gain";
-    const PORTS: KindPorts = KindPorts::STAGE;
+    const PORTS: Ports = Ports::STAGE;
 
     fn check(&self) -> Result<(), Fault> {
         for (name, values) in [("gain", &self.gain), ("offset", &self.offset)] {
@@ -124,7 +122,7 @@ impl Stage for GainStage {
     }
 
     fn ports(&self) -> Ports {
-        Ports { inputs: &["in"], outputs: &["out"] }
+        Gain::PORTS
     }
 }
 

@@ -1,6 +1,6 @@
 //! Takes a stream and does nothing with it.
 
-use grebe_flow::{Context, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, Site, Stage, StageError};
+use grebe_flow::{Context, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ pub struct Null {}
 
 impl Kind for Null {
     const NAME: &'static str = "null";
-    const PORTS: KindPorts = KindPorts::SINK;
+    const PORTS: Ports = Ports::SINK;
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         Ok(Box::new(self))
@@ -29,7 +29,7 @@ impl Stage for Null {
     }
 
     fn ports(&self) -> Ports {
-        Ports { inputs: &["in"], outputs: &[] }
+        Null::PORTS
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use grebe_flow::{
-    Context, Counters, Fault, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, Site, Stage, StageError, Time,
+    Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError, Time,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ fn second() -> Time {
 
 impl Kind for RateMeter {
     const NAME: &'static str = "rate_meter";
-    const PORTS: KindPorts = KindPorts::STAGE;
+    const PORTS: Ports = Ports::STAGE;
 
     fn check(&self) -> Result<(), Fault> {
         match self.every.0 {
@@ -75,7 +75,7 @@ impl Stage for RateMeterStage {
     }
 
     fn ports(&self) -> Ports {
-        Ports { inputs: &["in"], outputs: &["out"] }
+        RateMeter::PORTS
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hands on some of the channels.
 
-use grebe_flow::{Context, Fault, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, Site, Stage, StageError};
+use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub struct Select {
 
 impl Kind for Select {
     const NAME: &'static str = "select";
-    const PORTS: KindPorts = KindPorts::STAGE;
+    const PORTS: Ports = Ports::STAGE;
 
     fn check(&self) -> Result<(), Fault> {
         let fault = |message: String| Err(Fault::new("channels", message));
@@ -105,7 +105,7 @@ impl Stage for SelectStage {
     }
 
     fn ports(&self) -> Ports {
-        Ports { inputs: &["in"], outputs: &["out"] }
+        Select::PORTS
     }
 }
 

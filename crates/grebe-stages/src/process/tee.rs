@@ -1,8 +1,6 @@
 //! Splits a stream in two that share no memory.
 
-use grebe_flow::{
-    Context, Counters, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, Site, Stage, StageError,
-};
+use grebe_flow::{Context, Counters, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
 use grebe_frame::Batch;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +17,7 @@ pub struct Tee {}
 
 impl Kind for Tee {
     const NAME: &'static str = "tee";
-    const PORTS: KindPorts = KindPorts { inputs: &["in"], outputs: &["out", "copy"] };
+    const PORTS: Ports = Ports { inputs: &["in"], outputs: &["out", "copy"] };
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         Ok(Box::new(TeeStage::new()))
@@ -64,7 +62,7 @@ impl Stage for TeeStage {
     }
 
     fn ports(&self) -> Ports {
-        Ports { inputs: &["in"], outputs: &["out", "copy"] }
+        Tee::PORTS
     }
 }
 

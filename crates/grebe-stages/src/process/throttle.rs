@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use grebe_flow::{
-    Context, Inputs, Kind, KindPorts, Outcome, Outputs, Ports, RateHz, Site, Stage, StageError,
-};
+use grebe_flow::{Context, Inputs, Kind, Outcome, Outputs, Ports, RateHz, Site, Stage, StageError};
 use grebe_frame::Batch;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +19,7 @@ pub struct Throttle {
 
 impl Kind for Throttle {
     const NAME: &'static str = "throttle";
-    const PORTS: KindPorts = KindPorts::STAGE;
+    const PORTS: Ports = Ports::STAGE;
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         Ok(Box::new(ThrottleStage::new(&self)))
@@ -76,7 +74,7 @@ impl Stage for ThrottleStage {
     }
 
     fn ports(&self) -> Ports {
-        Ports { inputs: &["in"], outputs: &["out"] }
+        Throttle::PORTS
     }
 }
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use grebe_flow::{Count, Fault, Kind, KindPorts, RateHz, Site, SizeBytes, Stage, StageError, Time};
+use grebe_flow::{Count, Fault, Kind, Ports, RateHz, Site, SizeBytes, Stage, StageError, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +178,7 @@ impl Synth {
 
 impl Kind for Synth {
     const NAME: &'static str = "synth";
-    const PORTS: KindPorts = KindPorts::SOURCE;
+    const PORTS: Ports = Ports::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
         if !(1..=8).contains(&self.channels) {
