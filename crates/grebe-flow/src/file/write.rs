@@ -5,7 +5,7 @@ use std::fmt::Write;
 use toml::Value;
 
 use super::{FileEdge, FileStage, GraphFile, Link};
-use crate::{Policy, SizeBytes};
+use crate::SizeBytes;
 
 pub(super) fn to_toml(file: &GraphFile) -> String {
     let mut out = String::new();
