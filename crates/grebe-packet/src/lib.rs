@@ -1,0 +1,52 @@
+//! What grebe's protocols between hosts share: a one-time key, the ticket that carries it, a replay window and a byte cursor.
+//!
+//! A server makes a [`Ticket`] and prints its word; a person takes the word to the other host; the client reads it. From then
+//! on both know the [`Key`], and each packet can be checked: its fields come out of a [`Reader`], its number goes into a
+//! [`ReplayWindow`].
+//!
+//! ```
+//! use grebe_packet::{Address, Key, Purpose, Reader, ReplayWindow, Ticket, Writer};
+//!
+//! # fn main() -> Result<(), grebe_packet::Error> {
+//! let ticket = Ticket {
+//!     purpose: Purpose::Probe,
+//!     addresses: vec![Address::new("lab.example.org", 4733)?],
+//!     expires_unix_s: 2_000_000_000,
+//!     key: Key::random()?,
+//! };
+//! let word = ticket.word();
+//! assert_eq!(Ticket::from_word(&word, Purpose::Probe)?.key, ticket.key);
+//! assert!(Ticket::from_word(&word, Purpose::Transfer).is_err());
+//!
+//! let mut packet = [0; 16];
+//! let mut writer = Writer::new(&mut packet);
+//! let bytes = writer.u64(1).varint(300).written().expect("it fits");
+//!
+//! let mut window = ReplayWindow::<64>::default();
+//! for is_new in [true, false] {
+//!     let mut reader = Reader::new(&packet[..bytes]);
+//!     assert_eq!(window.accept(reader.u64()?), is_new, "a packet counts once, however often it comes");
+//!     assert_eq!(reader.varint()?, 300);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing here opens a socket, reads a clock or encrypts; only [`Address`] looks a name up, when it is asked to.
+#![forbid(unsafe_code)]
+
+mod address;
+mod cancel;
+mod cursor;
+mod error;
+mod key;
+mod replay;
+mod ticket;
+
+pub use address::Address;
+pub use cancel::Cancel;
+pub use cursor::{Reader, Writer};
+pub use error::{Error, Result};
+pub use key::Key;
+pub use replay::ReplayWindow;
+pub use ticket::{Purpose, Ticket};

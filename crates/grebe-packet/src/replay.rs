@@ -1,0 +1,167 @@
+//! Which packet numbers were accepted.
+
+/// A sliding bitmap over the numbers of packets. A number is accepted once; what lies below the window is refused.
+///
+/// It remembers `WORDS` x 64 numbers, less the 63 at most that the newest word leaves room for. A path that reorders packets by more
+/// than that loses them.
+///
+/// ```
+/// let mut window = grebe_packet::ReplayWindow::<64>::default();
+/// assert!(window.accept(7));
+/// assert!(!window.accept(7), "a replay");
+/// assert_eq!(window.highest(), Some(7));
+/// ```
+#[derive(Debug, Clone)]
+pub struct ReplayWindow<const WORDS: usize> {
+    words: Box<[u64; WORDS]>,
+    /// One above the highest number accepted.
+    next: u64,
+}
+
+impl<const WORDS: usize> Default for ReplayWindow<WORDS> {
+    fn default() -> Self {
+        Self { words: Box::new([0; WORDS]), next: 0 }
+    }
+}
+
+impl<const WORDS: usize> ReplayWindow<WORDS> {
+    /// Packet numbers that fit the bitmap.
+    pub const PACKETS: u64 = WORDS as u64 * 64;
+
+    /// Takes a packet number in; `false` where it came before or is too old to know. `u64::MAX` is never accepted.
+    #[inline]
+    pub fn accept(&mut self, number: u64) -> bool {
+        if !self.would_accept(number) {
+            return false;
+        }
+        if number >= self.next {
+            self.slide_to(number + 1);
+        }
+        self.words[Self::word(number)] |= bit(number);
+        true
+    }
+
+    /// Whether [`accept`](Self::accept) would take the number.
+    #[inline]
+    pub fn would_accept(&self, number: u64) -> bool {
+        if number >= self.next {
+            return number != u64::MAX;
+        }
+        number >= self.floor() && self.words[Self::word(number)] & bit(number) == 0
+    }
+
+    /// The highest number accepted.
+    #[inline]
+    pub fn highest(&self) -> Option<u64> {
+        self.next.checked_sub(1)
+    }
+
+    /// The lowest number that the window covers.
+    #[inline]
+    pub fn floor(&self) -> u64 {
+        // A word less than the whole: the word that the highest number begins is cleared as a whole.
+        self.next.saturating_sub(Self::PACKETS - 64)
+    }
+
+    /// Runs of accepted numbers, highest first, lowest and highest number of each, down to `floor`.
+    pub fn runs_down_to(&self, floor: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let floor = floor.max(self.floor());
+        let mut below = self.next;
+        std::iter::from_fn(move || {
+            let top = self.walk_down(below, floor, false);
+            if top <= floor {
+                return None;
+            }
+            below = self.walk_down(top, floor, true);
+            Some((below, top - 1))
+        })
+    }
+
+    /// The lower of the ends reached, walking down from below `below`, while the flag is `set`.
+    fn walk_down(&self, mut below: u64, floor: u64, set: bool) -> u64 {
+        while below > floor {
+            let number = below - 1;
+            let mut flags = self.words[Self::word(number)];
+            if set {
+                flags = !flags;
+            }
+            // A whole word, or as much of it as lies above the floor, in one step.
+            let above = flags << (63 - number % 64);
+            let steps = u64::from(above.leading_zeros()).min(number % 64 + 1);
+            below = below.saturating_sub(steps).max(floor);
+            if steps < number % 64 + 1 {
+                break;
+            }
+        }
+        below
+    }
+
+    fn slide_to(&mut self, next: u64) {
+        let (from, to) = (self.next.div_ceil(64), next.div_ceil(64));
+        for index in from..to.min(from + WORDS as u64) {
+            self.words[(index % WORDS as u64) as usize] = 0;
+        }
+        self.next = next;
+    }
+
+    fn word(number: u64) -> usize {
+        (number / 64) as usize % WORDS
+    }
+}
+
+fn bit(number: u64) -> u64 {
+    1 << (number % 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Window = ReplayWindow<64>;
+
+    #[test]
+    fn a_number_below_the_window_is_refused() {
+        let mut window = Window::default();
+        assert!(window.accept(5 * Window::PACKETS));
+        assert!(!window.accept(4 * Window::PACKETS - 1));
+        assert!(window.accept(window.floor()));
+        assert!(!window.accept(u64::MAX));
+    }
+
+    #[test]
+    fn a_leap_forgets_what_is_behind_it() {
+        let mut window = Window::default();
+        assert!(window.accept(5) && !window.accept(5));
+        assert!(window.accept(1 << 40) && !window.accept(6) && window.accept((1 << 40) - 1));
+        let runs: Vec<_> = window.runs_down_to(0).collect();
+        assert_eq!(runs, [((1 << 40) - 1, 1 << 40)]);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_the_newest_numbers(
+            steps in prop::collection::vec((any::<bool>(), 0..300_u64, 0..3_u64), 1..300), floor in 0..400_u64,
+        ) {
+            let mut window = Window::default();
+            let mut model = BTreeSet::new();
+            let mut at = 0_u64;
+            for (forward, step, jump) in steps {
+                let leap = if jump == 2 { Window::PACKETS / 3 } else { 0 };
+                at = if forward { at + step % 70 + leap } else { at.saturating_sub(step) };
+                let fresh = at >= window.floor() && !model.contains(&at);
+                prop_assert_eq!(window.accept(at), fresh, "{}", at);
+                model.insert(at);
+            }
+            let floor = window.floor() + floor;
+            let listed: BTreeSet<u64> = window.runs_down_to(floor).flat_map(|(low, high)| low..=high).collect();
+            let expected: BTreeSet<u64> = model.into_iter().filter(|number| *number >= floor).collect();
+            prop_assert_eq!(listed, expected);
+            let runs: Vec<_> = window.runs_down_to(floor).collect();
+            prop_assert!(runs.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0), "descending and apart");
+        }
+    }
+}

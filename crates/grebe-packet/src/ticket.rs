@@ -1,0 +1,196 @@
+//! What one person hands to another: where to, until when, and the one-time key.
+
+use data_encoding::BASE32_NOPAD;
+use zeroize::Zeroizing;
+
+use crate::address::Address;
+use crate::cursor::{Reader, Writer};
+use crate::error::{Error, Result};
+use crate::key::Key;
+
+/// Addresses, a key and a time limit, as one word that begins with `grebe`.
+///
+/// The word *is* the secret: who has it first is the peer. [`word`](Self::word) is the only way to it; `Debug` leaves it out.
+///
+/// ```
+/// use std::net::SocketAddr;
+/// use grebe_packet::{Key, Purpose, Ticket};
+///
+/// # fn main() -> Result<(), grebe_packet::Error> {
+/// let address = SocketAddr::from(([192, 0, 2, 7], 4733));
+/// let ticket = Ticket {
+///     purpose: Purpose::Transfer,
+///     addresses: vec![address.into()],
+///     expires_unix_s: 2_000_000_000,
+///     key: Key::random()?,
+/// };
+/// let word = ticket.word();
+/// assert!(word.starts_with("grebe"));
+/// assert_eq!(Ticket::from_word(&word, Purpose::Transfer)?, ticket);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket {
+    /// What it opens.
+    pub purpose: Purpose,
+    /// Where the peer listens, the best one first; at least one, at most [`Ticket::ADDRESSES_MAX`].
+    pub addresses: Vec<Address>,
+    /// Seconds since 1970 after which the peer does not answer any more.
+    pub expires_unix_s: u64,
+    /// What proves both ends to each other.
+    pub key: Key,
+}
+
+/// What a ticket opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A transfer of files.
+    Transfer,
+    /// A probe of the path.
+    Probe,
+}
+
+impl Ticket {
+    /// How many addresses a ticket has room for.
+    pub const ADDRESSES_MAX: usize = 8;
+
+    /// The ticket as a word; addresses beyond the eighth are left out. Whoever reads it can take the peer's place.
+    pub fn word(&self) -> Zeroizing<String> {
+        let mut bytes = Zeroizing::new([0; BYTES_MAX]);
+        let mut writer = Writer::new(&mut *bytes);
+        writer.u8(self.purpose.code()).put(self.key.as_bytes()).u64(self.expires_unix_s);
+        for address in self.addresses.iter().take(Self::ADDRESSES_MAX) {
+            address.write(&mut writer);
+        }
+        let len = writer.written().expect("there is room for the longest addresses");
+        let check = checksum(&bytes[..len]);
+        bytes[len..][..CHECK_BYTES].copy_from_slice(&check);
+        let code = Zeroizing::new(BASE32_NOPAD.encode(&bytes[..len + CHECK_BYTES]));
+        Zeroizing::new(format!("{PREFIX}{}", code.to_ascii_lowercase()))
+    }
+
+    /// Reads a word; space around it and capitals do not matter.
+    ///
+    /// # Errors
+    /// [`Error::Ticket`] says what is wrong with it, never what is in it.
+    pub fn from_word(word: &str, purpose: Purpose) -> Result<Self> {
+        let wrong = |what| Error::Ticket { what };
+        let word = Zeroizing::new(word.trim().to_ascii_lowercase());
+        let code = word.strip_prefix(PREFIX).ok_or(wrong("it does not begin with grebe"))?;
+        let code = Zeroizing::new(code.to_ascii_uppercase());
+        let bytes = BASE32_NOPAD
+            .decode(code.as_bytes())
+            .map_err(|_| wrong("it has letters that no ticket has, or is cut"))?;
+        let bytes = Zeroizing::new(bytes);
+        let (body, check) = bytes.split_last_chunk::<CHECK_BYTES>().ok_or(wrong("it is too short"))?;
+        if checksum(body) != *check {
+            return Err(wrong("a letter is wrong or missing"));
+        }
+        let mut reader = Reader::new(body);
+        let code = reader.u8().map_err(|_| wrong("it is too short"))?;
+        if code != purpose.code() {
+            return Err(wrong(match code {
+                TRANSFER => "it is for a transfer: `grebe send` or `grebe recv`",
+                PROBE => "it is for `grebe probe`",
+                _ => "it is of another version of grebe",
+            }));
+        }
+        Self::read(purpose, &mut reader).map_err(|_| wrong("its addresses cannot be read"))
+    }
+
+    fn read(purpose: Purpose, reader: &mut Reader<'_>) -> Result<Self> {
+        let key = Key::from_bytes(reader.array()?);
+        let expires_unix_s = reader.u64()?;
+        let mut addresses = vec![Address::read(reader)?];
+        while !reader.is_empty() && addresses.len() < Self::ADDRESSES_MAX {
+            addresses.push(Address::read(reader)?);
+        }
+        reader.end()?;
+        Ok(Self { purpose, addresses, expires_unix_s, key })
+    }
+}
+
+impl Purpose {
+    fn code(self) -> u8 {
+        match self {
+            Self::Transfer => TRANSFER,
+            Self::Probe => PROBE,
+        }
+    }
+}
+
+/// Against slips of the hand, not against forgery: the key is what proves a ticket.
+fn checksum(bytes: &[u8]) -> [u8; CHECK_BYTES] {
+    let hash = blake3::derive_key("grebe transfer 1 ticket checksum", bytes);
+    [hash[0], hash[1], hash[2], hash[3]]
+}
+
+const PREFIX: &str = "grebe";
+/// The first byte names the purpose and the layout of the rest; another layout takes another number.
+const TRANSFER: u8 = 1;
+const PROBE: u8 = 2;
+const CHECK_BYTES: usize = 4;
+/// A name takes 4 bytes beside itself.
+const BYTES_MAX: usize = 1 + Key::BYTES + 8 + Ticket::ADDRESSES_MAX * (253 + 4) + CHECK_BYTES;
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, SocketAddr};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PURPOSE: Purpose = Purpose::Transfer;
+
+    fn ticket(addresses: Vec<Address>) -> Ticket {
+        let key = Key::from_bytes([7; Key::BYTES]);
+        Ticket { purpose: PURPOSE, addresses, expires_unix_s: 1_999_999_999, key }
+    }
+
+    #[test]
+    fn a_slip_of_the_hand_is_noticed() {
+        let word = ticket(vec![Address::new("192.0.2.1", 9).unwrap()]).word();
+        for at in 5..word.len() {
+            let mut other = word.as_bytes().to_vec();
+            other[at] = if other[at] == b'a' { b'b' } else { b'a' };
+            assert!(Ticket::from_word(std::str::from_utf8(&other).unwrap(), PURPOSE).is_err());
+            assert!(Ticket::from_word(&word[..at], PURPOSE).is_err());
+        }
+        assert!(Ticket::from_word(&format!(" {}\n", word.to_ascii_uppercase()), PURPOSE).is_ok());
+    }
+
+    #[test]
+    fn a_ticket_for_something_else_says_what_it_is_for() {
+        let word = ticket(vec![Address::new("192.0.2.1", 9).unwrap()]).word();
+        let error = Ticket::from_word(&word, Purpose::Probe).unwrap_err().to_string();
+        assert!(error.contains("for a transfer"), "{error}");
+    }
+
+    #[test]
+    fn nothing_that_is_printed_has_the_key() {
+        let ticket = ticket(vec![Address::new("2001:db8::1", 9).unwrap()]);
+        let text = format!("{ticket:?}");
+        assert!(text.contains("Key(secret)") && !text.contains("7, 7"), "{text}");
+    }
+
+    fn any_address() -> impl Strategy<Value = Address> {
+        let name = "[a-z0-9.-]{1,253}".prop_map(|name| Address::new(&name, 1).unwrap());
+        let ip = any::<IpAddr>().prop_map(|ip| SocketAddr::new(ip, 1).into());
+        (prop_oneof![name, ip], any::<u16>()).prop_map(|(address, port)| address.with_port(port))
+    }
+
+    proptest! {
+        #[test]
+        fn a_word_is_read_again(addresses in prop::collection::vec(any_address(), 1..9)) {
+            let ticket = ticket(addresses);
+            prop_assert_eq!(Ticket::from_word(&ticket.word(), PURPOSE).unwrap(), ticket);
+        }
+
+        #[test]
+        fn foreign_words_are_an_error_and_no_panic(word in "(grebe)?[a-z2-7]{0,200}") {
+            prop_assert!(Ticket::from_word(&word, PURPOSE).is_err());
+        }
+    }
+}
