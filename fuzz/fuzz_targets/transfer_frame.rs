@@ -1,6 +1,6 @@
 #![no_main]
 
-use grebe_transfer::wire::{Frame, Header};
+use grebe_transfer::internals::{Frame, Header};
 use libfuzzer_sys::fuzz_target;
 
 // A frame after decryption: the peer may be anybody who has a ticket.

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use grebe_transfer::Index;
+use grebe_transfer::internals::Index;
 use libfuzzer_sys::fuzz_target;
 
 // The list of files that a peer offers: whatever is accepted stays inside the directory, and is read again as it was.

@@ -1,7 +1,6 @@
 #![no_main]
 
-use grebe_transfer::wire::Frame;
-use grebe_transfer::{Receiver, Sender, SenderOptions};
+use grebe_transfer::internals::{Frame, Receiver, Sender, SenderOptions};
 use libfuzzer_sys::fuzz_target;
 
 const MEMORY_BYTES_MAX: usize = 16 << 20;

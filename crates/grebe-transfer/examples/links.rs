@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p grebe-transfer --example links
 
-use grebe_transfer::sim::{Flow, Link, Path, simulate};
+use grebe_transfer::internals::simulator::{Flow, Link, Path, simulate};
 
 const FILE_BYTES: u64 = 50_000_000;
 

@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release -p grebe-transfer --example shares [part of a pair's name]
 
-use grebe_transfer::sim::{Congestion, Flow, Link, Neighbour, Path, simulate_beside};
+use grebe_transfer::internals::simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
 
 const SECOND: u64 = 1_000_000;
 
@@ -82,18 +82,18 @@ fn shares(
             flow
         })
         .collect();
-    let neighbours: Vec<Neighbour> = theirs
+    let tcp_flows: Vec<TcpFlow> = theirs
         .iter()
         .enumerate()
-        .map(|(index, congestion)| Neighbour { congestion: *congestion, start_us: start_us(ours + index) })
+        .map(|(index, congestion)| TcpFlow { congestion: *congestion, start_us: start_us(ours + index) })
         .collect();
-    let (ends, others) = simulate_beside(path, &flows, &neighbours, seed, 60 * SECOND);
+    let (ours, others) = simulate_beside(path, &flows, &tcp_flows, seed, 60 * SECOND);
     // Payload is 1435 of 1500 bytes on the wire.
     let mut rates: Vec<f64> =
-        ends.iter().map(|end| mbit(&end.received_by_tenth) * 1_500.0 / 1_435.0).collect();
+        ours.iter().map(|end| mbit(&end.received_by_tenth) * 1_500.0 / 1_435.0).collect();
     rates.extend(others.iter().map(|end| mbit(&end.delivered_by_tenth)));
-    let sent = ends.iter().map(|end| end.counters.packets).chain(others.iter().map(|end| end.packets));
-    let lost = ends.iter().map(|end| end.counters.lost).chain(others.iter().map(|end| end.lost));
+    let sent = ours.iter().map(|end| end.counters.packets).chain(others.iter().map(|end| end.packets));
+    let lost = ours.iter().map(|end| end.counters.lost).chain(others.iter().map(|end| end.lost));
     (rates, lost.sum::<u64>() as f64 / sent.sum::<u64>() as f64)
 }
 

@@ -4,18 +4,34 @@ mod io;
 mod proto;
 
 pub use error::{Error, Result};
-pub use io::{
-    Arrival, Cancel, Notice, ReceiveListener, ReceiveOptions, Received, SendListener, SendOptions,
-    SendReport, Source, receive, send,
-};
-pub use proto::arrivals::{Arrivals, RunsDown};
+pub use io::cancel::Cancel;
+pub use io::disk::source::Source;
+pub use io::session::receive::{ReceiveListener, ReceiveOptions, receive};
+pub use io::session::report::{Notice, ReceiveProgress, ReceiveReport, SendReport};
+pub use io::session::send::{SendListener, SendOptions, send};
 pub use proto::congestion::{Mode, Phase, PhaseCost};
-pub use proto::flight::Item;
-pub use proto::handshake::{INIT_BYTES, Initiator, REPLY_BYTES, Responder, Role, Session};
-pub use proto::index::{Entry, INDEX_BYTES_MAX, Index};
-pub use proto::ranges::RangeSet;
-pub use proto::receiver::{Arrived, Receiver};
-pub use proto::seal::{Opener, Sealer};
-pub use proto::sender::{Limit, Progress, Sender, SenderCounters, SenderOptions, Transmit};
+pub use proto::sender::{Limit, SendCounters, SendProgress};
 pub use proto::ticket::{Key, Ticket};
-pub use proto::{sim, wire};
+pub use proto::verdict::Verdict;
+
+/// The protocol's core for this workspace's benchmarks, fuzz targets and tests. It may change in any release.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::proto::handshake::{INIT_BYTES, Initiator, Responder, Role, Session};
+    pub use crate::proto::index::{Entry, Index};
+    pub use crate::proto::ranges::RangeSet;
+    pub use crate::proto::received_packets::ReceivedPackets;
+    pub use crate::proto::receiver::{Arrived, Receiver};
+    pub use crate::proto::sender::{Sender, SenderOptions, Transmit};
+    pub use crate::proto::sent_packets::Item;
+    pub use crate::proto::wire::{
+        Feedback, Frame, HEADER_BYTES, Header, HeldRanges, Offer, RunBytes, Stamp, TAG_BYTES, Train,
+    };
+
+    /// Transfers over an emulated path in virtual time.
+    pub mod simulator {
+        pub use crate::proto::simulator::{
+            Congestion, Flow, FlowReport, Link, Path, TcpFlow, TcpReport, simulate, simulate_beside,
+        };
+    }
+}

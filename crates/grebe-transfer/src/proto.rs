@@ -1,16 +1,24 @@
 //! The protocol's core: it knows no socket, no file, no clock and no path of a file system. Time comes in as a number.
+//!
+//! ```text
+//!  sender ---> trains, sent_packets --+                  +-- received_packets, train_dispersion <--- receiver
+//!    |                                +---> wire <-------+
+//!    +-------> congestion                                        simulator: both halves over an emulated path
+//! ```
 
-pub mod arrivals;
-pub mod congestion;
-pub mod filter;
-pub mod flight;
-pub mod handshake;
-pub mod index;
-pub mod ranges;
-pub mod receiver;
-pub mod seal;
-pub mod sender;
-pub mod sim;
-pub mod spacing;
-pub mod ticket;
-pub mod wire;
+pub(crate) mod congestion;
+pub(crate) mod handshake;
+pub(crate) mod index;
+mod packet_protection;
+pub(crate) mod ranges;
+pub(crate) mod received_packets;
+pub(crate) mod receiver;
+pub(crate) mod sender;
+pub(crate) mod sent_packets;
+pub(crate) mod simulator;
+pub(crate) mod ticket;
+pub(crate) mod train;
+mod train_dispersion;
+pub(crate) mod verdict;
+mod windowed_filter;
+pub(crate) mod wire;

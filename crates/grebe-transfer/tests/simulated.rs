@@ -1,8 +1,11 @@
 //! Transfers over simulated paths: every byte, within the memory bound, at the path's rate. All in virtual time, so that the
 //! same seed gives the same answer on every machine.
 
-use grebe_transfer::sim::{Congestion, Flow, FlowEnd, Link, Neighbour, Path, simulate, simulate_beside};
-use grebe_transfer::{Mode, SenderOptions};
+use grebe_transfer::Mode;
+use grebe_transfer::internals::SenderOptions;
+use grebe_transfer::internals::simulator::{
+    Congestion, Flow, FlowReport, Link, Path, TcpFlow, simulate, simulate_beside,
+};
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000;
@@ -19,7 +22,7 @@ fn flow(megabytes: f64, rtt_ms: u64) -> Flow {
 }
 
 /// Payload bits a second of one flow between two times.
-fn rate(end: &FlowEnd, from_s: f64, to_s: f64) -> f64 {
+fn rate(end: &FlowReport, from_s: f64, to_s: f64) -> f64 {
     let at = |seconds: f64| {
         let received = &end.received_by_tenth;
         received[((seconds * 10.0) as usize).min(received.len() - 1)] as f64
@@ -190,11 +193,11 @@ fn two_flows_in_a_short_queue_lose_little() {
     }
 }
 
-/// The share of one flow of ours beside a neighbour, and the loss of both together.
+/// The share of one flow of ours beside a TCP flow, and the loss of both together.
 fn share_beside(congestion: Congestion, start_us: u64) -> (f64, f64) {
-    let neighbour = Neighbour { congestion, start_us };
+    let tcp_flow = TcpFlow { congestion, start_us };
     let path = Path::symmetric(link(100.0, 50, 0.0));
-    let (ours, theirs) = simulate_beside(&path, &[flow(900.0, 50)], &[neighbour], 1, 60 * SECOND);
+    let (ours, theirs) = simulate_beside(&path, &[flow(900.0, 50)], &[tcp_flow], 1, 60 * SECOND);
     let wire = ours[0].counters.wire_bytes as f64 / *ours[0].received_by_tenth.last().unwrap() as f64;
     let our_rate = rate(&ours[0], 20.0, 60.0) * wire;
     let delivered = &theirs[0].delivered_by_tenth;
@@ -227,9 +230,9 @@ fn several_flows_do_not_starve_cubic() {
     for (index, flow) in flows.iter_mut().enumerate() {
         (flow.start_us, flow.options.seed) = (index as u64 * SECOND, index as u64 + 1);
     }
-    let neighbour = Neighbour { congestion: Congestion::Cubic, start_us: 0 };
+    let tcp_flow = TcpFlow { congestion: Congestion::Cubic, start_us: 0 };
     let path = Path::symmetric(link(100.0, 50, 0.0));
-    let (_, theirs) = simulate_beside(&path, &flows, &[neighbour], 1, 60 * SECOND);
+    let (_, theirs) = simulate_beside(&path, &flows, &[tcp_flow], 1, 60 * SECOND);
     let delivered = &theirs[0].delivered_by_tenth;
     let share = (delivered[delivered.len() - 1] - delivered[200]) as f64 * 8.0 / 40.0 / 100e6;
     assert!((0.08..0.6).contains(&share), "{share:.2}: a quarter would be fair");

@@ -102,7 +102,7 @@ fn wait_for_the_end_of_input() {
 }
 
 fn receive(directory: &Path, host: IpAddr) -> Done {
-    let listener = ReceiveListener::bind(SocketAddr::new(host, 0), TICKET_LIFETIME_S)?;
+    let listener = ReceiveListener::bind(SocketAddr::new(host, 0), TICKET_LIFETIME)?;
     say(&Ok(listener.ticket().word().as_str()))?;
     listener.receive(directory, &ReceiveOptions::default(), |_| {})?;
     Ok(say(&Ok(()))?)
@@ -326,7 +326,7 @@ pub(super) const KEPT_PATIENCE: Duration = Duration::from_secs(5);
 
 const LAST_WORDS_BYTES: usize = 1_024;
 const BLOCK_BYTES: usize = 1 << 20;
-const TICKET_LIFETIME_S: u64 = 60;
+const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Two flows on one path in the simulator: what each gets, and what is lost.
 
-use grebe_transfer::sim::{Congestion, Flow, Link, Neighbour, Path, simulate_beside};
+use grebe_transfer::internals::simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
 
 use super::parallel;
 use super::row::{Row, ShareRow};
@@ -90,7 +90,7 @@ fn once(pair: [Party; 2], repeat: usize, on: Bottleneck) -> Run {
                     (Some(rtt_ms * 1_000), (2 * repeat + at + 1) as u64);
                 flows.push(flow);
             }
-            Tcp(congestion) => neighbours.push(Neighbour { congestion, start_us: start_us(at) }),
+            Tcp(congestion) => neighbours.push(TcpFlow { congestion, start_us: start_us(at) }),
         }
     }
     let (ours, theirs) = simulate_beside(&path, &flows, &neighbours, repeat as u64 + 1, seconds * SECOND_US);

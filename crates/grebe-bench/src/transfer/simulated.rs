@@ -1,6 +1,8 @@
 //! Links in the simulator: the protocol's own core, and TCP flows as models, over the same path in virtual time.
 
-use grebe_transfer::sim::{self, Congestion, Flow, Neighbour, Path, simulate, simulate_beside};
+use grebe_transfer::internals::simulator::{
+    self, Congestion, Flow, Path, TcpFlow, simulate, simulate_beside,
+};
 use grebe_transfer::{Cancel, PhaseCost};
 
 use super::link::Link;
@@ -94,7 +96,7 @@ fn ours(link: &Link, path: &Path, seed: u64) -> Result<Ours> {
 
 /// A TCP flow alone. The model never ends, so that it runs for a while, and for twice as long if that was not enough.
 fn tcp(link: &Link, path: &Path, congestion: Congestion, seed: u64) -> Delivery {
-    let neighbour = Neighbour { congestion, start_us: 0 };
+    let neighbour = TcpFlow { congestion, start_us: 0 };
     let mut until_s = 1.25 * link.wire_s() + 10.0 * handshake_s(link);
     loop {
         until_s = until_s.min(PATIENCE_S);
@@ -168,16 +170,16 @@ fn baseline(name: &str, runs: impl Iterator<Item = Delivery>, ours_s: f64) -> Ba
 /// time already. With a bottleneck that is slower by as much as is lost, as many come here as there.
 fn path_of(link: &Link) -> Path {
     let rate_bits_per_s = link.rate_mbit * 1e6 * (1.0 - link.loss);
-    let forward = sim::Link {
+    let forward = simulator::Link {
         rate_bits_per_s,
         delay_us: (link.rtt_ms * 500.0) as u64,
         jitter_us: (link.jitter_ms * 1e3) as u64,
         queue_bytes: ((rate_bits_per_s / 8.0 * link.rtt_ms / 1e3) as u64).max(QUEUE_BYTES_MIN),
         loss: link.loss,
         burst: link.burst,
-        ..sim::Link::default()
+        ..simulator::Link::default()
     };
-    let back = sim::Link { loss: link.loss_back, ..forward.clone() };
+    let back = simulator::Link { loss: link.loss_back, ..forward.clone() };
     Path { forward, back, changes: Vec::new() }
 }
 

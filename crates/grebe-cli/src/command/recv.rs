@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{Arrival, Error, ReceiveListener, ReceiveOptions, Received, Ticket, receive};
+use grebe_transfer::{
+    Error, ReceiveListener, ReceiveOptions, ReceiveProgress, ReceiveReport, Ticket, receive,
+};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -26,12 +28,13 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     };
     let display = RefCell::new(Display::new(options.json));
     let began = RefCell::new(None);
-    let on_progress = |arrival: &Arrival| show(&mut display.borrow_mut(), &mut began.borrow_mut(), arrival);
+    let on_progress =
+        |arrival: &ReceiveProgress| show(&mut display.borrow_mut(), &mut began.borrow_mut(), arrival);
     let received = match ticket {
         Some(ticket) => receive(&ticket, &directory, &receives, on_progress),
         None => {
             let meeting = &options.meeting;
-            let mut listener = ReceiveListener::bind(meeting.listen, meeting.expires.as_secs())?;
+            let mut listener = ReceiveListener::bind(meeting.listen, meeting.expires)?;
             transfer::advertise(listener.ticket_mut(), meeting)?;
             transfer::announce(listener.ticket(), meeting, "grebe send FILE --to", options.json)?;
             listener.receive(&directory, &receives, on_progress)
@@ -75,7 +78,7 @@ fn usage() -> anyhow::Error {
     Usage("give one ticket and one directory at most".into()).into()
 }
 
-fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, arrival: &Arrival) {
+fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, arrival: &ReceiveProgress) {
     // What was there before this session says nothing about the rate.
     let (since, before) = *began.get_or_insert((Instant::now(), arrival.received_bytes));
     let rate = (arrival.received_bytes - before) as f64 / since.elapsed().as_secs_f64().max(0.1);
@@ -103,7 +106,7 @@ fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, arrival: &Arr
     );
 }
 
-fn tell(received: &Received, json: bool) -> Result<()> {
+fn tell(received: &ReceiveReport, json: bool) -> Result<()> {
     let seconds = received.took.as_secs_f64();
     if json {
         let paths: Vec<_> = received.paths.iter().map(|path| path.to_string_lossy()).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use grebe_scope::Engineering;
-use grebe_transfer::{Error, Limit, Mode, Progress, SendListener, SendOptions, SendReport, Source, send};
+use grebe_transfer::{Error, Limit, Mode, SendListener, SendOptions, SendProgress, SendReport, Source, send};
 use serde_json::json;
 
 use crate::cli::{Send, TransferMode};
@@ -32,11 +32,11 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     };
     let display = RefCell::new(Display::new(options.json));
     let total_bytes = source.file_bytes();
-    let on_progress = |progress: &Progress| show(&mut display.borrow_mut(), progress, total_bytes);
+    let on_progress = |progress: &SendProgress| show(&mut display.borrow_mut(), progress, total_bytes);
     let sent = match ticket {
         Some(ticket) => send(&source, &ticket, &sends, on_progress),
         None => {
-            let mut listener = SendListener::bind(options.meeting.listen, options.meeting.expires.as_secs())?;
+            let mut listener = SendListener::bind(options.meeting.listen, options.meeting.expires)?;
             transfer::advertise(listener.ticket_mut(), &options.meeting)?;
             transfer::announce(listener.ticket(), &options.meeting, "grebe recv --from", options.json)?;
             listener.send(&source, &sends, on_progress)
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     }
 }
 
-fn show(display: &mut Display, progress: &Progress, total_bytes: u64) {
+fn show(display: &mut Display, progress: &SendProgress, total_bytes: u64) {
     let rate = progress.rate_bits_per_s;
     let bytes = progress.confirmed_bytes.min(total_bytes);
     let limit = limit_name(progress.limit);

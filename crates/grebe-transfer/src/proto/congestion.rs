@@ -19,7 +19,7 @@ use self::delays::Delays;
 use self::delivery::Delivery;
 use self::losses::{Judged, Losses, Verdict};
 use self::ramp::{Ramp, TRAIN_GAIN};
-use crate::proto::sender::TrainHeard;
+use crate::proto::train::TrainHeard;
 
 /// How much of a shared path to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,21 +7,22 @@
 //!  first sealed packet -------------------------------------->   proves the address, and spends the ticket
 //! ```
 //!
-//! Who does not have the key gets no answer and leaves no state. Who replays an INIT gets the same reply again, a twentieth of
-//! its length, and cannot go on: the private half of `e` is missing.
+//! A peer without the key gets no answer and leaves no state. A replayed INIT gets the same reply again, a twentieth of its
+//! length, and leads no further: who replays it does not know the private half of `e`.
 
 use snow::{Builder, HandshakeState};
 
-use crate::proto::seal::{Opener, Sealer, Secret};
+use crate::error::{Error, Result};
+use crate::proto::packet_protection::{Opener, Sealer, Secret};
+use crate::proto::received_packets::ReceivedPackets;
 use crate::proto::ticket::Key;
 use crate::proto::wire::Header;
-use crate::{Error, Result};
 
-/// Bytes of the first packet: what it brings in reply is far less, so nobody can use us to flood others.
+/// Bytes of the first packet. The reply is far shorter, so that nobody can use it to flood others.
 pub const INIT_BYTES: usize = 1_200;
 
 /// Bytes of the answer.
-pub const REPLY_BYTES: usize = 1 + 4 + 32 + 4 + 16;
+pub(crate) const REPLY_BYTES: usize = 1 + 4 + 32 + 4 + 16;
 
 /// What the initiator of a session wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,26 +33,21 @@ pub enum Role {
     Receive,
 }
 
-/// A session whose both ends have proven the key.
+/// A session both of whose ends have proven the key.
 #[derive(Debug)]
 pub struct Session {
-    /// Seals what this side sends.
-    pub sealer: Sealer,
-    /// Opens what the other side sends.
-    pub opener: Opener,
-    /// What the initiator wants.
-    pub role: Role,
+    sealer: Sealer,
+    opener: Opener,
 }
 
 /// The side that has a ticket.
 pub struct Initiator {
     state: HandshakeState,
     connection: u32,
-    role: Role,
     datagram: [u8; INIT_BYTES],
 }
 
-/// The side that made the ticket. Its state is bounded whatever comes.
+/// The side that made the ticket. Its state is bounded whatever arrives.
 pub struct Responder {
     key: Key,
     role: Role,
@@ -63,6 +59,34 @@ struct Pending {
     reply: [u8; REPLY_BYTES],
     connection: u32,
     session: Session,
+}
+
+impl Session {
+    /// Encrypts one packet in place: `datagram` has [`HEADER_BYTES`](crate::proto::wire::HEADER_BYTES) for the header, the
+    /// frame, and [`TAG_BYTES`](crate::proto::wire::TAG_BYTES) for the tag. Numbers never go back, and none is used twice.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] where the datagram is too short; [`Error::Keys`] where no key can be made.
+    pub fn seal(&mut self, number: u64, datagram: &mut [u8]) -> Result<()> {
+        self.sealer.seal(number, datagram)
+    }
+
+    /// Decrypts one packet in place, and returns its number and its frame. `received` is what arrived before it.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`]; [`Error::NotAuthentic`] for a replay, and for a packet that the peer did not seal for this session
+    /// or that was changed on its way.
+    pub fn open<'a>(
+        &mut self,
+        received: &ReceivedPackets,
+        datagram: &'a mut [u8],
+    ) -> Result<(u64, &'a [u8])> {
+        let number = self.opener.number(datagram, received.expected())?;
+        if !received.would_accept(number) {
+            return Err(Error::NotAuthentic);
+        }
+        Ok((number, self.opener.open(number, datagram)?))
+    }
 }
 
 impl Initiator {
@@ -79,15 +103,15 @@ impl Initiator {
         let (head, rest) = datagram.split_at_mut(INIT_HEAD_BYTES);
         let mut state = builder(key, head)?.build_initiator().map_err(keys)?;
         state.write_message(&[role as u8], rest).map_err(keys)?;
-        Ok(Self { state, connection, role, datagram })
+        Ok(Self { state, connection, datagram })
     }
 
-    /// The first packet. Send it again, unchanged, until a reply comes.
+    /// The first packet. Send it again, unchanged, until a reply arrives.
     pub fn datagram(&self) -> &[u8] {
         &self.datagram
     }
 
-    /// Reads a reply. A packet that is none leaves everything as it was: wait for another.
+    /// Reads a reply. Any other packet changes nothing: wait for the next one.
     ///
     /// # Errors
     /// [`Error::Malformed`] or [`Error::NotAuthentic`] for anything but the reply to this very packet.
@@ -104,7 +128,6 @@ impl Initiator {
         Ok(Session {
             sealer: Sealer::new(u32::from_be_bytes(peer), Secret(sends))?,
             opener: Opener::new(self.connection, Secret(receives))?,
-            role: self.role,
         })
     }
 }
@@ -152,7 +175,6 @@ impl Responder {
         let session = Session {
             sealer: Sealer::new(peer, Secret(sends))?,
             opener: Opener::new(connection, Secret(receives))?,
-            role,
         };
         if self.pending.len() == PENDING_MAX {
             self.pending.remove(0);
@@ -181,7 +203,7 @@ impl Responder {
 
 impl std::fmt::Debug for Initiator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Initiator").field("role", &self.role).finish_non_exhaustive()
+        f.debug_struct("Initiator").finish_non_exhaustive()
     }
 }
 
@@ -198,7 +220,7 @@ const INIT_HEAD_BYTES: usize = 1 + 1 + 4;
 const INIT_USED_BYTES: usize = INIT_HEAD_BYTES + 32 + 1 + 16;
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 
-/// Handshakes by holders of the key that have not gone on yet. More than one is a restart, or a replay.
+/// Handshakes by holders of the key that have not sent a sealed packet yet. A second one is a restart.
 const PENDING_MAX: usize = 4;
 
 /// The head of the first packet is part of what the handshake proves.
@@ -222,7 +244,7 @@ mod tests {
 
     fn sealed(session: &mut Session, number: u64, frame: &[u8]) -> Vec<u8> {
         let mut datagram = [&[0; HEADER_BYTES][..], frame, &[0; TAG_BYTES]].concat();
-        session.sealer.seal(number, &mut datagram).unwrap();
+        session.seal(number, &mut datagram).unwrap();
         datagram
     }
 
@@ -236,11 +258,11 @@ mod tests {
         let mut first = sealed(&mut ours, 0, b"hello");
         let mut replayed = first.clone();
         let (mut theirs, number, frame) = responder.on_sealed(&mut first).unwrap();
-        assert_eq!((number, frame, theirs.role), (0, &b"hello"[..], Role::Send));
+        assert_eq!((number, frame), (0, &b"hello"[..]));
         assert!(responder.on_sealed(&mut replayed).is_err(), "a session is handed out once");
         let mut back = sealed(&mut theirs, 7, b"and back");
-        let number = ours.opener.number(&back, 0).unwrap();
-        assert_eq!(ours.opener.open(number, &mut back).unwrap(), b"and back");
+        let opened = ours.open(&ReceivedPackets::default(), &mut back).unwrap();
+        assert_eq!(opened, (7, &b"and back"[..]));
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! What a stream holds: the names, lengths, modes and times of its files, in the order of their bytes.
+//! The index of a stream: names, lengths, modes and times of its files, in the order of their bytes.
 
 use std::collections::HashSet;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The longest index that is taken: some 200,000 files.
-pub const INDEX_BYTES_MAX: usize = 16 << 20;
+pub(crate) const INDEX_BYTES_MAX: usize = 16 << 20;
 
 /// All files and directories of one transfer.
 ///
@@ -32,14 +32,14 @@ pub struct Entry {
 
 impl Entry {
     /// The first component of the name: what the user named, and what is renamed when all is whole.
-    pub fn top(&self) -> &str {
+    pub(crate) fn top(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
 }
 
 impl Index {
     /// Bytes of all files.
-    pub fn file_bytes(&self) -> u64 {
+    pub(crate) fn file_bytes(&self) -> u64 {
         self.entries.iter().filter_map(|entry| entry.bytes).sum()
     }
 

@@ -1,21 +1,11 @@
-//! Byte ranges that arrived, or that are to be sent again.
+//! Sets of byte ranges: what arrived, or what is to be sent again.
 
 use std::ops::Range;
 
 /// Disjoint ranges in ascending order; ranges that touch are one.
 ///
-/// Nearly all changes happen near the end of the set, where transfers work, so a sorted vector serves best: it allocates only
-/// when it has more holes than ever before.
-///
-/// ```
-/// use grebe_transfer::RangeSet;
-///
-/// let mut arrived = RangeSet::default();
-/// assert_eq!(arrived.insert(0..1_000), 1_000);
-/// assert_eq!(arrived.insert(2_000..3_000), 1_000);
-/// assert_eq!(arrived.insert(500..2_000), 1_000, "500 of them were there");
-/// assert_eq!(arrived.prefix_end(), 3_000);
-/// ```
+/// A transfer changes the set nearly always near its end, so that a sorted vector serves best: it allocates only when it has
+/// more holes than ever before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RangeSet {
     ranges: Vec<Range<u64>>,
@@ -47,7 +37,7 @@ impl RangeSet {
     }
 
     /// Takes a range out, as far as it is in.
-    pub fn remove(&mut self, range: Range<u64>) {
+    pub(crate) fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
         }
@@ -80,7 +70,7 @@ impl RangeSet {
     }
 
     /// Takes up to `bytes_max` from the lowest range.
-    pub fn pop_first(&mut self, bytes_max: u64) -> Option<Range<u64>> {
+    pub(crate) fn pop_first(&mut self, bytes_max: u64) -> Option<Range<u64>> {
         let first = self.ranges.first_mut().filter(|_| bytes_max > 0)?;
         let taken = first.start..first.end.min(first.start + bytes_max);
         first.start = taken.end;
@@ -98,7 +88,7 @@ impl RangeSet {
     }
 
     /// Calls `each` with every part of `range` that is not in.
-    pub fn missing(&self, range: Range<u64>, mut each: impl FnMut(Range<u64>)) {
+    pub(crate) fn missing(&self, range: Range<u64>, mut each: impl FnMut(Range<u64>)) {
         let mut from = range.start;
         let first = self.ranges.partition_point(|held| held.end <= range.start);
         for held in self.ranges[first..].iter().take_while(|held| held.start < range.end) {
@@ -118,13 +108,13 @@ impl RangeSet {
     }
 
     /// Where the range that `at` lies in ends.
-    pub fn end_of(&self, at: u64) -> Option<u64> {
+    pub(crate) fn end_of(&self, at: u64) -> Option<u64> {
         let index = self.ranges.partition_point(|held| held.end <= at);
         self.ranges.get(index).filter(|held| held.start <= at).map(|held| held.end)
     }
 
     /// Where the first range above `at` begins.
-    pub fn start_after(&self, at: u64) -> Option<u64> {
+    pub(crate) fn start_after(&self, at: u64) -> Option<u64> {
         self.ranges.get(self.ranges.partition_point(|held| held.start <= at)).map(|held| held.start)
     }
 
@@ -134,13 +124,8 @@ impl RangeSet {
     }
 
     /// Bytes in all ranges.
-    pub fn covered(&self) -> u64 {
+    pub(crate) fn covered(&self) -> u64 {
         self.covered
-    }
-
-    /// Ranges, which is holes plus one.
-    pub fn count(&self) -> usize {
-        self.ranges.len()
     }
 
     /// Whether nothing is in.
@@ -162,7 +147,7 @@ mod tests {
 
     const SPACE: usize = 64;
 
-    /// The same thing as one flag a byte.
+    /// The same thing as one flag per byte.
     fn flags(set: &RangeSet) -> Vec<bool> {
         let mut flags = vec![false; SPACE];
         for range in &set.ranges {
@@ -173,6 +158,15 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<(u8, u64, u64)>> {
         prop::collection::vec((0..4_u8, 0..SPACE as u64, 0..20_u64), 0..40)
+    }
+
+    #[test]
+    fn ranges_that_touch_become_one() {
+        let mut set = RangeSet::default();
+        assert_eq!(set.insert(0..1_000), 1_000);
+        assert_eq!(set.insert(2_000..3_000), 1_000);
+        assert_eq!(set.insert(500..2_000), 1_000, "500 of them were there");
+        assert_eq!((set.ranges.len(), set.prefix_end()), (1, 3_000));
     }
 
     proptest! {

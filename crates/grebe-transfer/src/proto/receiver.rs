@@ -2,11 +2,14 @@
 
 use std::ops::Range;
 
-use crate::proto::arrivals::Arrivals;
 use crate::proto::ranges::RangeSet;
-use crate::proto::sender::{FIRST_PACKETS, INITIAL_WINDOW_BYTES};
-use crate::proto::spacing::Spacing;
-use crate::proto::wire::{self, Feedback, Frame, HeldRanges, Offer, RunBytes, Stamp, UDP_IP_BYTES, Verdict};
+use crate::proto::received_packets::{ReceivedPackets, WINDOW_PACKETS};
+use crate::proto::train::FIRST_PACKETS;
+use crate::proto::train_dispersion::TrainDispersion;
+use crate::proto::verdict::Verdict;
+use crate::proto::wire::{
+    Feedback, Frame, HeldRanges, INITIAL_WINDOW_BYTES, Offer, RunBytes, Stamp, UDP_IP_BYTES, decode_rtt,
+};
 
 /// What a packet means to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +27,12 @@ pub enum Arrived<'a> {
     },
 }
 
-/// Takes packets in, knows what is missing, and says so. The caller keeps the bytes.
+/// Takes packets in, knows what is missing, and reports it. The caller keeps the bytes.
 ///
 /// Time is microseconds since any moment of the caller's choice, and never goes back.
 #[derive(Debug)]
 pub struct Receiver {
-    arrivals: Arrivals,
+    packets: ReceivedPackets,
     received: RangeSet,
     total_bytes: Option<u64>,
     verdict: Option<Verdict>,
@@ -42,15 +45,15 @@ pub struct Receiver {
     heard_us: u64,
     highest_us: u64,
     first_us: u64,
-    train: Spacing,
+    train: TrainDispersion,
     delay_us: Option<u32>,
-    /// The lowest number that came in each of the last intervals, newest first.
+    /// The lowest packet number that arrived in each of the last report intervals, newest first.
     lowest_new: [u64; INTERVALS],
     new_packets: u64,
     gaps_new: u64,
     reports_due: usize,
     next_report_us: u64,
-    /// How often the sender is still to be told what is held, and whether it was since the last report.
+    /// How often the sender is still to be told which bytes are held, and whether that was done since the last report.
     helds_due: u32,
     held_told: bool,
     outcomes_due: u32,
@@ -58,11 +61,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that lets the sender run ahead of the first missing byte by `window_bytes`, and by twice what a round trip
-    /// brings.
+    /// A receiver that lets the sender run ahead of the first missing byte by `window_bytes`, and by twice the bytes that
+    /// arrive in a round trip.
     pub fn new(window_bytes: u64) -> Self {
         Self {
-            arrivals: Arrivals::default(),
+            packets: ReceivedPackets::default(),
             received: RangeSet::default(),
             total_bytes: None,
             verdict: None,
@@ -75,7 +78,7 @@ impl Receiver {
             heard_us: 0,
             highest_us: 0,
             first_us: 0,
-            train: Spacing::default(),
+            train: TrainDispersion::default(),
             delay_us: None,
             lowest_new: [u64::MAX; INTERVALS],
             new_packets: 0,
@@ -89,18 +92,12 @@ impl Receiver {
         }
     }
 
-    /// Whether a packet of this number is neither a replay nor too old. Ask before decrypting, and authenticate before
-    /// [`on_packet`](Self::on_packet).
-    pub fn is_new(&self, number: u64) -> bool {
-        self.arrivals.would_accept(number)
+    /// The numbers of the packets that arrived: what [`Session::open`](crate::proto::handshake::Session::open) is to know.
+    pub fn packets(&self) -> &ReceivedPackets {
+        &self.packets
     }
 
-    /// The packet number that is expected next.
-    pub fn expected_number(&self) -> u64 {
-        self.arrivals.highest().map_or(0, |highest| highest + 1)
-    }
-
-    /// Takes an authentic packet of `datagram_bytes` of UDP payload. Data that came before the offer counts as lost.
+    /// Takes an authentic packet of `datagram_bytes` of UDP payload. Data that arrives before the offer counts as lost.
     pub fn on_packet<'a>(
         &mut self,
         now_us: u64,
@@ -119,17 +116,17 @@ impl Receiver {
                 return Arrived::Nothing;
             }
         };
+        let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as u64;
         if self.total_bytes.is_none() && matches!(frame, Frame::Data { .. }) {
-            // It tells of the path, but nobody knows where its bytes belong.
-            let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as u64;
+            // Its arrival measures the path, but nobody knows yet where its bytes belong.
             self.train.take(stamp.train, number, now_us, wire_bytes);
             return Arrived::Nothing;
         }
-        if !self.note(now_us, number, datagram_bytes, stamp) {
+        if !self.note_arrival(now_us, number, wire_bytes, stamp) {
             return Arrived::Nothing;
         }
         if self.verdict.is_some() {
-            // It did not hear the outcome.
+            // The sender did not hear the outcome.
             self.outcomes_due = self.outcomes_due.max(1);
             self.next_outcome_us = self.next_outcome_us.min(now_us);
         }
@@ -143,7 +140,7 @@ impl Receiver {
         }
     }
 
-    /// Says that these bytes are there from an earlier session: the sender is told.
+    /// Marks bytes that are there from an earlier session: the sender is told.
     pub fn hold(&mut self, range: Range<u64>) {
         let end = range.end.min(self.total_bytes.unwrap_or(0));
         if range.start < end {
@@ -157,8 +154,8 @@ impl Receiver {
         self.received.contains(range)
     }
 
-    /// Says how many bytes came and are not stored yet: the sender is held back by as much.
-    pub fn set_backlog(&mut self, bytes: u64) {
+    /// Sets how many bytes arrived and are not stored yet: the sender is held back by as much.
+    pub(crate) fn set_backlog(&mut self, bytes: u64) {
         self.backlog_bytes = bytes;
     }
 
@@ -177,7 +174,7 @@ impl Receiver {
             return HeldRanges::encode(self.received.iter(), out);
         }
         self.held_told = false;
-        let highest = self.arrivals.highest()?;
+        let highest = self.packets.highest()?;
         self.move_window();
         let floor = self.report_floor(highest);
         let head = Feedback {
@@ -188,7 +185,7 @@ impl Receiver {
             received_bytes: self.received.covered(),
             window_end: self.window_end,
             delay_us: self.delay_us.take(),
-            train: self.train.told_at(now_us, highest),
+            train: self.train.reported_at(now_us, highest),
             runs: RunBytes::NONE,
         };
         self.lowest_new.rotate_right(1);
@@ -196,7 +193,7 @@ impl Receiver {
         self.reports_due -= 1;
         (self.new_packets, self.gaps_new) = (0, 0);
         self.next_report_us = now_us + self.interval_us();
-        head.encode_with(&self.arrivals, floor, out)
+        head.encode_with(&self.packets, floor, out)
     }
 
     /// When [`poll_report`](Self::poll_report) is to be asked again, if no packet comes before.
@@ -211,12 +208,12 @@ impl Receiver {
         self.total_bytes == Some(self.received.covered())
     }
 
-    /// Says that the sender was heard outside of packets.
+    /// The sender was heard in the handshake.
     pub fn heard(&mut self, now_us: u64) {
         self.heard_us = now_us;
     }
 
-    /// Whether an offer came.
+    /// Whether the offer arrived.
     pub fn is_offered(&self) -> bool {
         self.total_bytes.is_some()
     }
@@ -230,23 +227,18 @@ impl Receiver {
         }
     }
 
-    /// Whether the sender has said that it knows the outcome.
+    /// Whether the sender has confirmed that it knows the outcome.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// How it ended, once it has.
+    /// How the transfer ended, once it has.
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict
     }
 
-    /// Bytes that are there without a hole before them.
-    pub fn prefix_end(&self) -> u64 {
-        self.received.prefix_end()
-    }
-
     /// Bytes that are there.
-    pub fn received_bytes(&self) -> u64 {
+    pub(crate) fn received_bytes(&self) -> u64 {
         self.received.covered()
     }
 
@@ -262,16 +254,15 @@ impl Receiver {
 
     /// Bytes of memory that this half holds.
     pub fn memory_bytes(&self) -> usize {
-        self.received.memory_bytes() + (crate::proto::arrivals::WINDOW_PACKETS / 8) as usize
+        self.received.memory_bytes() + (WINDOW_PACKETS / 8) as usize
     }
 
-    /// Notes an arrival; `false` for one that came before.
-    fn note(&mut self, now_us: u64, number: u64, datagram_bytes: usize, stamp: Stamp) -> bool {
-        let highest = self.arrivals.highest();
-        if !self.arrivals.accept(number) {
+    /// Records the arrival of a packet for the reports; `false` for one that came before.
+    fn note_arrival(&mut self, now_us: u64, number: u64, wire_bytes: u64, stamp: Stamp) -> bool {
+        let highest = self.packets.highest();
+        if !self.packets.accept(number) {
             return false;
         }
-        let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as u64;
         match highest {
             None => self.first_us = now_us,
             Some(highest) if number > highest + 1 => self.gaps_new += 1,
@@ -280,12 +271,12 @@ impl Receiver {
         if highest.is_none_or(|highest| number > highest) {
             self.highest_us = now_us;
         }
-        let passed = stamp.train == 0 && self.train.end_with(number);
+        let train_is_over = stamp.train == 0 && self.train.end_with(number);
         self.train.take(stamp.train, number, now_us, wire_bytes);
         self.delivered_bytes += wire_bytes;
-        self.rtt_us = wire::decode_rtt(stamp.rtt_code).or(self.rtt_us);
+        self.rtt_us = decode_rtt(stamp.rtt_code).or(self.rtt_us);
         let delay_us = (now_us as u32).wrapping_sub(stamp.sent_us);
-        // Only differences mean something: the lesser of two that may wrap.
+        // The clocks differ by an unknown constant and the difference may wrap: the lesser of two by serial-number arithmetic.
         self.delay_us = Some(match self.delay_us {
             Some(least) if least.wrapping_sub(delay_us).cast_signed() < 0 => least,
             _ => delay_us,
@@ -293,14 +284,14 @@ impl Receiver {
         self.lowest_new[0] = self.lowest_new[0].min(number);
         self.new_packets += 1;
         self.schedule_report(now_us);
-        if passed {
-            // The train is whole: the sender waits for what it tells.
+        if train_is_over {
+            // The sender waits for its measurement.
             self.next_report_us = now_us;
         }
         true
     }
 
-    /// How far down a report goes.
+    /// The lowest packet number that a report covers.
     fn report_floor(&self, highest: u64) -> u64 {
         let lowest =
             |intervals: usize| self.lowest_new[..intervals].iter().copied().min().unwrap_or(u64::MAX);
@@ -313,13 +304,13 @@ impl Receiver {
             self.next_report_us = now_us + self.interval_us();
         }
         self.reports_due = REPEATS;
-        if self.arrivals.highest().is_none_or(|highest| highest < FIRST_PACKETS)
+        if self.packets.highest().is_none_or(|highest| highest < FIRST_PACKETS)
             && self.train.packets() < FIRST_PACKETS
         {
-            // The first packets come together: their report waits until no more come.
+            // The first packets arrive together: their report waits until no more arrive.
             self.next_report_us = (now_us + TRAIN_QUIET_US).min(self.first_us + REPORT_US_MAX).max(now_us);
         }
-        if self.gaps_new >= GAPS_A_REPORT {
+        if self.gaps_new >= GAPS_PER_REPORT {
             self.next_report_us = now_us;
         }
     }
@@ -349,10 +340,10 @@ impl Receiver {
     }
 }
 
-/// Reports that say of the same packet that it came, at least.
+/// Each arrival is in at least this many reports.
 const REPEATS: usize = 4;
 
-/// Where packets are few, as many reports say so as get lost in a run.
+/// Where packets are few, each arrival is in as many reports as may get lost in a row.
 const INTERVALS: usize = 12;
 const DEEP_PACKETS: u64 = 4_096;
 
@@ -361,11 +352,12 @@ const REPORT_US_MIN: u64 = 1_000;
 const TRAIN_QUIET_US: u64 = 5_000;
 
 /// A report of 1200 bytes holds some 400 gaps; four intervals go into one.
-const GAPS_A_REPORT: u64 = 90;
+const GAPS_PER_REPORT: u64 = 90;
 
+/// How often the outcome is sent unasked.
 const OUTCOMES: u32 = 3;
 
-/// A sender that never heard what is held sends it again, which costs time and nothing else.
+/// How often the held ranges are sent. A sender that hears none of them sends those bytes again, which costs only time.
 const HELDS: u32 = 16;
 
 #[cfg(test)]

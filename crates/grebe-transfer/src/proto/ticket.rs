@@ -6,8 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use data_encoding::BASE32_NOPAD;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::io::unix_s;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A one-time key. It is wiped from memory when dropped, and never printed.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
@@ -62,8 +61,7 @@ impl fmt::Debug for Key {
 
 impl Ticket {
     /// A ticket with a new key.
-    pub(crate) fn new(address: SocketAddr, lifetime_s: u64) -> Result<Self> {
-        let expires_unix_s = unix_s().saturating_add(lifetime_s);
+    pub(crate) fn new(address: SocketAddr, expires_unix_s: u64) -> Result<Self> {
         Ok(Self { addresses: vec![address], expires_unix_s, key: Key::random()? })
     }
 

@@ -1,10 +1,10 @@
 //! Both ends of a session, and what a kill leaves of them.
 
-use grebe_transfer::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict, data_header};
-use grebe_transfer::{
-    Arrivals, Arrived, Initiator, Item, Key, RangeSet, Receiver, Responder, Role, Sender, SenderOptions,
-    Session,
+use grebe_transfer::internals::{
+    Arrived, Frame, HEADER_BYTES, Initiator, Item, Offer, RangeSet, ReceivedPackets, Receiver, Responder,
+    Role, Sender, SenderOptions, Session, TAG_BYTES,
 };
+use grebe_transfer::{Key, Verdict};
 
 /// How a side ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub struct SenderEnd {
     meeting: Option<Meeting>,
     session: Option<Session>,
     core: Sender,
-    heard: Arrivals,
+    received: ReceivedPackets,
     total_bytes: u64,
     pub end: Option<End>,
 }
@@ -158,7 +158,7 @@ impl SenderEnd {
             meeting: Some(Meeting::new(key, asks, Role::Receive)),
             session: None,
             core,
-            heard: Arrivals::default(),
+            received: ReceivedPackets::default(),
             total_bytes,
             end: None,
         }
@@ -184,19 +184,15 @@ impl SenderEnd {
             };
             (self.session, self.meeting) = (Some(*session), None);
             if let Some((number, plain)) = first {
-                self.heard.accept(number);
+                self.received.accept(number);
                 self.understand(now_us, &plain);
             }
             return None;
         }
         let session = self.session.as_mut()?;
-        let expected = self.heard.highest().map_or(0, |highest| highest + 1);
-        let number = session.opener.number(datagram, expected).ok()?;
-        if !self.heard.would_accept(number) {
-            return None;
-        }
-        let plain = session.opener.open(number, datagram).ok()?.to_vec();
-        self.heard.accept(number);
+        let (number, plain) = session.open(&self.received, datagram).ok()?;
+        self.received.accept(number);
+        let plain = plain.to_vec();
         self.understand(now_us, &plain);
         None
     }
@@ -235,11 +231,8 @@ impl SenderEnd {
         let mut frame = vec![0; 2_048];
         let length = match transmit.item {
             Item::Data { offset, len } => {
-                frame[..DATA_HEADER_BYTES].copy_from_slice(&data_header(stamp, offset));
-                for (place, at) in frame[DATA_HEADER_BYTES..][..len as usize].iter_mut().zip(offset..) {
-                    *place = pattern(at);
-                }
-                DATA_HEADER_BYTES + len as usize
+                let payload: Vec<u8> = (offset..offset + u64::from(len)).map(pattern).collect();
+                Frame::Data { stamp, offset, payload: &payload }.encode(&mut frame).unwrap()
             }
             Item::Offer => {
                 let offer = Offer { total_bytes: self.total_bytes, index_bytes: 0, content: [7; 32] };
@@ -316,12 +309,10 @@ impl ReceiverEnd {
             return None;
         }
         let session = self.session.as_mut()?;
-        let number = session.opener.number(datagram, self.core.expected_number()).ok()?;
-        if !self.core.is_new(number) {
-            return None;
-        }
-        let plain = session.opener.open(number, datagram).ok()?.to_vec();
-        self.understand(now_us, number, datagram.len(), &plain);
+        let datagram_bytes = datagram.len();
+        let (number, plain) = session.open(self.core.packets(), datagram).ok()?;
+        let plain = plain.to_vec();
+        self.understand(now_us, number, datagram_bytes, &plain);
         None
     }
 
@@ -387,7 +378,7 @@ impl ReceiverEnd {
 
 fn sealed(session: &mut Session, number: u64, frame: &[u8]) -> Vec<u8> {
     let mut datagram = [&[0; HEADER_BYTES][..], frame, &[0; TAG_BYTES]].concat();
-    session.sealer.seal(number, &mut datagram).unwrap();
+    session.seal(number, &mut datagram).unwrap();
     datagram
 }
 

@@ -10,8 +10,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ends::{Disk, End, Ends, ReceiverEnd, SenderEnd};
-use grebe_transfer::{Key, Role};
-use link::{Link, Random};
+use grebe_testing::Rng;
+use grebe_transfer::Key;
+use grebe_transfer::internals::Role;
+use link::Link;
 
 #[test]
 fn whatever_is_killed_every_byte_arrives() {
@@ -47,7 +49,7 @@ struct Tally {
 
 /// One file over one path, in as many sessions as it takes.
 struct Story {
-    random: Random,
+    random: Rng,
     forward: Link,
     back: Link,
     now_us: u64,
@@ -70,15 +72,15 @@ struct Datagram {
 
 impl Story {
     fn new(seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         let (forward, back) = (Link::draw(&mut random), Link::draw(&mut random));
-        let total_bytes = 1 + random.below(3_000_000);
+        let total_bytes = 1 + random.u64(..3_000_000);
         let (wire, disk, tally) = (BinaryHeap::new(), Disk::default(), Tally::default());
         Self { random, forward, back, now_us: 0, sequence: 0, wire, total_bytes, disk, tally }
     }
 
     fn play(mut self) -> Tally {
-        for _ in 0..self.random.below(4) {
+        for _ in 0..self.random.u64(..4) {
             if self.session(true) {
                 return self.tally;
             }
@@ -94,23 +96,23 @@ impl Story {
         self.tally.sessions += 1;
         self.tally.resumed += u64::from(!self.disk.noted.is_empty());
         let key = Key::random().unwrap();
-        let sender_asks = self.random.below(2) == 0;
-        let seed = self.random.next();
+        let sender_asks = self.random.u64(..2) == 0;
+        let seed = self.random.u64(..);
         let mut ends = Ends {
             sender: SenderEnd::new(&key, sender_asks.then_some(Role::Send), self.total_bytes, seed),
             receiver: ReceiverEnd::new(&key, (!sender_asks).then_some(Role::Receive), &self.disk),
         };
         // Either is started first, and the path goes on with what it still carries.
         let start_us = self.now_us;
-        let gap_us = self.random.below(3_000_000);
-        let receiver_first = self.random.below(2) == 0;
+        let gap_us = self.random.u64(..3_000_000);
+        let receiver_first = self.random.u64(..2) == 0;
         let starts_us =
             if receiver_first { (start_us + gap_us, start_us) } else { (start_us, start_us + gap_us) };
-        let kill_us = |random: &mut Random| start_us + random.below(5_000_000);
+        let kill_us = |random: &mut Rng| start_us + random.u64(..5_000_000);
         let mut kill_sender_us = u64::MAX;
         let mut kill_receiver_us = u64::MAX;
         if kills {
-            match self.random.below(3) {
+            match self.random.u64(..3) {
                 0 => kill_sender_us = kill_us(&mut self.random),
                 1 => kill_receiver_us = kill_us(&mut self.random),
                 _ => {

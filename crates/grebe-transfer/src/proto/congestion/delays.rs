@@ -1,7 +1,7 @@
 //! Round trips, and the queue that one-way delays tell of.
 
 use super::REPORTS_LATE_US;
-use crate::proto::filter::RecentMin;
+use crate::proto::windowed_filter::RecentMin;
 
 #[derive(Debug)]
 pub(super) struct Delays {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::proto::filter::RoundMax;
+use crate::proto::windowed_filter::RoundMax;
 
 #[derive(Debug)]
 pub(super) struct Delivery {

@@ -1,6 +1,6 @@
 //! What the path loses whatever the rate, and what it loses because of it.
 
-use crate::proto::filter::RecentMin;
+use crate::proto::windowed_filter::RecentMin;
 
 #[derive(Debug)]
 pub(super) struct Losses {

@@ -2,7 +2,7 @@
 
 use super::delivery::Delivery;
 use super::{MIN_BYTES_PER_S, Phase, RATE_SPAN_US_MIN, REPORTS_LATE_US, UP_GAIN};
-use crate::proto::sender::TrainHeard;
+use crate::proto::train::TrainHeard;
 use crate::proto::wire::Train;
 
 #[derive(Debug, Default)]

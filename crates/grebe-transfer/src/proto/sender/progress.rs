@@ -1,4 +1,4 @@
-//! How a sender is told to behave, and what it tells of itself.
+//! A sender's options, and what it reports of itself.
 
 use crate::proto::congestion::Mode;
 
@@ -15,7 +15,7 @@ pub struct SenderOptions {
     pub datagram_bytes: usize,
     /// Larger datagrams to try, in bytes of UDP payload, ascending. At most four are tried.
     pub probe_datagram_bytes: Vec<usize>,
-    /// Sets flows apart that start together.
+    /// Senders that start together probe the path at different times if their seeds differ.
     pub seed: u64,
 }
 
@@ -28,7 +28,7 @@ pub enum Limit {
     Path,
     /// A queue has built up on the path.
     Queue,
-    /// As much is under way as may be.
+    /// As much is in flight as the round trip allows.
     InFlight,
     /// The receiver takes no more.
     Receiver,
@@ -40,7 +40,7 @@ pub enum Limit {
 
 /// Where a transfer stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
+pub struct SendProgress {
     /// Bytes of the file that the receiver confirmed.
     pub confirmed_bytes: u64,
     /// The confirmed rate on the wire, in bits a second.
@@ -51,24 +51,24 @@ pub struct Progress {
     pub queue_us: u64,
     /// Packets that were lost, of those sent so far: 0 to 1.
     pub loss: f64,
-    /// What binds now.
+    /// What keeps it from being faster now.
     pub limit: Limit,
 }
 
 /// What a sender has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SenderCounters {
+pub struct SendCounters {
     /// Packets sent.
     pub packets: u64,
     /// Their bytes with UDP and IP headers.
     pub wire_bytes: u64,
     /// Packets declared lost.
     pub lost: u64,
-    /// Packets that were declared lost and came after all.
+    /// Packets that were declared lost and arrived after all.
     pub late: u64,
     /// Packets that carried bytes sent before.
     pub repeats: u64,
-    /// Times nothing was heard and a packet was sent to ask.
+    /// Probe timeouts: nothing was heard for so long that a packet was sent to ask.
     pub probes: u64,
 }
 

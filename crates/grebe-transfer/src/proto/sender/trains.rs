@@ -1,20 +1,13 @@
-//! Trains: packets that leave faster than the path's known rate, so that their spacing at the receiver tells what it can do.
+//! Sends packet trains: packets that leave faster than the path is known to carry, so that their dispersion at the receiver
+//! measures what it can carry.
 
-use crate::proto::wire::{Feedback, TRAIN_MARKS, Train};
+use crate::proto::train::{FIRST_PACKETS, TrainHeard};
+use crate::proto::wire::{Feedback, TRAIN_MARKS};
 
-/// A train as the receiver saw it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TrainHeard {
-    pub train: Train,
-    /// How long it took to leave, and its bytes on the wire.
-    pub sent_span_us: u64,
-    pub sent_bytes: u64,
-}
-
-/// At most one train is under way.
+/// The train that is being sent or measured; there is at most one.
 #[derive(Debug)]
 pub(super) struct Trains {
-    /// Sets trains apart that follow each other.
+    /// Tells this train from the one before.
     mark: u8,
     left: u64,
     /// Numbers of the first and the last packet.
@@ -23,16 +16,16 @@ pub(super) struct Trains {
     wire_bytes: u64,
     since_us: u64,
     until_us: u64,
-    /// A report that goes beyond the train came first then.
+    /// When the first report came that covers packets after the train.
     passed_us: Option<u64>,
-    heard: bool,
-    /// How much later than others packets come.
+    measured: bool,
+    /// How much later than others a packet arrives.
     jitter_us: u64,
 }
 
 impl Trains {
     /// The first packets of all are the first train.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             mark: 1,
             left: FIRST_PACKETS,
@@ -42,24 +35,24 @@ impl Trains {
             since_us: 0,
             until_us: 0,
             passed_us: None,
-            heard: false,
+            measured: false,
             jitter_us: 0,
         }
     }
 
     /// Packets of the train that have not left yet.
-    pub fn left(&self) -> u64 {
+    pub(super) fn left(&self) -> u64 {
         self.left
     }
 
     /// Begins the next train.
-    pub fn order(&mut self, packets: u64) {
+    pub(super) fn order(&mut self, packets: u64) {
         let mark = self.mark % TRAIN_MARKS + 1;
         *self = Self { mark, left: packets, first: u64::MAX, jitter_us: self.jitter_us, ..Self::new() };
     }
 
     /// What the packet of this number, which leaves now, is marked with; 0: it belongs to no train.
-    pub fn mark(&mut self, now_us: u64, number: u64, wire_bytes: u32) -> u8 {
+    pub(super) fn mark(&mut self, now_us: u64, number: u64, wire_bytes: u32) -> u8 {
         if self.left == 0 {
             return 0;
         }
@@ -72,24 +65,24 @@ impl Trains {
         self.mark
     }
 
-    /// Whether a report came although no packet of the first train did.
-    pub fn is_lost(&self, report: &Feedback<'_>) -> bool {
-        report.train.is_none() && !self.heard && self.left == 0
+    /// Whether a report came, but no packet of the first train did.
+    pub(super) fn is_lost(&self, report: &Feedback<'_>) -> bool {
+        report.train.is_none() && !self.measured && self.left == 0
     }
 
-    /// What a report tells of the train that is under way, once.
-    pub fn hear(&mut self, now_us: u64, report: &Feedback<'_>) -> Option<TrainHeard> {
-        let train = report.train.filter(|train| train.mark == self.mark && !self.heard)?;
+    /// The measurement of the current train, once, when a report brings it.
+    pub(super) fn on_report(&mut self, now_us: u64, report: &Feedback<'_>) -> Option<TrainHeard> {
+        let train = report.train.filter(|train| train.mark == self.mark && !self.measured)?;
         self.jitter_us = self.jitter_us.max(u64::from(train.jitter_us));
-        // What comes after a train says that it came, and late packets come as much later. After the first of all nothing
-        // comes: its report waits until no more of it does.
-        let awaited = self.first == 0;
-        if self.left > 0 || report.highest < self.last && !awaited {
+        // A packet after the train shows that the train is over, but for packets that are late by the jitter. No packet follows
+        // the first train: its report waits until no more of it arrives.
+        let is_first = self.first == 0;
+        if self.left > 0 || report.highest < self.last && !is_first {
             return None;
         }
         let passed_us = *self.passed_us.get_or_insert(now_us);
         let few = u64::from(train.bytes) < self.wire_bytes / 2;
-        let late_us = if !awaited {
+        let late_us = if !is_first {
             self.jitter_us
         } else if few {
             LATE_US
@@ -99,22 +92,19 @@ impl Trains {
         if now_us < passed_us + late_us {
             return None;
         }
-        self.heard = true;
+        self.measured = true;
         let sent_span_us = self.until_us - self.since_us;
         Some(TrainHeard { train, sent_span_us, sent_bytes: self.wire_bytes })
     }
 }
 
-/// So much later the rest of the first train may come, where little of it came.
+/// For how long the rest of the first train is waited for where little of it arrived.
 const LATE_US: u64 = 20_000;
-
-/// Packets of the first train.
-pub(crate) const FIRST_PACKETS: u64 = 32;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire::RunBytes;
+    use crate::proto::wire::{RunBytes, Train};
 
     fn report(highest: u64, train: Option<Train>) -> Feedback<'static> {
         Feedback {
@@ -147,25 +137,28 @@ mod tests {
         let mut trains = sent(Trains::new(), 0);
         assert!(
             trains
-                .hear(50_000, &report(30, train(1, 31, 0)))
+                .on_report(50_000, &report(30, train(1, 31, 0)))
                 .is_some_and(|heard| heard.sent_span_us == 310 && heard.sent_bytes == 32_000)
         );
-        assert!(trains.hear(51_000, &report(31, train(1, 32, 0))).is_none(), "once");
+        assert!(trains.on_report(51_000, &report(31, train(1, 32, 0))).is_none(), "once");
         let mut trains = sent(Trains::new(), 0);
-        assert!(trains.hear(50_000, &report(9, train(1, 8, 0))).is_none(), "more may come");
-        assert!(trains.hear(70_000, &report(9, train(1, 8, 0))).is_some(), "no more came");
+        assert!(trains.on_report(50_000, &report(9, train(1, 8, 0))).is_none(), "more may come");
+        assert!(trains.on_report(70_000, &report(9, train(1, 8, 0))).is_some(), "no more came");
     }
 
     #[test]
     fn another_train_is_heard_when_all_of_it_may_have_come() {
         let mut trains = sent(Trains::new(), 0);
-        assert!(trains.hear(50_000, &report(31, train(1, 32, 4_000))).is_some());
+        assert!(trains.on_report(50_000, &report(31, train(1, 32, 4_000))).is_some());
         trains.order(100);
         let mut trains = sent(trains, 40);
-        assert!(trains.hear(60_000, &report(150, train(1, 32, 0))).is_none(), "the one before");
-        assert!(trains.hear(60_000, &report(138, train(2, 99, 0))).is_none(), "its last packet is missing");
-        assert!(trains.hear(61_000, &report(139, train(2, 99, 0))).is_none(), "late ones may come");
-        assert!(trains.hear(65_000, &report(150, train(2, 100, 0))).is_some());
+        assert!(trains.on_report(60_000, &report(150, train(1, 32, 0))).is_none(), "the one before");
+        assert!(
+            trains.on_report(60_000, &report(138, train(2, 99, 0))).is_none(),
+            "its last packet is missing"
+        );
+        assert!(trains.on_report(61_000, &report(139, train(2, 99, 0))).is_none(), "late ones may come");
+        assert!(trains.on_report(65_000, &report(150, train(2, 100, 0))).is_some());
     }
 
     #[test]

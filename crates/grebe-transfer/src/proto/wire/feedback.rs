@@ -1,8 +1,10 @@
-//! The receiver's report.
+//! The receiver's report: what arrived until now, how fast, and how late.
 
-use super::bytes::{Reader, Writer};
-use super::{KIND_FEEDBACK, TRAIN_MARKS};
-use crate::{Arrivals, Error, Result};
+use super::cursor::{Reader, Writer};
+use super::kind::KIND_FEEDBACK;
+use super::stamp::TRAIN_MARKS;
+use crate::error::{Error, Result};
+use crate::proto::received_packets::ReceivedPackets;
 
 /// The receiver's report: what arrived until now, how fast, and how late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub struct Train {
     /// What they were marked with: [`Stamp::train`](super::Stamp::train).
     pub mark: u8,
     /// Microseconds that they took: between the first and the last arrival or, where packets overtook each other, along the
-    /// line that fits the arrivals, half of its error added.
+    /// line that fits the received, half of its error added.
     pub span_us: u32,
     /// Bytes on the wire that came after the first arrival.
     pub bytes: u32,
@@ -54,11 +56,11 @@ const MARK_SHIFT: u8 = 1;
 impl<'a> Feedback<'a> {
     /// Writes the report with as many runs as `out` holds, newest first, down to `floor`; its own `runs` are not looked at.
     /// Returns the length, or `None` where not even the head fits.
-    pub fn encode_with(&self, arrivals: &Arrivals, floor: u64, out: &mut [u8]) -> Option<usize> {
+    pub fn encode_with(&self, received: &ReceivedPackets, floor: u64, out: &mut [u8]) -> Option<usize> {
         let mut writer = Writer { out, at: 0 };
         self.encode_head(&mut writer)?;
         let mut below = self.highest + 1;
-        for (low, high) in arrivals.runs_down_to(floor) {
+        for (low, high) in received.runs_down_to(floor) {
             let before = writer.at;
             // The first run begins at `highest`; of the others the gap above them comes first.
             let gap_written =
@@ -196,13 +198,13 @@ mod tests {
         fn a_report_says_which_packets_arrived(
             numbers in prop::collection::btree_set(0..3_000_u64, 1..400), floor in 0..3_000_u64, room in 0..400_usize,
         ) {
-            let mut arrivals = Arrivals::default();
+            let mut received = ReceivedPackets::default();
             for number in &numbers {
-                arrivals.accept(*number);
+                received.accept(*number);
             }
-            let report = Feedback { highest: arrivals.highest().unwrap(), ..report() };
+            let report = Feedback { highest: received.highest().unwrap(), ..report() };
             let mut bytes = vec![0; 64 + room];
-            let length = report.encode_with(&arrivals, floor, &mut bytes).unwrap();
+            let length = report.encode_with(&received, floor, &mut bytes).unwrap();
             let Frame::Feedback(read) = Frame::decode(&bytes[..length]).unwrap() else { panic!() };
             prop_assert_eq!(Feedback { runs: RunBytes::NONE, ..read }, Feedback { ..report });
             let listed: Vec<u64> = read.runs.iter().flat_map(|(low, high)| (low..=high).rev()).collect();

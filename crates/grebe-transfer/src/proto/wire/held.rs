@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::KIND_HELD;
-use super::bytes::{Reader, Writer};
-use crate::{Error, Result};
+use super::cursor::{Reader, Writer};
+use super::kind::KIND_HELD;
+use crate::error::{Error, Result};
 
 /// Ranges of the stream in ascending order, as they stand in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

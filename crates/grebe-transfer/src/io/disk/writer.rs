@@ -1,0 +1,296 @@
+//! Gathers what arrives into groups, and has each written when it is whole.
+//!
+//! ```text
+//!  [ receive thread ] --groups--> [ group_store: BLAKE3, write ] --every second--> [ journal_thread: flush, note ]
+//! ```
+//!
+//! The store is on a thread of its own only where that is faster, or where the disk is slow.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::group_store::GroupStore;
+use super::groups;
+use super::journal::Journal;
+use super::patience::{Patience, has_cores_to_spare};
+use super::writer_thread::WriterThread;
+use crate::error::{Error, Result};
+use crate::proto::index::INDEX_BYTES_MAX;
+use crate::proto::ranges::RangeSet;
+use crate::proto::wire::Offer;
+
+/// Gathers groups, and writes each when it is whole: while it lies in this core's cache, or on a thread.
+pub(in crate::io) struct Writer {
+    /// Where groups are written: here or on the thread.
+    store: Option<GroupStore>,
+    thread: Option<WriterThread>,
+    patience: Patience,
+    /// Groups that are not whole yet, and the one of them that was last written to.
+    open: HashMap<u64, Vec<u8>>,
+    newest: Option<(u64, Vec<u8>)>,
+    empties: Vec<Vec<u8>>,
+    stream_bytes: u64,
+    held: RangeSet,
+}
+
+impl Writer {
+    /// Goes on with what an earlier session left in `directory`, or begins anew.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an offer that no sender makes, [`Error::File`].
+    pub(in crate::io) fn start(directory: &Path, offer: &Offer, overwrite: bool) -> Result<Self> {
+        if groups::content_bytes(offer.total_bytes).is_none_or(|bytes| bytes < offer.index_bytes)
+            || offer.index_bytes > INDEX_BYTES_MAX as u64
+        {
+            return Err(Error::Index { name: "the offer".into(), why: "it does not fit together" });
+        }
+        let mut store = GroupStore::new(directory, *offer, overwrite);
+        if let Some(found) = Journal::find(directory, offer)? {
+            store.resume(found);
+        }
+        let mut writer = Self {
+            held: store.held_stream(),
+            store: None,
+            thread: None,
+            patience: Patience::new(),
+            open: HashMap::new(),
+            newest: None,
+            empties: Vec::new(),
+            stream_bytes: offer.total_bytes,
+        };
+        // Creating many files takes long too.
+        if has_cores_to_spare() || offer.index_bytes > SHORT_INDEX_BYTES || store.is_whole() {
+            writer.thread = Some(WriterThread::start(store, Ok(()))?);
+        } else {
+            writer.store = Some(store);
+        }
+        Ok(writer)
+    }
+
+    /// What an earlier session left, as ranges of the stream.
+    pub(in crate::io) fn held(&self) -> &RangeSet {
+        &self.held
+    }
+
+    /// Takes bytes of the stream. `has` says whether all of a range has come.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the system has no thread left. What becomes of the writing is in [`outcome`](Self::outcome).
+    pub(in crate::io) fn put(
+        &mut self,
+        mut at: u64,
+        mut bytes: &[u8],
+        has: impl Fn(&Range<u64>) -> bool,
+    ) -> Result<()> {
+        while !bytes.is_empty() {
+            let group = groups::group_of(at);
+            let range = groups::group_range(group, self.stream_bytes);
+            let take = (range.end - at).min(bytes.len() as u64) as usize;
+            let from = (at - range.start) as usize;
+            self.buffer(group, (range.end - range.start) as usize)[from..from + take]
+                .copy_from_slice(&bytes[..take]);
+            if has(&range)
+                && let Some((group, buffer)) = self.newest.take()
+            {
+                self.hand_over(group, buffer)?;
+            }
+            (at, bytes) = (at + take as u64, &bytes[take..]);
+        }
+        Ok(())
+    }
+
+    /// Bytes that are whole and not written yet.
+    pub(in crate::io) fn backlog_bytes(&self) -> u64 {
+        self.thread.as_ref().map_or(0, WriterThread::backlog_bytes)
+    }
+
+    /// How it ended, once it has: the files.
+    pub(in crate::io) fn outcome(&self) -> Option<Result<Vec<PathBuf>>> {
+        self.thread.as_ref()?.outcome()
+    }
+
+    fn buffer(&mut self, group: u64, bytes: usize) -> &mut [u8] {
+        let found = match self.newest.take() {
+            Some((newest, buffer)) if newest == group => buffer,
+            other => {
+                if let Some((number, buffer)) = other {
+                    self.open.insert(number, buffer);
+                }
+                let mut buffer = match self.open.remove(&group) {
+                    Some(buffer) => buffer,
+                    None => self.empty(),
+                };
+                buffer.resize(bytes, 0);
+                buffer
+            }
+        };
+        &mut self.newest.insert((group, found)).1
+    }
+
+    fn empty(&mut self) -> Vec<u8> {
+        let used = self.thread.as_ref().and_then(|thread| thread.take_empty());
+        used.or_else(|| self.empties.pop()).unwrap_or_default()
+    }
+
+    fn hand_over(&mut self, group: u64, buffer: Vec<u8>) -> Result<()> {
+        if let Some(store) = &mut self.store {
+            let start = Instant::now();
+            let taken = store.take(group, buffer, |buffer, _| self.empties.push(buffer));
+            // The end may take long as well: the last flush, and the files' names.
+            if (taken.is_err() || store.is_whole() || self.patience.is_over(start.elapsed()))
+                && let Some(store) = self.store.take()
+            {
+                self.thread = Some(WriterThread::start(store, taken)?);
+            }
+        } else if let Some(thread) = &mut self.thread {
+            thread.hand_over(group, buffer);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(mut store) = self.store.take() {
+            store.keep();
+        }
+    }
+}
+
+/// Where the list of files is longer, a thread creates them: that takes a while.
+const SHORT_INDEX_BYTES: u64 = 4 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::io::disk::reader::{Read, Reader};
+    use crate::io::disk::source::Source;
+
+    struct Sample {
+        from: tempfile::TempDir,
+        source: Arc<Source>,
+        offer: Offer,
+    }
+
+    impl Sample {
+        fn of(bytes: usize) -> Self {
+            let from = tempfile::tempdir().unwrap();
+            let path = from.path().join("sample");
+            fs::write(&path, (0..bytes).map(|at| (at / 777) as u8).collect::<Vec<_>>()).unwrap();
+            let source = Arc::new(Source::open(&[path]).unwrap());
+            let offer = Offer {
+                total_bytes: source.stream_bytes(),
+                index_bytes: source.index_bytes(),
+                content: source.content(),
+            };
+            Self { from, source, offer }
+        }
+
+        fn groups(&self) -> Vec<(u64, Vec<u8>)> {
+            let mut reader = Reader::start(self.source.clone());
+            let count = groups::count(self.offer.total_bytes);
+            let mut next = || match reader.wait(Duration::from_secs(60)) {
+                Some(Read::Group(start, bytes)) => (start, bytes),
+                _ => panic!("the file is there"),
+            };
+            (0..count).map(|_| next()).collect()
+        }
+
+        fn is_in(&self, directory: &Path) -> bool {
+            let names = fs::read_dir(directory).unwrap().count();
+            let read = |directory: &Path| fs::read(directory.join("sample")).unwrap();
+            names == 1 && read(directory) == read(self.from.path())
+        }
+    }
+
+    fn wait(writer: &Writer) -> Result<Vec<PathBuf>> {
+        let began = Instant::now();
+        loop {
+            if let Some(outcome) = writer.outcome() {
+                return outcome;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "it does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_slow_disk_gets_a_thread_on_the_way() {
+        let sample = Sample::of(2_000_000);
+        for slow_after in [0, 3, usize::MAX] {
+            let into = tempfile::tempdir().unwrap();
+            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            // The last one first: the index comes late, and what came before it waits.
+            for (number, (start, bytes)) in sample.groups().iter().rev().enumerate() {
+                if number == slow_after {
+                    writer.patience = Patience::none();
+                }
+                writer.put(*start, bytes, |_| true).unwrap();
+            }
+            assert_eq!(wait(&writer).unwrap(), [into.path().join("sample")]);
+            assert!(sample.is_in(into.path()), "slow after {slow_after}");
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_found_and_nothing_gets_its_name() {
+        let sample = Sample::of(600_000);
+        let into = tempfile::tempdir().unwrap();
+        let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+        for (start, mut bytes) in sample.groups() {
+            bytes[1_000] ^= u8::from(start > 0);
+            writer.put(start, &bytes, |_| true).unwrap();
+        }
+        assert!(matches!(wait(&writer), Err(Error::HashDiffers)));
+        assert!(!into.path().join("sample").exists());
+    }
+
+    #[test]
+    fn what_is_dropped_half_way_is_held_the_next_time() {
+        let sample = Sample::of(2_000_000);
+        for slow in [false, true] {
+            let into = tempfile::tempdir().unwrap();
+            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            if slow {
+                writer.patience = Patience::none();
+            }
+            let groups = sample.groups();
+            let (half, rest) = groups.split_at(4);
+            half.iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
+            drop(writer);
+            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            assert_eq!(
+                (writer.held().iter().count(), writer.held().prefix_end()),
+                (1, rest[0].0),
+                "slow: {slow}"
+            );
+            rest.iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
+            wait(&writer).unwrap();
+            assert!(sample.is_in(into.path()));
+        }
+    }
+
+    #[test]
+    fn a_kill_while_names_were_given_is_made_good() {
+        let sample = Sample::of(600_000);
+        let into = tempfile::tempdir().unwrap();
+        let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+        sample.groups().iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
+        wait(&writer).unwrap();
+        let index = sample.groups()[0].1[..sample.offer.index_bytes as usize].to_vec();
+        Journal::create(into.path(), &sample.offer, &index).unwrap().add_whole().unwrap();
+        let writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+        if cfg!(target_os = "linux") {
+            assert_eq!(writer.held().covered(), sample.offer.total_bytes);
+            assert_eq!(wait(&writer).unwrap(), [into.path().join("sample")]);
+        }
+        drop(writer);
+        assert!(sample.is_in(into.path()));
+    }
+}

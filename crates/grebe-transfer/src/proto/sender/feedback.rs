@@ -1,0 +1,156 @@
+//! Takes a report of the receiver: what arrived, what is lost, and what the controller learns from it.
+
+use super::progress::Limit;
+use super::state::Sender;
+use crate::proto::congestion::{Phase, RATE_SPAN_US_MIN, Sample};
+use crate::proto::received_packets::WINDOW_PACKETS;
+use crate::proto::sent_packets::{Item, PacketState, SentPacket};
+use crate::proto::train::FIRST_PACKETS;
+use crate::proto::wire::{Feedback, OVERHEAD_BYTES, UDP_IP_BYTES};
+
+impl Sender {
+    /// Takes a report of the receiver.
+    pub fn on_feedback(&mut self, now_us: u64, report: &Feedback<'_>) {
+        if report.highest >= self.in_flight.next_number() {
+            return; // It names what was never sent.
+        }
+        self.heard_us = now_us;
+        self.window_end = self.window_end.max(report.window_end);
+        self.received_bytes = self.received_bytes.max(report.received_bytes).min(self.total_bytes);
+        let sample = self.sample(now_us, report);
+        if sample.acked_packets > 0 {
+            (self.progress_us, self.timeouts_in_a_row) = (now_us, 0);
+            self.tail_probes = 0;
+        }
+        self.controller.on_report(&sample);
+        self.order_train(now_us, report);
+        let settled_us = 2 * self.controller.smoothed_rtt_us() + 2 * self.reorder_us;
+        self.in_flight.drop_settled(now_us.saturating_sub(settled_us));
+    }
+
+    /// Marks what arrived and what is lost, and returns what the controller is to know of the report.
+    fn sample(&mut self, now_us: u64, report: &Feedback<'_>) -> Sample {
+        let app_limited = matches!(self.last_limit, Limit::Source | Limit::Receiver | Limit::InFlight)
+            || self.controller.is_limited()
+            || self.is_tail();
+        let rtt_us = self.rtt_of(now_us, report);
+        let in_flight_bytes = self.in_flight.bytes();
+        let late_before = self.counters.late;
+        if let Some(train) = report.train {
+            self.note_late(u64::from(train.jitter_us));
+        }
+        let train = self.trains.on_report(now_us, report);
+        let acked_packets = self.take_acks(report);
+        let lost_packets = self.declare_losses();
+        Sample {
+            now_us,
+            rtt_us,
+            delay_us: report.delay_us,
+            receiver_us: report.at_us,
+            delivered_bytes: report.delivered_bytes,
+            train,
+            acked_packets,
+            lost_packets,
+            late_packets: self.counters.late - late_before,
+            in_flight_bytes,
+            round_ended: self.take_round_end(now_us),
+            app_limited,
+        }
+    }
+
+    /// Whether a round trip ended. A round lasts at least as long as a rate can be measured over.
+    fn take_round_end(&mut self, now_us: u64) -> bool {
+        let ended = self.highest_confirmed.is_some_and(|highest| highest >= self.round_end)
+            && now_us >= self.round_since_us + RATE_SPAN_US_MIN;
+        if ended {
+            (self.round_end, self.round_since_us) = (self.in_flight.next_number(), now_us);
+        }
+        ended
+    }
+
+    /// Begins a packet train where the controller wants one, or where the first one was lost.
+    fn order_train(&mut self, now_us: u64, report: &Feedback<'_>) {
+        if self.controller.phase() == Phase::Train && self.trains.is_lost(report) {
+            self.trains.order(FIRST_PACKETS);
+        }
+        let wire_bytes = self.payload_bytes() + (OVERHEAD_BYTES + UDP_IP_BYTES) as u64;
+        if let Some(packets) = self.controller.order_train(wire_bytes) {
+            self.trains.order(packets);
+            // The train begins now: what the schedule lags behind would be sent faster than the train's pace.
+            self.next_us = self.next_us.max(now_us);
+        }
+    }
+
+    /// The round trip of the highest packet that the report names, without the time that the receiver held the report back.
+    fn rtt_of(&self, now_us: u64, report: &Feedback<'_>) -> Option<u64> {
+        let sent = self.in_flight.get(report.highest).filter(|sent| sent.state != PacketState::Acked)?;
+        Some(now_us.saturating_sub(sent.at_us).saturating_sub(u64::from(report.age_us)).max(1))
+    }
+
+    /// Marks every packet of the report's runs as arrived, and returns how many arrived since the last report.
+    fn take_acks(&mut self, report: &Feedback<'_>) -> u64 {
+        let mut packets = 0;
+        let floor = self.in_flight.next_number().saturating_sub(WINDOW_PACKETS);
+        for (low, high) in report.runs.iter() {
+            if high < floor {
+                break;
+            }
+            for number in low.max(floor)..=high {
+                if let Some((sent, before)) = self.in_flight.on_ack(number) {
+                    packets += 1;
+                    self.newest_confirmed_us = self.newest_confirmed_us.max(sent.at_us);
+                    self.take_ack(&sent, before);
+                }
+            }
+        }
+        self.highest_confirmed = self.highest_confirmed.max(Some(report.highest));
+        packets
+    }
+
+    fn take_ack(&mut self, sent: &SentPacket, before: PacketState) {
+        if let Some(range) = sent.item.data() {
+            self.confirmed.insert(range.clone());
+            self.repairs.remove(range);
+        }
+        self.sizes.on_ack(sent.item, sent.wire_bytes);
+        if before == PacketState::Lost {
+            // It was late and not lost: wait longer from now on.
+            self.counters.late += 1;
+            let late_us = self.newest_confirmed_us.saturating_sub(sent.at_us);
+            self.note_late(late_us);
+        }
+    }
+
+    /// Packets overtake each other by this much: wait so long before one is declared lost.
+    fn note_late(&mut self, late_us: u64) {
+        let limit_us = self.controller.smoothed_rtt_us().max(20_000);
+        self.reorder_us = self.reorder_us.max(late_us + late_us / 4).min(limit_us);
+    }
+
+    /// Packets are lost where later ones arrived, and the time for which the path reorders is over.
+    fn declare_losses(&mut self) -> u64 {
+        let Some(highest) = self.highest_confirmed else { return 0 };
+        let before_us = self.newest_confirmed_us.saturating_sub(self.reorder_us);
+        let mut lost_packets = 0;
+        let Self { in_flight, repairs, confirmed, offers_due, .. } = self;
+        in_flight.declare_lost(highest, before_us, |sent| {
+            match sent.item {
+                Item::Data { .. } => {
+                    if let Some(range) = sent.item.data() {
+                        confirmed.missing(range, |part| {
+                            repairs.insert(part);
+                        });
+                    }
+                }
+                Item::Offer => {}
+                // That a long datagram vanishes does not mean that the path is full.
+                Item::Probe { .. } | Item::Close => return,
+            }
+            lost_packets += 1;
+        });
+        // Any report says that the offer came.
+        *offers_due = 0;
+        self.counters.lost += lost_packets;
+        lost_packets
+    }
+}

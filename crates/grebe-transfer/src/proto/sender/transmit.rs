@@ -1,0 +1,246 @@
+//! Chooses the next packet, and when it leaves.
+
+use std::ops::Range;
+
+use super::progress::Limit;
+use super::state::Sender;
+use crate::proto::congestion::Phase;
+use crate::proto::sent_packets::Item;
+use crate::proto::train::FIRST_PACKETS;
+use crate::proto::wire::{OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, encode_rtt};
+
+/// One packet to send now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// The packet's number: each is used once.
+    pub number: u64,
+    /// What it carries.
+    pub item: Item,
+    /// What the frame begins with.
+    pub stamp: Stamp,
+}
+
+impl Sender {
+    /// The next packet that is due at `now_us`; `None`: call again at [`next_time_us`](Self::next_time_us), or with a report.
+    pub fn poll_transmit(&mut self, now_us: u64) -> Option<Transmit> {
+        if !self.started {
+            self.started = true;
+            (self.heard_us, self.progress_us, self.next_us) = (now_us, now_us, now_us);
+            self.controller.start(now_us);
+        }
+        let (item, is_repeat) = self.choose(now_us)?;
+        let wire_bytes = (datagram_bytes_of(item) + UDP_IP_BYTES) as u32;
+        self.pay(now_us, wire_bytes);
+        if self.in_flight.packets() == 0 {
+            self.progress_us = now_us;
+        }
+        let number = self.in_flight.push(now_us, item, wire_bytes);
+        self.counters.packets += 1;
+        self.counters.wire_bytes += u64::from(wire_bytes);
+        self.counters.repeats += u64::from(is_repeat);
+        let rtt_us = self.controller.smoothed_rtt_us();
+        let rtt_code = if rtt_us == 0 { 0 } else { encode_rtt(rtt_us) };
+        let train = self.trains.mark(now_us, number, wire_bytes);
+        Some(Transmit { number, item, stamp: Stamp { rtt_code, sent_us: now_us as u32, train } })
+    }
+
+    /// When to call [`poll_transmit`](Self::poll_transmit) again at the latest, if no report arrives before.
+    pub fn next_time_us(&self, now_us: u64) -> u64 {
+        if !self.started || self.closes_due > 0 {
+            return now_us;
+        }
+        if self.verdict.is_some() {
+            return u64::MAX;
+        }
+        let mut next_us = self.timeout_at_us();
+        if self.has_room() {
+            if self.has_work() {
+                next_us = next_us.min(self.next_us);
+            } else if self.is_tail() && self.in_flight.packets() > 0 && self.tail_probes < TAIL_PROBES_MAX {
+                next_us = next_us.min(self.tail_probe_us.max(self.next_us));
+            }
+        }
+        next_us.max(now_us)
+    }
+
+    /// What to send now, and whether its bytes were sent before.
+    fn choose(&mut self, now_us: u64) -> Option<(Item, bool)> {
+        if self.closes_due > 0 {
+            self.closes_due -= 1;
+            return Some((Item::Close, false));
+        }
+        if self.verdict.is_some() {
+            return None;
+        }
+        if now_us >= self.timeout_at_us() {
+            return Some(self.probe_after_timeout(now_us));
+        }
+        if now_us < self.next_us {
+            return None;
+        }
+        if !self.has_room() {
+            self.last_limit = match self.controller.phase() {
+                Phase::Train => Limit::Start,
+                _ if self.controller.is_over_ceiling() => Limit::Queue,
+                _ => Limit::InFlight,
+            };
+            return None;
+        }
+        let chosen = self.choose_work();
+        if let Some(chosen) = chosen {
+            self.last_limit = match self.controller.phase() {
+                Phase::Train | Phase::Ramp => Limit::Start,
+                _ if self.controller.is_limited() => Limit::Bandwidth,
+                _ if self.controller.is_over_ceiling() => Limit::Queue,
+                _ => Limit::Path,
+            };
+            return Some(chosen);
+        }
+        self.choose_tail_probe(now_us)
+    }
+
+    fn choose_work(&mut self) -> Option<(Item, bool)> {
+        // The offer is sent three times within the first packets: without it the receiver can place nothing.
+        let number = self.in_flight.next_number();
+        if self.offers_due > 0 || (self.controller.phase() == Phase::Train && (number == 6 || number == 12)) {
+            self.offers_due = self.offers_due.saturating_sub(1);
+            return Some((Item::Offer, number > 0));
+        }
+        if number >= FIRST_PACKETS / 2
+            && let Some(size) = self.sizes.take_probe()
+        {
+            return Some((Item::Probe { datagram_bytes: size as u32 }, false));
+        }
+        while let Some(range) = self.repairs.pop_first(self.payload_bytes()) {
+            if self.confirmed.contains(&range) {
+                continue;
+            }
+            // In the tail a lost repair costs a round trip, and the path is idle: copies cost nothing.
+            if self.fresh == self.total_bytes && self.copies.len() < COPIES_MAX {
+                self.copies
+                    .push_back((range.clone(), if self.controller.base_loss() > 0.03 { 2 } else { 1 }));
+            }
+            return Some((data(range), true));
+        }
+        if let Some(range) = self.next_fresh() {
+            self.fresh = range.end;
+            self.skip_confirmed();
+            return Some((data(range), false));
+        }
+        while let Some((range, left)) = self.copies.pop_front() {
+            if self.confirmed.contains(&range) {
+                continue;
+            }
+            if left > 1 {
+                self.copies.push_back((range.clone(), left - 1));
+            }
+            return Some((data(range), true));
+        }
+        if self.fresh < self.total_bytes {
+            self.last_limit = if self.fresh >= self.window_end { Limit::Receiver } else { Limit::Source };
+        }
+        None
+    }
+
+    /// Everything was sent: the newest packet is sent again now and then (a tail loss probe), so that its loss shows at once.
+    fn choose_tail_probe(&mut self, now_us: u64) -> Option<(Item, bool)> {
+        if !self.is_tail() || self.tail_probes >= TAIL_PROBES_MAX || now_us < self.tail_probe_us {
+            return None;
+        }
+        let item = match self.in_flight.newest_data() {
+            Some(sent) => self.cut(sent.item),
+            None if self.in_flight.packets() == 0 => return None,
+            None => Item::Offer,
+        };
+        self.tail_probes += 1;
+        self.tail_probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(2_000);
+        Some((item, true))
+    }
+
+    /// Nothing was heard for too long: one packet, whatever the window says, to learn why.
+    fn probe_after_timeout(&mut self, now_us: u64) -> (Item, bool) {
+        self.timeouts_in_a_row += 1;
+        self.progress_us = now_us;
+        self.counters.probes += 1;
+        self.sizes.on_timeout(self.in_flight.oldest().map(|sent| sent.wire_bytes));
+        if let Some(sent) = self.in_flight.oldest()
+            && matches!(sent.item, Item::Data { .. })
+            && self.highest_confirmed.is_some()
+        {
+            return (self.cut(sent.item), true);
+        }
+        (Item::Offer, true)
+    }
+
+    /// The item, no longer than a datagram is now.
+    fn cut(&self, item: Item) -> Item {
+        match item {
+            Item::Data { offset, len } => Item::Data { offset, len: len.min(self.payload_bytes() as u32) },
+            item => item,
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        self.offers_due > 0
+            || !self.repairs.is_empty()
+            || !self.copies.is_empty()
+            || self.sizes.has_probe() && self.in_flight.next_number() >= FIRST_PACKETS / 2
+            || self.next_fresh().is_some()
+    }
+
+    /// The next bytes that were never sent. A packet shorter than it could be is sent where the source has no more for now, but
+    /// not where the receiver's window ends.
+    fn next_fresh(&self) -> Option<Range<u64>> {
+        let held = self.confirmed.start_after(self.fresh).unwrap_or(u64::MAX);
+        let end = self.available.min(held).min(self.window_end).min(self.fresh + self.payload_bytes());
+        let whole = end == self.available.min(held) || end.saturating_sub(self.fresh) == self.payload_bytes();
+        (whole && self.fresh < end).then_some(self.fresh..end)
+    }
+
+    /// Whether another packet may be in flight.
+    fn has_room(&self) -> bool {
+        if self.controller.phase() == Phase::Train {
+            return self.trains.left() > 0;
+        }
+        self.in_flight.bytes() < self.controller.in_flight_cap_bytes()
+    }
+
+    /// When the probe timeout is over (RFC 9002, section 6.2).
+    fn timeout_at_us(&self) -> u64 {
+        let waits = self.controller.probe_timeout_us() << self.timeouts_in_a_row.min(4);
+        let waits_max = TIMEOUT_US_MAX.max(self.controller.probe_timeout_us());
+        self.progress_us + waits.min(waits_max)
+    }
+
+    /// Advances the schedule by the time that the pace gives to a packet. The schedule lags behind the clock by a few
+    /// milliseconds at most, so that a late wake-up is made good and idle time is not.
+    fn pay(&mut self, now_us: u64, wire_bytes: u32) {
+        let pace = if self.trains.left() > 0 { self.controller.train_pace() } else { self.controller.pace() };
+        if let Some(pace) = pace {
+            let lag_us = LAG_US_MAX.max((f64::from(wire_bytes) * 1e6 / pace) as u64);
+            let cost_us = f64::from(wire_bytes) * 1e6 / pace;
+            let from_us = self.next_us.max(now_us.saturating_sub(lag_us));
+            // Whole microseconds are too coarse at high rates: fractions that the packet's number spreads evenly round them.
+            let fraction = (self.counters.packets % 64) as f64 / 64.0;
+            self.next_us = from_us + (cost_us + fraction) as u64;
+        }
+    }
+}
+
+const TAIL_PROBES_MAX: u32 = 16;
+const COPIES_MAX: usize = 4_096;
+const LAG_US_MAX: u64 = 4_000;
+const TIMEOUT_US_MAX: u64 = 500_000;
+
+fn datagram_bytes_of(item: Item) -> usize {
+    match item {
+        Item::Data { len, .. } => OVERHEAD_BYTES + len as usize,
+        Item::Probe { datagram_bytes } => datagram_bytes as usize,
+        Item::Offer | Item::Close => OVERHEAD_BYTES + 64,
+    }
+}
+
+fn data(range: Range<u64>) -> Item {
+    // A packet's payload is below 64 KiB.
+    Item::Data { offset: range.start, len: (range.end - range.start) as u32 }
+}

@@ -1,0 +1,23 @@
+//! Transfers over an emulated path in virtual time: the same seed gives the same run, to the byte.
+//!
+//! ```
+//! use grebe_transfer::internals::simulator::{Flow, Link, Path, simulate};
+//!
+//! let link = Link { rate_bits_per_s: 100e6, delay_us: 125_000, loss: 0.01, ..Link::default() };
+//! let path = Path::symmetric(link);
+//! let reports = simulate(&path, &[Flow::of(5_000_000)], 1, 60_000_000);
+//! assert!(reports[0].is_whole());
+//! ```
+
+mod event;
+mod flow;
+mod flow_ends;
+mod path;
+mod pipe;
+mod run;
+mod tcp;
+
+pub use flow::{Flow, FlowReport};
+pub use path::{Link, Path};
+pub use run::{simulate, simulate_beside};
+pub use tcp::{Congestion, TcpFlow, TcpReport};

@@ -1,0 +1,16 @@
+//! How a transfer ended, as one side tells the other.
+
+/// How a transfer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every byte is there and the hash is right.
+    Whole,
+    /// Every byte came, the hash is another: the file changed while it was read, or a disk is broken.
+    HashDiffers,
+    /// The receiver could not write.
+    CannotWrite,
+    /// The receiver does not take what was offered.
+    Refused,
+    /// One of the two was told to stop.
+    Cancelled,
+}

@@ -1,0 +1,210 @@
+//! The frames inside the encryption: one is the content of one packet.
+
+use super::cursor::{Reader, Writer};
+use super::feedback::Feedback;
+use super::held::HeldRanges;
+use super::kind::{
+    KIND_CLOSE, KIND_DATA, KIND_FEEDBACK, KIND_HELD, KIND_OFFER, KIND_OUTCOME, KIND_PROBE, KIND_READY,
+};
+use super::stamp::{Stamp, TRAIN_MARKS, TRAIN_SHIFT};
+use crate::error::{Error, Result};
+use crate::proto::verdict::Verdict;
+
+/// Bytes of a data frame before its payload.
+pub(crate) const DATA_HEADER_BYTES: usize = 12;
+
+/// One frame, the content of one packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// Bytes of the file.
+    Data {
+        /// When it left.
+        stamp: Stamp,
+        /// Where the payload begins in the file.
+        offset: u64,
+        /// The bytes.
+        payload: &'a [u8],
+    },
+    /// Padding that asks whether the path carries datagrams of this length.
+    Probe {
+        /// When it left.
+        stamp: Stamp,
+        /// Zeros.
+        padding: usize,
+    },
+    /// What is going to be sent.
+    Offer {
+        /// When it left.
+        stamp: Stamp,
+        /// What it is.
+        offer: Offer,
+    },
+    /// What arrived.
+    Feedback(Feedback<'a>),
+    /// The receiver is there: what a receiver says first that came with a ticket.
+    Ready,
+    /// Bytes that the receiver has from an earlier session.
+    Held(HeldRanges<'a>),
+    /// The receiver is done.
+    Outcome(Verdict),
+    /// The sending side is done too.
+    Close,
+}
+
+/// What a sender has for its peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// Bytes of the stream, below 2^48.
+    pub total_bytes: u64,
+    /// Bytes of its index.
+    pub index_bytes: u64,
+    /// The same content has the same name in a later session.
+    pub content: [u8; 32],
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the content of a packet.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] says what is wrong with it.
+    pub fn decode(plain: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader { rest: plain };
+        let kind = reader.u8()?;
+        let stamped = kind & 0xf0 == KIND_DATA;
+        let train = if stamped { kind >> TRAIN_SHIFT & TRAIN_MARKS } else { 0 };
+        let frame = match kind & !(train << TRAIN_SHIFT) {
+            KIND_DATA => {
+                let (stamp, offset) = (Stamp::read(&mut reader, train)?, reader.u48()?);
+                Frame::Data { stamp, offset, payload: reader.all() }
+            }
+            KIND_PROBE => {
+                Frame::Probe { stamp: Stamp::read(&mut reader, train)?, padding: reader.all().len() }
+            }
+            KIND_OFFER => {
+                let stamp = Stamp::read(&mut reader, train)?;
+                let offer = Offer {
+                    total_bytes: reader.u64()?,
+                    index_bytes: reader.u64()?,
+                    content: reader.array()?,
+                };
+                if offer.total_bytes >= 1 << 48 || offer.index_bytes > offer.total_bytes {
+                    return Err(Error::Malformed { what: "an offer of more than can be" });
+                }
+                Frame::Offer { stamp, offer }
+            }
+            KIND_READY => Frame::Ready,
+            KIND_HELD => Frame::Held(HeldRanges::decode(reader.all())?),
+            KIND_FEEDBACK => Frame::Feedback(Feedback::decode(&mut reader)?),
+            KIND_OUTCOME => Frame::Outcome(match reader.u8()? {
+                0 => Verdict::Whole,
+                1 => Verdict::HashDiffers,
+                2 => Verdict::CannotWrite,
+                3 => Verdict::Refused,
+                4 => Verdict::Cancelled,
+                _ => return Err(Error::Malformed { what: "an unknown verdict" }),
+            }),
+            KIND_CLOSE => Frame::Close,
+            _ => return Err(Error::Malformed { what: "an unknown frame" }),
+        };
+        if reader.rest.is_empty() { Ok(frame) } else { Err(Error::Malformed { what: "bytes after a frame" }) }
+    }
+
+    /// Writes the frame and returns its length; `None` where `out` is too short.
+    pub fn encode(&self, out: &mut [u8]) -> Option<usize> {
+        let mut writer = Writer { out, at: 0 };
+        match self {
+            Frame::Data { stamp, offset, payload } => {
+                writer.put(&data_header(*stamp, *offset))?;
+                writer.put(payload)?;
+            }
+            Frame::Probe { stamp, padding } => {
+                stamp.write(KIND_PROBE, &mut writer)?;
+                writer.out.get_mut(writer.at..writer.at + padding)?.fill(0);
+                writer.at += padding;
+            }
+            Frame::Offer { stamp, offer } => {
+                stamp.write(KIND_OFFER, &mut writer)?;
+                writer.put(&offer.total_bytes.to_be_bytes())?;
+                writer.put(&offer.index_bytes.to_be_bytes())?;
+                writer.put(&offer.content)?;
+            }
+            Frame::Ready => writer.put(&[KIND_READY])?,
+            Frame::Held(held) => {
+                writer.put(&[KIND_HELD])?;
+                writer.put(held.bytes)?;
+            }
+            Frame::Feedback(feedback) => {
+                feedback.encode_head(&mut writer)?;
+                writer.put(feedback.runs.bytes)?;
+            }
+            Frame::Outcome(verdict) => writer.put(&[KIND_OUTCOME, *verdict as u8])?,
+            Frame::Close => writer.put(&[KIND_CLOSE])?,
+        }
+        Some(writer.at)
+    }
+}
+
+/// The bytes before the payload of a data frame, for a caller who puts the payload in place himself. Offsets are below 2^48.
+pub(crate) fn data_header(stamp: Stamp, offset: u64) -> [u8; DATA_HEADER_BYTES] {
+    let mut head = [0; DATA_HEADER_BYTES];
+    (head[0], head[1]) = (KIND_DATA | stamp.train << TRAIN_SHIFT, stamp.rtt_code);
+    head[2..6].copy_from_slice(&stamp.sent_us.to_be_bytes());
+    head[6..].copy_from_slice(&offset.to_be_bytes()[2..]);
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::proto::wire::{Header, TRAIN_MARKS};
+
+    fn frame<'a>(kind: u8, stamp: Stamp, number: u64, payload: &'a [u8]) -> Frame<'a> {
+        match kind {
+            0 => Frame::Data { stamp, offset: number, payload },
+            1 => Frame::Probe { stamp, padding: payload.len() },
+            2 => {
+                let offer =
+                    Offer { total_bytes: number, index_bytes: number / 2, content: [number as u8; 32] };
+                Frame::Offer { stamp, offer }
+            }
+            3 => Frame::Ready,
+            4 => Frame::Outcome(Verdict::HashDiffers),
+            _ => Frame::Close,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            kind in 0..6_u8, rtt_code: u8, sent_us: u32, train in 0..=TRAIN_MARKS, number in 0..1_u64 << 48,
+            payload in prop::collection::vec(any::<u8>(), 0..100),
+        ) {
+            let frame = frame(kind, Stamp { rtt_code, sent_us, train }, number, &payload);
+            let mut bytes = [0; 400];
+            let length = frame.encode(&mut bytes).unwrap();
+            prop_assert_eq!(Frame::decode(&bytes[..length]).unwrap(), frame.clone());
+            for short in 0..length {
+                prop_assert_eq!(frame.encode(&mut vec![0; short]), None);
+            }
+        }
+
+        #[test]
+        fn foreign_bytes_are_an_error_and_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), kind in 0x0f..0x32_u8) {
+            let mut bytes = bytes;
+            if let Some(first) = bytes.first_mut() {
+                *first = kind;
+            }
+            if let Ok(Frame::Feedback(report)) = Frame::decode(&bytes) {
+                let mut above = u64::MAX;
+                for (low, high) in report.runs.iter() {
+                    prop_assert!(low <= high && high <= report.highest && high < above);
+                    above = low;
+                }
+            }
+            let _ = Header::decode(&bytes);
+        }
+
+    }
+}

@@ -1,0 +1,187 @@
+//! Both ends of a transfer in this process: sockets, disks and threads as two hosts would have them.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::scope;
+use std::time::Duration;
+
+use grebe_transfer::{
+    Error, ReceiveListener, ReceiveOptions, ReceiveReport, Result, SendListener, SendOptions, SendReport,
+    Source, Ticket, receive, send,
+};
+
+fn listener() -> ReceiveListener {
+    ReceiveListener::bind("127.0.0.1:0".parse().unwrap(), Duration::from_secs(60)).unwrap()
+}
+
+fn contents(bytes: usize) -> Vec<u8> {
+    (0..bytes as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+fn source(paths: &[PathBuf]) -> Arc<Source> {
+    Arc::new(Source::open(paths).unwrap())
+}
+
+/// Both ends in this process, by the ticket of the receiver.
+fn transfer(
+    paths: &[PathBuf],
+    into: &Path,
+    sends: &SendOptions,
+    receives: &ReceiveOptions,
+) -> (Result<SendReport>, Result<ReceiveReport>) {
+    let listener = listener();
+    let ticket = listener.ticket().clone();
+    scope(|scope| {
+        let receiving = scope.spawn(|| listener.receive(into, receives, |_| {}));
+        let sent = send(&source(paths), &ticket, sends, |_| {});
+        (sent, receiving.join().unwrap())
+    })
+}
+
+#[test]
+fn a_file_arrives_whole_under_its_name() {
+    for bytes in [0, 1, 1_163, 3_000_000] {
+        let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = from.path().join("sample.bin");
+        fs::write(&file, contents(bytes)).unwrap();
+        let (sent, received) =
+            transfer(&[file], into.path(), &SendOptions::default(), &ReceiveOptions::default());
+        assert_eq!(sent.unwrap().file_bytes, bytes as u64);
+        let path = into.path().join("sample.bin");
+        assert_eq!(received.unwrap().paths, std::slice::from_ref(&path));
+        assert!(fs::read(&path).unwrap() == contents(bytes), "{bytes} bytes");
+        assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1, "nothing else is left");
+    }
+}
+
+#[test]
+fn the_sender_may_make_the_ticket_and_directories_come_as_they_are() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::create_dir_all(from.path().join("d/empty")).unwrap();
+    for number in 0..300 {
+        fs::write(from.path().join(format!("d/{number}")), contents(number * 17)).unwrap();
+    }
+    let listener = SendListener::bind("127.0.0.1:0".parse().unwrap(), Duration::from_secs(60)).unwrap();
+    let ticket = listener.ticket().clone();
+    let files = source(&[from.path().join("d")]);
+    scope(|scope| {
+        let sending = scope.spawn(|| listener.send(&files, &SendOptions::default(), |_| {}));
+        receive(&ticket, into.path(), &ReceiveOptions::default(), |_| {}).unwrap();
+        sending.join().unwrap().unwrap();
+    });
+    assert!(into.path().join("d/empty").is_dir());
+    for number in 0..300 {
+        assert_eq!(fs::read(into.path().join(format!("d/{number}"))).unwrap(), contents(number * 17));
+    }
+}
+
+#[test]
+fn what_was_stopped_goes_on_where_it_was() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("sample.bin");
+    fs::write(&file, contents(5_000_000)).unwrap();
+    let slowly = SendOptions { limit_bits_per_s: Some(40e6), ..SendOptions::default() };
+    let receives = ReceiveOptions::default();
+    let (cancel, paths) = (receives.cancel.clone(), [file]);
+    let (sent, received) = scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(500));
+            cancel.cancel();
+        });
+        transfer(&paths, into.path(), &slowly, &receives)
+    });
+    assert!(matches!(sent, Err(Error::Ended { .. })), "{sent:?}");
+    assert!(matches!(received, Err(Error::Cancelled)), "{received:?}");
+    assert!(!into.path().join("sample.bin").exists());
+    let (sent, received) = transfer(&paths, into.path(), &SendOptions::default(), &ReceiveOptions::default());
+    let (sent, received) = (sent.unwrap(), received.unwrap());
+    assert!(received.resumed_bytes > 0, "it went on");
+    assert_eq!(sent.resumed_bytes, received.resumed_bytes);
+    assert!(fs::read(into.path().join("sample.bin")).unwrap() == contents(5_000_000));
+    assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[test]
+fn a_file_that_is_there_is_not_overwritten() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("precious.bin");
+    fs::write(&file, contents(10_000)).unwrap();
+    fs::write(into.path().join("precious.bin"), b"precious").unwrap();
+    let (sent, received) =
+        transfer(&[file], into.path(), &SendOptions::default(), &ReceiveOptions::default());
+    assert!(matches!(sent, Err(Error::Ended { .. })), "{sent:?}");
+    assert!(matches!(received, Err(Error::Exists { .. })), "{received:?}");
+    assert_eq!(fs::read(into.path().join("precious.bin")).unwrap(), b"precious");
+    assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[test]
+fn a_sender_that_stops_says_so() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("f");
+    fs::write(&file, contents(2_000_000)).unwrap();
+    let sends = SendOptions { limit_bits_per_s: Some(10e6), ..SendOptions::default() };
+    let (cancel, paths) = (sends.cancel.clone(), [file]);
+    let (sent, received) = scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            cancel.cancel();
+        });
+        transfer(&paths, into.path(), &sends, &ReceiveOptions::default())
+    });
+    assert!(matches!(sent, Err(Error::Cancelled)), "{sent:?}");
+    assert!(matches!(received, Err(Error::Ended { .. })), "{received:?}");
+}
+
+#[test]
+fn nobody_there_is_an_error_that_says_whom_was_asked() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let ticket: Ticket = listener().ticket().clone();
+    let options = SendOptions { answer_within: Duration::from_millis(300), ..SendOptions::default() };
+    let error = send(&source(&[file.path().into()]), &ticket, &options, |_| {}).unwrap_err();
+    assert!(error.to_string().contains(&ticket.addresses[0].to_string()), "{error}");
+}
+
+/// A port where only TCP is answered: it passes connections on.
+fn pass_tcp_on(to: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (near, far) = (stream.unwrap(), TcpStream::connect(to).unwrap());
+            let (mut near_too, mut far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+            let (mut near, mut far) = (near, far);
+            std::thread::spawn(move || io::copy(&mut near, &mut far));
+            std::thread::spawn(move || io::copy(&mut far_too, &mut near_too));
+        }
+    });
+    address
+}
+
+#[test]
+fn where_no_udp_passes_tcp_does() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("f");
+    fs::write(&file, contents(3_000_000)).unwrap();
+    let mut listener = listener();
+    let only_tcp = pass_tcp_on(listener.ticket().addresses[0]);
+    listener.ticket_mut().addresses = vec![only_tcp];
+    let ticket = listener.ticket().clone();
+    scope(|scope| {
+        let receiving = scope.spawn(|| listener.receive(into.path(), &ReceiveOptions::default(), |_| {}));
+        send(&source(&[file]), &ticket, &SendOptions::default(), |_| {}).unwrap();
+        receiving.join().unwrap().unwrap();
+    });
+    assert!(fs::read(into.path().join("f")).unwrap() == contents(3_000_000));
+}
+
+#[test]
+fn a_ticket_that_is_over_is_not_answered() {
+    let listener = ReceiveListener::bind("127.0.0.1:0".parse().unwrap(), Duration::ZERO).unwrap();
+    let into = tempfile::tempdir().unwrap();
+    let received = listener.receive(into.path(), &ReceiveOptions::default(), |_| {});
+    assert!(matches!(received, Err(Error::Expired)));
+}
