@@ -74,12 +74,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[cfg(feature = "window")]
-fn window(link: grebe_view::ScopeLink, options: ViewOptions) -> Result<(), grebe_view::ViewError> {
+fn window(link: grebe_view::ScopeLink, options: ViewOptions) -> Result<(), grebe_view::Error> {
     grebe_view::run_window(link, options)
 }
 
 #[cfg(not(feature = "window"))]
-fn window(link: grebe_view::ScopeLink, options: ViewOptions) -> Result<(), grebe_view::ViewError> {
+fn window(link: grebe_view::ScopeLink, options: ViewOptions) -> Result<(), grebe_view::Error> {
     eprintln!("built without a window (--features window): the terminal it is");
     grebe_view::run_terminal(link, options)
 }

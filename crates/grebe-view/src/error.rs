@@ -8,7 +8,7 @@ use grebe_scope::ScopeError;
 /// What went wrong in a face. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ViewError {
+pub enum Error {
     /// There is no window system to open a window on: the terminal face works.
     #[error("no window can be opened: {why}")]
     NoDisplay {

@@ -27,65 +27,47 @@
 //! # Ok::<(), grebe_scope::ScopeError>(())
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "window"),
+    allow(dead_code, reason = "the other front ends leave some of what a person can do to the pointer")
+)]
 
-mod controls;
-mod core;
-mod cpu;
+mod data;
 mod error;
-mod extract;
-mod face;
-mod feed;
-mod gaps;
-mod generator;
-mod hud;
-mod interpolate;
-mod keys;
-mod link;
-mod math;
-mod measure;
-mod meter;
-mod options;
-mod persistence;
-mod picture;
+mod model;
 mod png;
-mod readout;
-mod save;
-mod segments;
-mod session;
-mod span;
-mod spectra;
-mod spectrum;
-mod stage;
-mod status;
+#[cfg(feature = "terminal")]
 mod term;
 #[cfg(test)]
 mod testing;
-mod trigger;
-mod vertical;
-mod viewport;
 #[cfg(feature = "window")]
 mod window;
 
-pub use crate::core::ScopeCore;
-pub use error::ViewError;
-pub use extract::{Extract, ExtractRun};
-pub use feed::ScopeFeed;
-pub use generator::{GeneratorRemote, GeneratorWish, TellGenerator};
-pub use link::ScopeLink;
-pub use math::{MATH_CHANNEL, MathInput, MathOperation, MathSettings};
-pub use measure::ChannelMeasurements;
-pub use options::{ChannelSetup, Export, KeepSession, ThemeChoice, TriggerOptions, Vertical, ViewOptions};
-pub use persistence::{ChannelDensity, PersistenceSettings, PersistenceView};
-pub use picture::{ChannelColumns, Flow, GapMark, Latency, Picture, StreamInfo};
-pub use png::{PngOptions, render_png};
-pub use session::Session;
-pub use spectrum::{ChannelSpectrum, SpectrumSettings, SpectrumView, WaterfallView};
-pub use stage::ScopeStage;
-pub use status::{Loss, SourceStatus};
-pub use term::run_terminal;
-pub use trigger::{
+pub use data::core::ScopeCore;
+pub use data::extract::{Extract, ExtractRun};
+pub use data::feed::ScopeFeed;
+pub use data::link::ScopeLink;
+pub use data::math::{MATH_CHANNEL, MathInput, MathOperation, MathSettings};
+pub use data::measure::ChannelMeasurements;
+pub use data::persistence::{ChannelDensity, PersistenceSettings, PersistenceView};
+pub use data::picture::{ChannelColumns, Flow, GapMark, Picture, StreamInfo};
+pub use data::spectrum::{ChannelSpectrum, SpectrumView, WaterfallView};
+pub use data::stage::ScopeStage;
+pub use data::status::{Loss, SourceStatus};
+pub use data::trigger::{
     TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
 };
-pub use viewport::{ChannelMask, Viewport, Window};
+pub use data::viewport::{ChannelMask, SpectrumSettings, Viewport, Window};
+pub use error::Error;
+pub use model::channel::ChannelSetup;
+pub use model::controls::TriggerOptions;
+pub use model::generator::{GeneratorRemote, GeneratorWish};
+pub use model::options::ViewOptions;
+pub use model::session::Session;
+pub use model::theme::ThemeChoice;
+pub use model::vertical::VerticalScale;
+pub use png::{PngOptions, render_png};
+#[cfg(feature = "terminal")]
+pub use term::run_terminal;
 #[cfg(feature = "window")]
 pub use window::{FrameTimes, WindowBench, bench_window, run_window, run_windows};

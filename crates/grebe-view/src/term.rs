@@ -1,4 +1,4 @@
-//! The terminal face: braille dots, two by four a character; for machines reached through a wire.
+//! The terminal model: braille dots, two by four a character; for machines reached through a wire.
 
 mod draw;
 
@@ -7,41 +7,42 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::error::ViewError;
-use crate::face::Face;
-use crate::keys::{Action, char_action};
-use crate::link::ScopeLink;
-use crate::options::ViewOptions;
+use crate::data::link::ScopeLink;
+use crate::error::Error;
+use crate::model::action::Action;
+use crate::model::keys::char_action;
+use crate::model::options::ViewOptions;
+use crate::model::view_model::ViewModel;
 use draw::{Palette, ScopeScreen};
 
 /// Shows the scope in the terminal until the person quits, or someone closes the link. The terminal is left as it was.
 ///
 /// # Errors
-/// [`ViewError::Terminal`] where standard output is no terminal, or it fails.
-pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError> {
-    let failed = |source| ViewError::Terminal { source };
+/// [`Error::Terminal`] where standard output is no terminal, or it fails.
+pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), Error> {
+    let failed = |source| Error::Terminal { source };
     if !io::stdout().is_terminal() {
         return Err(failed(io::Error::other("standard output is not one")));
     }
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let ended = show(&mut terminal, Face::new(link, options));
+    let ended = show(&mut terminal, ViewModel::new(link, options, crate::png::encode));
     ratatui::restore();
     ended.map_err(|source| match source.kind() {
-        io::ErrorKind::Interrupted => ViewError::Interrupted,
+        io::ErrorKind::Interrupted => Error::Interrupted,
         _ => failed(source),
     })
 }
 
-fn show(terminal: &mut ratatui::DefaultTerminal, mut face: Face) -> io::Result<()> {
+fn show(terminal: &mut ratatui::DefaultTerminal, mut model: ViewModel) -> io::Result<()> {
     let palette = Palette::of_terminal();
     let mut drawn = Instant::now();
     let mut is_changed = true;
-    while !face.is_done() {
+    while !model.is_done() {
         let size = terminal.size()?;
-        face.request(draw::columns(size.width));
-        is_changed |= face.refresh();
+        model.request(draw::columns(size.width));
+        is_changed |= model.refresh();
         if is_changed {
-            let mut screen = ScopeScreen::new(&mut face, palette);
+            let mut screen = ScopeScreen::new(&mut model, palette);
             terminal.draw(|frame| frame.render_widget(&mut screen, frame.area()))?;
             drawn = Instant::now();
             is_changed = false;
@@ -61,7 +62,7 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut face: Face) -> io::Result<(
                 Event::Key(key) if is_interrupt(key) => return Err(io::ErrorKind::Interrupted.into()),
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     if let Some(action) = key_action(key) {
-                        face.act(action);
+                        model.act(action);
                         is_changed = true;
                     }
                 }

@@ -1,20 +1,25 @@
-//! The window face: egui on wgpu, on a GPU or in software.
+//! The window model: egui on wgpu, on a GPU or in software.
 
 mod bench;
 mod cursors;
 mod device;
 mod head;
+mod keyboard;
+mod labels;
 mod lanes;
 mod layout;
-mod lost;
 mod marks;
 mod panes;
 mod persistence;
 mod plot;
 mod quads;
+mod show;
 mod side;
 mod spectrum;
 mod style;
+mod tables;
+mod tiles;
+mod traces;
 mod trigger;
 
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -22,11 +27,11 @@ use std::time::Duration;
 
 use eframe::egui;
 
-use crate::error::ViewError;
-use crate::link::ScopeLink;
-use crate::options::ViewOptions;
-use crate::viewport::ChannelMask;
-use bench::BenchRun;
+use crate::data::link::ScopeLink;
+use crate::data::viewport::ChannelMask;
+use crate::error::Error;
+use crate::model::options::ViewOptions;
+use bench::WindowTimer;
 pub use bench::{FrameTimes, WindowBench};
 use device::DeviceLoss;
 use panes::ScopePanes;
@@ -35,10 +40,10 @@ use quads::QuadPainter;
 /// Opens the scope's window and returns when the person closes it, or someone the link.
 ///
 /// # Errors
-/// [`ViewError::NoDisplay`] where no window can be opened here at all (use [`run_terminal`](crate::run_terminal) then),
-/// [`ViewError::DeviceLost`] where the graphics device went away while it was open (the terminal goes on),
-/// [`ViewError::Window`] where opening one or drawing in it failed.
-pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError> {
+/// [`Error::NoDisplay`] where no window can be opened here at all (use [`run_terminal`](crate::term::run_terminal) then),
+/// [`Error::DeviceLost`] where the graphics device went away while it was open (the terminal goes on),
+/// [`Error::Window`] where opening one or drawing in it failed.
+pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), Error> {
     run_windows(vec![(link, options)])
 }
 
@@ -46,7 +51,7 @@ pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), ViewError
 ///
 /// # Errors
 /// As for [`run_window`].
-pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), ViewError> {
+pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), Error> {
     open(scopes, [1280.0, 720.0], None)
 }
 
@@ -54,24 +59,24 @@ pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), ViewErro
 /// size in points.
 ///
 /// # Errors
-/// As for [`run_window`]; [`ViewError::Window`] where it was closed before it was done.
+/// As for [`run_window`]; [`Error::Window`] where it was closed before it was done.
 pub fn bench_window(
     link: ScopeLink,
     options: ViewOptions,
     size: [f32; 2],
     duration: Duration,
-) -> Result<WindowBench, ViewError> {
+) -> Result<WindowBench, Error> {
     let slot = bench::Slot::default();
-    open(vec![(link, options)], size, Some(BenchRun::new(slot.clone(), duration)))?;
+    open(vec![(link, options)], size, Some(WindowTimer::new(slot.clone(), duration)))?;
     let result = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-    result.ok_or_else(|| ViewError::Window { why: "it was closed before it was measured".into() })
+    result.ok_or_else(|| Error::Window { why: "it was closed before it was measured".into() })
 }
 
 fn open(
     scopes: Vec<(ScopeLink, ViewOptions)>,
     size: [f32; 2],
-    bench: Option<BenchRun>,
-) -> Result<(), ViewError> {
+    bench: Option<WindowTimer>,
+) -> Result<(), Error> {
     check_display()?;
     stand_back();
     let names: Vec<String> = scopes.iter().map(|(_, options)| (options.status)().name).collect();
@@ -109,18 +114,18 @@ fn open(
     let run = || eframe::run_native(&title, native, Box::new(create));
     let Some(opened) = loss.or_panic(run).filter(|_| lost.get().is_none()) else {
         let why = lost.get().map(String::as_str).or(loss.why()).unwrap_or_default();
-        return Err(ViewError::DeviceLost { why: why.to_owned() });
+        return Err(Error::DeviceLost { why: why.to_owned() });
     };
     opened.map_err(|error| match error {
         // No display, a display that refuses us, libraries of the window system that are not there.
         eframe::Error::Winit(_) | eframe::Error::WinitEventLoop(_) => {
-            ViewError::NoDisplay { why: reason(&error.to_string()) }
+            Error::NoDisplay { why: reason(&error.to_string()) }
         }
         // No driver at all, or none that draws on this display.
-        eframe::Error::Wgpu(_) => ViewError::NoDisplay {
+        eframe::Error::Wgpu(_) => Error::NoDisplay {
             why: "neither Vulkan nor OpenGL draws here (Debian: mesa-vulkan-drivers)".into(),
         },
-        error => ViewError::Window { why: reason(&error.to_string()) },
+        error => Error::Window { why: reason(&error.to_string()) },
     })
 }
 
@@ -130,7 +135,7 @@ struct ScopeWindow {
     scopes: Vec<ScopePanes>,
     /// Which one has the keys.
     active: usize,
-    bench: Option<BenchRun>,
+    bench: Option<WindowTimer>,
     loss: DeviceLoss,
     /// Why the window closed by itself.
     lost: Arc<OnceLock<String>>,
@@ -146,7 +151,7 @@ impl eframe::App for ScopeWindow {
         }
         if let (Some(bench), Some(scope)) = (&self.bench, self.scopes.first_mut()) {
             let all = ChannelMask::ALL;
-            scope.face.controls.set_channels(if bench.has_traces() { all } else { ChannelMask::NONE });
+            scope.model.controls.channels = if bench.has_traces() { all } else { ChannelMask::NONE };
         }
         side_by_side(ui, &mut self.scopes, &mut self.active);
         if let (Some(bench), Some(scope)) = (&mut self.bench, self.scopes.first()) {
@@ -179,7 +184,7 @@ fn side_by_side(ui: &mut egui::Ui, scopes: &mut [ScopePanes], active: &mut usize
     if let Some(pointer) = ui.input(|input| input.pointer.latest_pos()) {
         *active = (0..scopes.len()).find(|&number| column(number).contains(pointer)).unwrap_or(*active);
     }
-    let theme = scopes.get(*active).map(|scope| scope.face.controls.theme());
+    let theme = scopes.get(*active).map(|scope| scope.model.controls.theme);
     for (number, scope) in scopes.iter_mut().enumerate() {
         scope.has_keys = number == *active;
         let rect = column(number);
@@ -188,7 +193,7 @@ fn side_by_side(ui: &mut egui::Ui, scopes: &mut [ScopePanes], active: &mut usize
             scope.show(ui);
         });
         if let Some(theme) = theme {
-            scope.face.controls.set_theme(theme);
+            scope.model.controls.theme = theme;
         }
         let color = lanes::color32(if scope.has_keys { scope.theme().grid_zero } else { scope.theme().grid });
         ui.painter().vline(rect.left(), rect.y_range(), egui::Stroke::new(1.0, color));
@@ -212,25 +217,25 @@ const NICENESS: i32 = 5;
 
 /// Whether a window could be opened, as far as that can be told without trying.
 #[cfg(target_os = "linux")]
-fn check_display() -> Result<(), ViewError> {
+fn check_display() -> Result<(), Error> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if is_set("WAYLAND_DISPLAY") || is_set("WAYLAND_SOCKET") {
         return Ok(());
     }
     if !is_set("DISPLAY") {
         let why = "neither WAYLAND_DISPLAY nor DISPLAY is set".into();
-        return Err(ViewError::NoDisplay { why });
+        return Err(Error::NoDisplay { why });
     }
     // winit panics without it.
     if xkbcommon_dl::x11::xkbcommon_x11_option().is_none() {
         let why = "libxkbcommon-x11 is missing (Debian: libxkbcommon-x11-0)".into();
-        return Err(ViewError::NoDisplay { why });
+        return Err(Error::NoDisplay { why });
     }
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn check_display() -> Result<(), ViewError> {
+fn check_display() -> Result<(), Error> {
     Ok(())
 }
 

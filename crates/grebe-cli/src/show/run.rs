@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use grebe_flow::telemetry;
-use grebe_view::{Picture, PngOptions, ScopeLink, ViewError};
+use grebe_view::{Error, Picture, PngOptions, ScopeLink};
 
 use super::stream::Shown;
 use crate::ending::Ending;
@@ -44,18 +44,18 @@ pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Optio
     }
     match ended {
         _ if interrupt::is_pending() => Ok((Ending::Interrupted, picture)),
-        Err(ViewError::Interrupted) => Ok((Ending::Interrupted, picture)),
+        Err(Error::Interrupted) => Ok((Ending::Interrupted, picture)),
         Ok(()) => Ok((Ending::Good, picture)),
         Err(error) => Err(error.into()),
     }
 }
 
 #[cfg(feature = "window")]
-fn window(shown: &[Shown]) -> Result<(), ViewError> {
+fn window(shown: &[Shown]) -> Result<(), Error> {
     let scopes = shown.iter().map(|shown| (shown.link.clone(), shown.options())).collect();
     match grebe_view::run_windows(scopes) {
-        Err(ViewError::NoDisplay { why }) => in_terminal(shown, &why),
-        Err(ViewError::DeviceLost { why }) => {
+        Err(Error::NoDisplay { why }) => in_terminal(shown, &why),
+        Err(Error::DeviceLost { why }) => {
             in_terminal(shown, &format!("the graphics device was lost: {why}"))
         }
         ended => ended,
@@ -63,11 +63,11 @@ fn window(shown: &[Shown]) -> Result<(), ViewError> {
 }
 
 #[cfg(not(feature = "window"))]
-fn window(shown: &[Shown]) -> Result<(), ViewError> {
+fn window(shown: &[Shown]) -> Result<(), Error> {
     in_terminal(shown, "this grebe was built without its window")
 }
 
-fn in_terminal(shown: &[Shown], why: &str) -> Result<(), ViewError> {
+fn in_terminal(shown: &[Shown], why: &str) -> Result<(), Error> {
     let Some(first) = shown.first() else { return Ok(()) };
     let others = if shown.len() > 1 { format!(", {} alone", first.show.name) } else { String::new() };
     note!("grebe: no window ({why}): showing the stream in the terminal{others}");

@@ -8,13 +8,14 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
-use crate::face::Face;
-use crate::hud::{RunState, Tone};
-use crate::keys::keys;
-use crate::options::{ThemeChoice, hue};
-use crate::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
-use crate::spectra::DB_A_COUNT;
-use crate::vertical::Range;
+use crate::model::channel::hue;
+use crate::model::hud::{RunState, Tone};
+use crate::model::keys::keys;
+use crate::model::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
+use crate::model::spectra::DB_PER_COUNT;
+use crate::model::theme::ThemeChoice;
+use crate::model::vertical::ValueRange;
+use crate::model::view_model::ViewModel;
 
 /// Columns of dots that a terminal `width` characters wide shows.
 pub(super) fn columns(width: u16) -> usize {
@@ -38,19 +39,19 @@ impl Palette {
     }
 }
 
-/// A face, to be drawn on a buffer of any size.
+/// A model, to be drawn on a buffer of any size.
 pub(super) struct ScopeScreen<'a> {
-    face: &'a mut Face,
+    model: &'a mut ViewModel,
     palette: Palette,
 }
 
 impl<'a> ScopeScreen<'a> {
-    pub(super) fn new(face: &'a mut Face, palette: Palette) -> ScopeScreen<'a> {
-        ScopeScreen { face, palette }
+    pub(super) fn new(model: &'a mut ViewModel, palette: Palette) -> ScopeScreen<'a> {
+        ScopeScreen { model, palette }
     }
 
     fn theme(&self) -> Theme {
-        self.face.controls.theme().theme()
+        self.model.controls.theme.colors()
     }
 
     fn color(&self, color: ScopeColor, ansi: Color) -> Color {
@@ -74,7 +75,7 @@ impl<'a> ScopeScreen<'a> {
     }
 
     fn good(&self) -> Style {
-        let color = match self.face.controls.theme() {
+        let color = match self.model.controls.theme {
             ThemeChoice::Dark => ScopeColor::rgb(80, 200, 120),
             ThemeChoice::Light => ScopeColor::rgb(14, 116, 60),
         };
@@ -82,7 +83,7 @@ impl<'a> ScopeScreen<'a> {
     }
 
     fn head(&self) -> [Line<'static>; 2] {
-        let hud = &self.face.hud;
+        let hud = &self.model.hud;
         let state_style = match hud.state {
             RunState::Live => self.good(),
             RunState::Paused => Style::new().fg(Color::Yellow),
@@ -122,8 +123,8 @@ impl<'a> ScopeScreen<'a> {
 
     /// All channels: a lane each, or one for all with the selected channel in front.
     fn lanes(&mut self, area: Rect, buf: &mut Buffer) {
-        let count = self.face.picture.channels.len() as u16;
-        if !self.face.controls.show.overlay {
+        let count = self.model.picture.channels.len() as u16;
+        if !self.model.controls.show.overlay {
             for place in 0..count {
                 let (from, to) = (area.height * place / count, area.height * (place + 1) / count);
                 if to > from {
@@ -133,8 +134,8 @@ impl<'a> ScopeScreen<'a> {
             }
             return;
         }
-        let selected = self.face.controls.selected;
-        let channels: Vec<usize> = self.face.picture.channels.iter().map(|data| data.channel).collect();
+        let selected = self.model.controls.lanes.selected;
+        let channels: Vec<usize> = self.model.picture.channels.iter().map(|data| data.channel).collect();
         let front = channels.iter().position(|&channel| channel == selected).unwrap_or(0);
         let order = (0..channels.len()).filter(|&place| place != front).chain([front]);
         let mut chip = 0;
@@ -149,7 +150,7 @@ impl<'a> ScopeScreen<'a> {
     fn grid_of(
         &self,
         area: Rect,
-        range: Range,
+        range: ValueRange,
         unit: &str,
         across: [f64; 2],
         divisions: &Ticks,
@@ -180,11 +181,11 @@ impl<'a> ScopeScreen<'a> {
 
     /// One channel; returns the width of its name.
     fn lane(&mut self, place: usize, area: Rect, has_grid: bool, chip: u16, buf: &mut Buffer) -> u16 {
-        let range = self.face.range(place);
-        let data = &self.face.picture.channels[place];
-        let setup = self.face.setup(data.channel);
+        let range = self.model.range(place);
+        let data = &self.model.picture.channels[place];
+        let setup = self.model.setup(data.channel);
         let plot = plot_of(area);
-        let (start, end, divisions) = self.face.axis();
+        let (start, end, divisions) = self.model.axis();
         if has_grid {
             self.grid_of(area, range, &setup.unit, [start, end], &divisions, buf);
         }
@@ -192,7 +193,7 @@ impl<'a> ScopeScreen<'a> {
         let dots = Dots::new(&data.columns, range, scale, plot);
         let color = self.trace_color(data.channel);
         dots.draw(plot, color, self.bad(), buf);
-        for cursor in self.face.controls.cursors().into_iter().flatten() {
+        for cursor in self.model.controls.cursors.times.into_iter().flatten() {
             let x = (f64::from(plot.width) * (cursor - start) / (end - start)) as i64;
             if (0..i64::from(plot.width)).contains(&x) {
                 for y in plot.top()..plot.bottom() {
@@ -201,7 +202,7 @@ impl<'a> ScopeScreen<'a> {
             }
         }
         let values =
-            self.face.controls.value_cursors().filter(|_| data.channel == self.face.controls.selected);
+            self.model.controls.cursors.values.filter(|_| data.channel == self.model.controls.lanes.selected);
         for value in values.into_iter().flatten() {
             let row = (1.0 - range.part_of(value)) * f64::from(plot.height);
             if (0.0..f64::from(plot.height)).contains(&row) {
@@ -210,7 +211,7 @@ impl<'a> ScopeScreen<'a> {
                 }
             }
         }
-        let marks = self.face.trigger_marks();
+        let marks = self.model.trigger_marks();
         if let (0, Some(part)) = (place, marks.part) {
             let x = plot.x + (part * f64::from(plot.width)) as u16;
             buf.set_stringn(x.min(plot.right() - 1), plot.y, "\u{25bc}", 1, Style::new());
@@ -230,19 +231,19 @@ impl<'a> ScopeScreen<'a> {
 
     /// The levels of all channels upon each other, their axis, and what they are of.
     fn spectrum(&mut self, area: Rect, buf: &mut Buffer) {
-        let range = self.face.spectrum_range();
+        let range = self.model.spectrum_range();
         let lane = Rect { height: area.height - 1, ..area };
         let plot = plot_of(lane);
-        let (start, end, unit, ticks) = self.face.spectrum_axis(u32::from(plot.width / 12).clamp(2, 12));
+        let (start, end, unit, ticks) = self.model.spectrum_axis(u32::from(plot.width / 12).clamp(2, 12));
         self.grid_of(lane, range, "dB", [start, end], &ticks, buf);
-        for trace in self.face.spectrum_traces(usize::from(plot.width) * 2) {
-            let hold = Dots::new(&trace.hold, range, |count| f64::from(count) * DB_A_COUNT, plot);
+        for trace in self.model.spectrum_traces(usize::from(plot.width) * 2) {
+            let hold = Dots::new(&trace.hold, range, |count| f64::from(count) * DB_PER_COUNT, plot);
             hold.draw(plot, self.color(self.theme().text_dim, Color::DarkGray), self.bad(), buf);
-            let dots = Dots::new(&trace.columns, range, |count| f64::from(count) * DB_A_COUNT, plot);
+            let dots = Dots::new(&trace.columns, range, |count| f64::from(count) * DB_PER_COUNT, plot);
             dots.draw(plot, self.trace_color(trace.channel), self.bad(), buf);
         }
-        let peaks = self.face.peak_rows(1).into_iter().map(|row| row.cells.join(" "));
-        let words = [format!(" {}", self.face.spectrum_words())].into_iter().chain(peaks);
+        let peaks = self.model.peak_rows(1).into_iter().map(|row| row.cells.join(" "));
+        let words = [format!(" {}", self.model.spectrum_words())].into_iter().chain(peaks);
         let words: Vec<String> = words.collect();
         let words = words.join("  ") + " ";
         let width = (words.chars().count() as u16).min(plot.width);
@@ -264,12 +265,12 @@ impl<'a> ScopeScreen<'a> {
                 Line::styled(cells(row.cells.iter().map(String::as_str)), Style::new().fg(color))
             }));
         };
-        add(vec!["", "A", "B", "\u{394}"], self.face.cursor_rows());
-        if self.face.controls.is_measuring() {
+        add(vec!["", "A", "B", "\u{394}"], self.model.cursor_rows());
+        if self.model.controls.is_measuring {
             let names: Vec<&str> = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
-            add(names.clone(), self.face.measurement_rows());
-            add(names, self.face.statistics_rows());
-            add(TRIGGER_COLUMNS.to_vec(), self.face.trigger_rows());
+            add(names.clone(), self.model.measurement_rows());
+            add(names, self.model.statistics_rows());
+            add(TRIGGER_COLUMNS.to_vec(), self.model.trigger_rows());
         }
         lines
     }
@@ -279,9 +280,9 @@ impl<'a> ScopeScreen<'a> {
     }
 
     fn time_axis(&self, area: Rect, buf: &mut Buffer) {
-        let (start, end, ticks) = self.face.axis();
+        let (start, end, ticks) = self.model.axis();
         let every = if plot_of(area).width < 100 { 5 } else { 2 };
-        self.axis_labels(area, [start, end], &ticks, self.face.picture.axis_unit(), every, buf);
+        self.axis_labels(area, [start, end], &ticks, self.model.picture.axis_unit(), every, buf);
     }
 
     /// Every so many ticks in words.
@@ -314,7 +315,7 @@ impl<'a> ScopeScreen<'a> {
 
     /// The keys, in as many columns as the height asks for and the width allows.
     fn help(&self, area: Rect, buf: &mut Buffer) {
-        let lines: Vec<Line<'_>> = keys(self.face.has_generator())
+        let lines: Vec<Line<'_>> = keys(self.model.generator.is_there())
             .flat_map(|group| {
                 let title = Line::styled(format!(" {}", group.title), self.dim());
                 let keys = group.keys.iter().map(|(key, meaning)| Line::from(format!(" {key:<9} {meaning}")));
@@ -357,8 +358,8 @@ impl Widget for &mut ScopeScreen<'_> {
         let table = self.table_lines();
         let below = (table.len() as u16).min(area.height - 6);
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
-        let count = self.face.picture.channels.len() as u16;
-        let has_spectrum = self.face.controls.show.spectrum && lanes.height >= 10 && count > 0;
+        let count = self.model.picture.channels.len() as u16;
+        let has_spectrum = self.model.controls.show.spectrum && lanes.height >= 10 && count > 0;
         let below_lanes = if has_spectrum { lanes.height * 2 / 5 } else { 0 };
         let traces = Rect { height: lanes.height - below_lanes, ..lanes };
         self.lanes(traces, buf);
@@ -368,9 +369,9 @@ impl Widget for &mut ScopeScreen<'_> {
             self.spectrum(spectrum, buf);
         }
         if count == 0 {
-            let text = match self.face.picture.stream {
+            let text = match self.model.picture.stream {
                 Some(_) => "every channel is switched off: press 1 \u{2026} 8".to_owned(),
-                None => format!("waiting for {}", self.face.hud.source),
+                None => format!("waiting for {}", self.model.hud.source),
             };
             let middle = Rect { y: lanes.y + lanes.height / 2, height: 1, ..lanes };
             Paragraph::new(text).alignment(Alignment::Center).style(self.dim()).render(middle, buf);
@@ -382,7 +383,7 @@ impl Widget for &mut ScopeScreen<'_> {
         }
         let keys = " space pause   \u{2190} \u{2192} span   [ ] back/forward   f spectrum   v measure   ? keys   q quit";
         Line::styled(keys, self.dim()).render(row(area.bottom() - 1), buf);
-        if self.face.controls.is_help_open() {
+        if self.model.controls.is_help_open {
             self.help(lanes, buf);
         }
     }
@@ -396,7 +397,7 @@ struct Dots {
 }
 
 impl Dots {
-    fn new(columns: &[Column], range: Range, value: impl Fn(i16) -> f64, plot: Rect) -> Dots {
+    fn new(columns: &[Column], range: ValueRange, value: impl Fn(i16) -> f64, plot: Rect) -> Dots {
         let (width, height) = (usize::from(plot.width), usize::from(plot.height));
         let mut dots = Dots { cells: vec![0; width * height], lost: vec![false; width], width };
         let rows = height as f64 * 4.0;

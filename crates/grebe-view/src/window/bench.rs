@@ -49,7 +49,7 @@ pub struct FrameTimes {
 pub(super) type Slot = Arc<Mutex<Option<WindowBench>>>;
 
 /// Measures while the window runs.
-pub(super) struct BenchRun {
+pub(super) struct WindowTimer {
     slot: Slot,
     duration: Duration,
     phase: Phase,
@@ -72,9 +72,9 @@ enum Phase {
     Traces,
 }
 
-impl BenchRun {
-    pub(super) fn new(slot: Slot, duration: Duration) -> BenchRun {
-        BenchRun {
+impl WindowTimer {
+    pub(super) fn new(slot: Slot, duration: Duration) -> WindowTimer {
+        WindowTimer {
             slot,
             duration,
             phase: Phase::WarmUp,
@@ -97,7 +97,7 @@ impl BenchRun {
     /// To be called at the end of each frame; `cpu_s` is what the one before cost.
     pub(super) fn frame(&mut self, ctx: &egui::Context, panes: &ScopePanes, cpu_s: Option<f32>) {
         let now = Instant::now();
-        let taken = panes.face.link.pictures_taken();
+        let taken = panes.model.link.pictures_taken();
         let is_new = taken > std::mem::replace(&mut self.number_taken, taken);
         match self.phase {
             // What only answers another event is not a picture.
@@ -109,7 +109,7 @@ impl BenchRun {
             self.intervals_ms.push((now - last).as_secs_f64() * 1e3);
         }
         self.cpu_ms.extend(cpu_s.map(|seconds| f64::from(seconds) * 1e3));
-        let picture = &panes.face.picture;
+        let picture = &panes.model.picture;
         if let Some(latency) = picture.latency(monotonic_ns(), true) {
             self.latencies_ms.push(latency.seconds * 1e3);
         }

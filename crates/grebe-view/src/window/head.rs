@@ -6,10 +6,10 @@ use eframe::egui::{self, Color32};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
-use crate::generator::GeneratorWish;
-use crate::hud::{RunState, Tone};
-use crate::keys::{Action, SaveWhat, Step};
-use crate::options::ThemeChoice;
+use crate::model::action::{Action, SaveWhat, Step};
+use crate::model::generator::GeneratorWish;
+use crate::model::hud::{RunState, Tone};
+use crate::model::theme::ThemeChoice;
 
 impl ScopePanes {
     pub(super) fn head(&mut self, ui: &mut egui::Ui) {
@@ -17,13 +17,13 @@ impl ScopePanes {
             let mut is_notice_below = false;
             ui.horizontal(|ui| {
                 self.state_chip(ui);
-                ui.strong(&self.face.hud.source);
-                ui.label(&self.face.hud.stream);
+                ui.strong(&self.model.hud.source);
+                ui.label(&self.model.hud.stream);
                 let dim = color32(self.theme().text_dim);
-                if self.face.hud.notice.is_none() && ui.available_width() > self.buttons_width + 200.0 {
-                    ui.label(egui::RichText::new(&self.face.hud.costs).monospace().color(dim));
+                if self.model.hud.notice.is_none() && ui.available_width() > self.buttons_width + 200.0 {
+                    ui.label(egui::RichText::new(&self.model.hud.costs).monospace().color(dim));
                 }
-                if let Some(notice) = &self.face.hud.notice {
+                if let Some(notice) = &self.model.hud.notice {
                     let room = ui.available_width() - self.buttons_width - 16.0;
                     let font = egui::TextStyle::Body.resolve(ui.style());
                     let galley = ui.painter().layout_no_wrap(notice.clone(), font, Color32::WHITE);
@@ -39,7 +39,7 @@ impl ScopePanes {
                 });
                 self.buttons_width = buttons.inner;
             });
-            if let Some(notice) = self.face.hud.notice.as_ref().filter(|_| is_notice_below) {
+            if let Some(notice) = self.model.hud.notice.as_ref().filter(|_| is_notice_below) {
                 self.notice(ui, notice);
             }
             let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
@@ -58,13 +58,13 @@ impl ScopePanes {
     }
 
     fn notice(&self, ui: &mut egui::Ui, notice: &str) {
-        let color = style::held(self.face.controls.theme());
+        let color = style::held(self.model.controls.theme);
         ui.add(egui::Label::new(egui::RichText::new(notice).color(color)).truncate());
     }
 
     fn state_chip(&self, ui: &mut egui::Ui) {
-        let (theme, choice) = (self.theme(), self.face.controls.theme());
-        let fill = match self.face.hud.state {
+        let (theme, choice) = (self.theme(), self.model.controls.theme);
+        let fill = match self.model.hud.state {
             RunState::Live => style::good(choice),
             RunState::Paused => style::held(choice),
             RunState::Stale => color32(theme.gap),
@@ -74,7 +74,7 @@ impl ScopePanes {
             ui,
             |ui| {
                 ui.label(
-                    egui::RichText::new(self.face.hud.state.word())
+                    egui::RichText::new(self.model.hud.state.word())
                         .monospace()
                         .strong()
                         .color(style::on_chip(&theme)),
@@ -92,7 +92,7 @@ impl ScopePanes {
             }
         };
         button(ui, "?", "keys  (?)", Action::Help);
-        let other = match self.face.controls.theme() {
+        let other = match self.model.controls.theme {
             ThemeChoice::Dark => "light",
             ThemeChoice::Light => "dark",
         };
@@ -105,17 +105,17 @@ impl ScopePanes {
                 ("recording (SigMF)  R", SaveWhat::Recording),
             ] {
                 if ui.button(text).clicked() {
-                    self.face.act(Action::Save(what));
+                    self.model.act(Action::Save(what));
                     ui.close();
                 }
             }
         });
-        if self.face.has_generator() {
+        if self.model.generator.is_there() {
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
             MenuButton::new("generator").config(config).ui(ui, |ui| self.generator_menu(ui));
         }
         self.cursor_menu(ui);
-        let run = if self.face.controls.is_paused() { "run" } else { "pause" };
+        let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
         for (text, hint, action, is_on) in self.toggles() {
             if ui.selectable_label(is_on, text).on_hover_text(hint).clicked() {
                 wanted = Some(action);
@@ -129,17 +129,17 @@ impl ScopePanes {
         button(ui, run, "hold the picture or go on  (space)", Action::Pause);
         ui.separator();
         button(ui, "+", "longer time span  (\u{2192} or +)", Action::Longer);
-        let division = egui::RichText::new(&self.face.hud.division).monospace();
+        let division = egui::RichText::new(&self.model.hud.division).monospace();
         ui.add_sized([86.0, 18.0], egui::Label::new(division));
         button(ui, "\u{2212}", "shorter time span  (\u{2190} or -)", Action::Shorter);
         if let Some(action) = wanted {
-            self.face.act(action);
+            self.model.act(action);
         }
     }
 
     /// Right to left: what can be switched on, and whether it is.
     fn toggles(&self) -> [(&'static str, &'static str, Action, bool); 4] {
-        let (controls, show) = (&self.face.controls, self.face.controls.show);
+        let (controls, show) = (&self.model.controls, self.model.controls.show);
         [
             ("channels", "names, scales, colours  (l)", Action::Channels, show.channel_panel),
             ("spectrum", "levels by frequency  (f); the waterfall too  (w)", Action::Spectrum, show.spectrum),
@@ -148,20 +148,20 @@ impl ScopePanes {
                 "measure",
                 "a table of measurements  (v), with statistics  (V)",
                 Action::Measure,
-                controls.is_measuring(),
+                controls.is_measuring,
             ),
         ]
     }
 
     fn cursor_menu(&mut self, ui: &mut egui::Ui) {
         let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
-        let controls = &self.face.controls;
-        let is_on = [controls.cursors().is_some(), controls.value_cursors().is_some()];
+        let controls = &self.model.controls;
+        let is_on = [controls.cursors.times.is_some(), controls.cursors.values.is_some()];
         let button = egui::Button::selectable(is_on.contains(&true), "cursors");
         let (menu, _) = MenuButton::from_button(button).config(config).ui(ui, |ui| {
             for ((text, action), is_on) in CURSORS.into_iter().zip(is_on) {
                 if ui.selectable_label(is_on, text).clicked() {
-                    self.face.act(action);
+                    self.model.act(action);
                 }
             }
         });
@@ -170,27 +170,25 @@ impl ScopePanes {
 
     /// What the generator is to make.
     fn generator_menu(&mut self, ui: &mut egui::Ui) {
-        let state = self.face.generator;
-        let run = if state.is_paused { "go on" } else { "pause" };
+        let run = if self.model.generator.is_paused { "go on" } else { "pause" };
         if ui.button(run).on_hover_text("make samples, or none  (G)").clicked() {
-            self.face.act(Action::GeneratorPause);
+            self.model.act(Action::GeneratorPause);
         }
         ui.separator();
         ui.label("rate");
         ui.horizontal(|ui| {
             if ui.button("slower").on_hover_text("the next lower rate  (z)").clicked() {
-                self.face.act(Action::GeneratorRate(Step::Down));
+                self.model.act(Action::GeneratorRate(Step::Down));
             }
             if ui.button("faster").on_hover_text("the next higher rate  (Z)").clicked() {
-                self.face.act(Action::GeneratorRate(Step::Up));
+                self.model.act(Action::GeneratorRate(Step::Up));
             }
         });
         ui.separator();
         ui.label("waveform").on_hover_text("of all channels  (F)");
-        let waves = self.face.options.generator.as_ref().map_or(Vec::new(), |remote| remote.waves.clone());
-        for wave in waves {
-            if ui.selectable_label(state.wave == Some(wave), wave).clicked() {
-                self.face.tell_generator(GeneratorWish::Wave(wave));
+        for wave in self.model.generator.waves().to_vec() {
+            if ui.selectable_label(self.model.generator.wave == Some(wave), wave).clicked() {
+                self.model.tell_generator(GeneratorWish::Wave(wave));
             }
         }
     }
@@ -206,16 +204,16 @@ impl ScopePanes {
             ui.label(egui::RichText::new(value).monospace().color(color));
             ui.add_space(9.0);
         };
-        for item in &self.face.hud.facts {
+        for item in &self.model.hud.facts {
             fact(ui, item.label, &item.value, plain);
         }
         ui.separator();
         ui.label(egui::RichText::new("lost").color(dim));
         ui.add_space(3.0);
-        for item in &self.face.hud.losses {
+        for item in &self.model.hud.losses {
             let color = match item.tone {
                 Tone::Bad => color32(theme.gap),
-                Tone::Good => style::good(self.face.controls.theme()),
+                Tone::Good => style::good(self.model.controls.theme),
                 Tone::Plain => plain,
             };
             fact(ui, item.label, &item.value, color);

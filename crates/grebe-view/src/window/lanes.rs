@@ -5,13 +5,13 @@ use grebe_scope::raster::{Color, Theme};
 use grebe_scope::{Column, Ticks};
 
 use super::quads::Quad;
-use crate::vertical::Range;
+use crate::model::vertical::ValueRange;
 
 /// A lane's place on the screen, in points, and what it shows.
 pub(super) struct Lane<'a> {
     pub(super) rect: Rect,
     pub(super) columns: &'a [Column],
-    pub(super) range: Range,
+    pub(super) range: ValueRange,
     pub(super) color: Color32,
     /// Units a count, and the value of count 0.
     pub(super) scale: (f64, f64),

@@ -1,26 +1,24 @@
-//! What a person drags of the trigger: its level and its place; and tables of numbers.
+//! The marks of the trigger on the plot, to be dragged: its place and its level.
 
-use eframe::egui::{self, Color32, CursorIcon, Rect, Sense, Shape, pos2, vec2};
+use eframe::egui::{self, CursorIcon, Rect, Sense, Shape, pos2, vec2};
 
-use super::cursors::name_it;
+use super::labels::name_slider;
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use super::plot::label_font;
-use crate::readout::Row;
 
 impl ScopePanes {
     /// A mark at the top for the trigger's place, one at the right edge for its level.
     pub(super) fn trigger_handles(&mut self, ui: &egui::Ui, plot: Rect) {
-        let Some(trigger) = self.face.picture.trigger else { return };
-        let marks = self.face.trigger_marks();
+        let Some(trigger) = self.model.picture.trigger else { return };
+        let marks = self.model.trigger_marks();
         if let Some(part) = marks.part {
             self.place_handle(ui, plot, part as f32);
         }
         let channel = trigger.settings.channel;
-        let lanes = &self.face.picture.channels;
+        let lanes = &self.model.picture.channels;
         let Some(place) = lanes.iter().position(|data| data.channel == channel) else { return };
         let lane = self.lane_rect(plot, place, lanes.len());
-        let zero = self.face.level_zero(&trigger);
+        let zero = self.model.level_zero(&trigger);
         let (level, upper) = (f64::from(trigger.level), f64::from(trigger.upper));
         if trigger.settings.kind.has_two_levels() {
             self.level_line(ui, lane, channel, level + zero);
@@ -31,8 +29,8 @@ impl ScopePanes {
 
     /// One of two levels: they move together, by the mark between them.
     fn level_line(&self, ui: &egui::Ui, lane: Rect, channel: usize, level: f64) {
-        let setup = self.face.setup(channel);
-        let Some(range) = self.face.controls.lane_range(channel) else { return };
+        let setup = self.model.setup(channel);
+        let Some(range) = self.model.controls.lanes.range(channel) else { return };
         let part = (range.top - setup.value(level)) / range.height();
         if (0.0..=1.0).contains(&part) {
             let y = lane.top() + lane.height() * part as f32;
@@ -50,23 +48,24 @@ impl ScopePanes {
         ui.painter().add(Shape::convex_polygon(corners, color, egui::Stroke::NONE));
         let grip = Rect::from_center_size(pos2(x, plot.top()), vec2(24.0, 20.0));
         let response = ui.interact(grip, self.id.with("trigger place"), Sense::drag());
-        name_it(&response, "trigger position");
+        name_slider(&response, "trigger position");
         let response = response.on_hover_cursor(CursorIcon::ResizeHorizontal);
         if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
-            self.face.controls.set_trigger_position(f64::from((pointer.x - plot.left()) / plot.width()));
+            let position = f64::from((pointer.x - plot.left()) / plot.width());
+            self.model.controls.trigger.settings.position = position.clamp(0.0, 1.0);
         }
     }
 
     /// `level` counts from `zero`, both in raw counts.
     fn level_handle(&mut self, ui: &egui::Ui, lane: Rect, channel: usize, level: f64, zero: f64) {
-        let setup = self.face.setup(channel);
-        let Some(range) = self.face.controls.lane_range(channel) else { return };
+        let setup = self.model.setup(channel);
+        let Some(range) = self.model.controls.lanes.range(channel) else { return };
         let part = (range.top - setup.value(level + zero)) / range.height();
         let y = (lane.top() + lane.height() * part as f32).clamp(lane.top(), lane.bottom());
         let color = self.trace_color(channel);
         let grip = Rect::from_center_size(pos2(lane.right() + 1.0, y), vec2(30.0, 20.0));
         let response = ui.interact(grip, self.id.with("trigger level"), Sense::drag());
-        name_it(&response, "trigger level");
+        name_slider(&response, "trigger level");
         let response = response.on_hover_cursor(CursorIcon::ResizeVertical);
         let is_held = response.hovered() || response.dragged();
         let strength = if is_held { 0.9 } else { 0.35 };
@@ -79,24 +78,8 @@ impl ScopePanes {
         if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
             let part = f64::from((pointer.y - lane.top()) / lane.height()).clamp(0.0, 1.0);
             let value = range.top - part * range.height();
-            self.face.controls.set_level(((value - setup.offset) / setup.scale - zero).round() as i16);
+            let level = ((value - setup.offset) / setup.scale - zero).round() as i16;
+            self.model.controls.trigger.settings.level = Some(level);
         }
-    }
-
-    /// Rows of numbers in the colours of their channels.
-    pub(super) fn table(&self, ui: &mut egui::Ui, id: &str, names: &[&str], rows: &[Row]) {
-        let theme = self.theme();
-        let cell = |ui: &mut egui::Ui, text: &str, color: Color32| {
-            ui.label(egui::RichText::new(text).font(label_font()).color(color));
-        };
-        egui::Grid::new(id).num_columns(names.len()).spacing([16.0, 2.0]).show(ui, |ui| {
-            names.iter().for_each(|name| cell(ui, name, color32(theme.text_dim)));
-            ui.end_row();
-            for row in rows {
-                let color = row.channel.map_or(color32(theme.text), |channel| self.trace_color(channel));
-                row.cells.iter().for_each(|text| cell(ui, text, color));
-                ui.end_row();
-            }
-        });
     }
 }

@@ -2,21 +2,21 @@
 
 use eframe::egui::{self, Align2, Color32, ColorImage, Rect, TextureOptions, pos2, vec2};
 
+use super::labels::label_font;
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use super::plot::label_font;
 
 impl ScopePanes {
     /// Whether densities are shown in place of traces: they are wanted, and there are any.
     pub(super) fn has_persistence(&self) -> bool {
-        let is_live = !self.face.controls.is_paused();
-        let view = &self.face.picture.persistence;
-        self.face.controls.show.persistence && is_live && view.as_ref().is_some_and(|view| view.records > 0)
+        let is_live = !self.model.controls.time.is_held();
+        let view = &self.model.picture.persistence;
+        self.model.controls.show.persistence && is_live && view.as_ref().is_some_and(|view| view.records > 0)
     }
 
     /// Makes pictures of new densities.
     pub(super) fn upload_persistence(&mut self, ctx: &egui::Context) {
-        let Some(view) = self.face.picture.persistence.clone().filter(|_| self.has_persistence()) else {
+        let Some(view) = self.model.picture.persistence.clone().filter(|_| self.has_persistence()) else {
             return;
         };
         if self.persistence_number == view.number {
@@ -47,7 +47,7 @@ impl ScopePanes {
 
     /// How many triggers are in the picture, and that it is a sample where it is.
     pub(super) fn persistence_words(&self, ui: &egui::Ui, plot: Rect) {
-        let Some(view) = self.face.picture.persistence.as_ref().filter(|_| self.has_persistence()) else {
+        let Some(view) = self.model.picture.persistence.as_ref().filter(|_| self.has_persistence()) else {
             return;
         };
         let mut words = format!("{} triggers", view.records);

@@ -6,18 +6,18 @@ use grebe_scope::raster::Color;
 
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use crate::keys::{Action, Step};
-use crate::math::{MATH_CHANNEL, MathOperation};
+use crate::data::math::{MATH_CHANNEL, MathOperation};
+use crate::model::action::{Action, Step};
 
 impl ScopePanes {
     /// Room that the panels take.
     pub(super) fn side_width(&self) -> f32 {
-        let show = self.face.controls.show;
+        let show = self.model.controls.show;
         if show.channel_panel || show.segments { WIDTH } else { 0.0 }
     }
 
     pub(super) fn side(&mut self, ui: &mut egui::Ui, area: Rect) {
-        let show = self.face.controls.show;
+        let show = self.model.controls.show;
         self.is_typing = false;
         if !show.channel_panel && !show.segments {
             return;
@@ -38,7 +38,7 @@ impl ScopePanes {
 
     fn channel_panel(&mut self, ui: &mut egui::Ui) {
         self.panel_head(ui, "channels", Action::Channels, "close  (l)");
-        let count = self.face.picture.stream.map_or(0, |stream| stream.channels);
+        let count = self.model.picture.stream.map_or(0, |stream| stream.channels);
         for channel in 0..count {
             self.channel_card(ui, channel);
             ui.add_space(4.0);
@@ -46,13 +46,13 @@ impl ScopePanes {
         self.math_card(ui);
         ui.add_space(4.0);
         ui.horizontal(|ui| {
-            let show = self.face.controls.show;
+            let show = self.model.controls.show;
             if ui.selectable_label(show.overlay, "overlay").on_hover_text("all in one lane  (o)").clicked() {
-                self.face.act(Action::Overlay);
+                self.model.act(Action::Overlay);
             }
             let hint = "all triggers upon each other  (d)";
             if ui.selectable_label(show.persistence, "persistence").on_hover_text(hint).clicked() {
-                self.face.act(Action::Persistence);
+                self.model.act(Action::Persistence);
             }
         });
         ui.add_space(10.0);
@@ -63,7 +63,7 @@ impl ScopePanes {
             ui.label(RichText::new(name).strong().color(color32(self.theme().text)));
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 if ui.small_button("\u{d7}").on_hover_text(hint).clicked() {
-                    self.face.act(close);
+                    self.model.act(close);
                 }
             });
         });
@@ -71,8 +71,8 @@ impl ScopePanes {
 
     fn channel_card(&mut self, ui: &mut egui::Ui, channel: usize) {
         let theme = self.theme();
-        let is_selected = self.face.controls.selected == channel;
-        let is_shown = self.face.controls.viewport(&self.face.picture, 1).channels.contains(channel);
+        let is_selected = self.model.controls.lanes.selected == channel;
+        let is_shown = self.model.controls.viewport(&self.model.picture, 1).channels.contains(channel);
         let stroke = if is_selected { self.trace_color(channel) } else { color32(theme.grid) };
         egui::Frame::NONE
             .stroke(egui::Stroke::new(1.0, stroke))
@@ -81,20 +81,20 @@ impl ScopePanes {
             .show(ui, |ui| {
                 ui.set_width(ui.available_width());
                 ui.horizontal(|ui| {
-                    let color = self.face.controls.setups[channel].trace_color(channel, &theme);
+                    let color = self.model.controls.lanes.setups[channel].trace_color(channel, &theme);
                     let mut rgb = [color.r, color.g, color.b];
                     let picked = ui.color_edit_button_srgb(&mut rgb).on_hover_text("colour");
                     name_it(&picked, &format!("colour of channel {}", channel + 1));
                     if picked.changed() {
                         let [r, g, b] = rgb;
-                        self.face.controls.setups[channel].color = Some(Color::rgb(r, g, b));
+                        self.model.controls.lanes.setups[channel].color = Some(Color::rgb(r, g, b));
                     }
                     let label = RichText::new(format!("CH{}", channel + 1)).monospace().color(color32(color));
                     let hint = "choose it for the keys of one channel  (n)";
                     if ui.selectable_label(is_selected, label).on_hover_text(hint).clicked() {
-                        self.face.act(Action::Select(channel));
+                        self.model.act(Action::Select(channel));
                     }
-                    let name = &mut self.face.controls.setups[channel].name;
+                    let name = &mut self.model.controls.lanes.setups[channel].name;
                     let edit =
                         TextEdit::singleline(name).hint_text("name").desired_width(90.0).char_limit(24);
                     let edit = ui.add(edit);
@@ -104,7 +104,7 @@ impl ScopePanes {
                         let word = if is_shown { "on" } else { "off" };
                         let hint = format!("on / off  ({})", channel + 1);
                         if ui.selectable_label(is_shown, word).on_hover_text(hint).clicked() {
-                            self.face.act(Action::Channel(channel));
+                            self.model.act(Action::Channel(channel));
                         }
                     });
                 });
@@ -117,8 +117,8 @@ impl ScopePanes {
     /// A channel that is computed of others.
     fn math_card(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
-        let now = self.face.controls.math;
-        let is_selected = now.is_some() && self.face.controls.selected == MATH_CHANNEL;
+        let now = self.model.controls.math;
+        let is_selected = now.is_some() && self.model.controls.lanes.selected == MATH_CHANNEL;
         let color = self.trace_color(MATH_CHANNEL);
         let stroke = if is_selected { color } else { color32(theme.grid) };
         let mut wanted = None;
@@ -149,8 +149,8 @@ impl ScopePanes {
                 ui.horizontal(|ui| {
                     let inputs = if operation.is_binary() { 2 } else { 1 };
                     for (place, name) in ["A", "B"].into_iter().enumerate().take(inputs) {
-                        let channel = self.face.controls.math_inputs[place];
-                        let of = format!("{name} = {}", self.face.setup(channel).label(channel));
+                        let channel = self.model.controls.math_inputs[place];
+                        let of = format!("{name} = {}", self.model.setup(channel).label(channel));
                         if ui.button(of).on_hover_text("the next channel  (N, B)").clicked() {
                             wanted = Some(Action::MathInput(place));
                         }
@@ -161,13 +161,13 @@ impl ScopePanes {
                 }
             });
         if let Some(action) = wanted {
-            self.face.act(action);
+            self.model.act(action);
         }
     }
 
     /// Scale, position, coupling.
     fn scale_rows(&mut self, ui: &mut egui::Ui, channel: usize) {
-        let setup = self.face.controls.setups[channel].clone();
+        let setup = self.model.controls.lanes.setups[channel].clone();
         let mut wanted = None;
         let dim = color32(self.theme().text_dim);
         ui.horizontal(|ui| {
@@ -176,7 +176,7 @@ impl ScopePanes {
                 wanted = Some(Action::Vertical(Step::Down));
             }
             // What a grid line stands for meanwhile, the lane says.
-            let unit = self.face.setup(channel).unit;
+            let unit = self.model.setup(channel).unit;
             let scale = setup.vertical.map_or("\u{2013}".into(), |vertical| {
                 format!("{}/div", Engineering::new(vertical.per_division, &unit))
             });
@@ -205,7 +205,7 @@ impl ScopePanes {
             }
         });
         if let Some(action) = wanted {
-            self.face.act(action);
+            self.model.act(action);
         }
     }
 
@@ -213,7 +213,7 @@ impl ScopePanes {
         self.scale_rows(ui, channel);
         let dim = color32(self.theme().text_dim);
         egui::Grid::new(("channel values", channel)).num_columns(2).spacing([8.0, 3.0]).show(ui, |ui| {
-            let setup = &mut self.face.controls.setups[channel];
+            let setup = &mut self.model.controls.lanes.setups[channel];
             let label = ui.label(RichText::new("unit").color(dim));
             let edit =
                 TextEdit::singleline(&mut setup.unit).hint_text("counts").desired_width(90.0).char_limit(8);
@@ -238,11 +238,11 @@ impl ScopePanes {
     fn segment_panel(&mut self, ui: &mut egui::Ui) {
         self.panel_head(ui, "last triggers", Action::Segments, "close  (g)");
         self.trigger_sees(ui);
-        let segments = self.face.segments();
+        let segments = self.model.segments();
         let theme = self.theme();
         let newest = segments.first().map_or(0.0, |segment| segment.at);
-        let rate = self.face.picture.rate_or_one();
-        let unit = self.face.picture.axis_unit();
+        let rate = self.model.picture.rate_or_one();
+        let unit = self.model.picture.axis_unit();
         if segments.is_empty() {
             ui.label(RichText::new("none yet: choose auto, normal or single").color(color32(theme.text_dim)));
         }
@@ -251,8 +251,8 @@ impl ScopePanes {
                 let mark = if segment.label.is_some() { "unpin" } else { "pin" };
                 let pin = ui.add_enabled(segment.is_there, egui::Button::new(mark).small());
                 if pin.on_hover_text("keep in the list  (P)").clicked() {
-                    self.face.show_segment(segment.at);
-                    self.face.act(Action::Pin);
+                    self.model.show_segment(segment.at);
+                    self.model.act(Action::Pin);
                 }
                 let age = Engineering::new((segment.at - newest) / rate, unit).digits(4).to_string();
                 let text =
@@ -262,9 +262,9 @@ impl ScopePanes {
                     row.scroll_to_me(None);
                 }
                 if row.clicked() {
-                    self.face.show_segment(segment.at);
+                    self.model.show_segment(segment.at);
                 }
-                let pins = &mut self.face.controls.pins;
+                let pins = &mut self.model.controls.pins.list;
                 if let Some(pin) = pins.iter_mut().find(|pin| pin.at == segment.at) {
                     let edit =
                         ui.add(TextEdit::singleline(&mut pin.label).desired_width(90.0).char_limit(40));

@@ -5,19 +5,19 @@ use egui_tiles::UiResponse;
 use grebe_scope::raster::Color;
 use grebe_scope::{Engineering, Ticks, Window as Weighting};
 
+use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, label_font, level_labels, value_tag, wheel_steps};
 use super::lanes::{Lane, LanePainter, color32};
 use super::layout::Pane;
 use super::panes::ScopePanes;
-use super::plot::{AXIS_HEIGHT, GUTTER, axis_labels, label_font, level_labels, value_tag};
-use crate::keys::{Action, Step};
-use crate::options::ThemeChoice;
-use crate::spectra::{DB_A_COUNT, SpectrumTrace};
-use crate::spectrum::WaterfallView;
-use crate::vertical::Range;
+use crate::data::spectrum::WaterfallView;
+use crate::model::action::{Action, Step};
+use crate::model::spectra::{DB_PER_COUNT, SpectrumTrace};
+use crate::model::theme::ThemeChoice;
+use crate::model::vertical::ValueRange;
 
 impl ScopePanes {
     pub(super) fn spectrum(&mut self, ui: &mut egui::Ui) -> UiResponse {
-        let words = self.face.spectrum_words();
+        let words = self.model.spectrum_words();
         let (area, response) =
             self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
         let plot = plot_rect(area);
@@ -25,11 +25,11 @@ impl ScopePanes {
             return response;
         }
         let pointer = self.frequency_pointer(ui, area, plot, "spectrum");
-        let range = self.face.spectrum_range();
+        let range = self.model.spectrum_range();
         let pixels_per_point = ui.ctx().pixels_per_point();
-        let traces = self.face.spectrum_traces((plot.width() * pixels_per_point).round() as usize);
+        let traces = self.model.spectrum_traces((plot.width() * pixels_per_point).round() as usize);
         let (start, end, unit, ticks) =
-            self.face.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
+            self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
         let levels = Ticks::new(range.bottom, range.top, (plot.height() / 24.0).clamp(3.0, 10.0) as u32);
         self.draw_spectrum(ui, area, plot, &traces, range, &levels, &parts(&ticks, start, end));
         level_labels(ui, &self.theme(), plot, range, &levels, "dB");
@@ -54,7 +54,7 @@ impl ScopePanes {
 
     /// Right to left.
     fn spectrum_controls(&mut self, ui: &mut egui::Ui) {
-        let settings = self.face.controls.spectrum;
+        let settings = self.model.controls.spectrum;
         let mut wanted = None;
         if ui.small_button("\u{d7}").on_hover_text("close  (f)").clicked() {
             wanted = Some(Action::Spectrum);
@@ -73,7 +73,7 @@ impl ScopePanes {
         let weighting = ui.menu_button(settings.window.name(), |ui| {
             for window in Weighting::ALL {
                 if ui.selectable_label(window == settings.window, window.name()).clicked() {
-                    self.face.controls.spectrum.window = window;
+                    self.model.controls.spectrum.window = window;
                     ui.close();
                 }
             }
@@ -90,7 +90,7 @@ impl ScopePanes {
             wanted = Some(Action::TransformSize(Step::Down));
         }
         if let Some(action) = wanted {
-            self.face.act(action);
+            self.model.act(action);
         }
     }
 
@@ -101,13 +101,13 @@ impl ScopePanes {
         area: Rect,
         plot: Rect,
         traces: &[SpectrumTrace],
-        range: Range,
+        range: ValueRange,
         levels: &Ticks,
         divisions: &[f32],
     ) {
         let theme = self.theme();
         let mut painter = LanePainter::new(area, ui.ctx().pixels_per_point(), &theme);
-        let lane = |columns, color| Lane { rect: plot, columns, range, color, scale: (DB_A_COUNT, 0.0) };
+        let lane = |columns, color| Lane { rect: plot, columns, range, color, scale: (DB_PER_COUNT, 0.0) };
         painter.grid(&lane(&[], Color32::WHITE), levels, divisions);
         for trace in traces {
             let color = self.trace_color(trace.channel);
@@ -125,11 +125,11 @@ impl ScopePanes {
     }
 
     /// The highest peak of each channel, at its place.
-    fn peak_marks(&self, ui: &egui::Ui, plot: Rect, range: Range) {
-        let Some(view) = &self.face.picture.spectrum else { return };
+    fn peak_marks(&self, ui: &egui::Ui, plot: Rect, range: ValueRange) {
+        let Some(view) = &self.model.picture.spectrum else { return };
         let theme = self.theme();
-        let (from, to) = self.face.controls.spectrum_zoom;
-        let rows = self.face.peak_rows(1);
+        let (from, to) = self.model.controls.spectrum_zoom;
+        let rows = self.model.peak_rows(1);
         let mut taken: Vec<Rect> = Vec::new();
         for (spectrum, row) in view.channels.iter().filter(|spectrum| !spectrum.peaks.is_empty()).zip(rows) {
             let peak = spectrum.peaks[0];
@@ -178,7 +178,7 @@ impl ScopePanes {
             let Some(column) = trace.columns.get((part * trace.columns.len() as f64) as usize) else {
                 continue;
             };
-            let text = format!("{:.1} dB", f64::from(column.max) * DB_A_COUNT);
+            let text = format!("{:.1} dB", f64::from(column.max) * DB_PER_COUNT);
             value_tag(ui, &theme, pos2(pointer.x, top), plot, &text, self.trace_color(trace.channel));
         }
     }
@@ -187,29 +187,29 @@ impl ScopePanes {
     fn frequency_pointer(&mut self, ui: &mut egui::Ui, area: Rect, plot: Rect, id: &str) -> Option<Pos2> {
         let response = ui.interact(area, self.id.with(id), Sense::click_and_drag());
         if response.dragged() {
-            self.face.pan_spectrum(f64::from(-response.drag_delta().x / plot.width()));
+            self.model.pan_spectrum(f64::from(-response.drag_delta().x / plot.width()));
         }
         if response.double_clicked() {
-            self.face.controls.spectrum_zoom = (0.0, 1.0);
+            self.model.controls.spectrum_zoom = (0.0, 1.0);
         }
         let pointer = response.hover_pos().filter(|pointer| plot.contains(*pointer))?;
-        let wheel = super::plot::wheel_steps(ui);
+        let wheel = wheel_steps(ui);
         if wheel != 0.0 {
             let at = f64::from((pointer.x - plot.left()) / plot.width());
-            self.face.zoom_spectrum(if wheel > 0.0 { 0.7 } else { 1.0 / 0.7 }, at);
+            self.model.zoom_spectrum(if wheel > 0.0 { 0.7 } else { 1.0 / 0.7 }, at);
         }
         Some(pointer)
     }
 
     pub(super) fn waterfall(&mut self, ui: &mut egui::Ui) -> UiResponse {
-        let channel = self.face.controls.selected;
-        let words = self.face.setup(channel).label(channel);
+        let channel = self.model.controls.lanes.selected;
+        let words = self.model.setup(channel).label(channel);
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
             if ui.small_button("\u{d7}").on_hover_text("close  (w)").clicked() {
-                panes.face.act(Action::Waterfall);
+                panes.model.act(Action::Waterfall);
             }
             if ui.button("next channel").on_hover_text("(n)").clicked() {
-                panes.face.act(Action::NextChannel);
+                panes.model.act(Action::NextChannel);
             }
         });
         let plot = plot_rect(area);
@@ -219,21 +219,21 @@ impl ScopePanes {
         let theme = self.theme();
         self.frequency_pointer(ui, area, plot, "waterfall");
         let (start, end, unit, ticks) =
-            self.face.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
-        let range = self.face.spectrum_range();
-        let view = self.face.picture.spectrum.clone();
+            self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
+        let range = self.model.spectrum_range();
+        let view = self.model.picture.spectrum.clone();
         if let Some((view, waterfall)) = view.as_ref().and_then(|view| Some((view, view.waterfall.as_ref()?)))
         {
             self.upload_waterfall(ui.ctx(), view.number, waterfall, range);
             if let Some((_, _, texture)) = &self.waterfall {
-                let (from, to) = self.face.controls.spectrum_zoom;
+                let (from, to) = self.model.controls.spectrum_zoom;
                 let uv = Rect::from_min_max(pos2(from as f32, 0.0), pos2(to as f32, 1.0));
                 ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
             }
-            let seconds = waterfall.span_samples / self.face.picture.rate_or_one();
-            let ages = Range { bottom: -seconds, top: 0.0 };
+            let seconds = waterfall.span_samples / self.model.picture.rate_or_one();
+            let ages = ValueRange { bottom: -seconds, top: 0.0 };
             let rows = Ticks::new(-seconds, 0.0, (plot.height() / 24.0).clamp(3.0, 6.0) as u32);
-            level_labels(ui, &theme, plot, ages, &rows, self.face.picture.axis_unit());
+            level_labels(ui, &theme, plot, ages, &rows, self.model.picture.axis_unit());
         }
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         response
@@ -245,9 +245,9 @@ impl ScopePanes {
         ctx: &egui::Context,
         number: u64,
         waterfall: &WaterfallView,
-        range: Range,
+        range: ValueRange,
     ) {
-        let choice = self.face.controls.theme();
+        let choice = self.model.controls.theme;
         let key = (number, range.bottom as i32 * 2 + choice as i32);
         if self.waterfall.as_ref().is_some_and(|(number, look, _)| (*number, *look) == key) {
             return;

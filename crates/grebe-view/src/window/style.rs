@@ -4,7 +4,7 @@ use eframe::egui::{self, Color32, FontFamily, FontId, Stroke, TextStyle};
 use grebe_scope::raster::Theme;
 
 use super::lanes::color32;
-use crate::options::ThemeChoice;
+use crate::model::theme::ThemeChoice;
 
 /// Amber, for what is held: told from live and from loss at a glance.
 const HELD: [Color32; 2] = [Color32::from_rgb(240, 180, 60), Color32::from_rgb(150, 95, 0)];
@@ -12,7 +12,7 @@ const GOOD: [Color32; 2] = [Color32::from_rgb(80, 200, 120), Color32::from_rgb(1
 
 /// Sets egui's colours and fonts to those of the scope.
 pub(super) fn apply(ctx: &egui::Context, choice: ThemeChoice) {
-    let theme = choice.theme();
+    let theme = choice.colors();
     let mut visuals = match choice {
         ThemeChoice::Dark => egui::Visuals::dark(),
         ThemeChoice::Light => egui::Visuals::light(),

@@ -7,9 +7,12 @@ use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 
 use super::*;
-use crate::options::ThemeChoice;
+use crate::data::feed::ScopeFeed;
+use crate::data::status::SourceStatus;
+use crate::model::generator::{Generator, GeneratorRemote, GeneratorWish};
+use crate::model::options::ViewOptions;
+use crate::model::theme::ThemeChoice;
 use crate::testing::sine_batch;
-use crate::{GeneratorRemote, GeneratorWish, ScopeFeed, SourceStatus, ViewOptions};
 
 /// A scope over an ended stream of three channels with a gap: nothing on it depends on the time of day.
 fn panes(theme: ThemeChoice, painter: QuadPainter) -> ScopePanes {
@@ -128,34 +131,35 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
 #[test]
 fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
     let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
-    (panes.face.controls.setups[1].unit, panes.face.controls.setups[1].scale) = ("V".into(), 1e-3);
+    (panes.model.controls.lanes.setups[1].unit, panes.model.controls.lanes.setups[1].scale) =
+        ("V".into(), 1e-3);
     let mut harness = harness(panes);
     press(&mut harness, "nC");
     harness.get_by_label("CH2 level");
-    let lane = harness.state().face.controls.lane_range(1).unwrap();
-    let [a, b] = harness.state().face.controls.value_cursors().unwrap();
+    let lane = harness.state().model.controls.lanes.range(1).unwrap();
+    let [a, b] = harness.state().model.controls.cursors.values.unwrap();
     let near = |a: f64, b: f64| (a - b).abs() < lane.height() / 1000.0;
     assert!(near(a, lane.at(0.3)) && near(b, lane.at(0.7)), "{a} {b} {lane:?}");
     press(&mut harness, "JX");
     press(&mut harness, "KK");
-    let [a, b] = harness.state().face.controls.value_cursors().unwrap();
+    let [a, b] = harness.state().model.controls.cursors.values.unwrap();
     assert!(near(a, lane.at(0.29)) && near(b, lane.at(0.72)), "{a} {b}");
     drag(&mut harness, "value cursor A", egui::vec2(0.0, -30.0));
-    let [a, _] = harness.state().face.controls.value_cursors().unwrap();
+    let [a, _] = harness.state().model.controls.cursors.values.unwrap();
     assert!(a > lane.at(0.35), "{a}");
     let difference = grebe_scope::Engineering::new(b - a, "V").digits(4).to_string();
     harness.get_by_label(&difference);
     // The lines stay where they are when another channel gives them another unit.
     press(&mut harness, "n");
-    let moved = harness.state().face.controls.value_cursors().unwrap();
-    let other = harness.state().face.controls.lane_range(2).unwrap();
+    let moved = harness.state().model.controls.cursors.values.unwrap();
+    let other = harness.state().model.controls.lanes.range(2).unwrap();
     assert!((other.part_of(moved[1]) - 0.72).abs() < 1e-6);
     harness.get_by_label("CH3 level");
     harness.get_by_label("cursors").click();
     harness.run();
     harness.get_by_label("values, of the selected channel  C").click();
     harness.run();
-    assert!(harness.state().face.controls.value_cursors().is_none());
+    assert!(harness.state().model.controls.cursors.values.is_none());
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
     harness.run();
     harness.get_by_label("longer holdoff").click();
     harness.run();
-    assert_eq!(harness.state().face.controls.trigger_settings().0.holdoff_s, 0.02);
+    assert_eq!(harness.state().model.controls.trigger.settings.holdoff_s, 0.02);
     press(&mut harness, "::::");
     harness.get_by_label("120.0 /min");
     harness.get_by_label("LF reject").click();
@@ -180,15 +184,15 @@ fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
     press(&mut harness, "L;");
     harness.get_by_label("DC \u{b7} 200 ms");
     drag(&mut harness, "trigger level", egui::vec2(0.0, -20.0));
-    assert!(harness.state().face.controls.trigger_settings().0.level > Some(500));
+    assert!(harness.state().model.controls.trigger.settings.level > Some(500));
     drag(&mut harness, "trigger position", egui::vec2(-200.0, 0.0));
-    assert!(harness.state().face.controls.trigger_settings().0.position < 0.4);
+    assert!(harness.state().model.controls.trigger.settings.position < 0.4);
 }
 
 #[test]
 fn a_channel_is_computed_of_others_named_and_measured() {
     let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
-    for setup in &mut panes.face.controls.setups[..2] {
+    for setup in &mut panes.model.controls.lanes.setups[..2] {
         (setup.unit, setup.scale) = ("V".into(), 1e-3);
     }
     let mut harness = harness(panes);
@@ -196,13 +200,13 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     harness.get_by_label("A \u{2212} B").click();
     harness.run();
     harness.get_by_label("settings of M CH1 \u{2212} CH2");
-    assert_eq!(harness.state().channels_shown(), [0, 1, 2, crate::MATH_CHANNEL]);
-    let face = &harness.state().face;
+    assert_eq!(harness.state().channels_shown(), [0, 1, 2, crate::data::math::MATH_CHANNEL]);
+    let model = &harness.state().model;
     let value = |channel: usize, place: usize| {
-        let column = face.picture.channels[channel].columns[place];
-        face.setup(face.picture.channels[channel].channel).value(f64::from(column.min))
+        let column = model.picture.channels[channel].columns[place];
+        model.setup(model.picture.channels[channel].channel).value(f64::from(column.min))
     };
-    let place = face.picture.channels[0].columns.len() / 3;
+    let place = model.picture.channels[0].columns.len() / 3;
     assert!(
         (value(3, place) - (value(0, place) - value(1, place))).abs() < 0.1,
         "the same columns, less wide"
@@ -211,20 +215,21 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     // The slope of 10 V and 2 Hz: 10 times 2 pi times 2, each way.
     harness.get_by_label("dA/dt").click();
     harness.run();
-    let face = &harness.state().face;
-    let measured = face.picture.measured.iter().find(|it| it.channel == crate::MATH_CHANNEL).unwrap();
+    let model = &harness.state().model;
+    let measured =
+        model.picture.measured.iter().find(|it| it.channel == crate::data::math::MATH_CHANNEL).unwrap();
     let height = measured.set.get(grebe_scope::Quantity::PeakToPeak).unwrap();
     assert!((height / (80.0 * std::f64::consts::PI) - 1.0).abs() < 0.01, "{height}");
-    assert_eq!(face.setup(crate::MATH_CHANNEL).unit, "V/s");
+    assert_eq!(model.setup(crate::data::math::MATH_CHANNEL).unit, "V/s");
     harness.get_by_label("A = CH1").click();
     harness.run();
     harness.get_by_label("settings of M d CH2/dt");
     // By its number at the left of its lane it is selected and scaled as the others are.
     press(&mut harness, "nnny");
-    assert!(harness.state().face.controls.setups[crate::MATH_CHANNEL].vertical.is_some());
+    assert!(harness.state().model.controls.lanes.setups[crate::data::math::MATH_CHANNEL].vertical.is_some());
     press(&mut harness, "EE");
     assert_eq!(harness.state().channels_shown(), [0, 1, 2]);
-    assert_eq!(harness.state().face.controls.selected, 0);
+    assert_eq!(harness.state().model.controls.lanes.selected, 0);
 }
 
 #[test]
@@ -238,15 +243,15 @@ fn the_channel_panel_names_scales_and_turns_channels() {
     harness.run();
     harness.get_by_label("name of channel 2").type_text("probe");
     harness.run();
-    assert_eq!(harness.state().face.controls.setups[1].name, "probe");
-    assert!(!harness.state().face.controls.show.overlay, "what is typed into a field is no key");
+    assert_eq!(harness.state().model.controls.lanes.setups[1].name, "probe");
+    assert!(!harness.state().model.controls.show.overlay, "what is typed into a field is no key");
     harness.get_by_label("invert").click();
     harness.run();
     harness.get_by_label("AC").click();
     harness.run();
-    let setup = harness.state().face.setup(1);
+    let setup = harness.state().model.setup(1);
     assert!(setup.scale == -1.0 && setup.label(1) == "2 probe");
-    let mean = harness.state().face.picture.channels[1].mean;
+    let mean = harness.state().model.picture.channels[1].mean;
     assert!((setup.value(mean)).abs() < 1e-9, "AC coupling takes the mean off");
 }
 
@@ -256,7 +261,7 @@ fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
     harness.get_by_label("settings of CH2").click();
     harness.run();
     harness.get_by_label("name of channel 2");
-    assert_eq!(harness.state().face.controls.selected, 1);
+    assert_eq!(harness.state().model.controls.lanes.selected, 1);
     let wheel = |harness: &mut Harness<'static, ScopePanes>, y: f32| {
         harness.hover_at(egui::pos2(30.0, 500.0));
         harness.event(egui::Event::MouseWheel {
@@ -269,15 +274,15 @@ fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
         harness.run();
     };
     wheel(&mut harness, -1.0);
-    let controls = &harness.state().face.controls;
-    let coarse = controls.setups[2].vertical.unwrap();
+    let controls = &harness.state().model.controls;
+    let coarse = controls.lanes.setups[2].vertical.unwrap();
     assert_eq!(
-        (controls.selected, controls.span()),
+        (controls.lanes.selected, controls.time.span),
         (2, Some(2.0)),
         "the third lane, and no other time span"
     );
     wheel(&mut harness, 1.0);
-    let fine = harness.state().face.controls.setups[2].vertical.unwrap();
+    let fine = harness.state().model.controls.lanes.setups[2].vertical.unwrap();
     assert!(fine.per_division < coarse.per_division, "{fine:?} {coarse:?}");
 
     let at = egui::pos2(30.0, 500.0);
@@ -287,8 +292,8 @@ fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
     harness.run();
     harness.drop_at(at + egui::vec2(0.0, 40.0));
     harness.run();
-    let lower = harness.state().face.controls.setups[2].vertical.unwrap();
-    assert!(lower.position < fine.position && !harness.state().face.controls.is_paused());
+    let lower = harness.state().model.controls.lanes.setups[2].vertical.unwrap();
+    assert!(lower.position < fine.position && !harness.state().model.controls.time.is_held());
     harness.get_by_label("settings of CH3").click();
     harness.run();
     assert!(harness.query_by_label("name of channel 2").is_none(), "a second click closes the panel");
@@ -299,7 +304,7 @@ fn the_spectrum_names_the_tone_and_zooms() {
     let mut harness = dark();
     harness.get_by_label("spectrum").click();
     harness.run();
-    let rows = harness.state().face.peak_rows(1);
+    let rows = harness.state().model.peak_rows(1);
     // Those of the other channels lie too near to 0 Hz to be told from an offset.
     assert_eq!(rows[0].cells[0], "CH3");
     let hertz: f64 = rows[0].cells[1].split(' ').next().unwrap().parse().unwrap();
@@ -308,10 +313,10 @@ fn the_spectrum_names_the_tone_and_zooms() {
     harness.run();
     harness.get_by_label("flat top").click();
     harness.run();
-    assert_eq!(harness.state().face.controls.spectrum.window, grebe_scope::Window::FlatTop);
-    harness.state_mut().face.zoom_spectrum(0.1, 0.0);
+    assert_eq!(harness.state().model.controls.spectrum.window, grebe_scope::Window::FlatTop);
+    harness.state_mut().model.zoom_spectrum(0.1, 0.0);
     harness.run();
-    let (start, end, unit, _) = harness.state().face.spectrum_axis(5);
+    let (start, end, unit, _) = harness.state().model.spectrum_axis(5);
     assert_eq!((start, end, unit), (0.0, 50.0, "Hz"));
 }
 
@@ -320,7 +325,7 @@ fn a_generator_is_told_what_a_person_wants() {
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
     let tell = told.clone();
-    panes.face.options.generator = Some(GeneratorRemote {
+    panes.model.generator = Generator::new(Some(GeneratorRemote {
         waves: vec!["sine", "noise"],
         tell: Box::new(move |wish| match wish {
             GeneratorWish::Rate(rate_hz) if rate_hz > 2e3 => Err("too fast for me".into()),
@@ -329,7 +334,7 @@ fn a_generator_is_told_what_a_person_wants() {
                 Ok(())
             }
         }),
-    });
+    }));
     let mut harness = harness(panes);
     harness.get_by_role_and_label(egui::accesskit::Role::Button, "generator").click();
     harness.run();
@@ -354,15 +359,15 @@ fn a_generator_is_told_what_a_person_wants() {
 fn the_last_triggers_can_be_seen_again_and_kept() {
     let mut harness = dark();
     press(&mut harness, "mg");
-    let all = harness.state().face.segments();
+    let all = harness.state().model.segments();
     assert!(all.len() >= 2, "{all:?}");
     press(&mut harness, "{P");
-    let face = &harness.state().face;
-    let shown: Vec<_> = face.segments().into_iter().filter(|segment| segment.is_shown).collect();
+    let model = &harness.state().model;
+    let shown: Vec<_> = model.segments().into_iter().filter(|segment| segment.is_shown).collect();
     assert_eq!((shown.len(), shown[0].label.as_deref()), (1, Some("pin 1")));
     let before = all.iter().position(|segment| segment.is_shown).unwrap();
     assert_eq!(shown[0].at, all[(before + 1).min(all.len() - 1)].at, "the one before");
-    let picture = &face.picture;
+    let picture = &model.picture;
     let place = (shown[0].at - picture.left_index) / picture.span_samples;
     assert!((place - 0.5).abs() < 0.01, "it stands where triggers do: {place}");
     harness.get_by_label("PAUSED");
@@ -411,7 +416,7 @@ fn two_scopes_stand_side_by_side_and_one_has_the_keys() {
     harness.run();
     let (scopes, active) = harness.state();
     assert_eq!(*active, 1);
-    let shown: Vec<bool> = scopes.iter().map(|scope| scope.face.controls.show.spectrum).collect();
+    let shown: Vec<bool> = scopes.iter().map(|scope| scope.model.controls.show.spectrum).collect();
     assert_eq!(shown, [false, true]);
 }
 

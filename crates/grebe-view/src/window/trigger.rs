@@ -7,25 +7,25 @@ use grebe_scope::Engineering;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
-use crate::hud::DC;
-use crate::keys::{Action, Step};
-use crate::trigger::{TriggerMode, TriggerState};
+use crate::data::trigger::{TriggerMode, TriggerState};
+use crate::model::action::{Action, Step};
+use crate::model::hud::DC;
 
 impl ScopePanes {
     /// Right to left.
     pub(super) fn trigger(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
         let mut wanted = None;
-        if let Some(trigger) = self.face.hud.trigger.clone() {
+        if let Some(trigger) = self.model.hud.trigger.clone() {
             let color = match trigger.state {
-                TriggerState::Triggered => style::good(self.face.controls.theme()),
-                TriggerState::Ready | TriggerState::Stopped => style::held(self.face.controls.theme()),
+                TriggerState::Triggered => style::good(self.model.controls.theme),
+                TriggerState::Ready | TriggerState::Stopped => style::held(self.model.controls.theme),
                 TriggerState::Free => color32(theme.text_dim),
             };
             let word = RichText::new(trigger.state_word()).monospace().color(color);
             ui.add_sized([76.0, 18.0], egui::Label::new(word));
             let hint = "the last triggers, to be looked at again  (g)";
-            let list = ui.selectable_label(self.face.controls.show.segments, "list");
+            let list = ui.selectable_label(self.model.controls.show.segments, "list");
             if list.on_hover_text(hint).clicked() {
                 wanted = Some(Action::Segments);
             }
@@ -50,7 +50,7 @@ impl ScopePanes {
                 wanted = Some(Action::Source);
             }
         }
-        let mode = self.face.controls.mode(&self.face.picture);
+        let mode = self.model.controls.mode(&self.model.picture);
         for (choice, name, hint) in MODES {
             if ui.selectable_label(mode == choice, name).on_hover_text(hint).clicked() {
                 wanted = Some(Action::Trigger(choice));
@@ -59,18 +59,18 @@ impl ScopePanes {
         ui.label(RichText::new("trigger").color(color32(theme.text_dim)));
         self.trigger_width = ui.min_rect().width();
         if let Some(action) = wanted {
-            self.face.act(action);
+            self.model.act(action);
         }
     }
 
     /// Coupling and holdoff: in a menu, and above the list of the last triggers.
     pub(super) fn trigger_sees(&mut self, ui: &mut egui::Ui) {
-        let Some(trigger) = &self.face.hud.trigger else { return };
+        let Some(trigger) = &self.model.hud.trigger else { return };
         let is_dc = trigger.coupling == DC;
-        let settings = self.face.controls.trigger_settings().0;
-        let unit = self.face.picture.axis_unit();
+        let settings = self.model.controls.trigger.settings;
+        let unit = self.model.picture.axis_unit();
         let hertz = if unit == "s" { "Hz" } else { "/S" };
-        let corner = settings.coupling.corner_hz(self.face.picture.span());
+        let corner = settings.coupling.corner_hz(self.model.picture.span());
         let corner = corner.map_or("\u{2013}".into(), |corner| Engineering::new(corner, hertz).to_string());
         let holdoff = match settings.holdoff_s > 0.0 {
             true => Engineering::new(settings.holdoff_s, unit).to_string(),
@@ -103,7 +103,7 @@ impl ScopePanes {
             ui.end_row();
         });
         if let Some(action) = wanted {
-            self.face.act(action);
+            self.model.act(action);
         }
     }
 }

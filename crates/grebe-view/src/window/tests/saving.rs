@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::Extract;
+use crate::data::extract::Extract;
 
 #[test]
 fn what_is_saved_can_be_read_again() {
     let folder = std::env::temp_dir().join(format!("grebe-view-save-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
-    panes.face.options.folder = folder.clone();
+    panes.model.options.folder = folder.clone();
     let mut harness = harness(panes);
     press(&mut harness, "DSM");
-    let notice = harness.state().face.hud.notice.clone();
+    let notice = harness.state().model.hud.notice.clone();
     assert!(notice.is_some_and(|notice| notice.contains("switch measurements on")));
     press(&mut harness, "vM");
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
@@ -38,7 +38,7 @@ fn a_recording_has_the_visible_samples_and_the_triggers_within() {
     let saved: Arc<Mutex<Option<Extract>>> = Arc::default();
     let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
     let keep = saved.clone();
-    panes.face.options.export = Some(Box::new(move |path, extract| {
+    panes.model.options.export = Some(Box::new(move |path, extract| {
         *keep.lock().unwrap() = Some(extract.clone());
         Ok(path.to_owned())
     }));
@@ -51,10 +51,14 @@ fn a_recording_has_the_visible_samples_and_the_triggers_within() {
     harness.run();
     harness.get_by_label("recording (SigMF)  R").click();
     harness.run();
-    let face = &harness.state().face;
-    assert!(face.hud.notice.as_ref().is_some_and(|notice| notice.contains(".sigmf-meta")), "{:?}", face.hud);
+    let model = &harness.state().model;
+    assert!(
+        model.hud.notice.as_ref().is_some_and(|notice| notice.contains(".sigmf-meta")),
+        "{:?}",
+        model.hud
+    );
     let extract = saved.lock().unwrap().take().unwrap();
-    let picture = &face.picture;
+    let picture = &model.picture;
     assert_eq!(extract.range, picture.left_index as u64..picture.right_index() as u64);
     assert_eq!(extract.rate_hz, 1e3);
     assert!(extract.runs.iter().all(|run| run.channels.len() == 3));
@@ -68,16 +72,18 @@ fn a_recording_has_the_visible_samples_and_the_triggers_within() {
 fn a_session_restores_what_was_set() {
     let mut harness = dark();
     press(&mut harness, "mmecfo2V:LCEE");
-    let session = crate::Session::of(&harness.state().face.controls);
-    let session = crate::Session::from_toml(&session.to_toml()).unwrap();
+    let session = crate::model::session::Session::of(&harness.state().model.controls);
+    let session = crate::model::session::Session::from_toml(&session.to_toml()).unwrap();
     let mut fresh = panes(ThemeChoice::Dark, QuadPainter::Mesh);
-    session.restore(&mut fresh.face.controls);
+    session.restore(&mut fresh.model.controls);
     let harness = self::harness(fresh);
     harness.get_by_label("falling");
     harness.get_by_label("LF reject 1 Hz \u{b7} 20 ms");
     harness.get_by_label("CH1 level");
     harness.get_by_label("settings of M CH1 \u{2212} CH2");
     harness.get_by_label("time");
-    assert_eq!(harness.state().channels_shown(), [0, 2, crate::MATH_CHANNEL]);
-    assert!(harness.state().face.controls.show.overlay && harness.state().face.controls.cursors().is_some());
+    assert_eq!(harness.state().channels_shown(), [0, 2, crate::data::math::MATH_CHANNEL]);
+    assert!(
+        harness.state().model.controls.show.overlay && harness.state().model.controls.cursors.times.is_some()
+    );
 }

@@ -1,0 +1,19 @@
+//! What works on samples: from batches to pictures. Nothing here knows of a person or a screen.
+
+pub(crate) mod core;
+pub(crate) mod extract;
+pub(crate) mod feed;
+pub(crate) mod gaps;
+mod interpolate;
+pub(crate) mod link;
+pub(crate) mod math;
+pub(crate) mod measure;
+mod meter;
+pub(crate) mod persistence;
+pub(crate) mod picture;
+pub(crate) mod span;
+pub(crate) mod spectrum;
+pub(crate) mod stage;
+pub(crate) mod status;
+pub(crate) mod trigger;
+pub(crate) mod viewport;

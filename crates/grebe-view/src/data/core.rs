@@ -1,0 +1,324 @@
+//! The scope without a thread: batches in, pictures out.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_frame::{Arrival, Batch, Frame, Gap, Header, StreamTracker};
+use grebe_scope::{Column, ColumnGrid, Pyramid, ScopeError};
+
+use crate::data::extract::Extract;
+use crate::data::interpolate::join_samples;
+use crate::data::math::{MATH_CHANNEL, MathChannel};
+use crate::data::measure::PictureMeasurer;
+use crate::data::meter::{FlowMeter, TransitMeter};
+use crate::data::persistence::{Persistence, PersistenceView};
+use crate::data::picture::{ChannelColumns, GapMark, Picture, StreamInfo};
+use crate::data::span::default_span;
+use crate::data::spectrum::SpectrumAnalyzer;
+use crate::data::trigger::{TriggerMode, TriggerSearch, TriggerView};
+use crate::data::viewport::{Viewport, Window};
+
+/// Keeps the history of one stream within a budget and answers viewports of it.
+///
+/// It has neither a thread nor a clock: the caller says what time it is, in nanoseconds of the monotonic clock.
+#[derive(Debug)]
+pub struct ScopeCore {
+    budget_bytes: usize,
+    tracker: StreamTracker,
+    pyramid: Option<Pyramid>,
+    stream: Option<StreamInfo>,
+    trigger: Option<TriggerSearch>,
+    persistence: Option<Persistence>,
+    measure: PictureMeasurer,
+    math: Option<MathChannel>,
+    spectrum: SpectrumAnalyzer,
+    /// The last gaps, oldest first, and the number of the next.
+    gaps: VecDeque<GapMark>,
+    gap_number: u64,
+    streams: u64,
+    is_ended: bool,
+    flow: FlowMeter,
+    transit: TransitMeter,
+    newest_ts_ns: u64,
+    newest_arrival_ns: u64,
+}
+
+impl ScopeCore {
+    /// A scope whose history takes at most about `budget_bytes`.
+    pub fn new(budget_bytes: usize) -> ScopeCore {
+        ScopeCore {
+            budget_bytes,
+            tracker: StreamTracker::new(),
+            pyramid: None,
+            stream: None,
+            trigger: None,
+            persistence: None,
+            measure: PictureMeasurer::new(),
+            math: None,
+            spectrum: SpectrumAnalyzer::new(),
+            gaps: VecDeque::with_capacity(GAPS_MAX),
+            gap_number: 0,
+            streams: 0,
+            is_ended: false,
+            flow: FlowMeter::new(),
+            transit: TransitMeter::new(),
+            newest_ts_ns: 0,
+            newest_arrival_ns: 0,
+        }
+    }
+
+    /// Takes a batch that arrived at `now_ns`. Late and duplicate frames are counted and not drawn; a sender that began
+    /// again begins a new picture.
+    ///
+    /// # Errors
+    /// [`ScopeError::Budget`] and [`ScopeError::OutOfMemory`], when a stream begins.
+    pub fn ingest(&mut self, batch: &Batch, now_ns: u64) -> Result<(), ScopeError> {
+        let (mut frames, mut samples, mut bytes) = (0, 0, 0);
+        for frame in batch.frames() {
+            let header = frame.header();
+            let arrival = self.tracker.arrive(&header);
+            frames += 1;
+            samples += u64::from(header.channel_count) * u64::from(header.block_length_samples);
+            bytes += header.frame_bytes() as u64;
+            if arrival.is_new() {
+                self.take(&frame, &header, arrival)?;
+                self.newest_ts_ns = header.producer_ts_ns;
+            }
+        }
+        if frames > 0 {
+            self.flow.add(now_ns, frames, samples, bytes);
+            self.transit.add(now_ns, self.newest_ts_ns);
+            self.newest_arrival_ns = now_ns;
+        }
+        Ok(())
+    }
+
+    /// The source is gone: what is there is all there will be.
+    pub fn end(&mut self) {
+        self.is_ended = true;
+    }
+
+    /// What `viewport` shows at `now_ns`.
+    pub fn answer(&mut self, viewport: &Viewport, now_ns: u64) -> Picture {
+        let columns = viewport.columns_in_range();
+        let span = viewport.span.unwrap_or_else(|| default_span(self.stream.map_or(0.0, |s| s.rate_hz)));
+        let (right_edge, trigger) = self.triggered(viewport, span);
+        let persistence = self.persistence(viewport, span, now_ns);
+        let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else {
+            return Picture { is_ended: self.is_ended, counts: self.tracker.counts(), ..Picture::waiting() };
+        };
+        let grid = ColumnGrid::new(span * stream.rate_or_one() / columns as f64);
+        let window = right_edge.map_or(viewport.window, |at| Window::Ending { at });
+        let end_column = end_column(pyramid, grid, window);
+        let first_column = end_column - columns as i64;
+        let left_index = first_column as f64 * grid.samples_per_column();
+        let span_samples = columns as f64 * grid.samples_per_column();
+        let triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerSearch::recent);
+        let window = left_index..left_index + span_samples;
+        let spectrum = self.spectrum.view(pyramid, viewport, window.clone(), now_ns);
+        self.math = self.math.take().filter(|_| viewport.math.is_some());
+        let math = viewport.math.and_then(|settings| {
+            if self.math.is_none() {
+                self.math = MathChannel::new().ok();
+            }
+            let run = self.math.as_mut()?;
+            run.compute(pyramid, &settings, stream.rate_or_one(), window.clone());
+            Some(run.history())
+        });
+        let (measured, measured_count) =
+            self.measure.measure(pyramid, math, viewport, stream.rate_hz, window.clone(), now_ns);
+        let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
+        let shown = shown.map(|channel| (channel, pyramid, channel));
+        let shown = shown.chain(math.map(|(history, _)| (MATH_CHANNEL, history, 0)));
+        Picture {
+            stream: Some(stream),
+            is_ended: self.is_ended,
+            grid,
+            first_column,
+            left_index,
+            span_samples,
+            channels: shown
+                .map(|(channel, pyramid, place)| ChannelColumns {
+                    channel,
+                    columns: channel_columns(pyramid, place, grid, first_column, columns),
+                    mean: mean(pyramid, place, window.clone()),
+                })
+                .collect(),
+            math: math.map(|(_, scale)| scale),
+            oldest_index: pyramid.oldest().unwrap_or(0),
+            next_index: pyramid.next_index(),
+            counts: self.tracker.counts(),
+            flow: self.flow.flow(now_ns),
+            newest_ts_ns: self.newest_ts_ns,
+            newest_arrival_ns: self.newest_arrival_ns,
+            transit_min_ns: self.transit.min_ns(),
+            trigger,
+            gaps: self.gaps_in(window.clone()),
+            streams: self.streams,
+            triggers,
+            persistence,
+            measured,
+            measured_count,
+            spectrum,
+            memory_bytes: pyramid.memory_bytes(),
+        }
+    }
+
+    /// The samples of a stretch, as far as they are still held singly; at most the newest 2^24 a channel.
+    pub fn extract(&self, range: Range<u64>) -> Extract {
+        let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else { return Extract::default() };
+        let within = range.start as f64..range.end as f64;
+        let triggers = self.trigger.as_ref().map_or(Vec::new(), |trigger| trigger.recent_in(within));
+        Extract::of(pyramid, stream.rate_hz, range, triggers)
+    }
+
+    /// Where the trigger wants the right edge, and what it does. A held window shows what it shows.
+    fn triggered(&mut self, viewport: &Viewport, span: f64) -> (Option<f64>, Option<TriggerView>) {
+        let settings = viewport.trigger.filter(|settings| settings.mode != TriggerMode::Roll);
+        let (Some(settings), Some(stream), Some(pyramid)) = (settings, self.stream, &self.pyramid) else {
+            self.trigger = None;
+            return (None, None);
+        };
+        let span_samples = span * stream.rate_or_one();
+        if !self.trigger.as_mut().is_some_and(|run| run.adopt(&settings, span_samples, pyramid)) {
+            self.trigger = TriggerSearch::new(settings, span_samples, stream.rate_or_one(), pyramid).ok();
+        }
+        let Some(run) = &mut self.trigger else { return (None, None) };
+        let (right_edge, view) = run.window(span_samples, pyramid.oldest().unwrap_or(0));
+        (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
+    }
+
+    /// All triggers upon each other, where that is asked for and there is a trigger.
+    fn persistence(&mut self, viewport: &Viewport, span: f64, now_ns: u64) -> Option<Arc<PersistenceView>> {
+        let (Some(settings), Some(run), Some(pyramid), Some(stream), Some(trigger)) =
+            (viewport.persistence, &self.trigger, &self.pyramid, self.stream, viewport.trigger)
+        else {
+            self.persistence = None;
+            return None;
+        };
+        let span_samples = span * stream.rate_or_one();
+        if !self.persistence.as_ref().is_some_and(|it| it.is_for(&settings, &trigger, span_samples)) {
+            self.persistence = Persistence::new(settings, trigger, run, span_samples, pyramid).ok();
+        }
+        self.persistence.as_mut()?.view(now_ns)
+    }
+
+    /// Takes a frame that goes on with the stream.
+    fn take(&mut self, frame: &Frame<'_>, header: &Header, arrival: Arrival) -> Result<(), ScopeError> {
+        let channels = header.channel_count as usize;
+        let is_other_rate = self.stream.is_some_and(|stream| {
+            // The end of a stream may come without its rate.
+            header.block_length_samples > 0 && stream.rate_hz != header.sample_rate_hz
+        });
+        if matches!(arrival, Arrival::First | Arrival::Restart) || is_other_rate {
+            self.begin(channels)?;
+        }
+        if let Arrival::After(gap) = arrival {
+            self.note_gap(header.first_sample_index, gap);
+        }
+        self.is_ended = header.is_end_of_stream();
+        self.stream = Some(StreamInfo {
+            channels,
+            rate_hz: header.sample_rate_hz,
+            block_samples: match (header.block_length_samples, self.stream) {
+                (0, Some(stream)) => stream.block_samples,
+                (block, _) => block,
+            },
+            generator_drops: header.sg_drops_total,
+        });
+        let samples: [Cow<'_, [i16]>; 8] = std::array::from_fn(|channel| frame.channel(channel));
+        let block: [&[i16]; 8] = std::array::from_fn(|channel| samples[channel].as_ref());
+        let Some(pyramid) = &mut self.pyramid else { return Ok(()) };
+        if let Some(trigger) = &mut self.trigger {
+            trigger.append(header.first_sample_index, &block[..channels]);
+        }
+        if let Some(persistence) = &mut self.persistence {
+            persistence.append(header.first_sample_index, &block[..channels]);
+        }
+        match pyramid.append(header.first_sample_index, &block[..channels]) {
+            // The tracker lets nothing pass that goes back; an index beyond the pyramid's range is a damaged header.
+            Err(ScopeError::IndexWentBack { .. } | ScopeError::IndexTooLarge { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn note_gap(&mut self, end: u64, gap: Gap) {
+        if self.gaps.len() == GAPS_MAX {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(GapMark {
+            number: self.gap_number,
+            start: end.saturating_sub(gap.samples),
+            end,
+            generator_samples: gap.generator_samples,
+            lost_frames: gap.frames,
+        });
+        self.gap_number += 1;
+    }
+
+    fn gaps_in(&self, window: Range<f64>) -> Vec<GapMark> {
+        let is_inside = |gap: &&GapMark| gap.end as f64 >= window.start && gap.start as f64 <= window.end;
+        self.gaps.iter().filter(is_inside).copied().collect()
+    }
+
+    fn begin(&mut self, channels: usize) -> Result<(), ScopeError> {
+        match &mut self.pyramid {
+            Some(pyramid) if pyramid.channels() == channels => pyramid.clear(),
+            // The old one first: two do not fit into the budget.
+            pyramid => {
+                *pyramid = None;
+                *pyramid = Some(Pyramid::new(channels, self.budget_bytes)?);
+            }
+        }
+        self.streams += 1;
+        self.gaps.clear();
+        self.stream = None;
+        self.trigger = None;
+        self.persistence = None;
+        self.transit = TransitMeter::new();
+        Ok(())
+    }
+}
+
+/// The mean of what is visible, in raw counts; 0 where nothing is.
+fn mean(pyramid: &Pyramid, channel: usize, window: Range<f64>) -> f64 {
+    let range = window.start.max(0.0) as u64..window.end.max(0.0) as u64;
+    let found = pyramid.range_stats(channel, range);
+    if found.count > 0 { found.stats.sum as f64 / found.count as f64 } else { 0.0 }
+}
+
+/// Number of the column behind the right edge.
+fn end_column(pyramid: &Pyramid, grid: ColumnGrid, window: Window) -> i64 {
+    let column = match window {
+        Window::Latest => pyramid.newest().map_or(0, |newest| grid.column_at(newest) + 1) as i64,
+        Window::Ending { at } => grid.position(at).round() as i64,
+    };
+    column.clamp(-COLUMN_END, COLUMN_END)
+}
+
+fn channel_columns(
+    pyramid: &Pyramid,
+    channel: usize,
+    grid: ColumnGrid,
+    first_column: i64,
+    columns: usize,
+) -> Vec<Column> {
+    let mut out = vec![Column::OUTSIDE; columns];
+    let before = usize::try_from(-first_column).unwrap_or(0).min(columns);
+    let (first, out_inside) = (first_column.max(0) as u64, &mut out[before..]);
+    pyramid.columns(channel, grid, first, out_inside);
+    if grid.samples_per_column() < 1.0 {
+        join_samples(pyramid, channel, grid, first, out_inside);
+    }
+    out
+}
+
+/// Gaps whose place is remembered.
+const GAPS_MAX: usize = 256;
+/// Beyond any stream, and far from overflow in both directions.
+const COLUMN_END: i64 = 1 << 62;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! The data side of a scope: takes batches, and answers its face at most sixty times a second.
+
+use grebe_frame::Batch;
+use grebe_scope::ScopeError;
+
+use crate::data::core::ScopeCore;
+use crate::data::link::ScopeLink;
+use grebe_flow::monotonic_ns;
+
+/// A scope to be fed from any thread; [`ScopeStage`](crate::data::stage::ScopeStage) is the same as a stage of a graph.
+#[derive(Debug)]
+pub struct ScopeFeed {
+    /// `None` once it was left to the face.
+    core: Option<ScopeCore>,
+    link: ScopeLink,
+    has_news: bool,
+    answered_ns: u64,
+}
+
+impl ScopeFeed {
+    /// A scope whose history takes at most about `budget_bytes`, and the link for its face.
+    pub fn new(budget_bytes: usize) -> (ScopeFeed, ScopeLink) {
+        let link = ScopeLink::new();
+        let core = Some(ScopeCore::new(budget_bytes));
+        (ScopeFeed { core, link: link.clone(), has_news: false, answered_ns: 0 }, link)
+    }
+
+    /// Takes a batch, and makes a picture where the face waits for one and the last is a sixtieth of a second old.
+    ///
+    /// # Errors
+    /// As [`ScopeCore::ingest`].
+    pub fn ingest(&mut self, batch: &Batch) -> Result<(), ScopeError> {
+        let now_ns = monotonic_ns();
+        if let Some(core) = &mut self.core {
+            core.ingest(batch, now_ns)?;
+            self.has_news = true;
+        }
+        self.answer(now_ns);
+        Ok(())
+    }
+
+    /// Answers the face where it asked. To be called when there is no data for a while.
+    pub fn idle(&mut self) {
+        self.answer(monotonic_ns());
+    }
+
+    /// The stream is over: leaves its history to the face, which goes on showing it.
+    pub fn finish(&mut self) {
+        if let Some(mut core) = self.core.take() {
+            core.end();
+            self.link.park(core);
+        }
+    }
+
+    /// The face's end.
+    pub fn link(&self) -> &ScopeLink {
+        &self.link
+    }
+
+    fn answer(&mut self, now_ns: u64) {
+        if !self.link.is_wanted() || now_ns.saturating_sub(self.answered_ns) < PICTURE_INTERVAL_NS {
+            return;
+        }
+        let Some(core) = &mut self.core else { return };
+        if self.link.answer(core, self.has_news, now_ns) {
+            self.has_news = false;
+            // By a schedule: blocks that come every 10 ms make 60 pictures a second, and not one every 20 ms.
+            let due_ns = self.answered_ns + SIXTIETH_NS;
+            let is_late = now_ns.saturating_sub(due_ns) > SIXTIETH_NS;
+            self.answered_ns = if is_late { now_ns } else { due_ns.min(now_ns) };
+        }
+    }
+}
+
+impl Drop for ScopeFeed {
+    /// A feed that is gone without a word leaves its face the history too.
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// A little under a sixtieth of a second, so that a display of 60 Hz is never one interval late.
+const PICTURE_INTERVAL_NS: u64 = 15_000_000;
+const SIXTIETH_NS: u64 = 16_666_667;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::viewport::{Viewport, Window};
+    use crate::testing::sine_batch;
+
+    fn viewport() -> Viewport {
+        Viewport { span: Some(0.1), ..Viewport::latest(10) }
+    }
+
+    /// Lets the sixtieth of a second pass that lies between two pictures.
+    fn pause() {
+        std::thread::sleep(std::time::Duration::from_millis(16));
+    }
+
+    #[test]
+    fn a_picture_comes_when_it_was_asked_for_and_once() {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        feed.ingest(&sine_batch(0, 1, 100, 1e3)).unwrap();
+        assert!(link.take().is_none(), "nobody asked");
+        link.request(viewport());
+        feed.idle();
+        assert_eq!(link.take().unwrap().next_index, 100);
+        pause();
+        feed.idle();
+        assert!(link.take().is_none(), "nothing is new");
+        feed.ingest(&sine_batch(100, 1, 100, 1e3)).unwrap();
+        assert_eq!(link.take().unwrap().next_index, 200);
+        assert_eq!(link.pictures_taken(), 2);
+    }
+
+    #[test]
+    fn a_held_picture_costs_nothing_while_the_stream_goes_on() {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        feed.ingest(&sine_batch(0, 1, 100, 1e3)).unwrap();
+        link.request(Viewport { window: Window::Ending { at: 100.0 }, ..viewport() });
+        feed.idle();
+        link.take().unwrap();
+        for block in 1..5 {
+            pause();
+            feed.ingest(&sine_batch(block * 100, 1, 100, 1e3)).unwrap();
+            assert!(link.take().is_none());
+        }
+        link.request(viewport());
+        pause();
+        feed.idle();
+        assert_eq!(link.take().unwrap().next_index, 500, "the stream was drained meanwhile");
+    }
+
+    #[test]
+    fn the_face_keeps_the_history_of_a_stream_that_is_over() {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        link.request(viewport());
+        feed.ingest(&sine_batch(0, 1, 500, 1e3)).unwrap();
+        drop(feed);
+        let last = link.take().unwrap();
+        assert!(last.is_ended && last.next_index == 500);
+        link.request(Viewport { window: Window::Ending { at: 200.0 }, ..viewport() });
+        assert_eq!(link.take().unwrap().right_index(), 200.0);
+    }
+
+    #[test]
+    fn a_new_picture_wakes_the_face_and_closing_does_too() {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        let (wake, woken) = std::sync::mpsc::channel();
+        // The feed's end wakes once more, when nobody listens.
+        link.on_picture(move || {
+            let _ = wake.send(());
+        });
+        link.request(viewport());
+        feed.ingest(&sine_batch(0, 1, 100, 1e3)).unwrap();
+        assert_eq!(woken.try_iter().count(), 1);
+        link.close();
+        assert!(link.is_closed());
+        assert_eq!(woken.try_iter().count(), 1);
+    }
+}

@@ -1,0 +1,335 @@
+//! A channel made of channels: computed from what is visible, each time anew.
+
+use std::ops::Range;
+
+use grebe_scope::{Pyramid, Scale, ScopeError};
+
+/// The number of the math channel, behind all that a stream can have.
+pub const MATH_CHANNEL: usize = 8;
+/// Channels with settings of their own: those of a stream, and this one.
+pub(crate) const LANES: usize = MATH_CHANNEL + 1;
+
+/// What the math channel is computed of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MathSettings {
+    /// What is computed.
+    pub operation: MathOperation,
+    /// The first channel, from 0.
+    pub a: MathInput,
+    /// The second channel, where the operation takes two.
+    pub b: MathInput,
+}
+
+/// A channel as it goes into a math channel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MathInput {
+    /// Its number, from 0.
+    pub channel: usize,
+    /// What its counts stand for.
+    pub scale: Scale,
+    /// Whether the mean of what is visible is taken off first.
+    pub is_ac: bool,
+}
+
+/// What a math channel computes, in units of its inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MathOperation {
+    /// `A + B`.
+    Add,
+    /// `A - B`.
+    Subtract,
+    /// `A * B`.
+    Multiply,
+    /// The slope of `A`, a second (a sample, where the rate is unknown).
+    Derivative,
+    /// The sum of `A` over time from the left edge, or from the last gap.
+    Integral,
+}
+
+impl MathOperation {
+    /// All, in the order of a menu.
+    pub const ALL: [MathOperation; 5] = [
+        MathOperation::Add,
+        MathOperation::Subtract,
+        MathOperation::Multiply,
+        MathOperation::Derivative,
+        MathOperation::Integral,
+    ];
+
+    /// Its name in a menu.
+    pub fn name(self) -> &'static str {
+        match self {
+            MathOperation::Add => "A + B",
+            MathOperation::Subtract => "A \u{2212} B",
+            MathOperation::Multiply => "A \u{d7} B",
+            MathOperation::Derivative => "dA/dt",
+            MathOperation::Integral => "\u{222b} A dt",
+        }
+    }
+
+    /// The next one, with none behind the last: for a key that goes through all.
+    pub(crate) fn after(now: Option<MathOperation>) -> Option<MathOperation> {
+        let place = now.and_then(|now| MathOperation::ALL.iter().position(|&it| it == now));
+        MathOperation::ALL.get(place.map_or(0, |place| place + 1)).copied()
+    }
+
+    /// Whether it takes a second channel.
+    pub fn is_binary(self) -> bool {
+        matches!(self, MathOperation::Add | MathOperation::Subtract | MathOperation::Multiply)
+    }
+
+    /// The unit of the result, where `a` and `b` are those of its inputs; `time` is the unit of time.
+    pub(crate) fn unit(self, a: &str, b: &str, time: &str) -> String {
+        match self {
+            MathOperation::Add | MathOperation::Subtract => a.to_owned(),
+            MathOperation::Multiply if a.is_empty() => b.to_owned(),
+            MathOperation::Multiply if b.is_empty() => a.to_owned(),
+            MathOperation::Multiply if a == b => format!("{a}\u{b2}"),
+            MathOperation::Multiply => format!("{a}{b}"),
+            MathOperation::Derivative => format!("{a}/{time}"),
+            MathOperation::Integral => format!("{a}{time}"),
+        }
+    }
+
+    /// What it is, of channels with these names.
+    pub(crate) fn words(self, a: &str, b: &str) -> String {
+        match self {
+            MathOperation::Derivative => format!("d {a}/dt"),
+            MathOperation::Integral => format!("\u{222b} {a} dt"),
+            binary => binary.name().replace('A', "\u{1}").replace('B', b).replace('\u{1}', a),
+        }
+    }
+}
+
+/// Computes a window of the math channel, as a small history of its own: what draws and measures others, draws and
+/// measures this one.
+#[derive(Debug)]
+pub(crate) struct MathChannel {
+    history: Pyramid,
+    scale: Scale,
+    /// Copies of the inputs' samples, and the results.
+    a: Vec<i16>,
+    b: Vec<i16>,
+    values: Vec<f64>,
+    counts: Vec<i16>,
+    /// Stretches without a gap: index of the first sample, and how many.
+    runs: Vec<(u64, usize)>,
+}
+
+impl MathChannel {
+    /// # Errors
+    /// [`ScopeError::OutOfMemory`].
+    pub(crate) fn new() -> Result<MathChannel, ScopeError> {
+        Ok(MathChannel {
+            history: Pyramid::new(1, HISTORY_BYTES)?,
+            scale: Scale::COUNTS,
+            a: Vec::new(),
+            b: Vec::new(),
+            values: Vec::new(),
+            counts: Vec::new(),
+            runs: Vec::new(),
+        })
+    }
+
+    /// The results, and what their counts stand for.
+    pub(crate) fn history(&self) -> (&Pyramid, Scale) {
+        (&self.history, self.scale)
+    }
+
+    /// Computes the newest 262,144 samples of a window of `pyramid`.
+    pub(crate) fn compute(
+        &mut self,
+        pyramid: &Pyramid,
+        settings: &MathSettings,
+        rate: f64,
+        window: Range<f64>,
+    ) {
+        let end = (window.end.max(0.0).ceil() as u64).min(pyramid.next_index());
+        // One sample before the left edge, for the slope there.
+        let start = (window.start.max(1.0) as u64 - 1).max(end.saturating_sub(SAMPLES_MAX));
+        let channels = pyramid.channels() - 1;
+        copy(pyramid, settings.a.channel.min(channels), start..end, &mut self.a, &mut self.runs);
+        copy(pyramid, settings.b.channel.min(channels), start..end, &mut self.b, &mut Vec::new());
+        self.calculate(settings, rate);
+        self.keep(settings);
+    }
+
+    fn calculate(&mut self, settings: &MathSettings, rate: f64) {
+        let MathChannel { a, b, values, runs, .. } = self;
+        let a = Input::new(&settings.a, a);
+        let b = Input::new(&settings.b, b);
+        values.clear();
+        let (mut place, mut sum, mut before) = (0, 0.0, 0.0);
+        for &(_, length) in &*runs {
+            for at in place..place + length {
+                let is_first = at == place;
+                let now = a.value(at);
+                values.push(match settings.operation {
+                    MathOperation::Add => now + b.value(at),
+                    MathOperation::Subtract => now - b.value(at),
+                    MathOperation::Multiply => now * b.value(at),
+                    MathOperation::Derivative => {
+                        let slope = if is_first { f64::NAN } else { (now - before) * rate };
+                        before = now;
+                        slope
+                    }
+                    MathOperation::Integral => {
+                        sum = if is_first { 0.0 } else { sum } + now / rate;
+                        sum
+                    }
+                });
+            }
+            place += length;
+        }
+    }
+
+    /// As counts that the whole range of the results fits into.
+    fn keep(&mut self, settings: &MathSettings) {
+        let MathChannel { history, values, counts, runs, scale, .. } = self;
+        let (min, max) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), &value| {
+            // What is not a number is neither.
+            (min.min(value), max.max(value))
+        });
+        let step = (max - min) / COUNTS;
+        let flat = settings.a.scale.factor.abs();
+        let factor = if step.is_finite() && step > 0.0 { step } else { flat };
+        let offset = if min <= max { (min + max) / 2.0 } else { 0.0 };
+        *scale = Scale { factor, offset };
+        history.clear();
+        let mut rest = &values[..];
+        for &(first, length) in &*runs {
+            let (run, behind) = rest.split_at(length);
+            rest = behind;
+            let missing = usize::from(run.first().is_some_and(|value| value.is_nan()));
+            counts.clear();
+            counts.extend(run[missing..].iter().map(|value| ((value - offset) / factor).round() as i16));
+            // It was made for one channel, and indices only grow.
+            let _ = history.append(first + missing as u64, &[counts]);
+        }
+    }
+}
+
+/// The samples of a channel in units.
+struct Input<'a> {
+    samples: &'a [i16],
+    factor: f64,
+    offset: f64,
+}
+
+impl Input<'_> {
+    fn new<'a>(input: &MathInput, samples: &'a [i16]) -> Input<'a> {
+        let Scale { factor, offset } = input.scale;
+        let mean =
+            || samples.iter().map(|&sample| f64::from(sample)).sum::<f64>() / samples.len().max(1) as f64;
+        let offset = if input.is_ac { -mean() * factor } else { offset };
+        Input { samples, factor, offset }
+    }
+
+    /// Channels of one stream have the same samples; one that had not would be 0 there.
+    fn value(&self, at: usize) -> f64 {
+        self.samples.get(at).map_or(0.0, |&sample| f64::from(sample) * self.factor + self.offset)
+    }
+}
+
+fn copy(
+    pyramid: &Pyramid,
+    channel: usize,
+    range: Range<u64>,
+    samples: &mut Vec<i16>,
+    runs: &mut Vec<(u64, usize)>,
+) {
+    samples.clear();
+    runs.clear();
+    pyramid.samples(channel, range, |first, piece| {
+        samples.extend_from_slice(piece);
+        match runs.last_mut() {
+            // The pyramid's ring wraps somewhere: the samples go on without a gap there.
+            Some((begin, length)) if *begin + *length as u64 == first => *length += piece.len(),
+            _ => runs.push((first, piece.len())),
+        }
+    });
+}
+
+/// Bounds what a picture costs the data path.
+const SAMPLES_MAX: u64 = 1 << 18;
+/// Samples of so many, and the levels above them.
+const HISTORY_BYTES: usize = 4 << 20;
+/// Counts that the results are spread over.
+const COUNTS: f64 = 60_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pyramid(blocks: &[(u64, &[i16], &[i16])]) -> Pyramid {
+        let mut pyramid = Pyramid::new(2, 1 << 20).unwrap();
+        for &(first, a, b) in blocks {
+            pyramid.append(first, &[a, b]).unwrap();
+        }
+        pyramid
+    }
+
+    fn settings(operation: MathOperation) -> MathSettings {
+        let input =
+            |channel, factor, offset| MathInput { channel, scale: Scale { factor, offset }, is_ac: false };
+        MathSettings { operation, a: input(0, 0.1, 0.0), b: input(1, 0.01, 1.0) }
+    }
+
+    fn results(run: &mut MathChannel, pyramid: &Pyramid, settings: &MathSettings) -> Vec<(u64, f64)> {
+        run.compute(pyramid, settings, 100.0, 0.0..1000.0);
+        let (history, scale) = run.history();
+        let mut found = Vec::new();
+        history.samples(0, 0..1000, |first, samples| {
+            found.extend((first..).zip(samples.iter().map(|&count| scale.value(count.into()))));
+        });
+        found
+    }
+
+    #[track_caller]
+    fn assert_near(found: &[(u64, f64)], expected: &[(u64, f64)]) {
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-3, "{found:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn each_operation_is_what_its_name_says_in_units() {
+        let pyramid = pyramid(&[(10, &[10, 20, 40], &[100, 0, -100])]);
+        let mut run = MathChannel::new().unwrap();
+        let mut of = |operation| results(&mut run, &pyramid, &settings(operation));
+        // A is 1, 2, 4; B is 2, 1, 0.
+        assert_near(&of(MathOperation::Add), &[(10, 3.0), (11, 3.0), (12, 4.0)]);
+        assert_near(&of(MathOperation::Subtract), &[(10, -1.0), (11, 1.0), (12, 4.0)]);
+        assert_near(&of(MathOperation::Multiply), &[(10, 2.0), (11, 2.0), (12, 0.0)]);
+        assert_near(&of(MathOperation::Derivative), &[(11, 100.0), (12, 200.0)]);
+        assert_near(&of(MathOperation::Integral), &[(10, 0.01), (11, 0.03), (12, 0.07)]);
+    }
+
+    #[test]
+    fn nothing_is_computed_across_a_gap_and_what_is_flat_stays_so() {
+        let pyramid = pyramid(&[(0, &[10, 20], &[0, 0]), (100, &[50, 60], &[0, 0])]);
+        let mut run = MathChannel::new().unwrap();
+        let slopes = results(&mut run, &pyramid, &settings(MathOperation::Derivative));
+        assert_near(&slopes, &[(1, 100.0), (101, 100.0)]);
+        let areas = results(&mut run, &pyramid, &settings(MathOperation::Integral));
+        assert_near(&areas, &[(0, 0.01), (1, 0.03), (100, 0.05), (101, 0.11)]);
+        let mut ac = settings(MathOperation::Subtract);
+        ac.b = ac.a;
+        assert_near(&results(&mut run, &pyramid, &ac), &[(0, 0.0), (1, 0.0), (100, 0.0), (101, 0.0)]);
+        ac.b.is_ac = true;
+        assert_near(&results(&mut run, &pyramid, &ac)[..1], &[(0, 3.5)]);
+    }
+
+    #[test]
+    fn units_and_words_follow_the_inputs() {
+        use MathOperation::{Add, Derivative, Integral, Multiply};
+        let units = [(Add, "V", "V", "V"), (Multiply, "V", "A", "VA"), (Multiply, "V", "V", "V\u{b2}")];
+        let more = [(Derivative, "V", "", "V/s"), (Integral, "A", "", "As"), (Multiply, "", "A", "A")];
+        for (operation, a, b, unit) in units.into_iter().chain(more) {
+            assert_eq!(operation.unit(a, b, "s"), unit);
+        }
+        assert_eq!(Add.words("CH1", "B2"), "CH1 + B2");
+        assert_eq!(MathOperation::Subtract.words("AB", "A"), "AB \u{2212} A");
+    }
+}

@@ -1,0 +1,164 @@
+//! Measurements of what is visible, a few times a second.
+
+use grebe_scope::{Measurements, Measurer, Pyramid, Scale};
+
+use crate::data::math::MATH_CHANNEL;
+use crate::data::viewport::Viewport;
+
+/// What was measured of one channel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChannelMeasurements {
+    /// The channel, from 0; [`MATH_CHANNEL`] for the one that is computed.
+    pub channel: usize,
+    /// Its quantities, in the units that the viewport's scales give.
+    pub set: Measurements,
+    /// Samples that were measured: the newest of the window, 262,144 at most.
+    pub samples: u64,
+}
+
+/// Measures, and keeps the result until it is due again.
+#[derive(Debug)]
+pub(crate) struct PictureMeasurer {
+    measurer: Measurer,
+    measured: Vec<ChannelMeasurements>,
+    measured_ns: u64,
+    viewport: Option<Viewport>,
+    count: u64,
+    /// Copies of the window's unbroken runs, one behind the other, and where each ends.
+    samples: Vec<i16>,
+    ends: Vec<usize>,
+}
+
+impl PictureMeasurer {
+    pub(crate) fn new() -> PictureMeasurer {
+        PictureMeasurer {
+            measurer: Measurer::new(),
+            measured: Vec::new(),
+            measured_ns: 0,
+            viewport: None,
+            count: 0,
+            samples: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// Measures the window from sample `start` to `end`, where the viewport asks for it and the last time is long enough
+    /// ago; and how often that was done so far.
+    pub(crate) fn measure(
+        &mut self,
+        pyramid: &Pyramid,
+        math: Option<(&Pyramid, Scale)>,
+        viewport: &Viewport,
+        rate_hz: f64,
+        window: std::ops::Range<f64>,
+        now_ns: u64,
+    ) -> (Vec<ChannelMeasurements>, u64) {
+        let Some(scales) = viewport.measure else {
+            self.viewport = None;
+            return (Vec::new(), self.count);
+        };
+        let is_same = self.viewport == Some(*viewport);
+        if is_same && now_ns.saturating_sub(self.measured_ns) < INTERVAL_NS {
+            return (self.measured.clone(), self.count);
+        }
+        self.count += 1;
+        self.viewport = Some(*viewport);
+        self.measured_ns = now_ns;
+        let end = window.end.max(0.0) as u64;
+        let start = (window.start.max(0.0) as u64).max(end.saturating_sub(SAMPLES_MAX));
+        self.measured.clear();
+        for channel in (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel)) {
+            let measured = self.channel(pyramid, channel, start..end, rate_hz, scales[channel % 8]);
+            self.measured.push(measured);
+        }
+        if let Some((history, scale)) = math {
+            let measured = self.channel(history, 0, start..end, rate_hz, scale);
+            self.measured.push(ChannelMeasurements { channel: MATH_CHANNEL, ..measured });
+        }
+        (self.measured.clone(), self.count)
+    }
+
+    fn channel(
+        &mut self,
+        pyramid: &Pyramid,
+        channel: usize,
+        range: std::ops::Range<u64>,
+        rate_hz: f64,
+        scale: Scale,
+    ) -> ChannelMeasurements {
+        let PictureMeasurer { measurer, samples, ends, .. } = self;
+        samples.clear();
+        ends.clear();
+        let mut next = None;
+        pyramid.samples(channel, range, |first, run| {
+            // The pyramid's ring wraps somewhere: the samples go on without a gap there.
+            if next == Some(first) {
+                ends.pop();
+            }
+            samples.extend_from_slice(run);
+            ends.push(samples.len());
+            next = Some(first + run.len() as u64);
+        });
+        let mut begin = 0;
+        let runs: Vec<&[i16]> = ends
+            .iter()
+            .map(|&end| {
+                let run = &samples[begin..end];
+                begin = end;
+                run
+            })
+            .collect();
+        let set = measurer.measure(&runs, rate_hz, scale);
+        ChannelMeasurements { channel, set, samples: samples.len() as u64 }
+    }
+}
+
+/// Bounds what a measurement costs the data path: some 2 ms for eight channels, five times a second.
+const SAMPLES_MAX: u64 = 1 << 18;
+const INTERVAL_NS: u64 = 200_000_000;
+
+#[cfg(test)]
+mod tests {
+    use grebe_scope::Quantity;
+
+    use super::*;
+    use crate::data::core::ScopeCore;
+    use crate::testing::sine_batch;
+
+    #[test]
+    fn what_is_visible_is_measured_in_the_units_asked_for() {
+        let mut core = ScopeCore::new(1 << 22);
+        for block in 0..50 {
+            core.ingest(&sine_batch(block * 500, 2, 500, 1e4), 1).unwrap();
+        }
+        let mut scales = [Scale::COUNTS; 8];
+        scales[1] = Scale { factor: 1e-3, offset: 1.0 };
+        let viewport = Viewport { span: Some(1.0), measure: Some(scales), ..Viewport::latest(100) };
+        let measured = core.answer(&viewport, 1).measured;
+        assert_eq!(measured.len(), 2);
+        let close = |channel: usize, quantity, expected: f64| {
+            let value = measured[channel].set.get(quantity).unwrap();
+            assert!((value - expected).abs() <= expected.abs() * 0.002 + 1e-3, "{quantity:?} {value}");
+        };
+        close(0, Quantity::PeakToPeak, 20_000.0);
+        close(0, Quantity::Frequency, 20.0);
+        close(0, Quantity::Rms, 7071.0);
+        close(1, Quantity::Mean, 1.0);
+        close(1, Quantity::PeakToPeak, 10.0);
+        close(1, Quantity::Frequency, 40.0);
+        assert_eq!(measured[0].samples, 10_000);
+        assert!(core.answer(&Viewport { measure: None, ..viewport }, 1).measured.is_empty());
+    }
+
+    #[test]
+    fn a_gap_is_not_measured_across() {
+        let mut core = ScopeCore::new(1 << 22);
+        for block in (0..40).filter(|block| block % 10 != 9) {
+            core.ingest(&sine_batch(block * 125, 1, 125, 1e4), 1).unwrap();
+        }
+        let viewport =
+            Viewport { span: Some(0.5), measure: Some([Scale::COUNTS; 8]), ..Viewport::latest(100) };
+        let set = core.answer(&viewport, 1).measured[0].set;
+        assert!((set.get(Quantity::Frequency).unwrap() - 20.0).abs() < 0.1, "{set:?}");
+    }
+}

@@ -1,0 +1,194 @@
+//! What a face gets: everything it draws, as one consistent moment of the stream.
+
+use std::sync::Arc;
+
+use grebe_frame::TrackerCounts;
+use grebe_scope::{Column, ColumnGrid, Scale};
+
+use crate::data::measure::ChannelMeasurements;
+use crate::data::persistence::PersistenceView;
+use crate::data::spectrum::SpectrumView;
+use crate::data::trigger::TriggerView;
+
+/// One answer to a [`Viewport`](crate::data::viewport::Viewport).
+#[derive(Debug, Clone)]
+pub struct Picture {
+    /// What the stream is; `None` while nothing has arrived.
+    pub stream: Option<StreamInfo>,
+    /// Whether the stream's end has arrived, or its source is gone.
+    pub is_ended: bool,
+    /// Ties columns to samples.
+    pub grid: ColumnGrid,
+    /// Number of the first column on `grid`; columns before 0 lie before the stream and are
+    /// [`Column::OUTSIDE`].
+    pub first_column: i64,
+    /// Absolute sample index of the left edge; negative where the window reaches before the stream.
+    pub left_index: f64,
+    /// Samples from the left edge to the right edge.
+    pub span_samples: f64,
+    /// The channels that were asked for and exist, in order; the math channel is the last.
+    pub channels: Vec<ChannelColumns>,
+    /// What the counts of the math channel stand for in this picture, where there is one.
+    pub math: Option<Scale>,
+    /// First sample index that any history still covers.
+    pub oldest_index: u64,
+    /// The index behind the newest sample.
+    pub next_index: u64,
+    /// What arrived and what is missing, as counted here.
+    pub counts: TrackerCounts,
+    /// How much arrives.
+    pub flow: Flow,
+    /// When the newest frame was produced, on its producer's clock.
+    pub newest_ts_ns: u64,
+    /// When the newest batch arrived, on this machine's monotonic clock; 0 before the first.
+    pub newest_arrival_ns: u64,
+    /// Smallest difference of the two clocks over the last half minute: what latency is measured from where the
+    /// clocks are not the same.
+    pub transit_min_ns: i64,
+    /// What the trigger does; `None` where none was asked for.
+    pub trigger: Option<TriggerView>,
+    /// What is missing in the picture, oldest first; the newest 256.
+    pub gaps: Vec<GapMark>,
+    /// Streams seen: grows when the sender begins again, or changes its channels or its rate.
+    pub streams: u64,
+    /// Absolute sample indices of the last triggers, shown or not, the newest last; 64 at most.
+    pub triggers: Vec<f64>,
+    /// All triggers upon each other, where that was asked for and there is a trigger.
+    pub persistence: Option<Arc<PersistenceView>>,
+    /// Measurements of the channels, where they were asked for.
+    pub measured: Vec<ChannelMeasurements>,
+    /// Measurements made so far: tells a new one from the same one again.
+    pub measured_count: u64,
+    /// Spectra, where they were asked for and there are samples for one.
+    pub spectrum: Option<Arc<SpectrumView>>,
+    /// Bytes reserved for history.
+    pub memory_bytes: usize,
+}
+
+/// The columns of one channel.
+#[derive(Debug, Clone)]
+pub struct ChannelColumns {
+    /// The channel, from 0; [`MATH_CHANNEL`](crate::data::math::MATH_CHANNEL) for the one that is computed.
+    pub channel: usize,
+    /// One column each, left to right.
+    pub columns: Vec<Column>,
+    /// Mean of what is visible, in raw counts.
+    pub mean: f64,
+}
+
+/// What a stream says of itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamInfo {
+    /// Channels, 1 to 8.
+    pub channels: usize,
+    /// Samples a second and channel; 0 = unknown.
+    pub rate_hz: f64,
+    /// Samples a channel of the newest frame.
+    pub block_samples: u32,
+    /// Samples the generator has dropped since the stream began, as its frames say.
+    pub generator_drops: u64,
+}
+
+/// Samples that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GapMark {
+    /// Counts the gaps of a stream from 0.
+    pub number: u64,
+    /// Absolute index of the first sample that is missing.
+    pub start: u64,
+    /// Absolute index of the first one behind them.
+    pub end: u64,
+    /// Of them, samples a channel that the generator never made.
+    pub generator_samples: u64,
+    /// Frames that were sent and did not arrive.
+    pub lost_frames: u64,
+}
+
+/// How much arrives, over the last second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Flow {
+    /// Frames a second.
+    pub frames_per_s: f64,
+    /// Samples a second, all channels together.
+    pub samples_per_s: f64,
+    /// Bytes a second, headers included.
+    pub bytes_per_s: f64,
+}
+
+/// How old what is on the screen is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Latency {
+    /// Seconds from the newest frame's production to now.
+    pub seconds: f64,
+    /// Whether only the excess over the least seen is known, because the producer's clock is another machine's.
+    pub is_relative: bool,
+}
+
+impl Picture {
+    /// The picture of a stream that has not begun.
+    pub fn waiting() -> Picture {
+        Picture {
+            stream: None,
+            is_ended: false,
+            grid: ColumnGrid::new(1.0),
+            first_column: 0,
+            left_index: 0.0,
+            span_samples: 1.0,
+            channels: Vec::new(),
+            oldest_index: 0,
+            next_index: 0,
+            counts: TrackerCounts::default(),
+            flow: Flow::default(),
+            newest_ts_ns: 0,
+            newest_arrival_ns: 0,
+            transit_min_ns: 0,
+            trigger: None,
+            gaps: Vec::new(),
+            streams: 0,
+            triggers: Vec::new(),
+            persistence: None,
+            math: None,
+            measured: Vec::new(),
+            measured_count: 0,
+            spectrum: None,
+            memory_bytes: 0,
+        }
+    }
+
+    /// Samples a second where known, else 1: what a span is divided by.
+    pub fn rate_or_one(&self) -> f64 {
+        self.stream.map_or(1.0, |stream| stream.rate_or_one())
+    }
+
+    /// The unit of the time axis: `s`, or `S` (samples) where the stream does not know its rate.
+    pub fn axis_unit(&self) -> &'static str {
+        if self.stream.is_some_and(|stream| stream.rate_hz > 0.0) { "s" } else { "S" }
+    }
+
+    /// The span in [`axis_unit`](Picture::axis_unit)s.
+    pub fn span(&self) -> f64 {
+        self.span_samples / self.rate_or_one()
+    }
+
+    /// The absolute sample index at the right edge.
+    pub fn right_index(&self) -> f64 {
+        self.left_index + self.span_samples
+    }
+
+    /// The age of the newest frame at `now_ns`; `None` before the first.
+    pub fn latency(&self, now_ns: u64, is_same_boot: bool) -> Option<Latency> {
+        if self.newest_arrival_ns == 0 {
+            return None;
+        }
+        let base_ns = if is_same_boot { 0 } else { self.transit_min_ns };
+        let age_ns = (now_ns as i64).wrapping_sub(self.newest_ts_ns as i64).wrapping_sub(base_ns);
+        Some(Latency { seconds: age_ns.max(0) as f64 * 1e-9, is_relative: !is_same_boot })
+    }
+}
+
+impl StreamInfo {
+    /// Samples a second where known, else 1.
+    pub(crate) fn rate_or_one(&self) -> f64 {
+        if self.rate_hz > 0.0 { self.rate_hz } else { 1.0 }
+    }
+}

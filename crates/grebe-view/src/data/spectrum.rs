@@ -1,0 +1,340 @@
+//! Spectra and a waterfall of the newest samples of what is visible, a few times a second.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_scope::{Averaging, Peak, Pyramid, Spectrum};
+
+use crate::data::viewport::{SpectrumSettings, Viewport};
+
+/// The spectra of one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpectrumView {
+    /// As asked for.
+    pub settings: SpectrumSettings,
+    /// Samples of each transform, as used.
+    pub size: usize,
+    /// One a channel that was asked for and had so many samples without a gap.
+    pub channels: Vec<ChannelSpectrum>,
+    /// Spectra over time of one channel.
+    pub waterfall: Option<WaterfallView>,
+    /// Grows with each: tells a face whether it has drawn this one.
+    pub number: u64,
+}
+
+/// The spectrum of one channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChannelSpectrum {
+    /// The channel, from 0.
+    pub channel: usize,
+    /// Lines from 0 Hz to half the rate, in dBFS.
+    pub dbfs: Vec<f32>,
+    /// Their highest levels so far, where they are kept.
+    pub hold_dbfs: Vec<f32>,
+    /// The highest peaks, the highest first.
+    pub peaks: Vec<Peak>,
+}
+
+/// Rows of levels: the newest first, frequency from left to right.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaterfallView {
+    /// The channel, from 0.
+    pub channel: usize,
+    /// Cells a row.
+    pub width: usize,
+    /// All cells in dBFS, row after row; not-a-number where samples are missing.
+    pub cells: Vec<f32>,
+    /// Samples a channel from the first row to behind the last one.
+    pub span_samples: f64,
+}
+
+/// Transforms, and keeps the result until it is due again.
+#[derive(Debug)]
+pub(crate) struct SpectrumAnalyzer {
+    asked: Option<Viewport>,
+    made_ns: u64,
+    view: Option<Arc<SpectrumView>>,
+    number: u64,
+    channels: Vec<Option<Spectrum>>,
+    rows: Option<Spectrum>,
+    samples: Vec<i16>,
+}
+
+impl SpectrumAnalyzer {
+    pub(crate) fn new() -> SpectrumAnalyzer {
+        SpectrumAnalyzer {
+            asked: None,
+            made_ns: 0,
+            view: None,
+            number: 0,
+            channels: Vec::new(),
+            rows: None,
+            samples: Vec::new(),
+        }
+    }
+
+    /// The spectra of the samples before `window.end`, where the viewport asks for them.
+    pub(crate) fn view(
+        &mut self,
+        pyramid: &Pyramid,
+        viewport: &Viewport,
+        window: Range<f64>,
+        now_ns: u64,
+    ) -> Option<Arc<SpectrumView>> {
+        let Some(settings) = viewport.spectrum else {
+            *self = SpectrumAnalyzer { number: self.number, ..SpectrumAnalyzer::new() };
+            return None;
+        };
+        let is_same = self.asked == Some(*viewport);
+        if is_same && self.view.is_some() && now_ns.saturating_sub(self.made_ns) < INTERVAL_NS {
+            return self.view.clone();
+        }
+        if self.asked.and_then(|asked| asked.spectrum) != Some(settings) {
+            // Averages and held peaks of other settings mean nothing.
+            self.channels.clear();
+        }
+        self.asked = Some(*viewport);
+        self.made_ns = now_ns;
+        let end = (window.end.max(0.0) as u64).min(pyramid.next_index());
+        let oldest = pyramid.oldest().unwrap_or(end);
+        let wanted = usable_size(settings.size, end.saturating_sub(oldest))?;
+        let size = self.size_without_gap(pyramid, viewport, wanted, end)?;
+        let shown = (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel));
+        let channels =
+            shown.filter_map(|channel| self.channel(pyramid, settings, size, channel, end)).collect();
+        let waterfall = settings.waterfall.filter(|&channel| channel < pyramid.channels());
+        let span = (window.end - window.start).max(size as f64 * 2.0);
+        let waterfall =
+            waterfall.and_then(|channel| self.waterfall(pyramid, settings, size, channel, end, span));
+        self.number += 1;
+        self.view = Some(Arc::new(SpectrumView { settings, size, channels, waterfall, number: self.number }));
+        self.view.clone()
+    }
+
+    /// The size, halved until the samples near `end` hold one transform without a gap.
+    fn size_without_gap(
+        &mut self,
+        pyramid: &Pyramid,
+        viewport: &Viewport,
+        wanted: usize,
+        end: u64,
+    ) -> Option<usize> {
+        let channel = (0..pyramid.channels()).find(|&channel| viewport.channels.contains(channel))?;
+        let sizes = std::iter::successors(Some(wanted), |&size| (size > SIZE_MIN).then_some(size / 2));
+        sizes.into_iter().find(|&size| self.end_without_gap(pyramid, channel, size, end).is_some())
+    }
+
+    /// Copies the newest `size` samples before `end` that are all there, and says where they end. Behind a gap that is
+    /// younger than a transform, those before it.
+    fn end_without_gap(&mut self, pyramid: &Pyramid, channel: usize, size: usize, end: u64) -> Option<u64> {
+        let step = (size / 2) as u64;
+        let mut ends = (0..8).map(|back| end.saturating_sub(back * step));
+        ends.find(|&end| self.copy(pyramid, channel, end, size))
+    }
+
+    fn channel(
+        &mut self,
+        pyramid: &Pyramid,
+        settings: SpectrumSettings,
+        size: usize,
+        channel: usize,
+        end: u64,
+    ) -> Option<ChannelSpectrum> {
+        let end = self.end_without_gap(pyramid, channel, size, end)?;
+        let start = end - size as u64;
+        self.channels.resize_with(pyramid.channels().max(self.channels.len()), || None);
+        let spectrum = self.channels[channel].take().filter(|spectrum| spectrum.size() == size);
+        let mut spectrum = match spectrum {
+            Some(spectrum) => spectrum,
+            None => {
+                let averaging = match settings.averages {
+                    0 | 1 => Averaging::None,
+                    parts => Averaging::Exponential(parts),
+                };
+                let mut spectrum = Spectrum::new(size, settings.window, averaging).ok()?;
+                spectrum.set_hop(size);
+                spectrum.set_peak_hold(settings.is_peak_held);
+                spectrum
+            }
+        };
+        spectrum.append(start, &self.samples, |_| {});
+        let view = ChannelSpectrum {
+            channel,
+            dbfs: spectrum.dbfs().to_vec(),
+            hold_dbfs: spectrum.hold_dbfs().unwrap_or_default().to_vec(),
+            peaks: spectrum
+                .peaks(PEAKS, floor_dbfs(spectrum.dbfs()).max(PEAK_FLOOR_DBFS) + PEAK_OVER_FLOOR_DB),
+        };
+        self.channels[channel] = Some(spectrum);
+        Some(view)
+    }
+
+    fn waterfall(
+        &mut self,
+        pyramid: &Pyramid,
+        settings: SpectrumSettings,
+        size: usize,
+        channel: usize,
+        end: u64,
+        span_samples: f64,
+    ) -> Option<WaterfallView> {
+        let size = size.min(ROW_SIZE_MAX);
+        let is_fit = |spectrum: &Spectrum| spectrum.size() == size && spectrum.window() == settings.window;
+        if !self.rows.as_ref().is_some_and(is_fit) {
+            let mut rows = Spectrum::new(size, settings.window, Averaging::None).ok()?;
+            rows.set_hop(size);
+            self.rows = Some(rows);
+        }
+        let mut rows = self.rows.take()?;
+        let width = (size / 2).min(CELLS_MAX);
+        let mut cells = vec![f32::NAN; width * ROWS];
+        // Anchored to the sample index: a row that scrolls stays what it is.
+        let hop = ((span_samples / ROWS as f64) as u64).max(1);
+        let newest = end / hop * hop;
+        for (back, row) in cells.chunks_exact_mut(width).enumerate() {
+            let Some(end) = newest.checked_sub(back as u64 * hop) else { break };
+            if self.copy(pyramid, channel, end, size) {
+                rows.append(end - size as u64, &self.samples, |lines| gather(lines, row));
+            }
+        }
+        self.rows = Some(rows);
+        Some(WaterfallView { channel, width, cells, span_samples: (hop * ROWS as u64) as f64 })
+    }
+
+    /// Copies the `size` samples before `end`; whether they are all there.
+    fn copy(&mut self, pyramid: &Pyramid, channel: usize, end: u64, size: usize) -> bool {
+        let Some(start) = end.checked_sub(size as u64) else { return false };
+        self.samples.clear();
+        let (samples, mut next) = (&mut self.samples, start);
+        pyramid.samples(channel, start..end, |first, run| {
+            if first == next {
+                samples.extend_from_slice(run);
+                next += run.len() as u64;
+            }
+        });
+        self.samples.len() == size
+    }
+}
+
+/// The size asked for, or the largest power of two that there are samples for.
+fn usable_size(asked: usize, samples: u64) -> Option<usize> {
+    let asked = asked.clamp(SIZE_MIN, SIZE_MAX).next_power_of_two();
+    let there = usize::try_from(samples).unwrap_or(usize::MAX);
+    (there >= SIZE_MIN).then(|| asked.min(1 << there.ilog2()))
+}
+
+/// Each cell the highest of its lines.
+fn gather(lines: &[f32], cells: &mut [f32]) {
+    let count = cells.len();
+    for (x, cell) in cells.iter_mut().enumerate() {
+        let (from, to) = (x * lines.len() / count, (x + 1) * lines.len() / count);
+        *cell = lines[from..to.max(from + 1)].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    }
+}
+
+/// The level that a tenth of the lines lie below.
+pub(crate) fn floor_dbfs(dbfs: &[f32]) -> f32 {
+    let mut some: Vec<f32> = dbfs.iter().step_by((dbfs.len() / 512).max(1)).copied().collect();
+    let at = some.len() / 10;
+    if some.is_empty() { 0.0 } else { *some.select_nth_unstable_by(at, f32::total_cmp).1 }
+}
+
+pub(crate) const SIZE_MIN: usize = 16;
+pub(crate) const SIZE_MAX: usize = 1 << 18;
+/// Rows of a waterfall.
+pub(crate) const ROWS: usize = 128;
+/// A waterfall costs as many transforms as it has rows: some 2 ms at this size.
+const ROW_SIZE_MAX: usize = 4096;
+const CELLS_MAX: usize = 1024;
+const PEAKS: usize = 5;
+const PEAK_FLOOR_DBFS: f32 = -120.0;
+/// What does not stand out of the noise is no peak.
+const PEAK_OVER_FLOOR_DB: f32 = 15.0;
+const INTERVAL_NS: u64 = 60_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::core::ScopeCore;
+    use crate::testing::batch;
+
+    /// 16,384 samples at 16,384 Hz: a tone of half of full scale at 1 kHz and one at 4 kHz, 40 dB below it.
+    fn core(has_gap: bool) -> ScopeCore {
+        let mut core = ScopeCore::new(4 << 20);
+        for block in (0..64).filter(|&block| !(has_gap && block == 62)) {
+            let value = |channel: usize, index: u64| {
+                let angle = index as f64 / 16_384.0 * std::f64::consts::TAU;
+                let weak = (angle * 4000.0).sin() * 163.84;
+                ((angle * 1000.0 * (channel + 1) as f64).sin() * 16_384.0 + weak) as i16
+            };
+            core.ingest(&batch(block * 256, 2, 256, 16_384.0, value), 1).unwrap();
+        }
+        core
+    }
+
+    fn viewport(settings: SpectrumSettings) -> Viewport {
+        Viewport { span: Some(0.5), spectrum: Some(settings), ..Viewport::latest(100) }
+    }
+
+    #[test]
+    fn a_tone_has_its_frequency_and_level() {
+        let view = core(false).answer(&viewport(SpectrumSettings::default()), 1).spectrum.unwrap();
+        assert_eq!((view.size, view.channels.len()), (8192, 2));
+        let peaks = &view.channels[0].peaks;
+        assert!((peaks[0].line * 2.0 - 1000.0).abs() < 0.1, "{peaks:?}");
+        assert!((peaks[0].dbfs + 6.02).abs() < 0.05, "{peaks:?}");
+        assert!(
+            (peaks[1].line * 2.0 - 4000.0).abs() < 0.5 && (peaks[1].dbfs + 46.02).abs() < 0.1,
+            "{peaks:?}"
+        );
+        assert!((view.channels[1].peaks[0].line * 2.0 - 2000.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn no_transform_reaches_across_a_gap() {
+        // The gap lies 256 samples back: what is before it is taken, and clean.
+        let view = core(true).answer(&viewport(SpectrumSettings::default()), 1).spectrum.unwrap();
+        let floor = view.channels[0].dbfs[3000..].iter().copied().fold(f32::MIN, f32::max);
+        assert!(floor < -90.0, "{floor}");
+    }
+
+    #[test]
+    fn a_young_stream_has_a_shorter_transform_and_none_has_none() {
+        let mut core = ScopeCore::new(4 << 20);
+        assert!(core.answer(&viewport(SpectrumSettings::default()), 1).spectrum.is_none());
+        core.ingest(&batch(0, 1, 100, 1e3, |_, index| index as i16), 1).unwrap();
+        assert_eq!(core.answer(&viewport(SpectrumSettings::default()), 1).spectrum.unwrap().size, 64);
+    }
+
+    #[test]
+    fn a_waterfall_shows_what_was_when_and_where_samples_are_missing() {
+        let mut core = ScopeCore::new(4 << 20);
+        for block in (0..256).filter(|block| !(100..120).contains(block)) {
+            let value = |_: usize, index: u64| {
+                let hz = if index < 32_768 { 1000.0 } else { 3000.0 };
+                ((index as f64 / 16_384.0 * std::f64::consts::TAU * hz).sin() * 16_384.0) as i16
+            };
+            core.ingest(&batch(block * 256, 1, 256, 16_384.0, value), 1).unwrap();
+        }
+        let settings = SpectrumSettings { size: 1024, waterfall: Some(0), ..SpectrumSettings::default() };
+        let viewport = Viewport { span: Some(4.0), ..viewport(settings) };
+        let view = core.answer(&viewport, 1).spectrum.unwrap();
+        let waterfall = view.waterfall.as_ref().unwrap();
+        let row = |number: usize| &waterfall.cells[number * waterfall.width..(number + 1) * waterfall.width];
+        let loudest = |row: &[f32]| {
+            let place = (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
+            place as f64 * 8192.0 / row.len() as f64
+        };
+        assert!((loudest(row(5)) - 3000.0).abs() < 20.0, "{}", loudest(row(5)));
+        assert!((loudest(row(110)) - 1000.0).abs() < 20.0, "{}", loudest(row(110)));
+        // Blocks 100 to 119 of 256 are rows 68 to 77 of 128, and what reaches into them.
+        assert!(row(72).iter().all(|level| level.is_nan()));
+        assert_eq!(waterfall.span_samples, 65_536.0);
+    }
+    #[test]
+    fn the_floor_is_that_of_the_noise() {
+        let mut dbfs: Vec<f32> = (0..4097).map(|line| -100.0 - (line % 10) as f32).collect();
+        dbfs[7] = 0.0;
+        assert!((-110.0..=-107.0).contains(&floor_dbfs(&dbfs)), "{}", floor_dbfs(&dbfs));
+    }
+}

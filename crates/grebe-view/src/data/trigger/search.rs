@@ -1,0 +1,281 @@
+//! The trigger at work: over what the history holds, and over what comes.
+
+use std::collections::VecDeque;
+
+use grebe_scope::{Condition, LfReject, Passage, Polarity, Pyramid, ScopeError, Slope, Trigger};
+
+use super::levels::{self, Levels, Swing};
+use super::rate::{Found, TriggerRate};
+use super::settings::{TriggerKind, TriggerMode, TriggerSettings, TriggerState, TriggerView};
+use crate::data::viewport::DIVISIONS;
+
+/// Follows one channel and says which window to show.
+#[derive(Debug)]
+pub(crate) struct TriggerSearch {
+    settings: TriggerSettings,
+    levels: Levels,
+    /// Of LF reject, in cycles a sample.
+    corner: Option<f64>,
+    swing: Swing,
+    condition: Condition,
+    trigger: Trigger,
+    /// The last triggers, shown or not.
+    recent: VecDeque<Found>,
+    /// Whether samples are missing since the last trigger.
+    is_behind_gap: bool,
+    /// Samples from a trigger to the right edge.
+    post_samples: f64,
+    /// Samples per second; 1 where unknown.
+    rate: f64,
+    /// A trigger whose window is not filled yet.
+    filling: Option<f64>,
+    /// The newest trigger whose window is filled.
+    complete: Option<f64>,
+    next_index: u64,
+    is_stopped: bool,
+}
+
+impl TriggerSearch {
+    /// A trigger over what `pyramid` holds and what will come.
+    ///
+    /// # Errors
+    /// None in practice: levels are made so that they lie apart, and a corner so that it lies within the band.
+    pub(crate) fn new(
+        settings: TriggerSettings,
+        span_samples: f64,
+        rate: f64,
+        pyramid: &Pyramid,
+    ) -> Result<TriggerSearch, ScopeError> {
+        let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..settings };
+        let look_back = look_back(span_samples, rate);
+        let corner = corner(&settings, span_samples, rate);
+        let channel = settings.channel;
+        let seen = match corner {
+            None => levels::seen(pyramid, channel, look_back),
+            Some(corner) => {
+                let look_back = look_back.min(LOOK_BACK_SAMPLES);
+                levels::passed(pyramid, channel, look_back, LfReject::new(corner)?)
+            }
+        };
+        let levels = Levels::of(&settings, seen);
+        let condition = condition(&settings, levels, span_samples);
+        let swing = Swing::new(seen, pyramid.next_index());
+        let mut run = TriggerSearch {
+            settings,
+            levels,
+            trigger: build(&settings, &condition, corner, rate)?,
+            condition,
+            corner,
+            swing,
+            recent: VecDeque::with_capacity(RECENT_MAX),
+            is_behind_gap: true,
+            post_samples: (1.0 - settings.position) * span_samples,
+            rate,
+            filling: None,
+            complete: None,
+            next_index: 0,
+            is_stopped: false,
+        };
+        // A single shot is the next trigger; the others may show one that is already there.
+        if settings.mode != TriggerMode::Single {
+            let end = pyramid.next_index();
+            let start = end.saturating_sub(look_back.clamp(LOOK_BACK_SAMPLES / 4, LOOK_BACK_SAMPLES));
+            pyramid.samples(channel, start..end, |first, samples| {
+                run.scan(first, samples);
+            });
+        }
+        run.next_index = pyramid.next_index();
+        Ok(run)
+    }
+
+    /// Whether it does what `settings` ask for over `span_samples`; a change that needs no new trigger is taken over.
+    pub(crate) fn adopt(&mut self, settings: &TriggerSettings, span_samples: f64, pyramid: &Pyramid) -> bool {
+        let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..*settings };
+        if !self.settings.is_same_trigger(&settings) {
+            return false;
+        }
+        // A division is another time at another span.
+        if settings.kind.is_timed() && condition(&settings, self.levels, span_samples) != self.condition {
+            return false;
+        }
+        if corner(&settings, span_samples, self.rate) != self.corner {
+            return false;
+        }
+        self.settings = settings;
+        self.post_samples = (1.0 - settings.position) * span_samples;
+        if self.is_stopped || (settings.mode == TriggerMode::Single && self.filling.is_some()) {
+            return true;
+        }
+        // The middle of the signal moved away, or its noise grew: look for it anew.
+        let look_back = look_back(span_samples, self.rate);
+        let seen = match self.corner {
+            None => levels::seen(pyramid, settings.channel, look_back),
+            Some(_) => {
+                let passed = self.trigger.take_passed_extremes();
+                self.swing.look(passed, pyramid.next_index(), look_back)
+            }
+        };
+        self.levels.is_near(&Levels::of(&settings, seen))
+    }
+
+    /// Another that looks for the same, and has seen nothing yet.
+    ///
+    /// # Errors
+    /// None in practice, as for [`new`](TriggerSearch::new).
+    pub(crate) fn another(&self) -> Result<Trigger, ScopeError> {
+        build(&self.settings, &self.condition, self.corner, self.rate)
+    }
+
+    /// The channel that triggers.
+    pub(crate) fn channel(&self) -> usize {
+        self.settings.channel
+    }
+
+    /// Absolute sample indices of the last triggers, shown or not, the newest last, and of the one that is shown.
+    pub(crate) fn recent(&self) -> Vec<f64> {
+        let newest = self.listed().map(|found| found.at);
+        let shown = self.complete.filter(|complete| newest.clone().all(|at| at > *complete));
+        shown.into_iter().chain(newest).collect()
+    }
+
+    fn listed(&self) -> impl Iterator<Item = Found> + Clone + '_ {
+        self.recent.iter().skip(self.recent.len().saturating_sub(LISTED_MAX)).copied()
+    }
+
+    /// Those that lie within a stretch.
+    pub(crate) fn recent_in(&self, range: std::ops::Range<f64>) -> Vec<f64> {
+        self.recent.iter().map(|found| found.at).filter(|at| range.contains(at)).collect()
+    }
+
+    /// Takes the next block of the trigger's channel.
+    pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) {
+        if let Some(samples) = block.get(self.settings.channel) {
+            self.scan(first_sample_index, samples);
+        }
+    }
+
+    /// The right edge to show now, `None` for the newest samples; and what to say of it.
+    pub(crate) fn window(&mut self, span_samples: f64, oldest_index: u64) -> (Option<f64>, TriggerView) {
+        self.settle();
+        let held = self.listed().filter(|found| found.at >= oldest_index as f64);
+        let rate = TriggerRate::of(held, self.rate);
+        let wait = (self.rate * AUTO_WAIT_S).max(span_samples * 2.0);
+        let is_old = self.complete.is_none_or(|at| self.next_index as f64 - at > wait);
+        let (shown, state) = match self.settings.mode {
+            TriggerMode::Roll => (None, TriggerState::Free),
+            TriggerMode::Auto if is_old => (None, TriggerState::Free),
+            TriggerMode::Single if self.is_stopped => (self.complete, TriggerState::Stopped),
+            _ => match self.complete {
+                Some(at) => (Some(at), TriggerState::Triggered),
+                None => (None, TriggerState::Ready),
+            },
+        };
+        let view = TriggerView {
+            settings: self.settings,
+            level: self.levels.low,
+            upper: self.levels.high,
+            state,
+            at: shown,
+            found: self.trigger.found() - self.trigger.held_off(),
+            rate,
+        };
+        (shown.map(|at| at + self.post_samples), view)
+    }
+
+    fn scan(&mut self, first_sample_index: u64, samples: &[i16]) {
+        self.is_behind_gap |= self.next_index != first_sample_index;
+        let TriggerSearch { trigger, filling, complete, post_samples, is_stopped, settings, recent, .. } =
+            self;
+        let is_behind_gap = &mut self.is_behind_gap;
+        trigger.scan(first_sample_index, samples, |event| {
+            let at = event.position();
+            if recent.len() == RECENT_MAX {
+                recent.pop_front();
+            }
+            recent.push_back(Found { at, is_behind_gap: std::mem::take(is_behind_gap) });
+            if let Some(earlier) = *filling
+                && at >= earlier + *post_samples
+            {
+                take(complete, filling, is_stopped, settings.mode);
+            }
+            if filling.is_none() && !*is_stopped {
+                *filling = Some(at);
+            }
+        });
+        self.next_index = first_sample_index + samples.len() as u64;
+        self.settle();
+    }
+
+    /// Shows the trigger whose window is filled by now.
+    fn settle(&mut self) {
+        if self.filling.is_some_and(|at| self.next_index as f64 >= at + self.post_samples) {
+            take(&mut self.complete, &mut self.filling, &mut self.is_stopped, self.settings.mode);
+        }
+    }
+}
+
+fn take(complete: &mut Option<f64>, filling: &mut Option<f64>, is_stopped: &mut bool, mode: TriggerMode) {
+    if !*is_stopped {
+        *complete = filling.take();
+        *is_stopped = mode == TriggerMode::Single;
+    }
+}
+
+/// Samples in which the signal shows what it does: longer than the screen, where that shows less than a period.
+fn look_back(span_samples: f64, rate: f64) -> u64 {
+    (span_samples * LOOK_BACK_SPANS).max(rate * LOOK_BACK_S).max(1.0) as u64
+}
+
+/// The corner of LF reject in cycles a sample.
+fn corner(settings: &TriggerSettings, span_samples: f64, rate: f64) -> Option<f64> {
+    let corner_hz = settings.coupling.corner_hz(span_samples / rate)?;
+    Some((corner_hz / rate).clamp(CORNER_MIN, CORNER_MAX))
+}
+
+fn build(
+    settings: &TriggerSettings,
+    condition: &Condition,
+    corner: Option<f64>,
+    rate: f64,
+) -> Result<Trigger, ScopeError> {
+    let trigger = Trigger::new(condition.clone(), (settings.holdoff_s * rate).round() as u64)?;
+    Ok(match corner {
+        None => trigger,
+        Some(corner) => trigger.with_lf_reject(LfReject::new(corner)?),
+    })
+}
+
+/// The condition that a trigger looks for.
+fn condition(settings: &TriggerSettings, levels: Levels, span_samples: f64) -> Condition {
+    let Levels { low, high, hysteresis } = levels;
+    let polarity = match settings.slope {
+        Slope::Falling => Polarity::Negative,
+        _ => Polarity::Positive,
+    };
+    let division = ((span_samples / DIVISIONS) as u64).max(1);
+    match settings.kind {
+        TriggerKind::Edge => Condition::Edge { slope: settings.slope, level: low, hysteresis },
+        TriggerKind::Pulse => {
+            Condition::PulseWidth { polarity, level: low, hysteresis, samples: 1..=division }
+        }
+        TriggerKind::Runt => Condition::Runt { polarity, low, high },
+        TriggerKind::Window => {
+            let passage = if polarity == Polarity::Positive { Passage::Leaves } else { Passage::Enters };
+            Condition::Window { passage, low, high, hysteresis }
+        }
+        TriggerKind::Dropout => Condition::Dropout { level: low, hysteresis, samples: division },
+    }
+}
+
+/// How far back signal heights and triggers are looked for.
+const LOOK_BACK_SPANS: f64 = 4.0;
+const LOOK_BACK_S: f64 = 0.25;
+const LOOK_BACK_SAMPLES: u64 = 1 << 22;
+/// Seconds of stream without a trigger before an automatic picture runs free, and two spans at least.
+const AUTO_WAIT_S: f64 = 0.2;
+/// Triggers that are remembered, and listed.
+const RECENT_MAX: usize = 4096;
+const LISTED_MAX: usize = 64;
+/// Of LF reject, in cycles a sample: what is slower than this takes longer than anyone looks.
+const CORNER_MIN: f64 = 1e-12;
+const CORNER_MAX: f64 = 0.45;

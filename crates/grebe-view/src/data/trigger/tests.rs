@@ -1,0 +1,196 @@
+//! Triggers on whole streams.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::data::core::ScopeCore;
+use crate::data::picture::Picture;
+use crate::data::viewport::Viewport;
+use crate::testing::batch;
+
+const RATE_HZ: f64 = 1e4;
+
+/// A sawtooth of 700 samples: one rising crossing of its middle each period, at 350 + n * 700.
+fn saw(_: usize, index: u64) -> i16 {
+    ((index % 700) as i32 * 20 - 7000) as i16
+}
+
+fn settings(mode: TriggerMode) -> TriggerSettings {
+    TriggerSettings::new(mode)
+}
+
+fn viewport(settings: TriggerSettings) -> Viewport {
+    Viewport { span: Some(0.1), trigger: Some(settings), ..Viewport::latest(100) }
+}
+
+fn feed(core: &mut ScopeCore, blocks: std::ops::Range<u64>, value: impl Fn(usize, u64) -> i16 + Copy) {
+    for block in blocks {
+        core.ingest(&batch(block * 100, 1, 100, RATE_HZ, value), 1).unwrap();
+    }
+}
+
+fn shown(picture: &Picture) -> (TriggerState, Option<f64>) {
+    let trigger = picture.trigger.unwrap();
+    (trigger.state, trigger.at)
+}
+
+#[test]
+fn the_picture_stands_still_on_a_periodic_signal() {
+    let mut core = ScopeCore::new(1 << 20);
+    feed(&mut core, 0..50, saw);
+    let first = core.answer(&viewport(settings(TriggerMode::Auto)), 1);
+    assert_eq!(shown(&first).0, TriggerState::Triggered);
+    for block in 50..90 {
+        feed(&mut core, block..block + 1, saw);
+        let picture = core.answer(&viewport(settings(TriggerMode::Auto)), 1);
+        let (state, at) = shown(&picture);
+        assert_eq!(state, TriggerState::Triggered);
+        // The middle of -7000 to 6980 is -10, half a sample before zero.
+        assert_eq!(at.unwrap() % 700.0, 349.5);
+        // Columns lie on a grid of 10 samples; the trigger is in the middle to within one.
+        let middle = picture.left_index + 0.5 * picture.span_samples;
+        assert!((middle - at.unwrap()).abs() <= 10.0, "{middle} {at:?}");
+        assert!(picture.channels[0].columns.iter().all(|column| !column.is_empty()), "filled");
+    }
+}
+
+#[test]
+fn without_a_trigger_auto_runs_free_and_normal_waits() {
+    let mut core = ScopeCore::new(1 << 20);
+    feed(&mut core, 0..100, |_, _| 5);
+    let auto = core.answer(&viewport(settings(TriggerMode::Auto)), 1);
+    assert_eq!(shown(&auto), (TriggerState::Free, None));
+    assert_eq!(auto.right_index(), 10_000.0);
+    let normal = core.answer(&viewport(settings(TriggerMode::Normal)), 1);
+    assert_eq!(shown(&normal), (TriggerState::Ready, None));
+}
+
+#[test]
+fn a_single_shot_is_the_next_trigger_and_stays() {
+    let mut core = ScopeCore::new(1 << 20);
+    feed(&mut core, 0..50, saw);
+    let mut single = settings(TriggerMode::Single);
+    single.level = Some(0);
+    assert_eq!(shown(&core.answer(&viewport(single), 1)), (TriggerState::Ready, None));
+    feed(&mut core, 50..80, saw);
+    let first = shown(&core.answer(&viewport(single), 1));
+    assert_eq!(first, (TriggerState::Stopped, Some(350.0 + 7.0 * 700.0)));
+    feed(&mut core, 80..120, saw);
+    assert_eq!(shown(&core.answer(&viewport(single), 1)), first);
+    single.shot += 1;
+    core.answer(&viewport(single), 1);
+    feed(&mut core, 120..150, saw);
+    assert!(shown(&core.answer(&viewport(single), 1)).1 > first.1);
+}
+
+#[test]
+fn the_level_follows_the_middle_of_the_signal_unless_it_is_set() {
+    let mut core = ScopeCore::new(1 << 20);
+    feed(&mut core, 0..50, |c, i| saw(c, i) / 4 + 20_000);
+    let level = core.answer(&viewport(settings(TriggerMode::Auto)), 1).trigger.unwrap().level;
+    assert!((19_900..20_100).contains(&level), "{level}");
+    feed(&mut core, 50..100, saw);
+    let level = core.answer(&viewport(settings(TriggerMode::Auto)), 1).trigger.unwrap().level;
+    assert!((-100..100).contains(&level), "{level}");
+    let set = TriggerSettings { level: Some(-123), ..settings(TriggerMode::Auto) };
+    assert_eq!(core.answer(&viewport(set), 1).trigger.unwrap().level, -123);
+}
+
+#[test]
+fn the_trigger_stands_where_it_was_put_and_every_one_is_counted() {
+    let mut core = ScopeCore::new(1 << 20);
+    let left = TriggerSettings { position: 0.1, ..settings(TriggerMode::Normal) };
+    core.answer(&viewport(left), 1);
+    feed(&mut core, 0..140, saw);
+    let picture = core.answer(&viewport(left), 1);
+    let place = (picture.trigger.unwrap().at.unwrap() - picture.left_index) / picture.span_samples;
+    assert!((place - 0.1).abs() < 0.011, "{place}");
+    feed(&mut core, 140..280, saw);
+    let found = core.answer(&viewport(left), 1).trigger.unwrap().found;
+    assert!((20..=40).contains(&found), "{found}");
+}
+
+/// Five minutes of a heart, whose baseline wanders by more than an R peak is high.
+fn ecg() -> Vec<i16> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/ecg.sigmf-data");
+    let bytes = std::fs::read(path).unwrap();
+    bytes.as_chunks::<2>().0.iter().map(|&pair| i16::from_le_bytes(pair)).collect()
+}
+
+/// What SciPy says of it.
+fn expected() -> HashMap<&'static str, f64> {
+    let lines = include_str!("../../../../grebe-scope/tests/reference/expected.tsv").lines();
+    lines
+        .map(|line| line.split_once('\t').unwrap())
+        .map(|(name, value)| (name, value.parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn lf_reject_and_holdoff_hold_an_ecg_at_its_r_peaks_and_count_the_heart() {
+    let (ecg, expected) = (ecg(), expected());
+    let value = |_: usize, index: u64| ecg[index as usize];
+    let settings = TriggerSettings {
+        level: Some(120),
+        coupling: TriggerCoupling::LfReject { corner_hz: None },
+        holdoff_s: 0.2,
+        ..settings(TriggerMode::Normal)
+    };
+    let viewport = Viewport { span: Some(2.0), trigger: Some(settings), ..Viewport::latest(720) };
+    let mut core = ScopeCore::new(1 << 20);
+    let (mut pictures, mut on_peak) = (0, 0);
+    for block in 0..ecg.len() as u64 / 90 {
+        core.ingest(&batch(block * 90, 1, 90, 360.0, value), 1).unwrap();
+        let picture = core.answer(&viewport, 1);
+        let Some(at) = picture.trigger.and_then(|trigger| trigger.at) else { continue };
+        let near = at as usize - 54..(at as usize + 54).min(ecg.len());
+        let peak = near.clone().max_by_key(|&index| ecg[index]).unwrap();
+        pictures += 1;
+        // Some beats of this heart are wide: their level is passed long before their peak.
+        on_peak += usize::from((peak as f64 - at).abs() <= 30.0);
+    }
+    let trigger = core.answer(&viewport, 1).trigger.unwrap();
+    let (found, beats) = (trigger.found as f64, expected["beats"]);
+    assert!((found - beats).abs() <= 5.0, "{found} triggers, {beats} beats");
+    let (rate, scipy) = (trigger.rate.per_minute().unwrap(), expected["beats_a_minute_last_64"]);
+    assert!((rate - scipy).abs() <= 1.0, "{rate} a minute, SciPy {scipy}");
+    assert_eq!((trigger.rate.intervals.count(), trigger.rate.gaps), (63, 0));
+    assert!(pictures > 1000 && on_peak * 100 >= pictures * 97, "{on_peak} of {pictures} held at a peak");
+}
+
+#[test]
+fn the_automatic_level_follows_what_lf_reject_leaves() {
+    let mut core = ScopeCore::new(1 << 20);
+    // Peaks on a ramp: the middle of the whole signal is far from each of them.
+    let ramp =
+        |_: usize, index: u64| (index as i64 * 2 - 20_000 + if index % 100 < 5 { 3000 } else { 0 }) as i16;
+    let mut settings = settings(TriggerMode::Normal);
+    settings.coupling = TriggerCoupling::LfReject { corner_hz: Some(100.0) };
+    for block in 0..200 {
+        feed(&mut core, block..block + 1, ramp);
+        core.answer(&viewport(settings), 1);
+    }
+    let trigger = core.answer(&viewport(settings), 1).trigger.unwrap();
+    assert!((500..2500).contains(&trigger.level), "{trigger:?}");
+    assert_eq!(trigger.rate.intervals.count(), 63);
+    assert!((trigger.rate.rate_hz().unwrap() - 100.0).abs() < 1.0, "{:?}", trigger.rate);
+    settings.coupling = TriggerCoupling::Dc;
+    settings.level = Some(0);
+    let dc = core.answer(&viewport(settings), 1).trigger.unwrap();
+    assert!(dc.rate.intervals.count() < 63, "a level is passed by the ramp once: {dc:?}");
+}
+
+#[test]
+fn a_held_off_trigger_is_not_counted_and_a_gap_parts_intervals() {
+    let mut core = ScopeCore::new(1 << 20);
+    let twice = TriggerSettings { level: Some(0), holdoff_s: 0.1, ..settings(TriggerMode::Normal) };
+    core.answer(&viewport(twice), 1);
+    feed(&mut core, 0..70, saw);
+    // 1000 samples of holdoff let every second of the periods of 700 through.
+    let rate = core.answer(&viewport(twice), 1).trigger.unwrap().rate;
+    assert_eq!(rate.intervals.mean(), Some(0.14));
+    feed(&mut core, 84..140, saw);
+    let rate = core.answer(&viewport(twice), 1).trigger.unwrap().rate;
+    assert_eq!((rate.intervals.mean(), rate.gaps), (Some(0.14), 1));
+    assert_eq!(rate.per_minute().unwrap().round(), 429.0);
+}

@@ -1,0 +1,21 @@
+//! What a person sees and does, without a screen: settings, actions, words and tables. Every front end shows one
+//! [`ViewModel`](view_model::ViewModel).
+
+mod act;
+pub(crate) mod action;
+pub(crate) mod channel;
+pub(crate) mod controls;
+mod cpu;
+pub(crate) mod generator;
+pub(crate) mod hud;
+pub(crate) mod keys;
+pub(crate) mod options;
+pub(crate) mod readout;
+mod save;
+pub(crate) mod segments;
+pub(crate) mod session;
+pub(crate) mod spectra;
+pub(crate) mod theme;
+mod update;
+pub(crate) mod vertical;
+pub(crate) mod view_model;

@@ -1,0 +1,95 @@
+//! Does what a person wants: sets it, or passes it to the part that it concerns.
+
+use super::action::Action;
+use super::generator::GeneratorWish;
+use super::segments::Segment;
+use super::view_model::ViewModel;
+use crate::data::trigger::TriggerView;
+
+impl ViewModel {
+    pub(crate) fn act(&mut self, action: Action) {
+        match (action, self.picture.trigger) {
+            (Action::Level(steps), Some(trigger)) => self.step_level(steps, trigger),
+            (Action::Segment(steps), _) => self.step_segment(steps),
+            (Action::Pin, _) => self.pin_segment(),
+            (Action::Save(what), _) => self.begin_save(what),
+            (Action::GeneratorPause, _) => self.tell_generator(GeneratorWish::TogglePause),
+            (Action::GeneratorRate(step), _) => {
+                if let Some(stream) = self.picture.stream.filter(|stream| stream.rate_hz > 0.0) {
+                    let told = self.generator.step_rate(step, stream.rate_hz);
+                    self.say_refusal(told);
+                }
+            }
+            (Action::GeneratorWave, _) => {
+                let told = self.generator.next_wave();
+                self.say_refusal(told);
+            }
+            _ => {}
+        }
+        self.controls.apply(action, &self.picture);
+        self.hud_made_ns = 0;
+    }
+
+    pub(crate) fn tell_generator(&mut self, wish: GeneratorWish) {
+        let told = self.generator.tell(wish);
+        self.say_refusal(told);
+    }
+
+    /// Moves by a part of the screen.
+    pub(crate) fn pan(&mut self, part: f64) {
+        self.controls.time.pan(&self.picture, part);
+        self.hud_made_ns = 0;
+    }
+
+    /// One step of the time span around a place on the screen.
+    pub(crate) fn zoom(&mut self, is_shorter: bool, at: f64) {
+        self.controls.time.zoom(&self.picture, is_shorter, at);
+        self.hud_made_ns = 0;
+    }
+
+    /// The last triggers and the pinned ones, the newest first.
+    pub(crate) fn segments(&self) -> Vec<Segment> {
+        self.controls.pins.segments(&self.picture, self.shown_trigger())
+    }
+
+    /// Holds the picture at a trigger.
+    pub(crate) fn show_segment(&mut self, at: f64) {
+        let position = self.controls.trigger.settings.position;
+        self.controls.time.hold_trigger(&self.picture, at, position);
+    }
+
+    /// Shows the segment that is `steps` later than the one shown now.
+    fn step_segment(&mut self, steps: i32) {
+        let mut all: Vec<f64> = self.segments().iter().map(|segment| segment.at).collect();
+        all.reverse();
+        let Some(last) = all.len().checked_sub(1) else { return };
+        let here = self.shown_trigger().unwrap_or(f64::INFINITY);
+        let place = all.partition_point(|&at| at < here) as i64;
+        self.show_segment(all[(place + i64::from(steps)).clamp(0, last as i64) as usize]);
+    }
+
+    fn pin_segment(&mut self) {
+        if let Some(at) = self.shown_trigger() {
+            self.controls.pins.toggle(at);
+        }
+    }
+
+    fn shown_trigger(&self) -> Option<f64> {
+        self.controls.time.held_trigger().or(self.picture.trigger.and_then(|trigger| trigger.at))
+    }
+
+    fn step_level(&mut self, steps: f64, trigger: TriggerView) {
+        let channel = trigger.settings.channel;
+        let setup = self.setup(channel);
+        let Some(range) = self.controls.lanes.range(channel) else { return };
+        let step = (range.height() / setup.scale.abs() / 40.0).max(1.0);
+        let level = f64::from(trigger.level) + steps * step * setup.scale.signum();
+        self.controls.trigger.settings.level = Some(level as i16);
+    }
+
+    fn say_refusal(&mut self, told: Result<(), String>) {
+        if let Err(why) = told {
+            self.say(why);
+        }
+    }
+}

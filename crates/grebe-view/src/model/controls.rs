@@ -1,0 +1,224 @@
+//! What a person has set: the same in every front end.
+
+mod cursors;
+mod lanes;
+mod time;
+mod trigger;
+
+use crate::data::math::{LANES, MATH_CHANNEL, MathOperation};
+use crate::data::picture::Picture;
+use crate::data::spectrum::{SIZE_MAX, SIZE_MIN};
+use crate::data::trigger::{TriggerMode, TriggerSettings};
+use crate::data::viewport::SpectrumSettings;
+use crate::data::viewport::{ChannelMask, Viewport};
+use crate::model::action::{Action, Step};
+use crate::model::segments::Pins;
+use crate::model::theme::ThemeChoice;
+use cursors::Cursors;
+use grebe_scope::Window as Weighting;
+use lanes::Lanes;
+use time::TimeAxis;
+use trigger::TriggerControls;
+pub use trigger::TriggerOptions;
+
+/// The settings of one scope.
+#[derive(Debug)]
+pub(crate) struct Controls {
+    pub(crate) time: TimeAxis,
+    pub(crate) channels: ChannelMask,
+    pub(crate) lanes: Lanes,
+    pub(crate) trigger: TriggerControls,
+    pub(crate) cursors: Cursors,
+    pub(crate) pins: Pins,
+    pub(crate) show: Show,
+    pub(crate) is_measuring: bool,
+    pub(crate) is_help_open: bool,
+    pub(crate) is_done: bool,
+    pub(crate) theme: ThemeChoice,
+    pub(crate) spectrum: SpectrumSettings,
+    /// The shown part of the spectrum: 0.0 is 0 Hz, 1.0 half the rate.
+    pub(crate) spectrum_zoom: (f64, f64),
+    pub(crate) spectrum_bottom_db: f64,
+    /// What the math channel computes, if anything, and of which channels.
+    pub(crate) math: Option<MathOperation>,
+    pub(crate) math_inputs: [usize; 2],
+}
+
+/// What is shown beside the traces, and how they are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Show {
+    pub(crate) spectrum: bool,
+    pub(crate) waterfall: bool,
+    pub(crate) channel_panel: bool,
+    pub(crate) overlay: bool,
+    pub(crate) persistence: bool,
+    pub(crate) segments: bool,
+    pub(crate) statistics: bool,
+}
+
+impl Controls {
+    pub(crate) fn new() -> Controls {
+        Controls {
+            time: TimeAxis::default(),
+            channels: ChannelMask::ALL,
+            lanes: Lanes::new(),
+            trigger: TriggerControls::new(),
+            cursors: Cursors::default(),
+            pins: Pins::default(),
+            show: Show::default(),
+            is_measuring: false,
+            is_help_open: false,
+            is_done: false,
+            theme: ThemeChoice::default(),
+            spectrum: SpectrumSettings::default(),
+            spectrum_zoom: (0.0, 1.0),
+            spectrum_bottom_db: -60.0,
+            math: None,
+            math_inputs: [0, 1],
+        }
+    }
+
+    /// Sets what the action says; `picture` is what the person sees.
+    pub(crate) fn apply(&mut self, action: Action, picture: &Picture) {
+        match action {
+            Action::Pause if self.time.is_held() => self.time.release(),
+            Action::Pause => self.time.hold(picture, picture.right_index()),
+            Action::Shorter => self.time.zoom(picture, true, 0.5),
+            Action::Longer => self.time.zoom(picture, false, 0.5),
+            Action::Earlier => self.time.pan(picture, -0.5),
+            Action::Later => self.time.pan(picture, 0.5),
+            Action::Live => self.time.release(),
+            Action::Channel(channel) => self.channels = self.channels.toggled(channel),
+            Action::Trigger(mode) => self.choose_mode(mode),
+            Action::NextTrigger => self.choose_mode(match self.mode(picture) {
+                TriggerMode::Roll => TriggerMode::Auto,
+                TriggerMode::Auto => TriggerMode::Normal,
+                TriggerMode::Normal => TriggerMode::Single,
+                TriggerMode::Single => TriggerMode::Roll,
+            }),
+            Action::Slope => self.trigger.other_slope(),
+            Action::Source => self.trigger.next_channel(picture),
+            Action::LevelAuto => self.trigger.settings.level = None,
+            Action::TriggerCoupling => self.trigger.toggle_coupling(),
+            Action::Corner(step) => self.trigger.step_corner(step, picture),
+            Action::Holdoff(step) => self.trigger.step_holdoff(step, picture),
+            Action::Cursors => self.cursors.toggle_times(self.time.start(picture), picture.span()),
+            Action::OtherCursor => self.cursors.move_other_time(),
+            Action::MoveCursor(steps) => self.cursors.move_time(steps, picture.span()),
+            Action::ValueCursors => self.cursors.toggle_values(self.lanes.range(self.lanes.selected)),
+            Action::OtherValueCursor => self.cursors.move_other_value(),
+            Action::MoveValueCursor(steps) => {
+                self.cursors.move_value(steps, self.lanes.range(self.lanes.selected));
+            }
+            Action::TriggerPlace => self.trigger.next_position(),
+            Action::Measure => self.is_measuring = !self.is_measuring,
+            Action::Help => self.is_help_open = !self.is_help_open,
+            Action::Theme => self.theme = self.theme.other(),
+            Action::NextChannel => {
+                let shown: Vec<usize> = picture.channels.iter().map(|data| data.channel).collect();
+                let next = shown.iter().find(|&&channel| channel > self.lanes.selected).or(shown.first());
+                self.select(next.copied().unwrap_or(0));
+            }
+            Action::Select(channel) => self.select(channel % LANES),
+            Action::Vertical(step) => self.lanes.step_scale(step),
+            Action::Position(divisions) => self.lanes.shift(divisions),
+            Action::VerticalAuto => self.lanes.selected_setup().vertical = None,
+            Action::Invert => {
+                let setup = self.lanes.selected_setup();
+                setup.is_inverted = !setup.is_inverted;
+                self.lanes.refit(self.lanes.selected);
+            }
+            Action::Coupling => {
+                let setup = self.lanes.selected_setup();
+                setup.is_ac = !setup.is_ac;
+                self.lanes.refit(self.lanes.selected);
+            }
+            Action::Overlay => self.show.overlay = !self.show.overlay,
+            Action::Persistence => self.show.persistence = !self.show.persistence,
+            Action::Channels => self.show.channel_panel = !self.show.channel_panel,
+            Action::Statistics => {
+                self.show.statistics = !self.show.statistics;
+                self.is_measuring |= self.show.statistics;
+            }
+            Action::Spectrum => self.show.spectrum = !self.show.spectrum,
+            Action::Waterfall => self.show.waterfall = !self.show.waterfall,
+            Action::TransformSize(Step::Down) => self.spectrum.size = (self.spectrum.size / 2).max(SIZE_MIN),
+            Action::TransformSize(Step::Up) => self.spectrum.size = (self.spectrum.size * 2).min(SIZE_MAX),
+            Action::Weighting => {
+                let at = Weighting::ALL.iter().position(|&window| window == self.spectrum.window);
+                self.spectrum.window = Weighting::ALL[(at.unwrap_or(0) + 1) % Weighting::ALL.len()];
+            }
+            Action::Averages => {
+                self.spectrum.averages = match self.spectrum.averages {
+                    1 => 4,
+                    4 => 16,
+                    16 => 64,
+                    _ => 1,
+                }
+            }
+            Action::NextMath => self.set_math(MathOperation::after(self.math)),
+            Action::Math(operation) => self.set_math(operation),
+            Action::MathInput(which) => {
+                let channels = picture.stream.map_or(1, |stream| stream.channels);
+                self.math_inputs[which % 2] = (self.math_inputs[which % 2] + 1) % channels;
+                self.lanes.refit(MATH_CHANNEL);
+            }
+            Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
+            // What needs more than the settings: the view model does it.
+            Action::Level(_) | Action::Save(_) | Action::Segment(_) | Action::Pin => {}
+            Action::GeneratorPause | Action::GeneratorRate(_) | Action::GeneratorWave => {}
+            Action::Segments => self.show.segments = !self.show.segments,
+            Action::TriggerKind => self.trigger.next_kind(),
+            Action::Back if self.is_help_open => self.is_help_open = false,
+            Action::Back | Action::Quit => self.is_done = true,
+        }
+    }
+
+    /// The trigger mode: the one chosen, or one that suits the span.
+    pub(crate) fn mode(&self, picture: &Picture) -> TriggerMode {
+        self.trigger.mode(picture, self.time.span_or(picture))
+    }
+
+    /// What to ask the scope for; the view model adds what depends on scales and ranges.
+    pub(crate) fn viewport(&self, picture: &Picture, columns: usize) -> Viewport {
+        Viewport {
+            window: self.time.window(),
+            span: self.time.span,
+            columns,
+            channels: self.channels,
+            trigger: Some(TriggerSettings { mode: self.mode(picture), ..self.trigger.settings }),
+            measure: None,
+            math: None,
+            persistence: None,
+            spectrum: (self.show.spectrum || self.show.waterfall).then(|| SpectrumSettings {
+                waterfall: self.show.waterfall.then_some(self.lanes.selected),
+                ..self.spectrum
+            }),
+        }
+    }
+
+    fn choose_mode(&mut self, mode: TriggerMode) {
+        self.trigger.choose_mode(mode);
+        self.time.release();
+    }
+
+    /// Selects another channel; the value cursors keep their places on its lane.
+    fn select(&mut self, channel: usize) {
+        if channel != self.lanes.selected {
+            self.cursors.change_lane(self.lanes.range(self.lanes.selected), self.lanes.range(channel));
+        }
+        self.lanes.selected = channel;
+    }
+
+    fn set_math(&mut self, operation: Option<MathOperation>) {
+        self.math = operation;
+        self.lanes.refit(MATH_CHANNEL);
+        self.lanes.setups[MATH_CHANNEL].vertical = None;
+        if operation.is_none() && self.lanes.selected == MATH_CHANNEL {
+            self.select(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! The channels' lanes: what their numbers mean, and the vertical range of each.
+
+use grebe_flow::monotonic_ns;
+use grebe_scope::{step_125_down, step_125_up};
+
+use crate::data::math::LANES;
+use crate::model::action::Step;
+use crate::model::channel::ChannelSetup;
+use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, VerticalScale};
+
+/// The settings of each channel, by number.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    pub(crate) setups: [ChannelSetup; LANES],
+    /// The channel that the keys for one channel work on.
+    pub(crate) selected: usize,
+    ranges: [AutoRange; LANES],
+}
+
+impl Lanes {
+    pub(super) fn new() -> Lanes {
+        Lanes { setups: Default::default(), selected: 0, ranges: std::array::from_fn(|_| AutoRange::new()) }
+    }
+
+    /// The vertical range of a channel whose visible extremes are `seen`, in units of `resolution` per count.
+    pub(crate) fn follow(&mut self, channel: usize, seen: Option<ValueRange>, resolution: f64) -> ValueRange {
+        let range = self.ranges[channel % LANES].follow(seen, resolution, monotonic_ns());
+        self.setups[channel % LANES].vertical.map_or(range, ValueRange::of)
+    }
+
+    /// The range that a channel's lane shows, in the channel's units.
+    pub(crate) fn range(&self, channel: usize) -> Option<ValueRange> {
+        let setup = &self.setups[channel % LANES];
+        setup.vertical.map(ValueRange::of).or(self.ranges[channel % LANES].current())
+    }
+
+    /// Fits the range of a channel anew: its numbers mean something else from now on.
+    pub(super) fn refit(&mut self, channel: usize) {
+        self.ranges[channel] = AutoRange::new();
+    }
+
+    pub(super) fn selected_setup(&mut self) -> &mut ChannelSetup {
+        &mut self.setups[self.selected]
+    }
+
+    /// A finer or coarser scale for the selected channel; the middle of its lane stays where it is.
+    pub(super) fn step_scale(&mut self, step: Step) {
+        let scale = self.scale();
+        let per_division = match step {
+            Step::Down => step_125_down(scale.per_division * 0.9),
+            Step::Up => step_125_up(scale.per_division * 1.1),
+        };
+        let position = scale.position * scale.per_division / per_division;
+        self.selected_setup().vertical = Some(VerticalScale { per_division, position });
+    }
+
+    /// Moves the trace of the selected channel up.
+    pub(super) fn shift(&mut self, divisions: f64) {
+        let scale = self.scale();
+        self.selected_setup().vertical =
+            Some(VerticalScale { position: scale.position + divisions, ..scale });
+    }
+
+    /// The fixed scale of the selected channel, or one near what its lane shows.
+    fn scale(&self) -> VerticalScale {
+        let range = self.range(self.selected).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
+        self.setups[self.selected].vertical.unwrap_or_else(|| {
+            let per_division = step_125_up(range.height() / DIVISIONS_VERTICAL);
+            let middle = (range.top + range.bottom) / 2.0;
+            VerticalScale { per_division, position: -(middle / per_division).round() }
+        })
+    }
+}

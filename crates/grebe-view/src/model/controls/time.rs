@@ -1,0 +1,102 @@
+//! Which stretch of time is shown, and where time counts from.
+
+use crate::data::picture::Picture;
+use crate::data::span;
+use crate::data::viewport::Window;
+
+/// The time axis as it is set.
+#[derive(Debug, Default)]
+pub(crate) struct TimeAxis {
+    /// In units of the axis; `None` leaves the choice to the scope.
+    pub(crate) span: Option<f64>,
+    /// The right edge, as a sample index, while the picture is held.
+    held_at: Option<f64>,
+    /// The sample index that time was counted from when the picture was held.
+    reference: f64,
+    /// The trigger that the picture is held at.
+    held_trigger: Option<f64>,
+}
+
+impl TimeAxis {
+    pub(crate) fn is_held(&self) -> bool {
+        self.held_at.is_some()
+    }
+
+    pub(super) fn release(&mut self) {
+        self.held_at = None;
+    }
+
+    pub(super) fn window(&self) -> Window {
+        self.held_at.map_or(Window::Latest, |at| Window::Ending { at })
+    }
+
+    /// Moves by a part of the screen, to the right where positive; holds the picture.
+    pub(crate) fn pan(&mut self, picture: &Picture, part: f64) {
+        self.hold(picture, self.right_index(picture) + part * self.span_samples(picture));
+    }
+
+    /// Goes to a 1-2-5 step next to the span, keeping what lies under `at` (0.0 left edge, 1.0 right edge) in place
+    /// where the picture is held.
+    pub(crate) fn zoom(&mut self, picture: &Picture, is_shorter: bool, at: f64) {
+        let samples = self.span_samples(picture);
+        self.span = Some(match is_shorter {
+            true => span::shorter(self.span_or(picture), picture.stream.map_or(0.0, |stream| stream.rate_hz)),
+            false => span::longer(self.span_or(picture)),
+        });
+        if self.is_held() {
+            let fixed = self.right_index(picture) - (1.0 - at) * samples;
+            self.hold(picture, fixed + (1.0 - at) * self.span_samples(picture));
+        }
+    }
+
+    /// The value of the time axis at the left edge: time counts from the trigger, else from the newest sample, and for a
+    /// held picture from where it counted when it was held.
+    pub(crate) fn start(&self, picture: &Picture) -> f64 {
+        (picture.left_index - self.reference(picture)) / picture.rate_or_one()
+    }
+
+    /// The span that is set, or the one that the scope chose.
+    pub(super) fn span_or(&self, picture: &Picture) -> f64 {
+        self.span.unwrap_or(picture.span())
+    }
+
+    /// Holds the picture at a trigger, which stands at `position` of the screen (0.0 left edge, 1.0 right edge).
+    pub(crate) fn hold_trigger(&mut self, picture: &Picture, at: f64, position: f64) {
+        self.held_at = Some(at + (1.0 - position) * self.span_samples(picture));
+        self.reference = at;
+        self.held_trigger = Some(at);
+    }
+
+    /// The trigger that the picture is held at.
+    pub(crate) fn held_trigger(&self) -> Option<f64> {
+        self.held_trigger.filter(|_| self.is_held())
+    }
+
+    /// Holds the right edge at a sample index, within a screen of what there is.
+    pub(super) fn hold(&mut self, picture: &Picture, right_index: f64) {
+        if !self.is_held() {
+            self.reference = self.reference(picture);
+            self.held_trigger = None;
+        }
+        let (oldest, next) = (picture.oldest_index as f64, picture.next_index as f64);
+        let margin = self.span_samples(picture) * 0.5;
+        self.held_at = Some(right_index.clamp(oldest + margin.min(next - oldest), next + margin));
+    }
+
+    fn reference(&self, picture: &Picture) -> f64 {
+        match (self.held_at, picture.trigger.and_then(|trigger| trigger.at)) {
+            (Some(_), _) => self.reference,
+            (None, Some(at)) => at,
+            (None, None) => picture.right_index(),
+        }
+    }
+
+    /// The right edge as it is set: the picture may be older than the setting.
+    fn right_index(&self, picture: &Picture) -> f64 {
+        self.held_at.unwrap_or(picture.right_index())
+    }
+
+    fn span_samples(&self, picture: &Picture) -> f64 {
+        self.span.map_or(picture.span_samples, |span| span * picture.rate_or_one())
+    }
+}

@@ -1,0 +1,141 @@
+//! What the trigger is set to.
+
+use grebe_scope::{Slope, step_125_down, step_125_up};
+
+use crate::data::picture::Picture;
+use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
+use crate::model::action::Step;
+use crate::model::channel::ChannelSetup;
+
+/// What is set of the trigger from the start; the rest is as the session says.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TriggerOptions {
+    /// When pictures are taken; `None` where anything else is set: automatically.
+    pub mode: Option<TriggerMode>,
+    /// What kind of event triggers.
+    pub kind: Option<TriggerKind>,
+    /// The channel that triggers, from 0 to 7.
+    pub channel: Option<usize>,
+    /// Direction of the crossing.
+    pub slope: Option<Slope>,
+    /// The level in units of the channel.
+    pub level: Option<f64>,
+    /// What of the signal the trigger sees.
+    pub coupling: Option<TriggerCoupling>,
+    /// Seconds after a trigger in which none is looked for.
+    pub holdoff_s: Option<f64>,
+}
+
+/// The trigger as it is set.
+#[derive(Debug)]
+pub(crate) struct TriggerControls {
+    pub(crate) settings: TriggerSettings,
+    /// Whether the person chose a mode; until then the span does.
+    pub(crate) is_mode_chosen: bool,
+}
+
+impl TriggerControls {
+    pub(super) fn new() -> TriggerControls {
+        TriggerControls { settings: TriggerSettings::new(TriggerMode::Auto), is_mode_chosen: false }
+    }
+
+    /// Takes over what was given, and leaves the rest as it is.
+    pub(crate) fn adopt(&mut self, given: &TriggerOptions, setups: &[ChannelSetup]) {
+        let now = self.settings;
+        let channel = given.channel.unwrap_or(now.channel).min(7);
+        let coupling = given.coupling.unwrap_or(now.coupling);
+        // LF reject counts from the baseline, not from 0.
+        let setup = setups[channel].resolved(0.0);
+        let zero = if coupling.is_lf_reject() { 0.0 } else { setup.offset };
+        let count = |value: f64| ((value - zero) / setup.scale).round() as i16;
+        self.settings = TriggerSettings {
+            mode: given.mode.unwrap_or(now.mode),
+            kind: given.kind.unwrap_or(now.kind),
+            channel,
+            slope: given.slope.unwrap_or(now.slope),
+            level: given.level.map(count).or(now.level),
+            coupling,
+            holdoff_s: given.holdoff_s.unwrap_or(now.holdoff_s),
+            ..now
+        };
+        // Who describes a trigger wants one, also where the span is long.
+        self.is_mode_chosen |= *given != TriggerOptions::default();
+    }
+
+    /// The mode that was chosen, or one that suits the span. What takes half a second to pass can be followed by eye;
+    /// what is shorter needs to be held.
+    pub(super) fn mode(&self, picture: &Picture, span: f64) -> TriggerMode {
+        let is_slow = span >= ROLL_SPAN_S || picture.axis_unit() != "s";
+        if is_slow && !self.is_mode_chosen { TriggerMode::Roll } else { self.settings.mode }
+    }
+
+    pub(super) fn choose_mode(&mut self, mode: TriggerMode) {
+        self.settings.mode = mode;
+        self.settings.shot += u32::from(mode == TriggerMode::Single);
+        self.is_mode_chosen = true;
+    }
+
+    pub(super) fn next_kind(&mut self) {
+        self.settings.kind = self.settings.kind.next();
+        self.settings.level = None;
+    }
+
+    pub(super) fn next_channel(&mut self, picture: &Picture) {
+        let channels = picture.stream.map_or(1, |stream| stream.channels);
+        self.settings.channel = (self.settings.channel + 1) % channels;
+        self.settings.level = None;
+    }
+
+    pub(super) fn other_slope(&mut self) {
+        self.settings.slope = match self.settings.slope {
+            Slope::Rising => Slope::Falling,
+            _ => Slope::Rising,
+        };
+    }
+
+    /// The next of three places on the screen.
+    pub(super) fn next_position(&mut self) {
+        self.settings.position = match self.settings.position {
+            place if place < 0.3 => 0.5,
+            place if place < 0.7 => 0.9,
+            _ => 0.1,
+        };
+    }
+
+    /// From none over a hundredth of the screen in steps of 1-2-5 to a hundred screens.
+    pub(super) fn step_holdoff(&mut self, step: Step, picture: &Picture) {
+        let least = step_125_up(picture.span() / 100.0);
+        let holdoff = self.settings.holdoff_s;
+        self.settings.holdoff_s = match step {
+            Step::Up if holdoff < least * 0.9 => least,
+            Step::Up => step_125_up(holdoff * 1.1).min(least * 1e4),
+            Step::Down if holdoff <= least * 1.1 => 0.0,
+            Step::Down => step_125_down(holdoff * 0.9),
+        };
+    }
+
+    /// DC or LF reject. The level is dropped: it counts from somewhere else then.
+    pub(super) fn toggle_coupling(&mut self) {
+        self.settings.level = None;
+        self.settings.coupling = match self.settings.coupling {
+            TriggerCoupling::Dc => TriggerCoupling::LfReject { corner_hz: None },
+            TriggerCoupling::LfReject { .. } => TriggerCoupling::Dc,
+        };
+    }
+
+    /// Sets the corner of LF reject in steps of 1-2-5; switches LF reject on.
+    pub(super) fn step_corner(&mut self, step: Step, picture: &Picture) {
+        if !self.settings.coupling.is_lf_reject() {
+            self.toggle_coupling();
+        }
+        let corner = self.settings.coupling.corner_hz(picture.span()).unwrap_or(1.0);
+        let corner = match step {
+            Step::Down => step_125_down(corner * 0.9),
+            Step::Up => step_125_up(corner * 1.1).min(picture.rate_or_one() * 0.4),
+        };
+        self.settings.coupling = TriggerCoupling::LfReject { corner_hz: Some(corner) };
+    }
+}
+
+/// Shorter spans are triggered, longer ones roll, until the person says otherwise.
+const ROLL_SPAN_S: f64 = 0.5;

@@ -1,0 +1,89 @@
+//! The generator of the stream, where it takes orders.
+
+use grebe_scope::{step_125_down, step_125_up};
+
+use super::action::Step;
+
+/// Tells the generator of a stream what to make.
+pub struct GeneratorRemote {
+    /// Names of the waveforms that it can make.
+    pub waves: Vec<&'static str>,
+    /// Passes a wish on without waiting; an error is one line for a person.
+    pub tell: Box<dyn Fn(GeneratorWish) -> Result<(), String> + Send>,
+}
+
+/// What a person wants of a generator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GeneratorWish {
+    /// Samples per second and channel.
+    Rate(f64),
+    /// Make nothing, or go on.
+    TogglePause,
+    /// The waveform of all channels: one of [`GeneratorRemote::waves`].
+    Wave(&'static str),
+}
+
+/// The generator, and what it was told last.
+#[derive(Default)]
+pub(crate) struct Generator {
+    remote: Option<GeneratorRemote>,
+    pub(crate) is_paused: bool,
+    pub(crate) wave: Option<&'static str>,
+    /// The rate that was asked for last: the stream's own follows a little later.
+    rate_hz: Option<f64>,
+}
+
+impl Generator {
+    pub(crate) fn new(remote: Option<GeneratorRemote>) -> Generator {
+        Generator { remote, ..Generator::default() }
+    }
+
+    /// Whether it takes orders.
+    pub(crate) fn is_there(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    pub(crate) fn waves(&self) -> &[&'static str] {
+        self.remote.as_ref().map_or(&[], |remote| &remote.waves)
+    }
+
+    /// # Errors
+    /// One line for a person.
+    pub(crate) fn tell(&mut self, wish: GeneratorWish) -> Result<(), String> {
+        let Some(remote) = &self.remote else {
+            return Err("this stream's generator takes no orders: start it with --spawn".into());
+        };
+        (remote.tell)(wish)?;
+        match wish {
+            GeneratorWish::Rate(rate_hz) => self.rate_hz = Some(rate_hz),
+            GeneratorWish::TogglePause => self.is_paused = !self.is_paused,
+            GeneratorWish::Wave(wave) => self.wave = Some(wave),
+        }
+        Ok(())
+    }
+
+    /// The next rate of the 1-2-5 steps, where the stream's is `rate_hz`.
+    ///
+    /// # Errors
+    /// One line for a person.
+    pub(crate) fn step_rate(&mut self, step: Step, rate_hz: f64) -> Result<(), String> {
+        let rate_hz = self.rate_hz.unwrap_or(rate_hz);
+        let next = match step {
+            Step::Down => step_125_down(rate_hz * 0.99),
+            Step::Up => step_125_up(rate_hz * 1.01),
+        };
+        self.tell(GeneratorWish::Rate(next.clamp(1.0, RATE_HZ_MAX)))
+    }
+
+    /// # Errors
+    /// One line for a person.
+    pub(crate) fn next_wave(&mut self) -> Result<(), String> {
+        let waves = self.waves();
+        let at = waves.iter().position(|&wave| Some(wave) == self.wave);
+        let next = waves.get(at.map_or(0, |at| at + 1)).or(waves.first()).copied();
+        self.tell(GeneratorWish::Wave(next.unwrap_or("sine")))
+    }
+}
+
+/// More than any machine makes: the generator counts what it cannot make as dropped.
+const RATE_HZ_MAX: f64 = 10e9;

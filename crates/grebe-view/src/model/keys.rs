@@ -1,0 +1,156 @@
+//! The keys for each action: the same in the window and in the terminal.
+
+use super::action::{Action, SaveWhat, Step};
+use crate::data::trigger::TriggerMode;
+
+/// Keys of one subject.
+pub(crate) struct KeyGroup {
+    pub(crate) title: &'static str,
+    /// Keys and what they do.
+    pub(crate) keys: &'static [(&'static str, &'static str)],
+}
+
+/// The keys there are, for the overlay: those of a generator where there is one that obeys.
+pub(crate) fn keys(has_generator: bool) -> impl Iterator<Item = &'static KeyGroup> {
+    KEYS.iter().chain(has_generator.then_some(&GENERATOR_KEYS))
+}
+
+const GENERATOR_KEYS: KeyGroup = KeyGroup {
+    title: "generator",
+    keys: &[("G", "pause / run"), ("z Z", "lower / higher rate"), ("F", "next waveform")],
+};
+
+const KEYS: [KeyGroup; 6] = [
+    KeyGroup {
+        title: "time",
+        keys: &[
+            ("space", "pause / run"),
+            ("\u{2190} \u{2192}  + -", "shorter / longer time span"),
+            ("[ ]", "back / forward in time"),
+            ("end", "to the newest samples"),
+        ],
+    },
+    KeyGroup {
+        title: "channels",
+        keys: &[
+            ("1 \u{2026} 8", "channel on / off"),
+            ("n", "next channel for the keys below"),
+            ("y Y  u", "finer / coarser scale, automatic"),
+            ("j k", "trace down / up"),
+            ("i  a", "invert, AC coupling"),
+            ("o  d", "overlay, persistence"),
+            ("l", "channel panel"),
+            ("E  N B", "math channel, what of"),
+        ],
+    },
+    KeyGroup {
+        title: "trigger",
+        keys: &[
+            ("m  s", "roll, auto, normal; single shot"),
+            ("b", "edge, pulse, runt, window, dropout"),
+            ("e  r", "direction, channel"),
+            ("\u{2191} \u{2193}  0", "level up / down, automatic"),
+            ("p", "left, middle, right of the screen"),
+            ("; :  L", "shorter / longer holdoff, LF reject"),
+            ("g  { }  P", "last triggers, to each, pin"),
+        ],
+    },
+    KeyGroup {
+        title: "measure",
+        keys: &[
+            ("c  C", "time cursors, value cursors"),
+            (", .  x", "move a time cursor, the other"),
+            ("J K  X", "move a value cursor, the other"),
+            ("v  V", "measurements, their statistics"),
+        ],
+    },
+    KeyGroup {
+        title: "spectrum",
+        keys: &[
+            ("f  w", "spectrum, waterfall"),
+            ("( )  W", "shorter / longer transform, window"),
+            ("A  H", "averages, peak hold"),
+        ],
+    },
+    KeyGroup {
+        title: "more",
+        keys: &[
+            ("S", "save the picture (PNG)"),
+            ("D  M", "save samples, measurements (CSV)"),
+            ("R", "save a recording (SigMF)"),
+            ("t", "dark / light"),
+            ("?", "this help"),
+            ("q  esc", "quit"),
+        ],
+    },
+];
+
+/// By what is typed, not by where the key is: layouts differ in `+`, `-`, `[` and `?`.
+pub(crate) fn char_action(typed: char) -> Option<Action> {
+    Some(match typed {
+        '+' | '=' => Action::Longer,
+        '-' => Action::Shorter,
+        '[' => Action::Earlier,
+        ']' => Action::Later,
+        '?' | 'h' => Action::Help,
+        't' => Action::Theme,
+        'm' => Action::NextTrigger,
+        's' => Action::Trigger(TriggerMode::Single),
+        'b' => Action::TriggerKind,
+        'e' => Action::Slope,
+        'r' => Action::Source,
+        '0' => Action::LevelAuto,
+        'g' => Action::Segments,
+        '{' => Action::Segment(-1),
+        '}' => Action::Segment(1),
+        'P' => Action::Pin,
+        'c' => Action::Cursors,
+        'x' => Action::OtherCursor,
+        ',' => Action::MoveCursor(-1.0),
+        '.' => Action::MoveCursor(1.0),
+        '<' => Action::MoveCursor(-10.0),
+        '>' => Action::MoveCursor(10.0),
+        'C' => Action::ValueCursors,
+        'X' => Action::OtherValueCursor,
+        'J' => Action::MoveValueCursor(-1.0),
+        'K' => Action::MoveValueCursor(1.0),
+        'p' => Action::TriggerPlace,
+        ';' => Action::Holdoff(Step::Down),
+        ':' => Action::Holdoff(Step::Up),
+        'L' => Action::TriggerCoupling,
+        'v' => Action::Measure,
+        'V' => Action::Statistics,
+        'n' => Action::NextChannel,
+        'y' => Action::Vertical(Step::Down),
+        'Y' => Action::Vertical(Step::Up),
+        'u' => Action::VerticalAuto,
+        'j' => Action::Position(-0.5),
+        'k' => Action::Position(0.5),
+        'i' => Action::Invert,
+        'a' => Action::Coupling,
+        'o' => Action::Overlay,
+        'd' => Action::Persistence,
+        'l' => Action::Channels,
+        'E' => Action::NextMath,
+        'N' => Action::MathInput(0),
+        'B' => Action::MathInput(1),
+        'f' => Action::Spectrum,
+        'w' => Action::Waterfall,
+        '(' => Action::TransformSize(Step::Down),
+        ')' => Action::TransformSize(Step::Up),
+        'W' => Action::Weighting,
+        'A' => Action::Averages,
+        'H' => Action::PeakHold,
+        'S' => Action::Save(SaveWhat::Picture),
+        'D' => Action::Save(SaveWhat::Samples),
+        'M' => Action::Save(SaveWhat::Measurements),
+        'R' => Action::Save(SaveWhat::Recording),
+        'G' => Action::GeneratorPause,
+        'z' => Action::GeneratorRate(Step::Down),
+        'Z' => Action::GeneratorRate(Step::Up),
+        'F' => Action::GeneratorWave,
+        'q' => Action::Quit,
+        '1'..='8' => Action::Channel(typed as usize - '1' as usize),
+        _ => return None,
+    })
+}

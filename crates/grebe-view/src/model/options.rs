@@ -1,0 +1,89 @@
+//! How a scope is set up.
+
+use std::path::{Path, PathBuf};
+
+use super::channel::ChannelSetup;
+use super::controls::{Controls, TriggerOptions};
+use super::generator::GeneratorRemote;
+use super::session::Session;
+use super::theme::ThemeChoice;
+use crate::data::extract::Extract;
+use crate::data::status::SourceStatus;
+
+/// What every front end needs beside its [`ScopeLink`](crate::ScopeLink).
+pub struct ViewOptions {
+    /// Asked a few times per second, by the front end's thread.
+    pub status: Box<dyn Fn() -> SourceStatus + Send>,
+    /// Names, units and scales of the channels, as far as known; the rest are raw counts.
+    pub channels: Vec<ChannelSetup>,
+    /// The span to begin with, in seconds (samples where the rate is unknown); `None` lets the scope choose.
+    pub span: Option<f64>,
+    /// Dark or light; `None`: as the session says, else dark.
+    pub theme: Option<ThemeChoice>,
+    /// Whether the spectrum is shown from the start.
+    pub spectrum: bool,
+    /// Where files are saved; empty for the current folder.
+    pub folder: PathBuf,
+    /// Width and height of saved pictures, in pixels.
+    pub png_size: (u32, u32),
+    /// Writes a recording of the samples to a path that does not exist, and names the file to open; an error is one line
+    /// for a person. `None`: recordings cannot be saved.
+    #[expect(clippy::type_complexity, reason = "a name for it would say nothing more")]
+    pub export: Option<Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>>,
+    /// What tells the generator of the stream what to make; `None` where nobody can.
+    pub generator: Option<GeneratorRemote>,
+    /// The trigger, as far as it is set.
+    pub trigger: TriggerOptions,
+    /// Settings to begin with. Those above that are set take precedence.
+    pub session: Option<Session>,
+    /// Called with the settings when the front end ends.
+    pub keep_session: Option<Box<dyn Fn(&Session) + Send>>,
+}
+
+impl ViewOptions {
+    /// A dark scope of raw counts.
+    pub fn new(status: impl Fn() -> SourceStatus + Send + 'static) -> ViewOptions {
+        ViewOptions {
+            status: Box::new(status),
+            channels: Vec::new(),
+            span: None,
+            theme: None,
+            spectrum: false,
+            folder: PathBuf::new(),
+            png_size: (1280, 720),
+            export: None,
+            generator: None,
+            trigger: TriggerOptions::default(),
+            session: None,
+            keep_session: None,
+        }
+    }
+
+    /// The settings to begin with.
+    pub(crate) fn controls(&self) -> Controls {
+        let mut controls = Controls::new();
+        if let Some(session) = &self.session {
+            session.restore(&mut controls);
+        }
+        controls.time.span = self.span.or(controls.time.span);
+        controls.theme = self.theme.unwrap_or(controls.theme);
+        for (setup, given) in controls.lanes.setups.iter_mut().zip(&self.channels) {
+            if *given != ChannelSetup::default() {
+                *setup = given.clone();
+            }
+        }
+        controls.trigger.adopt(&self.trigger, &controls.lanes.setups);
+        controls.show.spectrum |= self.spectrum;
+        controls
+    }
+}
+
+impl std::fmt::Debug for ViewOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ViewOptions")
+            .field("channels", &self.channels)
+            .field("span", &self.span)
+            .field("theme", &self.theme)
+            .finish_non_exhaustive()
+    }
+}

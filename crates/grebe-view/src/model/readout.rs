@@ -1,0 +1,198 @@
+//! Tables of numbers below and over the traces: cursors and measurements, the same in window and terminal.
+
+use grebe_scope::{Dimension, Engineering, Quantity, Running};
+
+use crate::data::math::LANES;
+use crate::data::measure::ChannelMeasurements;
+use crate::model::view_model::ViewModel;
+
+/// One row: the channel it is about, if any, and its cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) channel: Option<usize>,
+    pub(crate) cells: Vec<String>,
+}
+
+impl ViewModel {
+    /// What the cursors show: name, value at A, value at B, difference; empty without cursors.
+    pub(crate) fn cursor_rows(&self) -> Vec<Row> {
+        let mut rows = self.time_cursor_rows();
+        let channel = self.controls.lanes.selected;
+        // Without its lane there is no place for them.
+        let is_shown = self.picture.channels.iter().any(|data| data.channel == channel);
+        if let Some([a, b]) = self.controls.cursors.values.filter(|_| is_shown) {
+            let setup = self.setup(channel);
+            let label = format!("{} level", setup.label(channel));
+            let cells = [label, show(a, &setup.unit), show(b, &setup.unit), show(b - a, &setup.unit)];
+            rows.push(Row { channel: Some(channel), cells: cells.to_vec() });
+        }
+        rows
+    }
+
+    fn time_cursor_rows(&self) -> Vec<Row> {
+        let Some([a, b]) = self.controls.cursors.times else { return Vec::new() };
+        let (start, end, _) = self.axis();
+        let unit = self.picture.axis_unit();
+        let row = |channel, cells: [String; 4]| Row { channel, cells: cells.to_vec() };
+        let mut rows = vec![row(None, ["time".into(), show(a, unit), show(b, unit), show(b - a, unit)])];
+        if unit == "s" && a != b {
+            let rate = show(1.0 / (b - a).abs(), "Hz");
+            rows.push(row(None, ["1/\u{394}".into(), String::new(), String::new(), rate]));
+        }
+        for data in &self.picture.channels {
+            let setup = self.setup(data.channel);
+            let value = |at: f64| {
+                let part = (at - start) / (end - start);
+                let place = (part * data.columns.len() as f64) as usize;
+                let column = data.columns.get(place).filter(|column| part >= 0.0 && !column.is_empty())?;
+                // Where a column holds many samples, the middle of what they did.
+                Some(setup.value((f64::from(column.min) + f64::from(column.max)) / 2.0))
+            };
+            let (at_a, at_b) = (value(a), value(b));
+            let difference = at_a.zip(at_b).map(|(a, b)| b - a);
+            let text = |value: Option<f64>| value.map_or(NOTHING.into(), |value| show(value, &setup.unit));
+            let cells = [setup.label(data.channel), text(at_a), text(at_b), text(difference)];
+            rows.push(row(Some(data.channel), cells));
+        }
+        rows
+    }
+
+    /// One row a channel with the quantities of [`QUANTITIES`]; empty where nothing is measured.
+    pub(crate) fn measurement_rows(&self) -> Vec<Row> {
+        let measured = self.picture.measured.iter().map(|measured| {
+            let setup = self.setup(measured.channel);
+            let cell = |quantity: Quantity| {
+                let value = self.measured_value(measured, quantity);
+                value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
+            };
+            let label = [setup.label(measured.channel)];
+            let cells = label.into_iter().chain(QUANTITIES.into_iter().map(cell)).collect();
+            Row { channel: Some(measured.channel), cells }
+        });
+        measured.collect()
+    }
+
+    /// Smallest, mean, largest and deviation of the selected channel's quantities, and how many; empty where they are
+    /// not shown.
+    pub(crate) fn statistics_rows(&self) -> Vec<Row> {
+        let channel = self.controls.lanes.selected;
+        let is_measured = self.picture.measured.iter().any(|measured| measured.channel == channel);
+        if !self.controls.show.statistics || !is_measured {
+            return Vec::new();
+        }
+        let (setup, statistics) = (self.setup(channel), &self.statistics[channel % LANES]);
+        let row = |name: &str, of: &dyn Fn(&Running) -> Option<f64>| {
+            let cell = |quantity: Quantity| {
+                let value = of(statistics.get(quantity));
+                value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
+            };
+            let cells = [format!("  {name}")].into_iter().chain(QUANTITIES.into_iter().map(cell)).collect();
+            Row { channel: Some(channel), cells }
+        };
+        let counts = QUANTITIES.map(|quantity| statistics.get(quantity).count().to_string());
+        let title = setup.label(channel);
+        let title = [title].into_iter().chain(QUANTITIES.map(|_| String::new())).collect();
+        let mut rows = vec![
+            Row { channel: Some(channel), cells: title },
+            row("min", &Running::min),
+            row("mean", &Running::mean),
+            row("max", &Running::max),
+            row("\u{3c3}", &Running::deviation),
+        ];
+        let cells = ["  count".to_owned()].into_iter().chain(counts).collect();
+        rows.push(Row { channel: Some(channel), cells });
+        rows
+    }
+
+    /// What is missing in a stretch of the picture (0.0 left edge, 1.0 right edge), and where it was lost.
+    pub(crate) fn lost_words(&self, part: std::ops::Range<f64>) -> String {
+        let index = |part: f64| self.picture.left_index + part * self.picture.span_samples;
+        let (from, to) = (index(part.start), index(part.end));
+        let inside = self.picture.gaps.iter().filter(|gap| gap.start as f64 <= to && gap.end as f64 >= from);
+        let mut places: Vec<&str> = Vec::new();
+        let mut samples = 0;
+        for gap in inside {
+            samples += gap.end - gap.start;
+            let place = self.gap_places.of(gap).unwrap_or("somewhere");
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        match places.is_empty() {
+            true => "lost".into(),
+            false => format!("lost: {}, {}", places.join(", "), Engineering::new(samples as f64, "S")),
+        }
+    }
+
+    /// How often the trigger comes, under [`TRIGGER_COLUMNS`]; empty where nothing triggers.
+    pub(crate) fn trigger_rows(&self) -> Vec<Row> {
+        let Some(trigger) = self.picture.trigger else { return Vec::new() };
+        let channel = trigger.settings.channel;
+        let (rate, unit) = (trigger.rate, self.picture.axis_unit());
+        let is_timed = unit == "s";
+        let text = |value: Option<f64>, unit| value.map_or(NOTHING.into(), |value| show(value, unit));
+        let cells = vec![
+            format!("{} trigger", self.setup(channel).label(channel)),
+            text(rate.rate_hz(), if is_timed { "Hz" } else { "/S" }),
+            rate.per_minute().filter(|_| is_timed).map_or(NOTHING.into(), |rate| format!("{rate:.1} /min")),
+            text(rate.intervals.mean(), unit),
+            text(rate.intervals.deviation(), unit),
+            rate.intervals.count().to_string(),
+            rate.gaps.to_string(),
+        ];
+        vec![Row { channel: Some(channel), cells }]
+    }
+
+    /// A quantity as it is shown: what AC coupling takes off is not there.
+    pub(crate) fn measured_value(&self, measured: &ChannelMeasurements, quantity: Quantity) -> Option<f64> {
+        let value = measured.set.get(quantity)?;
+        if !self.controls.lanes.setups[measured.channel % LANES].is_ac {
+            return Some(value);
+        }
+        match quantity {
+            Quantity::Min | Quantity::Max | Quantity::Mean | Quantity::Base | Quantity::Top => {
+                Some(value - measured.set.get(Quantity::Mean)?)
+            }
+            Quantity::Rms => measured.set.get(Quantity::AcRms),
+            _ => Some(value),
+        }
+    }
+}
+
+fn show_quantity(value: f64, quantity: Quantity, unit: &str) -> String {
+    match quantity.dimension() {
+        Dimension::Ratio => show(value * 100.0, "%"),
+        _ => show(value, unit_of(quantity, unit)),
+    }
+}
+
+/// The unit of a quantity's plain value, where `unit` is the channel's.
+pub(crate) fn unit_of(quantity: Quantity, unit: &str) -> &str {
+    match quantity.dimension() {
+        Dimension::Value => unit,
+        Dimension::Time => "s",
+        Dimension::Frequency => "Hz",
+        Dimension::Ratio => "1",
+    }
+}
+
+fn show(value: f64, unit: &str) -> String {
+    Engineering::new(value, unit).digits(4).to_string()
+}
+
+/// The columns of the measurement table.
+pub(crate) const QUANTITIES: [Quantity; 9] = [
+    Quantity::PeakToPeak,
+    Quantity::Mean,
+    Quantity::Rms,
+    Quantity::AcRms,
+    Quantity::Frequency,
+    Quantity::Period,
+    Quantity::Duty,
+    Quantity::RiseTime,
+    Quantity::FallTime,
+];
+/// The columns of the trigger's counter.
+pub(crate) const TRIGGER_COLUMNS: [&str; 7] =
+    ["", "rate", "a minute", "interval", "\u{3c3}", "intervals", "across gaps"];
+const NOTHING: &str = "\u{2013}";

@@ -1,0 +1,233 @@
+//! What a person saves: the picture, samples and measurements as text, a recording.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use grebe_scope::Quantity;
+
+use crate::data::extract::Extract;
+use crate::data::math::LANES;
+use crate::model::action::SaveWhat;
+use crate::model::view_model::ViewModel;
+
+impl ViewModel {
+    /// Saves at once what the face has, and asks for what only the history has.
+    pub(super) fn begin_save(&mut self, what: SaveWhat) {
+        match what {
+            SaveWhat::Picture => {
+                let saved = self.free_path("png").and_then(|path| {
+                    let (width, height) = self.options.png_size;
+                    let bytes = (self.draw_png)(self, width, height).map_err(|error| error.to_string())?;
+                    write_file(&path, |file| file.write_all(&bytes))?;
+                    Ok(path)
+                });
+                self.say_saved(saved);
+            }
+            SaveWhat::Measurements if self.picture.measured.is_empty() => {
+                self.say("nothing is measured: switch measurements on first (v)".into());
+            }
+            SaveWhat::Measurements => {
+                let saved = self.free_path("csv").and_then(|path| {
+                    let text = self.measurements_csv();
+                    write_file(&path, |file| file.write_all(text.as_bytes()))?;
+                    Ok(path)
+                });
+                self.say_saved(saved);
+            }
+            SaveWhat::Recording if self.options.export.is_none() => {
+                self.say("recordings cannot be saved from here".into());
+            }
+            SaveWhat::Samples | SaveWhat::Recording => {
+                self.saving = Some(what);
+                let (left, right) = (self.picture.left_index.max(0.0), self.picture.right_index().max(0.0));
+                self.link.request_extract(left as u64..right as u64);
+            }
+        }
+    }
+
+    /// Saves what came from the history; whether anything did.
+    pub(super) fn end_save(&mut self) -> bool {
+        let Some(extract) = self.link.take_extract() else { return false };
+        let Some(what) = self.saving.take() else { return false };
+        let saved = match what {
+            // Longer than the samples reach: the extremes that are drawn.
+            SaveWhat::Samples if extract.len_samples() == 0 => self.free_path("csv").and_then(|path| {
+                write_file(&path, |file| self.write_columns(file))?;
+                Ok(path)
+            }),
+            SaveWhat::Samples => self.free_path("csv").and_then(|path| {
+                write_file(&path, |file| self.write_samples(file, &extract))?;
+                Ok(path)
+            }),
+            _ if extract.len_samples() == 0 => {
+                Err("the history holds no single samples of this stretch".into())
+            }
+            _ => match &self.options.export {
+                Some(export) => self.free_path("sigmf-meta").and_then(|path| export(&path, &extract)),
+                None => return false,
+            },
+        };
+        self.say_saved(saved);
+        true
+    }
+
+    fn say_saved(&mut self, saved: Result<PathBuf, String>) {
+        self.say(match saved {
+            // Where it is, for who did not choose the folder.
+            Ok(path) => format!("saved {}", std::path::absolute(&path).unwrap_or(path).display()),
+            Err(why) => format!("not saved: {why}"),
+        });
+    }
+
+    /// `grebe-1.csv`, or the next that does not exist.
+    fn free_path(&self, extension: &str) -> Result<PathBuf, String> {
+        let folder = &self.options.folder;
+        let taken = |number: &u32| {
+            // A recording of several channels has files of other names.
+            ["png", "csv", "sigmf-meta", "sigmf-collection"]
+                .iter()
+                .any(|extension| folder.join(format!("grebe-{number}.{extension}")).exists())
+        };
+        let number = (1..10_000).find(|number| !taken(number));
+        let number = number.ok_or("10,000 files are there already: clear some away")?;
+        Ok(folder.join(format!("grebe-{number}.{extension}")))
+    }
+
+    fn write_samples(&self, file: &mut dyn Write, extract: &Extract) -> io::Result<()> {
+        let rate_hz = extract.rate_hz;
+        let (start, unit) = (self.controls.time.start(&self.picture), self.picture.axis_unit());
+        let setups: Vec<_> = (0..8).map(|channel| self.setup(channel)).collect();
+        let channels = extract.runs.first().map_or(0, |run| run.channels.len());
+        let names: Vec<_> = (0..channels)
+            .map(|channel| heading(&setups[channel].label(channel), &setups[channel].unit))
+            .collect();
+        writeln!(file, "sample,time ({unit}),{}", names.join(","))?;
+        let seconds = |index: u64| {
+            (index as f64 - self.picture.left_index) / if rate_hz > 0.0 { rate_hz } else { 1.0 } + start
+        };
+        for run in &extract.runs {
+            let length = run.channels.first().map_or(0, Vec::len);
+            for place in 0..length {
+                let index = run.first_sample_index + place as u64;
+                write!(file, "{index},{}", plain(seconds(index)))?;
+                for (samples, setup) in run.channels.iter().zip(&setups) {
+                    write!(file, ",{}", plain(setup.value(f64::from(samples[place]))))?;
+                }
+                writeln!(file)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_columns(&self, file: &mut dyn Write) -> io::Result<()> {
+        let (start, end, _) = self.axis();
+        let setups: Vec<_> = self.picture.channels.iter().map(|data| self.setup(data.channel)).collect();
+        write!(file, "time ({})", self.picture.axis_unit())?;
+        for (data, setup) in self.picture.channels.iter().zip(&setups) {
+            let name = setup.label(data.channel);
+            write!(
+                file,
+                ",{},{}",
+                heading(&format!("{name} min"), &setup.unit),
+                heading(&format!("{name} max"), &setup.unit)
+            )?;
+        }
+        writeln!(file)?;
+        let count = self.picture.channels.first().map_or(0, |data| data.columns.len());
+        for place in 0..count {
+            write!(file, "{}", plain(start + (end - start) * place as f64 / count as f64))?;
+            for (data, setup) in self.picture.channels.iter().zip(&setups) {
+                match data.columns.get(place).filter(|column| !column.is_empty()) {
+                    Some(column) => {
+                        let (a, b) = (setup.value(column.min.into()), setup.value(column.max.into()));
+                        write!(file, ",{},{}", plain(a.min(b)), plain(a.max(b)))?;
+                    }
+                    None => write!(file, ",,")?,
+                }
+            }
+            writeln!(file)?;
+        }
+        Ok(())
+    }
+
+    fn measurements_csv(&self) -> String {
+        let mut text = "channel,quantity,unit,value,min,max,mean,deviation,count\n".to_owned();
+        for measured in &self.picture.measured {
+            let setup = self.setup(measured.channel);
+            for quantity in Quantity::ALL {
+                let value = self.measured_value(measured, quantity);
+                let running = self.statistics[measured.channel % LANES].get(quantity);
+                let cell = |value: Option<f64>| value.map_or(String::new(), plain);
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    text,
+                    "{},{},{},{},{},{},{},{},{}",
+                    quoted(&setup.label(measured.channel)),
+                    quantity.name(),
+                    quoted(crate::model::readout::unit_of(quantity, &setup.unit)),
+                    cell(value),
+                    cell(running.min()),
+                    cell(running.max()),
+                    cell(running.mean()),
+                    cell(running.deviation()),
+                    running.count(),
+                );
+            }
+        }
+        if let Some(trigger) = self.picture.trigger {
+            let setup = self.setup(trigger.settings.channel);
+            let name = quoted(&setup.label(trigger.settings.channel));
+            let (rate, unit) = (trigger.rate, self.picture.axis_unit());
+            let cell = |value: Option<f64>| value.map_or(String::new(), plain);
+            let intervals = &rate.intervals;
+            let _ = writeln!(
+                text,
+                "{name},trigger interval,{unit},,{},{},{},{},{}",
+                cell(intervals.min()),
+                cell(intervals.max()),
+                cell(intervals.mean()),
+                cell(intervals.deviation()),
+                intervals.count(),
+            );
+            if unit == "s" {
+                let count = intervals.count();
+                let _ = writeln!(text, "{name},trigger rate,Hz,{},,,,,{count}", cell(rate.rate_hz()));
+                if let Some(per_minute) = rate.per_minute() {
+                    let _ = writeln!(text, "{name},trigger rate,1/min,{},,,,,{count}", plain(per_minute));
+                }
+            }
+        }
+        text
+    }
+}
+
+fn heading(name: &str, unit: &str) -> String {
+    quoted(&if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") })
+}
+
+/// A field of CSV: in quotes where it needs them.
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// As short as it reads back the same to nine digits.
+fn plain(value: f64) -> String {
+    let digits = format!("{value:.8e}");
+    digits.parse::<f64>().map_or(digits, |value| value.to_string())
+}
+
+/// Writes a file that was not there; what cannot be finished is removed.
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+    let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
+    let mut file = BufWriter::new(fs::File::create_new(path).map_err(failed)?);
+    let written = write(&mut file).and_then(|()| file.flush());
+    written.map_err(|error| {
+        let _ = fs::remove_file(path);
+        failed(error)
+    })
+}

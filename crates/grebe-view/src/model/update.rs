@@ -1,0 +1,140 @@
+//! Takes over what is new: the picture, the statistics of its measurements, the words around it.
+
+use grebe_flow::monotonic_ns;
+use grebe_scope::{Engineering, Slope};
+
+use super::hud::{self, DC, Hud, RunState, TriggerWords};
+use super::view_model::ViewModel;
+use crate::data::math::LANES;
+use crate::data::trigger::{TriggerKind, TriggerView};
+
+impl ViewModel {
+    /// Takes the newest picture; whether anything to be seen has changed.
+    pub(crate) fn refresh(&mut self) -> bool {
+        let taken = self.link.take();
+        let is_new = taken.is_some();
+        if let Some(picture) = taken {
+            // Another span, or anything new while the words rest, is to be read at once.
+            if picture.span_samples != self.picture.span_samples || self.hud.state != RunState::Live {
+                self.hud_made_ns = 0;
+            }
+            let is_other = self.picture.streams > 0 && picture.streams > self.picture.streams;
+            self.picture = picture;
+            if is_other {
+                self.say(format!("another stream began: {}", hud::stream_text(&self.picture)));
+            }
+            self.taken.0 += 1;
+            self.count_measurements();
+        }
+        let has_saved = self.end_save();
+        self.refresh_hud() || is_new || has_saved
+    }
+
+    /// New words a few times a second: digits that change at every frame cannot be read.
+    fn refresh_hud(&mut self) -> bool {
+        let now_ns = monotonic_ns();
+        let state = RunState::of(&self.picture, self.controls.time.is_held(), now_ns);
+        let is_moving = state == RunState::Live || self.hud_made_ns == 0;
+        if state == self.hud.state
+            && !(is_moving && now_ns.saturating_sub(self.hud_made_ns) >= HUD_INTERVAL_NS)
+        {
+            return false;
+        }
+        self.renew_hud(now_ns);
+        true
+    }
+
+    /// New words now.
+    pub(crate) fn renew_hud(&mut self, now_ns: u64) {
+        self.count_pictures(now_ns);
+        let status = (self.options.status)();
+        self.gap_places.look(&self.picture.gaps, &status);
+        let is_paused = self.controls.time.is_held();
+        self.hud = Hud::new(&self.picture, &status, is_paused, self.pictures_per_s, now_ns);
+        self.hud.costs = self.costs();
+        self.hud.trigger = self.picture.trigger.map(|trigger| self.trigger_words(&trigger));
+        self.message =
+            self.message.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < MESSAGE_NS);
+        if let Some((text, _)) = &self.message {
+            self.hud.notice = Some(text.clone());
+        }
+        if self.generator.is_paused {
+            self.hud.notice = Some("the generator is paused (G)".into());
+        }
+        self.hud_made_ns = now_ns;
+    }
+
+    fn count_measurements(&mut self) {
+        let (count, span) = (self.picture.measured_count, self.picture.span_samples);
+        if self.counted.1 != span {
+            self.statistics = Default::default();
+        }
+        if self.counted != (count, span) {
+            for measured in &self.picture.measured {
+                self.statistics[measured.channel % LANES].add(&measured.set);
+            }
+        }
+        self.counted = (count, span);
+    }
+
+    /// What this scope costs: processor and history.
+    fn costs(&self) -> String {
+        let history = Engineering::new(self.picture.memory_bytes as f64, "B");
+        match self.cpu_part {
+            _ if self.picture.memory_bytes == 0 => String::new(),
+            Some(part) => format!("cpu {:.0} %  history {history}", part * 100.0),
+            None => format!("history {history}"),
+        }
+    }
+
+    fn count_pictures(&mut self, now_ns: u64) {
+        let (taken, since_ns) = self.taken;
+        let seconds = now_ns.saturating_sub(since_ns) as f64 * 1e-9;
+        if seconds >= 1.0 {
+            self.cpu_part = self.cpu.look(now_ns);
+            self.pictures_per_s = if since_ns == 0 { 0.0 } else { f64::from(taken) / seconds };
+            self.taken = (0, now_ns);
+        }
+    }
+
+    fn trigger_words(&self, trigger: &TriggerView) -> TriggerWords {
+        let setup = self.setup(trigger.settings.channel);
+        let is_down = trigger.settings.slope == Slope::Falling;
+        let pick = |up, down| if is_down { down } else { up };
+        let is_relative = trigger.settings.coupling.is_lf_reject();
+        let zero = if is_relative { setup.offset } else { 0.0 };
+        let show =
+            |count: i16| Engineering::new(setup.value(f64::from(count)) - zero, &setup.unit).to_string();
+        let unit = self.picture.axis_unit();
+        let corner = trigger.settings.coupling.corner_hz(self.picture.span());
+        let hertz = if unit == "s" { "Hz" } else { "/S" };
+        let holdoff_s = trigger.settings.holdoff_s;
+        TriggerWords {
+            source: setup.label(trigger.settings.channel),
+            kind: trigger.settings.kind,
+            slope: match trigger.settings.kind {
+                TriggerKind::Edge => pick("rising", "falling"),
+                TriggerKind::Pulse | TriggerKind::Runt => pick("positive", "negative"),
+                TriggerKind::Window => pick("leaves", "enters"),
+                TriggerKind::Dropout => "either",
+            },
+            level: match trigger.settings.kind.has_two_levels() {
+                true => format!("{} \u{2026} {}", show(trigger.level), show(trigger.upper)),
+                false => show(trigger.level),
+            },
+            coupling: corner
+                .map_or(DC.into(), |corner| format!("LF reject {}", Engineering::new(corner, hertz))),
+            holdoff: if holdoff_s > 0.0 {
+                Engineering::new(holdoff_s, unit).to_string()
+            } else {
+                String::new()
+            },
+            state: trigger.state,
+        }
+    }
+}
+
+/// How often the words change at most.
+const HUD_INTERVAL_NS: u64 = 150_000_000;
+/// How long a message is shown.
+const MESSAGE_NS: u64 = 6_000_000_000;

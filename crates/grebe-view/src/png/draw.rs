@@ -1,0 +1,179 @@
+//! The picture itself: traces, spectrum and waterfall below each other, drawn by the processor.
+
+use grebe_flow::monotonic_ns;
+use grebe_scope::raster::{self, Axis, Cursor, Lane, Layer, Theme, Trace};
+
+use crate::data::picture::ChannelColumns;
+use crate::error::Error;
+use crate::model::channel::ChannelSetup;
+use crate::model::spectra::DB_PER_COUNT;
+use crate::model::vertical::ValueRange;
+use crate::model::view_model::ViewModel;
+
+/// What the model shows now as a PNG file of `width` x `height` pixels.
+pub(crate) fn encode(model: &mut ViewModel, width: u32, height: u32) -> Result<Vec<u8>, Error> {
+    model.renew_hud(monotonic_ns());
+    let show = model.controls.show;
+    let below = [show.spectrum, show.waterfall].into_iter().filter(|&is_shown| is_shown).count() as u32;
+    let part = (height * 2 / 5).checked_div(below).map_or(0, |part| part.max(PART_HEIGHT_MIN));
+    let traces_height = height.saturating_sub(part * below).max(PART_HEIGHT_MIN);
+    let mut parts = vec![draw_traces(model, width, traces_height)?];
+    if show.spectrum {
+        parts.push(draw_spectrum(model, width, part)?);
+    }
+    if show.waterfall {
+        parts.push(draw_waterfall(model, width, part)?);
+    }
+    Ok(raster::Image::stack(&parts)?.to_png()?)
+}
+
+fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+    let ranges: Vec<_> = (0..model.picture.channels.len()).map(|place| model.range(place)).collect();
+    let model = &*model;
+    let theme = model.controls.theme.colors();
+    let channels = channels(model, &ranges);
+    let mut lanes: Vec<Lane<'_>> = channels.iter().map(|channel| channel.lane(&theme)).collect();
+    // All in one lane, labelled for the selected channel; each fills it by its own range.
+    let front = model.front_lane();
+    let layers: Vec<Layer<'_>> = match ranges.get(front) {
+        Some(lane) if model.controls.show.overlay => {
+            channels.iter().map(|channel| channel.layer(lane, &theme)).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !layers.is_empty() {
+        lanes = vec![Lane { trace: Trace::Layers(&layers), ..lanes.swap_remove(front) }];
+    }
+    let pieces = model.hud.pieces();
+    let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    let (start, end, _) = model.axis();
+    let picture = raster::Picture {
+        header: &header,
+        lanes: &lanes,
+        axis: Axis { start, end, unit: model.picture.axis_unit() },
+        cursors: &cursors(model, start, end),
+        ..raster::Picture::new(width, height, theme)
+    };
+    Ok(picture.draw()?)
+}
+
+/// One channel's part of the picture.
+struct Channel<'a> {
+    data: &'a ChannelColumns,
+    range: ValueRange,
+    setup: ChannelSetup,
+    label: String,
+    /// Marked values with their names: levels of the trigger, cursors of the selected channel.
+    levels: Vec<(f64, &'static str)>,
+}
+
+fn channels<'a>(model: &'a ViewModel, ranges: &[ValueRange]) -> Vec<Channel<'a>> {
+    let marks = model.trigger_marks();
+    let channel = |(data, &range): (&'a ChannelColumns, &ValueRange)| {
+        let setup = model.setup(data.channel);
+        let levels = marks.levels.iter().filter(|(channel, _)| *channel == data.channel);
+        let levels = levels.map(|(_, level)| (setup.value(*level), ""));
+        let cursors = model.controls.cursors.values.filter(|_| data.channel == model.controls.lanes.selected);
+        let levels = levels.chain(cursors.into_iter().flatten().zip(["A", "B"])).collect();
+        Channel { data, range, label: setup.label(data.channel), setup, levels }
+    };
+    model.picture.channels.iter().zip(ranges).map(channel).collect()
+}
+
+impl Channel<'_> {
+    fn lane(&self, theme: &Theme) -> Lane<'_> {
+        Lane {
+            levels: &self.levels,
+            color: Some(self.setup.trace_color(self.data.channel, theme)),
+            scale: self.setup.scale,
+            offset: self.setup.offset,
+            unit: &self.setup.unit,
+            ..Lane::new(&self.label, Trace::Columns(&self.data.columns), self.range.bottom, self.range.top)
+        }
+    }
+
+    /// The trace in a lane of another range.
+    fn layer(&self, lane: &ValueRange, theme: &Theme) -> Layer<'_> {
+        let stretch = lane.height() / self.range.height();
+        Layer {
+            color: self.setup.trace_color(self.data.channel, theme),
+            columns: &self.data.columns,
+            scale: self.setup.scale * stretch,
+            offset: lane.bottom + (self.setup.offset - self.range.bottom) * stretch,
+        }
+    }
+}
+
+/// The trigger and the time cursors.
+fn cursors(model: &ViewModel, start: f64, end: f64) -> Vec<Cursor<'static>> {
+    let trigger =
+        model.trigger_marks().part.map(|part| Cursor { at: start + part * (end - start), label: "T" });
+    let placed = model.controls.cursors.times.into_iter().flatten().zip(["A", "B"]);
+    trigger.into_iter().chain(placed.map(|(at, label)| Cursor { at, label })).collect()
+}
+
+fn draw_spectrum(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+    let theme = model.controls.theme.colors();
+    let range = model.spectrum_range();
+    let traces = model.spectrum_traces(raster::plot_columns(width));
+    let layers: Vec<Layer<'_>> = traces
+        .iter()
+        .map(|trace| Layer {
+            color: model.setup(trace.channel).trace_color(trace.channel, &theme),
+            columns: &trace.columns,
+            scale: DB_PER_COUNT,
+            offset: 0.0,
+        })
+        .collect();
+    let lane = Lane {
+        color: Some(theme.text_dim),
+        unit: "dB",
+        ..Lane::new("dBFS", Trace::Layers(&layers), range.bottom, range.top)
+    };
+    let peaks = model.peak_rows(if layers.len() > 1 { 1 } else { 3 });
+    let peaks = peaks.into_iter().map(|row| row.cells.join(" "));
+    let header: Vec<String> =
+        [format!("spectrum: {}", model.spectrum_words())].into_iter().chain(peaks).collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let (start, end, unit, _) = model.spectrum_axis(10);
+    let picture = raster::Picture {
+        header: &header,
+        lanes: &[lane],
+        axis: Axis { start, end, unit },
+        ..raster::Picture::new(width, height, theme)
+    };
+    Ok(picture.draw()?)
+}
+
+fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+    let theme = model.controls.theme.colors();
+    let range = model.spectrum_range();
+    let (start, end, unit, _) = model.spectrum_axis(10);
+    let mut cells = Vec::new();
+    let (mut columns, mut name, mut color) = (1, String::new(), theme.text);
+    let mut seconds = 0.0;
+    if let Some(waterfall) = model.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
+        let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
+        // Not-a-number, where samples are missing, stays dark.
+        cells = waterfall.cells.iter().map(|db| if db.is_nan() { 0.0 } else { bright(db) }).collect();
+        let setup = model.setup(waterfall.channel);
+        columns = waterfall.width;
+        name = setup.label(waterfall.channel);
+        color = setup.trace_color(waterfall.channel, &theme);
+        seconds = waterfall.span_samples / model.picture.rate_or_one();
+    }
+    let lane = Lane {
+        color: Some(color),
+        unit: model.picture.axis_unit(),
+        ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, -seconds, 0.0)
+    };
+    let picture = raster::Picture {
+        lanes: &[lane],
+        axis: Axis { start, end, unit },
+        ..raster::Picture::new(width, height, theme)
+    };
+    Ok(picture.draw()?)
+}
+
+/// Of a part of the picture, in pixels.
+const PART_HEIGHT_MIN: u32 = 120;

@@ -1,0 +1,90 @@
+//! Words and numbers on a plot, and what all plots of the window have in common.
+
+use eframe::egui::{self, Align2, Color32, FontId, Pos2, Rect, WidgetInfo, pos2, vec2};
+use grebe_scope::Ticks;
+use grebe_scope::raster::Theme;
+
+use super::lanes::color32;
+use crate::model::vertical::ValueRange;
+
+/// Values at the left of a lane.
+pub(super) fn level_labels(
+    ui: &egui::Ui,
+    theme: &Theme,
+    rect: Rect,
+    range: ValueRange,
+    ticks: &Ticks,
+    unit: &str,
+) {
+    let dim = color32(theme.text_dim);
+    for value in ticks.values() {
+        let y = rect.top() + rect.height() * ((range.top - value) / range.height()) as f32;
+        if y > rect.top() + 5.0 && y < rect.bottom() - 5.0 {
+            let at = pos2(rect.left() - 7.0, y);
+            ui.painter().text(at, Align2::RIGHT_CENTER, ticks.label(value, unit), label_font(), dim);
+        }
+    }
+}
+
+/// Values below a plot, every so many ticks.
+pub(super) fn axis_labels(
+    ui: &egui::Ui,
+    theme: &Theme,
+    plot: Rect,
+    [start, end]: [f64; 2],
+    ticks: &Ticks,
+    unit: &str,
+    every: i64,
+) {
+    let color = color32(theme.text_dim);
+    let mut free_from = f32::NEG_INFINITY;
+    for value in ticks.values() {
+        // Counted from zero, so that labels stay with their values while the picture moves.
+        if (value / ticks.step()).round() as i64 % every != 0 {
+            continue;
+        }
+        let x = plot.left() + plot.width() * ((value - start) / (end - start)) as f32;
+        let galley = ui.painter().layout_no_wrap(ticks.label(value, unit), label_font(), color);
+        let left = (x - galley.size().x / 2.0).clamp(plot.left(), plot.right() - galley.size().x);
+        if left >= free_from {
+            free_from = left + galley.size().x + 8.0;
+            ui.painter().galley(pos2(left, plot.bottom() + 4.0), galley, color);
+        }
+    }
+}
+
+/// Steps of the wheel in this frame, away from the person where positive.
+pub(super) fn wheel_steps(ui: &egui::Ui) -> f32 {
+    ui.input(|input| {
+        let steps = input.events.iter().filter_map(|event| match event {
+            egui::Event::MouseWheel { delta, .. } if delta.y != 0.0 => Some(delta.y),
+            _ => None,
+        });
+        steps.sum::<f32>()
+    })
+}
+
+/// A value beside a vertical line, on the side where there is room.
+pub(super) fn value_tag(ui: &egui::Ui, theme: &Theme, at: Pos2, plot: Rect, text: &str, color: Color32) {
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), label_font(), color);
+    let size = galley.size() + vec2(10.0, 4.0);
+    let left = if at.x + 6.0 + size.x < plot.right() { at.x + 6.0 } else { at.x - 6.0 - size.x };
+    let tag = Rect::from_min_size(pos2(left, at.y + 3.0), size);
+    ui.painter().rect_filled(tag, 3.0, color32(theme.background).gamma_multiply(0.9));
+    ui.painter().galley(tag.min + vec2(5.0, 2.0), galley, color);
+}
+
+pub(super) fn label_font() -> FontId {
+    FontId::monospace(11.0)
+}
+
+/// Names what can be dragged, for screen readers.
+pub(super) fn name_slider(response: &egui::Response, name: impl Into<String>) {
+    let name = name.into();
+    response.widget_info(move || WidgetInfo::labeled(egui::Role::Slider, true, name.clone()));
+}
+
+/// Left of the lanes, for their labels.
+pub(super) const GUTTER: f32 = 66.0;
+/// Below the lanes, for the time.
+pub(super) const AXIS_HEIGHT: f32 = 24.0;

@@ -1,0 +1,60 @@
+//! Tables of numbers: the measurements below the traces, and the rows of any table.
+
+use eframe::egui::{self, Color32, Rect, vec2};
+use grebe_scope::Quantity;
+
+use super::labels::{GUTTER, label_font};
+use super::lanes::color32;
+use super::panes::ScopePanes;
+use crate::model::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
+
+impl ScopePanes {
+    /// Room for one row per measured channel, and for statistics.
+    pub(super) fn measurements_height(&self) -> f32 {
+        let rows = self.model.picture.measured.len() + self.model.statistics_rows().len();
+        // The trigger's counter has a heading of its own.
+        let counter = if self.model.picture.trigger.is_some() { 2.2 } else { 0.0 };
+        match self.model.controls.is_measuring {
+            true => 32.0 + ROW_HEIGHT * (rows as f32 + counter),
+            false => 0.0,
+        }
+    }
+
+    pub(super) fn measurements(&self, ui: &mut egui::Ui, area: Rect) {
+        if !self.model.controls.is_measuring {
+            return;
+        }
+        let mut rows = self.model.measurement_rows();
+        rows.extend(self.model.statistics_rows());
+        let names: Vec<&str> = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
+        let area = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max);
+        ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
+            self.table(ui, "measurements", &names, &rows);
+            let counter = self.model.trigger_rows();
+            if !counter.is_empty() {
+                ui.add_space(4.0);
+                self.table(ui, "trigger rate", &TRIGGER_COLUMNS, &counter);
+            }
+        });
+    }
+
+    /// Rows of numbers in the colours of their channels.
+    pub(super) fn table(&self, ui: &mut egui::Ui, id: &str, names: &[&str], rows: &[Row]) {
+        let theme = self.theme();
+        let cell = |ui: &mut egui::Ui, text: &str, color: Color32| {
+            ui.label(egui::RichText::new(text).font(label_font()).color(color));
+        };
+        egui::Grid::new(id).num_columns(names.len()).spacing([16.0, 2.0]).show(ui, |ui| {
+            names.iter().for_each(|name| cell(ui, name, color32(theme.text_dim)));
+            ui.end_row();
+            for row in rows {
+                let color = row.channel.map_or(color32(theme.text), |channel| self.trace_color(channel));
+                row.cells.iter().for_each(|text| cell(ui, text, color));
+                ui.end_row();
+            }
+        });
+    }
+}
+
+/// Of a row of the measurement table.
+const ROW_HEIGHT: f32 = 22.0;

@@ -1,0 +1,86 @@
+//! Draws the panes where the layout has them.
+
+use eframe::egui::{self, CursorIcon, Rect, Sense, UiBuilder, pos2, vec2};
+use egui_tiles::{Behavior, SimplificationOptions, TileId, UiResponse};
+
+use super::lanes::color32;
+use super::layout::Pane;
+use super::panes::ScopePanes;
+
+impl ScopePanes {
+    /// All panes that are on, in `area`.
+    pub(super) fn panes(&mut self, ui: &mut egui::Ui, area: Rect) {
+        let Some(mut layout) = self.layout.take() else { return };
+        let show = self.model.controls.show;
+        layout.set_visible(Pane::Spectrum, show.spectrum);
+        layout.set_visible(Pane::Waterfall, show.waterfall);
+        ui.scope_builder(UiBuilder::new().max_rect(area), |ui| {
+            layout.tree.ui(&mut Shown(self), ui);
+        });
+        self.layout = Some(layout);
+    }
+
+    /// The strip above a pane: its name, to drag it by, and what `controls` puts at the right. Returns what is left.
+    pub(super) fn pane_head(
+        &mut self,
+        ui: &mut egui::Ui,
+        pane: Pane,
+        words: &str,
+        controls: impl FnOnce(&mut ScopePanes, &mut egui::Ui),
+    ) -> (Rect, UiResponse) {
+        let area = ui.max_rect();
+        let strip = Rect::from_min_size(area.min + vec2(10.0, 3.0), vec2(area.width() - 20.0, 22.0));
+        let theme = self.theme();
+        let mut response = UiResponse::None;
+        ui.scope_builder(UiBuilder::new().max_rect(strip), |ui| {
+            ui.horizontal(|ui| {
+                let name = egui::RichText::new(pane.name()).strong().color(color32(theme.text));
+                let handle = ui.add(egui::Label::new(name).sense(Sense::drag()));
+                if handle.on_hover_cursor(CursorIcon::Grab).drag_started() {
+                    response = UiResponse::DragStarted;
+                }
+                ui.label(egui::RichText::new(words).color(color32(theme.text_dim)));
+                let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
+                ui.with_layout(right_to_left, |ui| controls(self, ui));
+            });
+        });
+        (Rect::from_min_max(pos2(area.left(), strip.bottom() + 2.0), area.max), response)
+    }
+}
+
+struct Shown<'a>(&'a mut ScopePanes);
+
+impl Behavior<Pane> for Shown<'_> {
+    fn pane_ui(&mut self, ui: &mut egui::Ui, _: TileId, pane: &mut Pane) -> UiResponse {
+        match pane {
+            Pane::Traces => {
+                let area = ui.max_rect();
+                self.0.plot(ui, area);
+                UiResponse::None
+            }
+            Pane::Spectrum => self.0.spectrum(ui),
+            Pane::Waterfall => self.0.waterfall(ui),
+        }
+    }
+
+    fn tab_title_for_pane(&mut self, pane: &Pane) -> egui::WidgetText {
+        pane.name().into()
+    }
+
+    fn simplification_options(&self) -> SimplificationOptions {
+        // The traces may stand alone: their container stays for the others.
+        SimplificationOptions { prune_single_child_containers: false, ..SimplificationOptions::default() }
+    }
+
+    fn gap_width(&self, _: &egui::Style) -> f32 {
+        4.0
+    }
+
+    fn resize_stroke(&self, _: &egui::Style, state: egui_tiles::ResizeState) -> egui::Stroke {
+        let theme = self.0.theme();
+        match state {
+            egui_tiles::ResizeState::Idle => egui::Stroke::new(1.0, color32(theme.grid)),
+            _ => egui::Stroke::new(2.0, color32(theme.grid_zero)),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The traces in their lanes, with the grid, the losses and the names of the channels.
+
+use eframe::egui::{self, Align2, Pos2, Rect, Sense, pos2, vec2};
+use grebe_scope::{Engineering, Ticks};
+
+use super::labels::{label_font, level_labels};
+use super::lanes::{Lane, LanePainter, color32};
+use super::panes::ScopePanes;
+use crate::data::math::MATH_CHANNEL;
+use crate::data::picture::ChannelColumns;
+use crate::model::action::Action;
+use crate::model::channel::ChannelSetup;
+use crate::model::hud::RunState;
+use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
+
+/// A lane with what belongs to it.
+struct ChannelLane<'a> {
+    channel: usize,
+    lane: Lane<'a>,
+    setup: ChannelSetup,
+    ticks: LaneTicks,
+    /// Whether it has a grid and labels of its own: in an overlay only the front lane has.
+    has_grid: bool,
+}
+
+impl ScopePanes {
+    /// All lanes of the plot; a click on a channel's name opens its settings.
+    pub(super) fn traces(&mut self, ui: &egui::Ui, plot: Rect, area: Rect, pixels_per_point: f32) {
+        self.upload_persistence(ui.ctx());
+        let count = self.model.picture.channels.len();
+        let ranges: Vec<ValueRange> = (0..count).map(|place| self.model.range(place)).collect();
+        let lanes = self.channel_lanes(plot, &ranges);
+        let lost = self.paint_lanes(ui, &lanes, area, pixels_per_point);
+        let clicked = self.name_lanes(ui, &lanes);
+        self.name_losses(ui, plot, &lost);
+        self.persistence_words(ui, plot);
+        if let Some(channel) = clicked {
+            self.open_settings(channel);
+        }
+    }
+
+    fn channel_lanes<'a>(&'a self, plot: Rect, ranges: &[ValueRange]) -> Vec<ChannelLane<'a>> {
+        let (is_overlay, front) = (self.model.controls.show.overlay, self.model.front_lane());
+        let channels = self.model.picture.channels.iter().zip(ranges).enumerate();
+        let lane = |(place, (data, &range)): (usize, (&'a ChannelColumns, &ValueRange))| {
+            let setup = self.model.setup(data.channel);
+            let color = self.trace_color(data.channel);
+            // What is stale looks it.
+            let is_stale = self.model.hud.state == RunState::Stale;
+            let color = if is_stale { color.gamma_multiply(0.4) } else { color };
+            let rect = self.lane_rect(plot, place, ranges.len());
+            ChannelLane {
+                channel: data.channel,
+                lane: Lane { rect, columns: &data.columns, range, color, scale: (setup.scale, setup.offset) },
+                ticks: LaneTicks::of(rect.height(), range, &setup),
+                setup,
+                has_grid: !is_overlay || place == front,
+            }
+        };
+        channels.map(lane).collect()
+    }
+
+    /// Grids, losses, traces; returns where losses are to be named.
+    fn paint_lanes(
+        &self,
+        ui: &egui::Ui,
+        lanes: &[ChannelLane<'_>],
+        area: Rect,
+        pixels_per_point: f32,
+    ) -> Vec<Rect> {
+        let theme = self.theme();
+        let (start, end, divisions) = self.model.axis();
+        let divisions: Vec<f32> =
+            divisions.values().map(|value| ((value - start) / (end - start)) as f32).collect();
+        let mut painter = LanePainter::new(area, pixels_per_point, &theme);
+        for ChannelLane { lane, ticks, .. } in lanes.iter().filter(|lane| lane.has_grid) {
+            painter.grid(lane, &ticks.lines, &divisions);
+            painter.losses(lane);
+        }
+        let is_persistent = self.has_persistence();
+        let front = self.model.front_lane();
+        let behind = lanes.iter().enumerate().filter(|(place, _)| *place != front).map(|(_, lane)| lane);
+        for ChannelLane { channel, lane, .. } in behind.chain(lanes.get(front)) {
+            // The math channel has no density: it is computed anew for each picture.
+            if !is_persistent || *channel == MATH_CHANNEL {
+                painter.trace(lane);
+            }
+        }
+        let LanePainter { quads, lost, .. } = painter;
+        ui.painter().add(self.painter.shape(self.slot("traces"), area, pixels_per_point, quads));
+        if is_persistent {
+            lanes.iter().for_each(|lane| self.persistence_image(ui, lane.lane.rect, lane.channel));
+        }
+        lost
+    }
+
+    /// Labels of the value axes and names of the channels; returns the channel whose name was clicked.
+    fn name_lanes(&self, ui: &egui::Ui, lanes: &[ChannelLane<'_>]) -> Option<usize> {
+        let theme = self.theme();
+        let mut clicked = None;
+        let mut chip_left = 6.0;
+        for ChannelLane { channel, lane, setup, ticks, has_grid } in lanes {
+            if *has_grid {
+                level_labels(ui, &theme, lane.rect, lane.range, &ticks.labels, &setup.unit);
+            }
+            let at = lane.rect.min + vec2(chip_left, 5.0);
+            let chip = self.chip(ui, at, *channel, setup, ticks.lines.step());
+            clicked = clicked.or(chip.clicked().then_some(*channel));
+            let is_overlay = self.model.controls.show.overlay;
+            chip_left += if is_overlay { chip.rect.width() + 5.0 } else { 0.0 };
+        }
+        clicked
+    }
+
+    /// Says of each wide loss what it was; the place only where there is room for it.
+    fn name_losses(&self, ui: &egui::Ui, plot: Rect, lost: &[Rect]) {
+        let color = color32(self.theme().gap);
+        for rect in lost {
+            let at = pos2(rect.center().x, rect.top() + 8.0);
+            let part = |x: f32| f64::from((x - plot.left()) / plot.width());
+            let words = self.model.lost_words(part(rect.left())..part(rect.right()));
+            let galley = ui.painter().layout_no_wrap(words, label_font(), color);
+            if galley.size().x + 8.0 < rect.width() {
+                ui.painter().galley(at - vec2(galley.size().x / 2.0, 0.0), galley, color);
+            } else {
+                ui.painter().text(at, Align2::CENTER_TOP, "lost", label_font(), color);
+            }
+        }
+    }
+
+    /// Selects a channel and opens its settings; a second click closes them.
+    fn open_settings(&mut self, channel: usize) {
+        let is_open = self.model.controls.show.channel_panel;
+        let is_again = is_open && self.model.controls.lanes.selected == channel;
+        self.model.act(Action::Select(channel));
+        if is_again || !is_open {
+            self.model.act(Action::Channels);
+        }
+    }
+
+    /// A channel's name on its colour, and how it is shown; a click opens its settings.
+    fn chip(
+        &self,
+        ui: &egui::Ui,
+        at: Pos2,
+        channel: usize,
+        setup: &ChannelSetup,
+        division: f64,
+    ) -> egui::Response {
+        let theme = self.theme();
+        let mut name = setup.label(channel);
+        if setup.is_ac {
+            name += " AC";
+        }
+        if setup.is_inverted {
+            name += " inv";
+        }
+        let division = setup.vertical.map_or(division, |vertical| vertical.per_division);
+        name += &format!("  {}/div", Engineering::new(division, &setup.unit));
+        let galley = ui.painter().layout_no_wrap(name.clone(), label_font(), color32(theme.plot));
+        let chip = Rect::from_min_size(at, galley.size() + vec2(10.0, 4.0));
+        ui.painter().rect_filled(chip, 3.0, self.trace_color(channel));
+        ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
+        let response = ui.interact(chip, self.id.with(("chip", channel)), Sense::click());
+        let words = format!("settings of {}", setup.label(channel));
+        let words = move || egui::WidgetInfo::labeled(egui::Role::Button, true, words.clone());
+        response.widget_info(words);
+        response.on_hover_cursor(egui::CursorIcon::PointingHand).on_hover_text(
+            "scale, position, coupling, unit; the wheel over the numbers at the left changes the scale",
+        )
+    }
+}
+
+/// What the grid lines and the labels of a lane stand for.
+struct LaneTicks {
+    lines: Ticks,
+    labels: Ticks,
+}
+
+impl LaneTicks {
+    /// A line per division where the scale is set, so that divisions can be counted; else in round steps.
+    fn of(height: f32, range: ValueRange, setup: &ChannelSetup) -> LaneTicks {
+        let (bottom, top) = (range.bottom, range.top);
+        let division_height = height / DIVISIONS_VERTICAL as f32;
+        match setup.vertical {
+            Some(vertical) if division_height >= DIVISION_HEIGHT_MIN => {
+                let ticks = |every: f64| Ticks::with_step(bottom, top, vertical.per_division * every);
+                let every = [1.0_f32, 2.0].into_iter().find(|every| division_height * every >= LABEL_HEIGHT);
+                LaneTicks { lines: ticks(1.0), labels: ticks(every.map_or(4.0, f64::from)) }
+            }
+            _ => {
+                let ticks = Ticks::new(bottom, top, (height / LABEL_HEIGHT).clamp(3.0, 10.0) as u32);
+                LaneTicks { lines: ticks, labels: ticks }
+            }
+        }
+    }
+}
+
+/// Lines of divisions closer than this would be a grey area.
+const DIVISION_HEIGHT_MIN: f32 = 8.0;
+/// Of a label of a lane and the space around it.
+const LABEL_HEIGHT: f32 = 24.0;
