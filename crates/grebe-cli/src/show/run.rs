@@ -55,9 +55,7 @@ fn window(shown: &[Shown]) -> Result<(), Error> {
     let scopes = shown.iter().map(|shown| (shown.link.clone(), shown.options())).collect();
     match grebe_view::run_windows(scopes) {
         Err(Error::NoDisplay { why }) => in_terminal(shown, &why),
-        Err(Error::DeviceLost { why }) => {
-            in_terminal(shown, &format!("the graphics device was lost: {why}"))
-        }
+        Err(Error::DeviceLost { why }) => in_terminal(shown, &format!("the graphics device was lost: {why}")),
         ended => ended,
     }
 }
