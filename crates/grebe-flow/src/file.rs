@@ -1,18 +1,24 @@
 //! Graphs as files: TOML that names stages by kind, and the queues between them.
 
 mod check;
+mod checked_edge;
+mod checked_stage;
+mod content;
 mod draft;
-mod mistake;
+mod graph_checks;
 mod processor;
-mod whole;
 mod write;
 
 use std::path::Path;
 
-pub use mistake::{Mistake, Mistakes};
+pub use content::{FileEdge, FileStage};
 
-use crate::kind::Site;
-use crate::{Error, Graph, Kinds, Node, Policy, Ports, QueueOptions, Stage};
+use crate::error::Error;
+use crate::graph::Graph;
+use crate::kind::{Kinds, Site};
+use crate::mistake::Mistakes;
+use crate::runtime::Node;
+use crate::stage::{Ports, Stage};
 
 /// A graph that was read from a file, with every mistake that can be found without opening anything ruled out.
 ///
@@ -31,48 +37,8 @@ use crate::{Error, Graph, Kinds, Node, Policy, Ports, QueueOptions, Stage};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphFile {
-    pub(crate) stages: Vec<FileStage>,
-    pub(crate) edges: Vec<FileEdge>,
-}
-
-/// A `[[stage]]` of a graph file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FileStage {
-    /// Its name in the graph: letters, digits, `_` and `-`.
-    pub id: String,
-    /// What it is.
-    pub kind: String,
-    /// As they stand in the file.
-    pub params: toml::Table,
-    /// The processor that its thread is kept on.
-    pub cpu: Option<usize>,
-}
-
-/// An `[[edge]]` of a graph file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileEdge {
-    /// The stage that it leads from, and which of its outputs.
-    pub from: (String, String),
-    /// The stage that it leads to, and which of its inputs.
-    pub to: (String, String),
-    /// What lies in between.
-    pub link: Link,
-}
-
-/// How an edge of a graph file hands batches on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
-    /// A queue from one thread to another.
-    Queue {
-        /// Batches that fit.
-        capacity_batches: usize,
-        /// Bytes that they may pin; `None` where only the batches bound the queue.
-        capacity_bytes: Option<usize>,
-        /// What happens when it is full.
-        policy: Policy,
-    },
-    /// No queue: both stages share a thread.
-    Fused,
+    stages: Vec<FileStage>,
+    edges: Vec<FileEdge>,
 }
 
 impl GraphFile {
@@ -93,13 +59,13 @@ impl GraphFile {
     pub fn parse(text: &str, origin: &str, kinds: &Kinds) -> Result<Self, Mistakes> {
         let mut mistakes = Mistakes::new(origin, text);
         let draft = draft::read(text, &mut mistakes);
-        let file = check::check(draft, kinds, &mut mistakes);
-        mistakes.into_result(file)
+        let (stages, edges) = check::check(draft, kinds, &mut mistakes);
+        mistakes.into_result(Self { stages, edges })
     }
 
     /// The graph as a file, which reads as the same graph. Comments are not kept.
     pub fn to_toml(&self) -> String {
-        write::to_toml(self)
+        write::to_toml(&self.stages, &self.edges)
     }
 
     /// Writes the graph to a file.
@@ -135,7 +101,7 @@ impl GraphFile {
         let (mut graph, mut notes) = (Graph::new(), Vec::new());
         let mut nodes: Vec<(&str, Node)> = Vec::new();
         for stage in &self.stages {
-            let (made, ports) = stage.build(kinds, &mut notes)?;
+            let (made, ports) = build(stage, kinds, &mut notes)?;
             let node = graph.add_with_ports(stage.id.clone(), made, ports);
             if let Some(cpu) = stage.cpu {
                 graph.pin(node, cpu);
@@ -145,38 +111,30 @@ impl GraphFile {
         let node_of = |id: &str| nodes.iter().find(|(known, _)| *known == id).map(|&(_, node)| node);
         for edge in &self.edges {
             let (Some(from), Some(to)) = (node_of(&edge.from.0), node_of(&edge.to.0)) else { continue };
-            match edge.link {
-                Link::Fused => graph.fuse(from, to),
-                Link::Queue { capacity_batches, capacity_bytes, policy } => {
-                    let options = match policy {
-                        Policy::Block => QueueOptions::block(capacity_batches),
-                        Policy::DropOldest => QueueOptions::drop_oldest(capacity_batches),
-                        Policy::DropLatest => QueueOptions::drop_latest(capacity_batches),
-                    };
-                    let options = QueueOptions { capacity_bytes, ..options };
-                    graph.connect_ports((from, &edge.from.1), (to, &edge.to.1), options)?;
-                }
+            match edge.queue {
+                None => graph.fuse(from, to),
+                Some(options) => graph.connect_ports((from, &edge.from.1), (to, &edge.to.1), options)?,
             }
         }
         Ok((graph, notes))
     }
 }
 
-impl FileStage {
-    fn build(&self, kinds: &Kinds, notes: &mut Vec<String>) -> Result<(Box<dyn Stage>, Ports), Error> {
-        let failed = |source| Error::Stage { stage: self.id.clone(), source };
-        let kind = kinds.get(&self.kind);
-        let kind = kind.ok_or_else(|| failed(format!("there is no kind '{}'", self.kind).into()))?;
-        let ready = (kind.from_table)(self.params.clone()).map_err(|error| failed(error.into()))?;
-        let mut site = Site::new(&self.id);
-        let stage = ready.build(&mut site).map_err(failed)?;
-        notes.extend(site.into_notes());
-        Ok((stage, kind.ports()))
-    }
+/// Makes a stage, and says which ports it has.
+fn build(
+    stage: &FileStage,
+    kinds: &Kinds,
+    notes: &mut Vec<String>,
+) -> Result<(Box<dyn Stage>, Ports), Error> {
+    let failed = |source| Error::Stage { stage: stage.id.clone(), source };
+    let kind = kinds.get(&stage.kind);
+    let kind = kind.ok_or_else(|| failed(format!("there is no kind '{}'", stage.kind).into()))?;
+    let ready = (kind.from_table)(stage.params.clone()).map_err(|error| failed(error.into()))?;
+    let mut site = Site::new(&stage.id);
+    let made = ready.build(&mut site).map_err(failed)?;
+    notes.extend(site.into_notes());
+    Ok((made, kind.ports()))
 }
-
-/// What an edge has that says nothing of its queue.
-const CAPACITY_BATCHES: usize = 64;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use toml::Spanned;
 use toml::de::DeTable;
 
-use crate::{Ports, Stage, StageError};
+use crate::stage::{Ports, Stage, StageError};
 
 /// A kind of stage: the type holds the parameters that a graph file gives it.
 ///

@@ -6,27 +6,13 @@ use std::time::Duration;
 use grebe_frame::Batch;
 use hdrhistogram::Histogram;
 
+use crate::clock::monotonic_ns;
 use crate::counters::StageCounts;
-use crate::monotonic_ns;
-
-/// Percentiles of one second: producer's stamp of a batch's first frame to the moment a stage took it.
-///
-/// Absolute where the producer's clock is this machine's, of the same boot; else without meaning.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Latency {
-    /// Half of the batches took no longer.
-    pub p50_ns: u64,
-    /// 95 %.
-    pub p95_ns: u64,
-    /// 99 %.
-    pub p99_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-}
+use crate::snapshot::Latency;
 
 /// Measures in the stage's thread, and publishes once a second.
 ///
-/// Costs a clock and a histogram's bucket a batch: 40 ns of some 8 us that a batch of 64 KiB takes.
+/// Costs one look at the clock and one histogram bucket per batch: 40 ns of some 8 us that a batch of 64 KiB takes.
 #[derive(Debug)]
 pub(crate) struct LatencyMeter {
     histogram: Option<Histogram<u64>>,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use grebe_frame::Batch;
-use grebe_ring::{Consumer, Overflow, Policy, Producer, Signal, ring};
+use grebe_ring::{Consumer, Policy, Producer, Signal, ring};
 
 use crate::counters::add;
 
@@ -55,11 +55,7 @@ pub fn queue(
     producer: Arc<Signal>,
     consumer: Arc<Signal>,
 ) -> (QueueSender, QueueReceiver) {
-    let overflow = match options.policy {
-        Policy::DropOldest => Overflow::Evict,
-        Policy::Block | Policy::DropLatest => Overflow::Reject,
-    };
-    let (tx, rx) = ring(options.capacity_batches, overflow);
+    let (tx, rx) = ring(options.capacity_batches, options.policy);
     let counts = Arc::new(QueueCounts {
         capacity_batches: tx.capacity(),
         capacity_bytes: options.capacity_bytes,

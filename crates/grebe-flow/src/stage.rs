@@ -1,6 +1,17 @@
-//! What a stage is.
+//! What a stage is, and what it is given to work with.
 
-use crate::{Context, Counters, Inputs, Outputs};
+mod context;
+mod inputs;
+mod outputs;
+
+pub use context::{Context, Waker};
+pub(crate) use context::{Flags, STEP_TIMEOUT};
+pub(crate) use inputs::InPort;
+pub use inputs::Inputs;
+pub use outputs::Outputs;
+pub(crate) use outputs::{InlineOut, Newcomers};
+
+use crate::counters::Counters;
 
 /// What went wrong in a stage; the runtime adds the stage's name.
 pub type StageError = Box<dyn std::error::Error + Send + Sync>;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Running --observer--> one sleeping thread --> Unix socket PID.NAME.top --> Watch (grebe top)
-//!                         a report a second       mode 0600, in a private folder
+//!                         one report per second       mode 0600, in a private folder
 //! ```
 //!
 //! [`publish`] serves a [`Report`] a second, as a line of JSON, to whoever connects; [`Watch`] finds and reads all that run
@@ -19,7 +19,8 @@
 //! ```
 
 #[cfg(unix)]
-mod place;
+mod directory;
+mod interval;
 #[cfg(unix)]
 mod publish;
 mod report;
@@ -34,7 +35,6 @@ mod absent;
 pub use absent::{Publisher, Watch, publish};
 #[cfg(unix)]
 pub use publish::{Publisher, publish};
-pub use report::{QueueReport, Report, StageReport, Watched};
-pub use slowest::Slowest;
+pub use report::{QueueReport, Report, Slowest, StageReport, Watched};
 #[cfg(unix)]
 pub use watch::Watch;

@@ -190,6 +190,10 @@ fn a_stage_that_overstays_is_named_and_left_behind() {
     graph.connect(source, sink, QueueOptions::block(8));
     let running = graph.start().unwrap();
     seen.recv().unwrap();
+    // The sink has its second frame, over which it gets stuck.
+    while running.snapshot().stage("stuck").unwrap().frames_in < 2 {
+        std::thread::yield_now();
+    }
     let began = Instant::now();
     let error = running.stop().unwrap_err();
     assert!(matches!(&error, Error::Overstayed(stage, _) if stage == "stuck"), "{error}");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{HEADER_BYTES, Header, Refusal};
+use crate::header::{HEADER_BYTES, Header, Refusal};
 
 /// One frame, borrowed from the datagram, the pipe or the chunk it stands in.
 #[derive(Debug, Clone, Copy)]

@@ -7,12 +7,12 @@
 //! | 8 | sequence | u64 |
 //! | 16 | producer_ts_ns | u64 |
 //! | 24 | channel_count, 1..=8 | u32 |
-//! | 28 | block_length_samples, a channel | u32 |
+//! | 28 | block_length_samples, per channel | u32 |
 //! | 32 | payload_bytes = channels x block x 2 | u32 |
 //! | 36 | header_crc32c, 0 = not computed | u32 |
 //! | 40 | sample_rate_hz | f64 |
-//! | 48 | sg_drops_total, samples a channel | u64 |
-//! | 56 | first_sample_index, a channel | u64 |
+//! | 48 | sg_drops_total, samples per channel | u64 |
+//! | 56 | first_sample_index, per channel | u64 |
 
 use std::fmt;
 
@@ -28,19 +28,19 @@ pub const MAX_CHANNELS: u32 = 8;
 /// What stands before the samples of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Header {
-    /// Grows by one a frame, from 0.
+    /// Grows by one per frame, from 0.
     pub sequence: u64,
     /// When the first sample was produced: nanoseconds of the producer's monotonic clock.
     pub producer_ts_ns: u64,
     /// Channels, 1..=8.
     pub channel_count: u32,
-    /// Samples a channel; 0 ends the stream.
+    /// Samples per channel; 0 ends the stream.
     pub block_length_samples: u32,
-    /// Samples a second and channel; 0 = unknown.
+    /// Samples per second and channel; 0 = unknown.
     pub sample_rate_hz: f64,
-    /// Samples a channel that the generator could not make in time, since the stream began.
+    /// Samples per channel that the generator could not make in time, since the stream began.
     pub sg_drops_total: u64,
-    /// Samples a channel before this frame, since the stream began, dropped ones included.
+    /// Samples per channel before this frame, since the stream began, dropped ones included.
     pub first_sample_index: u64,
 }
 

@@ -24,13 +24,22 @@
 //! assert_eq!(frame.header().sample_rate_hz, 48_000.0);
 //! ```
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 mod batch;
 mod frame;
 mod header;
+mod pool;
+mod table;
 mod tracker;
 
-pub use batch::{Batch, BatchImport, BatchMut, BatchPool, Frames, Full};
+pub use batch::{Batch, BatchMut, Frames, Full};
 pub use frame::Frame;
 pub use header::{HEADER_BYTES, Header, MAGIC, MAX_CHANNELS, Refusal, Refusals};
+pub use pool::{BatchImport, BatchPool};
 pub use tracker::{Arrival, Gap, StreamTracker, TrackerCounts};
+
+/// The examples of README.md run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

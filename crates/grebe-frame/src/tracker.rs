@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::Header;
+use crate::header::Header;
 
 /// Follows one stream by its headers: gaps in frames *and* samples, late and duplicate frames, restarts, the end.
 ///
@@ -65,7 +65,7 @@ impl Arrival {
 pub struct Gap {
     /// Frames that were sent and did not arrive; 0 where the generator alone dropped.
     pub frames: u64,
-    /// Samples a channel that are missing in all.
+    /// Samples per channel that are missing in all.
     pub samples: u64,
     /// Those of them that the generator never made (`sg_drops_total` grew by them).
     pub generator_samples: u64,
@@ -76,13 +76,13 @@ pub struct Gap {
 pub struct TrackerCounts {
     /// Frames that went on with the stream.
     pub frames: u64,
-    /// Samples a channel in them.
+    /// Samples per channel in them.
     pub samples: u64,
     /// Frames missing (a late frame stays counted here).
     pub lost_frames: u64,
-    /// Samples a channel missing on the way.
+    /// Samples per channel missing on the way.
     pub lost_samples: u64,
-    /// Samples a channel that the generator dropped.
+    /// Samples per channel that the generator dropped.
     pub generator_samples: u64,
     /// Frames that came after later ones.
     pub late_frames: u64,

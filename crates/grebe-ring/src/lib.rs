@@ -1,7 +1,8 @@
 //! What samples are carried in: a pool of chunks, the lease on a chunk, a bounded ring, and a wake-up.
 //!
-//! This is the leaf of the workspace. It knows nothing of frames, sockets or stages; everything in it runs under
-//! [loom](https://docs.rs/loom) (`RUSTFLAGS="--cfg loom" cargo test -p grebe-ring --test loom --release`).
+//! This is the leaf of the workspace: it knows nothing of frames, sockets or stages. Everything in it runs under
+//! [loom](https://docs.rs/loom), which tries every interleaving of two threads
+//! (`RUSTFLAGS="--cfg loom" cargo test -p grebe-ring --test loom --release`).
 //!
 //! ```text
 //!            acquire                 freeze               clone
@@ -11,12 +12,60 @@
 //!    +------------- free list, LIFO: the chunk still in cache first <--+
 //! ```
 //!
-//! A chunk is written by one owner, then lent to any number of readers. Taking and giving back a chunk costs one
-//! contended counter a *chunk*, never one a frame.
+//! A chunk is written by one owner, then lent to any number of readers. Taking a chunk and giving it back costs one contended
+//! counter per *chunk*, never one per frame, and nothing is allocated once the pool exists. A [`ring()`] hands leases from one
+//! thread to the next; a [`Signal`] wakes the thread that waits at either end of it.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use grebe_ring::{Lease, Policy, Pool, Signal, ring};
+//!
+//! let mut pool = Pool::new(4, 64, || ());
+//! let (mut tx, mut rx) = ring::<Lease<()>>(4, Policy::Block);
+//! let (wake_consumer, wake_producer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
+//! // The producer sleeps when all chunks are lent, and is woken by the lease that is dropped last.
+//! pool.wake_on_return(wake_producer.clone());
+//!
+//! let signal = wake_consumer.clone();
+//! let consumer = std::thread::spawn(move || {
+//!     let mut sum = 0;
+//!     loop {
+//!         signal.wait(Duration::from_secs(1), || rx.has_value() || rx.is_closed());
+//!         let is_closed = rx.is_closed();
+//!         match rx.pop() {
+//!             Some(lease) => sum += u32::from(lease.bytes()[0]),
+//!             None if is_closed => return sum,
+//!             None => {}
+//!         }
+//!     }
+//! });
+//!
+//! for value in 0..100 {
+//!     let mut chunk = loop {
+//!         wake_producer.wait(Duration::from_secs(1), || pool.has_free());
+//!         if let Some(chunk) = pool.acquire() {
+//!             break chunk;
+//!         }
+//!     };
+//!     chunk.bytes_mut()[0] = value;
+//!     tx.push(chunk.freeze()).expect("the ring holds as many leases as there are chunks");
+//!     wake_consumer.notify();
+//! }
+//! drop(tx);
+//! wake_consumer.notify();
+//! assert_eq!(consumer.join().unwrap(), (0..100).sum());
+//! ```
+#![deny(unsafe_code)]
+#![warn(unreachable_pub)]
 
+#[allow(unsafe_code, reason = "owns raw memory")]
 mod memory;
 mod policy;
+#[allow(unsafe_code, reason = "hands out references into raw memory, counted by hand")]
 mod pool;
+#[allow(unsafe_code, reason = "moves values into and out of places that two threads share")]
 mod ring;
 mod signal;
 mod sync;
@@ -24,5 +73,10 @@ mod sync;
 pub use memory::Memory;
 pub use policy::{Policy, UnknownPolicy};
 pub use pool::{ChunkMut, Import, Lease, Pool};
-pub use ring::{Consumer, Overflow, Producer, ring};
+pub use ring::{Consumer, Producer, ring};
 pub use signal::Signal;
+
+/// The examples of README.md run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -48,9 +48,10 @@ impl Signal {
         }
     }
 
-    /// Spins for about a microsecond, lets other threads of this core go first for a few more, then sleeps until `ready` holds or `timeout` has passed; answers `ready`'s last word.
+    /// Waits until `ready` holds or `timeout` has passed; whether `ready` holds.
     ///
-    /// `ready` is asked again after each wake-up, so a notification meant for another condition costs one look.
+    /// Spins for about a microsecond, yields to the other threads of this core for a few more, then sleeps. `ready` is asked
+    /// again after each wake-up, so a notification that was meant for another condition costs one call of it.
     pub fn wait(&self, timeout: Duration, ready: impl Fn() -> bool) -> bool {
         for _ in 0..SPINS {
             if ready() {
@@ -146,12 +147,12 @@ fn spin() {
     loom::thread::yield_now();
 }
 
-/// About a microsecond: less than one wake-up costs, so that the next batch of a fast stream is met awake.
+/// About a microsecond: less than one wake-up costs, so that the next batch of a fast stream finds this thread awake.
 #[cfg(not(loom))]
 const SPINS: u32 = 64;
 #[cfg(loom)]
 const SPINS: u32 = 0;
-/// Some 3 us: what a sleep and the wake-up cost the two sides. Where the core is shared, whoever this thread waits for goes on.
+/// Some 3 us: what a sleep and the wake-up cost the two sides. On a shared core the thread that is waited for runs meanwhile.
 #[cfg(not(loom))]
 const YIELDS: u32 = 8;
 #[cfg(loom)]

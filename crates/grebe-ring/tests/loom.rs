@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use grebe_ring::{Overflow, Pool, Signal, ring};
+use grebe_ring::{Policy, Pool, Signal, ring};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -12,7 +12,7 @@ use loom::thread;
 #[test]
 fn a_value_is_popped_or_evicted_exactly_once() {
     loom::model(|| {
-        let (mut tx, mut rx) = ring(2, Overflow::Evict);
+        let (mut tx, mut rx) = ring(2, Policy::DropOldest);
         tx.push(0u32).unwrap();
         let consumer = thread::spawn(move || {
             let first = rx.pop();
@@ -36,9 +36,9 @@ fn a_value_is_popped_or_evicted_exactly_once() {
 }
 
 #[test]
-fn a_ring_that_rejects_hands_over_what_was_written() {
+fn a_ring_that_does_not_evict_hands_over_what_was_written() {
     loom::model(|| {
-        let (mut tx, mut rx) = ring(2, Overflow::Reject);
+        let (mut tx, mut rx) = ring(2, Policy::Block);
         let producer = thread::spawn(move || {
             tx.push(Box::new(1)).unwrap();
             tx.push(Box::new(2)).unwrap();
@@ -60,7 +60,7 @@ fn a_ring_that_rejects_hands_over_what_was_written() {
 #[test]
 fn a_place_is_filled_again_only_after_its_value_was_taken() {
     loom::model(|| {
-        let (mut tx, mut rx) = ring(2, Overflow::Reject);
+        let (mut tx, mut rx) = ring(2, Policy::Block);
         let producer = thread::spawn(move || {
             for value in 1..=3 {
                 let mut value = Box::new(value);
@@ -87,7 +87,7 @@ fn a_place_is_filled_again_only_after_its_value_was_taken() {
 #[test]
 fn a_chunk_is_never_owned_twice_and_its_readers_are_done_before_it_is_written() {
     loom::model(|| {
-        let mut pool = Pool::<u32>::new(1, 64);
+        let mut pool = Pool::new(1, 64, || 0_u32);
         let mut chunk = pool.acquire().unwrap();
         *chunk.meta_mut() = 1;
         let lease = chunk.freeze();
@@ -106,7 +106,7 @@ fn a_chunk_is_never_owned_twice_and_its_readers_are_done_before_it_is_written() 
 #[test]
 fn a_pool_and_its_last_leases_may_go_in_any_order() {
     loom::model(|| {
-        let mut pool = Pool::<u32>::new(2, 64);
+        let mut pool = Pool::new(2, 64, || 0_u32);
         let (first, second) = (pool.acquire().unwrap().freeze(), pool.acquire().unwrap().freeze());
         let a = thread::spawn(move || drop(first));
         let b = thread::spawn(move || drop(second));

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use grebe_frame::{Batch, BatchPool, Header};
 
-use crate::{Footprint, PublisherOptions, ShmError, Status, SubscriberOptions, Totals};
+use crate::error::Error;
+use crate::options::{PublisherOptions, SubscriberOptions};
+use crate::status::{Footprint, Status, Totals};
 
 /// The producer's end of a stream. Not on this platform: there is no value of this type.
 #[derive(Debug)]
@@ -15,16 +17,16 @@ impl Publisher {
     /// Not on this platform.
     ///
     /// # Errors
-    /// [`ShmError::Platform`], always.
-    pub fn create(_: &str, _: PublisherOptions) -> Result<(Self, BatchPool), ShmError> {
-        Err(ShmError::Platform)
+    /// [`Error::Platform`], always.
+    pub fn create(_: &str, _: PublisherOptions) -> Result<(Self, BatchPool), Error> {
+        Err(Error::Platform)
     }
 
     /// Lends a batch to every consumer.
     ///
     /// # Errors
     /// None here.
-    pub fn send(&mut self, _: &Batch, _: impl FnMut() -> bool) -> Result<bool, ShmError> {
+    pub fn send(&mut self, _: &Batch, _: impl FnMut() -> bool) -> Result<bool, Error> {
         match *self {}
     }
 
@@ -72,16 +74,16 @@ impl Subscriber {
     /// Not on this platform.
     ///
     /// # Errors
-    /// [`ShmError::Platform`], always.
-    pub fn connect(_: &str, _: &SubscriberOptions) -> Result<Self, ShmError> {
-        Err(ShmError::Platform)
+    /// [`Error::Platform`], always.
+    pub fn connect(_: &str, _: &SubscriberOptions) -> Result<Self, Error> {
+        Err(Error::Platform)
     }
 
     /// The next batch.
     ///
     /// # Errors
     /// None here.
-    pub fn pop(&mut self) -> Result<Option<Batch>, ShmError> {
+    pub fn pop(&mut self) -> Result<Option<Batch>, Error> {
         match *self {}
     }
 
@@ -89,7 +91,7 @@ impl Subscriber {
     ///
     /// # Errors
     /// None here.
-    pub fn wait(&mut self, _: Duration) -> Result<bool, ShmError> {
+    pub fn wait(&mut self, _: Duration) -> Result<bool, Error> {
         match *self {}
     }
 
@@ -117,7 +119,7 @@ impl Subscriber {
 /// The streams of this user.
 ///
 /// # Errors
-/// [`ShmError::Platform`], always.
-pub fn streams(_: Option<&Path>) -> Result<Vec<String>, ShmError> {
-    Err(ShmError::Platform)
+/// [`Error::Platform`], always.
+pub fn streams(_: Option<&Path>) -> Result<Vec<String>, Error> {
+    Err(Error::Platform)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Why a stream in shared memory cannot be had, or how it ended. The message names the stream, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ShmError {
+pub enum Error {
     /// A name that is no file name.
     #[error(
         "'{name}' cannot name a stream: use 1 to 64 letters, digits, '-', '_' and '.', the first a letter or digit"
@@ -109,4 +109,12 @@ pub enum ShmError {
         "streams in shared memory (shm://) are not on this platform: they need Linux; use udp:// or pipe:"
     )]
     Platform,
+}
+
+impl Error {
+    /// Names what was tried, as a verb.
+    #[cfg(all(target_os = "linux", not(loom)))]
+    pub(crate) fn tried(action: &'static str) -> impl FnOnce(rustix::io::Errno) -> Self {
+        move |errno| Error::System { action, source: errno.into() }
+    }
 }

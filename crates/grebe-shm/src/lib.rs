@@ -1,4 +1,4 @@
-//! Batches of samples lent from one process to others, without a copy.
+//! Batches of samples lent from one process to others, without a copy. Linux only; elsewhere every call says so.
 //!
 //! ```text
 //!   producer                                                                            consumers
@@ -8,60 +8,64 @@
 //! ```
 //!
 //! A stream has a name, which is a Unix socket in the user's own directory (`$XDG_RUNTIME_DIR/grebe/NAME.shm`). Whoever
-//! connects is handed the memory by descriptor; there are no names in `/dev/shm` and no files that could be left behind but the
-//! socket itself, which the next producer or [`streams`] removes. When a process goes, its socket hangs up: there is no heartbeat.
+//! connects is handed the memory by descriptor: there are no names in `/dev/shm`, and no file is left behind but the socket
+//! itself, which the next producer or [`streams`] removes. When a process goes, its socket hangs up; that is the only sign of
+//! life, and there is no heartbeat.
 //!
 //! Each consumer has a [`Policy`] and a quota of chunks. A stopped consumer under a policy that drops costs its quota and nothing
 //! else; one that blocks needs the producer's consent, and is cut off when it takes nothing for too long. Reference counts are
 //! the producer's own: what a dead or a lying consumer was lent is known without asking it.
 //!
-//! ```no_run
-//! use grebe_frame::Header;
-//! use grebe_shm::{Publisher, PublisherOptions};
+//! ```
+//! # #[cfg(target_os = "linux")] {
+//! use std::time::Duration;
 //!
-//! let (mut publisher, mut pool) = Publisher::create("adc", PublisherOptions::default())?;
+//! use grebe_frame::Header;
+//! use grebe_shm::{Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let directory = Some(folder.path().to_owned());
+//! // In one process. Where `directory` is `None`, the socket is in the user's own.
+//! let options = PublisherOptions { directory: directory.clone(), ..PublisherOptions::default() };
+//! let (mut publisher, mut pool) = Publisher::create("adc", options)?;
+//!
+//! // In another process.
+//! let options = SubscriberOptions { directory, ..SubscriberOptions::default() };
+//! let mut subscriber = Subscriber::connect("adc", &options)?;
+//! # assert!(publisher.wait_for_consumers(1, Duration::from_secs(10)));
+//!
 //! let mut batch = pool.acquire().expect("nothing is lent yet");
 //! let header = Header { channel_count: 1, block_length_samples: 1024, ..Header::default() };
-//! batch.push(&header, |_, samples| samples.fill(7)).expect("a chunk holds a frame");
+//! batch.push(&header, |_, samples| samples.fill(7))?;
 //! publisher.send(&batch.freeze(), || false)?;
 //! publisher.end(None);
-//! # Ok::<(), grebe_shm::ShmError>(())
-//! ```
 //!
-//! ```no_run
-//! use std::time::Duration;
-//! use grebe_shm::{Subscriber, SubscriberOptions};
-//!
-//! let mut subscriber = Subscriber::connect("adc", &SubscriberOptions::default())?;
+//! let mut samples = 0;
 //! while !subscriber.is_ended() {
 //!     while let Some(batch) = subscriber.pop()? {
-//!         println!("{} samples", batch.samples());
+//!         samples += batch.samples();
 //!     }
 //!     subscriber.wait(Duration::from_millis(100))?;
 //! }
-//! # Ok::<(), grebe_shm::ShmError>(())
+//! assert_eq!(samples, 1024);
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(unsafe_code)]
+#![warn(unreachable_pub)]
 
 mod error;
 mod options;
-
-#[cfg(any(loom, all(fuzzing, target_os = "linux")))]
-#[doc(hidden)]
-pub mod lane;
-#[cfg(all(target_os = "linux", not(any(loom, fuzzing))))]
-mod lane;
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub mod message;
-#[cfg(all(target_os = "linux", not(any(loom, fuzzing))))]
-mod message;
-#[cfg(any(loom, target_os = "linux"))]
-#[doc(hidden)]
-pub mod sync;
+mod status;
 
 #[cfg(all(target_os = "linux", not(loom)))]
+mod lane;
+#[cfg(all(target_os = "linux", not(loom)))]
 mod linux;
+#[cfg(all(target_os = "linux", not(loom)))]
+mod message;
+#[cfg(all(target_os = "linux", not(loom)))]
+mod sync;
 #[cfg(all(target_os = "linux", not(loom)))]
 use linux as system;
 
@@ -70,8 +74,21 @@ mod absent;
 #[cfg(not(any(target_os = "linux", loom)))]
 use absent as system;
 
-pub use error::ShmError;
+#[cfg(all(fuzzing, target_os = "linux"))]
+#[doc(hidden)]
+pub mod fuzz;
+
+pub use error::Error;
+// Callers are moving to `Error`.
+#[doc(hidden)]
+pub use error::Error as ShmError;
 pub use grebe_ring::Policy;
-pub use options::{ConsumerStatus, Footprint, PublisherOptions, Status, SubscriberOptions, Totals};
+pub use options::{PublisherOptions, SubscriberOptions};
+pub use status::{ConsumerStatus, Footprint, Status, Totals};
 #[cfg(not(loom))]
 pub use system::{Publisher, Subscriber, streams};
+
+/// The examples of README.md run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -7,14 +7,14 @@
 //!   producer --> Bye        why the consumer is cut off
 //! ```
 
-use crate::Policy;
+use grebe_ring::Policy;
 
 /// The largest message.
-pub const MESSAGE_BYTES_MAX: usize = 256;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 256;
 
 /// One packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
+pub(crate) enum Message {
     /// A consumer introduces itself.
     Hello(Hello),
     /// It is let in.
@@ -29,7 +29,7 @@ pub enum Message {
 
 /// What a consumer wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hello {
+pub(crate) struct Hello {
     /// What is to happen when its queue is full.
     pub policy: Policy,
     /// Batches that may wait for it.
@@ -42,12 +42,12 @@ pub struct Hello {
 
 /// What a consumer gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Welcome {
-    /// Bytes a chunk.
+pub(crate) struct Welcome {
+    /// Bytes per chunk.
     pub chunk_bytes: u32,
     /// Chunks in the payload.
     pub chunks: u32,
-    /// Words a chunk in the tables behind the chunks.
+    /// Words per chunk in the tables behind the chunks.
     pub table_words: u32,
     /// As granted: batches that may wait.
     pub queue_batches: u32,
@@ -57,7 +57,7 @@ pub struct Welcome {
 
 /// A packet that is no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub(crate) enum Malformed {
     /// It has another length, or another beginning.
     #[error("it does not speak this protocol")]
     Foreign,
@@ -71,19 +71,19 @@ pub enum Malformed {
 
 impl Welcome {
     /// Bytes of the payload: the chunks, and behind them their tables.
-    pub fn payload_bytes(&self) -> usize {
+    pub(crate) fn payload_bytes(&self) -> usize {
         self.tables_at() + self.chunks as usize * self.table_words as usize * 8
     }
 
     /// Where the tables begin.
-    pub fn tables_at(&self) -> usize {
+    pub(crate) fn tables_at(&self) -> usize {
         self.chunks as usize * self.chunk_bytes as usize
     }
 }
 
 impl Message {
     /// Writes the packet; its length.
-    pub fn encode(&self, out: &mut [u8; MESSAGE_BYTES_MAX]) -> usize {
+    pub(crate) fn encode(&self, out: &mut [u8; MESSAGE_BYTES_MAX]) -> usize {
         out.fill(0);
         out[..4].copy_from_slice(&MAGIC.to_le_bytes());
         out[4..6].copy_from_slice(&VERSION.to_le_bytes());
@@ -119,7 +119,7 @@ impl Message {
     ///
     /// # Errors
     /// [`Malformed`].
-    pub fn decode(packet: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn decode(packet: &[u8]) -> Result<Self, Malformed> {
         if packet == [WAKE] {
             return Ok(Message::Wake);
         }
@@ -230,66 +230,4 @@ const HELLO_BYTES: usize = NAME_AT + NAME_BYTES;
 const WELCOME_BYTES: usize = FIELDS_AT + 5 * 4;
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn messages() -> impl Strategy<Value = Message> {
-        let policy = prop::sample::select(vec![Policy::Block, Policy::DropOldest, Policy::DropLatest]);
-        prop_oneof![
-            (policy, 1u32.., 1u32.., "[a-z ü]{0,18}").prop_map(
-                |(policy, queue_batches, quota_chunks, name)| {
-                    Message::Hello(Hello { policy, queue_batches, quota_chunks, name })
-                }
-            ),
-            (1u32..1000, 1u32..10_000, 0u32..5000, 1u32..QUEUE_MAX).prop_map(
-                |(lines, chunks, table_words, queue)| {
-                    Message::Welcome(Welcome {
-                        chunk_bytes: lines * 64,
-                        chunks,
-                        table_words,
-                        queue_batches: queue,
-                        quota_chunks: chunks.div_ceil(2),
-                    })
-                }
-            ),
-            "[ -~]{0,248}".prop_map(Message::Refused),
-            "[ -~]{0,248}".prop_map(Message::Bye),
-            Just(Message::Wake),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_sent_is_understood(message in messages()) {
-            let mut packet = [0; MESSAGE_BYTES_MAX];
-            let len = message.encode(&mut packet);
-            prop_assert_eq!(Message::decode(&packet[..len]), Ok(message));
-        }
-
-        #[test]
-        fn no_packet_panics_and_what_is_accepted_is_in_range(
-            message in messages(), flips in prop::collection::vec((0usize..256, any::<u8>()), 0..4), cut in 0usize..=256,
-        ) {
-            let mut packet = [0; MESSAGE_BYTES_MAX];
-            let len = message.encode(&mut packet);
-            flips.into_iter().for_each(|(at, byte)| packet[at] = byte);
-            match Message::decode(&packet[..cut.min(len + 3)]) {
-                Ok(Message::Welcome(welcome)) => {
-                    prop_assert!(welcome.payload_bytes() <= 1 << 40 && welcome.quota_chunks <= welcome.chunks);
-                }
-                Ok(Message::Hello(hello)) => prop_assert!(hello.queue_batches > 0 && hello.quota_chunks > 0),
-                Ok(Message::Refused(text) | Message::Bye(text)) => prop_assert!(!text.contains(char::is_control)),
-                Ok(Message::Wake) | Err(_) => {}
-            }
-        }
-    }
-
-    #[test]
-    fn a_long_text_is_cut_between_characters() {
-        let mut packet = [0; MESSAGE_BYTES_MAX];
-        let len = Message::Bye("ü".repeat(200)).encode(&mut packet);
-        assert_eq!(Message::decode(&packet[..len]), Ok(Message::Bye("ü".repeat(124))));
-    }
-}
+mod tests;

@@ -1,16 +1,16 @@
 //! The primitives that the model checker replaces, under one name each.
 
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(all(not(loom), target_os = "linux"))]
-pub use crate::linux::map::Words;
+pub(crate) use crate::linux::map::Words;
 
 #[cfg(loom)]
-pub use model::Words;
+pub(crate) use model::Words;
 
 #[cfg(loom)]
 mod model {
@@ -20,21 +20,21 @@ mod model {
 
     /// What stands in for shared memory under the model checker, whose atomics are no plain words.
     #[derive(Debug, Clone)]
-    pub struct Words(Arc<[AtomicU64]>);
+    pub(crate) struct Words(Arc<[AtomicU64]>);
 
     impl Words {
         /// So many words, all zero.
-        pub fn model(count: usize) -> Self {
+        pub(crate) fn model(count: usize) -> Self {
             Self((0..count).map(|_| AtomicU64::new(0)).collect())
         }
 
         /// The word at this index.
-        pub fn at(&self, index: usize) -> &AtomicU64 {
+        pub(crate) fn at(&self, index: usize) -> &AtomicU64 {
             &self.0[index]
         }
 
         /// How many there are.
-        pub fn len(&self) -> usize {
+        pub(crate) fn len(&self) -> usize {
             self.0.len()
         }
     }

@@ -24,7 +24,7 @@ mod kills {
     use std::time::{Duration, Instant};
 
     use grebe_frame::{Batch, BatchPool, Header};
-    use grebe_shm::{Policy, Publisher, PublisherOptions, ShmError, Subscriber, SubscriberOptions};
+    use grebe_shm::{Error, Policy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
     pub fn main() {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -101,7 +101,7 @@ mod kills {
             victim.kill().unwrap();
             let ended = reader.read_for(Duration::from_secs(30));
             noticed.push(began.elapsed());
-            assert!(matches!(ended, Some(ShmError::ProducerGone { .. })), "{ended:?}");
+            assert!(matches!(ended, Some(Error::ProducerGone { .. })), "{ended:?}");
             // What was complete came, in order; what a policy dropped at the very end left no gap to be seen.
             let dropped = if policy == Policy::Block { 0 } else { reader.subscriber.dropped_frames() };
             assert!(reader.lost <= dropped, "{} lost, {dropped} dropped, policy {policy}", reader.lost);
@@ -232,9 +232,7 @@ mod kills {
             loop {
                 match Subscriber::connect("x", &options(folder, policy)) {
                     Ok(subscriber) => return Self { subscriber, next: None, frames: 0, lost: 0 },
-                    Err(ShmError::NoStream { .. } | ShmError::ProducerGone { .. })
-                        if Instant::now() < until =>
-                    {
+                    Err(Error::NoStream { .. } | Error::ProducerGone { .. }) if Instant::now() < until => {
                         std::thread::sleep(Duration::from_millis(1));
                     }
                     Err(error) => panic!("{error}"),
@@ -243,7 +241,7 @@ mod kills {
         }
 
         /// Until the time is over or the stream has ended; with which error, if any.
-        fn read_for(&mut self, time: Duration) -> Option<ShmError> {
+        fn read_for(&mut self, time: Duration) -> Option<Error> {
             let began = Instant::now();
             while began.elapsed() < time && !self.subscriber.is_ended() {
                 while let Some(batch) = self.subscriber.pop().unwrap() {

@@ -4,12 +4,28 @@
 
 use std::sync::Arc;
 
+use borrower::Borrower;
 use grebe_shm::Policy;
-use grebe_shm::lane::{Borrower, Descriptor, Lender, Offer, Shape};
-use grebe_shm::sync::Words;
+use layout::{Descriptor, Shape};
+use lender::{Lender, Offer};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
+use sync::Words;
+
+// The lane is not public: its files are compiled into this test.
+#[path = "../src/lane/borrower.rs"]
+#[allow(dead_code)]
+mod borrower;
+#[path = "../src/lane/layout.rs"]
+#[allow(dead_code)]
+mod layout;
+#[path = "../src/lane/lender.rs"]
+#[allow(dead_code)]
+mod lender;
+#[path = "../src/sync.rs"]
+#[allow(dead_code)]
+mod sync;
 
 /// The samples of each chunk: loom sees when one is written while it is read.
 type Chunks = Arc<Vec<UnsafeCell<u64>>>;
@@ -145,19 +161,19 @@ fn a_sleeping_consumer_is_woken() {
 }
 
 #[test]
-fn a_waiting_producer_is_knocked_up() {
+fn a_waiting_producer_is_woken() {
     loom::model(|| {
         let (mut lender, mut borrower, _) = lane(Policy::Block, 2, 3);
         for chunk in 0..2 {
             assert!(matches!(lender.offer(chunk, what(chunk)), Ok(Offer::Queued(None))));
         }
-        let knocked = loom::sync::Arc::new(AtomicBool::new(false));
-        let knock = knocked.clone();
+        let woken = loom::sync::Arc::new(AtomicBool::new(false));
+        let wake = woken.clone();
         let consumer = thread::spawn(move || {
             let what = borrower.pop().unwrap().unwrap();
-            let on_pop = borrower.must_knock();
+            let on_pop = borrower.must_wake();
             if borrower.returns().give_back(what.chunk) | on_pop {
-                knock.store(true, Ordering::Release);
+                wake.store(true, Ordering::Release);
             }
         });
         assert!(matches!(lender.offer(2, what(2)), Ok(Offer::Full(2))));
@@ -166,6 +182,6 @@ fn a_waiting_producer_is_knocked_up() {
         lender.look().unwrap();
         let has_room = lender.has_room();
         consumer.join().unwrap();
-        assert!(has_room || knocked.load(Ordering::Acquire), "it waits beside room");
+        assert!(has_room || woken.load(Ordering::Acquire), "it waits beside room");
     });
 }

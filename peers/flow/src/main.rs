@@ -12,7 +12,7 @@ use grebe_bench::canary;
 use grebe_bench::flow::{Row, interleave, markdown};
 use grebe_flow::{Offer, QueueOptions};
 use grebe_frame::{Batch, BatchPool, Header};
-use grebe_ring::{Overflow, Signal};
+use grebe_ring::{Policy, Signal};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -52,15 +52,15 @@ type Run = fn(u64) -> f64;
 type Element = [u64; 2];
 
 fn ring_rejects(count: u64) -> f64 {
-    ring(count, Overflow::Reject)
+    ring(count, Policy::Block)
 }
 
 fn ring_evicts(count: u64) -> f64 {
-    ring(count, Overflow::Evict)
+    ring(count, Policy::DropOldest)
 }
 
-fn ring(count: u64, overflow: Overflow) -> f64 {
-    let (mut tx, mut rx) = grebe_ring::ring(CAPACITY, overflow);
+fn ring(count: u64, policy: Policy) -> f64 {
+    let (mut tx, mut rx) = grebe_ring::ring(CAPACITY, policy);
     numbers(count, move |element| tx.push(element).err(), move || rx.pop())
 }
 

@@ -6,8 +6,8 @@ use serde::de::{Deserialize, IntoDeserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::mistake::{Mistakes, nearest};
-use crate::SizeBytes;
+use crate::mistake::{Mistakes, nearest};
+use crate::quantity::SizeBytes;
 
 /// What stands in the file, each thing with its place. What is missing or wrong was said, and is `None`.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 
-use super::mistake::Mistakes;
+use crate::mistake::Mistakes;
 
 pub(super) fn check_cpu(cpu: &Spanned<usize>, mistakes: &mut Mistakes) {
     let there = processors();

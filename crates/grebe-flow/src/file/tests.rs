@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::*;
 use crate::{
-    Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, RateHz, Site, Stage, StageError, Time,
+    Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Policy, Ports, QueueOptions, RateHz, Site, Stage,
+    StageError, Time,
 };
 
 /// Makes a stream.
@@ -374,9 +375,9 @@ to = "last.in"
     );
     let file = GraphFile::parse(&text, "graph.toml", &kinds()).unwrap();
     let queue =
-        Link::Queue { capacity_batches: 1000, capacity_bytes: Some(4 << 20), policy: Policy::DropOldest };
-    assert_eq!(file.edges()[0].link, queue);
-    assert_eq!(file.edges()[1].link, Link::Fused);
+        QueueOptions { capacity_batches: 1000, capacity_bytes: Some(4 << 20), policy: Policy::DropOldest };
+    assert_eq!(file.edges()[0].queue, Some(queue));
+    assert_eq!(file.edges()[1].queue, None);
     assert_eq!(file.ends().map(|stage| stage.id.as_str()).collect::<Vec<_>>(), ["end", "last"]);
     let (graph, notes) = file.build(&kinds()).unwrap();
     assert_eq!(notes, ["mid: as it is"]);
@@ -441,12 +442,15 @@ fn value() -> impl Strategy<Value = toml::Value> {
     })
 }
 
-fn link() -> impl Strategy<Value = Link> {
-    let policy = prop_oneof![Just(Policy::Block), Just(Policy::DropOldest), Just(Policy::DropLatest)];
-    let queue = (1usize..65_536, prop::option::of(1usize..1 << 40), policy).prop_map(
-        |(capacity_batches, capacity_bytes, policy)| Link::Queue { capacity_batches, capacity_bytes, policy },
-    );
-    prop_oneof![queue, Just(Link::Fused)]
+fn queue() -> impl Strategy<Value = Option<QueueOptions>> {
+    let policy = prop::sample::select(Policy::ALL.to_vec());
+    prop::option::of((1usize..65_536, prop::option::of(1usize..1 << 40), policy).prop_map(
+        |(capacity_batches, capacity_bytes, policy)| QueueOptions {
+            capacity_batches,
+            capacity_bytes,
+            policy,
+        },
+    ))
 }
 
 static KINDS: Mutex<Option<Kinds>> = Mutex::new(None);
@@ -458,17 +462,17 @@ proptest! {
     #[test]
     fn what_is_saved_reads_the_same(
         sources in prop::collection::vec(
-            (prop::collection::hash_map(".{0,8}", value(), 0..4), link(), prop::option::of(0usize..1)), 1..5),
+            (prop::collection::hash_map(".{0,8}", value(), 0..4), queue(), prop::option::of(0usize..1)), 1..5),
         names in prop::collection::hash_set("[a-zA-Z0-9_äß-]{1,12}", 10),
     ) {
         let mut names = names.into_iter();
         let mut file = GraphFile { stages: Vec::new(), edges: Vec::new() };
-        for (params, link, cpu) in sources {
+        for (params, queue, cpu) in sources {
             let (Some(from), Some(to)) = (names.next(), names.next()) else { break };
             let params = params.into_iter().collect();
             file.stages.push(FileStage { id: from.clone(), kind: "any".into(), params, cpu });
             file.stages.push(FileStage { id: to.clone(), kind: "sink".into(), params: toml::Table::new(), cpu: None });
-            file.edges.push(FileEdge { from: (from, "out".into()), to: (to, "in".into()), link });
+            file.edges.push(FileEdge { from: (from, "out".into()), to: (to, "in".into()), queue });
         }
         let mut kinds_once = KINDS.lock().unwrap();
         let kinds = kinds_once.get_or_insert_with(|| {

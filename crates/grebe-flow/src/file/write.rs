@@ -4,16 +4,17 @@ use std::fmt::Write;
 
 use toml::Value;
 
-use super::{FileEdge, FileStage, GraphFile, Link};
-use crate::SizeBytes;
+use super::content::{FileEdge, FileStage};
+use crate::quantity::SizeBytes;
+use crate::queue::QueueOptions;
 
-pub(super) fn to_toml(file: &GraphFile) -> String {
+pub(super) fn to_toml(stages: &[FileStage], edges: &[FileEdge]) -> String {
     let mut out = String::new();
-    for stage in &file.stages {
+    for stage in stages {
         blank_line(&mut out);
         write_stage(&mut out, stage);
     }
-    for edge in &file.edges {
+    for edge in edges {
         blank_line(&mut out);
         write_edge(&mut out, edge);
     }
@@ -41,9 +42,9 @@ fn write_stage(out: &mut String, stage: &FileStage) {
 fn write_edge(out: &mut String, edge: &FileEdge) {
     let end = |(id, port): &(String, String)| text(&format!("{id}.{port}"));
     let _ = writeln!(out, "[[edge]]\nfrom = {}\nto = {}", end(&edge.from), end(&edge.to));
-    let _ = match edge.link {
-        Link::Fused => writeln!(out, "fuse = true"),
-        Link::Queue { capacity_batches, capacity_bytes, policy } => {
+    let _ = match edge.queue {
+        None => writeln!(out, "fuse = true"),
+        Some(QueueOptions { capacity_batches, capacity_bytes, policy }) => {
             let _ = writeln!(out, "capacity = {}", integer(capacity_batches as i64));
             if let Some(bytes) = capacity_bytes {
                 let _ = writeln!(out, "capacity_bytes = {}", text(&SizeBytes(bytes).to_string()));

@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use super::report::Watched;
-use crate::{Error, Running};
+use crate::error::Error;
+use crate::runtime::Running;
 
 /// Serves a graph's reports: not on this system, so that there is none.
 #[derive(Debug)]

@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::place::{file_name, own_folder};
+use super::directory::{file_name, own_folder};
 use super::report::Report;
-use crate::{Error, Running, Snapshot};
+use crate::error::Error;
+use crate::runtime::Running;
+use crate::snapshot::Snapshot;
 
 /// Serves a graph's [`Report`]s until it is dropped.
 #[derive(Debug)]

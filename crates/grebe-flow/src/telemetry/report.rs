@@ -1,11 +1,13 @@
-//! Rates, shares and fills: what two snapshots say of the time between them.
+//! A report of a graph: rates, shares and fills over an interval.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
 
+use grebe_ring::Policy;
 use serde::{Deserialize, Serialize};
 
-use super::slowest::{self, Slowest};
-use crate::{Latency, Policy, QueueSnapshot, Snapshot, StageSnapshot};
+use crate::snapshot::Latency;
 
 /// What a graph did over an interval, and all it counted since it started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,9 +33,9 @@ pub struct Report {
 pub struct StageReport {
     /// Its name.
     pub name: String,
-    /// Frames a second that went through it.
+    /// Frames per second that went through it.
     pub frames_per_s: f64,
-    /// Samples a second and channel.
+    /// Samples per second and channel.
     pub samples_per_s: f64,
     /// The share of the interval that it worked, 0 to 1.
     pub busy_share: f64,
@@ -41,7 +43,7 @@ pub struct StageReport {
     pub waiting_share: f64,
     /// Frames since the start.
     pub frames: u64,
-    /// Samples a channel since the start.
+    /// Samples per channel since the start.
     pub samples: u64,
     /// Frames that it read or handed on where they lie, since the start.
     pub borrowed_frames: u64,
@@ -72,14 +74,25 @@ pub struct QueueReport {
     pub queued_bytes: u64,
     /// Bytes that fit, where they are bounded.
     pub capacity_bytes: Option<usize>,
-    /// Frames a second taken in.
+    /// Frames per second taken in.
     pub frames_per_s: f64,
-    /// Frames a second dropped.
+    /// Frames per second dropped.
     pub dropped_frames_per_s: f64,
     /// Frames dropped under its policy since the start.
     pub dropped_frames: u64,
-    /// Samples a channel in them.
+    /// Samples per channel in them.
     pub dropped_samples: u64,
+}
+
+/// The stage that limits the graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slowest {
+    /// Its name.
+    pub stage: String,
+    /// The share of the interval that it worked, 0 to 1.
+    pub busy_share: f64,
+    /// How full its fullest input is, 0 to 1.
+    pub input_fill: f64,
 }
 
 /// A process that publishes.
@@ -92,169 +105,35 @@ pub struct Watched {
     /// What it said last; `None` until it said something.
     pub report: Option<Report>,
     /// How long ago that was, or since it was found.
-    pub silent_for: std::time::Duration,
+    pub silent_for: Duration,
 }
 
 impl Report {
-    /// What happened between two snapshots of one graph, the older one first.
-    ///
-    /// ```
-    /// # use grebe_flow::{Snapshot, StageSnapshot, telemetry::Report};
-    /// let at = |at_ns, frames_out| Snapshot {
-    ///     at_ns,
-    ///     stages: vec![StageSnapshot { name: "source".into(), frames_out, ..Default::default() }],
-    ///     queues: vec![],
-    /// };
-    /// let report = Report::between("sg", &at(0, 100), &at(2_000_000_000, 300));
-    /// assert_eq!((report.interval_s, report.stages[0].frames_per_s), (2.0, 100.0));
-    /// ```
-    pub fn between(name: &str, before: &Snapshot, after: &Snapshot) -> Self {
-        let interval = Interval::new(before, after);
-        let stages: Vec<StageReport> = after
-            .stages
-            .iter()
-            .enumerate()
-            .map(|(at, stage)| stage_report(&interval, before.stages.get(at), stage))
-            .collect();
-        let queues: Vec<QueueReport> = after
-            .queues
-            .iter()
-            .enumerate()
-            .map(|(at, queue)| queue_report(&interval, before.queues.get(at), queue))
-            .collect();
-        Self {
-            pid: std::process::id(),
-            name: name.to_owned(),
-            uptime_s: 0.0,
-            interval_s: interval.ns as f64 / 1e9,
-            slowest: slowest::of(&stages, &queues),
-            stages,
-            queues,
-        }
-    }
-
     /// The stage of this name.
     pub fn stage(&self, name: &str) -> Option<&StageReport> {
         self.stages.iter().find(|stage| stage.name == name)
     }
 }
 
-/// The time between two snapshots.
-struct Interval {
-    ns: u64,
-}
-
-impl Interval {
-    fn new(before: &Snapshot, after: &Snapshot) -> Self {
-        Self { ns: after.at_ns.saturating_sub(before.at_ns) }
-    }
-
-    /// Of a counter that had one value and has another.
-    fn per_s(&self, before: u64, after: u64) -> f64 {
-        if self.ns == 0 { 0.0 } else { after.saturating_sub(before) as f64 * 1e9 / self.ns as f64 }
-    }
-
-    fn share(&self, before_ns: u64, after_ns: u64) -> f64 {
-        (self.per_s(before_ns, after_ns) / 1e9).min(1.0)
-    }
-}
-
-fn stage_report(interval: &Interval, before: Option<&StageSnapshot>, after: &StageSnapshot) -> StageReport {
-    let none = StageSnapshot::default();
-    let before = before.unwrap_or(&none);
-    let frames = |stage: &StageSnapshot| stage.frames_in.max(stage.frames_out);
-    let samples = |stage: &StageSnapshot| stage.samples_in.max(stage.samples_out);
-    let has_moved = frames(before) != frames(after);
-    StageReport {
-        name: after.name.clone(),
-        frames_per_s: interval.per_s(frames(before), frames(after)),
-        samples_per_s: interval.per_s(samples(before), samples(after)),
-        busy_share: interval.share(before.busy_ns, after.busy_ns),
-        waiting_share: interval.share(before.waited_ns, after.waited_ns),
-        frames: frames(after),
-        samples: samples(after),
-        borrowed_frames: after.borrowed_frames(),
-        copied_frames: after.copied_frames,
-        // What was measured before the stream paused says nothing of now.
-        latency: after.latency.filter(|_| has_moved),
-        own: after.own.iter().map(|&(name, value)| (name.to_owned(), value)).collect(),
-    }
-}
-
-fn queue_report(interval: &Interval, before: Option<&QueueSnapshot>, after: &QueueSnapshot) -> QueueReport {
-    let (frames, dropped) = before.map_or((0, 0), |before| (before.frames, before.dropped_frames));
-    QueueReport {
-        from: after.from.clone(),
-        to: after.to.clone(),
-        policy: after.policy,
-        fill: after.fill(),
-        queued_batches: after.queued_batches,
-        capacity_batches: after.capacity_batches,
-        queued_bytes: after.queued_bytes,
-        capacity_bytes: after.capacity_bytes,
-        frames_per_s: interval.per_s(frames, after.frames),
-        dropped_frames_per_s: interval.per_s(dropped, after.dropped_frames),
-        dropped_frames: after.dropped_frames,
-        dropped_samples: after.dropped_samples,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn snapshot(at_ns: u64, frames: u64, busy_ns: u64, dropped_frames: u64) -> Snapshot {
-        Snapshot {
-            at_ns,
-            stages: vec![StageSnapshot {
-                name: "udp".into(),
-                frames_in: frames,
-                samples_in: frames * 10,
-                busy_ns,
-                waited_ns: busy_ns / 2,
-                latency: Some(Latency::default()),
-                own: vec![("lost_frames", 7)],
-                ..StageSnapshot::default()
-            }],
-            queues: vec![QueueSnapshot {
-                from: "udp".into(),
-                to: "scope".into(),
-                policy: Policy::DropOldest,
-                capacity_batches: 8,
-                queued_batches: 2,
-                capacity_bytes: Some(1000),
-                queued_bytes: 900,
-                frames,
-                dropped_frames,
-                dropped_samples: dropped_frames * 10,
-            }],
+impl fmt::Display for Slowest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| (share * 100.0).round();
+        write!(f, "{}, busy {} %", self.stage, percent(self.busy_share))?;
+        if self.input_fill >= FULL {
+            write!(
+                f,
+                ": its input is {} % full and the stages before it wait or drop",
+                percent(self.input_fill)
+            )
+        } else if self.busy_share >= BUSY {
+            f.write_str(": it sets the pace")
+        } else {
+            f.write_str(": nothing waits for it")
         }
     }
-
-    #[test]
-    fn rates_and_shares_are_of_the_interval() {
-        let report =
-            Report::between("view", &snapshot(1_000, 100, 0, 5), &snapshot(500_001_000, 300, 250_000_000, 9));
-        let (stage, queue) = (&report.stages[0], &report.queues[0]);
-        assert_eq!((stage.frames_per_s, stage.samples_per_s), (400.0, 4000.0));
-        assert_eq!((stage.busy_share, stage.waiting_share), (0.5, 0.25));
-        assert_eq!((queue.dropped_frames_per_s, queue.dropped_frames), (8.0, 9));
-        assert!((queue.fill - 0.9).abs() < 1e-9, "by bytes it is fuller than by batches");
-    }
-
-    #[test]
-    fn without_an_interval_nothing_is_infinite() {
-        let at = snapshot(1_000, 100, 77, 5);
-        let report = Report::between("view", &at, &at);
-        assert_eq!((report.stages[0].frames_per_s, report.stages[0].busy_share), (0.0, 0.0));
-        assert_eq!(report.stages[0].latency, None, "nothing moved: an old latency is not told");
-    }
-
-    #[test]
-    fn a_report_survives_its_line_of_json() {
-        let report = Report::between("view", &snapshot(0, 1, 0, 0), &snapshot(1_000_000_000, 3, 10, 1));
-        let line = serde_json::to_string(&report).unwrap();
-        assert!(!line.contains('\n'));
-        assert_eq!(serde_json::from_str::<Report>(&line).unwrap(), report);
-    }
 }
+
+/// From here on a queue counts as full: its consumer takes one just now, always.
+pub(super) const FULL: f64 = 0.85;
+/// From here on a stage counts as busy all the time.
+const BUSY: f64 = 0.85;

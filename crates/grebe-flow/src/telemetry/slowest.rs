@@ -1,21 +1,8 @@
 //! Which stage holds the others up, and how that is known.
 
-use std::fmt;
+use grebe_ring::Policy;
 
-use serde::{Deserialize, Serialize};
-
-use super::report::{QueueReport, StageReport};
-
-/// The stage that limits the graph.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Slowest {
-    /// Its name.
-    pub stage: String,
-    /// The share of the interval that it worked, 0 to 1.
-    pub busy_share: f64,
-    /// How full its fullest input is, 0 to 1.
-    pub input_fill: f64,
-}
+use super::report::{FULL, QueueReport, Slowest, StageReport};
 
 /// The stage before which work piles up and behind which it does not; where nothing piles up, the busiest.
 ///
@@ -26,9 +13,9 @@ pub(crate) fn of(stages: &[StageReport], queues: &[QueueReport]) -> Option<Slowe
         queues.iter().filter(|queue| queue.to == stage.name).map(|queue| queue.fill).fold(0.0, f64::max)
     };
     let is_held_up = |stage: &StageReport| {
-        queues.iter().any(|queue| {
-            queue.from == stage.name && queue.policy == crate::Policy::Block && queue.fill >= FULL
-        })
+        queues
+            .iter()
+            .any(|queue| queue.from == stage.name && queue.policy == Policy::Block && queue.fill >= FULL)
     };
     let busiest = |among: &mut dyn Iterator<Item = &StageReport>| {
         among.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share)).map(|stage| Slowest {
@@ -41,32 +28,9 @@ pub(crate) fn of(stages: &[StageReport], queues: &[QueueReport]) -> Option<Slowe
         .or_else(|| busiest(&mut stages.iter().filter(|stage| stage.busy_share > 0.0)))
 }
 
-impl fmt::Display for Slowest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| (share * 100.0).round();
-        write!(f, "{}, busy {} %", self.stage, percent(self.busy_share))?;
-        if self.input_fill >= FULL {
-            write!(
-                f,
-                ": its input is {} % full and the stages before it wait or drop",
-                percent(self.input_fill)
-            )
-        } else if self.busy_share >= BUSY {
-            f.write_str(": it sets the pace")
-        } else {
-            f.write_str(": nothing waits for it")
-        }
-    }
-}
-
-/// A queue this full is full: the consumer has always taken one just now.
-const FULL: f64 = 0.85;
-const BUSY: f64 = 0.85;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Policy;
     use crate::telemetry::Report;
     use crate::{QueueSnapshot, Snapshot, StageSnapshot};
 

@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use super::place::{Socket, sockets};
+use super::directory::{Socket, sockets};
 use super::report::{Report, Watched};
-use crate::Error;
+use crate::error::Error;
 
 /// Connections to every graph that this user's processes publish.
 ///

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{
+use grebe_ring::Policy;
+
+use super::layout::{
     CONSUMER_SLEEPS, DROPPED, Descriptor, END_HEADER, ENDED, ENDED_WITH_HEADER, HEAD, NEVER, STATE, Shape,
     TAIL, Violation, WAKE_AT_HEAD, WAKE_AT_RETURN,
 };
-use crate::Policy;
 use crate::sync::{AtomicU64, Ordering, Words, fence};
 
 /// The consumer's end.
 #[derive(Debug)]
-pub struct Borrower {
+pub(crate) struct Borrower {
     returns: Arc<Returns>,
     policy: Policy,
     head: u64,
@@ -19,27 +20,27 @@ pub struct Borrower {
 
 /// Where chunks go back, from any thread of the consumer.
 #[derive(Debug)]
-pub struct Returns {
+pub(crate) struct Returns {
     words: Words,
     shape: Shape,
     /// Only a producer that may wait is ever to be woken.
-    knocks: bool,
+    wakes_producer: bool,
     count: AtomicU64,
 }
 
 impl Borrower {
     /// The consumer's end of a lane that a [`Lender`](super::Lender) was made for.
-    pub fn new(words: Words, shape: Shape, policy: Policy) -> Self {
-        let knocks = policy == Policy::Block;
+    pub(crate) fn new(words: Words, shape: Shape, policy: Policy) -> Self {
+        let wakes_producer = policy == Policy::Block;
         Self {
-            returns: Arc::new(Returns { words, shape, knocks, count: AtomicU64::new(0) }),
+            returns: Arc::new(Returns { words, shape, wakes_producer, count: AtomicU64::new(0) }),
             policy,
             head: 0,
         }
     }
 
     /// Where chunks go back.
-    pub fn returns(&self) -> &Arc<Returns> {
+    pub(crate) fn returns(&self) -> &Arc<Returns> {
         &self.returns
     }
 
@@ -47,7 +48,7 @@ impl Borrower {
     ///
     /// # Errors
     /// The producer's memory is damaged.
-    pub fn pop(&mut self) -> Result<Option<Descriptor>, Violation> {
+    pub(crate) fn pop(&mut self) -> Result<Option<Descriptor>, Violation> {
         let (words, shape) = (&self.returns.words, self.returns.shape);
         if self.policy == Policy::DropOldest {
             self.head = words.at(HEAD).load(Ordering::Acquire);
@@ -88,33 +89,33 @@ impl Borrower {
     }
 
     /// Whether a descriptor waits.
-    pub fn has_value(&self) -> bool {
+    pub(crate) fn has_value(&self) -> bool {
         let words = &self.returns.words;
         words.at(TAIL).load(Ordering::Acquire) != words.at(HEAD).load(Ordering::Acquire)
     }
 
-    /// Whether the producer waits for what was taken just now, and is to be knocked up.
-    pub fn must_knock(&self) -> bool {
-        self.returns.knocks && self.returns.is_due(WAKE_AT_HEAD, self.head)
+    /// Whether the producer waits for what was taken just now, and is to be woken.
+    pub(crate) fn must_wake(&self) -> bool {
+        self.returns.wakes_producer && self.returns.is_due(WAKE_AT_HEAD, self.head)
     }
 
     /// Sets the sleeping flag; to be followed by a last look ([`has_value`](Self::has_value)), then by
-    /// [`wakes`](Self::wakes). Answers whether the producer is to be knocked up first: it waits for this consumer.
-    pub fn sleeps(&self) -> bool {
+    /// [`wakes`](Self::wakes). Answers whether the producer is to be woken first: it waits for this consumer.
+    pub(crate) fn sleeps(&self) -> bool {
         let words = &self.returns.words;
         words.at(CONSUMER_SLEEPS).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.returns.knocks
+        self.returns.wakes_producer
             && (self.returns.is_due(WAKE_AT_HEAD, NEVER - 1) | self.returns.is_due(WAKE_AT_RETURN, NEVER - 1))
     }
 
     /// Clears the sleeping flag.
-    pub fn wakes(&self) {
+    pub(crate) fn wakes(&self) {
         self.returns.words.at(CONSUMER_SLEEPS).store(0, Ordering::Relaxed);
     }
 
     /// Whether the stream has ended, and the header that ended it. What was queued before may still wait.
-    pub fn end(&self) -> Option<Option<[u8; 64]>> {
+    pub(crate) fn end(&self) -> Option<Option<[u8; 64]>> {
         let words = &self.returns.words;
         match words.at(STATE).load(Ordering::Acquire) {
             ENDED => Some(None),
@@ -131,26 +132,26 @@ impl Borrower {
     }
 
     /// Frames that the producer dropped for this consumer.
-    pub fn dropped_frames(&self) -> u64 {
+    pub(crate) fn dropped_frames(&self) -> u64 {
         self.returns.words.at(DROPPED).load(Ordering::Relaxed)
     }
 }
 
 impl Returns {
-    /// Gives a chunk back; whether the producer waits for it, and is to be knocked up.
+    /// Gives a chunk back; whether the producer waits for it, and is to be woken.
     #[inline]
-    pub fn give_back(&self, chunk: u32) -> bool {
+    pub(crate) fn give_back(&self, chunk: u32) -> bool {
         let position = self.count.fetch_add(1, Ordering::Relaxed);
         let word = u64::from(chunk) | (position + 1) << 32;
         // Its last content was read: no more chunks are out than there are words.
         self.words.at(self.shape.ret(position)).store(word, Ordering::Release);
-        self.knocks && self.is_due(WAKE_AT_RETURN, position + 1)
+        self.wakes_producer && self.is_due(WAKE_AT_RETURN, position + 1)
     }
 
     fn is_due(&self, word: usize, reached: u64) -> bool {
         fence(Ordering::SeqCst);
         let flag = self.words.at(word);
-        // Only one of several threads knocks.
+        // Only one of several threads wakes the producer.
         flag.load(Ordering::Relaxed) <= reached && flag.swap(NEVER, Ordering::Relaxed) <= reached
     }
 }

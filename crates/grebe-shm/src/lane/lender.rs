@@ -1,15 +1,16 @@
 //! The producer's end.
 
-use super::{
+use grebe_ring::Policy;
+
+use super::layout::{
     CONSUMER_SLEEPS, DROPPED, Descriptor, END_HEADER, ENDED, ENDED_WITH_HEADER, HEAD, NEVER, STATE, Shape,
     TAIL, Violation, WAKE_AT_HEAD, WAKE_AT_RETURN,
 };
-use crate::Policy;
 use crate::sync::{Ordering, Words, fence};
 
 /// The producer's end. `L` is the lease that keeps a chunk from being reused.
 #[derive(Debug)]
-pub struct Lender<L> {
+pub(crate) struct Lender<L> {
     words: Words,
     shape: Shape,
     policy: Policy,
@@ -23,7 +24,7 @@ pub struct Lender<L> {
     lent: Box<[Option<Lent<L>>]>,
     out: u32,
     returned: u64,
-    /// Flags set so far: each is answered by one knock at most.
+    /// Flags set so far: each is answered by one wake-up at most.
     armed: u64,
 }
 
@@ -36,7 +37,7 @@ struct Lent<L> {
 /// What became of a lease that was offered.
 #[derive(Debug)]
 #[must_use]
-pub enum Offer<L> {
+pub(crate) enum Offer<L> {
     /// It is queued; under `drop_oldest` perhaps at the cost of an older one.
     Queued(Option<L>),
     /// It was dropped.
@@ -47,7 +48,7 @@ pub enum Offer<L> {
 
 impl<L> Lender<L> {
     /// An empty lane in zeroed `words`, for a pool of `chunks`.
-    pub fn new(words: Words, shape: Shape, policy: Policy, quota: u32, chunks: u32) -> Self {
+    pub(crate) fn new(words: Words, shape: Shape, policy: Policy, quota: u32, chunks: u32) -> Self {
         assert!(words.len() >= shape.words(), "the words hold the lane");
         for position in 0..shape.returns {
             let old = (position + 1).wrapping_sub(shape.returns) << 32;
@@ -74,7 +75,7 @@ impl<L> Lender<L> {
     ///
     /// # Errors
     /// The consumer wrote what cannot be: it is to be cut off.
-    pub fn offer(&mut self, lease: L, what: Descriptor) -> Result<Offer<L>, Violation> {
+    pub(crate) fn offer(&mut self, lease: L, what: Descriptor) -> Result<Offer<L>, Violation> {
         self.look()?;
         if self.has_room() {
             return Ok(self.push(lease, what));
@@ -104,7 +105,7 @@ impl<L> Lender<L> {
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
-    pub fn reap(&mut self, mut home: impl FnMut(L)) -> Result<u32, Violation> {
+    pub(crate) fn reap(&mut self, mut home: impl FnMut(L)) -> Result<u32, Violation> {
         let mut count = 0;
         loop {
             let word = self.words.at(self.shape.ret(self.returned)).load(Ordering::Acquire);
@@ -133,7 +134,7 @@ impl<L> Lender<L> {
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
-    pub fn look(&mut self) -> Result<(), Violation> {
+    pub(crate) fn look(&mut self) -> Result<(), Violation> {
         let head = self.words.at(HEAD).load(Ordering::Acquire);
         if head.wrapping_sub(self.head) > self.tail - self.head {
             return Err(Violation::Head { head });
@@ -143,13 +144,13 @@ impl<L> Lender<L> {
     }
 
     /// Whether the next offer fits, as far as was seen.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.tail - self.head < self.shape.queue && self.out < self.quota
     }
 
     /// Whether the consumer sleeps and is to be woken. To be asked after an offer was queued.
     #[inline]
-    pub fn must_wake(&self) -> bool {
+    pub(crate) fn must_wake(&self) -> bool {
         fence(Ordering::SeqCst);
         let flag = self.words.at(CONSUMER_SLEEPS);
         flag.load(Ordering::Relaxed) != 0 && {
@@ -158,8 +159,8 @@ impl<L> Lender<L> {
         }
     }
 
-    /// Asks for a knock once there is room for a while; to be followed by [`look`](Self::look) and a last try.
-    pub fn arm(&mut self) {
+    /// Asks to be woken once there is room for a while; to be followed by [`look`](Self::look) and a last try.
+    pub(crate) fn arm(&mut self) {
         if self.tail - self.head >= self.shape.queue {
             self.words.at(WAKE_AT_HEAD).store(self.head + self.shape.queue / 2, Ordering::Relaxed);
             self.armed += 1;
@@ -173,23 +174,23 @@ impl<L> Lender<L> {
         fence(Ordering::SeqCst);
     }
 
-    /// Asks for no knock any more. One may be on its way.
-    pub fn disarm(&self) {
+    /// Asks for no wake-up any more. One may be on its way.
+    pub(crate) fn disarm(&self) {
         self.words.at(WAKE_AT_HEAD).store(NEVER, Ordering::Relaxed);
         self.words.at(WAKE_AT_RETURN).store(NEVER, Ordering::Relaxed);
     }
 
-    /// Counts a knock.
+    /// Counts a wake-up.
     ///
     /// # Errors
     /// It was not asked for.
-    pub fn knocked(&mut self) -> Result<(), Violation> {
-        self.armed = self.armed.checked_sub(1).ok_or(Violation::Knock)?;
+    pub(crate) fn woken(&mut self) -> Result<(), Violation> {
+        self.armed = self.armed.checked_sub(1).ok_or(Violation::WakeUp)?;
         Ok(())
     }
 
     /// Says that nothing will follow, with the header that ends the stream, if there is one.
-    pub fn end(&self, header: Option<&[u8; 64]>) {
+    pub(crate) fn end(&self, header: Option<&[u8; 64]>) {
         if let Some(header) = header {
             for (index, bytes) in header.chunks_exact(8).enumerate() {
                 let word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
@@ -201,17 +202,17 @@ impl<L> Lender<L> {
     }
 
     /// Tells the consumer how many frames were dropped for it so far.
-    pub fn say_dropped(&self, frames: u64) {
+    pub(crate) fn say_dropped(&self, frames: u64) {
         self.words.at(DROPPED).store(frames, Ordering::Relaxed);
     }
 
     /// Chunks out: queued, or held by the consumer.
-    pub fn out(&self) -> u32 {
+    pub(crate) fn out(&self) -> u32 {
         self.out
     }
 
     /// Chunks that wait in the queue, as far as was seen.
-    pub fn queued(&self) -> u32 {
+    pub(crate) fn queued(&self) -> u32 {
         (self.tail - self.head) as u32
     }
 

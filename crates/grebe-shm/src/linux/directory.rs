@@ -9,18 +9,17 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::tried;
-use crate::ShmError;
+use crate::error::Error;
 
 /// The streams of this user that have a producer, by name. Sockets that dead producers left are removed.
 ///
 /// # Errors
 /// The directory is not this user's alone, or cannot be read.
-pub fn streams(directory: Option<&Path>) -> Result<Vec<String>, ShmError> {
+pub fn streams(directory: Option<&Path>) -> Result<Vec<String>, Error> {
     let Some(directory) = Directory::find(directory)? else { return Ok(Vec::new()) };
     let _lock = directory.lock()?;
     let unreadable =
-        |error: std::io::Error| ShmError::Directory { path: directory.path.clone(), why: error.to_string() };
+        |error: std::io::Error| Error::Directory { path: directory.path.clone(), why: error.to_string() };
     let mut names = Vec::new();
     for entry in fs::read_dir(&directory.path).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
@@ -48,18 +47,18 @@ pub(super) struct Locked(#[allow(dead_code, reason = "the lock goes with the des
 
 impl Directory {
     /// The directory, made where it is missing.
-    pub(super) fn make(given: Option<&Path>) -> Result<Self, ShmError> {
+    pub(super) fn make(given: Option<&Path>) -> Result<Self, Error> {
         let path = Self::path(given);
         if let Err(error) = fs::DirBuilder::new().mode(0o700).create(&path)
             && error.kind() != std::io::ErrorKind::AlreadyExists
         {
-            return Err(ShmError::Directory { path, why: error.to_string() });
+            return Err(Error::Directory { path, why: error.to_string() });
         }
         Self { path }.checked()
     }
 
     /// The directory, if it is there. One that was named on purpose may be another user's.
-    pub(super) fn find(given: Option<&Path>) -> Result<Option<Self>, ShmError> {
+    pub(super) fn find(given: Option<&Path>) -> Result<Option<Self>, Error> {
         let path = Self::path(given);
         if fs::symlink_metadata(&path).is_err() {
             return Ok(None);
@@ -81,8 +80,8 @@ impl Directory {
     }
 
     /// In a directory that others can write to, they could put sockets of their own.
-    fn checked(self) -> Result<Self, ShmError> {
-        let fail = |why: String| ShmError::Directory { path: self.path.clone(), why };
+    fn checked(self) -> Result<Self, Error> {
+        let fail = |why: String| Error::Directory { path: self.path.clone(), why };
         let found = fs::symlink_metadata(&self.path).map_err(|error| fail(error.to_string()))?;
         if !found.is_dir() {
             return Err(fail("it is no directory".to_owned()));
@@ -101,30 +100,31 @@ impl Directory {
     }
 
     /// Where the socket of a stream is.
-    pub(super) fn socket_path(&self, name: &str) -> Result<PathBuf, ShmError> {
+    pub(super) fn socket_path(&self, name: &str) -> Result<PathBuf, Error> {
         check_name(name)?;
         Ok(self.path.join(format!("{name}{SUFFIX}")))
     }
 
     /// The same, as an address.
-    pub(super) fn address(&self, name: &str) -> Result<SocketAddrUnix, ShmError> {
+    pub(super) fn address(&self, name: &str) -> Result<SocketAddrUnix, Error> {
         let path = self.socket_path(name)?;
-        SocketAddrUnix::new(&path).map_err(|_| ShmError::Directory {
+        SocketAddrUnix::new(&path).map_err(|_| Error::Directory {
             path: self.path.clone(),
             why: "its path is too long for a socket (107 bytes with the name): set XDG_RUNTIME_DIR to a shorter one".to_owned(),
         })
     }
 
     /// Waits until no other producer or listing is at work here. The lock goes with its process.
-    pub(super) fn lock(&self) -> Result<Locked, ShmError> {
+    pub(super) fn lock(&self) -> Result<Locked, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = open(&self.path, flags, Mode::empty()).map_err(tried("open the directory of streams"))?;
-        flock(&fd, FlockOperation::LockExclusive).map_err(tried("lock the directory of streams"))?;
+        let fd =
+            open(&self.path, flags, Mode::empty()).map_err(Error::tried("open the directory of streams"))?;
+        flock(&fd, FlockOperation::LockExclusive).map_err(Error::tried("lock the directory of streams"))?;
         Ok(Locked(fd))
     }
 
     /// Whether a producer of this name is there. Removes a dead socket; to be called under the lock.
-    pub(super) fn sweep(&self, name: &str) -> Result<bool, ShmError> {
+    pub(super) fn sweep(&self, name: &str) -> Result<bool, Error> {
         let path = self.socket_path(name)?;
         let socket = seqpacket()?;
         match connect(&socket, &self.address(name)?) {
@@ -134,23 +134,24 @@ impl Directory {
                 let _ = fs::remove_file(path);
                 Ok(false)
             }
-            Err(errno) => Err(ShmError::System { action: "look for a producer", source: errno.into() }),
+            Err(errno) => Err(Error::System { action: "look for a producer", source: errno.into() }),
         }
     }
 }
 
 /// A socket for packets that does not block.
-pub(super) fn seqpacket() -> Result<OwnedFd, ShmError> {
+pub(super) fn seqpacket() -> Result<OwnedFd, Error> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(tried("open a socket"))
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .map_err(Error::tried("open a socket"))
 }
 
-fn check_name(name: &str) -> Result<(), ShmError> {
+fn check_name(name: &str) -> Result<(), Error> {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_name = name.len() <= NAME_BYTES_MAX
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(good);
-    if is_name { Ok(()) } else { Err(ShmError::Name { name: name.to_owned() }) }
+    if is_name { Ok(()) } else { Err(Error::Name { name: name.to_owned() }) }
 }
 
 const SUFFIX: &str = ".shm";
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn names_that_could_leave_the_directory_are_refused() {
         for name in ["", ".", "..", "../x", "a/b", ".hidden", "-x", "a b", "ü", &"x".repeat(65)] {
-            assert!(matches!(check_name(name), Err(ShmError::Name { .. })), "{name}");
+            assert!(matches!(check_name(name), Err(Error::Name { .. })), "{name}");
         }
         for name in ["a", "adc-0_left.2", &"x".repeat(64)] {
             assert!(check_name(name).is_ok(), "{name}");

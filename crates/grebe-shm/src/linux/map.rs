@@ -3,12 +3,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use grebe_ring::Memory;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
-
-use crate::sync::AtomicU64;
 
 /// A memfd of this many bytes, zeroed, without a name in any file system: it is gone with its last descriptor and mapping.
 pub(crate) fn memfd(name: &str, bytes: usize) -> rustix::io::Result<OwnedFd> {
@@ -112,7 +111,7 @@ unsafe impl Memory for Chunks {
 
 /// Words in shared memory, only ever accessed as atomics.
 #[derive(Debug, Clone)]
-pub struct Words {
+pub(crate) struct Words {
     mapping: Mapping,
     offset: usize,
     count: usize,
@@ -124,7 +123,7 @@ impl Words {
     /// # Panics
     /// Where there is none.
     #[inline]
-    pub fn at(&self, index: usize) -> &AtomicU64 {
+    pub(crate) fn at(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.count, "a word of the lane");
         // SAFETY: aligned and within the mapping (`Mapping::words`), which `self` keeps; only accessed as atomics. A read-only
         // mapping is only loaded from: plain 8-byte loads.
@@ -133,7 +132,7 @@ impl Words {
 
     /// How many there are.
     #[allow(clippy::len_without_is_empty, reason = "never empty")]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count
     }
 
@@ -141,7 +140,8 @@ impl Words {
     ///
     /// # Errors
     /// The system gives none.
-    pub fn alone(count: usize) -> std::io::Result<Self> {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn alone(count: usize) -> std::io::Result<Self> {
         Ok(Mapping::new(memfd("words", count * 8)?, count * 8, true)?.words(0, count))
     }
 }

@@ -1,88 +1,51 @@
-//! The producer's end: what is lent to whom.
+//! The producer's end of a stream.
+//!
+//! ```text
+//!   Publisher::send --lock--> Consumers --offer--> Consumer --Lender--> lane (shared memory)
+//!                                ^
+//!   Acceptor (own thread) --lock-+   admits consumers, reads what they send, notices that they hung up
+//! ```
+//!
+//! Two threads share the `PublisherState`: the one that sends, and the acceptor's. A send takes its one lock once per batch;
+//! it is contended only while a consumer comes or goes.
+//!
+//! **Quotas** never reach the producer's reserve, so that no consumer can starve the source of chunks. Only a consumer under
+//! `block` makes the producer wait, and is cut off when it takes nothing for too long.
+//!
+//! **The chunks sent last rest** (4 MiB): one that was just read lies in the consumer's cache, where writing it is slow.
 
-use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use grebe_frame::{Batch, BatchPool, HEADER_BYTES, Header};
 use grebe_ring::Signal;
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::acceptor::Acceptor;
+use super::consumers::Consumers;
 use super::directory::Directory;
-use super::door::Door;
 use super::map::{self, Mapping};
-use super::packet;
-use super::tried;
-use crate::lane::{Descriptor, Lender, Offer, Shape, Violation};
-use crate::message::{Hello, Message, Welcome};
+use super::state::PublisherState;
+use crate::error::Error;
+use crate::lane::{Descriptor, Shape};
+use crate::message::{QUEUE_MAX, Welcome};
+use crate::options::PublisherOptions;
+use crate::status::{Footprint, Status, Totals};
 use crate::sync::{Ordering, Words};
-use crate::{ConsumerStatus, Footprint, PublisherOptions, ShmError, Status, Totals};
 
 /// The producer's end of a stream: lends batches of its pool to every consumer, under the policy of each.
 ///
 /// A thread of its own lets consumers in and notices when they go. Dropping a publisher without [`end`](Self::end) is what a
-/// crash is: consumers drain what is complete, and end with [`ShmError::ProducerGone`].
+/// crash is: consumers drain what is complete, and end with [`Error::ProducerGone`].
 #[derive(Debug)]
 pub struct Publisher {
-    hall: Arc<Hall>,
+    state: Arc<PublisherState>,
     payload: Mapping,
     tables: Words,
     welcome: Welcome,
     footprint: Footprint,
-    door: Option<JoinHandle<()>>,
-}
-
-/// What the producer's threads share.
-#[derive(Debug)]
-pub(super) struct Hall {
-    pub(super) name: String,
-    pub(super) options: PublisherOptions,
-    pub(super) payload: OwnedFd,
-    pub(super) welcome: Welcome,
-    /// Readable once the publisher is gone.
-    pub(super) closing: OwnedFd,
-    pub(super) core: Mutex<Core>,
-    /// Wakes who waits for room or for consumers.
-    pub(super) signal: Signal,
-}
-
-/// The consumers. A lock once a batch, contended only when one comes or goes.
-#[derive(Debug, Default)]
-pub(super) struct Core {
-    pub(super) lanes: Vec<Lane>,
-    /// The batches sent last; the capacity is fixed.
-    resting: VecDeque<Batch>,
-    is_ended: bool,
-    /// Of consumers that are gone, beside the counts of all.
-    status: Status,
-}
-
-/// One consumer.
-#[derive(Debug)]
-pub(super) struct Lane {
-    pub(super) id: u64,
-    pub(super) socket: OwnedFd,
-    lender: Lender<Batch>,
-    name: String,
-    pid: u32,
-    policy: crate::Policy,
-    shape: Shape,
-    quota: u32,
-    lent_frames: u64,
-    dropped_frames: u64,
-    /// The batch that is being sent waits for this consumer, since then.
-    waits: Option<Instant>,
-    fate: Fate,
-}
-
-/// Whether a consumer stays.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Fate {
-    Stays,
-    HungUp,
-    CutOff(String),
+    acceptor: Option<JoinHandle<()>>,
 }
 
 impl Publisher {
@@ -90,51 +53,30 @@ impl Publisher {
     ///
     /// # Errors
     /// The name is taken or none, a setting is out of its range, or the system gives no memory.
-    pub fn create(name: &str, options: PublisherOptions) -> Result<(Self, BatchPool), ShmError> {
-        let quota = quota(&options)?;
-        let table_words = (options.chunk_bytes / HEADER_BYTES + 1).div_ceil(2);
-        let welcome = Welcome {
-            chunk_bytes: options.chunk_bytes as u32,
-            chunks: options.chunks as u32,
-            table_words: table_words as u32,
-            queue_batches: crate::message::QUEUE_MAX,
-            quota_chunks: quota,
-        };
+    pub fn create(name: &str, options: PublisherOptions) -> Result<(Self, BatchPool), Error> {
+        let welcome = welcome(&options)?;
+        let footprint = footprint(&welcome, &options);
         let bytes = welcome.payload_bytes();
-        let payload = map::memfd(&format!("grebe:{name}"), bytes).map_err(tried("make shared memory"))?;
-        let mapping = Mapping::new(&payload, bytes, true).map_err(tried("map shared memory"))?;
-        map::seal(&payload, true).map_err(tried("seal shared memory"))?;
-        let closing =
-            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(tried("make an event"))?;
-        let footprint = Footprint {
-            chunks_bytes: welcome.tables_at(),
-            tables_bytes: bytes - welcome.tables_at(),
-            lane_bytes: Shape::new(quota, quota).words() * 8,
-            consumers_max: options.consumers_max,
-        };
+        let fd = map::memfd(&format!("grebe:{name}"), bytes).map_err(Error::tried("make shared memory"))?;
+        let payload = Mapping::new(&fd, bytes, true).map_err(Error::tried("map shared memory"))?;
+        map::seal(&fd, true).map_err(Error::tried("seal shared memory"))?;
+        let closing = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(Error::tried("make an event"))?;
         let directory = Directory::make(options.directory.as_deref())?;
-        let core = Core {
-            lanes: Vec::with_capacity(options.consumers_max),
-            resting: VecDeque::with_capacity(options.rest_chunks),
-            ..Core::default()
-        };
-        let hall = Arc::new(Hall {
+        let state = Arc::new(PublisherState {
             name: name.to_owned(),
+            consumers: Mutex::new(Consumers::new(&options)),
             options,
-            payload,
+            payload: fd,
             welcome,
             closing,
-            core: Mutex::new(core),
             signal: Signal::new(),
         });
-        let pool = BatchPool::over(mapping.chunks(welcome.tables_at()), welcome.chunk_bytes as usize);
-        let tables = mapping.words(welcome.tables_at(), welcome.chunks as usize * table_words);
-        let door = Door::open(directory, hall.clone())?;
-        let door = std::thread::Builder::new()
-            .name(format!("shm {name}"))
-            .spawn(move || door.keep())
-            .map_err(|source| ShmError::System { action: "start a thread", source })?;
-        Ok((Self { hall, payload: mapping, tables, welcome, footprint, door: Some(door) }, pool))
+        let pool = BatchPool::over(payload.chunks(welcome.tables_at()), welcome.chunk_bytes as usize);
+        let tables =
+            payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
+        let acceptor = Some(Acceptor::start(directory, state.clone())?);
+        Ok((Self { state, payload, tables, welcome, footprint, acceptor }, pool))
     }
 
     /// Lends a batch to every consumer, under the policy of each. Waits where one that blocks has no room, until it has, is
@@ -142,13 +84,13 @@ impl Publisher {
     /// who did not get it. Answers whether everybody has it whose policy was not to drop it.
     ///
     /// # Errors
-    /// [`ShmError::ForeignBatch`].
-    pub fn send(&mut self, batch: &Batch, mut is_stopping: impl FnMut() -> bool) -> Result<bool, ShmError> {
+    /// [`Error::ForeignBatch`].
+    pub fn send(&mut self, batch: &Batch, mut is_stopping: impl FnMut() -> bool) -> Result<bool, Error> {
         let what = self.describe(batch)?;
-        let mut waits = self.hall.enter().offer(batch, what, &self.hall, false);
+        let mut waits = self.state.lock().offer(batch, what, &self.state.name);
         while waits {
             if is_stopping() {
-                self.hall.enter().give_up(batch);
+                self.state.lock().give_up(batch);
                 return Ok(false);
             }
             self.wait_for_room();
@@ -161,40 +103,38 @@ impl Publisher {
     /// had no room: [`send_again`](Self::send_again) is for it.
     ///
     /// # Errors
-    /// [`ShmError::ForeignBatch`].
-    pub fn try_send(&mut self, batch: &Batch) -> Result<bool, ShmError> {
+    /// [`Error::ForeignBatch`].
+    pub fn try_send(&mut self, batch: &Batch) -> Result<bool, Error> {
         let what = self.describe(batch)?;
-        Ok(self.hall.enter().offer(batch, what, &self.hall, false))
+        Ok(self.state.lock().offer(batch, what, &self.state.name))
     }
 
     /// Offers the batch of the last [`try_send`](Self::try_send) to those that had no room for it.
     ///
     /// # Errors
-    /// [`ShmError::ForeignBatch`].
-    pub fn send_again(&mut self, batch: &Batch) -> Result<bool, ShmError> {
+    /// [`Error::ForeignBatch`].
+    pub fn send_again(&mut self, batch: &Batch) -> Result<bool, Error> {
         let what = self.describe(batch)?;
         Ok(self.offer_again(batch, what))
     }
 
     /// Sleeps until there may be room for the batch that waits; 50 ms at most.
     pub fn wait_for_room(&self) {
-        let hall = &*self.hall;
+        let state = &*self.state;
         for _ in 0..SPINS {
-            if hall.enter().has_room() {
+            if state.lock().has_room() {
                 return;
             }
             std::hint::spin_loop();
         }
-        hall.enter().arm();
-        hall.signal.wait(LOOK_AROUND, || hall.enter().has_room());
-        hall.enter().disarm();
+        state.lock().waiting().for_each(|consumer| consumer.lender.arm());
+        state.signal.wait(STOP_CHECK_EVERY, || state.lock().has_room());
+        state.lock().waiting().for_each(|consumer| consumer.lender.disarm());
     }
 
     /// Takes back what consumers returned. Sending does this too; a producer that has nothing to send need not.
     pub fn reap(&self) {
-        let mut core = self.hall.enter();
-        core.lanes.iter_mut().for_each(Lane::reap);
-        core.settle(&self.hall.name);
+        self.state.lock().reap(&self.state.name);
     }
 
     /// Whether a batch lies in the stream's own pool, so that it can be lent as it is.
@@ -210,38 +150,27 @@ impl Publisher {
             header.write(&mut bytes);
             bytes
         });
-        let mut core = self.hall.enter();
-        core.is_ended = true;
-        for lane in &core.lanes {
-            lane.lender.end(header.as_ref());
-            lane.wake(true);
+        let mut consumers = self.state.lock();
+        consumers.is_ended = true;
+        for consumer in &consumers.all {
+            consumer.lender.end(header.as_ref());
+            consumer.wake(true);
         }
     }
 
     /// Waits until so many consumers are there; whether they came in time.
     pub fn wait_for_consumers(&self, count: usize, timeout: Duration) -> bool {
-        self.hall.signal.wait(timeout, || self.hall.enter().lanes.len() >= count)
+        self.state.signal.wait(timeout, || self.state.lock().all.len() >= count)
     }
 
     /// How the stream is doing.
     pub fn status(&self) -> Status {
-        let core = self.hall.enter();
-        Status { consumers: core.lanes.iter().map(Lane::status).collect(), ..core.status.clone() }
+        self.state.lock().status()
     }
 
     /// The same in short, without an allocation.
     pub fn totals(&self) -> Totals {
-        let core = self.hall.enter();
-        let Status { hung_up, cut_off, lent_frames, dropped_frames, .. } = core.status;
-        Totals {
-            consumers: core.lanes.len() as u32,
-            fullest_queue_percent: core.lanes.iter().map(Lane::queue_percent).max().unwrap_or(0),
-            out_chunks: core.lanes.iter().map(|lane| lane.lender.out()).sum(),
-            hung_up,
-            cut_off,
-            lent_frames,
-            dropped_frames,
-        }
+        self.state.lock().totals()
     }
 
     /// What the stream costs in memory.
@@ -250,7 +179,7 @@ impl Publisher {
     }
 
     fn offer_again(&self, batch: &Batch, what: Descriptor) -> bool {
-        self.hall.enter().offer(batch, what, &self.hall, true)
+        self.state.lock().offer_again(batch, what, &self.state.name)
     }
 
     fn chunk_of(&self, batch: &Batch) -> Option<u32> {
@@ -261,8 +190,8 @@ impl Publisher {
     }
 
     /// Where the frames are: as a row where they stand evenly, else in the chunk's table.
-    fn describe(&self, batch: &Batch) -> Result<Descriptor, ShmError> {
-        let foreign = || ShmError::ForeignBatch { name: self.hall.name.clone() };
+    fn describe(&self, batch: &Batch) -> Result<Descriptor, Error> {
+        let foreign = || Error::ForeignBatch { name: self.state.name.clone() };
         let chunk = self.chunk_of(batch).ok_or_else(foreign)?;
         let mut offsets = batch.offsets();
         let frames = offsets.len() as u32;
@@ -301,288 +230,40 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        // The door's thread removes the socket, and hangs up by dropping the lanes.
-        let _ = rustix::io::write(&self.hall.closing, &1u64.to_ne_bytes());
-        if let Some(door) = self.door.take() {
-            let _ = door.join();
+        // The acceptor's thread removes the socket; consumers are hung up on when they are dropped.
+        let _ = rustix::io::write(&self.state.closing, &1u64.to_ne_bytes());
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
         }
-        let mut core = self.hall.enter();
-        core.lanes.clear();
-        core.resting.clear();
+        self.state.lock().clear();
     }
 }
 
-impl Hall {
-    pub(super) fn enter(&self) -> MutexGuard<'_, Core> {
-        // Nothing under the lock panics but by a mistake; the lanes are good then, as each step leaves them.
-        self.core.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Lets a consumer in.
-    ///
-    /// # Errors
-    /// Why not, for it to be told.
-    pub(super) fn admit(
-        &self,
-        id: u64,
-        socket: OwnedFd,
-        hello: Hello,
-        pid: u32,
-    ) -> Result<(), (OwnedFd, String)> {
-        let refusal = {
-            let core = self.enter();
-            if core.is_ended {
-                Some("the stream has ended".to_owned())
-            } else if core.lanes.len() >= self.options.consumers_max {
-                Some(format!("it has {} consumers, and takes no more", self.options.consumers_max))
-            } else if hello.policy == crate::Policy::Block && !self.options.allow_block {
-                Some("it waits for nobody: use drop_oldest or drop_latest instead of block".to_owned())
-            } else {
-                None
-            }
-        };
-        if let Some(why) = refusal {
-            return Err((socket, why));
-        }
-        let quota = hello.quota_chunks.min(self.welcome.quota_chunks);
-        // More than its quota can never wait.
-        let shape = Shape::new(hello.queue_batches.min(quota), quota);
-        let welcome = Welcome { queue_batches: shape.queue(), quota_chunks: quota, ..self.welcome };
-        let lane = || -> rustix::io::Result<(OwnedFd, Words)> {
-            let bytes = shape.words() * 8;
-            let fd = map::memfd("grebe:lane", bytes)?;
-            let mapping = Mapping::new(&fd, bytes, true)?;
-            map::seal(&fd, false)?;
-            Ok((fd, mapping.words(0, shape.words())))
-        };
-        let (fd, words) = match lane() {
-            Ok(lane) => lane,
-            Err(errno) => return Err((socket, format!("it has no memory for another consumer: {errno}"))),
-        };
-        let lender = Lender::new(words, shape, hello.policy, quota, self.welcome.chunks);
-        let handed_over =
-            packet::say(&socket, &Message::Welcome(welcome), &[self.payload.as_fd(), fd.as_fd()]);
-        if handed_over.is_err() {
-            // Gone already.
-            return Ok(());
-        }
-        let mut core = self.enter();
-        if core.is_ended {
-            lender.end(None);
-        }
-        core.status.joined += 1;
-        core.lanes.push(Lane {
-            id,
-            socket,
-            lender,
-            name: hello.name,
-            pid,
-            policy: hello.policy,
-            shape,
-            quota,
-            lent_frames: 0,
-            dropped_frames: 0,
-            waits: None,
-            fate: Fate::Stays,
-        });
-        drop(core);
-        self.signal.notify();
-        Ok(())
-    }
-
-    /// A consumer's socket has something to say, or has hung up.
-    pub(super) fn attend(&self, id: u64) {
-        let mut core = self.enter();
-        let Some(lane) = core.lanes.iter_mut().find(|lane| lane.id == id) else { return };
-        lane.listen();
-        lane.reap();
-        core.settle(&self.name);
-        drop(core);
-        self.signal.notify();
-    }
+/// What the stream's memory is made of, and what a consumer is granted at most.
+fn welcome(options: &PublisherOptions) -> Result<Welcome, Error> {
+    let quota = quota(options)?;
+    let table_words = (options.chunk_bytes / HEADER_BYTES + 1).div_ceil(2);
+    Ok(Welcome {
+        chunk_bytes: options.chunk_bytes as u32,
+        chunks: options.chunks as u32,
+        table_words: table_words as u32,
+        queue_batches: QUEUE_MAX,
+        quota_chunks: quota,
+    })
 }
 
-impl Core {
-    /// Offers a batch to all, or again to those that it waits for; whether anybody has no room for it.
-    fn offer(&mut self, batch: &Batch, what: Descriptor, hall: &Hall, again: bool) -> bool {
-        let mut waits = false;
-        let frames = batch.len() as u64;
-        if !again && hall.options.rest_chunks > 0 {
-            if self.resting.len() == hall.options.rest_chunks {
-                self.resting.pop_front();
-            }
-            self.resting.push_back(batch.clone());
-        }
-        for lane in &mut self.lanes {
-            if again && lane.waits.is_none() {
-                continue;
-            }
-            let dropped = lane.offer(batch, what, hall.options.block_timeout);
-            if let Some(dropped) = dropped {
-                let count = dropped.len() as u64;
-                self.status.dropped_frames += count;
-                self.status.dropped_samples += dropped.samples();
-                lane.dropped_frames += count;
-                lane.lender.say_dropped(lane.dropped_frames);
-            }
-            if lane.waits.is_some() {
-                waits = true;
-            } else {
-                self.status.lent_frames += frames;
-            }
-        }
-        self.settle(&hall.name);
-        waits && self.lanes.iter().any(|lane| lane.waits.is_some())
-    }
-
-    /// The batch that waits is dropped for those it waits for.
-    fn give_up(&mut self, batch: &Batch) {
-        for lane in self.lanes.iter_mut().filter(|lane| lane.waits.is_some()) {
-            lane.waits = None;
-            lane.dropped_frames += batch.len() as u64;
-            lane.lender.say_dropped(lane.dropped_frames);
-            self.status.dropped_frames += batch.len() as u64;
-            self.status.dropped_samples += batch.samples();
-        }
-    }
-
-    /// Whether nobody keeps the batch waiting any more that could take it now, or is to be cut off for not taking it.
-    fn has_room(&mut self) -> bool {
-        let mut has_room = true;
-        for lane in self.lanes.iter_mut().filter(|lane| lane.waits.is_some()) {
-            lane.reap();
-            has_room &= lane.fate != Fate::Stays || lane.lender.has_room();
-        }
-        has_room
-    }
-
-    fn arm(&mut self) {
-        self.waiting().for_each(|lane| lane.lender.arm());
-    }
-
-    fn disarm(&mut self) {
-        self.waiting().for_each(|lane| lane.lender.disarm());
-    }
-
-    fn waiting(&mut self) -> impl Iterator<Item = &mut Lane> {
-        self.lanes.iter_mut().filter(|lane| lane.waits.is_some())
-    }
-
-    /// Parts with consumers that are gone or have to go; all they were lent comes home.
-    fn settle(&mut self, name: &str) {
-        if self.lanes.iter().all(|lane| lane.fate == Fate::Stays) {
-            return;
-        }
-        for lane in self.lanes.extract_if(.., |lane| lane.fate != Fate::Stays) {
-            match &lane.fate {
-                Fate::CutOff(why) => {
-                    let why = format!("{why} ('{name}', policy {})", lane.policy);
-                    // Who does not read it is told by the hang-up.
-                    let _ = packet::say(&lane.socket, &Message::Bye(why), &[]);
-                    self.status.cut_off += 1;
-                }
-                Fate::HungUp | Fate::Stays => self.status.hung_up += 1,
-            }
-        }
-    }
-}
-
-impl Lane {
-    /// Offers a batch; what was dropped for it or in its place.
-    fn offer(&mut self, batch: &Batch, what: Descriptor, block_timeout: Duration) -> Option<Batch> {
-        self.reap();
-        if self.fate != Fate::Stays {
-            self.waits = None;
-            return None;
-        }
-        match self.lender.offer(batch.clone(), what) {
-            Ok(Offer::Queued(evicted)) => {
-                self.waits = None;
-                self.lent_frames += batch.len() as u64;
-                self.wake(false);
-                evicted
-            }
-            Ok(Offer::Dropped(batch)) => Some(batch),
-            Ok(Offer::Full(_)) => {
-                let since = *self.waits.get_or_insert_with(Instant::now);
-                if since.elapsed() >= block_timeout {
-                    self.cut_off(format!("it took nothing for {block_timeout:?}"));
-                }
-                None
-            }
-            Err(violation) => {
-                self.violates(violation);
-                None
-            }
-        }
-    }
-
-    /// Takes back what was returned.
-    fn reap(&mut self) {
-        if let Err(violation) = self.lender.reap(drop).and_then(|_| self.lender.look()) {
-            self.violates(violation);
-        }
-    }
-
-    fn listen(&mut self) {
-        loop {
-            match packet::hear(&self.socket) {
-                packet::Packet::Message(Message::Wake, _) => {
-                    if let Err(violation) = self.lender.knocked() {
-                        return self.violates(violation);
-                    }
-                }
-                packet::Packet::Nothing => return,
-                packet::Packet::HungUp => {
-                    self.fate = Fate::HungUp;
-                    self.waits = None;
-                    return;
-                }
-                packet::Packet::Message(..) | packet::Packet::Malformed(_) => {
-                    return self.cut_off("it said what has no place here".to_owned());
-                }
-            }
-        }
-    }
-
-    fn wake(&self, always: bool) {
-        if self.lender.must_wake() || always {
-            // A full socket means that it has been woken often enough, a broken one that it is gone.
-            let _ = packet::say(&self.socket, &Message::Wake, &[]);
-        }
-    }
-
-    fn violates(&mut self, violation: Violation) {
-        self.cut_off(violation.to_string());
-    }
-
-    fn cut_off(&mut self, why: String) {
-        self.fate = Fate::CutOff(why);
-        self.waits = None;
-    }
-
-    fn queue_percent(&self) -> u32 {
-        self.lender.queued() * 100 / self.shape.queue().max(1)
-    }
-
-    fn status(&self) -> ConsumerStatus {
-        ConsumerStatus {
-            name: self.name.clone(),
-            pid: self.pid,
-            policy: self.policy,
-            queued_batches: self.lender.queued(),
-            queue_batches: self.shape.queue(),
-            out_chunks: self.lender.out(),
-            quota_chunks: self.quota,
-            lent_frames: self.lent_frames,
-            dropped_frames: self.dropped_frames,
-        }
+fn footprint(welcome: &Welcome, options: &PublisherOptions) -> Footprint {
+    Footprint {
+        chunks_bytes: welcome.tables_at(),
+        tables_bytes: welcome.payload_bytes() - welcome.tables_at(),
+        lane_bytes: Shape::new(welcome.quota_chunks, welcome.quota_chunks).words() * 8,
+        consumers_max: options.consumers_max,
     }
 }
 
 /// Each consumer's share of the chunks.
-fn quota(options: &PublisherOptions) -> Result<u32, ShmError> {
-    let setting = |what, got: usize, must| Err(ShmError::Setting { what, got: got as u64, must });
+fn quota(options: &PublisherOptions) -> Result<u32, Error> {
+    let setting = |what, got: usize, must| Err(Error::Setting { what, got: got as u64, must });
     let bytes = options.chunk_bytes;
     if bytes == 0 || !bytes.is_multiple_of(64) || bytes > CHUNK_BYTES_MAX {
         return setting("size of a chunk", bytes, "give a multiple of 64 bytes, at most 64 MiB");
@@ -611,6 +292,7 @@ fn quota(options: &PublisherOptions) -> Result<u32, ShmError> {
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 const CHUNKS_MAX: usize = 1 << 20;
 const CONSUMERS_MAX: usize = 64;
-const LOOK_AROUND: Duration = Duration::from_millis(50);
+/// How often a sender that waits is asked whether it is stopping.
+const STOP_CHECK_EVERY: Duration = Duration::from_millis(50);
 /// A few microseconds: a consumer that is at work has room again by then.
 const SPINS: u32 = 64;

@@ -12,11 +12,11 @@ use rustix::net::connect;
 use super::directory::{Directory, seqpacket};
 use super::map::{self, Mapping};
 use super::packet::{self, Packet};
-use super::tried;
+use crate::error::Error;
 use crate::lane::{Borrower, Descriptor, Shape, Violation};
 use crate::message::{Hello, Message, Welcome};
+use crate::options::SubscriberOptions;
 use crate::sync::{Ordering, Words};
-use crate::{ShmError, SubscriberOptions};
 
 /// The consumer's end of a stream: batches that lie in the producer's memory, to be read where they are.
 ///
@@ -42,8 +42,8 @@ impl Subscriber {
     /// Joins the stream of this name, at the newest.
     ///
     /// # Errors
-    /// There is no such stream ([`ShmError::NoStream`]), or its producer refuses.
-    pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, ShmError> {
+    /// There is no such stream ([`Error::NoStream`]), or its producer refuses.
+    pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, Error> {
         let socket = reach(name, options)?;
         let hello = Message::Hello(Hello {
             policy: options.policy,
@@ -54,24 +54,24 @@ impl Subscriber {
         // Where it hangs up at once it may have said why.
         let said = packet::say(&socket, &hello, &[]);
         let (welcome, payload, lane) = answer(name, &socket)?;
-        said.map_err(tried("speak to the producer"))?;
-        let damaged = |what: &str| ShmError::Damaged { name: name.to_owned(), what: what.to_owned() };
+        said.map_err(Error::tried("speak to the producer"))?;
+        let damaged = |what: &str| Error::Damaged { name: name.to_owned(), what: what.to_owned() };
         let shape = Shape::new(welcome.queue_batches, welcome.quota_chunks);
         for (fd, bytes) in [(&payload, welcome.payload_bytes()), (&lane, shape.words() * 8)] {
-            if !map::is_sealed_at(fd, bytes).map_err(tried("look at shared memory"))? {
+            if !map::is_sealed_at(fd, bytes).map_err(Error::tried("look at shared memory"))? {
                 return Err(damaged("its size is not what was said, or not sealed"));
             }
         }
-        let payload =
-            Mapping::new(payload, welcome.payload_bytes(), false).map_err(tried("map shared memory"))?;
-        let lane = Mapping::new(lane, shape.words() * 8, true).map_err(tried("map shared memory"))?;
+        let payload = Mapping::new(payload, welcome.payload_bytes(), false)
+            .map_err(Error::tried("map shared memory"))?;
+        let lane = Mapping::new(lane, shape.words() * 8, true).map_err(Error::tried("map shared memory"))?;
         let borrower = Borrower::new(lane.words(0, shape.words()), shape, options.policy);
         let socket = Arc::new(socket);
-        let (returns, knocker) = (borrower.returns().clone(), socket.clone());
+        let (returns, producer) = (borrower.returns().clone(), socket.clone());
         let chunks = payload.chunks(welcome.tables_at());
         let import = BatchImport::new(chunks, welcome.chunk_bytes as usize, move |chunk| {
             if returns.give_back(chunk) {
-                knock(&knocker);
+                wake(&producer);
             }
         });
         let tables =
@@ -94,20 +94,20 @@ impl Subscriber {
     /// processor, that one would wait for the scheduler's next tick, up to 4 ms, and miss batches.
     ///
     /// # Errors
-    /// [`ShmError::Damaged`]. How the stream ended is told by [`wait`](Self::wait).
-    pub fn pop(&mut self) -> Result<Option<Batch>, ShmError> {
+    /// [`Error::Damaged`]. How the stream ended is told by [`wait`](Self::wait).
+    pub fn pop(&mut self) -> Result<Option<Batch>, Error> {
         if self.taken_bytes >= YIELD_BYTES {
             self.taken_bytes = 0;
             std::thread::yield_now();
         }
-        let damaged = |what: String| ShmError::Damaged { name: self.name.clone(), what };
+        let damaged = |what: String| Error::Damaged { name: self.name.clone(), what };
         let Some(what) =
             self.borrower.pop().map_err(|violation: Violation| damaged(violation.to_string()))?
         else {
             return Ok(None);
         };
-        if self.borrower.must_knock() {
-            knock(&self.socket);
+        if self.borrower.must_wake() {
+            wake(&self.socket);
         }
         let Descriptor { chunk, frames, first, stride } = what;
         if frames > self.welcome.table_words * 2 || chunk >= self.welcome.chunks {
@@ -132,8 +132,8 @@ impl Subscriber {
     /// Sleeps until a batch waits, the stream has ended, or `timeout` has passed; whether a batch waits.
     ///
     /// # Errors
-    /// Once nothing waits any more: [`ShmError::ProducerGone`] or [`ShmError::CutOff`].
-    pub fn wait(&mut self, timeout: Duration) -> Result<bool, ShmError> {
+    /// Once nothing waits any more: [`Error::ProducerGone`] or [`Error::CutOff`].
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
         for _ in 0..SPINS {
             if self.borrower.has_value() {
                 return Ok(true);
@@ -154,9 +154,9 @@ impl Subscriber {
             match (&self.bye, self.hung_up) {
                 _ if is_ended => return Ok(false),
                 (Some(reason), _) => {
-                    return Err(ShmError::CutOff { name: self.name.clone(), reason: reason.clone() });
+                    return Err(Error::CutOff { name: self.name.clone(), reason: reason.clone() });
                 }
-                (None, true) => return Err(ShmError::ProducerGone { name: self.name.clone() }),
+                (None, true) => return Err(Error::ProducerGone { name: self.name.clone() }),
                 (None, false) if left.is_zero() => return Ok(false),
                 // Woken for what was taken before it slept, or by a signal.
                 (None, false) => {}
@@ -184,10 +184,10 @@ impl Subscriber {
         self.refused_frames
     }
 
-    fn sleep(&mut self, timeout: Duration) -> Result<(), ShmError> {
+    fn sleep(&mut self, timeout: Duration) -> Result<(), Error> {
         self.taken_bytes = 0;
         if self.borrower.sleeps() {
-            knock(&self.socket);
+            wake(&self.socket);
         }
         if !self.borrower.has_value() && self.borrower.end().is_none() {
             self.listen(timeout)?;
@@ -197,11 +197,11 @@ impl Subscriber {
     }
 
     /// Waits for the socket to say something, or to hang up.
-    fn listen(&mut self, timeout: Duration) -> Result<(), ShmError> {
+    fn listen(&mut self, timeout: Duration) -> Result<(), Error> {
         match poll(&mut [PollFd::new(&*self.socket, PollFlags::IN)], Some(&timespec(timeout))) {
             Ok(0) | Err(Errno::INTR) => return Ok(()),
             Ok(_) => {}
-            Err(errno) => return Err(tried("wait for the producer")(errno)),
+            Err(errno) => return Err(Error::tried("wait for the producer")(errno)),
         }
         loop {
             match packet::hear(&*self.socket) {
@@ -218,9 +218,9 @@ impl Subscriber {
 }
 
 /// Connects to the producer's socket.
-fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, ShmError> {
+fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, Error> {
     let directory = options.directory.as_deref();
-    let absent = |path| ShmError::NoStream { name: name.to_owned(), path };
+    let absent = |path| Error::NoStream { name: name.to_owned(), path };
     let Some(directory) = Directory::find(directory)? else {
         return Err(absent(Directory::path(directory).join(format!("{name}.shm"))));
     };
@@ -232,47 +232,45 @@ fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, ShmError> {
         match connect(&socket, &address) {
             Ok(()) => return Ok(socket),
             Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(absent(path)),
-            // Others stand before the door.
+            // The listener's queue is full: others connect too.
             Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-            Err(Errno::AGAIN) => return Err(ShmError::Silent { name: name.to_owned(), timeout: PATIENCE }),
-            Err(errno) => return Err(tried("connect to the producer")(errno)),
+            Err(Errno::AGAIN) => return Err(Error::Silent { name: name.to_owned(), timeout: PATIENCE }),
+            Err(errno) => return Err(Error::tried("connect to the producer")(errno)),
         }
     }
 }
 
 /// What the producer says to the introduction.
-fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), ShmError> {
+fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), Error> {
     let name = || name.to_owned();
     let until = Instant::now() + PATIENCE;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(ShmError::Silent { name: name(), timeout: PATIENCE });
+            return Err(Error::Silent { name: name(), timeout: PATIENCE });
         }
         match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timespec(left))) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(tried("wait for the producer")(errno)),
+            Err(errno) => return Err(Error::tried("wait for the producer")(errno)),
         }
         return match packet::hear(socket) {
             Packet::Nothing => continue,
             Packet::Message(Message::Welcome(welcome), fds) => match <[OwnedFd; 2]>::try_from(fds) {
                 Ok([payload, lane]) => Ok((welcome, payload, lane)),
-                Err(_) => {
-                    Err(ShmError::Damaged { name: name(), what: "no memory was handed over".to_owned() })
-                }
+                Err(_) => Err(Error::Damaged { name: name(), what: "no memory was handed over".to_owned() }),
             },
-            Packet::Message(Message::Refused(reason), _) => Err(ShmError::Refused { name: name(), reason }),
-            Packet::HungUp => Err(ShmError::ProducerGone { name: name() }),
+            Packet::Message(Message::Refused(reason), _) => Err(Error::Refused { name: name(), reason }),
+            Packet::HungUp => Err(Error::ProducerGone { name: name() }),
             Packet::Message(..) => {
-                Err(ShmError::Refused { name: name(), reason: "it said something else".to_owned() })
+                Err(Error::Refused { name: name(), reason: "it said something else".to_owned() })
             }
-            Packet::Malformed(why) => Err(ShmError::Refused { name: name(), reason: why.to_string() }),
+            Packet::Malformed(why) => Err(Error::Refused { name: name(), reason: why.to_string() }),
         };
     }
 }
 
-fn knock(socket: &OwnedFd) {
-    // A full socket has been knocked at often enough; a broken one has nobody behind it.
+fn wake(socket: &OwnedFd) {
+    // Behind a full socket the producer has been woken often enough; behind a broken one there is none.
     let _ = packet::say(socket, &Message::Wake, &[]);
 }
 

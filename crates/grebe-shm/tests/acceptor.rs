@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use grebe_frame::{Batch, BatchPool, Header};
-use grebe_shm::{Policy, Publisher, PublisherOptions, ShmError, Subscriber, SubscriberOptions};
+use grebe_shm::{Error, Policy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendFlags,
     SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg, socket_with,
@@ -28,7 +28,7 @@ fn stream(folder: &Path, more: impl FnOnce(&mut PublisherOptions)) -> (Publisher
     Publisher::create("x", options).unwrap()
 }
 
-fn reader(folder: &Path, policy: Policy) -> Result<Subscriber, ShmError> {
+fn reader(folder: &Path, policy: Policy) -> Result<Subscriber, Error> {
     let options =
         SubscriberOptions { policy, directory: Some(folder.to_owned()), ..SubscriberOptions::default() };
     Subscriber::connect("x", &options)
@@ -138,7 +138,7 @@ fn a_reader_that_writes_garbage_is_cut_off_and_another_loses_nothing() {
 }
 
 #[test]
-fn a_reader_that_knocks_without_a_reason_is_cut_off() {
+fn a_reader_that_sends_wake_ups_without_a_reason_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let (publisher, _pool) = stream(folder.path(), |_| ());
     let mut stranger = Stranger::join(folder.path());
@@ -222,7 +222,7 @@ fn a_batch_of_another_pool_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (mut publisher, _pool) = stream(folder.path(), |_| ());
     let error = publisher.send(&batch(&mut BatchPool::new(1, 65_536), 0), || false).unwrap_err();
-    assert!(matches!(error, ShmError::ForeignBatch { .. }));
+    assert!(matches!(error, Error::ForeignBatch { .. }));
 }
 
 #[test]

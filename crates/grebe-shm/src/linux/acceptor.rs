@@ -1,10 +1,11 @@
-//! The thread that lets consumers in, hears their knocks, and notices when they hang up.
+//! The acceptor: the producer's second thread. It admits consumers, reads what they send, and notices when they hang up.
 
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
@@ -13,69 +14,75 @@ use rustix::net::{SocketFlags, accept_with, bind, listen, sockopt};
 
 use super::directory::{Directory, seqpacket};
 use super::packet::{self, Packet};
-use super::publisher::Hall;
-use super::tried;
-use crate::ShmError;
+use super::state::PublisherState;
+use crate::error::Error;
 use crate::message::Message;
 
-/// The listening socket, and who stands before it.
-pub(super) struct Door {
-    hall: Arc<Hall>,
+/// The listening socket, and the consumers that are not admitted yet.
+pub(super) struct Acceptor {
+    state: Arc<PublisherState>,
     directory: Directory,
     path: PathBuf,
     listener: OwnedFd,
     epoll: OwnedFd,
-    /// Connected, but has not said what it wants.
-    guests: Vec<Guest>,
+    pending: Vec<PendingConsumer>,
     next_id: u64,
 }
 
-struct Guest {
+/// Connected, but has not said what it wants.
+struct PendingConsumer {
     id: u64,
     socket: OwnedFd,
     pid: u32,
     since: Instant,
 }
 
-impl Door {
-    /// Binds the socket of the stream's name.
+impl Acceptor {
+    /// Binds the socket of the stream's name, and serves it on a thread until the publisher is gone.
     ///
     /// # Errors
     /// Another producer has it, or the system refuses.
-    pub(super) fn open(directory: Directory, hall: Arc<Hall>) -> Result<Self, ShmError> {
-        let path = directory.socket_path(&hall.name)?;
-        let address = directory.address(&hall.name)?;
+    pub(super) fn start(directory: Directory, state: Arc<PublisherState>) -> Result<JoinHandle<()>, Error> {
+        let name = format!("shm {}", state.name);
+        let acceptor = Self::bind(directory, state)?;
+        let thread = std::thread::Builder::new().name(name).spawn(move || acceptor.serve());
+        thread.map_err(|source| Error::System { action: "start a thread", source })
+    }
+
+    fn bind(directory: Directory, state: Arc<PublisherState>) -> Result<Self, Error> {
+        let path = directory.socket_path(&state.name)?;
+        let address = directory.address(&state.name)?;
         let listener = seqpacket()?;
         // Under the lock, a socket that refuses connections is dead and not just about to listen.
         let lock = directory.lock()?;
-        if directory.sweep(&hall.name)? {
-            return Err(ShmError::InUse { name: hall.name.clone() });
+        if directory.sweep(&state.name)? {
+            return Err(Error::InUse { name: state.name.clone() });
         }
-        bind(&listener, &address).map_err(tried("bind the control socket"))?;
-        let mode = if hall.options.allow_uids.is_empty() { 0o600 } else { 0o666 };
+        bind(&listener, &address).map_err(Error::tried("bind the control socket"))?;
+        let mode = if state.options.allow_uids.is_empty() { 0o600 } else { 0o666 };
         let opened = fs::set_permissions(&path, fs::Permissions::from_mode(mode))
-            .map_err(|source| ShmError::System { action: "protect the control socket", source })
-            .and_then(|()| listen(&listener, BACKLOG).map_err(tried("listen on the control socket")))
-            .and_then(|()| epoll::create(epoll::CreateFlags::CLOEXEC).map_err(tried("make an epoll")));
+            .map_err(|source| Error::System { action: "protect the control socket", source })
+            .and_then(|()| listen(&listener, BACKLOG).map_err(Error::tried("listen on the control socket")))
+            .and_then(|()| epoll::create(epoll::CreateFlags::CLOEXEC).map_err(Error::tried("make an epoll")));
         drop(lock);
         let epoll = opened.inspect_err(|_| drop(fs::remove_file(&path)))?;
         let watch = |fd: &OwnedFd, id| {
             epoll::add(&epoll, fd, epoll::EventData::new_u64(id), epoll::EventFlags::IN)
-                .map_err(tried("watch a socket"))
+                .map_err(Error::tried("watch a socket"))
         };
         watch(&listener, LISTENER)?;
-        watch(&hall.closing, CLOSING)?;
-        Ok(Self { hall, directory, path, listener, epoll, guests: Vec::new(), next_id: FIRST_ID })
+        watch(&state.closing, CLOSING)?;
+        Ok(Self { state, directory, path, listener, epoll, pending: Vec::new(), next_id: FIRST_ID })
     }
 
     /// Until the publisher is gone.
-    pub(super) fn keep(mut self) {
+    fn serve(mut self) {
         let mut events = Vec::with_capacity(32);
         loop {
             events.clear();
-            // Only who waits at the door needs the clock.
+            // Only pending consumers time out.
             let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-            let timeout = (!self.guests.is_empty()).then_some(&tick);
+            let timeout = (!self.pending.is_empty()).then_some(&tick);
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return,
@@ -88,7 +95,7 @@ impl Door {
                     id => self.attend(id),
                 }
             }
-            self.guests.retain(|guest| guest.since.elapsed() < PATIENCE);
+            self.pending.retain(|pending| pending.since.elapsed() < HELLO_TIMEOUT);
         }
     }
 
@@ -96,12 +103,12 @@ impl Door {
         while let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             let Ok(peer) = sockopt::socket_peercred(&socket) else { continue };
             let (uid, own) = (peer.uid.as_raw(), rustix::process::getuid().as_raw());
-            if uid != own && !self.hall.options.allow_uids.contains(&uid) {
+            if uid != own && !self.state.options.allow_uids.contains(&uid) {
                 refuse(&socket, &format!("it is for user {own}, not for user {uid}"));
                 continue;
             }
-            if self.guests.len() >= self.hall.options.consumers_max + GUESTS_SPARE {
-                refuse(&socket, "too many are at the door: try again");
+            if self.pending.len() >= self.state.options.consumers_max + PENDING_SPARE {
+                refuse(&socket, "too many connect at once: try again");
                 continue;
             }
             let id = self.next_id;
@@ -110,36 +117,36 @@ impl Door {
             if watched.is_ok() {
                 self.next_id += 1;
                 let pid = peer.pid.as_raw_nonzero().get() as u32;
-                self.guests.push(Guest { id, socket, pid, since: Instant::now() });
+                self.pending.push(PendingConsumer { id, socket, pid, since: Instant::now() });
             }
         }
     }
 
     fn attend(&mut self, id: u64) {
-        let Some(at) = self.guests.iter().position(|guest| guest.id == id) else {
-            return self.hall.attend(id);
+        let Some(at) = self.pending.iter().position(|pending| pending.id == id) else {
+            return self.state.attend(id);
         };
-        let heard = packet::hear(&self.guests[at].socket);
+        let heard = packet::hear(&self.pending[at].socket);
         if let Packet::Nothing = heard {
             return;
         }
-        let guest = self.guests.swap_remove(at);
+        let pending = self.pending.swap_remove(at);
         match heard {
             Packet::Message(Message::Hello(hello), _) => {
-                if let Err((socket, why)) = self.hall.admit(id, guest.socket, hello, guest.pid) {
+                if let Err((socket, why)) = self.state.admit(id, pending.socket, hello, pending.pid) {
                     refuse(&socket, &why);
                 }
             }
-            Packet::Malformed(malformed) => refuse(&guest.socket, &malformed.to_string()),
-            // It only looked whether somebody is there.
+            Packet::Malformed(malformed) => refuse(&pending.socket, &malformed.to_string()),
+            // A listing looked whether somebody is there.
             Packet::HungUp | Packet::Nothing | Packet::Message(..) => {}
         }
     }
 }
 
-impl Drop for Door {
+impl Drop for Acceptor {
     fn drop(&mut self) {
-        // Under the lock it is this door's socket: nobody binds the name while it is listened on.
+        // Under the lock it is this acceptor's socket: nobody binds the name while it is listened on.
         let _lock = self.directory.lock();
         let _ = fs::remove_file(&self.path);
     }
@@ -155,6 +162,6 @@ const CLOSING: u64 = 1;
 const FIRST_ID: u64 = 2;
 const BACKLOG: i32 = 16;
 /// Connections that have said nothing yet, beside as many as there may be consumers.
-const GUESTS_SPARE: usize = 4;
+const PENDING_SPARE: usize = 4;
 /// For how long a connection may say nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,59 +1,15 @@
-//! A graph driven by hand, and a bench to try one stage on.
+//! A bench to try one stage on.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use grebe_frame::{Batch, BatchPool};
 
-use crate::built::{Built, Link, Placed, snapshot};
-use crate::crew::Crew;
-use crate::port::{Context, Inputs, Outputs};
-use crate::{Error, Graph, Outcome, QueueOptions, Snapshot, Stage, StageError};
-
-/// Calls each stage of a graph in turn, on the caller's thread: no queue, no thread, and nothing that depends on time.
-#[derive(Debug)]
-pub struct Stepper {
-    crew: Crew,
-    stages: Vec<usize>,
-    placed: Vec<Placed>,
-    links: Vec<Link>,
-}
-
-impl Stepper {
-    pub(crate) fn new(built: Built) -> Self {
-        let (mut stages, mut members, mut waker) = (Vec::new(), Vec::new(), None);
-        for one in built.crews {
-            stages.extend(one.stages);
-            members.extend(one.crew.members);
-            waker.get_or_insert(one.crew.waker);
-        }
-        let waker = waker.unwrap_or_else(crate::Waker::new);
-        Self { crew: Crew { members, waker }, stages, placed: built.placed, links: built.links }
-    }
-
-    /// Calls every stage once, upstream first, and again while it has input; whether any of them did something.
-    ///
-    /// # Errors
-    /// The error of the stage that failed.
-    pub fn step(&mut self) -> Result<bool, Error> {
-        self.crew
-            .round()
-            .map_err(|(member, failure)| failure.named(self.placed[self.stages[member]].name.clone()))
-    }
-
-    /// Steps until every stage has ended or nothing happens any more; whether all have ended.
-    ///
-    /// # Errors
-    /// The error of the stage that failed.
-    pub fn run(&mut self) -> Result<bool, Error> {
-        while self.step()? {}
-        Ok(self.crew.is_ended())
-    }
-
-    /// What has been counted.
-    pub fn snapshot(&self) -> Snapshot {
-        snapshot(&self.placed, &self.links)
-    }
-}
+use crate::error::Error;
+use crate::graph::Graph;
+use crate::queue::QueueOptions;
+use crate::runtime::Stepper;
+use crate::snapshot::Snapshot;
+use crate::stage::{Context, Inputs, Outcome, Outputs, Stage, StageError};
 
 /// Feeds one stage and takes what it makes: for tests of stages.
 ///
@@ -145,8 +101,8 @@ impl Stage for Feed {
                 output.send(batch, ctx);
                 Ok(Outcome::Produced)
             }
-            Err(std::sync::mpsc::TryRecvError::Empty) => Ok(Outcome::WantsInput),
-            Err(std::sync::mpsc::TryRecvError::Disconnected) => Ok(Outcome::End),
+            Err(TryRecvError::Empty) => Ok(Outcome::WantsInput),
+            Err(TryRecvError::Disconnected) => Ok(Outcome::End),
         }
     }
 }

@@ -45,28 +45,28 @@ impl Mistake {
         self.column
     }
 
-    pub(super) fn label(&mut self, label: impl Into<String>) -> &mut Self {
+    pub(crate) fn label(&mut self, label: impl Into<String>) -> &mut Self {
         self.label = label.into();
         self
     }
 
-    pub(super) fn help(&mut self, help: impl Into<String>) -> &mut Self {
+    pub(crate) fn help(&mut self, help: impl Into<String>) -> &mut Self {
         self.help = Some(help.into());
         self
     }
 
-    pub(super) fn beside(&mut self, span: Range<usize>, label: impl Into<String>) -> &mut Self {
+    pub(crate) fn beside(&mut self, span: Range<usize>, label: impl Into<String>) -> &mut Self {
         self.beside = Some((span, label.into()));
         self
     }
 }
 
 impl Mistakes {
-    pub(super) fn new(origin: &str, text: &str) -> Self {
+    pub(crate) fn new(origin: &str, text: &str) -> Self {
         Self { origin: origin.to_owned(), text: text.to_owned(), found: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Mistake {
+    pub(crate) fn add(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Mistake {
         let (line, column) = position(&self.text, span.start);
         let message = message.into();
         self.found.push(Mistake {
@@ -82,11 +82,11 @@ impl Mistakes {
         &mut self.found[last]
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    pub(super) fn into_result<T>(mut self, value: T) -> Result<T, Self> {
+    pub(crate) fn into_result<T>(mut self, value: T) -> Result<T, Self> {
         self.found.sort_by_key(|mistake| mistake.span.start);
         if self.found.is_empty() { Ok(value) } else { Err(self) }
     }
@@ -147,7 +147,7 @@ fn position(text: &str, at: usize) -> (usize, usize) {
 }
 
 /// The name that was meant, perhaps: ` - did you mean 'gain'?`.
-pub(super) fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::damerau_levenshtein(written, name), name))
         .filter(|&(distance, name)| distance <= (name.len().max(written.len()) / 3).max(1))

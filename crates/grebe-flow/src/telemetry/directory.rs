@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use crate::error::Error;
 
 /// The folder to publish in, made where it is not there.
 pub(super) fn own_folder() -> Result<PathBuf, Error> {

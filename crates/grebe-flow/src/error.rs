@@ -1,0 +1,93 @@
+//! Why a graph did not start, or how it ended badly.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::mistake::Mistakes;
+use crate::stage::StageError;
+
+/// Why a graph did not start, or how it ended badly.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Two stages have one name.
+    #[error("two stages are called '{0}': give each its own name")]
+    DuplicateName(String),
+    /// A stage whose samples would come back to it.
+    #[error("stage '{0}' is part of a cycle: a stream flows one way")]
+    Cycle(String),
+    /// A stage that nothing leads to or from, in a graph of several.
+    #[error("stage '{0}' is connected to nothing")]
+    Unconnected(String),
+    /// An input that is to be connected once.
+    #[error("'{0}' is connected twice: an input takes one queue")]
+    ConnectedTwice(String),
+    /// A name that is none of the stage's inputs or outputs.
+    #[error("stage '{stage}' has no port '{port}': it has {known}")]
+    NoSuchPort {
+        /// The stage's name.
+        stage: String,
+        /// What was asked for.
+        port: String,
+        /// What there is.
+        known: String,
+    },
+    /// A stage that shares a thread with the one before it, and has other inputs too.
+    #[error("stage '{0}' is fused and has several inputs: connect it by queues")]
+    FusedFanIn(String),
+    /// A stage that takes no consumers while it runs, or a consumer that would hold it up.
+    #[error(
+        "stage '{0}' takes consumers at run time only where it was opened for them, and with a policy that drops"
+    )]
+    NotOpen(String),
+    /// A stage failed; the message is its own.
+    #[error("{stage}: {source}")]
+    Stage {
+        /// The stage's name.
+        stage: String,
+        /// What it said.
+        source: StageError,
+    },
+    /// A stage's code panicked.
+    #[error("{stage} panicked: {message}")]
+    Panic {
+        /// The stage's name.
+        stage: String,
+        /// What it said.
+        message: String,
+    },
+    /// A stage did not come back in time; its thread is left behind.
+    #[error("{0} did not stop within {1:?}: its thread is left behind")]
+    Overstayed(String, Duration),
+    /// A graph file with mistakes in it.
+    #[error(transparent)]
+    Mistakes(#[from] Mistakes),
+    /// A graph file that cannot be had.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What a graph counts could not be published, or read from where it is.
+    #[error("{what} {}: {source}", path.display())]
+    Telemetry {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no thread.
+    #[error("cannot start a thread for {stage}: {source}")]
+    Thread {
+        /// The stage's name.
+        stage: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,154 @@
+//! A stage of a graph file, as far as it is good.
+
+use std::ops::Range;
+
+use serde::de::{Deserialize, IntoDeserializer};
+use toml::Spanned;
+use toml::de::DeTable;
+
+use super::content::FileStage;
+use super::draft::{DraftStage, unknown_field};
+use super::processor::check_cpu;
+use crate::kind::{Fault, KindInfo, Kinds, Ready};
+use crate::mistake::{Mistakes, nearest};
+
+/// A stage of the file, as far as it is good.
+pub(super) struct CheckedStage<'a, 'k> {
+    span: Range<usize>,
+    pub(super) id: Option<Spanned<String>>,
+    /// Where its kind is written.
+    pub(super) kind_span: Range<usize>,
+    pub(super) kind: Option<&'k KindInfo>,
+    pub(super) ready: Option<Box<dyn Ready>>,
+    params: Option<Spanned<DeTable<'a>>>,
+    table: toml::Table,
+    pub(super) cpu: Option<Spanned<usize>>,
+}
+
+impl<'a, 'k> CheckedStage<'a, 'k> {
+    pub(super) fn of(stage: DraftStage<'a>, kinds: &'k Kinds, mistakes: &mut Mistakes) -> Self {
+        if let Some(id) = &stage.id {
+            check_id(id, mistakes);
+        }
+        if let Some(cpu) = &stage.cpu {
+            check_cpu(cpu, mistakes);
+        }
+        let kind = stage.kind.as_ref().and_then(|kind| find_kind(kind, kinds, mistakes));
+        let kind_span = stage.kind.map_or(stage.span.clone(), |kind| kind.span());
+        let mut checked = Self {
+            params: stage.params,
+            span: stage.span,
+            id: stage.id,
+            kind_span,
+            kind,
+            ready: None,
+            table: toml::Table::new(),
+            cpu: stage.cpu,
+        };
+        if let Some(kind) = kind {
+            checked.read_params(kind, mistakes);
+        }
+        checked
+    }
+
+    fn read_params(&mut self, kind: &KindInfo, mistakes: &mut Mistakes) {
+        let Some(params) = &self.params else { return };
+        let schema = kind.params();
+        let known: Vec<&str> = schema.iter().map(|param| param.name).collect();
+        let what = format!("'{}'", kind.name());
+        // Where the fields are known, every one that is unknown is said, not only the first.
+        let mut good = DeTable::new();
+        for (key, value) in params.get_ref() {
+            if kind.takes_any_param() || known.contains(&key.get_ref().as_ref()) {
+                good.insert(key.clone(), value.clone());
+            } else {
+                let key = Spanned::new(key.span(), key.get_ref().to_string());
+                unknown_field(&key, &what, &known, mistakes);
+            }
+        }
+        let good = Spanned::new(params.span(), good);
+        let read = (kind.from_file)(good.clone())
+            .and_then(|ready| Ok((ready, toml::Table::deserialize(good.into_deserializer())?)));
+        match read {
+            Ok((ready, table)) => {
+                if let Err(fault) = ready.check() {
+                    self.add_fault(&fault, mistakes);
+                }
+                (self.ready, self.table) = (Some(ready), table);
+            }
+            Err(error) => match error.message().strip_prefix("missing field ") {
+                Some(field) => {
+                    let field = field.replace('`', "'");
+                    mistakes.add(self.kind_span.clone(), format!("{what} needs {field}"));
+                }
+                None => {
+                    let span = error.span().unwrap_or(params.span());
+                    mistakes.add(span, format!("{what}: {}", in_plain_words(error.message())));
+                }
+            },
+        }
+    }
+
+    pub(super) fn add_fault(&self, fault: &Fault, mistakes: &mut Mistakes) {
+        let mut params = self.params.iter().flat_map(|params| params.get_ref());
+        let place = params.find(|(key, _)| key.get_ref().as_ref() == fault.param);
+        let span = place.map_or(self.kind_span.clone(), |(_, value)| value.span());
+        mistakes.add(span, format!("'{}' of '{}': {}", fault.param, self.name(), fault.message));
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.id.as_ref().map_or("", |id| id.get_ref())
+    }
+
+    /// Where a message that is about the stage as a whole points.
+    pub(super) fn place(&self) -> Range<usize> {
+        self.id.as_ref().map_or(self.span.clone(), Spanned::span)
+    }
+
+    pub(super) fn into_file(self) -> FileStage {
+        FileStage {
+            id: self.name().to_owned(),
+            kind: self.kind.map(|kind| kind.name().to_owned()).unwrap_or_default(),
+            params: self.table,
+            cpu: self.cpu.map(Spanned::into_inner),
+        }
+    }
+}
+
+/// What the reader of the parameters said, without the names that Rust has for numbers.
+fn in_plain_words(message: &str) -> String {
+    let (said, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+    let expected = match expected {
+        "" => return message.replace('`', "'"),
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        other => other,
+    };
+    format!("{said}, expected {expected}").replace('`', "'")
+}
+
+fn check_id(id: &Spanned<String>, mistakes: &mut Mistakes) {
+    let is_good = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    if id.get_ref().is_empty() || !id.get_ref().chars().all(is_good) {
+        mistakes
+            .add(id.span(), format!("'{}' is no id", id.get_ref()))
+            .help("use letters, digits, '_' and '-'; a '.' parts an id from a port");
+    }
+}
+
+fn find_kind<'k>(kind: &Spanned<String>, kinds: &'k Kinds, mistakes: &mut Mistakes) -> Option<&'k KindInfo> {
+    let name = kind.get_ref();
+    let found = kinds.get(name);
+    if found.is_none() {
+        let mistake = mistakes.add(kind.span(), format!("there is no kind '{name}'"));
+        if let Some(meant) = nearest(name, kinds.iter().map(KindInfo::name)) {
+            mistake.label(format!("did you mean '{meant}'?"));
+        }
+        let known: Vec<&str> = kinds.iter().map(KindInfo::name).collect();
+        if !known.is_empty() {
+            mistake.help(format!("there are {}", known.join(", ")));
+        }
+    }
+    found
+}

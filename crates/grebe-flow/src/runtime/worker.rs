@@ -1,0 +1,214 @@
+//! The stages of one thread, driven in the order of the stream.
+//!
+//! Most workers have one stage. Fused stages share one: what a stage hands on lies in a buffer until the next is called, so
+//! that a chain of cheap stages costs no queue. The single-step scheduler of tests is one worker with all stages.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::handles::Node;
+use crate::counters::add;
+use crate::error::Error;
+use crate::stage::{Context, Inputs, Outcome, Outputs, STEP_TIMEOUT, Stage, StageError, Waker};
+
+/// Stages that share a thread, upstream first.
+#[derive(Debug, Default)]
+pub(crate) struct Worker {
+    pub(crate) slots: Vec<StageSlot>,
+    pub(crate) waker: Waker,
+    /// The processor that the thread is kept on.
+    pub(crate) cpu: Option<usize>,
+}
+
+/// A stage with its ends of everything.
+pub(crate) struct StageSlot {
+    pub(crate) node: Node,
+    pub(crate) name: String,
+    pub(crate) stage: Box<dyn Stage>,
+    pub(crate) is_source: bool,
+    pub(crate) input: Inputs,
+    pub(crate) output: Outputs,
+    /// Where each inline output leads.
+    pub(crate) routes: Vec<Route>,
+    pub(crate) ctx: Context,
+    pub(crate) is_ended: bool,
+}
+
+/// An inline input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Route {
+    /// Position of the stage among its worker's slots.
+    pub(crate) slot: usize,
+    /// Position of the input.
+    pub(crate) port: usize,
+}
+
+/// A stage that failed, and how.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) node: Node,
+    pub(crate) error: Error,
+}
+
+impl Worker {
+    /// Which stages it has.
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        self.slots.iter().map(|slot| slot.node).collect()
+    }
+
+    /// Drives all stages to their ends.
+    ///
+    /// # Errors
+    /// The first stage that failed; the others have ended in order.
+    pub(crate) fn drive(&mut self) -> Result<(), Failed> {
+        let mut failed = None;
+        while !self.is_ended() {
+            match self.round() {
+                Ok(true) => {}
+                Ok(false) if self.is_ended() => {}
+                Ok(false) => self.wait(),
+                Err(failure) => failed = failed.or(Some(failure)),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.slots.iter().all(|slot| slot.is_ended)
+    }
+
+    /// Calls every stage once, and those with inline input until it is used up; whether anything was done.
+    pub(crate) fn round(&mut self) -> Result<bool, Failed> {
+        let mut has_progress = false;
+        for at in 0..self.slots.len() {
+            while !self.slots[at].is_ended {
+                let step = self.slots[at].step();
+                let has_more = matches!(step, Ok(Step::Produced)) && self.slots[at].input.has_inline_batch();
+                self.hand_over(at);
+                match step {
+                    Ok(Step::Produced | Step::Ended) => has_progress = true,
+                    Ok(Step::Waits) => {}
+                    Err(error) => {
+                        // The rest ends in order: sources stop, queues drain.
+                        self.slots[at].ctx.flags.stop.store(true, Ordering::Release);
+                        self.end(at);
+                        return Err(Failed { node: self.slots[at].node, error });
+                    }
+                }
+                if self.slots[at].is_ended {
+                    self.end(at);
+                }
+                if !has_more {
+                    break;
+                }
+            }
+        }
+        Ok(has_progress)
+    }
+
+    /// Moves what a stage put into its buffers to where they lead.
+    fn hand_over(&mut self, at: usize) {
+        let (_, from_here) = self.slots.split_at_mut(at);
+        let Some((slot, after)) = from_here.split_first_mut() else { return };
+        for (out, route) in slot.output.inline().iter_mut().zip(&slot.routes) {
+            // Upstream first: routes lead on, never back.
+            let target = route.slot.checked_sub(at + 1).and_then(|position| after.get_mut(position));
+            let Some(target) = target else { continue };
+            if target.is_ended {
+                out.buffer.clear();
+                out.is_closed = true;
+            } else {
+                target.input.take_over(route.port, &mut out.buffer);
+            }
+        }
+    }
+
+    /// A stage is done: closes its ends, so that the others learn of it.
+    fn end(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        slot.is_ended = true;
+        slot.input.close();
+        slot.output.close();
+        for route in slot.routes.clone() {
+            self.slots[route.slot].input.end_inline(route.port);
+        }
+        for before in &mut self.slots[..at] {
+            for (out, route) in before.output.inline().iter_mut().zip(&before.routes) {
+                out.is_closed |= route.slot == at;
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let Waker { signal, poked, .. } = &self.waker;
+        let is_due = |slot: &StageSlot| {
+            slot.input.has_news() || slot.ctx.is_aborted() || slot.is_source && slot.ctx.is_stopping()
+        };
+        let is_ready =
+            || poked.load(Ordering::Acquire) || self.slots.iter().any(|slot| !slot.is_ended && is_due(slot));
+        signal.wait(STEP_TIMEOUT, is_ready);
+        poked.store(false, Ordering::Release);
+    }
+}
+
+/// What came of a step.
+enum Step {
+    Produced,
+    Waits,
+    Ended,
+}
+
+impl StageSlot {
+    fn step(&mut self) -> Result<Step, Error> {
+        match catch_unwind(AssertUnwindSafe(|| self.process_or_finish())) {
+            Ok(Ok(step)) => Ok(step),
+            Ok(Err(source)) => Err(Error::Stage { stage: self.name.clone(), source }),
+            Err(panic) => Err(Error::Panic { stage: self.name.clone(), message: panic_message(&*panic) }),
+        }
+    }
+
+    fn process_or_finish(&mut self) -> Result<Step, StageError> {
+        if self.is_over() {
+            return self.finish();
+        }
+        self.input.begin_step();
+        let (began, waited_ns) = (Instant::now(), self.ctx.counts.waited_ns.load(Ordering::Relaxed));
+        let outcome = self.stage.process(&mut self.input, &mut self.output, &mut self.ctx);
+        let waited_ns = self.ctx.counts.waited_ns.load(Ordering::Relaxed).wrapping_sub(waited_ns);
+        add(&self.ctx.counts.busy_ns, (began.elapsed().as_nanos() as u64).saturating_sub(waited_ns));
+        match outcome? {
+            Outcome::Produced => Ok(Step::Produced),
+            Outcome::End => self.finish(),
+            Outcome::WantsInput if !self.is_source && self.input.is_ended() => self.finish(),
+            Outcome::WantsInput => Ok(Step::Waits),
+        }
+    }
+
+    fn finish(&mut self) -> Result<Step, StageError> {
+        self.is_ended = true;
+        self.stage.finish(&mut self.output, &mut self.ctx)?;
+        Ok(Step::Ended)
+    }
+
+    fn is_over(&self) -> bool {
+        self.ctx.is_aborted()
+            || self.is_source && self.ctx.flags.stop.load(Ordering::Acquire)
+            || self.output.is_abandoned()
+    }
+}
+
+impl std::fmt::Debug for StageSlot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StageSlot")
+            .field("name", &self.name)
+            .field("is_ended", &self.is_ended)
+            .finish_non_exhaustive()
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
+}

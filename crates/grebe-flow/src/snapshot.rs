@@ -1,0 +1,118 @@
+//! What was counted while a graph runs, at one moment.
+
+use grebe_ring::Policy;
+
+/// All counters of a graph, at about one moment.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct Snapshot {
+    /// When it was taken, by [`monotonic_ns`](crate::monotonic_ns).
+    pub at_ns: u64,
+    /// In the order the stages were added.
+    pub stages: Vec<StageSnapshot>,
+    /// In the order they were connected.
+    pub queues: Vec<QueueSnapshot>,
+}
+
+impl Snapshot {
+    /// The stage of this name.
+    pub fn stage(&self, name: &str) -> Option<&StageSnapshot> {
+        self.stages.iter().find(|stage| stage.name == name)
+    }
+
+    /// Frames that queues dropped, over the whole graph.
+    pub fn dropped_frames(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.dropped_frames).sum()
+    }
+}
+
+/// What one stage has done.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct StageSnapshot {
+    /// Its name in the graph.
+    pub name: String,
+    /// Frames taken from its inputs.
+    pub frames_in: u64,
+    /// Samples per channel taken from its inputs.
+    pub samples_in: u64,
+    /// Frames handed on (once, however many queues they went to).
+    pub frames_out: u64,
+    /// Samples per channel handed on.
+    pub samples_out: u64,
+    /// Time spent in the stage's own steps, without what it waited in them.
+    pub busy_ns: u64,
+    /// Time in those steps in which it waited: for room in a `block` queue, for a chunk, for a point in time, for the outside.
+    pub waited_ns: u64,
+    /// Frames whose samples the stage copied ([`Context::count_copied`](crate::Context::count_copied), or its own counter
+    /// `copied_frames`).
+    pub copied_frames: u64,
+    /// From the producer to this stage, over the last second; `None` for a source, and in the first second.
+    pub latency: Option<Latency>,
+    /// The stage's own counters.
+    #[serde(serialize_with = "as_map")]
+    pub own: Vec<(&'static str, u64)>,
+}
+
+impl StageSnapshot {
+    /// Frames that it read or handed on where they lie: all but the copied ones.
+    pub fn borrowed_frames(&self) -> u64 {
+        self.frames_in.max(self.frames_out).saturating_sub(self.copied_frames)
+    }
+
+    /// One of the stage's own counters.
+    pub fn own(&self, name: &str) -> Option<u64> {
+        self.own.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
+    }
+}
+
+/// What one queue has carried.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct QueueSnapshot {
+    /// The stage that fills it.
+    pub from: String,
+    /// The stage that empties it.
+    pub to: String,
+    /// What happens when it is full.
+    pub policy: Policy,
+    /// Batches that fit.
+    pub capacity_batches: usize,
+    /// Batches queued.
+    pub queued_batches: usize,
+    /// Bytes that fit; `None` where only batches bound it.
+    pub capacity_bytes: Option<usize>,
+    /// Bytes that the queued batches pin.
+    pub queued_bytes: u64,
+    /// Frames taken in.
+    pub frames: u64,
+    /// Frames dropped under its policy.
+    pub dropped_frames: u64,
+    /// Samples per channel in them.
+    pub dropped_samples: u64,
+}
+
+impl QueueSnapshot {
+    /// How full it is, 0 to 1: by batches or by bytes, whichever is nearer to its bound.
+    pub fn fill(&self) -> f64 {
+        let by_batches = self.queued_batches as f64 / self.capacity_batches.max(1) as f64;
+        let by_bytes = self.capacity_bytes.map(|bytes| self.queued_bytes as f64 / bytes.max(1) as f64);
+        by_bytes.unwrap_or(0.0).max(by_batches).min(1.0)
+    }
+}
+
+/// Percentiles of one second: producer's stamp of a batch's first frame to the moment a stage took it.
+///
+/// Absolute where the producer's clock is this machine's, of the same boot; else without meaning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Latency {
+    /// Half of the batches took no longer.
+    pub p50_ns: u64,
+    /// 95 %.
+    pub p95_ns: u64,
+    /// 99 %.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+fn as_map<S: serde::Serializer>(own: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(own.iter().copied())
+}

@@ -1,0 +1,120 @@
+//! What a stage may ask of the thread that drives it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use grebe_frame::{BatchMut, BatchPool};
+use grebe_ring::Signal;
+
+use crate::counters::{StageCounts, add};
+
+/// What a stage may ask of the thread that drives it.
+#[derive(Debug)]
+pub struct Context {
+    pub(crate) waker: Waker,
+    pub(crate) flags: Arc<Flags>,
+    /// Ends this stage alone.
+    pub(crate) detached: Arc<AtomicBool>,
+    pub(crate) batches_in_flight: usize,
+    pub(crate) counts: Arc<StageCounts>,
+}
+
+impl Context {
+    /// Whether the graph is being stopped. Sources are ended by the runtime at their next step; a stage asks only inside a
+    /// step that could last.
+    pub fn is_stopping(&self) -> bool {
+        self.flags.stop.load(Ordering::Acquire) || self.is_aborted()
+    }
+
+    /// Sleeps until `at`, or until the graph is stopped; whether `at` was reached.
+    pub fn sleep_until(&self, at: Instant) -> bool {
+        self.waiting(|| {
+            loop {
+                let left = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+                let Some(left) = left else { return true };
+                if self.waker.step.wait(left, || self.is_stopping()) {
+                    return false;
+                }
+            }
+        })
+    }
+
+    /// Does what waits for something outside the graph (a socket, a device), so that it counts as waiting and not as work.
+    pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let result = wait();
+        self.count_waited(began.elapsed());
+        result
+    }
+
+    /// Counts time of this step that was spent waiting, where [`waiting`](Self::waiting) cannot be put around it.
+    pub fn count_waited(&self, waited: Duration) {
+        add(&self.counts.waited_ns, waited.as_nanos() as u64);
+    }
+
+    /// Counts frames whose samples were copied instead of lent on or changed in place.
+    pub fn count_copied(&self, frames: usize) {
+        add(&self.counts.copied_frames, frames as u64);
+    }
+
+    /// An empty batch of `pool`; waits where all are lent, at most until the graph is stopped or 100 ms have passed.
+    pub fn acquire(&self, pool: &mut BatchPool) -> Option<BatchMut> {
+        if let Some(batch) = pool.acquire() {
+            return Some(batch);
+        }
+        self.waiting(|| self.waker.signal.wait(STEP_TIMEOUT, || pool.has_free() || self.is_stopping()));
+        pool.acquire()
+    }
+
+    /// How many batches the queues of this graph can hold, and its stages have in hand: a source whose pool has as many
+    /// chunks never waits for one.
+    pub fn batches_in_flight(&self) -> usize {
+        self.batches_in_flight
+    }
+
+    /// The signal this stage's thread sleeps on, for its pool ([`BatchPool::wake_on_return`]).
+    pub fn signal(&self) -> &Arc<Signal> {
+        &self.waker.signal
+    }
+
+    /// Wakes this stage from another thread.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.flags.abort.load(Ordering::Acquire) || self.detached.load(Ordering::Acquire)
+    }
+}
+
+/// Makes the runtime call a stage again although no input came (a viewport was asked for, a setting changed).
+#[derive(Debug, Clone, Default)]
+pub struct Waker {
+    /// What may give the stage work: its inputs, its pool.
+    pub(crate) signal: Arc<Signal>,
+    /// What ends a wait inside a step: room in the queue that it waits for, and the end. Nothing else disturbs it: a stage that
+    /// sleeps is not woken for each batch that its full input takes in.
+    pub(crate) step: Arc<Signal>,
+    pub(crate) poked: Arc<AtomicBool>,
+}
+
+impl Waker {
+    /// Has the stage called once more.
+    pub fn wake(&self) {
+        self.poked.store(true, Ordering::Release);
+        self.signal.notify();
+        self.step.notify();
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Flags {
+    /// Sources end; what is queued is drained.
+    pub(crate) stop: AtomicBool,
+    /// Everybody ends at the next step.
+    pub(crate) abort: AtomicBool,
+}
+
+/// How long a stage sleeps at most before it is called again, and a wait before it looks at the flags.
+pub(crate) const STEP_TIMEOUT: Duration = Duration::from_millis(100);

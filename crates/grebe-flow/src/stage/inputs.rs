@@ -1,0 +1,131 @@
+//! What leads to a stage.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use grebe_frame::Batch;
+
+use crate::counters::{StageCounts, add};
+use crate::latency::LatencyMeter;
+use crate::queue::QueueReceiver;
+
+/// What leads to a stage.
+#[derive(Debug)]
+pub struct Inputs {
+    ports: Vec<InPort>,
+    /// Which port `next` asks first, so that a busy input does not starve the others.
+    turn: usize,
+    /// A bit each: inputs that the stage found empty in its step, and those that had not ended when the step began.
+    dry: u64,
+    open: u64,
+    counts: Arc<StageCounts>,
+    latency: LatencyMeter,
+}
+
+#[derive(Debug)]
+pub(crate) enum InPort {
+    /// From another thread.
+    Queue(QueueReceiver),
+    /// From a stage of the same thread.
+    Inline { waiting: VecDeque<Batch>, is_ended: bool },
+}
+
+impl Inputs {
+    pub(crate) fn new(ports: Vec<InPort>, counts: Arc<StageCounts>) -> Self {
+        Self { ports, turn: 0, dry: 0, open: 0, latency: LatencyMeter::new(counts.clone()), counts }
+    }
+
+    /// The next batch of any input, in turn.
+    #[allow(clippy::should_implement_trait, reason = "an iterator would end; an input may have more later")]
+    pub fn next(&mut self) -> Option<Batch> {
+        for _ in 0..self.ports.len() {
+            let port = self.turn;
+            self.turn = if port + 1 == self.ports.len() { 0 } else { port + 1 };
+            if let Some(batch) = self.pop(port) {
+                return Some(batch);
+            }
+        }
+        None
+    }
+
+    /// The next batch of one input: by position in [`Ports::inputs`](crate::Ports::inputs), or in the order they were
+    /// connected where they have no names.
+    pub fn pop(&mut self, port: usize) -> Option<Batch> {
+        let next = match self.ports.get_mut(port)? {
+            InPort::Queue(queue) => queue.pop(),
+            InPort::Inline { waiting, .. } => waiting.pop_front(),
+        };
+        let Some(batch) = next else {
+            self.dry |= 1 << port.min(63);
+            return None;
+        };
+        add(&self.counts.frames_in, batch.len() as u64);
+        add(&self.counts.samples_in, batch.samples());
+        self.latency.arrived(&batch);
+        Some(batch)
+    }
+
+    /// How many inputs there are.
+    pub fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Whether every input has ended and is empty.
+    pub fn is_ended(&self) -> bool {
+        self.ports.iter().all(InPort::is_ended)
+    }
+
+    /// A step of the stage begins: from here on it is noted which inputs it finds empty.
+    pub(crate) fn begin_step(&mut self) {
+        let open = |mask, (at, port): (usize, &InPort)| mask | u64::from(!port.is_ended()) << at;
+        self.open = self.ports.iter().take(64).enumerate().fold(0, open);
+        self.dry = 0;
+    }
+
+    /// Whether an input that the stage found empty has a batch, or one has ended since the step began. A stage that lets one
+    /// input wait until another has something is not called for the first again and again.
+    pub(crate) fn has_news(&self) -> bool {
+        // A stage that looked at none of them wants any.
+        let dry = if self.dry == 0 { u64::MAX } else { self.dry };
+        self.ports.iter().take(64).enumerate().any(|(at, port)| {
+            dry >> at & 1 == 1 && port.has_batch() || self.open >> at & 1 == 1 && port.is_ended()
+        })
+    }
+
+    pub(crate) fn has_inline_batch(&self) -> bool {
+        self.ports.iter().any(|port| matches!(port, InPort::Inline { waiting, .. } if !waiting.is_empty()))
+    }
+
+    /// Takes over what a stage of the same thread handed on.
+    pub(crate) fn take_over(&mut self, port: usize, from: &mut VecDeque<Batch>) {
+        if let Some(InPort::Inline { waiting, .. }) = self.ports.get_mut(port) {
+            waiting.append(from);
+        }
+    }
+
+    pub(crate) fn end_inline(&mut self, port: usize) {
+        if let Some(InPort::Inline { is_ended, .. }) = self.ports.get_mut(port) {
+            *is_ended = true;
+        }
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.ports.clear();
+    }
+}
+
+impl InPort {
+    fn has_batch(&self) -> bool {
+        match self {
+            InPort::Queue(queue) => queue.has_batch(),
+            InPort::Inline { waiting, .. } => !waiting.is_empty(),
+        }
+    }
+
+    fn is_ended(&self) -> bool {
+        match self {
+            InPort::Queue(queue) => queue.is_ended(),
+            InPort::Inline { waiting, is_ended } => *is_ended && waiting.is_empty(),
+        }
+    }
+}

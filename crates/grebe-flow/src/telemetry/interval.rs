@@ -1,0 +1,167 @@
+//! What two snapshots say of the time between them.
+
+use super::report::{QueueReport, Report, StageReport};
+use super::slowest;
+use crate::snapshot::{QueueSnapshot, Snapshot, StageSnapshot};
+
+impl Report {
+    /// What happened between two snapshots of one graph, the older one first.
+    ///
+    /// ```
+    /// # use grebe_flow::{Snapshot, StageSnapshot, telemetry::Report};
+    /// let at = |at_ns, frames_out| Snapshot {
+    ///     at_ns,
+    ///     stages: vec![StageSnapshot { name: "source".into(), frames_out, ..Default::default() }],
+    ///     queues: vec![],
+    /// };
+    /// let report = Report::between("sg", &at(0, 100), &at(2_000_000_000, 300));
+    /// assert_eq!((report.interval_s, report.stages[0].frames_per_s), (2.0, 100.0));
+    /// ```
+    pub fn between(name: &str, before: &Snapshot, after: &Snapshot) -> Self {
+        let interval = Interval::new(before, after);
+        let stages: Vec<StageReport> = after
+            .stages
+            .iter()
+            .enumerate()
+            .map(|(at, stage)| stage_report(&interval, before.stages.get(at), stage))
+            .collect();
+        let queues: Vec<QueueReport> = after
+            .queues
+            .iter()
+            .enumerate()
+            .map(|(at, queue)| queue_report(&interval, before.queues.get(at), queue))
+            .collect();
+        Self {
+            pid: std::process::id(),
+            name: name.to_owned(),
+            uptime_s: 0.0,
+            interval_s: interval.ns as f64 / 1e9,
+            slowest: slowest::of(&stages, &queues),
+            stages,
+            queues,
+        }
+    }
+}
+
+/// The time between two snapshots.
+struct Interval {
+    ns: u64,
+}
+
+impl Interval {
+    fn new(before: &Snapshot, after: &Snapshot) -> Self {
+        Self { ns: after.at_ns.saturating_sub(before.at_ns) }
+    }
+
+    /// Of a counter that had one value and has another.
+    fn per_s(&self, before: u64, after: u64) -> f64 {
+        if self.ns == 0 { 0.0 } else { after.saturating_sub(before) as f64 * 1e9 / self.ns as f64 }
+    }
+
+    fn share(&self, before_ns: u64, after_ns: u64) -> f64 {
+        (self.per_s(before_ns, after_ns) / 1e9).min(1.0)
+    }
+}
+
+fn stage_report(interval: &Interval, before: Option<&StageSnapshot>, after: &StageSnapshot) -> StageReport {
+    let none = StageSnapshot::default();
+    let before = before.unwrap_or(&none);
+    let frames = |stage: &StageSnapshot| stage.frames_in.max(stage.frames_out);
+    let samples = |stage: &StageSnapshot| stage.samples_in.max(stage.samples_out);
+    let has_moved = frames(before) != frames(after);
+    StageReport {
+        name: after.name.clone(),
+        frames_per_s: interval.per_s(frames(before), frames(after)),
+        samples_per_s: interval.per_s(samples(before), samples(after)),
+        busy_share: interval.share(before.busy_ns, after.busy_ns),
+        waiting_share: interval.share(before.waited_ns, after.waited_ns),
+        frames: frames(after),
+        samples: samples(after),
+        borrowed_frames: after.borrowed_frames(),
+        copied_frames: after.copied_frames,
+        // What was measured before the stream paused says nothing of now.
+        latency: after.latency.filter(|_| has_moved),
+        own: after.own.iter().map(|&(name, value)| (name.to_owned(), value)).collect(),
+    }
+}
+
+fn queue_report(interval: &Interval, before: Option<&QueueSnapshot>, after: &QueueSnapshot) -> QueueReport {
+    let (frames, dropped) = before.map_or((0, 0), |before| (before.frames, before.dropped_frames));
+    QueueReport {
+        from: after.from.clone(),
+        to: after.to.clone(),
+        policy: after.policy,
+        fill: after.fill(),
+        queued_batches: after.queued_batches,
+        capacity_batches: after.capacity_batches,
+        queued_bytes: after.queued_bytes,
+        capacity_bytes: after.capacity_bytes,
+        frames_per_s: interval.per_s(frames, after.frames),
+        dropped_frames_per_s: interval.per_s(dropped, after.dropped_frames),
+        dropped_frames: after.dropped_frames,
+        dropped_samples: after.dropped_samples,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grebe_ring::Policy;
+
+    use super::*;
+    use crate::snapshot::Latency;
+
+    fn snapshot(at_ns: u64, frames: u64, busy_ns: u64, dropped_frames: u64) -> Snapshot {
+        Snapshot {
+            at_ns,
+            stages: vec![StageSnapshot {
+                name: "udp".into(),
+                frames_in: frames,
+                samples_in: frames * 10,
+                busy_ns,
+                waited_ns: busy_ns / 2,
+                latency: Some(Latency::default()),
+                own: vec![("lost_frames", 7)],
+                ..StageSnapshot::default()
+            }],
+            queues: vec![QueueSnapshot {
+                from: "udp".into(),
+                to: "scope".into(),
+                policy: Policy::DropOldest,
+                capacity_batches: 8,
+                queued_batches: 2,
+                capacity_bytes: Some(1000),
+                queued_bytes: 900,
+                frames,
+                dropped_frames,
+                dropped_samples: dropped_frames * 10,
+            }],
+        }
+    }
+
+    #[test]
+    fn rates_and_shares_are_of_the_interval() {
+        let report =
+            Report::between("view", &snapshot(1_000, 100, 0, 5), &snapshot(500_001_000, 300, 250_000_000, 9));
+        let (stage, queue) = (&report.stages[0], &report.queues[0]);
+        assert_eq!((stage.frames_per_s, stage.samples_per_s), (400.0, 4000.0));
+        assert_eq!((stage.busy_share, stage.waiting_share), (0.5, 0.25));
+        assert_eq!((queue.dropped_frames_per_s, queue.dropped_frames), (8.0, 9));
+        assert!((queue.fill - 0.9).abs() < 1e-9, "by bytes it is fuller than by batches");
+    }
+
+    #[test]
+    fn without_an_interval_nothing_is_infinite() {
+        let at = snapshot(1_000, 100, 77, 5);
+        let report = Report::between("view", &at, &at);
+        assert_eq!((report.stages[0].frames_per_s, report.stages[0].busy_share), (0.0, 0.0));
+        assert_eq!(report.stages[0].latency, None, "nothing moved: an old latency is not told");
+    }
+
+    #[test]
+    fn a_report_survives_its_line_of_json() {
+        let report = Report::between("view", &snapshot(0, 1, 0, 0), &snapshot(1_000_000_000, 3, 10, 1));
+        let line = serde_json::to_string(&report).unwrap();
+        assert!(!line.contains('\n'));
+        assert_eq!(serde_json::from_str::<Report>(&line).unwrap(), report);
+    }
+}

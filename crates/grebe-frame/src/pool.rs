@@ -1,0 +1,96 @@
+//! Where batches come from: a pool of this process, or memory that another process lends.
+
+use std::sync::Arc;
+
+use grebe_ring::{Import, Memory, Pool, Signal};
+
+use crate::batch::{Batch, BatchMut};
+use crate::header::Header;
+use crate::table::Table;
+
+/// A fixed number of chunks to build batches in. Nothing is allocated after it is made.
+#[derive(Debug)]
+pub struct BatchPool {
+    pool: Pool<Table>,
+}
+
+/// Batches that another process lends to this one.
+#[derive(Debug)]
+pub struct BatchImport {
+    import: Import<Table>,
+}
+
+impl BatchPool {
+    /// `chunks` chunks of `chunk_bytes` each (rounded up to 64), from the heap.
+    pub fn new(chunks: usize, chunk_bytes: usize) -> Self {
+        Self { pool: Pool::new(chunks, chunk_bytes, || Table::for_chunk(chunk_bytes)) }
+    }
+
+    /// As many chunks as fit into memory that another crate mapped.
+    pub fn over(memory: Box<dyn Memory>, chunk_bytes: usize) -> Self {
+        Self { pool: Pool::over(memory, chunk_bytes, || Table::for_chunk(chunk_bytes)) }
+    }
+
+    /// Wakes `signal` whenever a chunk comes back. To be set before the first batch is taken.
+    pub fn wake_on_return(&mut self, signal: Arc<Signal>) {
+        self.pool.wake_on_return(signal);
+    }
+
+    /// An empty batch in the chunk that came back last, or `None` where all chunks are lent.
+    #[inline]
+    pub fn acquire(&mut self) -> Option<BatchMut> {
+        self.pool.acquire().map(BatchMut::new)
+    }
+
+    /// Whether a batch can be taken now.
+    pub fn has_free(&self) -> bool {
+        self.pool.has_free()
+    }
+
+    /// Chunks that are free now.
+    pub fn available(&self) -> usize {
+        self.pool.available()
+    }
+
+    /// Chunks in all.
+    pub fn chunks(&self) -> usize {
+        self.pool.chunks()
+    }
+
+    /// Bytes in one chunk.
+    pub fn chunk_bytes(&self) -> usize {
+        self.pool.chunk_bytes()
+    }
+}
+
+impl BatchImport {
+    /// Reads `memory` in chunks of `chunk_bytes`; `home` is told each chunk that nobody here reads any more.
+    pub fn new(
+        memory: Box<dyn Memory>,
+        chunk_bytes: usize,
+        home: impl Fn(u32) + Send + Sync + 'static,
+    ) -> Self {
+        Self { import: Import::new(memory, chunk_bytes, || Table::for_chunk(chunk_bytes), home) }
+    }
+
+    /// The batch in chunk `index`, its frames at `offsets` (each validated again here: the other side is not trusted).
+    ///
+    /// Answers `None` where there is no such chunk or it is held already. Frames that do not parse are left out, and counted
+    /// in the second value.
+    pub fn batch(&mut self, index: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
+        let mut refused = 0;
+        let lease = self.import.lease(index, |table, bytes| {
+            table.clear();
+            for offset in offsets {
+                let rest = bytes.get(offset as usize..).unwrap_or_default();
+                match Header::parse(rest) {
+                    Ok(header) if header.frame_bytes() <= rest.len() && table.has_room() => {
+                        table.add(offset as usize, &header);
+                    }
+                    _ => refused += 1,
+                }
+            }
+        })?;
+        Some((Batch::new(lease), refused))
+    }
+}

@@ -1,0 +1,49 @@
+//! Where the frames of a chunk are.
+
+use crate::header::{HEADER_BYTES, Header};
+
+/// Where the frames of a chunk are. Rides with the chunk; its capacity is set when the pool is made.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) spans: Vec<Span>,
+    /// Behind the last frame.
+    pub(crate) end: usize,
+    pub(crate) samples: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+impl Table {
+    pub(crate) fn for_chunk(chunk_bytes: usize) -> Self {
+        Self { spans: Vec::with_capacity(chunk_bytes / HEADER_BYTES + 1), end: 0, samples: 0 }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.spans.clear();
+        (self.end, self.samples) = (0, 0);
+    }
+
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.spans.len() < self.spans.capacity()
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, offset: usize, header: &Header) {
+        let bytes = header.frame_bytes();
+        self.spans.push(Span { offset: offset as u32, bytes: bytes as u32 });
+        self.end = self.end.max(offset + bytes);
+        self.samples += u64::from(header.block_length_samples);
+    }
+}
+
+impl Span {
+    #[inline]
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
+        self.offset as usize..self.offset as usize + self.bytes as usize
+    }
+}

@@ -1,0 +1,302 @@
+//! What the handles of a pool share: the chunks' counts, and the list of the free ones.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::memory::{ALIGN, Memory};
+use crate::signal::Signal;
+use crate::sync::{Apart, AtomicI64, AtomicU32, Ordering, UnsafeCell};
+
+/// Called with each chunk that this process reads no more.
+type Home = Box<dyn Fn(u32) + Send + Sync>;
+
+/// What every handle of a pool or an import points to, and the last of them frees.
+pub(super) struct Shared<M> {
+    /// `memory.base()`, once.
+    base: NonNull<u8>,
+    chunk_bytes: usize,
+    slots: Box<[Slot<M>]>,
+    /// Head of the free list; `CLOSED` once the owner is gone.
+    free: Apart<AtomicU32>,
+    /// A pool's chunks still out, once it is closed (those that came home first count below zero); an import's at any
+    /// time, and one for the import itself.
+    out: AtomicI64,
+    owner: UnsafeCell<Option<Arc<Signal>>>,
+    /// Set in an import, whose free list stays empty.
+    home: Option<Home>,
+    /// Keeps `base` valid.
+    _memory: Box<dyn Memory>,
+}
+
+/// A line pair of its own: the count of one chunk is not slowed by its neighbour's.
+#[repr(align(128))]
+struct Slot<M> {
+    refs: AtomicU32,
+    next: AtomicU32,
+    meta: UnsafeCell<M>,
+}
+
+impl<M> Shared<M> {
+    pub(super) fn boxed(
+        memory: Box<dyn Memory>,
+        chunk_bytes: usize,
+        mut meta: impl FnMut() -> M,
+        home: Option<Home>,
+    ) -> NonNull<Self> {
+        assert!(chunk_bytes > 0 && chunk_bytes.is_multiple_of(ALIGN), "chunks are multiples of 64 bytes");
+        assert_eq!(memory.base().as_ptr() as usize % ALIGN, 0, "memory is aligned to 64 bytes");
+        let count = memory.len() / chunk_bytes;
+        assert!(count > 0 && count < CLOSED as usize, "a pool has 1 to 2^32 - 3 chunks");
+        let next = |index: usize| if index + 1 == count { NONE } else { index as u32 + 1 };
+        let slots = (0..count)
+            .map(|index| Slot {
+                refs: AtomicU32::new(0),
+                next: AtomicU32::new(next(index)),
+                meta: UnsafeCell::new(meta()),
+            })
+            .collect();
+        NonNull::from(Box::leak(Box::new(Self {
+            base: memory.base(),
+            chunk_bytes,
+            slots,
+            free: Apart(AtomicU32::new(if home.is_some() { NONE } else { 0 })),
+            out: AtomicI64::new(i64::from(home.is_some())),
+            owner: UnsafeCell::new(None),
+            home,
+            _memory: memory,
+        })))
+    }
+
+    pub(super) fn chunks(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn chunk_bytes(&self) -> usize {
+        self.chunk_bytes
+    }
+
+    #[inline]
+    pub(super) fn has_free(&self) -> bool {
+        self.free.0.load(Ordering::Acquire) != NONE
+    }
+
+    pub(super) fn available(&self) -> usize {
+        let (mut index, mut count) = (self.free.0.load(Ordering::Acquire), 0);
+        while index != NONE {
+            count += 1;
+            index = self.slots[index as usize].next.load(Ordering::Relaxed);
+        }
+        count
+    }
+
+    /// To be called by the pool's owner, before a chunk is taken.
+    pub(super) fn set_owner(&self, signal: Arc<Signal>) {
+        self.owner.with_mut(|owner| {
+            assert_eq!(self.available(), self.chunks(), "set the signal before the first chunk is taken");
+            // SAFETY: `owner` is read only by a thread that brings a chunk home, before it is on the free list (Release,
+            // read by `available` above), so nobody reads it while all chunks are home, which was just checked.
+            unsafe { *owner = Some(signal) }
+        });
+    }
+
+    /// The only hold on the chunk that came home last. To be called by the pool's owner.
+    #[inline]
+    pub(super) fn take_free(this: NonNull<Self>) -> Option<Hold<M>> {
+        // SAFETY: the owner has not closed the pool.
+        let shared = unsafe { this.as_ref() };
+        let index = shared.pop_free()?;
+        shared.slots[index as usize].refs.store(1, Ordering::Relaxed);
+        Some(Hold { shared: this, index })
+    }
+
+    #[inline]
+    fn pop_free(&self) -> Option<u32> {
+        let mut head = self.free.0.load(Ordering::Acquire);
+        while head != NONE {
+            let next = self.slots[head as usize].next.load(Ordering::Relaxed);
+            match self.free.0.compare_exchange_weak(head, next, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(head),
+                Err(now) => head = now,
+            }
+        }
+        None
+    }
+
+    /// The only hold on chunk `index` of an import; `None` where there is no such chunk, or it is held. To be called by the
+    /// import's owner.
+    pub(super) fn take_lent(this: NonNull<Self>, index: u32) -> Option<Hold<M>> {
+        // SAFETY: freed only after the import and every lease are gone.
+        let shared = unsafe { this.as_ref() };
+        let slot = shared.slots.get(index as usize)?;
+        // Acquire: the last reader of the metadata is done.
+        if slot.refs.load(Ordering::Acquire) != 0 {
+            return None;
+        }
+        slot.refs.store(1, Ordering::Relaxed);
+        shared.out.fetch_add(1, Ordering::Relaxed);
+        Some(Hold { shared: this, index })
+    }
+
+    /// The last hold on a chunk is gone.
+    fn go_home(this: NonNull<Self>, index: u32) {
+        // SAFETY: this chunk is counted as out, so the memory is still there; no reference is kept past `settle`.
+        let shared = unsafe { this.as_ref() };
+        if let Some(home) = &shared.home {
+            home(index);
+            Self::settle(this, -1);
+            return;
+        }
+        let owner = shared.owner.with(|owner| {
+            // SAFETY: written only while every chunk is home (`set_owner`), and this one was not.
+            unsafe { (*owner).clone() }
+        });
+        let mut head = shared.free.0.load(Ordering::Relaxed);
+        loop {
+            if head == CLOSED {
+                Self::settle(this, -1);
+                return;
+            }
+            shared.slots[index as usize].next.store(head, Ordering::Relaxed);
+            match shared.free.0.compare_exchange_weak(head, index, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => head = now,
+            }
+        }
+        // The pool may be gone from here on: the signal is held on its own.
+        if let Some(owner) = owner {
+            owner.notify();
+        }
+    }
+
+    /// The owner is gone: whoever brings the count of chunks out to zero frees the memory.
+    pub(super) fn close(this: NonNull<Self>) {
+        // SAFETY: the owner's own hold; no reference is kept past `settle`.
+        let shared = unsafe { this.as_ref() };
+        if shared.home.is_some() {
+            Self::settle(this, -1);
+            return;
+        }
+        let mut index = shared.free.0.swap(CLOSED, Ordering::AcqRel);
+        let mut out = shared.slots.len() as i64;
+        while index != NONE {
+            out -= 1;
+            index = shared.slots[index as usize].next.load(Ordering::Relaxed);
+        }
+        Self::settle(this, out);
+    }
+
+    fn settle(this: NonNull<Self>, change: i64) {
+        // SAFETY: not freed yet: the caller's own part of the count is outstanding until this addition.
+        let before = unsafe { this.as_ref() }.out.fetch_add(change, Ordering::AcqRel);
+        if before + change == 0 {
+            // SAFETY: the sum is zero exactly once: below zero before the owner's part is added, falling by ones after it.
+            drop(unsafe { Box::from_raw(this.as_ptr()) });
+        }
+    }
+}
+
+/// One counted hold on a chunk; its drop is the only place where chunks go home.
+pub(super) struct Hold<M> {
+    shared: NonNull<Shared<M>>,
+    index: u32,
+}
+
+impl<M> Hold<M> {
+    #[inline]
+    fn shared(&self) -> &Shared<M> {
+        // SAFETY: the memory outlives every hold (see `Shared::close`).
+        unsafe { self.shared.as_ref() }
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot<M> {
+        &self.shared().slots[self.index as usize]
+    }
+
+    #[inline]
+    fn range(&self) -> (NonNull<u8>, usize) {
+        let shared = self.shared();
+        // SAFETY: index < slots.len(), and slots x chunk_bytes fit into the memory.
+        (unsafe { shared.base.add(self.index as usize * shared.chunk_bytes) }, shared.chunk_bytes)
+    }
+
+    pub(super) fn index(&self) -> u32 {
+        self.index
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        let (base, len) = self.range();
+        // SAFETY: mapped and initialised (Memory); writers need the only hold, and this is one.
+        unsafe { std::slice::from_raw_parts(base.as_ptr(), len) }
+    }
+
+    #[inline]
+    pub(super) fn meta(&self) -> &M {
+        // SAFETY: writers need the only hold, and this is one.
+        self.slot().meta.with(|meta| unsafe { &*meta })
+    }
+
+    /// The bytes, and the metadata to write.
+    ///
+    /// # Safety
+    /// This is the only hold on the chunk.
+    #[inline]
+    pub(super) unsafe fn meta_mut(&mut self) -> (&[u8], &mut M) {
+        // SAFETY: nobody else has a reference to the metadata, by the caller's promise.
+        let meta = self.slot().meta.with_mut(|meta| unsafe { &mut *meta });
+        (self.bytes(), meta)
+    }
+
+    /// Bytes and metadata, both to write.
+    ///
+    /// # Safety
+    /// This is the only hold on the chunk, and the chunk is not of an import.
+    #[inline]
+    pub(super) unsafe fn parts_mut(&mut self) -> (&mut [u8], &mut M) {
+        let (base, len) = self.range();
+        // SAFETY: the memory of a pool is writable, nobody else has a reference into the chunk, and bytes and metadata do not
+        // overlap.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) };
+        // SAFETY: as for the bytes.
+        let meta = self.slot().meta.with_mut(|meta| unsafe { &mut *meta });
+        (bytes, meta)
+    }
+
+    /// Whether the chunk may be written: this is its only hold, and its memory is this process's own.
+    #[inline]
+    pub(super) fn is_writable(&self) -> bool {
+        // Acquire: the other holders' reads are over before this one writes.
+        self.shared().home.is_none() && self.slot().refs.load(Ordering::Acquire) == 1
+    }
+
+    /// One more hold on the chunk.
+    #[inline]
+    pub(super) fn share(&self) -> Self {
+        let before = self.slot().refs.fetch_add(1, Ordering::Relaxed);
+        assert!(before < MAX_REFS, "a chunk has more leases than anything could use");
+        Self { shared: self.shared, index: self.index }
+    }
+}
+
+impl<M> Drop for Hold<M> {
+    #[inline]
+    fn drop(&mut self) {
+        // AcqRel: all reads of the chunk are over before the next owner writes it.
+        if self.slot().refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            Shared::go_home(self.shared, self.index);
+        }
+    }
+}
+
+// SAFETY: a hold gives out shared references to bytes and metadata, a ChunkMut exclusive ones; both may move and be shared
+// between threads where the metadata may. The counters are atomic.
+unsafe impl<M: Send + Sync> Send for Hold<M> {}
+// SAFETY: as above.
+unsafe impl<M: Send + Sync> Sync for Hold<M> {}
+
+/// End of the free list.
+const NONE: u32 = u32::MAX;
+/// The free list of a pool that was dropped.
+const CLOSED: u32 = u32::MAX - 1;
+const MAX_REFS: u32 = 1 << 24;

@@ -1,0 +1,89 @@
+use std::sync::{Arc, Mutex};
+
+use super::*;
+
+#[test]
+fn the_chunk_given_back_last_is_taken_first() {
+    let mut pool = Pool::new(4, 64, || ());
+    let chunks: Vec<_> = (0..4).map(|_| pool.acquire().unwrap()).collect();
+    assert!(pool.acquire().is_none());
+    let order: Vec<u32> = [2, 0, 3, 1].into_iter().collect();
+    let mut chunks: Vec<Option<_>> = chunks.into_iter().map(Some).collect();
+    for &index in &order {
+        chunks[index as usize] = None;
+    }
+    let again: Vec<u32> =
+        (0..4).map(|_| pool.acquire().unwrap()).map(|chunk| chunk.freeze().index()).collect();
+    // Each was dropped at once, so the same chunk comes again and again: the hottest.
+    assert_eq!(again, [1, 1, 1, 1]);
+}
+
+#[test]
+fn only_a_sole_lease_can_be_written_again() {
+    let mut pool = Pool::new(1, 64, || 0_u8);
+    let lease = pool.acquire().unwrap().freeze();
+    let other = lease.clone();
+    let lease = lease.try_unique().unwrap_err();
+    drop(other);
+    assert!(lease.try_unique().is_ok());
+}
+
+#[test]
+fn leases_outlive_their_pool_and_memory_is_freed_once() {
+    let token = Arc::new(());
+    let meta = token.clone();
+    let mut pool = Pool::new(3, 64, move || meta.clone());
+    let mut chunk = pool.acquire().unwrap();
+    chunk.bytes_mut()[0] = 7;
+    let lease = chunk.freeze();
+    let other = pool.acquire().unwrap().freeze();
+    drop(pool);
+    drop(other);
+    assert_eq!(lease.bytes()[0], 7);
+    drop(lease);
+    assert_eq!(Arc::strong_count(&token), 1);
+}
+
+#[test]
+fn chunks_come_home_from_other_threads() {
+    let mut pool = Pool::new(8, 64, || ());
+    let (tx, rx) = std::sync::mpsc::channel::<Lease<()>>();
+    let reader = std::thread::spawn(move || rx.into_iter().map(|lease| lease.bytes()[0] as u64).sum::<u64>());
+    let (mut sent, mut sum) = (0u64, 0);
+    while sent < 100_000 {
+        match pool.acquire() {
+            None => std::thread::yield_now(),
+            Some(mut chunk) => {
+                chunk.bytes_mut()[0] = sent as u8;
+                sum += u64::from(sent as u8);
+                tx.send(chunk.freeze()).unwrap();
+                sent += 1;
+            }
+        }
+    }
+    drop(tx);
+    assert_eq!(reader.join().unwrap(), sum);
+    assert_eq!(pool.available(), 8);
+}
+
+#[test]
+fn an_import_says_once_that_a_chunk_may_go_home_and_refuses_one_it_holds() {
+    let home = Arc::new(Mutex::new(Vec::new()));
+    let told = home.clone();
+    let mut import = Import::<u32>::new(
+        Box::new(Heap::zeroed(256)),
+        64,
+        || 0,
+        move |index| told.lock().unwrap().push(index),
+    );
+    let lease = import.lease(2, |meta, bytes| *meta = bytes.len() as u32).unwrap();
+    assert_eq!(*lease.meta(), 64);
+    assert!(import.lease(2, |_, _| ()).is_none());
+    assert!(import.lease(4, |_, _| ()).is_none());
+    let clone = lease.clone();
+    drop(lease);
+    assert!(home.lock().unwrap().is_empty());
+    // Memory of another process is never written, not even by a sole holder.
+    drop(clone.try_unique().unwrap_err());
+    assert_eq!(*home.lock().unwrap(), [2]);
+}

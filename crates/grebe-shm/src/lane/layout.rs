@@ -1,0 +1,111 @@
+//! Which word of a lane is what, and what cannot stand there.
+
+/// The number of slots either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(super) queue: u64,
+    pub(super) returns: u64,
+}
+
+impl Shape {
+    /// Room for `queue` descriptors that wait and `quota` chunks that are out; each rounded up to a power of two, at least 2.
+    pub(crate) fn new(queue: u32, quota: u32) -> Self {
+        let round = |count: u32| u64::from(count.clamp(2, 1 << 30).next_power_of_two());
+        Self { queue: round(queue), returns: round(quota) }
+    }
+
+    /// Descriptors that fit.
+    pub(crate) fn queue(&self) -> u32 {
+        self.queue as u32
+    }
+
+    /// Words in all.
+    pub(crate) fn words(&self) -> usize {
+        SLOTS + 2 * self.queue as usize + self.returns as usize
+    }
+
+    pub(super) fn slot(&self, position: u64) -> usize {
+        SLOTS + 2 * (position & (self.queue - 1)) as usize
+    }
+
+    pub(super) fn ret(&self, position: u64) -> usize {
+        SLOTS + 2 * self.queue as usize + (position & (self.returns - 1)) as usize
+    }
+}
+
+/// Where the frames of a lent chunk are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Descriptor {
+    /// The chunk.
+    pub chunk: u32,
+    /// How many frames it holds.
+    pub frames: u32,
+    /// Offset of the first.
+    pub first: u32,
+    /// From one frame to the next; 0: their offsets stand in the chunk's table.
+    pub stride: u32,
+}
+
+impl Descriptor {
+    pub(super) fn words(self) -> [u64; 2] {
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        [pair(self.chunk, self.frames), pair(self.first, self.stride)]
+    }
+
+    pub(super) fn of([one, two]: [u64; 2]) -> Self {
+        Self { chunk: one as u32, frames: (one >> 32) as u32, first: two as u32, stride: (two >> 32) as u32 }
+    }
+}
+
+/// What an honest other side cannot have written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Violation {
+    /// The head moved back, or past what was queued.
+    #[error("its head is at {head}, outside of what is queued")]
+    Head {
+        /// The word.
+        head: u64,
+    },
+    /// The tail moved back, or further than there are slots.
+    #[error("its tail is at {tail}, outside of what can be queued")]
+    Tail {
+        /// The word.
+        tail: u64,
+    },
+    /// A word of the returns is neither new nor old.
+    #[error("a returned word is {word:#x}, neither new nor old")]
+    Return {
+        /// The word.
+        word: u64,
+    },
+    /// A chunk came back that was not out.
+    #[error("it returned chunk {chunk}, which it was not lent")]
+    NotLent {
+        /// The chunk.
+        chunk: u32,
+    },
+    /// A chunk came back that still waits in the queue.
+    #[error("it returned chunk {chunk}, which it has not taken")]
+    NotTaken {
+        /// The chunk.
+        chunk: u32,
+    },
+    /// More wake-ups than were asked for.
+    #[error("it sent a wake-up without a reason")]
+    WakeUp,
+}
+
+// Words that different sides write lie 128 bytes apart: adjacent lines are fetched in pairs.
+pub(super) const TAIL: usize = 0;
+pub(super) const STATE: usize = 1;
+pub(super) const DROPPED: usize = 2;
+pub(super) const END_HEADER: usize = 3;
+pub(super) const HEAD: usize = 16;
+pub(super) const CONSUMER_SLEEPS: usize = 32;
+pub(super) const WAKE_AT_HEAD: usize = 48;
+pub(super) const WAKE_AT_RETURN: usize = 49;
+const SLOTS: usize = 64;
+
+pub(super) const ENDED: u64 = 1;
+pub(super) const ENDED_WITH_HEADER: u64 = 2;
+pub(super) const NEVER: u64 = u64::MAX;

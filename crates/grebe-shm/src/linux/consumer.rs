@@ -1,0 +1,147 @@
+//! One consumer, as its producer sees it.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use grebe_frame::Batch;
+use grebe_ring::Policy;
+
+use super::packet::{self, Packet};
+use crate::lane::{Descriptor, Lender, Offer, Shape, Violation};
+use crate::message::Message;
+use crate::status::{ConsumerStatus, Status};
+
+/// One consumer.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    pub(super) id: u64,
+    pub(super) socket: OwnedFd,
+    pub(super) lender: Lender<Batch>,
+    pub(super) name: String,
+    pub(super) pid: u32,
+    pub(super) policy: Policy,
+    pub(super) shape: Shape,
+    pub(super) quota: u32,
+    pub(super) lent_frames: u64,
+    pub(super) dropped_frames: u64,
+    /// Since when the batch that is being sent has waited for this consumer.
+    pub(super) waits: Option<Instant>,
+    pub(super) fate: Fate,
+}
+
+/// Whether a consumer stays, or how it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    Stays,
+    HungUp,
+    CutOff(String),
+}
+
+impl Consumer {
+    /// Offers a batch; what was dropped for it or in its place.
+    pub(super) fn offer(
+        &mut self,
+        batch: &Batch,
+        what: Descriptor,
+        block_timeout: Duration,
+    ) -> Option<Batch> {
+        self.reap();
+        if self.fate != Fate::Stays {
+            self.waits = None;
+            return None;
+        }
+        match self.lender.offer(batch.clone(), what) {
+            Ok(Offer::Queued(evicted)) => {
+                self.waits = None;
+                self.lent_frames += batch.len() as u64;
+                self.wake(false);
+                evicted
+            }
+            Ok(Offer::Dropped(batch)) => Some(batch),
+            Ok(Offer::Full(_)) => {
+                let since = *self.waits.get_or_insert_with(Instant::now);
+                if since.elapsed() >= block_timeout {
+                    self.cut_off(format!("it took nothing for {block_timeout:?}"));
+                }
+                None
+            }
+            Err(violation) => {
+                self.violates(violation);
+                None
+            }
+        }
+    }
+
+    /// Takes back what was returned.
+    pub(super) fn reap(&mut self) {
+        if let Err(violation) = self.lender.reap(drop).and_then(|_| self.lender.look()) {
+            self.violates(violation);
+        }
+    }
+
+    /// Reads what the consumer sent, and notices that it hung up.
+    pub(super) fn listen(&mut self) {
+        loop {
+            match packet::hear(&self.socket) {
+                Packet::Message(Message::Wake, _) => {
+                    if let Err(violation) = self.lender.woken() {
+                        return self.violates(violation);
+                    }
+                }
+                Packet::Nothing => return,
+                Packet::HungUp => {
+                    self.fate = Fate::HungUp;
+                    self.waits = None;
+                    return;
+                }
+                Packet::Message(..) | Packet::Malformed(_) => {
+                    return self.cut_off("it sent a message that no consumer sends".to_owned());
+                }
+            }
+        }
+    }
+
+    /// Wakes the consumer where it sleeps, or in any case.
+    pub(super) fn wake(&self, always: bool) {
+        if self.lender.must_wake() || always {
+            // A full socket means that it has been woken often enough, a broken one that it is gone.
+            let _ = packet::say(&self.socket, &Message::Wake, &[]);
+        }
+    }
+
+    /// Counts a batch that was dropped for this consumer, and tells it.
+    pub(super) fn count_dropped(&mut self, batch: &Batch, counted: &mut Status) {
+        let frames = batch.len() as u64;
+        self.dropped_frames += frames;
+        self.lender.say_dropped(self.dropped_frames);
+        counted.dropped_frames += frames;
+        counted.dropped_samples += batch.samples();
+    }
+
+    fn violates(&mut self, violation: Violation) {
+        self.cut_off(violation.to_string());
+    }
+
+    fn cut_off(&mut self, why: String) {
+        self.fate = Fate::CutOff(why);
+        self.waits = None;
+    }
+
+    pub(super) fn queue_percent(&self) -> u32 {
+        self.lender.queued() * 100 / self.shape.queue().max(1)
+    }
+
+    pub(super) fn status(&self) -> ConsumerStatus {
+        ConsumerStatus {
+            name: self.name.clone(),
+            pid: self.pid,
+            policy: self.policy,
+            queued_batches: self.lender.queued(),
+            queue_batches: self.shape.queue(),
+            out_chunks: self.lender.out(),
+            quota_chunks: self.quota,
+            lent_frames: self.lent_frames,
+            dropped_frames: self.dropped_frames,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! All consumers of a stream, behind one lock.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use grebe_frame::Batch;
+
+use super::consumer::{Consumer, Fate};
+use super::packet;
+use crate::lane::Descriptor;
+use crate::message::Message;
+use crate::options::PublisherOptions;
+use crate::status::{Status, Totals};
+
+/// The consumers. Locked once per batch; the lock is contended only when a consumer comes or goes.
+#[derive(Debug)]
+pub(super) struct Consumers {
+    pub(super) all: Vec<Consumer>,
+    /// The batches sent last.
+    resting: VecDeque<Batch>,
+    /// How many rest at most.
+    rest_chunks: usize,
+    block_timeout: Duration,
+    pub(super) is_ended: bool,
+    /// What was counted over all consumers, also of those that are gone; its list of consumers stays empty.
+    pub(super) counted: Status,
+}
+
+impl Consumers {
+    pub(super) fn new(options: &PublisherOptions) -> Self {
+        Self {
+            all: Vec::with_capacity(options.consumers_max),
+            resting: VecDeque::with_capacity(options.rest_chunks),
+            rest_chunks: options.rest_chunks,
+            block_timeout: options.block_timeout,
+            is_ended: false,
+            counted: Status::default(),
+        }
+    }
+
+    /// Offers a batch to all; whether it waits for one that has no room for it.
+    pub(super) fn offer(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
+        self.keep_from_reuse(batch);
+        self.offer_to(|_| true, batch, what, stream)
+    }
+
+    /// Offers a batch again to those that it waits for; whether it still waits.
+    pub(super) fn offer_again(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
+        self.offer_to(|consumer| consumer.waits.is_some(), batch, what, stream)
+    }
+
+    /// A chunk that came back at once still lies in the consumer's cache, where writing it is slow: the batches sent last are
+    /// held for a while, so that older chunks are written first.
+    fn keep_from_reuse(&mut self, batch: &Batch) {
+        if self.rest_chunks == 0 {
+            return;
+        }
+        if self.resting.len() == self.rest_chunks {
+            self.resting.pop_front();
+        }
+        self.resting.push_back(batch.clone());
+    }
+
+    fn offer_to(
+        &mut self,
+        is_meant: impl Fn(&Consumer) -> bool,
+        batch: &Batch,
+        what: Descriptor,
+        stream: &str,
+    ) -> bool {
+        for consumer in self.all.iter_mut().filter(|consumer| is_meant(consumer)) {
+            if let Some(dropped) = consumer.offer(batch, what, self.block_timeout) {
+                consumer.count_dropped(&dropped, &mut self.counted);
+            }
+            if consumer.waits.is_none() {
+                self.counted.lent_frames += batch.len() as u64;
+            }
+        }
+        self.settle(stream);
+        self.all.iter().any(|consumer| consumer.waits.is_some())
+    }
+
+    /// The batch that waits is dropped for those it waits for.
+    pub(super) fn give_up(&mut self, batch: &Batch) {
+        for consumer in self.all.iter_mut().filter(|consumer| consumer.waits.is_some()) {
+            consumer.waits = None;
+            consumer.count_dropped(batch, &mut self.counted);
+        }
+    }
+
+    /// Whether each consumer that the batch waits for could take it now, or is to be cut off for not taking it.
+    pub(super) fn has_room(&mut self) -> bool {
+        let mut has_room = true;
+        for consumer in self.waiting() {
+            consumer.reap();
+            has_room &= consumer.fate != Fate::Stays || consumer.lender.has_room();
+        }
+        has_room
+    }
+
+    /// Consumers that the batch waits for.
+    pub(super) fn waiting(&mut self) -> impl Iterator<Item = &mut Consumer> {
+        self.all.iter_mut().filter(|consumer| consumer.waits.is_some())
+    }
+
+    /// Takes back what consumers returned.
+    pub(super) fn reap(&mut self, stream: &str) {
+        self.all.iter_mut().for_each(Consumer::reap);
+        self.settle(stream);
+    }
+
+    /// Reads what a consumer sent, or that it hung up.
+    pub(super) fn attend(&mut self, id: u64, stream: &str) {
+        let Some(consumer) = self.all.iter_mut().find(|consumer| consumer.id == id) else { return };
+        consumer.listen();
+        consumer.reap();
+        self.settle(stream);
+    }
+
+    /// Parts with consumers that are gone or have to go; all they were lent comes home.
+    fn settle(&mut self, stream: &str) {
+        if self.all.iter().all(|consumer| consumer.fate == Fate::Stays) {
+            return;
+        }
+        for consumer in self.all.extract_if(.., |consumer| consumer.fate != Fate::Stays) {
+            match &consumer.fate {
+                Fate::CutOff(why) => {
+                    let why = format!("{why} ('{stream}', policy {})", consumer.policy);
+                    // Who does not read it is told by the hang-up.
+                    let _ = packet::say(&consumer.socket, &Message::Bye(why), &[]);
+                    self.counted.cut_off += 1;
+                }
+                Fate::HungUp | Fate::Stays => self.counted.hung_up += 1,
+            }
+        }
+    }
+
+    /// Hangs up on all, and lets go of what rests.
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+        self.resting.clear();
+    }
+
+    pub(super) fn status(&self) -> Status {
+        Status { consumers: self.all.iter().map(Consumer::status).collect(), ..self.counted.clone() }
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        let Status { hung_up, cut_off, lent_frames, dropped_frames, .. } = self.counted;
+        Totals {
+            consumers: self.all.len() as u32,
+            fullest_queue_percent: self.all.iter().map(Consumer::queue_percent).max().unwrap_or(0),
+            out_chunks: self.all.iter().map(|consumer| consumer.lender.out()).sum(),
+            hung_up,
+            cut_off,
+            lent_frames,
+            dropped_frames,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What the producer's threads share, and how a consumer is admitted.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard};
+
+use grebe_frame::Batch;
+use grebe_ring::{Policy, Signal};
+
+use super::consumer::{Consumer, Fate};
+use super::consumers::Consumers;
+use super::map::{self, Mapping};
+use super::packet;
+use crate::lane::{Lender, Shape};
+use crate::message::{Hello, Message, Welcome};
+use crate::options::PublisherOptions;
+use crate::sync::Words;
+
+/// What the producer's threads share: the one that sends, and the acceptor's.
+#[derive(Debug)]
+pub(super) struct PublisherState {
+    /// Of the stream.
+    pub(super) name: String,
+    pub(super) options: PublisherOptions,
+    /// The sealed memory that every consumer is handed.
+    pub(super) payload: OwnedFd,
+    /// What a consumer is granted at most.
+    pub(super) welcome: Welcome,
+    /// Readable once the publisher is gone.
+    pub(super) closing: OwnedFd,
+    pub(super) consumers: Mutex<Consumers>,
+    /// Wakes the thread that waits for room or for consumers.
+    pub(super) signal: Signal,
+}
+
+/// A lane that was made for one consumer.
+struct Lane {
+    fd: OwnedFd,
+    shape: Shape,
+    quota: u32,
+    lender: Lender<Batch>,
+}
+
+impl PublisherState {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Consumers> {
+        // Nothing under the lock panics but by a mistake; the consumers are good then, as each step leaves them.
+        self.consumers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes a consumer in: a lane is made, handed over with the payload, and entered.
+    ///
+    /// # Errors
+    /// Why not, for the consumer to be told, with its socket.
+    pub(super) fn admit(
+        &self,
+        id: u64,
+        socket: OwnedFd,
+        hello: Hello,
+        pid: u32,
+    ) -> Result<(), (OwnedFd, String)> {
+        if let Some(why) = self.refusal(&hello) {
+            return Err((socket, why));
+        }
+        let lane = match self.make_lane(&hello) {
+            Ok(lane) => lane,
+            Err(errno) => return Err((socket, format!("it has no memory for another consumer: {errno}"))),
+        };
+        let welcome = Welcome { queue_batches: lane.shape.queue(), quota_chunks: lane.quota, ..self.welcome };
+        let descriptors = [self.payload.as_fd(), lane.fd.as_fd()];
+        // Where it fails the consumer is gone already.
+        if packet::say(&socket, &Message::Welcome(welcome), &descriptors).is_ok() {
+            self.enter(id, socket, hello, pid, lane);
+        }
+        Ok(())
+    }
+
+    fn refusal(&self, hello: &Hello) -> Option<String> {
+        let consumers = self.lock();
+        if consumers.is_ended {
+            Some("the stream has ended".to_owned())
+        } else if consumers.all.len() >= self.options.consumers_max {
+            Some(format!("it has {} consumers, and takes no more", self.options.consumers_max))
+        } else if hello.policy == Policy::Block && !self.options.allow_block {
+            Some("it waits for nobody: use drop_oldest or drop_latest instead of block".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// Of what the consumer asks for, as much as there is for one.
+    fn make_lane(&self, hello: &Hello) -> rustix::io::Result<Lane> {
+        let quota = hello.quota_chunks.min(self.welcome.quota_chunks);
+        // More than its quota can never wait.
+        let shape = Shape::new(hello.queue_batches.min(quota), quota);
+        let fd = map::memfd("grebe:lane", shape.words() * 8)?;
+        let mapping = Mapping::new(&fd, shape.words() * 8, true)?;
+        map::seal(&fd, false)?;
+        let words: Words = mapping.words(0, shape.words());
+        let lender = Lender::new(words, shape, hello.policy, quota, self.welcome.chunks);
+        Ok(Lane { fd, shape, quota, lender })
+    }
+
+    fn enter(&self, id: u64, socket: OwnedFd, hello: Hello, pid: u32, lane: Lane) {
+        let mut consumers = self.lock();
+        if consumers.is_ended {
+            lane.lender.end(None);
+        }
+        consumers.counted.joined += 1;
+        consumers.all.push(Consumer {
+            id,
+            socket,
+            lender: lane.lender,
+            name: hello.name,
+            pid,
+            policy: hello.policy,
+            shape: lane.shape,
+            quota: lane.quota,
+            lent_frames: 0,
+            dropped_frames: 0,
+            waits: None,
+            fate: Fate::Stays,
+        });
+        drop(consumers);
+        self.signal.notify();
+    }
+
+    /// A consumer's socket has something to say, or has hung up.
+    pub(super) fn attend(&self, id: u64) {
+        self.lock().attend(id, &self.name);
+        self.signal.notify();
+    }
+}
