@@ -1,10 +1,12 @@
 #![no_main]
 
-use grebe_transfer::Ticket;
+use grebe_packet::{Purpose, Ticket};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|word: &str| {
-    if let Ok(ticket) = Ticket::from_word(word) {
-        assert_eq!(Ticket::from_word(&ticket.word()).expect("what is written is read"), ticket);
+    for purpose in [Purpose::Transfer, Purpose::Probe] {
+        if let Ok(ticket) = Ticket::from_word(word, purpose) {
+            assert_eq!(Ticket::from_word(&ticket.word(), purpose).expect("what is written is read"), ticket);
+        }
     }
 });

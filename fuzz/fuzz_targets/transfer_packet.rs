@@ -1,6 +1,6 @@
 #![no_main]
 
-use grebe_transfer::Key;
+use grebe_packet::Key;
 use grebe_transfer::internals::{INIT_BYTES, Initiator, ReceivedPackets, Responder, Role};
 use libfuzzer_sys::fuzz_target;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{Cancel, Notice, Ticket};
+use grebe_transfer::{Cancel, Notice, Purpose, Ticket};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -36,12 +36,18 @@ pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
             Err(_) => return Ok(None),
         },
     };
-    Ok(Some(Ticket::from_word(&word)?))
+    Ok(Some(ticket_of(&word)?))
+}
+
+/// Reads the word of a ticket for a transfer.
+pub(crate) fn ticket_of(word: &str) -> Result<Ticket, grebe_transfer::Error> {
+    Ok(Ticket::from_word(word, Purpose::Transfer)?)
 }
 
 /// Puts the addresses into the ticket where the other side finds us.
 pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
-    let Some(bound) = ticket.addresses.first().copied() else { return Ok(()) };
+    let bound = ticket.addresses.first().and_then(|address| address.to_socket_addrs().ok()?.next());
+    let Some(bound) = bound else { return Ok(()) };
     let mut addresses = Vec::new();
     for host in &meeting.advertise {
         addresses.extend(resolve(host, bound.port())?);
@@ -50,15 +56,15 @@ pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
         addresses = own_addresses(bound);
     }
     if !addresses.is_empty() {
-        addresses.truncate(ADDRESSES_MAX);
-        ticket.addresses = addresses;
+        addresses.truncate(Ticket::ADDRESSES_MAX);
+        ticket.addresses = addresses.into_iter().map(Into::into).collect();
     }
     Ok(())
 }
 
 /// Prints the ticket on standard output, and on standard error what to do with it.
 pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: bool) -> Result<()> {
-    let addresses: Vec<_> = ticket.addresses.iter().map(SocketAddr::to_string).collect();
+    let addresses: Vec<_> = ticket.addresses.iter().map(ToString::to_string).collect();
     note!("waiting at {} (UDP)", addresses.join(", "));
     if json {
         return out!("{}", json!({ "ticket": *ticket.word() }));
@@ -152,8 +158,6 @@ impl Display {
 }
 
 const TEMPLATE: &str = "{bar:20} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  {msg}";
-
-const ADDRESSES_MAX: usize = 8;
 
 fn read_ticket() -> Result<Zeroizing<String>> {
     let stdin = std::io::stdin();

@@ -103,6 +103,16 @@ pub enum Error {
     Socket(#[from] grebe_datagram::Error),
 }
 
+impl From<grebe_packet::Error> for Error {
+    fn from(error: grebe_packet::Error) -> Self {
+        match error {
+            grebe_packet::Error::Malformed { what } => Self::Malformed { what },
+            grebe_packet::Error::Ticket { what } => Self::Ticket { what },
+            other => Self::Keys { what: other.to_string() },
+        }
+    }
+}
+
 fn describe(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Whole => "it has everything",

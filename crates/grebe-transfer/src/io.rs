@@ -9,7 +9,6 @@
 //! Reader and writer are functions that the send and the receive thread call, so that a group is worked on while it lies in one
 //! core's cache. They become threads where cores are idle, and as soon as a disk makes the network wait.
 
-pub(crate) mod cancel;
 mod clock;
 pub(crate) mod disk;
 pub(crate) mod session;

@@ -4,14 +4,13 @@ mod io;
 mod proto;
 
 pub use error::{Error, Result};
-pub use io::cancel::Cancel;
+pub use grebe_packet::{Cancel, Purpose, Ticket};
 pub use io::disk::source::Source;
 pub use io::session::receive::{ReceiveListener, ReceiveOptions, receive};
 pub use io::session::report::{Notice, ReceiveProgress, ReceiveReport, SendReport};
 pub use io::session::send::{SendListener, SendOptions, send};
 pub use proto::congestion::{Mode, Phase, PhaseCost};
 pub use proto::sender::{Limit, SendCounters, SendProgress};
-pub use proto::ticket::{Key, Ticket};
 pub use proto::verdict::Verdict;
 
 /// The protocol's core for this workspace's benchmarks, fuzz targets and tests. It may change in any release.

@@ -16,7 +16,6 @@ pub(crate) mod receiver;
 pub(crate) mod sender;
 pub(crate) mod sent_packets;
 pub(crate) mod simulator;
-pub(crate) mod ticket;
 pub(crate) mod train;
 mod train_dispersion;
 pub(crate) mod verdict;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::scope;
@@ -145,6 +145,10 @@ fn nobody_there_is_an_error_that_says_whom_was_asked() {
     assert!(error.to_string().contains(&ticket.addresses[0].to_string()), "{error}");
 }
 
+fn address_of(ticket: &Ticket) -> SocketAddr {
+    ticket.addresses[0].to_socket_addrs().unwrap().next().unwrap()
+}
+
 /// A port where only TCP is answered: it passes connections on.
 fn pass_tcp_on(to: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -167,8 +171,8 @@ fn where_no_udp_passes_tcp_does() {
     let file = from.path().join("f");
     fs::write(&file, contents(3_000_000)).unwrap();
     let mut listener = listener();
-    let only_tcp = pass_tcp_on(listener.ticket().addresses[0]);
-    listener.ticket_mut().addresses = vec![only_tcp];
+    let only_tcp = pass_tcp_on(address_of(listener.ticket()));
+    listener.ticket_mut().addresses = vec![only_tcp.into()];
     let ticket = listener.ticket().clone();
     scope(|scope| {
         let receiving = scope.spawn(|| listener.receive(into.path(), &ReceiveOptions::default(), |_| {}));

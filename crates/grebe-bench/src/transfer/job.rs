@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grebe_transfer::{ReceiveListener, ReceiveOptions, SendOptions, Source, Ticket, send};
+use grebe_transfer::{Purpose, ReceiveListener, ReceiveOptions, SendOptions, Source, Ticket, send};
 use serde::{Deserialize, Serialize};
 
 use super::row::PhaseRow;
@@ -109,7 +109,7 @@ fn receive(directory: &Path, host: IpAddr) -> Done {
 }
 
 fn send_file(file: PathBuf, ticket: &str, device: Option<&str>) -> Done {
-    let ticket = Ticket::from_word(ticket)?;
+    let ticket = Ticket::from_word(ticket, Purpose::Transfer)?;
     let sent_before = device.and_then(sent_by);
     let began = Instant::now();
     let source = Arc::new(Source::open(&[file])?);

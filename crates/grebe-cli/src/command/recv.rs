@@ -56,14 +56,14 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
 
 /// The ticket, if one was given, and the directory.
 fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
-    let first = options.places.first().filter(|word| Ticket::from_word(word).is_ok());
+    let first = options.places.first().filter(|word| transfer::ticket_of(word).is_ok());
     let directory = match (&options.places[..], first) {
         ([_, directory], Some(_)) | ([directory], None) => directory.as_str(),
         ([] | [_], _) => ".",
         ([word, _], None) => {
             // Says what is wrong with it; what it is stays out of the message.
             let word = Zeroizing::new(word.clone());
-            return Err(Ticket::from_word(&word).err().map_or_else(usage, Into::into));
+            return Err(transfer::ticket_of(&word).err().map_or_else(usage, Into::into));
         }
         _ => return Err(usage()),
     };

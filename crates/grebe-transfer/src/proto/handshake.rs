@@ -10,12 +10,12 @@
 //! A peer without the key gets no answer and leaves no state. A replayed INIT gets the same reply again, a twentieth of its
 //! length, and leads no further: who replays it does not know the private half of `e`.
 
+use grebe_packet::Key;
 use snow::{Builder, HandshakeState};
 
 use crate::error::{Error, Result};
 use crate::proto::packet_protection::{Opener, Sealer, Secret};
 use crate::proto::received_packets::ReceivedPackets;
-use crate::proto::ticket::Key;
 use crate::proto::wire::Header;
 
 /// Bytes of the first packet. The reply is far shorter, so that nobody can use it to flood others.
@@ -81,7 +81,8 @@ impl Session {
         received: &ReceivedPackets,
         datagram: &'a mut [u8],
     ) -> Result<(u64, &'a [u8])> {
-        let number = self.opener.number(datagram, received.expected())?;
+        let expected = received.highest().map_or(0, |highest| highest + 1);
+        let number = self.opener.number(datagram, expected)?;
         if !received.would_accept(number) {
             return Err(Error::NotAuthentic);
         }
@@ -226,7 +227,7 @@ const PENDING_MAX: usize = 4;
 /// The head of the first packet is part of what the handshake proves.
 fn builder<'a>(key: &'a Key, head: &'a [u8]) -> Result<Builder<'a>> {
     let params = PATTERN.parse().map_err(keys)?;
-    Builder::new(params).psk(0, key.bytes()).and_then(|builder| builder.prologue(head)).map_err(keys)
+    Builder::new(params).psk(0, key.as_bytes()).and_then(|builder| builder.prologue(head)).map_err(keys)
 }
 
 fn keys(error: snow::Error) -> Error {

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use grebe_packet::Reader;
+
 use crate::error::{Error, Result};
 
 /// The longest index that is taken: some 200,000 files.
@@ -31,6 +33,15 @@ pub struct Entry {
 }
 
 impl Entry {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let (kind, file_bytes) = (reader.u8().ok()?, reader.u64().ok()?);
+        let (mode, modified_unix_ns) = (reader.u16().ok()? & 0o777, reader.i64().ok()?);
+        let name_bytes = reader.u16().ok()?;
+        let name = std::str::from_utf8(reader.take(name_bytes.into()).ok()?).ok()?.to_owned();
+        let is_possible = kind <= 1 && file_bytes < 1 << 47;
+        is_possible.then(|| Self { name, bytes: (kind == 1).then_some(file_bytes), mode, modified_unix_ns })
+    }
+
     /// The first component of the name: what the user named, and what is renamed when all is whole.
     pub(crate) fn top(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
@@ -63,27 +74,13 @@ impl Index {
     /// [`Error::Index`] says which name is not taken, and why.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let cut = || Error::Index { name: String::new(), why: "the list of files cannot be read" };
-        let (version, mut rest) = bytes.split_first().ok_or_else(cut)?;
-        if *version != VERSION || bytes.len() > INDEX_BYTES_MAX {
+        let mut reader = Reader::new(bytes);
+        if reader.u8() != Ok(VERSION) || bytes.len() > INDEX_BYTES_MAX {
             return Err(cut());
         }
         let mut entries = Vec::new();
-        while !rest.is_empty() {
-            let (head, after) = rest.split_first_chunk::<ENTRY_HEAD_BYTES>().ok_or_else(cut)?;
-            let [kind, b0, b1, b2, b3, b4, b5, b6, b7, m0, m1, t0, t1, t2, t3, t4, t5, t6, t7, n0, n1] =
-                *head;
-            let file_bytes = u64::from_be_bytes([b0, b1, b2, b3, b4, b5, b6, b7]);
-            let name = after.get(..usize::from(u16::from_be_bytes([n0, n1]))).ok_or_else(cut)?;
-            rest = &after[name.len()..];
-            if kind > 1 || file_bytes >= 1 << 47 {
-                return Err(cut());
-            }
-            entries.push(Entry {
-                name: std::str::from_utf8(name).map_err(|_| cut())?.to_owned(),
-                bytes: (kind == 1).then_some(file_bytes),
-                mode: u16::from_be_bytes([m0, m1]) & 0o777,
-                modified_unix_ns: i64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
-            });
+        while !reader.is_empty() {
+            entries.push(Entry::read(&mut reader).ok_or_else(cut)?);
         }
         let index = Self { entries };
         index.check()?;
@@ -128,7 +125,6 @@ impl Index {
 pub(crate) const PART: &str = ".part";
 
 const VERSION: u8 = 1;
-const ENTRY_HEAD_BYTES: usize = 1 + 8 + 2 + 8 + 2;
 
 /// One component that no system takes for a path, a device or a stream.
 fn is_plain_component(name: &str) -> bool {

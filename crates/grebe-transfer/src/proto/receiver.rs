@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::proto::ranges::RangeSet;
-use crate::proto::received_packets::{ReceivedPackets, WINDOW_PACKETS};
+use crate::proto::received_packets::ReceivedPackets;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::train_dispersion::TrainDispersion;
 use crate::proto::verdict::Verdict;
@@ -254,7 +254,7 @@ impl Receiver {
 
     /// Bytes of memory that this half holds.
     pub fn memory_bytes(&self) -> usize {
-        self.received.memory_bytes() + (WINDOW_PACKETS / 8) as usize
+        self.received.memory_bytes() + (ReceivedPackets::PACKETS / 8) as usize
     }
 
     /// Records the arrival of a packet for the reports; `false` for one that came before.

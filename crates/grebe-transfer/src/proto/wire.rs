@@ -4,7 +4,6 @@
 //!  datagram = header (9 bytes, authenticated) + frame (encrypted) + tag (16 bytes)
 //! ```
 
-mod cursor;
 mod feedback;
 mod frame;
 mod header;

@@ -1,10 +1,11 @@
 //! Both ends of a session, and what a kill leaves of them.
 
+use grebe_packet::Key;
+use grebe_transfer::Verdict;
 use grebe_transfer::internals::{
     Arrived, Frame, HEADER_BYTES, Initiator, Item, Offer, RangeSet, ReceivedPackets, Receiver, Responder,
     Role, Sender, SenderOptions, Session, TAG_BYTES,
 };
-use grebe_transfer::{Key, Verdict};
 
 /// How a side ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

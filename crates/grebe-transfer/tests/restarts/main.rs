@@ -10,8 +10,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ends::{Disk, End, Ends, ReceiverEnd, SenderEnd};
+use grebe_packet::Key;
 use grebe_testing::Rng;
-use grebe_transfer::Key;
 use grebe_transfer::internals::Role;
 use link::Link;
 

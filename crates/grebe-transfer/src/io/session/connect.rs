@@ -1,18 +1,17 @@
 //! How two ends connect: one asks at all addresses of a ticket, the other answers a peer that proves the ticket's key.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use grebe_datagram::wait_readable;
+use grebe_packet::{Cancel, Key, Purpose, Ticket};
 
 use super::report::Notice;
 use super::tcp_relay;
 use crate::error::{Error, Result};
-use crate::io::cancel::Cancel;
 use crate::io::clock::unix_s;
 use crate::proto::handshake::{Initiator, REPLY_BYTES, Responder, Role, Session};
-use crate::proto::ticket::Ticket;
 
 /// A session, its peer, and the round trip to the peer if it is known.
 pub(super) struct Connected {
@@ -21,10 +20,37 @@ pub(super) struct Connected {
     pub(super) rtt: Option<Duration>,
 }
 
-/// The address to bind for asking at those of a ticket. One socket has one address family: that of the first address.
-pub(super) fn local_for(ticket: &Ticket) -> Result<SocketAddr> {
-    let first = ticket.addresses.first().ok_or(Error::Ticket { what: "it has no address" })?;
-    Ok(if first.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() })
+/// A ticket with a new key, for a listener at `bound`.
+pub(super) fn new_ticket(bound: SocketAddr, lifetime: Duration) -> Result<Ticket> {
+    Ok(Ticket {
+        purpose: Purpose::Transfer,
+        addresses: vec![bound.into()],
+        expires_unix_s: unix_s().saturating_add(lifetime.as_secs()),
+        key: Key::random()?,
+    })
+}
+
+/// The addresses of a ticket, names looked up.
+///
+/// # Errors
+/// [`Error::Ticket`] where there is none.
+pub(super) fn addresses_of(ticket: &Ticket) -> Result<Vec<SocketAddr>> {
+    let found: Vec<SocketAddr> =
+        ticket.addresses.iter().filter_map(|address| address.to_socket_addrs().ok()).flatten().collect();
+    if found.is_empty() {
+        Err(Error::Ticket { what: "it has no address that can be found" })
+    } else {
+        Ok(found)
+    }
+}
+
+/// The address to bind for asking at `addresses`. One socket has one address family: that of the first address.
+pub(super) fn local_for(addresses: &[SocketAddr]) -> SocketAddr {
+    if addresses.first().is_none_or(SocketAddr::is_ipv4) {
+        (Ipv4Addr::UNSPECIFIED, 0).into()
+    } else {
+        (Ipv6Addr::UNSPECIFIED, 0).into()
+    }
 }
 
 /// How one end asks the other.
@@ -36,13 +62,18 @@ pub(super) struct Asking<'a> {
     pub(super) notify: fn(Notice),
 }
 
-/// Asks at all addresses of the ticket; the first one that answers is the peer. Where UDP brings no answer, TCP is tried too.
+/// Asks at all `addresses` of the ticket; the first one that answers is the peer. Where UDP brings no answer, TCP is tried too.
 ///
 /// # Errors
 /// [`Error::Expired`], [`Error::NoAnswer`], [`Error::Cancelled`].
-pub(super) fn ask(socket: &UdpSocket, ticket: &Ticket, asking: &Asking<'_>) -> Result<Connected> {
+pub(super) fn ask(
+    socket: &UdpSocket,
+    ticket: &Ticket,
+    addresses: &[SocketAddr],
+    asking: &Asking<'_>,
+) -> Result<Connected> {
     let mut initiator = Initiator::new(&ticket.key, asking.role)?;
-    let first = *ticket.addresses.first().ok_or(Error::Ticket { what: "it has no address" })?;
+    let first = *addresses.first().ok_or(Error::Ticket { what: "it has no address" })?;
     let start = Instant::now();
     let (mut asked, mut next) = (0_u32, start);
     let mut dialled = None;
@@ -52,7 +83,7 @@ pub(super) fn ask(socket: &UdpSocket, ticket: &Ticket, asking: &Asking<'_>) -> R
         check_time(ticket, first, now - start, asking)?;
         if dialled.is_none() && now - start > UDP_ALONE {
             (asking.notify)(Notice::NoUdp { peer: first });
-            dialled = Some(dial_beside(ticket.addresses.clone(), asking.within));
+            dialled = Some(dial_beside(addresses.to_vec(), asking.within));
         }
         if relay.is_none()
             && let Some(here) = dialled.as_ref().and_then(|dialled| dialled.try_recv().ok())
@@ -60,7 +91,7 @@ pub(super) fn ask(socket: &UdpSocket, ticket: &Ticket, asking: &Asking<'_>) -> R
             (relay, next) = (Some(here), now);
         }
         if now >= next {
-            let same_family = ticket.addresses.iter().filter(|at| at.is_ipv4() == first.is_ipv4());
+            let same_family = addresses.iter().filter(|at| at.is_ipv4() == first.is_ipv4());
             for address in relay.iter().chain(same_family) {
                 // An address that cannot be reached is one that does not answer.
                 let _ = socket.send_to(initiator.datagram(), address);

@@ -5,16 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use grebe_datagram::{Options, Receiver as Datagrams};
+use grebe_packet::{Cancel, Ticket};
 
 use super::connect::{self, Asking};
 use super::receiving::Receiving;
 use super::report::{Notice, ReceiveProgress, ReceiveReport};
 use super::tcp_relay::TcpRelay;
 use crate::error::Result;
-use crate::io::cancel::Cancel;
-use crate::io::clock::unix_s;
 use crate::proto::handshake::{Responder, Role};
-use crate::proto::ticket::Ticket;
 
 /// Waits for one sender: the one that has the ticket.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ impl ReceiveListener {
     pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
         let datagrams = Datagrams::bind(address, &socket_options())?;
         let bound = datagrams.local_addr()?;
-        let ticket = Ticket::new(bound, unix_s().saturating_add(lifetime.as_secs()))?;
+        let ticket = connect::new_ticket(bound, lifetime)?;
         Ok(Self { datagrams, ticket, relay: TcpRelay::open(bound, bound) })
     }
 
@@ -92,7 +90,8 @@ pub fn receive(
     options: &ReceiveOptions,
     on_progress: impl FnMut(&ReceiveProgress),
 ) -> Result<ReceiveReport> {
-    let datagrams = Datagrams::bind(connect::local_for(ticket)?, &socket_options())?;
+    let addresses = connect::addresses_of(ticket)?;
+    let datagrams = Datagrams::bind(connect::local_for(&addresses), &socket_options())?;
     let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
     let asking = Asking {
         role: Role::Receive,
@@ -100,7 +99,7 @@ pub fn receive(
         cancel: &options.cancel,
         notify: options.notify,
     };
-    let connected = connect::ask(receiving.socket(), ticket, &asking)?;
+    let connected = connect::ask(receiving.socket(), ticket, &addresses, &asking)?;
     receiving.go_on(connected);
     receiving.run(datagrams, &options.cancel, on_progress)
 }

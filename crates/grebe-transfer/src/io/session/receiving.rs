@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use grebe_datagram::Receiver as Datagrams;
+use grebe_packet::Cancel;
 
 use super::connect::{Connected, SILENCE_US_MAX};
 use super::report::{ReceiveProgress, ReceiveReport};
 use crate::error::{Error, Result};
-use crate::io::cancel::Cancel;
 use crate::io::clock::{Clock, Reading, unix_s};
 use crate::io::disk::groups;
 use crate::io::disk::writer::Writer;
@@ -203,9 +203,9 @@ impl<'a> Receiving<'a> {
     fn take_datagram(&mut self, now_us: u64, datagram: &mut [u8], from: SocketAddr) {
         let datagram_bytes = datagram.len();
         let (number, plain) = if let Some(session) = &mut self.session {
-            let expected = self.core.packets().expected();
+            let highest = self.core.packets().highest();
             let Ok((number, plain)) = session.open(self.core.packets(), datagram) else { return };
-            if number >= expected {
+            if highest.is_none_or(|highest| number > highest) {
                 // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
                 self.peer = Some(from);
             }

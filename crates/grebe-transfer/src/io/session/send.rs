@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::Sender as Datagrams;
+use grebe_packet::{Cancel, Ticket};
 
 use super::connect::{self, Asking, Connected};
 use super::report::{Notice, SendReport};
@@ -12,13 +13,10 @@ use super::sending::Sending;
 use super::tcp_relay::TcpRelay;
 use super::udp_path::{self, UdpPath};
 use crate::error::Result;
-use crate::io::cancel::Cancel;
-use crate::io::clock::unix_s;
 use crate::io::disk::source::Source;
 use crate::proto::congestion::Mode;
 use crate::proto::handshake::Role;
 use crate::proto::sender::{SendProgress, SenderOptions};
-use crate::proto::ticket::Ticket;
 
 /// How files are sent.
 #[derive(Debug, Clone)]
@@ -58,14 +56,15 @@ pub fn send(
     on_progress: impl FnMut(&SendProgress),
 ) -> Result<SendReport> {
     let start = Instant::now();
-    let (datagrams, socket) = udp_path::open(connect::local_for(ticket)?)?;
+    let addresses = connect::addresses_of(ticket)?;
+    let (datagrams, socket) = udp_path::open(connect::local_for(&addresses))?;
     let asking = Asking {
         role: Role::Send,
         within: options.answer_within,
         cancel: &options.cancel,
         notify: options.notify,
     };
-    let connected = connect::ask(&socket, ticket, &asking)?;
+    let connected = connect::ask(&socket, ticket, &addresses, &asking)?;
     let path = UdpPath { datagrams, socket, peer: connected.peer };
     run(source, path, connected, start, options, on_progress)
 }
@@ -79,7 +78,7 @@ impl SendListener {
     pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
         let (datagrams, socket) = udp_path::open(address)?;
         let bound = datagrams.local_addr()?;
-        let ticket = Ticket::new(bound, unix_s().saturating_add(lifetime.as_secs()))?;
+        let ticket = connect::new_ticket(bound, lifetime)?;
         Ok(Self { datagrams, socket, ticket, relay: TcpRelay::open(bound, bound) })
     }
 

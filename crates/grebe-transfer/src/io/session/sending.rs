@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grebe_datagram::wait_readable;
+use grebe_packet::Cancel;
 
 use super::connect::SILENCE_US_MAX;
 use super::udp_path::UdpPath;
 use crate::error::{Error, Result};
-use crate::io::cancel::Cancel;
 use crate::io::clock::Clock;
 use crate::io::disk::outgoing::Outgoing;
 use crate::io::disk::source::Source;

@@ -3,7 +3,7 @@
 use super::progress::Limit;
 use super::state::Sender;
 use crate::proto::congestion::{Phase, RATE_SPAN_US_MIN, Sample};
-use crate::proto::received_packets::WINDOW_PACKETS;
+use crate::proto::received_packets::ReceivedPackets;
 use crate::proto::sent_packets::{Item, PacketState, SentPacket};
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::{Feedback, OVERHEAD_BYTES, UDP_IP_BYTES};
@@ -90,7 +90,7 @@ impl Sender {
     /// Marks every packet of the report's runs as arrived, and returns how many arrived since the last report.
     fn take_acks(&mut self, report: &Feedback<'_>) -> u64 {
         let mut packets = 0;
-        let floor = self.in_flight.next_number().saturating_sub(WINDOW_PACKETS);
+        let floor = self.in_flight.next_number().saturating_sub(ReceivedPackets::PACKETS);
         for (low, high) in report.runs.iter() {
             if high < floor {
                 break;

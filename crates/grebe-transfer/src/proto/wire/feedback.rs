@@ -1,6 +1,7 @@
 //! The receiver's report: what arrived until now, how fast, and how late.
 
-use super::cursor::{Reader, Writer};
+use grebe_packet::{Reader, Writer};
+
 use super::kind::KIND_FEEDBACK;
 use super::stamp::TRAIN_MARKS;
 use crate::error::{Error, Result};
@@ -57,42 +58,32 @@ impl<'a> Feedback<'a> {
     /// Writes the report with as many runs as `out` holds, newest first, down to `floor`; its own `runs` are not looked at.
     /// Returns the length, or `None` where not even the head fits.
     pub fn encode_with(&self, received: &ReceivedPackets, floor: u64, out: &mut [u8]) -> Option<usize> {
-        let mut writer = Writer { out, at: 0 };
-        self.encode_head(&mut writer)?;
-        let mut below = self.highest + 1;
+        let mut writer = Writer::new(out);
+        self.encode_head(&mut writer);
+        let mut length = writer.written()?;
+        let mut below: Option<u64> = None;
         for (low, high) in received.runs_down_to(floor) {
-            let before = writer.at;
-            // The first run begins at `highest`; of the others the gap above them comes first.
-            let gap_written =
-                if before_first(below, self.highest) { Some(()) } else { writer.varint(below - high - 2) };
-            if gap_written.and_then(|()| writer.varint(high - low)).is_none() {
-                writer.at = before;
-                break;
+            // The first run begins at `highest`; before each of the others is the gap above it.
+            if let Some(below) = below.replace(low) {
+                writer.varint(below - high - 2);
             }
-            below = low;
+            let Some(written) = writer.varint(high - low).written() else { break };
+            length = written;
         }
-        Some(writer.at)
+        Some(length)
     }
 
-    pub(super) fn encode_head(&self, writer: &mut Writer<'_>) -> Option<()> {
+    pub(super) fn encode_head(&self, writer: &mut Writer<'_>) {
         let mark = self.train.map_or(0, |train| train.mark);
         let flags = u8::from(self.delay_us.is_some()) | mark << MARK_SHIFT;
-        writer.put(&[KIND_FEEDBACK, flags])?;
-        writer.put(&self.highest.to_be_bytes())?;
-        writer.put(&self.age_us.to_be_bytes())?;
-        writer.put(&self.at_us.to_be_bytes())?;
-        writer.put(&self.delivered_bytes.to_be_bytes())?;
-        writer.put(&self.received_bytes.to_be_bytes())?;
-        writer.put(&self.window_end.to_be_bytes())?;
+        writer.u8(KIND_FEEDBACK).u8(flags).u64(self.highest).u32(self.age_us).u64(self.at_us);
+        writer.u64(self.delivered_bytes).u64(self.received_bytes).u64(self.window_end);
         if let Some(delay_us) = self.delay_us {
-            writer.put(&delay_us.to_be_bytes())?;
+            writer.u32(delay_us);
         }
         if let Some(train) = self.train {
-            writer.put(&train.span_us.to_be_bytes())?;
-            writer.put(&train.bytes.to_be_bytes())?;
-            writer.put(&train.jitter_us.to_be_bytes())?;
+            writer.u32(train.span_us).u32(train.bytes).u32(train.jitter_us);
         }
-        Some(())
     }
 
     pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self> {
@@ -132,11 +123,11 @@ impl<'a> RunBytes<'a> {
 
     /// The runs, highest first: lowest and highest number of each.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
-        let mut reader = Reader { rest: self.bytes };
+        let mut reader = Reader::new(self.bytes);
         let mut top = self.highest;
         let mut first = true;
         std::iter::from_fn(move || {
-            if reader.rest.is_empty() {
+            if reader.is_empty() {
                 return None;
             }
             if !std::mem::take(&mut first) {
@@ -153,10 +144,10 @@ impl<'a> RunBytes<'a> {
     /// Checks that no run reaches below number 0, so that a reader need not.
     fn decode(highest: u64, bytes: &'a [u8]) -> Result<Self> {
         let malformed = || Error::Malformed { what: "a report whose runs reach below zero" };
-        let mut reader = Reader { rest: bytes };
+        let mut reader = Reader::new(bytes);
         let mut top = Some(highest);
         let mut first = true;
-        while !reader.rest.is_empty() {
+        while !reader.is_empty() {
             let mut high = top.ok_or_else(malformed)?;
             if !std::mem::take(&mut first) {
                 high = high.checked_sub(reader.varint()?).ok_or_else(malformed)?;
@@ -166,10 +157,6 @@ impl<'a> RunBytes<'a> {
         }
         Ok(Self { highest, bytes })
     }
-}
-
-fn before_first(below: u64, highest: u64) -> bool {
-    below == highest + 1
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The frames inside the encryption: one is the content of one packet.
 
-use super::cursor::{Reader, Writer};
+use grebe_packet::{Reader, Writer};
+
 use super::feedback::Feedback;
 use super::held::HeldRanges;
 use super::kind::{
@@ -68,7 +69,7 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// [`Error::Malformed`] says what is wrong with it.
     pub fn decode(plain: &'a [u8]) -> Result<Self> {
-        let mut reader = Reader { rest: plain };
+        let mut reader = Reader::new(plain);
         let kind = reader.u8()?;
         let stamped = kind & 0xf0 == KIND_DATA;
         let train = if stamped { kind >> TRAIN_SHIFT & TRAIN_MARKS } else { 0 };
@@ -106,41 +107,43 @@ impl<'a> Frame<'a> {
             KIND_CLOSE => Frame::Close,
             _ => return Err(Error::Malformed { what: "an unknown frame" }),
         };
-        if reader.rest.is_empty() { Ok(frame) } else { Err(Error::Malformed { what: "bytes after a frame" }) }
+        reader.end()?;
+        Ok(frame)
     }
 
     /// Writes the frame and returns its length; `None` where `out` is too short.
     pub fn encode(&self, out: &mut [u8]) -> Option<usize> {
-        let mut writer = Writer { out, at: 0 };
+        let mut writer = Writer::new(out);
         match self {
             Frame::Data { stamp, offset, payload } => {
-                writer.put(&data_header(*stamp, *offset))?;
-                writer.put(payload)?;
+                writer.put(&data_header(*stamp, *offset)).put(payload);
             }
             Frame::Probe { stamp, padding } => {
-                stamp.write(KIND_PROBE, &mut writer)?;
-                writer.out.get_mut(writer.at..writer.at + padding)?.fill(0);
-                writer.at += padding;
+                stamp.write(KIND_PROBE, &mut writer);
+                writer.zeros(*padding);
             }
             Frame::Offer { stamp, offer } => {
-                stamp.write(KIND_OFFER, &mut writer)?;
-                writer.put(&offer.total_bytes.to_be_bytes())?;
-                writer.put(&offer.index_bytes.to_be_bytes())?;
-                writer.put(&offer.content)?;
+                stamp.write(KIND_OFFER, &mut writer);
+                writer.u64(offer.total_bytes).u64(offer.index_bytes).put(&offer.content);
             }
-            Frame::Ready => writer.put(&[KIND_READY])?,
+            Frame::Ready => {
+                writer.u8(KIND_READY);
+            }
             Frame::Held(held) => {
-                writer.put(&[KIND_HELD])?;
-                writer.put(held.bytes)?;
+                writer.u8(KIND_HELD).put(held.bytes);
             }
             Frame::Feedback(feedback) => {
-                feedback.encode_head(&mut writer)?;
-                writer.put(feedback.runs.bytes)?;
+                feedback.encode_head(&mut writer);
+                writer.put(feedback.runs.bytes);
             }
-            Frame::Outcome(verdict) => writer.put(&[KIND_OUTCOME, *verdict as u8])?,
-            Frame::Close => writer.put(&[KIND_CLOSE])?,
+            Frame::Outcome(verdict) => {
+                writer.u8(KIND_OUTCOME).u8(*verdict as u8);
+            }
+            Frame::Close => {
+                writer.u8(KIND_CLOSE);
+            }
         }
-        Some(writer.at)
+        writer.written()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::cursor::{Reader, Writer};
+use grebe_packet::{Reader, Writer};
+
 use super::kind::KIND_HELD;
 use crate::error::{Error, Result};
 
@@ -15,7 +16,7 @@ pub struct HeldRanges<'a> {
 impl<'a> HeldRanges<'a> {
     /// The ranges.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + use<'a> {
-        let mut reader = Reader { rest: self.bytes };
+        let mut reader = Reader::new(self.bytes);
         let mut at = 0_u64;
         std::iter::from_fn(move || {
             let start = at.checked_add(reader.varint().ok()?)?;
@@ -26,27 +27,22 @@ impl<'a> HeldRanges<'a> {
 
     /// Writes a frame of as many of the ranges as `out` holds; they ascend. Returns its length.
     pub fn encode(ranges: impl Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<usize> {
-        let mut writer = Writer { out, at: 0 };
-        writer.put(&[KIND_HELD])?;
+        let mut writer = Writer::new(out);
+        let mut length = writer.u8(KIND_HELD).written()?;
         let mut at = 0;
         for range in ranges {
-            let before = writer.at;
-            let written =
-                writer.varint(range.start - at).and_then(|()| writer.varint(range.end - range.start));
-            if written.is_none() {
-                writer.at = before;
-                break;
-            }
-            at = range.end;
+            writer.varint(range.start - at).varint(range.end - range.start);
+            let Some(written) = writer.written() else { break };
+            (length, at) = (written, range.end);
         }
-        Some(writer.at)
+        Some(length)
     }
 
     pub(super) fn decode(bytes: &'a [u8]) -> Result<Self> {
         let held = Self { bytes };
-        let mut reader = Reader { rest: bytes };
+        let mut reader = Reader::new(bytes);
         let mut at = 0_u64;
-        while !reader.rest.is_empty() {
+        while !reader.is_empty() {
             for _ in 0..2 {
                 at = at
                     .checked_add(reader.varint()?)

@@ -1,6 +1,7 @@
 //! What every frame of the sending side begins with: the round trip, the time, and the packet train that it belongs to.
 
-use super::cursor::{Reader, Writer};
+use grebe_packet::{Reader, Writer};
+
 use crate::error::Result;
 
 /// How many marks set one packet train apart from the next.
@@ -27,9 +28,8 @@ impl Stamp {
     }
 
     /// Writes the kind of the frame with the train mark in it, then the stamp.
-    pub(super) fn write(&self, kind: u8, writer: &mut Writer<'_>) -> Option<()> {
-        writer.put(&[kind | self.train << TRAIN_SHIFT, self.rtt_code])?;
-        writer.put(&self.sent_us.to_be_bytes())
+    pub(super) fn write(&self, kind: u8, writer: &mut Writer<'_>) {
+        writer.u8(kind | self.train << TRAIN_SHIFT).u8(self.rtt_code).u32(self.sent_us);
     }
 }
 
