@@ -149,7 +149,7 @@ pub(crate) struct Bench {
     /// Bytes of a datagram.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1400,65000", value_parser = units::size_bytes)]
     pub(crate) datagram_size: Vec<usize>,
-    /// Datagrams a system call.
+    /// Datagrams per system call.
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "128", value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(crate) udp_burst: Vec<u16>,
     /// one_call, mmsg or gso.

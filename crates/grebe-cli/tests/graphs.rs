@@ -106,7 +106,7 @@ fn the_report_tells_what_each_end_took_and_what_stages_counted() {
     let said = text(&output.stderr);
     assert!(output.status.success() && output.stdout.is_empty(), "{said}");
     for part in [
-        "plain: 10,000 samples a channel in",
+        "plain: 10,000 samples per channel in",
         "quiet: 10,000",
         "nowhere: 10,000",
         "clipped_samples",

@@ -32,13 +32,13 @@ pub enum Error {
         source: io::Error,
     },
     /// A file cannot be written any further.
-    #[error("cannot write {}: {source}; the {good_samples} samples a channel before that are good", path.display())]
+    #[error("cannot write {}: {source}; the {good_samples} samples per channel before that are good", path.display())]
     Write {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
-        /// Samples a channel that stand in the file.
+        /// Samples per channel that stand in the file.
         good_samples: u64,
     },
     /// A recording of this name is there already.

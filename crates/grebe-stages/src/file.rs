@@ -11,5 +11,7 @@ mod wav;
 pub(crate) use open::is_recording;
 pub(crate) use play::{FileSource, PlayOptions};
 pub(crate) use record::{RecordOptions, SigmfSink};
-pub use sample_file::{Block, SampleFile, Segment};
-pub use sigmf::{SigmfSettings, SigmfSummary, SigmfWriter};
+pub use {
+    sample_file::{Block, SampleFile, Segment},
+    sigmf::{SigmfSettings, SigmfSummary, SigmfWriter},
+};

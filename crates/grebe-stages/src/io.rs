@@ -5,6 +5,8 @@ pub(crate) mod pipe;
 pub(crate) mod shm;
 pub(crate) mod udp;
 
-pub use pipe::{PipeSink, PipeSource};
-pub use shm::{ShmSink, ShmSource};
-pub use udp::{UdpSink, UdpSource};
+pub use {
+    pipe::{PipeSink, PipeSource},
+    shm::{ShmSink, ShmSource},
+    udp::{UdpSink, UdpSource},
+};

@@ -116,7 +116,7 @@ mod tests {
             ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=2\" }", "waits for nobody"),
             ("kind = \"udp_out\"\nparams = { uri = \"udp://x\" }", "no port"),
             ("kind = \"record\"\nparams = { file = \"\" }", "NAME.sigmf-meta"),
-            ("kind = \"gain\"\nparams = { gain = [] }", "one a channel"),
+            ("kind = \"gain\"\nparams = { gain = [] }", "one per channel"),
             ("kind = \"select\"\nparams = { channels = [0] }", "0 is no channel"),
             ("kind = \"decimate\"\nparams = { factor = 2 }", "no more than the two"),
             ("kind = \"fill_gaps\"\nparams = { with = \"noise\" }", "noise"),
@@ -142,6 +142,6 @@ mod tests {
         "#;
         let mistakes = GraphFile::parse(text, "x.toml", &kinds()).unwrap_err();
         let said: Vec<&str> = mistakes.iter().map(grebe_flow::Mistake::message).collect();
-        assert_eq!(said, ["'gain' of 'loud': 3 values for 2 channels: give one, or one a channel"]);
+        assert_eq!(said, ["'gain' of 'loud': 3 values for 2 channels: give one, or one per channel"]);
     }
 }

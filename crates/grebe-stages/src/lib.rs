@@ -54,17 +54,19 @@ mod stream;
 pub mod synth;
 mod uri;
 
-pub use error::Error;
-pub use file::{Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter};
-pub use io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource};
-pub use kinds::kinds;
-pub use open::{
-    Cancel, Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_sink, open_source,
+pub use {
+    error::Error,
+    file::{Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter},
+    io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource},
+    kinds::kinds,
+    open::{
+        Cancel, Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_sink, open_source,
+    },
+    per_channel::PerChannel,
+    stream::block_length,
+    synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
+    uri::{HostPort, ShmName, Uri},
 };
-pub use per_channel::PerChannel;
-pub use stream::block_length;
-pub use synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName};
-pub use uri::{HostPort, ShmName, Uri};
 
 #[cfg(test)]
 mod testing;

@@ -6,6 +6,8 @@ mod options;
 mod sink;
 mod source;
 
-pub use options::{Cancel, Notice, SinkOptions, SourceOptions, Transport};
-pub use sink::{OpenSink, open_sink};
-pub use source::{OpenSource, open_source};
+pub use {
+    options::{Cancel, Notice, SinkOptions, SourceOptions, Transport},
+    sink::{OpenSink, open_sink},
+    source::{OpenSource, open_source},
+};

@@ -1,4 +1,4 @@
-//! A parameter that is one value for all channels, or one a channel.
+//! A parameter that is one value for all channels, or one per channel.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, IntoDeserializer, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-/// One value for all channels, or one a channel; in a graph file `0.5` or `[0.5, 1.0]`.
+/// One value for all channels, or one per channel; in a graph file `0.5` or `[0.5, 1.0]`.
 ///
 /// ```
 /// use grebe_stages::PerChannel;
@@ -32,7 +32,7 @@ impl<T> PerChannel<T> {
     }
 
     /// The values, as they were written.
-    pub fn values(&self) -> &[T] {
+    pub(crate) fn values(&self) -> &[T] {
         &self.0
     }
 
@@ -45,7 +45,7 @@ impl<T> PerChannel<T> {
                 let plural = if channels == 1 { "" } else { "s" };
                 Err(Fault::new(
                     name,
-                    format!("{values} values for {channels} channel{plural}: give one, or one a channel"),
+                    format!("{values} values for {channels} channel{plural}: give one, or one per channel"),
                 ))
             }
         }
@@ -88,7 +88,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
     type Value = PerChannel<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("one value, or a list of one a channel")
+        f.write_str("one value, or a list of one per channel")
     }
 
     one!(visit_i64, i64);

@@ -1,8 +1,8 @@
-//! What stands between a source and a sink: each type holds the parameters of a stage, and is its
-//! [`Kind`](grebe_flow::Kind) in a graph file.
+//! Stages between a source and a sink. Each type holds the parameters of a stage, and is its [`Kind`](grebe_flow::Kind) in a
+//! graph file.
 //!
-//! A stage that changes samples does so in place where nobody else holds the batch, and in a copy of its own else, which its
-//! counter `copied_frames` tells. Gaps stay gaps: a frame keeps its place in the stream.
+//! A stage changes samples in place where nobody else holds the batch, and otherwise in a copy, which its counter
+//! `copied_frames` counts. Gaps stay gaps: a frame keeps its place in the stream.
 //!
 //! ```
 //! use grebe_flow::{Kind, Site};

@@ -24,9 +24,11 @@ mod source;
 mod spec;
 mod tile;
 
-pub use generator::Generator;
-pub use options::SynthOptions;
-pub use remote::{GeneratorCommand, SynthRemote};
-pub use settings::{Synth, WaveName};
-pub use source::SynthSource;
-pub use spec::{ChannelSpec, Wave};
+pub use {
+    generator::Generator,
+    options::SynthOptions,
+    remote::{GeneratorCommand, SynthRemote},
+    settings::{Synth, WaveName},
+    source::SynthSource,
+    spec::{ChannelSpec, Wave},
+};

@@ -1,4 +1,4 @@
-//! Streams to feed stages with.
+//! Streams for tests of stages.
 
 use grebe_frame::{Batch, BatchPool, Header};
 
@@ -8,7 +8,7 @@ pub(crate) fn stream(channels: u32, frames: &[(u64, u32)]) -> Vec<Batch> {
     batches_of(channels, frames, 1)
 }
 
-/// As [`stream`], with so many frames a batch.
+/// As [`stream`], with so many frames per batch.
 pub(crate) fn batches_of(channels: u32, frames: &[(u64, u32)], together: usize) -> Vec<Batch> {
     let (mut sequence, mut next) = (0, frames.first().map_or(0, |&(index, _)| index));
     let mut batches = Vec::new();

@@ -9,8 +9,8 @@ use grebe_flow::{
 use grebe_frame::{Arrival, Batch, Header, StreamTracker};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 use grebe_stages::{
-    GeneratorCommand, SigmfSettings, SigmfWriter, SourceOptions, Synth, SynthOptions, SynthRemote,
-    SynthSource, UdpSource, Uri, block_length, open_source,
+    GeneratorCommand, SigmfSettings, SigmfWriter, SourceOptions, SynthOptions, SynthSource, UdpSource, Uri,
+    block_length, open_source,
 };
 
 fn made(source: impl Stage + 'static) -> Vec<Batch> {
@@ -87,10 +87,11 @@ fn a_generator_that_cannot_keep_its_rate_says_what_it_left_out() {
 
 #[test]
 fn a_running_generator_takes_another_rate_pauses_and_ends() {
-    let (source, mut remote) = SynthRemote::new(Synth::default()).unwrap();
+    let source = open_source(&Uri::Synth, SourceOptions::default(), &mut |_| ()).unwrap();
+    let mut remote = source.remote.unwrap();
     let (tell, headers) = std::sync::mpsc::channel();
     let mut graph = Graph::new();
-    let source = graph.add("synth", source);
+    let source = graph.add_boxed("synth", source.stage);
     let sink = graph.add("headers", Headers(tell));
     graph.connect(source, sink, QueueOptions::block(8));
     let running = graph.start().unwrap();

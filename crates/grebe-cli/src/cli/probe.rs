@@ -52,7 +52,7 @@ pub(crate) struct Probe {
     /// Bytes of each datagram [default: the longest that comes through both ways].
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, conflicts_with = "serve")]
     pub(crate) size: Option<usize>,
-    /// Bytes a write of the TCP streams, several by commas; 0: no TCP.
+    /// Bytes per write of the TCP streams, several by commas; 0: no TCP.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64K", value_parser = units::size_bytes)]
     pub(crate) tcp_write: Vec<usize>,
     /// Tell how long it takes to move this much.

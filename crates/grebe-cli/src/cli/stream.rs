@@ -15,7 +15,7 @@ pub(crate) struct Transport {
     /// Bytes of a datagram [default: 1400 beyond this machine, 65000 on it].
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
     pub(crate) datagram_size: Option<usize>,
-    /// Datagrams a system call; 1 is the lowest latency.
+    /// Datagrams per system call; 1 is the lowest latency.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(crate) udp_burst: u16,
     /// End-to-end latency budget: the sender gathers for up to a quarter, the receiver sleeps up to a half of it.
@@ -37,22 +37,22 @@ pub(crate) struct Sg {
     /// Channels, 1 to 8.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) channels: u8,
-    /// Samples a second and channel: 48k, 25M, 1G.
+    /// Samples per second and channel: 48k, 25M, 1G.
     #[arg(long, value_name = "RATE", default_value = "1M", value_parser = units::rate_hz)]
     pub(crate) rate: f64,
     /// Waveform; several, separated by commas, go to the channels in turn. Or a recording to repeat.
     #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',')]
     pub(crate) wave: Vec<String>,
-    /// Frequency in hertz, one or one a channel [default: 1/2500 of the rate, doubled from channel to channel].
+    /// Frequency in hertz, one or one per channel [default: 1/2500 of the rate, doubled from channel to channel].
     #[arg(long, value_name = "HZ", value_delimiter = ',', value_parser = units::rate_hz)]
     pub(crate) frequency: Vec<f64>,
-    /// Phase in degrees, one or one a channel.
+    /// Phase in degrees, one or one per channel.
     #[arg(long, value_name = "DEG", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) phase: Vec<f64>,
-    /// Amplitude as a part of full scale, one or one a channel.
+    /// Amplitude as a part of full scale, one or one per channel.
     #[arg(long, value_name = "0..1", value_delimiter = ',')]
     pub(crate) amplitude: Vec<f64>,
-    /// End after this many samples a channel.
+    /// End after this many samples per channel.
     #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]
     pub(crate) samples: Option<u64>,
     /// End after this long.
@@ -105,7 +105,7 @@ pub(crate) struct Play {
     grebe record udp://:5000 out.sigmf-meta\n  \
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n\n\
     The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
-    one recording, several make one a channel and a .sigmf-collection that ties them.\n\
+    one recording, several make one per channel and a .sigmf-collection that ties them.\n\
     Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://),\n\
     130 interrupted.")]
 pub(crate) struct Record {

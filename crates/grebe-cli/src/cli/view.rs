@@ -71,7 +71,7 @@ pub(crate) struct View {
 
 /// What the numbers of the channels mean.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Channels (one value a channel, by commas)")]
+#[command(next_help_heading = "Channels (one value per channel, by commas)")]
 pub(crate) struct Channels {
     /// Names.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -79,7 +79,7 @@ pub(crate) struct Channels {
     /// Units, without prefix: V, A, Pa.
     #[arg(long, value_name = "UNIT", value_delimiter = ',')]
     pub(crate) units: Vec<String>,
-    /// Units a count: 0.001, 5u.
+    /// Units per count: 0.001, 5u.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', value_parser = units::number, allow_hyphen_values = true)]
     pub(crate) scale: Vec<f64>,
     /// Value of the count 0, in units.

@@ -91,7 +91,7 @@ fn receive_buffer(granted: Granted) -> Check {
 }
 
 fn batches(work: bool) -> Check {
-    let name = "many datagrams a call";
+    let name = "many datagrams per call";
     if work {
         return Check::ok(AREA, name, "sent and received in batches");
     }
@@ -99,7 +99,7 @@ fn batches(work: bool) -> Check {
 }
 
 fn segmentation(gso: Gso) -> Check {
-    let name = "many datagrams a kernel buffer, sending (GSO)";
+    let name = "many datagrams per kernel buffer, sending (GSO)";
     match gso {
         Gso::Active => Check::ok(AREA, name, "works on loopback"),
         _ if std::env::var_os("GREBE_NO_GSO").is_some_and(|value| value != "0") => {
@@ -116,7 +116,7 @@ fn segmentation(gso: Gso) -> Check {
 }
 
 fn coalescing(works: bool) -> Check {
-    let name = "many datagrams a kernel buffer, receiving (GRO)";
+    let name = "many datagrams per kernel buffer, receiving (GRO)";
     if works {
         return Check::ok(AREA, name, "works on loopback");
     }

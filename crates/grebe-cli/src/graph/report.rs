@@ -13,9 +13,9 @@ use crate::units::grouped;
 /// Losses by place, out of all counters of a graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Losses {
-    /// Samples a channel that the generator did not make in time.
+    /// Samples per channel that the generator did not make in time.
     pub(crate) generator_samples: u64,
-    /// Frames and samples a channel that did not arrive.
+    /// Frames and samples per channel that did not arrive.
     pub(crate) network_frames: u64,
     pub(crate) network_samples: u64,
     /// Kernel buffers that found the receive buffer full, where the system tells.
@@ -145,7 +145,7 @@ fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
 
 fn handled(stage: &StageSnapshot) -> String {
     let (frames, samples) = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
-    format!("{} samples a channel in {} frames", grouped(samples), grouped(frames))
+    format!("{} samples per channel in {} frames", grouped(samples), grouped(frames))
 }
 
 fn refused_by_reason(snapshot: &Snapshot) -> String {

@@ -32,7 +32,7 @@ pub(crate) struct Show {
     pub(crate) session: Option<PathBuf>,
     /// Whether a session that cannot be read is an error.
     pub(crate) is_session_required: bool,
-    /// How long a file is, in samples a channel.
+    /// How long a file is, in samples per channel.
     pub(crate) file_samples: Option<u64>,
     /// Why the source failed, once it has.
     pub(crate) failure: Failure,

@@ -16,7 +16,7 @@ pub(crate) struct PlayOptions {
     pub(crate) speed: Option<f64>,
     /// Begins again at the end, for ever; the sample index goes on.
     pub(crate) repeat: bool,
-    /// Ends after this many samples a channel, or with the file.
+    /// Ends after this many samples per channel, or with the file.
     pub(crate) samples: Option<u64>,
     /// Bytes of the datagrams the frames should fit into.
     pub(crate) datagram_bytes: usize,
@@ -24,7 +24,8 @@ pub(crate) struct PlayOptions {
     pub(crate) flush_every: Duration,
 }
 
-/// Plays a recording with the gaps that were recorded: a jump in the sample index, which the frames say the source dropped.
+/// Plays a recording with the gaps that were recorded. A gap is a jump in the sample index; the frames say that the source
+/// dropped those samples.
 ///
 /// The frames keep the recorded rate whatever the speed. A file can wait, so nothing is left out where consumers are slow.
 #[derive(Debug)]
@@ -82,7 +83,7 @@ impl FileSource {
         let index = segment.first_sample_index + (self.position - segment.position) + self.index_offset;
         match index.checked_sub(self.next_index) {
             Some(gap) => self.gaps_samples += gap,
-            // Another stream was recorded behind the first: so it is here.
+            // Another stream was recorded behind the first, and is played as another stream.
             None => self.sequence = 0,
         }
         self.next_index = index;

@@ -92,7 +92,7 @@ impl RawFile {
         self.channels
     }
 
-    /// Reads `length` samples a channel from `position` on into `out`, whose channels begin `stride` samples apart.
+    /// Reads `length` samples per channel from `position` on into `out`, whose channels begin `stride` samples apart.
     pub(crate) fn read(
         &mut self,
         position: u64,

@@ -147,7 +147,7 @@ impl Drop for SigmfSink {
     }
 }
 
-/// Behind the write: a label belongs to the stream that was written last.
+/// To be called after the write: a label belongs to the stream that was written last.
 fn mark_restart(writer: &mut SigmfWriter, header: &Header, is_restart: bool) -> Result<(), Error> {
     if !is_restart {
         return Ok(());
@@ -159,7 +159,7 @@ fn mark_restart(writer: &mut SigmfWriter, header: &Header, is_restart: bool) -> 
     )
 }
 
-/// Says at once what would otherwise be found out when the first frame arrives, minutes later.
+/// Finds at once what would otherwise be found when the first frame arrives, minutes later.
 fn check_writable(path: &Path, overwrite: bool) -> Result<(), Error> {
     if path.file_name().is_none() || path.is_dir() {
         return Err(Error::Kind { path: path.to_owned(), known: "NAME.sigmf-meta" });
@@ -183,7 +183,7 @@ fn check_writable(path: &Path, overwrite: bool) -> Result<(), Error> {
         .map_err(|source| Error::Create { path: path.to_owned(), source })
 }
 
-/// An unknown rate has no duration in samples: nothing ends the recording then.
+/// Where the rate is unknown, a duration is no number of samples, and does not end the recording.
 fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
     if rate_hz > 0.0 { (duration.as_secs_f64() * rate_hz).round() as u64 } else { u64::MAX }
 }

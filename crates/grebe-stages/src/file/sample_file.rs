@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use crate::error::Error;
 use crate::file::raw::RawFile;
 
-/// A recording to read from: SigMF (one recording, or a collection of one a channel) or WAV.
+/// A recording to read from: SigMF (one recording, or a collection of one per channel) or WAV.
 ///
 /// ```no_run
 /// use grebe_stages::SampleFile;
@@ -33,9 +33,9 @@ pub struct SampleFile {
 /// Samples that follow each other without a gap in the stream that was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it begins in the file, in samples a channel.
+    /// Where it begins in the file, in samples per channel.
     pub position: u64,
-    /// How long it is, in samples a channel; never 0.
+    /// How long it is, in samples per channel; never 0.
     pub length_samples: u64,
     /// The index of its first sample in the stream that was recorded. A jump is a gap, a step back another stream.
     pub first_sample_index: u64,
@@ -73,7 +73,7 @@ impl SampleFile {
         }
     }
 
-    /// Samples a second and channel; 0 = the file does not say.
+    /// Samples per second and channel; 0 = the file does not say.
     pub fn sample_rate_hz(&self) -> f64 {
         self.sample_rate_hz
     }
@@ -83,7 +83,7 @@ impl SampleFile {
         self.channels
     }
 
-    /// Samples a channel.
+    /// Samples per channel.
     pub fn len_samples(&self) -> u64 {
         self.len_samples
     }
@@ -153,7 +153,7 @@ impl<'a> Block<'a> {
 #[derive(Debug)]
 struct Window {
     samples: Vec<i16>,
-    /// Samples a channel that there is room for.
+    /// Samples per channel that there is room for.
     stride: usize,
     start: u64,
     length: usize,

@@ -28,8 +28,10 @@ mod writer;
 
 pub(crate) use names::Base;
 pub(crate) use reader::open;
-pub use settings::{SigmfSettings, SigmfSummary};
-pub use writer::SigmfWriter;
+pub use {
+    settings::{SigmfSettings, SigmfSummary},
+    writer::SigmfWriter,
+};
 
 #[cfg(test)]
 mod tests;

@@ -99,7 +99,7 @@ impl Chunks<'_> {
             }
         };
         if usize::from(frame_bytes) != number.bytes() * usize::from(channels) {
-            return Err(self.field("block align", frame_bytes, "it must be channels times bytes a sample"));
+            return Err(self.field("block align", frame_bytes, "it must be channels times bytes per sample"));
         }
         let sample_rate_hz = u32_at(&raw, 4);
         if sample_rate_hz == 0 {

@@ -1,9 +1,9 @@
-//! What a source says of how its frames arrived.
+//! The counters of how frames arrived at a source.
 
 use grebe_flow::Counters;
 use grebe_frame::{Refusal, Refusals, StreamTracker};
 
-/// The counters of every source that frames arrive at, under the same names.
+/// Counters that have the same names in every source that receives frames.
 #[derive(Debug)]
 pub(crate) struct ArrivalCounters {
     shared: Counters,
@@ -39,7 +39,7 @@ impl ArrivalCounters {
         }
     }
 
-    /// `None` is a system that cannot tell; it has not said zero.
+    /// `None`: the system cannot tell, which is not the same as zero.
     pub(crate) fn publish_kernel_drops(&self, drops: Option<u64>) {
         self.shared.set(KERNEL, drops.unwrap_or(0));
         self.shared.set(KERNEL_KNOWN, u64::from(drops.is_some()));
@@ -68,7 +68,7 @@ const NAMES: &[&str] = &[
     "refused_crc",
     "refused_rate",
     "kernel_drops",
-    // 1 where the system tells.
+    // 1 where the system can tell.
     "kernel_drops_known",
     "foreign_datagrams",
     "copied_frames",

@@ -4,6 +4,5 @@ mod sink;
 mod source;
 mod stdio;
 
-pub use sink::PipeSink;
-pub use source::PipeSource;
 pub(crate) use stdio::{stdin, stdout};
+pub use {sink::PipeSink, source::PipeSource};

@@ -3,5 +3,4 @@
 mod sink;
 mod source;
 
-pub use sink::ShmSink;
-pub use source::ShmSource;
+pub use {sink::ShmSink, source::ShmSource};

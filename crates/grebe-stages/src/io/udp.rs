@@ -4,5 +4,4 @@ mod intake;
 mod sink;
 mod source;
 
-pub use sink::UdpSink;
-pub use source::UdpSource;
+pub use {sink::UdpSink, source::UdpSource};

@@ -39,7 +39,7 @@ pub(super) fn check_uri(uri: Result<Uri, Error>) -> Result<(), Fault> {
 pub(super) fn check_burst(burst: u32) -> Result<(), Fault> {
     match burst {
         1..=128 => Ok(()),
-        _ => Err(Fault::new("burst", format!("{burst} datagrams a call: give 1 to 128"))),
+        _ => Err(Fault::new("burst", format!("{burst} datagrams per call: give 1 to 128"))),
     }
 }
 

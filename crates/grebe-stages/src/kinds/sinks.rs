@@ -51,7 +51,7 @@ impl Kind for Record {
 pub(super) struct UdpOut {
     /// The receiver's address: udp://HOST:PORT.
     uri: String,
-    /// Datagrams a system call, 1 to 128; 1 is the lowest latency.
+    /// Datagrams per system call, 1 to 128; 1 is the lowest latency.
     #[serde(default = "burst")]
     burst: u32,
     /// End-to-end latency budget.

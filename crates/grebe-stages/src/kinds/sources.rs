@@ -25,7 +25,7 @@ pub(super) struct Play {
     /// Begins again at the end, for ever.
     #[serde(default)]
     repeat: bool,
-    /// Ends after this many samples a channel, or with the file.
+    /// Ends after this many samples per channel, or with the file.
     samples: Option<Count>,
     /// Bytes of the datagrams that the frames should fit into; larger frames cost less where no network lies between.
     #[serde(default = "datagram_size")]
@@ -51,10 +51,6 @@ impl Kind for Play {
         }
     }
 
-    fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
-        Ok(None)
-    }
-
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         let options = SourceOptions {
             transport: Transport {
@@ -77,11 +73,11 @@ impl Kind for Play {
 pub(super) struct UdpIn {
     /// The address to listen on: udp://:5000 on all addresses of this machine, or udp://HOST:PORT.
     uri: String,
-    /// Ends after this many samples a channel, or with the stream.
+    /// Ends after this many samples per channel, or with the stream.
     samples: Option<Count>,
     /// Fails once the sender has been silent for this long.
     idle_timeout: Option<Time>,
-    /// Datagrams a system call, 1 to 128; 1 is the lowest latency.
+    /// Datagrams per system call, 1 to 128; 1 is the lowest latency.
     #[serde(default = "burst")]
     burst: u32,
     /// End-to-end latency budget: the receiver sleeps for up to a half of it.
@@ -96,10 +92,6 @@ impl Kind for UdpIn {
     fn check(&self) -> Result<(), Fault> {
         check_uri(udp_uri(&self.uri))?;
         check_burst(self.burst)
-    }
-
-    fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
-        Ok(None)
     }
 
     fn claims(&self) -> Option<String> {
@@ -121,17 +113,13 @@ impl Kind for UdpIn {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PipeIn {
-    /// Ends after this many samples a channel, or with the stream.
+    /// Ends after this many samples per channel, or with the stream.
     samples: Option<Count>,
 }
 
 impl Kind for PipeIn {
     const NAME: &'static str = "pipe_in";
     const PORTS: Ports = Ports::SOURCE;
-
-    fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
-        Ok(None)
-    }
 
     fn claims(&self) -> Option<String> {
         Some("standard input".to_owned())
@@ -149,7 +137,7 @@ impl Kind for PipeIn {
 pub(super) struct ShmIn {
     /// The stream: shm://NAME, or shm://NAME?policy=drop_latest for what happens where this reader is too slow.
     uri: String,
-    /// Ends after this many samples a channel, or with the stream.
+    /// Ends after this many samples per channel, or with the stream.
     samples: Option<Count>,
     /// Fails once the producer has been silent for this long.
     idle_timeout: Option<Time>,
@@ -161,10 +149,6 @@ impl Kind for ShmIn {
 
     fn check(&self) -> Result<(), Fault> {
         check_uri(shm_uri(&self.uri))
-    }
-
-    fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
-        Ok(None)
     }
 
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {

@@ -75,7 +75,7 @@ impl DecimateStage {
         }
     }
 
-    /// Takes a frame from this sample on; where it stopped, if there was no chunk to write into.
+    /// Takes a frame from this sample on. The error is where it stopped because there was no chunk to write into.
     fn take(
         &mut self,
         frame: &Frame<'_>,
@@ -86,7 +86,7 @@ impl DecimateStage {
         let header = frame.header();
         let index = header.first_sample_index;
         if from == 0 && !self.goes_on(&header) {
-            // The next pair does not stand behind those that wait.
+            // The next pair does not follow those that wait.
             self.close_group();
             if !self.block.flush(&mut self.rewriter, output, ctx) {
                 return Err(0);
@@ -142,7 +142,7 @@ impl DecimateStage {
 }
 
 impl Block {
-    /// Before the first sample of a group: where no pair waits, the frame to come begins here.
+    /// Called before the first sample of a group: where no pair waits, the next frame begins here.
     fn begin(&mut self, header: &Header, group: u64, factor: u64) {
         if !self.channels[0].is_empty() {
             return;

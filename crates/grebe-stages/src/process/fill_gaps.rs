@@ -1,4 +1,4 @@
-//! Fills the holes of a stream.
+//! Fills the gaps of a stream.
 
 use grebe_flow::{
     Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError,
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::workspace::{Rewriter, later};
 
-/// Puts samples where some are missing, so that what comes behind sees a stream without gaps; counts what it put there.
+/// Puts samples where some are missing, so that the stages behind see a stream without gaps; counts them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FillGaps {
     /// What is put there: `zero`, `hold` (each channel's last sample), or `mark` (-32768, to be found again).
     #[serde(default)]
     pub with: Filler,
-    /// Samples a channel of the longest gap to fill; a longer one stays, and is counted.
+    /// Samples per channel of the longest gap to fill; a longer one stays, and is counted.
     #[serde(default = "a_million")]
     pub longest: Count,
 }
@@ -95,12 +95,12 @@ impl FillGapsStage {
         }
     }
 
-    /// How many samples a channel are to be put before the frame.
+    /// How many samples per channel are missing before the frame, and are to be filled in.
     fn missing_before(&mut self, header: &Header) -> u64 {
         let gap = match &self.position {
             Some(position) if position.goes_on(header) => header.first_sample_index - position.index,
             _ => {
-                // Another stream: it keeps its numbers.
+                // Another stream begins, with sequence numbers of its own.
                 self.position = Some(Position::at(header));
                 0
             }
@@ -120,7 +120,7 @@ impl FillGapsStage {
         0
     }
 
-    /// Puts samples before the frame until none is missing; whether there were chunks for all of them.
+    /// Fills the gap before the frame; whether there were chunks for all of it.
     fn fill(&mut self, header: &Header, output: &mut Outputs, ctx: &Context) -> bool {
         loop {
             let left = self.missing_before(header);
@@ -183,7 +183,7 @@ impl FillGapsStage {
             own.update_headers(|header| header.sequence = header.sequence.wrapping_add(shift));
             own.freeze()
         };
-        // In order: what was put before it goes first.
+        // What was filled in before the batch goes first.
         self.rewriter.flush(output, ctx);
         if let (Some(position), Some(last)) = (self.position.as_mut(), renumbered.frames().last()) {
             position.pass(&last, renumbered.len() as u64, shift);

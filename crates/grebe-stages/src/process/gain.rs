@@ -14,10 +14,10 @@ use crate::per_channel::PerChannel;
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gain {
-    /// The factor, one or one a channel.
+    /// The factor, one or one per channel.
     #[serde(default = "unity")]
     pub gain: PerChannel<f32>,
-    /// What is added after that, in counts of -32768 to 32767, one or one a channel.
+    /// What is added after that, in counts of -32768 to 32767, one or one per channel.
     #[serde(default = "zero")]
     pub offset: PerChannel<f32>,
 }
@@ -37,7 +37,7 @@ impl Kind for Gain {
     fn check(&self) -> Result<(), Fault> {
         for (name, values) in [("gain", &self.gain), ("offset", &self.offset)] {
             if values.values().is_empty() || values.values().len() > MAX_CHANNELS as usize {
-                return Err(Fault::new(name, "give one value, or one a channel, 1 to 8"));
+                return Err(Fault::new(name, "give one value, or one per channel, 1 to 8"));
             }
             if values.values().iter().any(|value| !value.is_finite()) {
                 return Err(Fault::new(name, "give a finite number"));

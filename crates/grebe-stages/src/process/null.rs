@@ -1,4 +1,4 @@
-//! Takes a stream and does nothing with it.
+//! Discards a stream.
 
 use grebe_flow::{Context, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
 use schemars::JsonSchema;

@@ -8,7 +8,7 @@ use grebe_flow::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Measures samples and frames a second, hands on what comes as it is.
+/// Measures samples and frames per second, hands on what comes as it is.
 ///
 /// The counters `samples_per_s` and `frames_per_s` hold the last whole interval, `samples_per_s_max` the fastest.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Says whether it alone holds each batch, and hands it to the test.
+    /// Tells whether it alone holds each batch, and hands the batch to the test.
     struct Tray(Sender<(bool, Batch)>);
 
     impl Stage for Tray {

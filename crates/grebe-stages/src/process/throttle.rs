@@ -13,7 +13,7 @@ use super::workspace::later;
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
-    /// Samples a second and channel; the rate that the frames tell where it is not given.
+    /// Samples per second and channel; the rate that the frames tell where it is not given.
     pub rate: Option<RateHz>,
 }
 
@@ -39,7 +39,7 @@ impl ThrottleStage {
         Self { rate_hz: throttle.rate.map(|rate| rate.0), due: None, pending: None }
     }
 
-    /// How long the batch takes at the rate; nothing where there is none.
+    /// How long the batch takes at the rate; zero where there is no rate.
     fn length(&self, batch: &Batch) -> Duration {
         let told = || batch.frames().next().map_or(0.0, |frame| frame.header().sample_rate_hz);
         let rate_hz = self.rate_hz.unwrap_or_else(told);
@@ -78,10 +78,10 @@ impl Stage for ThrottleStage {
     }
 }
 
-/// A step must not last.
+/// A step must not last long.
 const STEP: Duration = Duration::from_millis(50);
 const CATCH_UP: Duration = Duration::from_millis(100);
-/// A rate near zero: longer than anybody waits, and no time overflows.
+/// For rates near zero: longer than anybody waits, and no time overflows.
 const LENGTH_MAX: Duration = Duration::from_secs(1 << 30);
 
 #[cfg(test)]

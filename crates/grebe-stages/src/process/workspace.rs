@@ -1,4 +1,4 @@
-//! Where a stage writes: into the batch that came, where nobody else holds it, else into chunks of its own.
+//! The memory that a stage writes into: the batch that came, where nobody else holds it, else chunks of its own.
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs};
 use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header};
@@ -13,7 +13,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// An empty batch of at least so many bytes; `None` where all chunks are lent, for now.
+    /// An empty batch of at least this many bytes; `None` while all chunks are lent.
     pub(crate) fn acquire(&mut self, bytes: usize, ctx: &Context) -> Option<BatchMut> {
         let pool = match &mut self.pool {
             Some(pool) if pool.chunk_bytes() >= bytes => pool,
@@ -31,12 +31,12 @@ impl Workspace {
     /// The batch to change: itself where nobody else holds it, else a copy, which is counted.
     ///
     /// # Errors
-    /// The batch again, where there is no chunk for a copy: keep it, and say [`later`].
+    /// The batch again, where there is no chunk for a copy: keep it, and return [`later`].
     pub(crate) fn own(&mut self, batch: Batch, ctx: &Context) -> Result<BatchMut, Batch> {
         batch.try_unique().or_else(|batch| self.copy(&batch, ctx).ok_or(batch))
     }
 
-    /// A copy, which is counted; `None` where there is no chunk for it, for now.
+    /// A copy, which is counted; `None` while there is no chunk for it.
     pub(crate) fn copy(&mut self, batch: &Batch, ctx: &Context) -> Option<BatchMut> {
         let frame_bytes = |payload: &[u8]| (HEADER_BYTES + payload.len()).next_multiple_of(64);
         let bytes = batch.frames().map(|frame| frame_bytes(frame.payload())).sum();
@@ -55,14 +55,13 @@ impl Workspace {
     }
 }
 
-/// What a stage says that keeps a batch for the next step: it has not ended, although its inputs may have.
+/// The outcome of a step that keeps a batch for the next one: the stage has not ended, although its inputs may have.
 pub(crate) fn later(input: &Inputs) -> Outcome {
-    // Where there is more input, the stages behind this one must be called first: on a shared thread it is they who hold the
-    // chunks.
+    // Where more input may come, the stages behind this one are called first: on a shared thread they hold the chunks.
     if input.is_ended() { Outcome::Produced } else { Outcome::WantsInput }
 }
 
-/// Gathers frames that are written anew, and hands them on a batch at a time.
+/// Gathers frames that are rewritten, and hands them on in batches.
 #[derive(Debug, Default)]
 pub(crate) struct Rewriter {
     workspace: Workspace,
@@ -106,5 +105,5 @@ impl Rewriter {
     }
 }
 
-/// A stage of its own in a graph may have up to so much memory.
+/// The most memory that one stage takes.
 const POOL_BYTES_MAX: usize = 256 << 20;

@@ -13,7 +13,7 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_000;
 /// The chunk size of every source: what the kernel fills with coalesced datagrams at most.
 pub(crate) const CHUNK_BYTES: usize = 65_536;
 
-/// The block length, in samples a channel: what a datagram holds, at most 10 ms of the signal, at least one sample, and
+/// The block length, in samples per channel: what a datagram holds, at most 10 ms of the signal, at least one sample, and
 /// rounded down to 32 where it is larger, so that every channel begins at a multiple of 64 bytes.
 ///
 /// ```

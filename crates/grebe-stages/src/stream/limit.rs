@@ -1,9 +1,9 @@
-//! A stream that ends by itself after so many samples.
+//! Ends a stream after a number of samples.
 
 use grebe_flow::{Context, Outputs};
 use grebe_frame::{Batch, BatchPool, Frame, Header};
 
-/// Lets so many samples a channel pass.
+/// Lets a number of samples per channel pass, and no more.
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
     /// `None`: all of them.
@@ -28,7 +28,7 @@ impl Limit {
             *left -= samples;
             return output.send(batch, ctx);
         }
-        // Once a stream: its last batch is cut, in memory of its own.
+        // Only the last batch of a stream is cut, into memory of its own.
         if *left > 0
             && let Some(cut) = cut(&batch, *left)
         {

@@ -10,7 +10,7 @@ pub(crate) struct Pacer {
     began: Instant,
     began_ns: u64,
     first: u64,
-    /// Samples a second and channel; 0 = as fast as it goes.
+    /// Samples per second and channel; 0 = as fast as it goes.
     rate_hz: f64,
     /// The sample up to which the present burst goes.
     burst_end: u64,
@@ -22,10 +22,11 @@ impl Pacer {
         Self { began: Instant::now(), began_ns: monotonic_ns(), first, rate_hz, burst_end: first }
     }
 
-    /// Samples that are due, all of them where there is no rate, once `wanted` are; `next` is the end of the block to make next.
+    /// Up to which sample the stream is due, once `wanted` samples are; `next` is the end of the block to make next. Without a rate,
+    /// all are due.
     ///
-    /// A burst is what was due when it began. What falls due while it is made waits for the next: at a high rate there is always
-    /// one more block due, and a block at a time would cost a wake-up and a system call each.
+    /// A burst holds what was due when it began. What falls due while it is made waits for the next one: at a high rate there is
+    /// always one more block due, and each block on its own would cost a wake-up and a system call.
     pub(crate) fn due_samples(&mut self, next: u64, wanted: u64) -> Option<u64> {
         if self.is_free() {
             return Some(u64::MAX);
@@ -40,7 +41,7 @@ impl Pacer {
         Some(self.burst_end)
     }
 
-    /// Sleeps until `samples` are due or the graph is stopped, and for 100 ms at most: someone may want another rate.
+    /// Sleeps until `samples` are due or the graph is stopped, and for 100 ms at most, so that a change of the rate is seen.
     pub(crate) fn sleep_until_due(&self, samples: u64, ctx: &Context) {
         if !self.is_free() {
             ctx.sleep_until((self.began + self.offset(samples)).min(Instant::now() + LOOK_INTERVAL));
@@ -62,7 +63,7 @@ impl Pacer {
     }
 }
 
-/// How soon a source sees that it is wanted otherwise.
+/// How soon a source sees that its settings were changed.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

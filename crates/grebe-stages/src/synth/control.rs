@@ -50,7 +50,7 @@ impl SynthControl {
         Ok(())
     }
 
-    /// Makes nothing, or goes on where it stopped: no sample is left out.
+    /// Pauses the generator, or lets it go on where it stopped: no sample is left out.
     pub(super) fn set_paused(&self, is_paused: bool) {
         self.change(|wanted| wanted.is_paused = is_paused);
     }

@@ -26,7 +26,7 @@ enum Method {
 }
 
 impl Generator {
-    /// A generator of `spec` at `rate_hz` samples a second.
+    /// A generator of `spec` at `rate_hz` samples per second.
     ///
     /// # Errors
     /// [`Error::Setting`] where a value is not finite or out of its range.

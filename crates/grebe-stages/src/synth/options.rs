@@ -14,13 +14,13 @@ use crate::stream::CHUNK_BYTES;
 pub struct SynthOptions {
     /// One waveform a channel, 1 to 8.
     pub channels: Vec<ChannelSpec>,
-    /// Samples a second and channel.
+    /// Samples per second and channel.
     pub rate_hz: f64,
     /// Whether the stream keeps to the rate; else it runs as fast as its consumers take it.
     pub paced: bool,
-    /// Samples a channel and frame ([`block_length`](crate::block_length)).
+    /// Samples per channel and frame ([`block_length`](crate::block_length)).
     pub block_samples: u32,
-    /// Samples a channel after which the stream ends by itself.
+    /// Samples per channel after which the stream ends by itself.
     pub samples: Option<u64>,
     /// The longest that a finished block waits for others to travel with.
     pub flush_every: Duration,

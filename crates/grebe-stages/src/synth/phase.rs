@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use super::spec::{ChannelSpec, Scale};
 
-/// How the phase goes on from sample to sample.
+/// How the phase advances from sample to sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Course {
     /// At sample 0.
     phase: u64,
     /// From sample 0 to 1.
     step: u64,
-    /// What the step grows by a sample.
+    /// What the step grows by per sample.
     growth: u64,
-    /// The course begins again after so many samples; 0 = never.
+    /// The course begins again after this many samples; 0 = never.
     samples: u64,
 }
 
-/// What is made of a phase.
+/// What a phase becomes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     Sine(Scale),

@@ -1,4 +1,4 @@
-//! A generator that is told what to make while it runs: by whoever started it, over its standard input.
+//! Commands to a running generator, as they go over its standard input.
 
 use grebe_flow::RateHz;
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 /// |---|---|
 /// | 0..4 | `GIC2` (0x32434947) |
 /// | 4..8 | 1 rate, 2 pause or go on, 3 end, 4 waveform |
-/// | 8..16 | `f64`: samples a second and channel; 0 sine, 1 square, 2 triangle, 3 saw, 4 chirp, 5 noise |
+/// | 8..16 | `f64`: samples per second and channel; 0 sine, 1 square, 2 triangle, 3 saw, 4 chirp, 5 noise |
 ///
 /// 1 to 3 are as other generators of these frames have them.
 ///
@@ -27,7 +27,7 @@ use crate::error::Error;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GeneratorCommand {
-    /// Samples a second and channel.
+    /// Samples per second and channel.
     Rate(f64),
     /// Stops making samples, or goes on where it stopped.
     TogglePause,
@@ -81,16 +81,16 @@ impl GeneratorCommand {
     }
 }
 
-/// Does what a running generator is told.
+/// Carries out the commands to a running generator.
 ///
 /// ```
-/// use grebe_stages::{GeneratorCommand, Synth, SynthRemote};
+/// use grebe_stages::{GeneratorCommand, SourceOptions, open_source};
 ///
-/// let (source, mut remote) = SynthRemote::new(Synth::default())?;
-/// // The source goes into a graph; meanwhile:
+/// let source = open_source(&"synth:".parse()?, SourceOptions::default(), &mut |_| ())?;
+/// let mut remote = source.remote.unwrap();
+/// // The stage goes into a graph; meanwhile:
 /// remote.obey(GeneratorCommand::Rate(48e3))?;
 /// assert!(remote.obey(GeneratorCommand::Rate(0.0)).is_err());
-/// # drop(source);
 /// # Ok::<(), grebe_stages::Error>(())
 /// ```
 #[derive(Debug)]
@@ -102,19 +102,16 @@ pub struct SynthRemote {
 
 impl SynthRemote {
     /// A generator, and its remote.
-    ///
-    /// # Errors
-    /// A setting out of its range.
-    pub fn new(synth: Synth) -> Result<(SynthSource, SynthRemote), Error> {
+    pub(crate) fn new(synth: Synth) -> Result<(SynthSource, SynthRemote), Error> {
         let source = SynthSource::new(synth.options())?;
         let control = source.control();
         Ok((source, SynthRemote { synth, control, is_paused: false }))
     }
 
-    /// Does it. A frequency that was given stays; one that was not follows the rate.
+    /// Carries out a command. A frequency that was given stays; one that was not follows the rate.
     ///
     /// # Errors
-    /// What the generator cannot make: it goes on as before.
+    /// The generator cannot make this; it goes on as before.
     pub fn obey(&mut self, command: GeneratorCommand) -> Result<(), Error> {
         let synth = match command {
             GeneratorCommand::TogglePause => {

@@ -1,4 +1,4 @@
-//! `synth`: the generator, by the names that a person gives to what it makes.
+//! `synth`: the settings of a generator, in the words of a command line or a graph file.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::stream::{DATAGRAM_BYTES, block_length, check_datagram_bytes};
 pub struct Synth {
     /// Channels, 1 to 8.
     pub channels: u32,
-    /// Samples a second and channel.
+    /// Samples per second and channel.
     pub rate: RateHz,
     /// Waveform: sine, square, triangle, saw, chirp or noise; several go to the channels in turn.
     pub wave: PerChannel<WaveName>,
-    /// Frequency in hertz, one or one a channel; 1/2500 of the rate where it is not given, doubled from channel to channel.
+    /// Frequency in hertz, one or one per channel; 1/2500 of the rate where it is not given, doubled from channel to channel.
     pub frequency: Option<PerChannel<RateHz>>,
-    /// Phase in degrees, one or one a channel.
+    /// Phase in degrees, one or one per channel.
     pub phase: PerChannel<f64>,
-    /// Amplitude as a part of full scale, one or one a channel.
+    /// Amplitude as a part of full scale, one or one per channel.
     pub amplitude: PerChannel<f64>,
-    /// What is added, as a part of full scale, one or one a channel.
+    /// What is added, as a part of full scale, one or one per channel.
     pub offset: PerChannel<f64>,
-    /// Ends after this many samples a channel.
+    /// Ends after this many samples per channel.
     pub samples: Option<Count>,
     /// Ends after this long.
     pub duration: Option<Time>,

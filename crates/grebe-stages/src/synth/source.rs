@@ -65,7 +65,7 @@ impl SynthSource {
         self
     }
 
-    /// Does what is wanted of it from now on.
+    /// Takes over what was changed.
     fn adopt(&mut self, wanted: Wanted) {
         self.is_paused = wanted.is_paused;
         if wanted.is_ended {
@@ -75,11 +75,11 @@ impl SynthSource {
             self.options = SynthOptions { samples: self.options.samples, ..options };
             self.generators = generators;
         }
-        // What fell due meanwhile is neither made nor lost: time begins anew.
+        // What fell due meanwhile is neither made nor lost: the schedule begins anew.
         self.pacer = None;
     }
 
-    /// Samples a channel until the stream ends.
+    /// Samples per channel until the stream ends.
     fn samples_left(&self) -> u64 {
         self.options.samples.unwrap_or(u64::MAX).saturating_sub(self.next_sample)
     }
@@ -93,7 +93,7 @@ impl SynthSource {
         self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.next_sample))
     }
 
-    /// Where the blocks end that travel together: those that end within the flush interval.
+    /// The end of the blocks that travel together: those that end within the flush interval.
     fn together(&self) -> u64 {
         let interval = (self.options.rate_hz * self.options.flush_every.as_secs_f64()) as u64;
         self.next_sample + self.next_block().max(interval.min(self.samples_left()))

@@ -33,7 +33,7 @@ pub enum Wave {
 pub struct ChannelSpec {
     /// The waveform.
     pub wave: Wave,
-    /// Periods a second, 0 to half the rate; where a chirp begins; of no meaning to noise.
+    /// Periods per second, 0 to half the rate; where a chirp begins; of no meaning to noise.
     pub frequency_hz: f64,
     /// Where in its period the wave begins, in turns: 0.25 is 90 degrees.
     pub phase_turns: f64,

@@ -16,7 +16,7 @@ pub(super) fn fill(tile: &[i16], index: u64, mut out: &mut [i16]) {
     }
 }
 
-/// The smallest block of a wave of `frequency` periods a sample: how many periods it holds, in how many samples.
+/// The smallest block of a wave of `frequency` periods per sample: how many periods it holds, in how many samples.
 ///
 /// Walks the convergents of the continued fraction of `frequency`; one that is as good as an f64 can say is exact.
 pub(super) fn periods(frequency: f64, samples_max: u64) -> Option<(u64, u64)> {

@@ -88,7 +88,7 @@ impl Order {
     fn name(self) -> &'static str {
         match self {
             Order::Id => "process id",
-            Order::Samples => "samples a second",
+            Order::Samples => "samples per second",
             Order::Busy => "busiest stage",
             Order::Drops => "drops a second",
         }
@@ -300,7 +300,7 @@ mod tests {
         press(&mut screen, KeyCode::Home);
         assert!(picture(&mut screen, 120, 10).contains("process 1 "));
         press(&mut screen, KeyCode::Char('s'));
-        assert!(picture(&mut screen, 120, 10).contains("by samples a second"));
+        assert!(picture(&mut screen, 120, 10).contains("by samples per second"));
         press(&mut screen, KeyCode::Char('?'));
         assert!(picture(&mut screen, 120, 30).contains("What it says"));
         assert_eq!(press(&mut screen, KeyCode::Esc), None, "it closes the explanation");

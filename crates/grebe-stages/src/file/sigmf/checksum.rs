@@ -30,7 +30,7 @@ impl Sum {
         self.bytes
     }
 
-    /// Goes on towards `end`, by one buffer at most.
+    /// Adds the next bytes before `end`, one buffer at most.
     pub(super) fn step(&mut self, end: u64) -> io::Result<()> {
         let length = end.saturating_sub(self.bytes).min(BUFFER_BYTES as u64) as usize;
         let buffer = &mut self.buffer[..length];

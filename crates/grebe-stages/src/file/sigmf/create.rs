@@ -93,7 +93,7 @@ fn summation(settings: &SigmfSettings) -> Summation {
     }
 }
 
-/// Files of a recording that is being created; removed where that fails.
+/// The files of a recording that is being created. They are removed where that fails.
 #[derive(Default)]
 struct Created {
     /// Under temporary names.
@@ -148,7 +148,7 @@ fn existing(base: &Base, channels: usize) -> Vec<PathBuf> {
     let mut paths = vec![base.collection(), base.meta(), base.data()];
     let own = (0..channels).filter(|_| channels > 1).map(|channel| base.channel(channel));
     paths.extend(own.flat_map(|recording| [recording.meta(), recording.data()]));
-    // Of a collection only what it names: NAME_ch7 may be somebody else's.
+    // Of an old collection, only the recordings that it names: NAME_ch7 may belong to somebody else.
     let old = fs::read(base.collection()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let streams = old.map_or(Vec::new(), |old: CollectionFile| old.collection.streams);
     for recording in (0..MAX_CHANNELS as usize).map(|channel| base.channel(channel)) {

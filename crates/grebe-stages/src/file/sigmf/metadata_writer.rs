@@ -27,9 +27,9 @@ pub(super) struct MetadataWriter {
 /// What the writer of the samples and the metadata writer share all the time.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Samples a channel that the system has taken.
+    /// Samples per channel that the system has taken.
     good_samples: AtomicU64,
-    /// The writer's buffers were not written for a second.
+    /// The writer has not written its buffers for a second.
     flush_due: AtomicBool,
 }
 
@@ -127,7 +127,7 @@ impl Task {
         }
     }
 
-    /// Sums a piece of the channel that is behind most; how long there is nothing to do afterwards.
+    /// Sums a piece of the channel that is the furthest behind; returns how long there is nothing to do afterwards.
     fn sum_step(&mut self, sums: &mut [Sum]) -> Duration {
         let good_bytes = self.progress.good_samples.load(Ordering::Acquire) * 2;
         if self.summation == Summation::WhileRecording
@@ -143,7 +143,7 @@ impl Task {
         TICK
     }
 
-    /// Closes the recording, without sums where they cannot be had.
+    /// Closes the recording, without checksums where they cannot be computed.
     fn finish(mut self, sums: Vec<Sum>) -> Result<u64, Error> {
         let good_samples = self.progress.good_samples.load(Ordering::Acquire);
         let sums = match self.summation {

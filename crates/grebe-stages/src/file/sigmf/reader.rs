@@ -47,7 +47,7 @@ fn open_collection(base: &Base) -> Result<SampleFile, Error> {
     join(&path, recordings)
 }
 
-/// Makes one file of a recording a channel: of the same rate, length and gaps.
+/// Makes one file of a recording per channel: of the same rate, length and gaps.
 fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error> {
     let cut_off = recordings.iter().any(|recording| !recording.closed);
     let len_samples = recordings.iter().map(|recording| recording.len_samples).min().unwrap_or(0);

@@ -11,13 +11,13 @@ use crate::error::Error;
 pub struct SigmfSettings {
     /// 1 to 8.
     pub channels: usize,
-    /// Samples a second and channel, up to 10^12; 0 = unknown.
+    /// Samples per second and channel, up to 10^12; 0 = unknown.
     pub sample_rate_hz: f64,
     /// Whether a recording of the same name is replaced.
     pub overwrite: bool,
     /// Whether the SHA-512 of the data is entered. Up to 100 MB/s it is computed while recording, on another thread that
     /// reads the data behind the writer (a tenth to a fifth of a core); beyond, when the recording is finished, with a
-    /// thread a channel, which takes a second or two for each GB of a channel.
+    /// thread per channel, which takes a second or two for each GB of a channel.
     pub checksum: bool,
     /// What a person should know of the recording.
     pub description: Option<String>,
@@ -26,7 +26,7 @@ pub struct SigmfSettings {
 /// What was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigmfSummary {
-    /// Samples a channel.
+    /// Samples per channel.
     pub len_samples: u64,
     /// Stretches without a gap.
     pub segments: u64,

@@ -400,15 +400,6 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_empty_recording_can_be_discarded() {
-    let (folder, path) = scratch("x.sigmf-meta");
-    let writer = SigmfWriter::create(&path, &settings(2)).unwrap();
-    assert_eq!(names(&folder).len(), 5);
-    writer.discard().unwrap();
-    assert_eq!(names(&folder), [] as [&str; 0]);
-}
-
-#[test]
 fn blocks_of_another_shape_are_refused() {
     let (_folder, path) = scratch("x.sigmf-meta");
     let mut writer = SigmfWriter::create(&path, &settings(2)).unwrap();
@@ -437,7 +428,7 @@ fn a_full_disk_ends_the_recording_and_keeps_what_was_written() {
         error.starts_with("cannot write ") && error.contains("full_ch2.sigmf-data: No space left"),
         "{error}"
     );
-    assert!(error.ends_with("the 1000 samples a channel before that are good"), "{error}");
+    assert!(error.ends_with("the 1000 samples per channel before that are good"), "{error}");
     writer.redirect(1, good);
     let error = writer.write(9_000, &[&[1], &[1]]).unwrap_err().to_string();
     assert!(error.contains("an earlier write failed"), "{error}");

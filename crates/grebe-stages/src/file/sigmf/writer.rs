@@ -1,6 +1,5 @@
-//! Writing: one file a channel, in large pieces, with metadata that are good at any moment.
+//! Writing: one file per channel, in large pieces, with metadata that are good at any moment.
 
-use std::fs;
 #[cfg(all(test, target_os = "linux"))]
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +14,7 @@ use super::metadata_writer::{Event, MetadataWriter};
 use super::settings::{SigmfSettings, SigmfSummary};
 use crate::error::Error;
 
-/// Records a stream as SigMF: one recording, or one a channel and a collection.
+/// Records a stream as SigMF: one recording, or one per channel and a collection.
 ///
 /// ```
 /// use grebe_stages::{SampleFile, SigmfSettings, SigmfWriter};
@@ -42,7 +41,7 @@ pub struct SigmfWriter {
     channels: Vec<Channel>,
     /// Behind the newest sample, in the stream.
     next_sample_index: Option<u64>,
-    /// Samples a channel that were handed over, written or not.
+    /// Samples per channel that were handed over, written or not.
     taken_samples: u64,
     /// Of them those that the system took.
     good_samples: u64,
@@ -130,7 +129,7 @@ impl SigmfWriter {
         Ok(())
     }
 
-    /// Samples a channel so far.
+    /// Samples per channel so far.
     pub fn len_samples(&self) -> u64 {
         self.taken_samples
     }
@@ -175,23 +174,6 @@ impl SigmfWriter {
         flushed?;
         let files = std::mem::take(&mut self.files);
         Ok(SigmfSummary { len_samples: good_samples, segments, files })
-    }
-
-    /// Removes the recording: where nothing came that is worth keeping.
-    ///
-    /// # Errors
-    /// [`Error::Create`] where a file cannot be removed.
-    pub fn discard(mut self) -> Result<(), Error> {
-        self.channels.iter_mut().for_each(|channel| channel.buffer.clear());
-        self.taken_samples = self.good_samples;
-        if let Some(metadata) = self.metadata.take() {
-            // Whatever it failed at is removed now.
-            let _ = metadata.join();
-        }
-        for path in std::mem::take(&mut self.files) {
-            fs::remove_file(&path).map_err(|source| Error::Create { path, source })?;
-        }
-        Ok(())
     }
 
     /// `copy(channel, from, count, buffer)` appends samples of the block to a buffer.

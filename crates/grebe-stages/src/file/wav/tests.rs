@@ -159,7 +159,7 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         ),
         (patched(22, &[9]), "x.wav: number of channels is 9: 1 to 8 can be read"),
         (patched(24, &[0; 4]), "x.wav: sample rate is 0: it must be above 0"),
-        (patched(32, &[3]), "x.wav: block align is 3: it must be channels times bytes a sample"),
+        (patched(32, &[3]), "x.wav: block align is 3: it must be channels times bytes per sample"),
         (patched(34, &[12, 1]), "x.wav: bits a sample is 268: 8, 16, 24 and 32 (float: 32, 64) can be read"),
         // Found by fuzzing: rounded up to whole bytes this is more than 16 bits hold.
         (

@@ -13,14 +13,14 @@ use crate::stream::Limit;
 
 /// Reads frames from a byte stream: standard input, or a child's standard output.
 ///
-/// A byte stream that is out of step cannot be mended, so what is no frame ends it with an error that says where; the frames
-/// before it are good.
+/// A byte stream has no marks to resynchronise at: bytes that are no frame end the stream with an error that says where. The
+/// frames before them are good.
 pub struct PipeSource<R> {
     from: R,
     pool: Option<BatchPool>,
-    /// Bytes a chunk: as many as suit the caches, until a frame comes that needs more.
+    /// Bytes per chunk: as many as suit the caches, until a frame comes that needs more.
     chunk_bytes: usize,
-    /// Bytes of a frame whose rest has not arrived, to stand at the start of the next chunk.
+    /// The beginning of a frame whose rest has not arrived; it goes to the start of the next chunk.
     rest: Vec<u8>,
     position: u64,
     tracker: StreamTracker,
@@ -29,7 +29,7 @@ pub struct PipeSource<R> {
     wait: Wait<R>,
 }
 
-/// Waits until there is something to read, for at most a look around.
+/// Waits until there is something to read, for 100 ms at most; whether there is.
 type Wait<R> = fn(&R) -> io::Result<bool>;
 
 #[cfg(unix)]
@@ -65,8 +65,8 @@ impl<R: Read + Send> PipeSource<R> {
         }
     }
 
-    /// Ends the stream after this many samples a channel.
-    pub fn samples(mut self, samples: Option<u64>) -> Self {
+    /// Ends the stream after this many samples per channel.
+    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
         self.limit = Limit::new(samples);
         self
     }
@@ -112,7 +112,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         output: &mut Outputs,
         ctx: &mut Context,
     ) -> Result<Outcome, StageError> {
-        // Before there is anything to read: making a pool takes a while.
+        // Made before there is anything to read, because it takes a while.
         let pool = self.pool.get_or_insert_with(|| {
             // Chunks are larger than elsewhere, so that a read takes much of what a full pipe holds.
             let mut pool = BatchPool::new(ctx.batches_in_flight().min(POOL_CHUNKS_MAX), self.chunk_bytes);
@@ -142,7 +142,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
             self.limit.send(batch.freeze(), output, ctx);
         }
         if self.limit.is_reached() {
-            // What is behind the last sample that was asked for may be anything.
+            // An error behind the last sample that was asked for does not matter.
             return Ok(Outcome::End);
         }
         result?;

@@ -48,7 +48,7 @@ impl ShmSink {
     }
 
     /// What the stream costs in memory.
-    pub fn footprint(&self) -> Footprint {
+    pub(crate) fn footprint(&self) -> Footprint {
         self.publisher.footprint()
     }
 
@@ -59,13 +59,13 @@ impl ShmSink {
 
     fn send(&mut self, batch: &Batch, ctx: &Context) -> Result<(), ShmError> {
         let (mut stopping, mut waiting) = (None, None);
-        // What is queued when the user ends the command is still delivered, to who takes it soon.
+        // What is queued when the graph is stopped is still delivered, to readers that take it soon.
         let give_up = || {
             waiting.get_or_insert_with(Instant::now);
             ctx.is_stopping() && stopping.get_or_insert_with(Instant::now).elapsed() > DRAIN
         };
         let sent = self.publisher.send(batch, give_up);
-        // It is asked whenever somebody has no room.
+        // `give_up` is called whenever a reader has no room.
         if let Some(began) = waiting {
             ctx.count_waited(began.elapsed());
         }
@@ -91,7 +91,7 @@ impl ShmSink {
                     break;
                 }
                 if place.is_empty() {
-                    // No chunk holds it: sources make none that large.
+                    // No chunk holds the frame. Sources make none that large.
                     break;
                 }
                 self.send(&place.freeze(), ctx)?;
@@ -152,7 +152,7 @@ impl Stage for ShmSink {
             self.publish();
         }
         if self.publisher.is_own(&batch) || self.pool.is_none() {
-            // What is foreign and cannot be copied is refused there, with the reason.
+            // Without a pool to copy into, `send` refuses a foreign batch and says why.
             self.send(&batch, ctx)?;
         } else {
             self.copy(&batch, ctx)?;
@@ -183,7 +183,7 @@ const COUNTERS: &[&str] = &[
     "consumers_gone",
     "consumers_cut_off",
 ];
-/// Batches after which what is counted is told although more are waiting.
+/// Batches after which the counters are published although more are waiting.
 const PUBLISH_EVERY: u32 = 64;
-/// The runtime gives sinks 0.7 s.
+/// How long a stopped graph may still deliver; the runtime gives sinks 0.7 s.
 const DRAIN: Duration = Duration::from_millis(400);

@@ -23,7 +23,7 @@ pub struct ShmSource {
 }
 
 impl ShmSource {
-    /// Joins the stream, at the newest.
+    /// Joins the stream at its newest batch.
     ///
     /// # Errors
     /// There is no such stream, its producer refuses, or this is not Linux.
@@ -39,13 +39,13 @@ impl ShmSource {
     }
 
     /// Ends the stream with an error once its producer has been silent for this long, although it is there.
-    pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// Ends the stream after this many samples a channel.
-    pub fn samples(mut self, samples: Option<u64>) -> Self {
+    /// Ends the stream after this many samples per channel.
+    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
         self.limit = Limit::new(samples);
         self
     }
@@ -97,5 +97,5 @@ impl Stage for ShmSource {
     }
 }
 
-/// A stop is noticed within this time.
+/// How long a wait lasts at most, so that a stop is noticed.
 const LOOK_AROUND: Duration = Duration::from_millis(100);

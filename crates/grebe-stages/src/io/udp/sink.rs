@@ -31,7 +31,7 @@ impl UdpSink {
     }
 
     /// The send buffer that the kernel granted.
-    pub fn granted(&self) -> Granted {
+    pub(crate) fn granted(&self) -> Granted {
         self.sender.granted()
     }
 

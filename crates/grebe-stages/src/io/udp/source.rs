@@ -45,12 +45,12 @@ impl UdpSource {
     }
 
     /// Ends the stream with an error once its sender has been silent for this long.
-    pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// Ends the stream after this many samples a channel.
+    /// Ends the stream after this many samples per channel.
     pub fn samples(mut self, samples: Option<u64>) -> Self {
         self.intake.limit = Limit::new(samples);
         self
@@ -72,7 +72,7 @@ impl UdpSource {
     }
 
     /// The receive buffer that the kernel granted.
-    pub fn granted(&self) -> Granted {
+    pub(crate) fn granted(&self) -> Granted {
         self.receiver.granted()
     }
 
