@@ -54,7 +54,7 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Measure what a path carries, each way: round trip, MTU, loss, the highest rate without loss, and what limits it.
     Probe(Probe),
-    /// Look at this machine: what it can do for grebe, what limits it, and what mends that.
+    /// Look at this machine: what it can do for grebe, what limits it, and what fixes that.
     Doctor(Doctor),
     /// Print completions for a shell.
     #[command(hide = true)]
@@ -179,12 +179,12 @@ pub(crate) struct Bench {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Nothing is changed: what mends a thing is printed, for you to run.\n\n\
+#[command(after_help = "Nothing is changed: the commands that fix a thing are printed, for you to run.\n\n\
     Examples:\n  \
     grebe doctor\n  \
     grebe doctor --fix | less")]
 pub(crate) struct Doctor {
-    /// Print only the commands that mend what can be mended.
+    /// Print only the commands that fix what can be fixed.
     #[arg(long)]
     pub(crate) fix: bool,
     /// Print everything as JSON.
@@ -209,4 +209,4 @@ const EXAMPLES: &str = "Examples:
   grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth:.
-Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted.";
+Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";

@@ -1,4 +1,4 @@
-//! What this machine can do for grebe, what holds it back, and how that is mended. Nothing here changes anything.
+//! What this machine can do for grebe, what limits it, and how to fix that. Nothing here changes anything.
 
 mod display;
 mod local;
@@ -8,7 +8,7 @@ mod udp;
 
 use serde::Serialize;
 
-/// How well one thing stands.
+/// How good one thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
@@ -20,7 +20,7 @@ pub(crate) enum State {
     Missing,
 }
 
-/// One thing that was looked at.
+/// The result of looking at one thing.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Check {
     /// What the thing is for: `machine`, `udp`, `local`, `scope`, `tools`.
@@ -30,10 +30,10 @@ pub(crate) struct Check {
     pub(crate) state: State,
     /// What was found.
     pub(crate) found: String,
-    /// What it costs that it is not better.
+    /// What the limit costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) costs: Option<String>,
-    /// The command that mends it, where one does.
+    /// The command that fixes it, where one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fix: Option<String>,
 }
@@ -61,7 +61,7 @@ impl Check {
         Self { state: State::Missing, ..Self::limited(area, name, found, costs) }
     }
 
-    fn mended_by(self, fix: impl Into<String>) -> Self {
+    fn fixed_by(self, fix: impl Into<String>) -> Self {
         Self { fix: Some(fix.into()), ..self }
     }
 }

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// From here on the signals no longer kill the process: whoever runs a graph looks at [`is_pending`].
+/// From here on the signals no longer kill the process; whoever runs a graph asks [`is_pending`].
 pub(crate) fn catch() {
     // Fails only where a handler is installed already, by an earlier call.
     let _ = ctrlc::set_handler(|| {
         if is_pending() {
-            // The second one means it.
+            // The second signal ends the process at once.
             std::process::exit(130);
         }
         raise();
@@ -24,7 +24,7 @@ pub(crate) fn raise() {
     }
 }
 
-/// Has `action` done when the user wants to end, for what does not look by itself; at once where that is so already.
+/// Calls `action` when the user wants to end, at once where that is so already. For what does not ask by itself.
 pub(crate) fn then(action: impl Fn() + Send + 'static) {
     if is_pending() {
         action();

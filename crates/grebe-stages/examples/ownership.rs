@@ -1,4 +1,4 @@
-//! The experiment that settled who owns a chunk, for how long, and at what cost a frame. Linux.
+//! The experiment that settled who owns a chunk, for how long, and at what cost per frame. Linux.
 //!
 //! `cargo run --release -p grebe-stages --example ownership`
 //!
@@ -6,7 +6,7 @@
 //!    (`drop_oldest`), with the real types of the product.
 //! 2. The same batches over a memfd to a second process that reads them in place and is killed with SIGKILL.
 //!
-//! Passes with >= 3M frames/s of 1400 bytes, no allocation in steady state, <= 40 ns a frame and hop, bounded memory pinned
+//! Passes with >= 3M frames/s of 1400 bytes, no allocation in steady state, <= 40 ns per frame and hop, bounded memory pinned
 //! by the stopped consumer, and right counts. ARCHITECTURE.md has what it measured.
 
 #[cfg(not(target_os = "linux"))]
@@ -21,13 +21,12 @@ fn main() {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::alloc::{GlobalAlloc, Layout, System};
     use std::net::SocketAddr;
     use std::os::fd::{AsFd, FromRawFd, OwnedFd};
     use std::process::{Command, Stdio};
     use std::ptr::NonNull;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::time::{Duration, Instant};
 
     use grebe_datagram::{Options, Sender};
@@ -37,6 +36,7 @@ mod linux {
     use grebe_frame::{Batch, BatchImport, BatchPool, Header};
     use grebe_ring::{Memory, Signal};
     use grebe_stages::UdpSource;
+    use grebe_testing::{CountingAllocator, allocations};
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
     pub fn main() {
@@ -52,7 +52,7 @@ mod linux {
         }
     }
 
-    /// What handing on costs: one thread fills a queue, another empties it; 46 frames of 1400 bytes a batch.
+    /// What handing on costs: one thread fills a queue, another empties it; 46 frames of 1400 bytes per batch.
     fn hop() {
         let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
         let (mut tx, mut rx) = queue(QueueOptions::block(64), producer.clone(), consumer.clone());
@@ -123,10 +123,9 @@ mod linux {
             .unwrap();
         for _ in 0..3 {
             std::thread::sleep(Duration::from_millis(500));
-            let (before, allocated, at) =
-                (running.snapshot(), ALLOCATIONS.load(Ordering::Relaxed), Instant::now());
+            let (before, allocated, at) = (running.snapshot(), allocations(), Instant::now());
             std::thread::sleep(Duration::from_secs(2));
-            let (allocated, spent) = (ALLOCATIONS.load(Ordering::Relaxed) - allocated, at.elapsed());
+            let (allocated, spent) = (allocations() - allocated, at.elapsed());
             let after = running.snapshot();
             let count = |name: &str| {
                 let of = |snapshot: &grebe_flow::Snapshot| snapshot.stage(name).unwrap().frames_in;
@@ -372,23 +371,6 @@ mod linux {
     // SAFETY: plain memory; shared words are accessed as atomics.
     unsafe impl Sync for Mapping {}
 
-    static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-    struct Counting;
-
-    // SAFETY: hands everything to the system allocator.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the caller's promise.
-            unsafe { System.alloc(layout) }
-        }
-        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-            // SAFETY: the caller's promise.
-            unsafe { System.dealloc(pointer, layout) }
-        }
-    }
-
     #[global_allocator]
-    static ALLOCATOR: Counting = Counting;
+    static ALLOCATOR: CountingAllocator = CountingAllocator;
 }

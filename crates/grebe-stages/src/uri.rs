@@ -292,7 +292,7 @@ mod tests {
             ("file:", "names no file"),
             ("shm://", "needs a name"),
             ("shm://../x", "needs a name"),
-            ("shm://x?policy=all", "'all' is no policy"),
+            ("shm://x?policy=all", "'all' is no queue policy"),
             ("shm://x?wait=many", "give a number"),
             ("shm://x?readers=0", "give 1 to 64"),
             ("shm://x?readers=2&wait=3", "add readers=3"),

@@ -8,7 +8,7 @@ use grebe_stages::Uri;
 
 use crate::units;
 
-/// What every end of a UDP stream may be told.
+/// Options of both ends of a UDP stream.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct Transport {

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use anyhow::{Context as _, Result};
 use grebe_flow::QueueOptions;
 use grebe_stages::{SampleFile, SourceOptions, open_source};
-use grebe_view::TriggerOptions;
 
 use crate::cli::Demo;
 use crate::ending::Ending;
@@ -30,17 +29,10 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
         command: "demo",
         name: format!("demo, {address}"),
         is_same_boot: true,
-        span_s: None,
-        theme: None,
-        spectrum: false,
-        channels: Vec::new(),
-        trigger: TriggerOptions::default(),
-        session: None,
-        is_session_required: false,
-        file_samples: None,
         failure: scope.failure,
         generator_said: generator.said(),
         generator: Mutex::new(generator.remote().filter(|_| options.file.is_none())),
+        ..Show::default()
     };
     let surface = if options.term { Surface::Terminal } else { Surface::Window };
     Ok(show::run(&surface, vec![Shown { running, link: scope.link, show }])?.0)

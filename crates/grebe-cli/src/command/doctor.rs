@@ -1,4 +1,4 @@
-//! `grebe doctor`: what this machine can do, and what would mend the rest.
+//! `grebe doctor`: what this machine can do, and what would fix the rest.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(crate) fn run(options: &Doctor) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-/// What mends what can be mended, each command once.
+/// The commands that fix what can be fixed, each once.
 fn fixes(checks: &[Check]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     checks.iter().filter_map(|check| check.fix.as_deref()).filter(|command| seen.insert(*command)).collect()
@@ -47,7 +47,7 @@ fn table(checks: &[Check]) -> String {
             text += &format!("           {costs}\n");
         }
         if let Some(fix) = &check.fix {
-            text += &format!("           mended by: {fix}\n");
+            text += &format!("           fixed by: {fix}\n");
         }
     }
     let count = |state| checks.iter().filter(|check| check.state == state).count();
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(fixes(&checks), ["mend it"]);
         let text = table(&checks);
         assert!(
-            text.starts_with("udp\n  limited  x: little\n           much\n           mended by: mend it\n")
+            text.starts_with("udp\n  limited  x: little\n           much\n           fixed by: mend it\n")
         );
         assert!(
             text.ends_with("2 limited, 0 missing; grebe does without each of them. Nothing was changed.\n")

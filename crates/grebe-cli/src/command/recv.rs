@@ -61,7 +61,7 @@ fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
         ([_, directory], Some(_)) | ([directory], None) => directory.as_str(),
         ([] | [_], _) => ".",
         ([word, _], None) => {
-            // Says what is wrong with it; what it is stays out of the message.
+            // The error says what is wrong with the ticket, and does not repeat it: it is a secret.
             let word = Zeroizing::new(word.clone());
             return Err(transfer::ticket_of(&word).err().map_or_else(usage, Into::into));
         }
@@ -79,7 +79,7 @@ fn usage() -> anyhow::Error {
 }
 
 fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, arrival: &ReceiveProgress) {
-    // What was there before this session says nothing about the rate.
+    // Bytes of an earlier session say nothing about the rate.
     let (since, before) = *began.get_or_insert((Instant::now(), arrival.received_bytes));
     let rate = (arrival.received_bytes - before) as f64 / since.elapsed().as_secs_f64().max(0.1);
     display.show(

@@ -26,7 +26,7 @@ pub(crate) fn run(options: &Top) -> Result<Ending> {
     }
 }
 
-/// Everybody's first word, within the time that takes.
+/// The first report of each process.
 fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
     let until = Instant::now() + PATIENCE;
     let mut found = processes.look();
@@ -50,7 +50,7 @@ fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-/// Every report of everybody, until the user or the reader has enough.
+/// Every report of all processes, until the user or the reader has enough.
 fn lines(mut processes: Processes) -> Result<Ending> {
     interrupt::catch();
     let mut told: HashMap<(u32, String), f64> = HashMap::new();

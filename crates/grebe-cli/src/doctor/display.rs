@@ -19,7 +19,7 @@ fn window() -> Check {
     const COSTS: &str = "the scope is shown in the terminal, or drawn as a picture (--png)";
     if !cfg!(feature = "window") {
         return Check::missing(AREA, "window", "this grebe was built without it", COSTS)
-            .mended_by("cargo install --path crates/grebe-cli");
+            .fixed_by("cargo install --path crates/grebe-cli");
     }
     if cfg!(any(windows, target_os = "macos")) {
         return Check::ok(AREA, "window", "the system's own");
@@ -35,7 +35,7 @@ fn window() -> Check {
     match libraries.iter().find(|library| !is_installed(library)) {
         None => Check::ok(AREA, "window", server),
         Some(missing) => Check::missing(AREA, "window", format!("{server}, but no {missing}"), COSTS)
-            .mended_by("sudo apt-get install libxkbcommon-x11-0 libwayland-client0 libx11-6"),
+            .fixed_by("sudo apt-get install libxkbcommon-x11-0 libwayland-client0 libx11-6"),
     }
 }
 
@@ -72,7 +72,7 @@ fn gpu() -> Option<Check> {
         (true, true) => Check::ok(AREA, "GPU", "a render device, and a Vulkan driver"),
         (true, false) => {
             Check::limited(AREA, "GPU", "a render device without a Vulkan driver", "drawn through OpenGL")
-                .mended_by("sudo apt-get install mesa-vulkan-drivers")
+                .fixed_by("sudo apt-get install mesa-vulkan-drivers")
         }
         (false, true) => Check::limited(
             AREA,
@@ -86,7 +86,7 @@ fn gpu() -> Option<Check> {
             "none, and no Vulkan driver",
             "no window: the terminal and pictures remain",
         )
-        .mended_by("sudo apt-get install mesa-vulkan-drivers"),
+        .fixed_by("sudo apt-get install mesa-vulkan-drivers"),
     })
 }
 
@@ -115,8 +115,8 @@ fn terminal() -> Check {
             found,
             "the braille dots of the scope may come out as question marks",
         )
-        .mended_by("export LANG=C.UTF-8");
+        .fixed_by("export LANG=C.UTF-8");
     }
     Check::limited(AREA, "terminal", found, "traces are drawn in 16 colours")
-        .mended_by("export COLORTERM=truecolor")
+        .fixed_by("export COLORTERM=truecolor")
 }

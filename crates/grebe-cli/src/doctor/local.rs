@@ -37,8 +37,7 @@ fn runtime_directory() -> Check {
         Ok(path) if std::path::Path::new(&path).is_dir() => Check::ok(AREA, "runtime directory", path),
         Ok(path) => {
             let fix = format!("sudo install -d -m 0700 -o \"$USER\" {path}");
-            Check::limited(AREA, "runtime directory", format!("{path} does not exist"), INSTEAD)
-                .mended_by(fix)
+            Check::limited(AREA, "runtime directory", format!("{path} does not exist"), INSTEAD).fixed_by(fix)
         }
         Err(_) => Check::limited(AREA, "runtime directory", "XDG_RUNTIME_DIR is not set", INSTEAD),
     }
@@ -53,7 +52,7 @@ fn pipes() -> Check {
     match grown {
         Ok(_) => Check::ok(AREA, "pipes", format!("{} KiB", PIPE_BYTES >> 10)),
         Err(_) => Check::limited(AREA, "pipes", format!("{limit} bytes at most"), "more wake-ups a megabyte")
-            .mended_by(format!("sudo sysctl -w fs.pipe-max-size={PIPE_BYTES}")),
+            .fixed_by(format!("sudo sysctl -w fs.pipe-max-size={PIPE_BYTES}")),
     }
 }
 

@@ -36,7 +36,7 @@ fn kernel() -> Check {
             found,
             "7.0-rc1 to 7.1.4 corrupt UDP segments of equal length, which is what a stream is made of",
         )
-        .mended_by("export GREBE_NO_GSO=1");
+        .fixed_by("export GREBE_NO_GSO=1");
     }
     Check::ok(AREA, "kernel", found)
 }
@@ -58,7 +58,7 @@ fn clock_source() -> Option<Check> {
         Check::ok(AREA, "clock source", source)
     } else {
         Check::limited(AREA, "clock source", source, "every look at the clock is a system call")
-            .mended_by("echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource")
+            .fixed_by("echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource")
     })
 }
 

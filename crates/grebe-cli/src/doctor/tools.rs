@@ -18,6 +18,6 @@ fn ssh() -> Check {
             Check::ok(AREA, "ssh", said.lines().next().unwrap_or("there").trim().to_owned())
         }
         _ => Check::missing(AREA, "ssh", "not found", "the far end has to be started by hand")
-            .mended_by("sudo apt-get install openssh-client"),
+            .fixed_by("sudo apt-get install openssh-client"),
     }
 }

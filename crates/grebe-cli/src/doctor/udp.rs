@@ -85,7 +85,7 @@ fn receive_buffer(granted: Granted) -> Check {
     let costs = format!("at 1 GS/s a receiver that is put off for more than {stall_ms:.1} ms loses frames");
     let check = Check::limited(AREA, "receive buffer", format!("{mib:.1} MiB"), &costs);
     match granted.to_string().split_once("limit: ") {
-        Some((_, command)) => check.mended_by(format!("sudo {command}")),
+        Some((_, command)) => check.fixed_by(format!("sudo {command}")),
         None => check,
     }
 }
@@ -104,7 +104,7 @@ fn segmentation(gso: Gso) -> Check {
         Gso::Active => Check::ok(AREA, name, "works on loopback"),
         _ if std::env::var_os("GREBE_NO_GSO").is_some_and(|value| value != "0") => {
             Check::limited(AREA, name, "turned off", "small datagrams are ten times slower")
-                .mended_by("unset GREBE_NO_GSO")
+                .fixed_by("unset GREBE_NO_GSO")
         }
         _ => Check::missing(
             AREA,

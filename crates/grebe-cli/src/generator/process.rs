@@ -13,13 +13,13 @@ use super::recipe::Recipe;
 use super::remote::remote;
 use crate::show::Failure;
 
-/// A generator's process; ends with this value, and by itself should this process be killed.
+/// The process of a generator. It ends with this value, and also when this process is killed.
 pub(crate) struct Generator {
     child: Child,
-    /// Its tether, and the way to tell it anything.
+    /// Carries commands to it; the generator ends when it is closed.
     stdin: Option<Arc<Mutex<ChildStdin>>>,
     is_remote: bool,
-    /// What it said last, for the screen.
+    /// Its last error, for the screen.
     said: Failure,
     listener: Option<JoinHandle<()>>,
 }
@@ -51,7 +51,7 @@ impl Generator {
         let listener = child.stderr.take().map(|stderr| {
             let said = said.clone();
             std::thread::spawn(move || {
-                // Its own errors begin so; the rest is about how it goes.
+                // Its errors begin with the name of the command; the rest is about its progress.
                 for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                     if let Some(error) = line.strip_prefix("grebe: ") {
                         said.set(error.to_owned());
@@ -62,12 +62,12 @@ impl Generator {
         Ok(Self { child, stdin, is_remote: true, said, listener })
     }
 
-    /// What it said last of what went wrong.
+    /// Its last error.
     pub(crate) fn said(&self) -> Failure {
         self.said.clone()
     }
 
-    /// What tells it what to make; it goes through a pipe that holds thousands of wishes.
+    /// What the scope's controls call. Commands go through a pipe that holds thousands of them, so that no call waits.
     pub(crate) fn remote(&self) -> Option<GeneratorRemote> {
         let stdin = self.stdin.clone().filter(|_| self.is_remote)?;
         Some(remote(move |command| {
@@ -76,7 +76,7 @@ impl Generator {
         }))
     }
 
-    /// Why it ended, if it did and not well.
+    /// The reason, where it has ended with a failure.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(Some(status)) if !status.success() => {

@@ -12,14 +12,14 @@ use crate::ending::Usage;
 /// What a person wants to be started: `sg ...`, `play ...`, or another program that writes frames to its standard output.
 pub(crate) struct Recipe {
     pub(super) command: Command,
-    /// Where its stream can be had.
+    /// Where its stream is read.
     pub(crate) uri: Uri,
-    /// Whether it can be told what to make.
+    /// Whether it takes commands.
     pub(super) is_remote: bool,
 }
 
 impl Recipe {
-    /// Reads the words of a command; `uri` is where its stream should go, if not where it says itself.
+    /// Reads the words of a command; `uri` is where its stream should go, where the command does not say.
     pub(crate) fn parse(text: &str, uri: Option<&Uri>) -> Result<Self> {
         let mut words = split(text)?;
         let name = words
@@ -58,7 +58,7 @@ pub(crate) fn this_command() -> Result<Command> {
     Ok(Command::new(std::env::current_exe().context("cannot find the grebe command itself")?))
 }
 
-/// Words, as a shell would tell them apart: by spaces, except between quotation marks.
+/// Splits words as a shell does: at spaces, except between quotation marks.
 fn split(text: &str) -> Result<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in text.chars() {

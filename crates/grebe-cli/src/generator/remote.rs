@@ -34,7 +34,7 @@ pub(super) fn remote(
     GeneratorRemote { waves: WaveName::ALL.iter().map(|wave| wave.name()).collect(), tell: Box::new(tell) }
 }
 
-/// Does what comes on standard input, and ends the command with it: its owner is gone.
+/// Obeys the commands on standard input, and ends this command when it is closed: its owner is gone.
 pub(crate) fn obey_stdin(mut remote: SynthRemote) {
     std::thread::spawn(move || {
         let mut stdin = std::io::stdin().lock();

@@ -1,4 +1,4 @@
-//! The line that says how it goes, where a person looks on.
+//! A line of progress on a terminal.
 
 use std::time::{Duration, Instant};
 

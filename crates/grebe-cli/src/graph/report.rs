@@ -1,4 +1,4 @@
-//! What is said when a command ends: what went through, and what was lost where.
+//! What is said when a command ends: how much passed, and what was lost where.
 
 use std::fmt;
 
@@ -122,7 +122,7 @@ pub(crate) fn print_graph<'a>(
     Ok(())
 }
 
-/// Whether the counter is told among the losses.
+/// Whether the counter is one of the losses.
 fn is_loss(name: &str) -> bool {
     let told = [
         "lost_",
@@ -138,7 +138,7 @@ fn is_loss(name: &str) -> bool {
     told.iter().any(|start| name.starts_with(start))
 }
 
-/// The line for people: what the stage handled, and the losses of the graph.
+/// A line for people: what the stage handled, and the losses of the graph.
 fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
     format!("{verb} {}; {}{}", handled(stage), Losses::of(snapshot), refused_by_reason(snapshot))
 }
@@ -156,7 +156,7 @@ fn refused_by_reason(snapshot: &Snapshot) -> String {
     if refused.is_empty() { String::new() } else { format!(" (by reason: {})", refused.join(", ")) }
 }
 
-/// The same for a program.
+/// The same for programs.
 fn json(stage: &StageSnapshot, snapshot: &Snapshot) -> Value {
     let refused: serde_json::Map<String, Value> =
         refusals(snapshot).map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Ports, Stage, StageError};
 
-/// The last error of a stage or a generator, if there was one. Clones tell the same.
+/// The last error of a stage or a generator, if there was one. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Failure(Arc<Mutex<Option<String>>>);
 
@@ -17,7 +17,7 @@ impl Failure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The stage, which keeps its error here too.
+    /// The stage; its error is kept here too.
     pub(super) fn watch(&self, stage: Box<dyn Stage>) -> impl Stage + 'static {
         Watched { stage, failure: self.clone() }
     }

@@ -39,7 +39,7 @@ pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Optio
     };
     drop(insisting);
     for Shown { running, .. } in shown {
-        // The stream's own error explains a face that got nothing.
+        // The stream's own error explains a scope that got nothing.
         running.stop().context("the stream failed")?;
     }
     match ended {

@@ -16,6 +16,7 @@ use crate::graph::report::Losses;
 use crate::output::note;
 
 /// What is shown, and how.
+#[derive(Default)]
 pub(crate) struct Show {
     /// What `grebe top` calls it.
     pub(crate) command: &'static str,
@@ -36,9 +37,9 @@ pub(crate) struct Show {
     pub(crate) file_samples: Option<u64>,
     /// Why the source failed, once it has.
     pub(crate) failure: Failure,
-    /// What its generator said of what went wrong.
+    /// The last error of its generator.
     pub(crate) generator_said: Failure,
-    /// What tells the generator what to make; taken by the face.
+    /// The controls of its generator, until the scope takes them.
     pub(crate) generator: Mutex<Option<GeneratorRemote>>,
 }
 
@@ -50,8 +51,7 @@ pub(crate) struct Shown {
 }
 
 impl Show {
-    /// # Errors
-    /// Where a session that was asked for cannot be read: to be said before anything is opened.
+    /// Reads a session that was asked for, so that an error is said before anything is opened.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.session {
             Some(path) if self.is_session_required => sessions::read(path).map(drop),
@@ -61,7 +61,7 @@ impl Show {
 }
 
 impl Shown {
-    /// What a face is told.
+    /// What the scope is told.
     pub(crate) fn options(&self) -> ViewOptions {
         let Show { name, is_same_boot, file_samples, failure, .. } = &self.show;
         let observe = self.running.observer();
@@ -82,7 +82,7 @@ impl Shown {
         options.export = Some(Box::new(export));
         options.generator = self.show.generator.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = &self.show.session {
-            // One that was asked for was read once before; another is not worth an end.
+            // A session that was asked for was checked before. Without another one, the scope begins afresh.
             options.session = sessions::read(path).unwrap_or_else(|error| {
                 note!("grebe: {error:#}: beginning afresh");
                 None
@@ -98,7 +98,7 @@ impl Shown {
     }
 }
 
-/// How far a file was read, until all of it was.
+/// How much of a file was read, until all of it was.
 fn reading(snapshot: &Snapshot, samples: u64) -> Option<String> {
     let read = snapshot.stage("source")?.samples_out;
     (read < samples).then(|| format!("reading the file: {} %", read * 100 / samples.max(1)))

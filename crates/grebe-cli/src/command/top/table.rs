@@ -22,7 +22,7 @@ pub(super) enum Row {
     Blank,
 }
 
-/// What of a row deserves a look.
+/// What is highlighted in a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Alarm {
     pub(super) is_slowest: bool,
