@@ -48,7 +48,7 @@ impl ShmSink {
     }
 
     /// What the stream costs in memory.
-    pub(crate) fn footprint(&self) -> Footprint {
+    pub fn footprint(&self) -> Footprint {
         self.publisher.footprint()
     }
 
