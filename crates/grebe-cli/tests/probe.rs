@@ -7,6 +7,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use grebe::probe::{Address, Key, Purpose, Ticket};
 use support::{finish, grebe, run, text};
 
 /// A server that is waiting, and its ticket.
@@ -21,7 +22,7 @@ fn serve(more: &[&str]) -> (Child, String) {
 }
 
 #[test]
-fn a_probe_tells_both_ways_within_its_bounds_and_the_server_ends() {
+fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
     let (server, ticket) = serve(&[]);
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("path.png");
@@ -47,8 +48,8 @@ fn a_probe_tells_both_ways_within_its_bounds_and_the_server_ends() {
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    for way in ["up", "down"] {
-        let way = &report[way];
+    for direction in ["up", "down"] {
+        let way = &report[direction];
         assert_eq!(way["datagram_bytes"], 1_400);
         assert!(way["mtu_bytes"]["low"].as_f64().unwrap() >= 1_500.0, "{way}");
         assert!(way["knee_bps"]["value"].as_f64().unwrap() <= 20.5e6, "{way}");
@@ -72,17 +73,17 @@ fn a_probe_tells_both_ways_within_its_bounds_and_the_server_ends() {
 }
 
 #[test]
-fn the_experiment_of_the_one_who_asks_is_a_table_and_strangers_get_nothing() {
+fn one_train_at_a_chosen_interval_is_a_table_and_strangers_get_nothing() {
     let (server, ticket) = serve(&[]);
-    let (address, key) = ticket.split_once('/').unwrap();
+    let address = Ticket::from_word(&ticket, Purpose::Probe).unwrap().addresses[0].clone();
     // Who has no key gets nothing, by either transport.
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stranger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    for bytes in [&b"GPB1\x01\0\0\0hello"[..], &[0; 300], &[0xFF; 1_400], b""] {
-        stranger.send_to(bytes, address).unwrap();
+    for bytes in [&b"GPB2\x01\0\0\0hello"[..], &[0; 300], &[0xFF; 1_400], b""] {
+        stranger.send_to(bytes, &address).unwrap();
     }
     assert!(stranger.recv(&mut [0; 2_000]).is_err(), "an answer to garbage");
-    let mut connection = TcpStream::connect(address).unwrap();
+    let mut connection = TcpStream::connect(&address).unwrap();
     connection.write_all(&[0x55; 200]).unwrap();
     assert!(matches!(connection.read(&mut [0; 100]), Ok(0) | Err(_)), "an answer to garbage");
     let output = run(&[
@@ -103,29 +104,38 @@ fn the_experiment_of_the_one_who_asks_is_a_table_and_strangers_get_nothing() {
         assert!(said.contains(line), "{line} in {said}");
     }
     assert!(!said.contains("TCP, "), "{said}");
-    assert!(!said.contains(key), "the key is not for the screen");
+    assert!(!said.contains(&ticket[5..]), "the ticket is not for the screen");
     assert!(finish(server).status.success());
 }
 
 #[test]
 fn wrong_tickets_and_limits_say_what_to_do() {
+    let (home, world) = (word("127.0.0.1"), word("203.0.113.1"));
     for (arguments, status, why) in [
-        (vec!["probe", "host:1"], 2, "no key"),
-        (vec!["probe", "127.0.0.1:9/00000000000000000000000000000000", "--size", "9"], 2, "64 to 65507"),
-        (vec!["probe", "127.0.0.1:9/00000000000000000000000000000000", "--max-bytes", "1"], 2, "--max-bytes"),
-        (
-            vec!["probe", "127.0.0.1:9/00000000000000000000000000000000", "--png", "/nowhere/a.png"],
-            2,
-            "no folder",
-        ),
+        (vec!["probe", "host:1"], 2, "begins with grebe"),
+        (vec!["probe", &home[..home.len() - 2]], 2, "not a ticket"),
+        (vec!["probe", &home, "--size", "9"], 2, "64 to 65507"),
+        (vec!["probe", &home, "--max-bytes", "1"], 2, "--max-bytes"),
+        (vec!["probe", &home, "--png", "/nowhere/a.png"], 2, "no folder"),
         (vec!["probe", "ssh://-x"], 2, "give ssh://"),
-        (vec!["probe", "203.0.113.1:9/00000000000000000000000000000000", "--max-rate", "9G"], 2, "--yes"),
+        (vec!["probe", &world, "--max-rate", "9G"], 2, "--yes"),
         (vec!["probe", "--serve", "--bind", "127.0.0.1:0", "--idle-timeout", "10ms"], 1, "nobody came"),
     ] {
         let output = run(&arguments);
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
         assert!(text(&output.stderr).contains(why), "{arguments:?}: {}", text(&output.stderr));
+        assert!(
+            !text(&output.stderr).contains(&home[5..60]),
+            "a ticket is a secret: {}",
+            text(&output.stderr)
+        );
     }
+}
+
+/// A ticket for port 9 of a host, where nobody serves.
+fn word(host: &str) -> String {
+    let (addresses, key) = (vec![Address::new(host, 9).unwrap()], Key::from_bytes([7; Key::BYTES]));
+    Ticket { purpose: Purpose::Probe, addresses, expires_unix_s: 2_000_000_000, key }.word().to_string()
 }
 
 /// An `ssh` that runs the command on this machine, or fails as the real one does, and a place where it leaves its process id.
@@ -160,7 +170,7 @@ impl Ssh {
         std::fs::read_to_string(self.folder.path().join("called")).unwrap_or_default()
     }
 
-    /// Waits until the far end is there (or not). Without its tether it would go on until its client has been silent for 10 s.
+    /// Waits until the server is there (or not). Without its tether it would go on until its client has been silent for 10 s.
     fn wait(&self, is_there: bool) {
         let began = std::time::Instant::now();
         while began.elapsed() < Duration::from_secs(7) {
@@ -177,7 +187,7 @@ impl Ssh {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("the far end is {}", if is_there { "not there" } else { "still there" });
+        panic!("the server is {}", if is_there { "not there" } else { "still there" });
     }
 }
 
@@ -192,7 +202,7 @@ case "$FAKE" in
   refuses) echo "me@127.0.0.1: Permission denied (publickey,password)." >&2; exit 255;;
   unreachable) echo "ssh: connect to host 127.0.0.1 port 22: Connection refused" >&2; exit 255;;
   old) echo "error: unexpected argument '--tethered' found" >&2; exit 2;;
-  other) echo '{"ticket":"127.0.0.1:9/00000000000000000000000000000000","version":"9.9.9","protocol":99}'; cat;;
+  other) echo '{"ticket":"grebea","version":"9.9.9","protocol":99}'; cat;;
 esac
 "#;
 
@@ -201,7 +211,7 @@ const BRIEF: [&str; 8] = ["--max-rate", "20M", "--max-bytes", "20M", "--tcp-writ
 
 #[cfg(unix)]
 #[test]
-fn the_far_end_is_started_over_ssh_and_ends_with_the_probe() {
+fn the_server_is_started_over_ssh_and_ends_with_the_probe() {
     let ssh = Ssh::new();
     let exe = env!("CARGO_BIN_EXE_grebe");
     // The alias means nothing to anybody but ssh.
@@ -226,7 +236,7 @@ fn the_far_end_is_started_over_ssh_and_ends_with_the_probe() {
 
 #[cfg(unix)]
 #[test]
-fn the_far_end_ends_however_this_one_does() {
+fn the_server_ends_however_its_client_does() {
     for signal in ["-KILL", "-INT"] {
         let ssh = Ssh::new();
         let exe = env!("CARGO_BIN_EXE_grebe");
@@ -243,7 +253,7 @@ fn the_far_end_ends_however_this_one_does() {
 
 #[cfg(unix)]
 #[test]
-fn what_keeps_ssh_from_starting_the_far_end_is_said() {
+fn what_keeps_ssh_from_starting_the_server_is_said() {
     for (how, more, why) in [
         ("refuses", vec![], "refused the login: me@127.0.0.1: Permission denied"),
         ("unreachable", vec![], "cannot reach me@127.0.0.1: ssh: connect"),
@@ -267,9 +277,10 @@ fn what_keeps_ssh_from_starting_the_far_end_is_said() {
 
 #[cfg(unix)]
 #[test]
-fn the_ticket_has_the_place_that_is_advertised() {
+fn the_ticket_has_the_address_that_is_advertised() {
     let (server, ticket) = serve(&["--advertise", "lab.example.org:700", "--tethered"]);
-    assert!(ticket.starts_with("lab.example.org:700/"), "{ticket}");
+    let ticket = Ticket::from_word(&ticket, Purpose::Probe).unwrap();
+    assert_eq!(ticket.addresses, [Address::new("lab.example.org", 700).unwrap()]);
     // Its standard input is empty from the start.
     assert_eq!(finish(server).status.code(), Some(130));
 }

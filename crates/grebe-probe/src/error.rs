@@ -9,14 +9,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A ticket that cannot be read.
-    #[error("`{ticket}` is no probe ticket: {why}; copy the whole line that `grebe probe --serve` printed")]
-    Ticket {
-        /// As it was given.
-        ticket: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    /// A ticket that cannot be read, or a key that cannot be made.
+    #[error(transparent)]
+    Ticket(#[from] grebe_packet::Error),
+    /// Nothing answers any more: the ticket's time is over.
+    #[error("the ticket's time is over; start `grebe probe --serve` again")]
+    Expired,
     /// A limit that no probe can keep to.
     #[error("{what}")]
     Limit {
@@ -61,7 +59,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// Whoever runs the probe ended it.
-    #[error("interrupted")]
-    Interrupted,
+    /// The probe was cancelled.
+    #[error("cancelled")]
+    Cancelled,
 }

@@ -1,8 +1,8 @@
 //! What can this path carry, and why not more?
 //!
-//! A [`Server`] waits with a one-time key; [`probe`] measures the way to it and back, and returns a [`Report`]: round trip, path MTU,
-//! clock offset, loss and its runs, reordering, copies, jitter, the highest rate without loss, what full queues cost, what TCP
-//! makes of it; each with a 95 % interval, and what to do about it in words.
+//! A [`Server`] waits with a one-time ticket; [`probe`] measures the path to it in both directions, and returns a [`Report`]: round
+//! trip, path MTU, clock offset, loss and its runs, reordering, duplicates, jitter, the highest rate without loss, bufferbloat and
+//! what TCP carries; each with a 95 % interval, and what to do about it in words.
 //!
 //! ```
 //! use std::time::Duration;
@@ -16,10 +16,12 @@
 //!     ..Bounds::default()
 //! };
 //! let bind = "127.0.0.1:0".parse().unwrap();
-//! let server = Server::bind(&ServeOptions { bind, bounds, clients: 1, idle_max: Duration::from_secs(10) })?;
-//! let ticket = server.ticket().clone();
-//! let serving = std::thread::spawn(move || server.run(&|| false, &mut |_| {}));
+//! let server = Server::bind(&ServeOptions { bind, bounds, ..ServeOptions::default() })?;
+//! let word = server.ticket().word();
+//! let serving = std::thread::spawn(move || server.run(|event| println!("{event:?}")));
 //!
+//! // On the other host:
+//! let ticket = grebe_probe::Ticket::from_word(&word, grebe_probe::Purpose::Probe)?;
 //! let options = ProbeOptions {
 //!     bounds,
 //!     interval: Some(Duration::from_millis(2)),
@@ -27,7 +29,7 @@
 //!     tcp_writes: vec![],
 //!     ..ProbeOptions::default()
 //! };
-//! let report = probe(&ticket, &options, &|| false, &mut |_| {})?;
+//! let report = probe(&ticket, &options, |event| println!("{event:?}"))?;
 //! assert!(report.rtt.min_ms.value < report.rtt.p99_ms.high);
 //! assert!(report.up.loss.is_some());
 //! assert_eq!(serving.join().unwrap()?, 1, "one client was served, and the server has ended");
@@ -35,40 +37,28 @@
 //! # }
 //! ```
 //!
-//! The [search](Search), the [judgement of a train](judge) and the [tracker](Tracker) have no socket and no clock: they are tested
-//! on simulated links.
+//! To stop either side, keep a clone of the [`Cancel`] in its options.
+//!
+//! Inside, `proto` decides and `io` acts: packets, trains, the judgement of a train, the search and both sides' sessions know no
+//! socket and no clock, and are tested on simulated links.
 #![forbid(unsafe_code)]
 
-mod client;
-mod endpoint;
 mod error;
-mod interval;
-mod key;
-mod limits;
-mod packet;
-mod replay;
-mod report;
-mod search;
-mod server;
-#[cfg(test)]
-mod simulated;
-mod tcp;
-mod tracker;
-mod train;
-mod verdict;
-mod wire;
+mod io;
+mod proto;
 
-pub use client::{ProbeOptions, Probing, probe, resolve};
+pub use grebe_packet::{Address, Cancel, Key, Purpose, Ticket};
+
 pub use error::{Error, Result};
-pub use interval::{Estimate, mean, quantile, share};
-pub use key::{Key, Ticket};
-pub use limits::{Bounds, Limits};
-pub use packet::PROTOCOL;
+pub use io::client::{ProbeOptions, probe};
+pub use io::server::{ServeEvent, ServeOptions, Server};
+pub use proto::estimate::Estimate;
+pub use proto::event::ProbeEvent;
+pub use proto::limits::Bounds;
+pub use proto::packet::PROTOCOL;
 #[doc(hidden)]
-pub use packet::fuzz_packet;
-pub use report::{Advice, Move, Report, Rtt, Spacing, Tcp, TrainLine, Way};
-pub use search::{BaseLoss, Found, Limit, Search, Step, Trial, judge};
-pub use server::{ServeOptions, Server, Serving};
-pub use tracker::{Summary, Tracker};
-pub use train::{Train, packet_bits};
-pub use verdict::tcp_cubic_bps;
+pub use proto::packet::fuzz_packet;
+pub use proto::report::{
+    Advice, Direction, LimitedBy, Report, Rtt, Spacing, TcpResult, TrainResult, TransferTime,
+};
+pub use proto::train::DATAGRAM_BYTES;

@@ -12,44 +12,45 @@ use crate::units;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    grebe probe --serve                                    at the far end; it prints what to type at this one\n  \
-    grebe probe 192.0.2.7:40123/6f1c...                    both ways, within 28 s\n  \
-    grebe probe ssh://user@example.org                     starts the far end itself, by your own ssh\n  \
+    grebe probe --serve                                    at one end; it prints what to type at the other\n  \
+    grebe probe grebeajlk3q...                             both directions, within 28 s\n  \
+    grebe probe ssh://user@example.org                     starts the server there itself, by your own ssh\n  \
     grebe probe ssh://example.org --max-bytes 50M          where every megabyte counts\n  \
     grebe probe ssh://example.org --interval 161us --size 1430\n  \
     grebe probe ssh://example.org --png path.png\n\n\
     A ticket is good for one probe (--clients N: for so many, one after the other), and the server ends with it. Nothing is sent\n\
     to an address that has not proved to have the ticket. docs/probe.md says what the figures mean.")]
 pub(crate) struct Probe {
-    /// What `grebe probe --serve` printed, HOST:PORT/KEY, where the host may be another name of the same machine; or
-    /// ssh://[USER@]HOST[:PORT], to start it there.
+    /// The ticket that `grebe probe --serve` printed, a word that begins with grebe; or ssh://[USER@]HOST[:PORT], to start the
+    /// server there.
     #[arg(value_name = "TICKET|ssh://HOST", required_unless_present = "serve", conflicts_with = "serve")]
     pub(crate) target: Option<Target>,
     /// Wait for a probe: print a ticket, serve it, and end.
     #[arg(long)]
     pub(crate) serve: bool,
-    /// Where to serve, UDP and TCP alike; with ssh://, at the far end [default: any port of any address].
+    /// Where to serve, UDP and TCP alike; with ssh://, where the server there listens [default: any port of any address].
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) bind: Option<SocketAddr>,
-    /// Where the server is found, if not at the address that it sees itself: behind a port that a router passes on.
+    /// Where the server is found, if not at its own address: behind a NAT, or by another name. Goes into the ticket with --serve,
+    /// takes the place of the ticket's address without.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = place)]
     pub(crate) advertise: Option<Place>,
-    /// How to start grebe at the far end of ssh://.
+    /// How to start grebe at the other end of ssh://.
     #[arg(long, value_name = "COMMAND", default_value = "grebe", conflicts_with = "serve")]
     pub(crate) remote_command: String,
     /// Probes that the ticket is good for; they wait for each other.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "serve", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) clients: u32,
-    /// End after so long without a client.
+    /// End after this long without a client.
     #[arg(long, value_name = "TIME", default_value = "10m", requires = "serve", value_parser = units::duration)]
     pub(crate) idle_timeout: Duration,
     /// End when standard input is closed.
     #[arg(long, requires = "serve")]
     pub(crate) tethered: bool,
-    /// Send a datagram every so often, instead of looking for the highest rate: 161us.
+    /// Send at this interval instead of looking for the highest rate: 161us.
     #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "serve")]
     pub(crate) interval: Option<Duration>,
-    /// Bytes of each datagram [default: the longest that comes through both ways].
+    /// Bytes of each datagram [default: the longest that comes through in both directions].
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, conflicts_with = "serve")]
     pub(crate) size: Option<usize>,
     /// Bytes per write of the TCP streams, several by commas; 0: no TCP.
@@ -58,16 +59,16 @@ pub(crate) struct Probe {
     /// Tell how long it takes to move this much.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1G", value_parser = units::count)]
     pub(crate) amount: Vec<u64>,
-    /// Bits of IP packets a second at most [default: 1G; 40G within private networks].
+    /// Highest rate, in bits of IP packets per second [default: 1G; 40G within private networks].
     #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
     pub(crate) max_rate: Option<f64>,
-    /// Bytes of a probe at most, both ways together [default: 500M; 8G within private networks].
+    /// Bytes that a probe may send, both directions together [default: 500M; 8G within private networks].
     #[arg(long, value_name = "BYTES", value_parser = units::count)]
     pub(crate) max_bytes: Option<u64>,
-    /// How long a probe may take.
+    /// How long a probe may take [default: 28s].
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) duration: Option<Duration>,
-    /// More than 1 Gbit/s to an address that is not private is meant.
+    /// Allow more than 1 Gbit/s to an address that is not private.
     #[arg(long)]
     pub(crate) yes: bool,
     /// Print everything as JSON; with --serve, the ticket.
@@ -81,7 +82,8 @@ pub(crate) struct Probe {
 /// Who is probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    Ticket(grebe_probe::Ticket),
+    /// The word of a ticket. It is read later: an error of the command line would quote it, and it is a secret.
+    Ticket(String),
     Ssh(SshHost),
 }
 
@@ -108,7 +110,7 @@ impl FromStr for Target {
         match text.trim().strip_prefix("ssh://") {
             // What stands behind a slash is of no use here, and may be left over from the address of a file.
             Some(rest) => ssh_host(rest.split('/').next().unwrap_or_default()).map(Target::Ssh),
-            None => text.parse().map(Target::Ticket).map_err(|error: grebe_probe::Error| error.to_string()),
+            None => Ok(Target::Ticket(text.to_owned())),
         }
     }
 }

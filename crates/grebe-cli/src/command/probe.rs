@@ -13,39 +13,45 @@ use std::time::Duration;
 
 use anyhow::Result;
 use grebe_probe::{
-    Bounds, Error, PROTOCOL, ProbeOptions, Report, ServeOptions, Server, Serving, Ticket, Train, probe,
+    Bounds, Cancel, DATAGRAM_BYTES, Error, PROTOCOL, ProbeOptions, Purpose, ServeEvent, ServeOptions, Server,
+    Ticket,
 };
 
-use self::live::Live;
 use self::ssh_server::SshServer;
 use self::ticket::advertised;
 use crate::cli::{Probe, SshHost, Target};
 use crate::ending::{Ending, Usage};
 use crate::graph::end_with_stdin;
 use crate::output::{note, out};
+use crate::transfer::cancel_on_interrupt;
 use crate::{interrupt, output};
 
 pub(crate) fn run(options: &Probe) -> Result<Ending> {
-    interrupt::catch();
+    let cancel = cancel_on_interrupt();
     let outcome = match &options.target {
-        Some(Target::Ticket(ticket)) => ask(options, &advertised(options, ticket)),
-        Some(Target::Ssh(host)) => over_ssh(options, host),
-        None => serve(options),
+        Some(Target::Ticket(word)) => with_ticket(options, word, cancel),
+        Some(Target::Ssh(host)) => over_ssh(options, host, cancel),
+        None => serve(options, cancel),
     };
     match outcome.as_ref().map_err(|error| error.downcast_ref::<Error>()) {
-        Err(Some(Error::Interrupted)) => Ok(Ending::Interrupted),
-        Err(Some(Error::Limit { what })) => Err(Usage(what.clone()).into()),
+        Err(Some(Error::Cancelled)) => Ok(Ending::Interrupted),
+        Err(Some(error @ (Error::Limit { .. } | Error::Ticket(_)))) => Err(Usage(error.to_string()).into()),
         _ => outcome,
     }
 }
 
-fn over_ssh(options: &Probe, host: &SshHost) -> Result<Ending> {
+fn with_ticket(options: &Probe, word: &str, cancel: Cancel) -> Result<Ending> {
+    let ticket = Ticket::from_word(word, Purpose::Probe).map_err(Error::from)?;
+    probe(options, &advertised(options, ticket)?, cancel)
+}
+
+fn over_ssh(options: &Probe, host: &SshHost, cancel: Cancel) -> Result<Ending> {
     let server = SshServer::start(host, options)?;
-    let outcome = ask(options, server.ticket());
+    let outcome = probe(options, server.ticket(), cancel);
     server.explain(outcome)
 }
 
-fn serve(options: &Probe) -> Result<Ending> {
+fn serve(options: &Probe, cancel: Cancel) -> Result<Ending> {
     if options.tethered {
         end_with_stdin();
     }
@@ -55,16 +61,17 @@ fn serve(options: &Probe) -> Result<Ending> {
         bounds: Bounds { duration_max, ..bounds(options) },
         clients: options.clients,
         idle_max: options.idle_timeout,
+        cancel,
     })?;
-    let ticket = advertised(options, server.ticket()).to_string();
+    let word = advertised(options, server.ticket().clone())?.word();
     if options.json {
         let version = env!("CARGO_PKG_VERSION");
-        out!("{}", serde_json::json!({ "ticket": ticket, "version": version, "protocol": PROTOCOL }))?;
+        out!("{}", serde_json::json!({ "ticket": *word, "version": version, "protocol": PROTOCOL }))?;
     } else {
-        out!("grebe probe {ticket}")?;
+        out!("grebe probe {}", *word)?;
     }
-    let served = server.run(&interrupt::is_pending, &mut |serving| match serving {
-        Serving::Began(client) => note!("probed by {client}"),
+    let served = server.run(|event| match event {
+        ServeEvent::Began(client) => note!("probed by {client}"),
         _ => note!("done"),
     })?;
     if interrupt::is_pending() {
@@ -79,8 +86,8 @@ fn serve(options: &Probe) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-fn ask(options: &Probe, ticket: &Ticket) -> Result<Ending> {
-    let probing = ProbeOptions {
+fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
+    let probe_options = ProbeOptions {
         bounds: bounds(options),
         datagram_bytes: options.size.map(datagram_bytes).transpose()?,
         interval: options.interval,
@@ -91,13 +98,14 @@ fn ask(options: &Probe, ticket: &Ticket) -> Result<Ending> {
             .map(|&bytes| bytes.min(16 << 20) as u32)
             .collect(),
         moves: options.amount.clone(),
+        cancel,
     };
     if let Some(folder) = options.png.as_deref().and_then(Path::parent).filter(|folder| *folder != "")
         && !folder.is_dir()
     {
         return Err(Usage(format!("--png: there is no folder {}", folder.display())).into());
     }
-    let report = watched(options, ticket, &probing)?;
+    let report = live::probe(ticket, &probe_options, options.json)?;
     if let Some(path) = &options.png {
         picture::write(&report, path)?;
         note!("wrote {}", path.display());
@@ -110,33 +118,21 @@ fn ask(options: &Probe, ticket: &Ticket) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-fn watched(options: &Probe, ticket: &Ticket, probing: &ProbeOptions) -> Result<Report> {
-    let live = Live::new(options.json);
-    let is_interrupted = || {
-        live.glance();
-        interrupt::is_pending()
-    };
-    let outcome = probe(ticket, probing, &is_interrupted, &mut |probing| live.tell(&probing));
-    live.end();
-    Ok(outcome?)
-}
-
-/// What was asked for; what is left open depends on who the other side is.
+/// What was asked for; the default for the rest depends on the address of the other side.
 fn bounds(options: &Probe) -> Bounds {
     Bounds {
         rate_max_bps: options.max_rate,
         bytes_max: options.max_bytes,
         duration_max: options.duration,
-        anyway: options.yes,
+        allow_fast_public: options.yes,
     }
 }
 
 fn datagram_bytes(bytes: usize) -> Result<u16> {
-    let (least, most) = (usize::from(Train::SIZE_MIN), usize::from(Train::SIZE_MAX));
-    if (least..=most).contains(&bytes) {
-        return Ok(bytes as u16);
-    }
-    Err(Usage(format!("--size {bytes}: a datagram of a probe has {least} to {most} bytes")).into())
+    let (least, most) = (DATAGRAM_BYTES.start(), DATAGRAM_BYTES.end());
+    let fits = u16::try_from(bytes).ok().filter(|bytes| DATAGRAM_BYTES.contains(bytes));
+    Ok(fits
+        .ok_or_else(|| Usage(format!("--size {bytes}: a datagram of a probe has {least} to {most} bytes")))?)
 }
 
 /// A client keeps to less by itself.

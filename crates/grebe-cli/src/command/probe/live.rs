@@ -1,10 +1,11 @@
-//! How it goes, while a person looks on: a table that grows, and below it what arrived, what was lost and the round trip over time.
+//! Progress, while a person looks on: a table that grows, and below it what arrived, what was lost and the round trip over time.
 
-use std::cell::RefCell;
 use std::io::{IsTerminal, Stderr, stderr};
+use std::panic::resume_unwind;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use grebe_probe::{Probing, TrainLine};
+use grebe_probe::{ProbeEvent, ProbeOptions, Report, Result, Ticket, TrainResult};
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -15,49 +16,64 @@ use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Paragraph, Widget};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use super::panels::{Panel, Span, rate_unit};
-use super::table::{Lines, direction};
+use super::table::{Lines, direction_name};
 use crate::output::note;
 
-/// What is told while it runs. Takes what happens, and is looked at now and then so that its clock goes on.
-pub(crate) struct Live(RefCell<Surface>);
+/// Probes on a thread of its own, and shows meanwhile on standard error how it goes.
+pub(crate) fn probe(ticket: &Ticket, options: &ProbeOptions, is_silent: bool) -> Result<Report> {
+    let mut live = Live::new(is_silent);
+    let outcome = std::thread::scope(|scope| {
+        let (tells, events) = mpsc::channel();
+        let probing = scope.spawn(move || {
+            grebe_probe::probe(ticket, options, |event| {
+                // The receiver outlives the probe.
+                let _ = tells.send(event);
+            })
+        });
+        live.follow(&events);
+        probing.join()
+    });
+    live.end();
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
+}
 
-enum Surface {
+/// What is shown while a probe runs.
+enum Live {
     /// Nobody looks on.
-    Nobody,
+    Silent,
     /// Lines only: a terminal that cannot be drawn on.
     Lines(Lines),
     Charts(Box<Charts>),
 }
 
 impl Live {
-    /// The one that suits standard error.
-    pub(crate) fn new(is_silent: bool) -> Self {
-        let surface = match (is_silent || !stderr().is_terminal(), Charts::open()) {
-            (true, _) => Surface::Nobody,
-            (false, Some(charts)) => Surface::Charts(Box::new(charts)),
-            (false, None) => Surface::Lines(Lines::default()),
-        };
-        Self(RefCell::new(surface))
-    }
-
-    pub(crate) fn tell(&self, probing: &Probing) {
-        match &mut *self.0.borrow_mut() {
-            Surface::Nobody => {}
-            Surface::Lines(lines) => lines.of(probing).iter().for_each(|line| note!("{line}")),
-            Surface::Charts(charts) => charts.tell(probing),
+    /// What suits standard error.
+    fn new(is_silent: bool) -> Self {
+        match (is_silent || !stderr().is_terminal(), Charts::open()) {
+            (true, _) => Self::Silent,
+            (false, Some(charts)) => Self::Charts(Box::new(charts)),
+            (false, None) => Self::Lines(Lines::default()),
         }
     }
 
-    /// Called often.
-    pub(crate) fn glance(&self) {
-        if let Surface::Charts(charts) = &mut *self.0.borrow_mut() {
-            charts.glance();
+    /// Shows events until the probe is over; between them the clock goes on.
+    fn follow(&mut self, events: &Receiver<ProbeEvent>) {
+        loop {
+            match (events.recv_timeout(REFRESH), &mut *self) {
+                (Ok(event), Self::Charts(charts)) => charts.show(&event),
+                (Ok(event), Self::Lines(lines)) => {
+                    lines.of(&event).iter().for_each(|line| note!("{line}"));
+                }
+                (Err(RecvTimeoutError::Timeout), Self::Charts(charts)) => charts.draw(),
+                (Err(RecvTimeoutError::Disconnected), _) => return,
+                _ => {}
+            }
         }
     }
 
     /// Leaves the last charts standing above what is printed next.
-    pub(crate) fn end(self) {
-        if let Surface::Charts(charts) = self.0.into_inner() {
+    fn end(self) {
+        if let Self::Charts(charts) = self {
             charts.end();
         }
     }
@@ -67,14 +83,13 @@ struct Charts {
     terminal: Terminal<CrosstermBackend<Stderr>>,
     lines: Lines,
     shown: Shown,
-    drawn: Instant,
 }
 
 /// What is drawn below the table.
 struct Shown {
     began: Instant,
-    doing: String,
-    trains: [Vec<TrainLine>; 2],
+    part: String,
+    trains: [Vec<TrainResult>; 2],
 }
 
 impl Charts {
@@ -84,28 +99,22 @@ impl Charts {
         }
         let options = TerminalOptions { viewport: Viewport::Inline(HEIGHT) };
         let terminal = Terminal::with_options(CrosstermBackend::new(stderr()), options).ok()?;
-        Some(Self { terminal, lines: Lines::default(), shown: Shown::new(), drawn: Instant::now() })
+        Some(Self { terminal, lines: Lines::default(), shown: Shown::new() })
     }
 
-    fn tell(&mut self, probing: &Probing) {
-        match probing {
-            Probing::Train(is_down, train) => self.shown.trains[usize::from(*is_down)].push(*train),
-            Probing::Part(what, Some(is_down)) => {
-                self.shown.doing = format!("{what} {}", direction(*is_down));
+    fn show(&mut self, event: &ProbeEvent) {
+        match event {
+            ProbeEvent::Train { is_down, result } => self.shown.trains[usize::from(*is_down)].push(*result),
+            ProbeEvent::Part { name, is_down: Some(is_down) } => {
+                self.shown.part = format!("{name} {}", direction_name(*is_down));
             }
-            Probing::Part(what, None) => self.shown.doing = (*what).to_owned(),
+            ProbeEvent::Part { name, is_down: None } => self.shown.part = (*name).to_owned(),
             _ => {}
         }
-        for line in self.lines.of(probing) {
+        for line in self.lines.of(event) {
             self.above(1, |buffer| Line::raw(line.as_str()).render(buffer.area, buffer));
         }
         self.draw();
-    }
-
-    fn glance(&mut self) {
-        if self.drawn.elapsed() > REFRESH {
-            self.draw();
-        }
     }
 
     fn end(mut self) {
@@ -126,14 +135,13 @@ impl Charts {
     }
 
     fn draw(&mut self) {
-        self.drawn = Instant::now();
         let shown = &self.shown;
         let _ = self.terminal.draw(|frame| {
             let [charts, foot] =
                 Layout::vertical([Constraint::Length(CHARTS), Constraint::Length(1)]).areas(frame.area());
             shown.charts(charts, frame.buffer_mut());
             let seconds = shown.began.elapsed().as_secs_f64();
-            let words = format!("  {seconds:5.1} s  {}   Ctrl-C ends it", shown.doing);
+            let words = format!("  {seconds:5.1} s  {}   Ctrl-C ends it", shown.part);
             frame.render_widget(Paragraph::new(words).style(Style::new().dim()), foot);
         });
     }
@@ -141,7 +149,7 @@ impl Charts {
 
 impl Shown {
     fn new() -> Self {
-        Self { began: Instant::now(), doing: String::new(), trains: Default::default() }
+        Self { began: Instant::now(), part: String::new(), trains: Default::default() }
     }
 
     fn charts(&self, area: Rect, buffer: &mut Buffer) {
@@ -160,8 +168,8 @@ impl Shown {
                 Piece::styled("down", COLORS[1]),
             ]);
             key.render(head, buffer);
-            let points = [0, 1].map(|direction| {
-                let trains = self.trains[direction].iter();
+            let points = self.trains.each_ref().map(|trains| {
+                let trains = trains.iter();
                 trains.map(|train| (train.at_s, panel.value(train, divisor))).collect::<Vec<_>>()
             });
             let values: Vec<f64> = points.iter().flatten().map(|&(_, value)| value).collect();
@@ -208,8 +216,8 @@ const REFRESH: Duration = Duration::from_millis(500);
 mod tests {
     use super::*;
 
-    fn train(at_s: f64, delivered_bps: f64) -> TrainLine {
-        TrainLine {
+    fn train(at_s: f64, delivered_bps: f64) -> TrainResult {
+        TrainResult {
             at_s,
             sent_bps: delivered_bps,
             delivered_bps,
@@ -221,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_of_both_ways_fit_a_small_terminal() {
+    fn charts_of_both_directions_fit_a_small_terminal() {
         let trains = [vec![train(1.0, 30e6), train(2.0, 60e6)], vec![train(3.0, 30e6), train(4.0, 50e6)]];
         let shown = Shown { trains, ..Shown::new() };
         for (width, height) in [(80, CHARTS), (200, CHARTS), (10, 2), (1, 1)] {

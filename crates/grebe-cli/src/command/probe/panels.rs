@@ -1,6 +1,6 @@
 //! What the picture and the terminal draw of a train, and within which bounds.
 
-use grebe_probe::TrainLine;
+use grebe_probe::TrainResult;
 
 /// One figure of each train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Panel {
     }
 
     /// Of rates, in units of `divisor` bit/s.
-    pub(crate) fn value(self, train: &TrainLine, divisor: f64) -> f64 {
+    pub(crate) fn value(self, train: &TrainResult, divisor: f64) -> f64 {
         match self {
             Panel::Goodput => train.delivered_bps / divisor,
             Panel::Loss => f64::from(train.lost) / f64::from(train.count.max(1)) * 100.0,

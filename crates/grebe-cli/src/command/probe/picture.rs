@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use anyhow::{Context, Result, anyhow};
-use grebe_probe::{Report, TrainLine, Way};
+use grebe_probe::{Direction, Report, TrainResult};
 use grebe_scope::raster::{self, Theme};
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
@@ -45,14 +45,14 @@ fn paint<DB: DrawingBackend>(report: &Report, root: &DrawingArea<DB, Shift>) -> 
     root.fill(&rgb(theme.background))?;
     let (head, body) = root.split_vertically(HEAD);
     head_line(report, &head, &theme)?;
-    let trains = || [&report.up, &report.down].into_iter().flat_map(|way| &way.trains);
+    let trains = || [&report.up, &report.down].into_iter().flat_map(|direction| &direction.trains);
     let (unit, divisor) = rate_unit(trains().map(|train| train.sent_bps).fold(0.0, f64::max));
     for (row, areas) in body.split_evenly((Panel::ALL.len(), 2)).chunks_exact(2).enumerate() {
         let panel = Panel::ALL[row];
         let values: Vec<f64> = trains().map(|train| panel.value(train, divisor)).collect();
         let y = panel.span(&values);
         for (area, is_over_rate) in areas.iter().zip([true, false]) {
-            let x_of = |train: &TrainLine| if is_over_rate { train.sent_bps / divisor } else { train.at_s };
+            let x_of = |train: &TrainResult| if is_over_rate { train.sent_bps / divisor } else { train.at_s };
             let x = Span::from_zero(trains().map(x_of));
             let over = if is_over_rate { format!("sent, {unit}") } else { "time, s".to_owned() };
             let name = panel.name(unit);
@@ -74,21 +74,22 @@ fn paint<DB: DrawingBackend>(report: &Report, root: &DrawingArea<DB, Shift>) -> 
                 .x_desc(over)
                 .y_desc(name)
                 .draw()?;
-            for (place, way) in [&report.up, &report.down].into_iter().enumerate() {
+            for (place, direction) in [&report.up, &report.down].into_iter().enumerate() {
                 let color = rgb(theme.trace(PLACES[place]));
-                if let Some(knee) = way.knee_bps.filter(|_| is_over_rate) {
+                if let Some(knee) = direction.knee_bps.filter(|_| is_over_rate) {
                     let corners = [knee.low, knee.high].map(|rate| (rate / divisor).clamp(x.low, x.high));
                     let band = [(corners[0], y.low), (corners[1], y.high)];
                     chart.draw_series([Rectangle::new(band, color.mix(0.12).filled())])?;
                 }
                 if panel == Panel::Goodput {
-                    let best = way.tcp.iter().map(|tcp| tcp.goodput_bps.value).fold(0.0, f64::max) / divisor;
+                    let best =
+                        direction.tcp.iter().map(|tcp| tcp.goodput_bps.value).fold(0.0, f64::max) / divisor;
                     if best > 0.0 && best < y.high {
                         let line = [(x.low, best), (x.high, best)];
                         chart.draw_series(DashedLineSeries::new(line, 8, 5, color.stroke_width(1)))?;
                     }
                 }
-                marks(&mut chart, way, color, |train| (x_of(train), panel.value(train, divisor)))?;
+                marks(&mut chart, direction, color, |train| (x_of(train), panel.value(train, divisor)))?;
             }
         }
     }
@@ -101,11 +102,11 @@ type Chart<'a, DB> = ChartContext<'a, DB, Cartesian2d<RangedCoordf64, RangedCoor
 /// A full mark for a train that the path kept up with, a hollow one for another.
 fn marks<DB: DrawingBackend>(
     chart: &mut Chart<'_, DB>,
-    way: &Way,
+    direction: &Direction,
     color: RGBColor,
-    place: impl Fn(&TrainLine) -> (f64, f64),
+    place: impl Fn(&TrainResult) -> (f64, f64),
 ) -> Drawn<DB> {
-    for train in &way.trains {
+    for train in &direction.trains {
         let style = if train.failed.is_some() { color.stroke_width(2) } else { color.filled() };
         chart.draw_series([Circle::new(place(train), 5, style)])?;
     }
@@ -117,12 +118,12 @@ fn head_line<DB: DrawingBackend>(report: &Report, head: &DrawingArea<DB, Shift>,
     let rtt = report.rtt.p50_ms.value;
     let title = format!("grebe probe {}   round trip {rtt:.1} ms", report.peer);
     head.draw_text(&title, &text(theme.text), (16, 10))?;
-    for (place, (name, way)) in [("up", &report.up), ("down", &report.down)].into_iter().enumerate() {
+    for (place, (name, direction)) in [("up", &report.up), ("down", &report.down)].into_iter().enumerate() {
         let color = theme.trace(PLACES[place]);
         let left = 16 + place as i32 * 400;
         head.draw(&Circle::new((left + 5, 43), 5, rgb(color).filled()))?;
-        let loss = way.loss.map_or(0.0, |loss| loss.value * 100.0);
-        let told = match way.knee_bps {
+        let loss = direction.loss.map_or(0.0, |loss| loss.value * 100.0);
+        let told = match direction.knee_bps {
             Some(knee) => {
                 let (unit, divisor) = rate_unit(knee.value);
                 format!("{name}: knee {:.1} {unit}, {loss:.2} % lost", knee.value / divisor)

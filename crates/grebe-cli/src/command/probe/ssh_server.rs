@@ -1,21 +1,22 @@
-//! The far end of a probe, started there by the user's own `ssh`, which knows their keys, aliases and gateways.
+//! A probe's server, started on another host by the user's own `ssh`, which knows their keys, aliases and gateways.
 //!
 //! ```text
 //!  grebe probe ssh://host ==stdin==> ssh ~~~> grebe probe --serve --tethered --json    ends when its stdin closes
 //!                         <=stdout==           {"ticket": ...}
 //! ```
 //!
-//! However this side ends, the pipe to `ssh` closes, `ssh` passes that on, and the far end is gone.
+//! However this side ends, the pipe to `ssh` closes, `ssh` passes that on, and the server ends.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
-use grebe_probe::{Error, PROTOCOL, Ticket};
+use anyhow::{Context, Result, anyhow, bail};
+use grebe_probe::{Address, Error, PROTOCOL, Purpose, Ticket};
 use serde::Deserialize;
 
 use super::ticket::advertised;
@@ -23,12 +24,17 @@ use crate::cli::{Probe, SshHost};
 use crate::interrupt;
 use crate::output::note;
 
-/// A server at the far end. It ends with this.
+/// A server on another host. It ends with this.
 pub(crate) struct SshServer {
-    child: Child,
-    heard: Receiver<Heard>,
-    said: Said,
+    process: SshProcess,
     ticket: Ticket,
+}
+
+/// The `ssh` that it runs under.
+struct SshProcess {
+    child: Child,
+    output: Receiver<Output>,
+    said: Said,
 }
 
 impl SshServer {
@@ -38,7 +44,7 @@ impl SshServer {
             Some(place) => place.host.clone(),
             None => address(host)?,
         };
-        let is_v6 = is_v6(&place);
+        let is_v6 = resolve(&place).is_ok_and(|address| address.is_ipv6());
         let mut command = ssh(host);
         command.arg("--").arg(host.to_string()).arg(remote(options, is_v6));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -48,15 +54,16 @@ impl SshServer {
             ),
             _ => anyhow!("cannot run `ssh`: {error}"),
         })?;
-        let (tells, heard) = mpsc::sync_channel(HEARD_MAX);
-        listen(child.stdout.take(), tells.clone(), Heard::Out);
-        listen(child.stderr.take(), tells, Heard::Err);
-        let ticket = Ticket { host: place, port: 0, key: grebe_probe::Key::from_bytes([0; 16]) };
-        let mut server = Self { child, heard, said: Said::default(), ticket };
-        let Ready { ticket, .. } = server.wait(host, &options.remote_command)?;
-        let ticket: Ticket = ticket.parse()?;
-        server.ticket = advertised(options, &Ticket { host: server.ticket.host.clone(), ..ticket });
-        Ok(server)
+        let (tells, output) = mpsc::sync_channel(OUTPUT_LINES_MAX);
+        listen(child.stdout.take(), tells.clone(), Output::Out);
+        listen(child.stderr.take(), tells, Output::Err);
+        let mut process = SshProcess { child, output, said: Said::default() };
+        let ready = process.wait(host, &options.remote_command)?;
+        let mut ticket = Ticket::from_word(&ready.ticket, Purpose::Probe)?;
+        // The server does not know by which name it is found from here.
+        let port = ticket.addresses.first().map(Address::port).unwrap_or_default();
+        ticket.addresses = vec![Address::new(&place, port)?];
+        Ok(Self { process, ticket: advertised(options, ticket)? })
     }
 
     /// What a client needs.
@@ -64,28 +71,31 @@ impl SshServer {
         &self.ticket
     }
 
-    /// A failure of the probe, with what can be done about it where the far end was started from here.
-    pub(crate) fn explain<T>(mut self, outcome: Result<T>) -> Result<T> {
+    /// Adds to a failure of the probe what can be done about it where the server was started from here.
+    pub(crate) fn explain<T>(self, outcome: Result<T>) -> Result<T> {
         let Err(error) = outcome else { return outcome };
         if !matches!(error.downcast_ref::<Error>(), Some(Error::Silent { .. })) {
             return Err(error);
         }
-        while let Ok(heard) = self.heard.try_recv() {
-            self.said.hear(heard);
+        let mut process = self.process;
+        while let Ok(output) = process.output.try_recv() {
+            process.said.add(output);
         }
-        let last = self.said.last().map(|line| format!("; the far end said: {line}")).unwrap_or_default();
+        let last = process.said.last().map(|line| format!("; the server said: {line}")).unwrap_or_default();
         Err(anyhow!(
             "{error}; --bind 0.0.0.0:PORT chooses the port there, --advertise HOST the address to go to{last}"
         ))
     }
+}
 
+impl SshProcess {
     fn wait(&mut self, host: &SshHost, remote_command: &str) -> Result<Ready> {
         loop {
             if interrupt::is_pending() {
-                return Err(Error::Interrupted.into());
+                return Err(Error::Cancelled.into());
             }
-            match self.heard.recv_timeout(GLANCE) {
-                Ok(Heard::Out(line)) => {
+            match self.output.recv_timeout(POLL) {
+                Ok(Output::Out(line)) => {
                     // A shell may greet before that.
                     let Some(ready) = ready(&line) else { continue };
                     if ready.protocol == Some(PROTOCOL) {
@@ -98,7 +108,7 @@ impl SshServer {
                         env!("CARGO_PKG_VERSION")
                     );
                 }
-                Ok(heard) => self.said.hear(heard),
+                Ok(output) => self.said.add(output),
                 Err(RecvTimeoutError::Timeout) => self.said.show(),
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait()?.code();
@@ -109,7 +119,7 @@ impl SshServer {
     }
 }
 
-impl Drop for SshServer {
+impl Drop for SshProcess {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let until = Instant::now() + PATIENCE;
@@ -121,8 +131,8 @@ impl Drop for SshServer {
     }
 }
 
-/// A line of the far end, or of `ssh`.
-enum Heard {
+/// A line of the server, or of `ssh`.
+enum Output {
     Out(String),
     Err(String),
 }
@@ -141,8 +151,8 @@ struct Ready {
 struct Said(VecDeque<(Instant, bool, String)>);
 
 impl Said {
-    fn hear(&mut self, heard: Heard) {
-        let (Heard::Err(line) | Heard::Out(line)) = heard;
+    fn add(&mut self, output: Output) {
+        let (Output::Err(line) | Output::Out(line)) = output;
         if self.0.len() == SAID_MAX {
             self.0.pop_front();
         }
@@ -172,7 +182,11 @@ fn ready(line: &str) -> Option<Ready> {
 }
 
 /// Passes lines on until the end; when nobody listens any more they are read all the same, so that nobody waits for room.
-fn listen(pipe: Option<impl Read + Send + 'static>, tells: SyncSender<Heard>, as_heard: fn(String) -> Heard) {
+fn listen(
+    pipe: Option<impl Read + Send + 'static>,
+    tells: SyncSender<Output>,
+    as_output: fn(String) -> Output,
+) {
     let Some(pipe) = pipe else { return };
     std::thread::spawn(move || {
         let mut reader = BufReader::new(pipe);
@@ -182,7 +196,9 @@ fn listen(pipe: Option<impl Read + Send + 'static>, tells: SyncSender<Heard>, as
             match reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
                 Ok(0) | Err(_) => return,
                 // Try: after the ticket nobody reads until the end.
-                Ok(_) => drop(tells.try_send(as_heard(String::from_utf8_lossy(&line).trim_end().to_owned()))),
+                Ok(_) => {
+                    drop(tells.try_send(as_output(String::from_utf8_lossy(&line).trim_end().to_owned())))
+                }
             }
         }
     });
@@ -220,23 +236,21 @@ fn remote(options: &Probe, is_v6: bool) -> String {
 
 /// Where datagrams find the host. An alias of the user's ssh means nothing to the rest of the system: ssh knows.
 fn address(host: &SshHost) -> Result<String> {
-    let resolves = |name: &str| {
-        let place = Ticket { host: name.to_owned(), port: 1, key: grebe_probe::Key::from_bytes([0; 16]) };
-        grebe_probe::resolve(&place)
-    };
-    let Err(error) = resolves(&host.host) else { return Ok(host.host.clone()) };
+    let Err(error) = resolve(&host.host) else { return Ok(host.host.clone()) };
     let told = ssh(host).arg("-G").arg("--").arg(host.to_string()).stdin(Stdio::null()).output();
     let told = told.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let name = told.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::trim);
     match name {
-        Some(name) if resolves(name).is_ok() => Ok(name.to_owned()),
-        _ => Err(anyhow!("{error}; --advertise HOST says where datagrams go if ssh goes another way")),
+        Some(name) if resolve(name).is_ok() => Ok(name.to_owned()),
+        _ => Err(anyhow!("{error:#}; --advertise HOST says where datagrams go if ssh goes another way")),
     }
 }
 
-fn is_v6(place: &str) -> bool {
-    let ticket = Ticket { host: place.to_owned(), port: 1, key: grebe_probe::Key::from_bytes([0; 16]) };
-    grebe_probe::resolve(&ticket).is_ok_and(|address| address.is_ipv6())
+/// The first address of a host.
+fn resolve(host: &str) -> Result<IpAddr> {
+    let mut found =
+        Address::new(host, 0)?.to_socket_addrs().with_context(|| format!("cannot find `{host}`"))?;
+    found.next().map(|address| address.ip()).with_context(|| format!("`{host}` has no address"))
 }
 
 /// Why there is no ticket.
@@ -265,14 +279,14 @@ fn why(host: &SshHost, remote_command: &str, status: Option<i32>, said: &str) ->
     }
 }
 
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 /// Long enough for `ssh` to end if that was its last word.
 const SHOWN_AFTER: Duration = Duration::from_millis(700);
-/// How long the far end may take to end by itself.
+/// How long the server may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LINE_MAX: u64 = 4_096;
 const SAID_MAX: usize = 40;
-const HEARD_MAX: usize = 4_096;
+const OUTPUT_LINES_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
@@ -310,7 +324,7 @@ mod tests {
     #[test]
     fn a_greeting_is_no_ticket() {
         assert!(ready("Welcome to lab").is_none() && ready("{\"a\":1}").is_none());
-        let ready = ready("{\"ticket\":\"h:1/00\",\"version\":\"0.1.0\",\"protocol\":1}").unwrap();
-        assert_eq!((ready.ticket.as_str(), ready.protocol), ("h:1/00", Some(1)));
+        let ready = ready("{\"ticket\":\"grebea\",\"version\":\"0.1.0\",\"protocol\":1}").unwrap();
+        assert_eq!((ready.ticket.as_str(), ready.protocol), ("grebea", Some(1)));
     }
 }

@@ -1,47 +1,49 @@
-//! The report of a probe as text: one line a figure, the two directions side by side.
+//! The report of a probe as text: one line per figure, the two directions side by side.
 
-use grebe_probe::{Estimate, Limit, Move, Probing, Report, TrainLine, Way};
+use grebe_probe::{Direction, Estimate, LimitedBy, ProbeEvent, Report, TcpResult, TrainResult, TransferTime};
 use grebe_scope::Engineering;
 
 use crate::units::grouped;
 
-/// The lines that are told while it runs.
+/// The lines that are printed while it runs.
 #[derive(Default)]
 pub(crate) struct Lines {
     trains: usize,
 }
 
 impl Lines {
-    /// The next lines, if what happened is worth some.
-    pub(crate) fn of(&mut self, probing: &Probing) -> Vec<String> {
-        match probing {
-            Probing::Waiting(ahead) => vec![format!("{ahead} before us")],
-            Probing::RoundTrip(rtt) => vec![format!("round trip {}", figure(*rtt, "ms"))],
-            Probing::Part(what, Some(is_down)) => vec![format!("{what} {}", direction(*is_down))],
-            Probing::Part(what, None) => vec![(*what).to_owned()],
-            Probing::Train(is_down, train) => {
+    /// The lines that tell of an event.
+    pub(crate) fn of(&mut self, event: &ProbeEvent) -> Vec<String> {
+        match event {
+            ProbeEvent::Waiting { ahead } => vec![format!("{ahead} before us")],
+            ProbeEvent::RoundTrip(rtt) => vec![format!("round trip {}", figure(*rtt, "ms"))],
+            ProbeEvent::Part { name, is_down: Some(is_down) } => {
+                vec![format!("{name} {}", direction_name(*is_down))]
+            }
+            ProbeEvent::Part { name, is_down: None } => vec![(*name).to_owned()],
+            ProbeEvent::Train { is_down, result } => {
                 let head = self.trains.is_multiple_of(HEAD_EVERY).then(|| HEAD.to_owned());
                 self.trains += 1;
-                head.into_iter().chain([train_line(*is_down, train)]).collect()
+                head.into_iter().chain([train_line(*is_down, result)]).collect()
             }
             _ => Vec::new(),
         }
     }
 }
 
-const HEAD: &str = "        at  way          sent       arrived   lost      RTT";
+const HEAD: &str = "        at               sent       arrived   lost      RTT";
 const HEAD_EVERY: usize = 20;
 
-fn train_line(is_down: bool, train: &TrainLine) -> String {
+fn train_line(is_down: bool, train: &TrainResult) -> String {
     format!(
         "  {:6.1} s  {:4} {:>13} {:>13} {:5.2} % {:6.1} ms  {}",
         train.at_s,
-        direction(is_down),
+        direction_name(is_down),
         rate(train.sent_bps),
         rate(train.delivered_bps),
         f64::from(train.lost) / f64::from(train.count.max(1)) * 100.0,
         train.rtt_ms,
-        train.failed.map_or("", why)
+        train.failed.map_or("", limit_name)
     )
 }
 
@@ -55,18 +57,18 @@ pub(crate) fn text(report: &Report) -> String {
     row("", format!("p99 {}", figure(rtt.p99_ms, "ms")));
     row("clock offset", figure(report.clock_offset_ms, "ms"));
     text += &format!("\n  {:20} {:29} {}\n", "", "up", "down");
-    let ways = [&report.up, &report.down];
+    let directions = [&report.up, &report.down];
     for (name, value) in ROWS {
-        let [up, down] = ways.map(|way| value(way).unwrap_or_else(|| "-".to_owned()));
+        let [up, down] = directions.map(|direction| value(direction).unwrap_or_else(|| "-".to_owned()));
         if (up.as_str(), down.as_str()) != ("-", "-") {
             text += &format!("  {name:20} {up:29} {down}\n");
         }
     }
     let streams = report.up.tcp.len().max(report.down.tcp.len());
     for at in 0..streams {
-        let [up, down] = ways.map(|way| way.tcp.get(at));
+        let [up, down] = directions.map(|direction| direction.tcp.get(at));
         let bytes = up.or(down).map_or(0, |tcp| tcp.write_bytes);
-        let cell = |tcp: Option<&grebe_probe::Tcp>| tcp.map_or("-".to_owned(), |tcp| rates(tcp.goodput_bps));
+        let cell = |tcp: Option<&TcpResult>| tcp.map_or("-".to_owned(), |tcp| rates(tcp.goodput_bps));
         text += &format!("  {:20} {:29} {}\n", format!("TCP, {bytes} B writes"), cell(up), cell(down));
     }
     text += "\n";
@@ -83,64 +85,72 @@ pub(crate) fn text(report: &Report) -> String {
         size(advice.udp_buffer_bytes),
         size(advice.tcp_buffer_bytes),
     );
-    for moving in &advice.moves {
-        text += &move_line(moving);
+    for transfer in &advice.moves {
+        text += &transfer_line(transfer);
     }
     text += &format!("Spent: {} bytes.\n", grouped(report.spent_bytes));
     text
 }
 
 /// One figure of a direction.
-type Cell = fn(&Way) -> Option<String>;
+type Cell = fn(&Direction) -> Option<String>;
 
 const ROWS: [(&str, Cell); 13] = [
-    ("path MTU", |way| way.mtu_bytes.map(|mtu| figure(mtu, "B"))),
-    ("knee (IP)", |way| way.knee_bps.map(rates)),
-    ("  limit", |way| {
-        let confirmed = if way.confirmed { ", confirmed" } else { "" };
-        way.limit.map(|limit| format!("{}{confirmed}", why(limit)))
+    ("path MTU", |direction| direction.mtu_bytes.map(|mtu| figure(mtu, "B"))),
+    ("knee (IP)", |direction| direction.knee_bps.map(rates)),
+    ("  limit", |direction| {
+        let confirmed = if direction.confirmed { ", confirmed" } else { "" };
+        direction.limit.map(|limit| format!("{}{confirmed}", limit_name(limit)))
     }),
-    ("UDP goodput", |way| way.udp_goodput_bps.map(rates)),
-    ("  spacing", |way| {
-        way.spacing_us.map(|spacing| format!("{:.1} us asked, {:.1} sent", spacing.asked_us, spacing.sent_us))
+    ("UDP goodput", |direction| direction.udp_goodput_bps.map(rates)),
+    ("  spacing", |direction| {
+        direction
+            .spacing_us
+            .map(|spacing| format!("{:.1} us asked, {:.1} sent", spacing.asked_us, spacing.sent_us))
     }),
-    ("loss", |way| way.loss.map(share)),
-    ("  runs", |way| {
-        way.loss_run.map(|run| format!("{}, max {}", figure(run, "").replace("  ", " "), way.longest_run))
+    ("loss", |direction| direction.loss.map(share)),
+    ("  runs", |direction| {
+        direction
+            .loss_run
+            .map(|run| format!("{}, max {}", figure(run, "").replace("  ", " "), direction.longest_run))
     }),
-    ("  in the kernel", |way| way.kernel_drops.map(|drops| format!("{} at the receiver", grouped(drops)))),
-    ("reordered", |way| {
-        way.reordered.map(|reordered| format!("{}, by {}", share(reordered), way.reorder_extent))
+    ("  in the kernel", |direction| {
+        direction.kernel_drops.map(|drops| format!("{} at the receiver", grouped(drops)))
     }),
-    ("duplicated", |way| way.duplicated.map(share)),
-    ("jitter", |way| way.jitter_ms.map(|jitter| figure(jitter, "ms"))),
-    ("  delay p99", |way| Some(format!("{:.2} ms above the shortest", way.delay_variation_p99_ms))),
-    ("bufferbloat", |way| way.bufferbloat_ms.map(|bloat| figure(bloat, "ms"))),
+    ("reordered", |direction| {
+        direction.reordered.map(|reordered| format!("{}, by {}", share(reordered), direction.reorder_extent))
+    }),
+    ("duplicated", |direction| direction.duplicated.map(share)),
+    ("jitter", |direction| direction.jitter_ms.map(|jitter| figure(jitter, "ms"))),
+    ("  delay p99", |direction| {
+        Some(format!("{:.2} ms above the shortest", direction.delay_variation_p99_ms))
+    }),
+    ("bufferbloat", |direction| direction.bufferbloat_ms.map(|bloat| figure(bloat, "ms"))),
 ];
 
-fn move_line(moving: &Move) -> String {
-    let measured = moving.tcp_measured_s.map_or("not measured".to_owned(), times);
-    let ours = moving.grebe_s.map_or("-".to_owned(), times);
+fn transfer_line(transfer: &TransferTime) -> String {
+    let measured = transfer.tcp_measured_s.map_or("not measured".to_owned(), times);
+    let ours = transfer.grebe_s.map_or("-".to_owned(), times);
     format!(
         "{} {}: grebe send {ours}; TCP as measured {measured}; TCP with CUBIC, by its loss and round trip, {}.\n",
-        Engineering::new(moving.bytes as f64, "B"),
-        direction(moving.down),
-        times(moving.tcp_cubic_s)
+        Engineering::new(transfer.bytes as f64, "B"),
+        direction_name(transfer.down),
+        times(transfer.tcp_cubic_s)
     )
 }
 
-pub(crate) fn direction(is_down: bool) -> &'static str {
+pub(crate) fn direction_name(is_down: bool) -> &'static str {
     if is_down { "down" } else { "up" }
 }
 
-fn why(limit: Limit) -> &'static str {
+fn limit_name(limit: LimitedBy) -> &'static str {
     match limit {
-        Limit::Link => "full queue: link",
-        Limit::Policer => "drops: a policer",
-        Limit::ReceiveBuffer => "receiver's buffer",
-        Limit::Sender => "the sender",
-        Limit::Unfinished => "not reached in time",
-        Limit::Allowed => "none up to --max-rate",
+        LimitedBy::Link => "full queue: link",
+        LimitedBy::Policer => "drops: a policer",
+        LimitedBy::ReceiveBuffer => "receiver's buffer",
+        LimitedBy::Sender => "the sender",
+        LimitedBy::Unfinished => "not reached in time",
+        LimitedBy::Allowed => "none up to --max-rate",
     }
 }
 

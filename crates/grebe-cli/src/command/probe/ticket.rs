@@ -1,11 +1,18 @@
 //! The ticket that a client is given.
 
-use grebe_probe::Ticket;
+use anyhow::Result;
+use grebe_probe::{Address, Ticket};
 
 use crate::cli::Probe;
+use crate::ending::Usage;
 
-/// The ticket, with the place where its server is found.
-pub(super) fn advertised(options: &Probe, ticket: &Ticket) -> Ticket {
-    let Some(place) = &options.advertise else { return ticket.clone() };
-    Ticket { host: place.host.clone(), port: place.port.unwrap_or(ticket.port), key: ticket.key.clone() }
+/// The ticket, with the address where the user says that its server is found.
+pub(super) fn advertised(options: &Probe, mut ticket: Ticket) -> Result<Ticket> {
+    if let Some(place) = &options.advertise {
+        let port = place.port.or(ticket.addresses.first().map(Address::port)).unwrap_or_default();
+        let address =
+            Address::new(&place.host, port).map_err(|error| Usage(format!("--advertise: {error}")))?;
+        ticket.addresses = vec![address];
+    }
+    Ok(ticket)
 }

@@ -1,0 +1,272 @@
+//! One UDP socket with a clock: receiving, answering, and sending trains on time. Each side of a probe has one.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use grebe_datagram::{Granted, Options, Receiver, Sender};
+
+use crate::error::Result;
+use crate::proto::handler::{Arrival, Outbox, PacketHandler};
+use crate::proto::packet::body::Body;
+use crate::proto::packet::{DATA_BYTES, PACKET_MAX, Packet};
+use crate::proto::signing::Signer;
+use crate::proto::train::{Train, UDP_IP_BYTES};
+
+/// Nanoseconds since the endpoint was made, and the wall clock then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    start: Instant,
+    pub(crate) epoch_ns: u64,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self { start: Instant::now(), epoch_ns: wall().as_nanos() as u64 }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// What has to be added to a wall clock's time to get this clock's. Computed once per batch: the wall clock may be set.
+    fn since_wall(&self) -> i64 {
+        (self.now_ns() as i64).wrapping_sub(wall().as_nanos() as i64)
+    }
+}
+
+/// A socket, its buffers and its clock.
+pub(crate) struct Endpoint {
+    receiver: Receiver<Vec<u8>>,
+    sender: Sender,
+    pub(crate) clock: Clock,
+    pub(crate) kernel_drops: Option<u64>,
+    outbox: Outbox,
+    /// Datagrams that are of no train: they wait for the end of the batch, when the drop counter is known.
+    deferred: Vec<(SocketAddr, Vec<u8>, u64)>,
+    heads: Vec<[u8; PACKET_MAX]>,
+    filler: Vec<u8>,
+    /// Bytes of IP packets that this endpoint sent.
+    pub(crate) sent_bytes: u64,
+    peer: Option<SocketAddr>,
+}
+
+/// What became of a train at its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct TrainSent {
+    pub(crate) count: u32,
+    /// Datagrams that the kernel would not take.
+    pub(crate) refused: u64,
+}
+
+impl Endpoint {
+    pub(crate) fn bind(local: SocketAddr, peer: Option<SocketAddr>) -> Result<Self> {
+        let options = Options {
+            dont_fragment: true,
+            timestamps: true,
+            gro: false,
+            slots: SLOTS,
+            copy_below_bytes: 0,
+            latency: Duration::from_micros(200),
+            ..Options::default()
+        };
+        let receiver = Receiver::bind(local, &options)?;
+        if let Some(peer) = peer {
+            receiver.connect(peer)?;
+        }
+        let sender = Sender::on(&receiver, &options)?;
+        Ok(Self {
+            receiver,
+            sender,
+            clock: Clock::new(),
+            kernel_drops: None,
+            outbox: Outbox::default(),
+            deferred: Vec::new(),
+            heads: vec![[0; PACKET_MAX]; GROUP],
+            filler: vec![0; usize::from(Train::SIZE_MAX)],
+            sent_bytes: 0,
+            peer,
+        })
+    }
+
+    pub(crate) fn local_addr(&self) -> Result<SocketAddr> {
+        Ok(self.receiver.local_addr()?)
+    }
+
+    pub(crate) fn granted(&self) -> Granted {
+        self.receiver.granted()
+    }
+
+    /// Bytes of payload that this host's interface carries to the peer in one packet, where that is known.
+    pub(crate) fn route_payload_bytes(&self) -> Option<usize> {
+        self.sender.path_payload_bytes()
+    }
+
+    /// Waits for datagrams, hands them to `handler` and sends the answers. Returns after the first batch, or after `wait`.
+    pub(crate) fn pump(&mut self, wait: Duration, handler: &mut impl PacketHandler) -> Result<()> {
+        let Self { receiver, deferred, clock, kernel_drops, outbox, .. } = self;
+        let clock = *clock;
+        let mut deliver = {
+            let mut since_wall = None;
+            let drops = *kernel_drops;
+            let (handler, deferred, outbox) = (&mut *handler, &mut *deferred, &mut *outbox);
+            move |slot: Vec<u8>, received: grebe_datagram::Received| {
+                let now_ns = clock.now_ns();
+                let since_wall = *since_wall.get_or_insert_with(|| clock.since_wall());
+                let arrived_ns = received.timestamp.map_or(now_ns, |stamp| {
+                    (stamp.as_nanos() as i64).wrapping_add(since_wall).clamp(0, now_ns as i64) as u64
+                });
+                let from = unmapped(received.from);
+                for range in received.segments() {
+                    let bytes = &slot[range];
+                    if Packet::may_be_data(bytes) {
+                        let arrival = Arrival { from, bytes, arrived_ns, now_ns, kernel_drops: drops };
+                        handler.arrived(arrival, outbox);
+                    } else if bytes.len() <= PACKET_MAX || Packet::may_be_size(bytes) {
+                        deferred.push((from, bytes.to_vec(), arrived_ns));
+                    }
+                }
+                Some(slot)
+            }
+        };
+        let refill = || Some(vec![0; SLOT_BYTES]);
+        let outcome = if wait.is_zero() {
+            receiver.try_recv(refill, &mut deliver)?
+        } else {
+            receiver.set_timeout(wait);
+            receiver.recv(refill, &mut deliver)?
+        };
+        self.kernel_drops = outcome.kernel_drops;
+        for (from, bytes, arrived_ns) in self.deferred.drain(..) {
+            let now_ns = self.clock.now_ns();
+            let kernel_drops = self.kernel_drops;
+            handler
+                .arrived(Arrival { from, bytes: &bytes, arrived_ns, now_ns, kernel_drops }, &mut self.outbox);
+        }
+        handler.tick(self.clock.now_ns(), &mut self.outbox);
+        self.flush()
+    }
+
+    /// Sends one packet, padded to `len` bytes where that is more. Whether the kernel took it.
+    pub(crate) fn send(
+        &mut self,
+        to: Option<SocketAddr>,
+        packet: &Packet,
+        signer: &Signer,
+        len: usize,
+    ) -> Result<bool> {
+        let mut buffer = [0; PACKET_MAX];
+        let written = packet.encode(signer, len, &mut buffer);
+        let filler = &self.filler[..len.saturating_sub(written)];
+        self.sent_bytes += (written + filler.len() + UDP_IP_BYTES) as u64;
+        let mut batch = self.sender.batch();
+        let pushed = match to {
+            Some(to) => batch.push_to(to, &buffer[..written], filler),
+            None => batch.push(&buffer[..written], filler),
+        };
+        pushed?;
+        match batch.flush() {
+            Ok(()) => Ok(true),
+            Err(grebe_datagram::Error::Send { .. } | grebe_datagram::Error::Stalled { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sends a train on time, and serves `handler` meanwhile.
+    pub(crate) fn send_train(
+        &mut self,
+        train: Train,
+        (to, session, signer): (Option<SocketAddr>, u64, &Signer),
+        handler: &mut impl PacketHandler,
+    ) -> Result<TrainSent> {
+        let filler_bytes = usize::from(train.size).saturating_sub(DATA_BYTES);
+        let mut sent = TrainSent::default();
+        let mut start_ns = self.clock.now_ns();
+        let mut served_ns = start_ns;
+        while sent.count < train.count && !handler.should_stop() {
+            let now_ns = self.clock.now_ns();
+            let due_ns = start_ns + u64::from(sent.count) * train.interval_ns;
+            if now_ns < due_ns || now_ns - served_ns > SERVE_EVERY_NS {
+                self.pump(Duration::ZERO, handler)?;
+                served_ns = self.clock.now_ns();
+                if served_ns < due_ns {
+                    std::thread::sleep(Duration::from_nanos(due_ns - served_ns));
+                }
+                continue;
+            }
+            // What was missed for long is left out: to make up for it by a burst would be another experiment.
+            start_ns += (now_ns - due_ns).saturating_sub(LATE_MAX_NS);
+            let due =
+                (now_ns - start_ns).checked_div(train.interval_ns).map_or(u64::from(u32::MAX), |due| due + 1);
+            let group = due.saturating_sub(u64::from(sent.count)).clamp(1, GROUP as u64);
+            let group = (group as u32).min(train.count - sent.count);
+            let sent_ns = self.clock.now_ns();
+            for (seq, head) in (sent.count..sent.count + group).zip(&mut self.heads) {
+                let number = u64::from(train.id) << 32 | u64::from(seq);
+                let packet = Packet { session, number, body: Body::Data { train, seq, sent_ns } };
+                packet.encode(signer, train.size.into(), head);
+            }
+            let before = self.sender.counters().unsent;
+            let mut batch = self.sender.batch();
+            for head in &self.heads[..group as usize] {
+                let (head, filler) = (&head[..DATA_BYTES], &self.filler[..filler_bytes]);
+                let pushed = match to {
+                    Some(to) => batch.push_to(to, head, filler),
+                    None => batch.push(head, filler),
+                };
+                tolerate(pushed)?;
+            }
+            tolerate(batch.flush())?;
+            drop(batch);
+            sent.refused += self.sender.counters().unsent - before;
+            sent.count += group;
+        }
+        self.sent_bytes += u64::from(sent.count) * (u64::from(train.size) + UDP_IP_BYTES as u64);
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let Self { sender, outbox, sent_bytes, peer, .. } = self;
+        if outbox.is_empty() {
+            return Ok(());
+        }
+        let mut batch = sender.batch();
+        for (to, packet) in outbox.packets() {
+            *sent_bytes += (packet.len() + UDP_IP_BYTES) as u64;
+            let pushed = match to.filter(|_| peer.is_none()) {
+                Some(to) => batch.push_to(to, packet, &[]),
+                None => batch.push(packet, &[]),
+            };
+            tolerate(pushed)?;
+        }
+        tolerate(batch.flush())?;
+        drop(batch);
+        outbox.clear();
+        Ok(())
+    }
+}
+
+/// An error of a single datagram is a datagram lost; it is counted by the sender.
+fn tolerate(sent: grebe_datagram::Result<()>) -> Result<()> {
+    match sent {
+        Ok(()) | Err(grebe_datagram::Error::Send { .. } | grebe_datagram::Error::Stalled { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// An IPv4 address that came through an IPv6 socket, as itself.
+fn unmapped(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn wall() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+const SLOTS: usize = 32;
+const SLOT_BYTES: usize = 65_536;
+/// Datagrams that are signed and sent together at most.
+const GROUP: usize = 64;
+/// A sender that is preempted for longer falls behind; its stamps show it.
+const LATE_MAX_NS: u64 = 2_000_000;
+/// How often a busy sender takes in what arrived.
+const SERVE_EVERY_NS: u64 = 2_000_000;

@@ -1,0 +1,241 @@
+//! The serving side: one socket for datagrams, and TCP connections at the same port.
+
+mod acceptor;
+
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use grebe_packet::{Cancel, Key, Purpose, Ticket};
+
+use self::acceptor::{Acceptor, FromConnection};
+use crate::error::{Error, Result};
+use crate::io::endpoint::Endpoint;
+use crate::proto::handler::{Arrival, Outbox, PacketHandler};
+use crate::proto::limits::{Bounds, Limits};
+use crate::proto::packet::Packet;
+use crate::proto::packet::body::Body;
+use crate::proto::server::session::SendTask;
+use crate::proto::server::{ServerCore, ServerFacts};
+
+/// How a server serves.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// Where to listen; port 0: any.
+    pub bind: SocketAddr,
+    /// What each probe keeps to; the default for what is left open depends on the address of its client.
+    pub bounds: Bounds,
+    /// Probes that the ticket is good for.
+    pub clients: u32,
+    /// The server ends after it had no client for this long.
+    pub idle_max: Duration,
+    /// Stops it.
+    pub cancel: Cancel,
+}
+
+/// A server that waits for its clients.
+///
+/// ```
+/// use std::time::Duration;
+/// use grebe_probe::{ServeOptions, Server};
+///
+/// # fn main() -> Result<(), grebe_probe::Error> {
+/// let bind = "127.0.0.1:0".parse().unwrap();
+/// let server = Server::bind(&ServeOptions { bind, idle_max: Duration::from_millis(10), ..ServeOptions::default() })?;
+/// println!("grebe probe {}", *server.ticket().word());
+/// assert_eq!(server.run(|_| {})?, 0, "nobody came");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server {
+    endpoint: Endpoint,
+    listener: TcpListener,
+    core: ServerCore,
+    ticket: Ticket,
+    idle_max: Duration,
+    cancel: Cancel,
+}
+
+/// What a server is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServeEvent {
+    /// A client began.
+    Began(SocketAddr),
+    /// It ended.
+    Ended,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            bind: ([0, 0, 0, 0], 0).into(),
+            bounds: Bounds::default(),
+            clients: 1,
+            idle_max: Duration::from_secs(600),
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+impl Server {
+    /// Opens the sockets, UDP and TCP at one port, and makes a ticket.
+    ///
+    /// # Errors
+    /// [`Error::Datagram`], [`Error::System`] where a socket cannot be opened.
+    pub fn bind(options: &ServeOptions) -> Result<Self> {
+        let (endpoint, listener) = bind_both(options.bind)?;
+        let address = endpoint.local_addr()?;
+        let key = Key::random()?;
+        let granted = endpoint.granted();
+        let facts = ServerFacts {
+            epoch_ns: endpoint.clock.epoch_ns,
+            buffer_bytes: granted.granted_bytes as u64,
+            buffer_asked_bytes: granted.asked_bytes as u64,
+        };
+        let ip = if address.ip().is_unspecified() { own_address(address) } else { address.ip() };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let ticket = Ticket {
+            purpose: Purpose::Probe,
+            addresses: vec![SocketAddr::new(ip, address.port()).into()],
+            expires_unix_s: now.saturating_add(lifetime_max(options)).as_secs(),
+            key: key.clone(),
+        };
+        Ok(Self {
+            core: ServerCore::new(key, options.bounds, facts, options.clients)?,
+            ticket,
+            endpoint,
+            listener,
+            idle_max: options.idle_max,
+            cancel: options.cancel.clone(),
+        })
+    }
+
+    /// What a client needs. Its address is this host's as seen from here; behind a NAT it is another.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Serves until the ticket is used up, nobody has come for long enough, or it is cancelled. Returns the probes served.
+    ///
+    /// # Errors
+    /// [`Error::Datagram`] where the socket fails.
+    pub fn run(mut self, mut on_event: impl FnMut(ServeEvent)) -> Result<u32> {
+        let acceptor = Acceptor::start(self.listener.try_clone());
+        let (mut client, mut idle_since) = (None, Instant::now());
+        while !self.core.is_done() && !self.cancel.is_cancelled() {
+            self.turn(&acceptor)?;
+            if self.core.client() != client {
+                client = self.core.client();
+                on_event(client.map_or(ServeEvent::Ended, ServeEvent::Began));
+            }
+            if client.is_some() {
+                idle_since = Instant::now();
+            } else if idle_since.elapsed() > self.idle_max {
+                break;
+            }
+        }
+        Ok(self.core.served)
+    }
+
+    /// Takes in what came, answers, and sends what a client asked for.
+    fn turn(&mut self, acceptor: &Acceptor) -> Result<()> {
+        let mut handler = ServerHandler { core: &mut self.core, acceptor, cancel: &self.cancel };
+        self.endpoint.pump(PUMP, &mut handler)?;
+        let Some(session) = handler.core.session() else { return Ok(()) };
+        let Some((task, signer)) = session.take_task() else { return Ok(()) };
+        let (client, id) = (Some(session.peer), session.welcome.session);
+        match task {
+            SendTask::Train(train) => {
+                let sent = self.endpoint.send_train(train, (client, id, &signer), &mut handler)?;
+                if let Some(session) = self.core.session() {
+                    session.train_sent(train.id, sent.count, true);
+                }
+            }
+            SendTask::Sizes(sizes) => {
+                let packet = Packet { session: id, number: 0, body: Body::Size };
+                // Three times, since the path may lose some.
+                for &size in sizes.iter().cycle().take(3 * sizes.len()).filter(|&&size| size > 0) {
+                    self.endpoint.send(client, &packet, &signer, size.into())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The core, together with what TCP connections ask for.
+struct ServerHandler<'a> {
+    core: &'a mut ServerCore,
+    acceptor: &'a Acceptor,
+    cancel: &'a Cancel,
+}
+
+impl PacketHandler for ServerHandler<'_> {
+    fn arrived(&mut self, arrival: Arrival<'_>, out: &mut Outbox) {
+        self.core.arrived(arrival, out);
+    }
+
+    fn tick(&mut self, now_ns: u64, out: &mut Outbox) {
+        while let Some(message) = self.acceptor.next() {
+            let session = self.core.session();
+            match message {
+                FromConnection::Open { from, bytes, answer } => {
+                    let granted = session.and_then(|session| session.open_tcp(from, &bytes, now_ns));
+                    // A connection that is gone does not ask any more.
+                    let _ = answer.send(granted);
+                }
+                FromConnection::Done { id, moved } => {
+                    if let Some(session) = session {
+                        session.tcp_done(id, moved.bytes, moved.arrivals, now_ns);
+                    }
+                }
+            }
+        }
+        self.core.tick(now_ns, out);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.core.should_stop() || self.cancel.is_cancelled()
+    }
+}
+
+/// How long a server can live: it waits for each of its clients, and serves it.
+fn lifetime_max(options: &ServeOptions) -> Duration {
+    let session_max = options.bounds.duration_max.unwrap_or(Limits::DURATION_MAX);
+    options.idle_max.saturating_add(session_max).saturating_mul(options.clients)
+}
+
+/// UDP and TCP at the same port, so that one hole in a firewall suffices.
+fn bind_both(address: SocketAddr) -> Result<(Endpoint, TcpListener)> {
+    let failed = |source| Error::System { action: "listen for TCP", source };
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let local = listener.local_addr().map_err(failed)?;
+        match Endpoint::bind(local, None) {
+            Ok(endpoint) => return Ok((endpoint, listener)),
+            // The UDP port is taken. Another one is tried only where any will do.
+            Err(_) if address.port() == 0 && tries < 16 => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The address of the interface that this host's packets to the world leave by; nothing is sent to find it.
+fn own_address(like: SocketAddr) -> IpAddr {
+    let (world, loopback): (SocketAddr, IpAddr) = if like.is_ipv4() {
+        (([192, 0, 2, 1], 9).into(), [127, 0, 0, 1].into())
+    } else {
+        (([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9).into(), [0_u16, 0, 0, 0, 0, 0, 0, 1].into())
+    };
+    let ask = || -> std::io::Result<IpAddr> {
+        let socket = UdpSocket::bind(SocketAddr::new(like.ip(), 0))?;
+        socket.connect(world)?;
+        Ok(socket.local_addr()?.ip())
+    };
+    ask().unwrap_or(loopback)
+}
+
+const PUMP: Duration = Duration::from_millis(5);

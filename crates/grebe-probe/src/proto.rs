@@ -1,0 +1,22 @@
+//! What decides: it knows no socket, no file and no clock. Time comes in as a number of nanoseconds.
+
+pub(crate) mod client;
+pub(crate) mod direction;
+pub(crate) mod echo;
+pub(crate) mod estimate;
+pub(crate) mod event;
+pub(crate) mod handler;
+pub(crate) mod judge;
+pub(crate) mod limits;
+pub(crate) mod opening;
+pub(crate) mod packet;
+pub(crate) mod report;
+pub(crate) mod search;
+pub(crate) mod server;
+pub(crate) mod signing;
+#[cfg(test)]
+mod simulated;
+pub(crate) mod summary;
+pub(crate) mod tracker;
+pub(crate) mod train;
+pub(crate) mod verdict;

@@ -1,0 +1,246 @@
+//! One direction: a burst, a quiet train, and the search for the highest rate; or one train at a rate that the user chose.
+
+mod tally;
+pub(crate) mod tcp;
+
+use std::time::Duration;
+
+use self::tally::Tally;
+use crate::error::Result;
+use crate::proto::echo::Echo;
+use crate::proto::event::ProbeEvent;
+use crate::proto::judge::{Trial, judge};
+use crate::proto::limits::Limits;
+use crate::proto::report::{Direction, LimitedBy, Rtt};
+use crate::proto::search::{Search, Step};
+use crate::proto::summary::Summary;
+use crate::proto::train::{Train, packet_bits};
+
+/// A path that trains can be sent over.
+pub(crate) trait TrainCarrier {
+    /// Carries a train in one direction, with pings beside it. Datagrams may come `settle` behind the last one.
+    fn carry(&mut self, is_down: bool, train: Train, settle: Duration) -> Result<(Summary, Vec<Echo>)>;
+    /// What the time is.
+    fn now_ns(&self) -> u64;
+    /// Bytes of IP packets so far, both ways.
+    fn spent_bytes(&self) -> u64;
+}
+
+/// What to measure in one direction, and what that may cost.
+pub(crate) struct DirectionTask<'a> {
+    pub(crate) is_down: bool,
+    pub(crate) datagram_bytes: u16,
+    /// Send one train at this interval instead of a search.
+    pub(crate) interval: Option<Duration>,
+    pub(crate) limits: Limits,
+    pub(crate) bytes_max: u64,
+    /// What the whole probe may have spent when this direction ends.
+    pub(crate) spent_bytes_max: u64,
+    pub(crate) began_ns: u64,
+    pub(crate) end_ns: u64,
+    /// Round trips on the idle path.
+    pub(crate) rtt: &'a Rtt,
+}
+
+/// Measures one direction of a path. `on_event` hears of each train.
+pub(crate) fn measure<C: TrainCarrier>(
+    carrier: &mut C,
+    task: &DirectionTask<'_>,
+    on_event: &mut dyn FnMut(ProbeEvent),
+) -> Result<Direction> {
+    // Datagrams are late by as much as round trips differ.
+    let spread_ms = task.rtt.p99_ms.value - task.rtt.min_ms.value;
+    let settle = Duration::from_secs_f64((spread_ms * 2.0 + 10.0).clamp(10.0, 300.0) / 1e3);
+    let mut measuring = Measuring { carrier, task, settle, tally: Tally::new(task.datagram_bytes), on_event };
+    match task.interval {
+        Some(interval) => measuring.fixed_rate(interval)?,
+        None => measuring.highest_rate()?,
+    }
+    Ok(measuring.tally.conclude(PING_INTERVAL_NS))
+}
+
+struct Measuring<'a, C> {
+    carrier: &'a mut C,
+    task: &'a DirectionTask<'a>,
+    settle: Duration,
+    tally: Tally,
+    on_event: &'a mut dyn FnMut(ProbeEvent),
+}
+
+impl<C: TrainCarrier> Measuring<'_, C> {
+    /// One train of the user's size at the user's interval.
+    fn fixed_rate(&mut self, interval: Duration) -> Result<()> {
+        self.begin_part("train");
+        let task = self.task;
+        let rate_bps = packet_bits(task.datagram_bytes) / interval.as_secs_f64().max(1e-9);
+        let left = Duration::from_nanos(task.end_ns.saturating_sub(self.carrier.now_ns()));
+        let seconds = (left.as_secs_f64() * 0.7).min(FIXED_S);
+        let train = task.train(rate_bps.min(task.limits.rate_max_bps), seconds, task.bytes_max);
+        let (trial, summary) = self.carry(train, false)?;
+        // Its loss is the answer here, whether the path kept up or not.
+        self.tally.count(&train, &summary);
+        // There is no quiet train to compare delays with, but round trips show whether a queue was full.
+        let result = self.tally.report.trains.last_mut().expect("a train was carried");
+        let is_queued = result.rtt_ms > task.rtt.p99_ms.value + STANDING_MS;
+        let limit = trial.failed.map(|limit| match limit {
+            LimitedBy::Policer if is_queued => LimitedBy::Link,
+            _ => limit,
+        });
+        result.failed = limit;
+        self.tally.report.limit = limit;
+        Ok(())
+    }
+
+    /// The search for the highest rate that passes.
+    fn highest_rate(&mut self) -> Result<()> {
+        self.begin_part("UDP");
+        let guess_bps = self.guess()?;
+        let quiet = self.quiet(guess_bps)?;
+        let floor_bps = (guess_bps * 0.001).clamp(1e5, self.task.limits.rate_max_bps);
+        // The burst lost its share as well.
+        let guess_bps = guess_bps / (1.0 - self.tally.base.estimate().value.min(0.5));
+        let mut search = Search::new(guess_bps, floor_bps, self.task.limits.rate_max_bps, TRIALS_MAX);
+        let mut last = None;
+        loop {
+            let step = search.step();
+            let Some(train) = self.train_for(step, &quiet) else { break };
+            let (mut trial, summary) = self.carry(train, step == Step::Quiet)?;
+            let mut shown = (train, summary, self.tally.report.trains.len() - 1);
+            if step == Step::Quiet {
+                self.tally.count(&train, &summary);
+                let Some(before) = last else { break };
+                shown = before;
+                trial = judge(&shown.0, &shown.1, &self.tally.base);
+                self.tally.report.trains[shown.2].failed = trial.failed;
+            }
+            last = Some(shown);
+            if trial.failed.is_none() {
+                self.tally.count_passed(&shown.0, &shown.1);
+            }
+            search.record(step, &trial, self.tally.base.estimate().value);
+        }
+        let report = &mut self.tally.report;
+        report.limit = Some(LimitedBy::Unfinished);
+        if let Some(found) = search.found() {
+            report.knee_bps = Some(found.rate);
+            report.limit = Some(found.limit);
+            report.confirmed = found.confirmed;
+        }
+        Ok(())
+    }
+
+    /// A first idea of the rate: how far apart datagrams arrive that were sent at once.
+    fn guess(&mut self) -> Result<f64> {
+        let task = self.task;
+        let bits = packet_bits(task.datagram_bytes);
+        let count = (task.bytes_max / 20 / (bits / 8.0) as u64).clamp(8, BURST.into()) as u32;
+        let burst = Train { id: 1, count, size: task.datagram_bytes, interval_ns: 0 };
+        let mut rates_bps = Vec::new();
+        for _ in 0..3 {
+            let (summary, _) = self.carrier.carry(task.is_down, burst, self.settle)?;
+            if summary.delivered_pps > 0.0 && summary.received >= count / 8 {
+                rates_bps.push(summary.delivered_pps * bits);
+            }
+            // On a long path there is time for one burst only.
+            if !rates_bps.is_empty() && task.rtt.p50_ms.value > 30.0 {
+                break;
+            }
+        }
+        rates_bps.sort_by(f64::total_cmp);
+        let guess_bps = rates_bps.get(rates_bps.len() / 2).copied().unwrap_or(10e6);
+        Ok(guess_bps.clamp(1e5, task.limits.rate_max_bps))
+    }
+
+    /// Sends the quiet train, twice where the path loses so much that one does not say enough.
+    fn quiet(&mut self, guess_bps: f64) -> Result<Train> {
+        let rate_bps = (guess_bps * 0.3).min(self.task.limits.rate_max_bps * 0.5);
+        let quiet = self.task.train(rate_bps, QUIET_S, self.task.bytes_max / 10);
+        let (_, summary) = self.carry(quiet, true)?;
+        self.tally.count_quiet(&quiet, &summary);
+        if self.tally.base.trial_count() > f64::from(quiet.count) {
+            let (_, summary) = self.carry(quiet, true)?;
+            self.tally.count(&quiet, &summary);
+        }
+        Ok(quiet)
+    }
+
+    /// The train for a step of the search; `None` where the search is over, or time or bytes do not suffice.
+    fn train_for(&self, step: Step, quiet: &Train) -> Option<Train> {
+        let task = self.task;
+        let (rate_bps, seconds, bytes_max) = match step {
+            Step::Quiet => (quiet.rate_bps(), QUIET_S, task.bytes_max / 10),
+            Step::Try(rate_bps) => {
+                let seconds = self.tally.base.trial_count() * packet_bits(task.datagram_bytes) / rate_bps;
+                (rate_bps, seconds.clamp(TRIAL_S, CONFIRM_S), task.bytes_max / 10)
+            }
+            Step::Confirm(rate_bps) => (rate_bps, CONFIRM_S, task.bytes_max / 4),
+            Step::Done => return None,
+        };
+        let needed = Duration::from_secs_f64(seconds + 2.5 * task.rtt.p50_ms.value / 1e3) + self.settle;
+        let train = task.train(rate_bps, seconds, bytes_max);
+        let is_in_time = self.carrier.now_ns() + needed.as_nanos() as u64 <= task.end_ns;
+        let is_affordable = self.carrier.spent_bytes() + train.bytes() <= task.spent_bytes_max;
+        (is_in_time && is_affordable).then_some(train)
+    }
+
+    fn carry(&mut self, train: Train, is_quiet: bool) -> Result<(Trial, Summary)> {
+        let task = self.task;
+        let (summary, echoes) = self.carrier.carry(task.is_down, train, self.settle)?;
+        let at_s = (self.carrier.now_ns() - task.began_ns) as f64 / 1e9;
+        let trial = self.tally.add_train((&train, &summary), &echoes, (at_s, task.rtt), is_quiet);
+        if let Some(&result) = self.tally.report.trains.last() {
+            (self.on_event)(ProbeEvent::Train { is_down: task.is_down, result });
+        }
+        Ok((trial, summary))
+    }
+
+    fn begin_part(&mut self, name: &'static str) {
+        (self.on_event)(ProbeEvent::Part { name, is_down: Some(self.task.is_down) });
+    }
+}
+
+impl DirectionTask<'_> {
+    /// A train of about so long, within so many bytes.
+    fn train(&self, rate_bps: f64, seconds: f64, bytes_max: u64) -> Train {
+        let seconds = seconds.min(bytes_max as f64 * 8.0 / rate_bps);
+        Train::at_rate(1, self.datagram_bytes, rate_bps, seconds)
+    }
+}
+
+/// The longest datagram of which enough fit into a short train, by the rate and by the bytes that a train may take.
+pub(crate) fn datagram_bytes_max(limits: &Limits, direction_bytes_max: u64) -> u16 {
+    let train_bytes = (limits.rate_max_bps / 8.0 * TRIAL_S).min((direction_bytes_max / 10) as f64);
+    (train_bytes / TRIAL_DATAGRAMS).clamp(ETHERNET_BYTES.into(), LOOPBACK_BYTES.into()) as u16
+}
+
+/// Pings go out this often beside a train or a TCP stream.
+pub(crate) const PING_INTERVAL_NS: u64 = 20_000_000;
+const QUIET_S: f64 = 1.0;
+const TRIAL_S: f64 = 0.5;
+const CONFIRM_S: f64 = 1.5;
+const FIXED_S: f64 = 5.0;
+/// Datagrams of a trial that say enough of loss.
+const TRIAL_DATAGRAMS: f64 = 400.0;
+/// A queue that delays by more than this is standing.
+const STANDING_MS: f64 = 1.0;
+const TRIALS_MAX: u32 = 14;
+const BURST: u32 = 128;
+/// UDP payload of an Ethernet frame.
+const ETHERNET_BYTES: u16 = 1_472;
+/// As `grebe_datagram` sends over loopback.
+const LOOPBACK_BYTES: u16 = 65_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_allowance_is_not_spent_on_a_few_long_datagrams() {
+        let home = Limits::for_peer([127, 0, 0, 1].into());
+        let bytes_of = |limits: Limits| datagram_bytes_max(&limits, limits.bytes_max * 35 / 100);
+        assert_eq!(bytes_of(home), LOOPBACK_BYTES);
+        assert_eq!(bytes_of(Limits { bytes_max: 20_000_000, ..home }), 1_750);
+        assert_eq!(bytes_of(Limits { rate_max_bps: 10e6, ..home }), 1_562);
+        assert_eq!(bytes_of(Limits { rate_max_bps: 1e6, ..home }), ETHERNET_BYTES);
+    }
+}

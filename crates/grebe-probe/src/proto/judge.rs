@@ -1,0 +1,112 @@
+//! Whether a path kept up with a train.
+//!
+//! A rate *passes* when the path keeps up with it: delays do not rise while the train lasts, and loss does not rise above what the
+//! path loses at any rate. Rising delays betray a full link long before a deep queue overflows; rising loss betrays a policer or a
+//! shallow queue, where delays say nothing.
+
+use crate::proto::estimate::{Estimate, share};
+use crate::proto::report::LimitedBy;
+use crate::proto::summary::Summary;
+use crate::proto::train::{Train, packet_bits};
+
+/// What a train at some rate showed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Trial {
+    /// The rate at which it was sent, by the sender's stamps, in bits of IP packets per second.
+    pub(crate) sent_bps: f64,
+    /// The rate at which it arrived.
+    pub(crate) delivered_bps: f64,
+    /// `None`: it passed.
+    pub(crate) failed: Option<LimitedBy>,
+}
+
+/// The loss that a path has at any rate.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct BaseLoss {
+    lost: f64,
+    sent: f64,
+    squares: f64,
+    /// By how much the shortest delays vary on an idle path.
+    delay_ns: Option<i64>,
+}
+
+impl BaseLoss {
+    /// Adds a train that the path kept up with.
+    pub(crate) fn add(&mut self, train: &Train, summary: &Summary) {
+        self.lost += f64::from(summary.lost_on_the_way());
+        self.sent += f64::from(train.count);
+        self.squares += summary.run_squares as f64;
+        let delay = summary.late_low_ns;
+        self.delay_ns = Some(self.delay_ns.map_or(delay, |least| least.min(delay)));
+    }
+
+    /// Adds a train that passed, unless it lost more than the base: just above the knee a little is lost.
+    pub(crate) fn add_passed(&mut self, train: &Train, summary: &Summary) {
+        let lost = f64::from(summary.lost_on_the_way());
+        if share(lost, f64::from(train.count), summary.design_effect()).low <= self.estimate().high {
+            self.add(train, summary);
+        }
+    }
+
+    /// The share of datagrams that are lost.
+    pub(crate) fn estimate(&self) -> Estimate {
+        share(self.lost, self.sent, self.design_effect())
+    }
+
+    /// Datagrams that a train needs so that its loss can be told from this one.
+    pub(crate) fn trial_count(&self) -> f64 {
+        TRIAL_COUNT.max(2e4 * self.estimate().value * self.design_effect())
+    }
+
+    fn design_effect(&self) -> f64 {
+        if self.lost > 0.0 { (self.squares / self.lost).max(1.0) } else { 1.0 }
+    }
+}
+
+/// Judges a train.
+pub(crate) fn judge(train: &Train, summary: &Summary, base: &BaseLoss) -> Trial {
+    let bits = packet_bits(train.size);
+    let interval_ns =
+        if summary.sent_interval_ns > 0.0 { summary.sent_interval_ns } else { train.interval_ns as f64 };
+    let sent_bps = bits * 1e9 / interval_ns.max(1.0);
+    let base_loss = base.estimate();
+    let lost = f64::from(summary.lost) / f64::from(train.count);
+    let error = {
+        let of = |p: f64, n: f64| (p * (1.0 - p)).max(1e-4) / n.max(1.0);
+        let here = of(lost, f64::from(train.count) / summary.design_effect().min(64.0));
+        (here + of(base_loss.value, base.sent / base.design_effect())).sqrt()
+    };
+    // Without a base the first train cannot be judged by its loss, unless there is very much of it.
+    let excess = lost - base_loss.value;
+    let margin = if base.lost == 0.0 { LOSS_MARGIN_CLEAN } else { LOSS_MARGIN };
+    let is_lossy = if base.sent > 0.0 { excess > (3.0 * error).max(margin) } else { lost > 0.3 };
+    let span_ns = 0.75 * interval_ns * f64::from(train.count);
+    let rise = summary.rise_ns as f64;
+    let is_filling =
+        rise > RISE_MIN_NS && rise > 4.0 * summary.rise_error_ns as f64 && rise > SLOPE_MARGIN * span_ns;
+    // A queue that is full from early on does not rise any more, but it never runs empty either.
+    let is_standing = base.delay_ns.is_some_and(|quiet| summary.late_low_ns - quiet > STANDING_NS);
+    let failed = if summary.kernel_drops.is_some_and(|drops| drops > 0) && is_lossy {
+        Some(LimitedBy::ReceiveBuffer)
+    } else if is_filling || is_standing {
+        Some(LimitedBy::Link)
+    } else if is_lossy {
+        Some(LimitedBy::Policer)
+    } else {
+        None
+    };
+    Trial { sent_bps, delivered_bps: summary.delivered_pps * bits, failed }
+}
+
+/// Loss above the base that counts as risen.
+const LOSS_MARGIN: f64 = 0.005;
+/// The same on a path that has lost nothing yet.
+const LOSS_MARGIN_CLEAN: f64 = 0.002;
+/// Growth of the delay, in seconds per second, that counts as a queue that fills.
+pub(crate) const SLOPE_MARGIN: f64 = 0.015;
+/// Growth below this is a machine that was busy for a moment.
+const RISE_MIN_NS: f64 = 700_000.0;
+/// A queue that never runs below this is one that the path does not get to the end of.
+const STANDING_NS: i64 = 700_000;
+/// Datagrams that any trial needs to say something of loss.
+const TRIAL_COUNT: f64 = 400.0;

@@ -1,0 +1,148 @@
+//! What a packet says.
+
+use grebe_packet::{Error, Reader, Result, Writer};
+
+use crate::proto::packet::request::{Request, Response};
+use crate::proto::packet::tcp::TcpRequest;
+use crate::proto::packet::welcome::{Cookie, Welcome};
+use crate::proto::train::Train;
+
+/// What a packet says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Body {
+    /// Client: the first packet.
+    Hello { nonce: [u8; 16] },
+    /// Server: prove that you receive what is sent to your address.
+    Challenge { nonce: [u8; 16], cookie: Cookie },
+    /// Client: the proof, and a wish to begin.
+    Start { nonce: [u8; 16], cookie: Cookie },
+    /// Server: so many clients are served before you.
+    Wait { nonce: [u8; 16], position: u16 },
+    /// Server: the session begins.
+    Welcome(Welcome),
+    /// Client: what is the time?
+    Ping { sent_ns: u64 },
+    /// Server: its time when the ping arrived, and when this was sent.
+    Pong { sent_ns: u64, arrived_ns: u64, answered_ns: u64 },
+    /// Either: one datagram of a train.
+    Data { train: Train, seq: u32, sent_ns: u64 },
+    /// Either: can the path carry a datagram of this length?
+    Size,
+    /// Client: a request. The same id is the same request, sent again.
+    Request { id: u32, request: Request },
+    /// Server: the response to the request of this id.
+    Response { id: u32, response: Response },
+    /// Either: the session is over.
+    Bye { reason: EndReason },
+    /// Client, as the first bytes of a TCP connection.
+    OpenTcp(TcpRequest),
+}
+
+/// Why a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndReason {
+    Done,
+    Limit,
+    Busy,
+}
+
+impl Body {
+    /// Whether it is padded: a client's packet before its address is proven.
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self, Self::Hello { .. } | Self::Start { .. })
+    }
+
+    pub(crate) fn kind(&self) -> u8 {
+        match self {
+            Self::Hello { .. } => 1,
+            Self::Challenge { .. } => 2,
+            Self::Start { .. } => 3,
+            Self::Wait { .. } => 4,
+            Self::Welcome(_) => 5,
+            Self::Ping { .. } => 10,
+            Self::Pong { .. } => 11,
+            Self::Data { .. } => KIND_DATA,
+            Self::Size => KIND_SIZE,
+            Self::Request { .. } => 14,
+            Self::Response { .. } => 15,
+            Self::Bye { .. } => 16,
+            Self::OpenTcp(_) => 17,
+        }
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Hello { nonce } => {
+                writer.put(nonce);
+            }
+            Self::Challenge { nonce, cookie } | Self::Start { nonce, cookie } => {
+                writer.put(nonce).u64(cookie.made_ns).put(&cookie.tag);
+            }
+            Self::Wait { nonce, position } => {
+                writer.put(nonce).u16(*position);
+            }
+            Self::Welcome(welcome) => welcome.write(writer),
+            Self::Ping { sent_ns } => {
+                writer.u64(*sent_ns);
+            }
+            Self::Pong { sent_ns, arrived_ns, answered_ns } => {
+                writer.u64(*sent_ns).u64(*arrived_ns).u64(*answered_ns);
+            }
+            Self::Data { train, seq, sent_ns } => {
+                train.write(writer);
+                writer.u32(*seq).u64(*sent_ns);
+            }
+            Self::Size => {}
+            Self::Request { id, request } => request.write(writer.u32(*id)),
+            Self::Response { id, response } => response.write(writer.u32(*id)),
+            Self::Bye { reason } => {
+                writer.u8(*reason as u8);
+            }
+            Self::OpenTcp(request) => request.write(writer),
+        }
+    }
+
+    pub(crate) fn read(kind: u8, body: &[u8]) -> Result<Self> {
+        let reader = &mut Reader::new(body);
+        Ok(match kind {
+            1 => Self::Hello { nonce: reader.array()? },
+            2 => Self::Challenge { nonce: reader.array()?, cookie: Cookie::read(reader)? },
+            3 => Self::Start { nonce: reader.array()?, cookie: Cookie::read(reader)? },
+            4 => Self::Wait { nonce: reader.array()?, position: reader.u16()? },
+            5 => Self::Welcome(Welcome::read(reader)?),
+            10 => Self::Ping { sent_ns: reader.u64()? },
+            11 => {
+                Self::Pong { sent_ns: reader.u64()?, arrived_ns: reader.u64()?, answered_ns: reader.u64()? }
+            }
+            KIND_DATA => {
+                let (train, seq, sent_ns) = (Train::read(reader)?, reader.u32()?, reader.u64()?);
+                if seq >= train.count {
+                    return Err(Error::Malformed { what: "a datagram behind the end of its train" });
+                }
+                Self::Data { train, seq, sent_ns }
+            }
+            KIND_SIZE => Self::Size,
+            14 => Self::Request { id: reader.u32()?, request: Request::read(reader)? },
+            15 => Self::Response { id: reader.u32()?, response: Response::read(reader)? },
+            16 => Self::Bye { reason: EndReason::read(reader)? },
+            17 => Self::OpenTcp(TcpRequest::read(reader)?),
+            _ => return Err(Error::Malformed { what: "an unknown kind of packet" }),
+        })
+    }
+}
+
+impl EndReason {
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        match reader.u8()? {
+            0 => Ok(Self::Done),
+            1 => Ok(Self::Limit),
+            2 => Ok(Self::Busy),
+            _ => Err(Error::Malformed { what: "an unknown reason for an end" }),
+        }
+    }
+}
+
+pub(crate) const KIND_DATA: u8 = 12;
+pub(crate) const KIND_SIZE: u8 = 13;
+/// A train, the place in it and a time.
+pub(crate) const DATA_BODY_BYTES: usize = 18 + 4 + 8;

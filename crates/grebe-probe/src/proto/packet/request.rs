@@ -1,0 +1,130 @@
+//! What a client requests within a session, and what the server responds.
+
+use grebe_packet::{Error, Reader, Result, Writer};
+
+use crate::proto::packet::tcp::TcpArrivals;
+use crate::proto::summary::Summary;
+use crate::proto::train::Train;
+
+/// What a client requests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Request {
+    /// Send this train.
+    SendTrain(Train),
+    /// How much of the train that you were asked for is sent?
+    TrainSent { train: u32 },
+    /// What arrived of my train?
+    Summary { train: u32 },
+    /// Send datagrams of these lengths (0: none), each three times.
+    SendSizes([u16; SIZES_MAX]),
+    /// Which is the longest of mine that arrived?
+    LongestSize,
+    /// What arrived of my TCP stream?
+    TcpArrivals { id: u32 },
+}
+
+/// What a server responds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Response {
+    /// It will be done.
+    Accepted,
+    /// It will not: a limit of the server.
+    Refused,
+    /// Nothing is known of that, or not yet.
+    Unknown,
+    /// Of a train of the server's: how many datagrams were sent so far, and whether that is all.
+    TrainSent { sent: u32, is_done: bool },
+    /// Of a train of the client's.
+    Summary(Summary),
+    /// The longest datagram that arrived.
+    LongestSize { bytes: u16 },
+    /// Of a TCP stream of the client's.
+    TcpArrivals(TcpArrivals),
+}
+
+impl Request {
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::SendTrain(train) => train.write(writer.u8(0)),
+            Self::TrainSent { train } => {
+                writer.u8(1).u32(*train);
+            }
+            Self::Summary { train } => {
+                writer.u8(2).u32(*train);
+            }
+            Self::SendSizes(sizes) => {
+                writer.u8(3);
+                for &size in sizes {
+                    writer.u16(size);
+                }
+            }
+            Self::LongestSize => {
+                writer.u8(4);
+            }
+            Self::TcpArrivals { id } => {
+                writer.u8(5).u32(*id);
+            }
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(match reader.u8()? {
+            0 => Self::SendTrain(Train::read(reader)?),
+            1 => Self::TrainSent { train: reader.u32()? },
+            2 => Self::Summary { train: reader.u32()? },
+            3 => {
+                let mut sizes = [0; SIZES_MAX];
+                for size in &mut sizes {
+                    *size = reader.u16()?;
+                }
+                if sizes.iter().any(|&size| size > Train::SIZE_MAX) {
+                    return Err(Error::Malformed { what: "a datagram longer than any" });
+                }
+                Self::SendSizes(sizes)
+            }
+            4 => Self::LongestSize,
+            5 => Self::TcpArrivals { id: reader.u32()? },
+            _ => return Err(Error::Malformed { what: "an unknown request" }),
+        })
+    }
+}
+
+impl Response {
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Accepted => {
+                writer.u8(0);
+            }
+            Self::Refused => {
+                writer.u8(1);
+            }
+            Self::Unknown => {
+                writer.u8(2);
+            }
+            Self::TrainSent { sent, is_done } => {
+                writer.u8(3).u32(*sent).u8((*is_done).into());
+            }
+            Self::Summary(summary) => summary.write(writer.u8(4)),
+            Self::LongestSize { bytes } => {
+                writer.u8(5).u16(*bytes);
+            }
+            Self::TcpArrivals(arrivals) => arrivals.write(writer.u8(6)),
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(match reader.u8()? {
+            0 => Self::Accepted,
+            1 => Self::Refused,
+            2 => Self::Unknown,
+            3 => Self::TrainSent { sent: reader.u32()?, is_done: reader.u8()? != 0 },
+            4 => Self::Summary(Summary::read(reader)?),
+            5 => Self::LongestSize { bytes: reader.u16()? },
+            6 => Self::TcpArrivals(TcpArrivals::read(reader)?),
+            _ => return Err(Error::Malformed { what: "an unknown response" }),
+        })
+    }
+}
+
+/// Lengths in one request.
+pub(crate) const SIZES_MAX: usize = 20;

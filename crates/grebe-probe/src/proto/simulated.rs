@@ -1,0 +1,81 @@
+//! A link in virtual time, for tests: a drop-tail queue in front of a bottleneck, then loss in runs, delay, jitter and copies.
+
+use crate::proto::summary::Summary;
+use crate::proto::tracker::Tracker;
+use crate::proto::train::{Train, packet_bits};
+
+#[derive(Debug, Clone)]
+pub(crate) struct SimulatedLink {
+    pub(crate) rate_bps: f64,
+    pub(crate) queue_bytes: f64,
+    pub(crate) delay_ns: u64,
+    pub(crate) jitter_ns: u64,
+    pub(crate) loss: f64,
+    pub(crate) run: u32,
+    pub(crate) copies: f64,
+    pub(crate) seed: u64,
+    busy_until: f64,
+    run_left: u32,
+    now_ns: u64,
+}
+
+impl SimulatedLink {
+    pub(crate) fn new(rate_bps: f64, rtt_ms: u64, seed: u64) -> Self {
+        let rtt_ns = rtt_ms * 1_000_000;
+        Self {
+            rate_bps,
+            queue_bytes: (rate_bps / 8.0 * rtt_ns as f64 / 1e9).max(65_536.0),
+            delay_ns: rtt_ns / 2,
+            jitter_ns: 0,
+            loss: 0.0,
+            run: 1,
+            copies: 0.0,
+            seed: seed | 1,
+            busy_until: 0.0,
+            run_left: 0,
+            now_ns: 0,
+        }
+    }
+
+    /// Sends a train, waits until all is quiet, and says what arrived.
+    pub(crate) fn carry(&mut self, train: Train) -> Summary {
+        let mut tracker = Tracker::new(train);
+        let mut arrivals = Vec::new();
+        let bits = packet_bits(train.size);
+        for seq in 0..train.count {
+            let sent = self.now_ns + u64::from(seq) * train.interval_ns;
+            self.busy_until = self.busy_until.max(sent as f64);
+            if (self.busy_until - sent as f64) * self.rate_bps / 8e9 > self.queue_bytes {
+                continue;
+            }
+            self.busy_until += bits / self.rate_bps * 1e9;
+            if self.run_left > 0 {
+                self.run_left -= 1;
+                continue;
+            }
+            if self.uniform() < self.loss / f64::from(self.run) {
+                self.run_left = self.run - 1;
+                continue;
+            }
+            let jitter = (self.uniform() * self.jitter_ns as f64) as u64;
+            let due = self.busy_until as u64 + self.delay_ns + jitter;
+            arrivals.push((due, seq, sent));
+            if self.uniform() < self.copies {
+                arrivals.push((due, seq, sent));
+            }
+        }
+        arrivals.sort_unstable();
+        for (due, seq, sent) in arrivals {
+            tracker.arrived(seq, sent, due);
+        }
+        self.now_ns = (self.busy_until as u64).max(self.now_ns + train.duration_ns()) + 2 * self.delay_ns;
+        tracker.summary(Some(0))
+    }
+
+    fn uniform(&mut self) -> f64 {
+        self.seed ^= self.seed >> 12;
+        self.seed ^= self.seed << 25;
+        self.seed ^= self.seed >> 27;
+        (self.seed.wrapping_mul(2_685_821_657_736_338_717) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
