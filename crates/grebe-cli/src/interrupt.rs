@@ -32,6 +32,15 @@ pub(crate) fn then(action: impl Fn() + Send + 'static) {
     THEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(Box::new(action));
 }
 
+/// A flag that is set when the user wants to end, for what can be cancelled.
+pub(crate) fn cancel() -> grebe_probe::Cancel {
+    let cancel = grebe_probe::Cancel::default();
+    let cancelled = cancel.clone();
+    catch();
+    then(move || cancelled.cancel());
+    cancel
+}
+
 /// Ends the process two seconds after an interruption, unless what this returns has been dropped by then: a read from a
 /// terminal that is gone may never end, and has nothing to save.
 pub(crate) fn insist() -> Insisting {

@@ -23,11 +23,10 @@ use crate::cli::{Probe, SshHost, Target};
 use crate::ending::{Ending, Usage};
 use crate::graph::end_with_stdin;
 use crate::output::{note, out};
-use crate::transfer::cancel_on_interrupt;
 use crate::{interrupt, output};
 
 pub(crate) fn run(options: &Probe) -> Result<Ending> {
-    let cancel = cancel_on_interrupt();
+    let cancel = interrupt::cancel();
     let outcome = match &options.target {
         Some(Target::Ticket(word)) => with_ticket(options, word, cancel),
         Some(Target::Ssh(host)) => over_ssh(options, host, cancel),
