@@ -65,13 +65,16 @@ pub fn probe(
     limits.check(peer, options.bounds.allow_fast_public)?;
     let mut on_wait = |ahead| on_event(ProbeEvent::Waiting { ahead });
     let session = ClientSession::open(peer, &ticket.key, &options.cancel, &mut on_wait);
-    let mut session = session.map_err(|error| match error {
+    let session = session.map_err(|error| match error {
         Error::Silent { .. } if is_expired(ticket) => Error::Expired,
         error => error,
     })?;
-    let outcome = measure(&mut session, limits, options, &mut on_event);
-    session.close();
-    outcome
+    let limits = limits.and(session.limits());
+    let began_ns = session.now_ns();
+    let mut path = PathProbe { session, limits, options, began_ns, on_event: &mut on_event };
+    let report = path.measure();
+    path.session.close();
+    report
 }
 
 /// The first address of a ticket that the system can resolve.
@@ -93,90 +96,107 @@ fn is_expired(ticket: &Ticket) -> bool {
     now.as_secs() >= ticket.expires_unix_s
 }
 
-fn measure(
-    session: &mut ClientSession,
+/// A probe within a session.
+struct PathProbe<'a> {
+    session: ClientSession,
     limits: Limits,
-    options: &ProbeOptions,
-    on_event: &mut dyn FnMut(ProbeEvent),
-) -> Result<Report> {
-    let limits = limits.and(Limits {
-        rate_max_bps: session.welcome.rate_max_bps,
-        bytes_max: session.welcome.bytes_max,
-        duration_max: Duration::from_nanos(session.welcome.duration_max_ns)
-            .saturating_sub(Duration::from_secs(1)),
-    });
-    let began_ns = session.now_ns();
-    let (rtt, clock_offset_ms) = idle_path(session, on_event)?;
-    on_event(ProbeEvent::Part { name: "path MTU", is_down: None });
-    let rtt_time = Duration::from_secs_f64(rtt.p50_ms.value / 1e3);
-    let mtu_bytes = mtu::search(session, rtt_time)?;
-    let tcp_time = (rtt_time * 10).clamp(TCP_MIN, TCP_MAX).min(limits.duration_max / 8);
-    let streams = options.tcp_writes.len() as u32 * 2;
-    let tcp_ns = ((tcp_time + rtt_time * 3 + TCP_AROUND) * streams).as_nanos() as u64;
-    let direction_bytes_max = limits.bytes_max * DIRECTION_PERCENT / 100;
-    let longest = longest_datagram(session, &mtu_bytes).min(datagram_bytes_max(&limits, direction_bytes_max));
-    let mut task = DirectionTask {
-        is_down: false,
-        datagram_bytes: options.datagram_bytes.unwrap_or(longest),
-        interval: options.interval,
-        limits,
-        bytes_max: direction_bytes_max,
-        spent_bytes_max: 0,
-        began_ns,
-        end_ns: 0,
-        rtt: &rtt,
-    };
-    let mut directions = [Direction::default(), Direction::default()];
-    for (is_down, direction) in [false, true].into_iter().zip(&mut directions) {
-        task.is_down = is_down;
-        task.spent_bytes_max = session.spent_bytes() + direction_bytes_max;
-        let now_ns = session.now_ns();
-        let end_ns = began_ns + limits.duration_max.as_nanos() as u64;
-        let left_ns = end_ns.saturating_sub(now_ns + tcp_ns);
-        task.end_ns = now_ns + if is_down { left_ns } else { left_ns / 2 };
-        *direction = direction::measure(session, &task, on_event)?;
-        direction.mtu_bytes = mtu_bytes[usize::from(is_down)];
-    }
-    let tcp_bytes = limits.bytes_max.saturating_sub(session.spent_bytes()) / u64::from(streams.max(1));
-    for &write_bytes in &options.tcp_writes {
-        for (is_down, direction) in [false, true].into_iter().zip(&mut directions) {
-            on_event(ProbeEvent::Part { name: "TCP", is_down: Some(is_down) });
-            let (arrivals, echoes) = session.tcp(is_down, write_bytes, tcp_time, tcp_bytes)?;
-            direction.tcp.extend(arrivals.map(|arrivals| tcp_result(write_bytes, &arrivals)));
-            // A stream may fill a deeper queue than a train, which ends as soon as it has shown something.
-            let worst = [direction.bufferbloat_ms, bufferbloat_ms(&echoes, &rtt)].into_iter().flatten();
-            direction.bufferbloat_ms = worst.max_by(|a, b| a.value.total_cmp(&b.value));
-        }
-    }
-    let [mut up, mut down] = directions;
-    up.receive_buffer_bytes = session.welcome.buffer_bytes;
-    down.receive_buffer_bytes = session.endpoint.granted().granted_bytes as u64;
-    let mut report = Report {
-        peer: session.peer.to_string(),
-        elapsed_s: (session.now_ns() - began_ns) as f64 / 1e9,
-        spent_bytes: session.spent_bytes(),
-        rtt,
-        clock_offset_ms,
-        up,
-        down,
-        verdict: Vec::new(),
-        advice: Advice::default(),
-    };
-    verdict::conclude(&mut report, &options.moves);
-    Ok(report)
+    options: &'a ProbeOptions,
+    began_ns: u64,
+    on_event: &'a mut dyn FnMut(ProbeEvent),
 }
 
-/// Round trips and the offset of the clocks, while nothing else is sent.
-fn idle_path(session: &mut ClientSession, on_event: &mut dyn FnMut(ProbeEvent)) -> Result<(Rtt, Estimate)> {
-    on_event(ProbeEvent::Part { name: "round trip", is_down: None });
-    let (echoes, pings) = session.ping(PING_INTERVAL, PING_TIME)?;
-    let silent = Error::Silent { peer: session.peer, waited: PING_TIME };
-    let rtt = round_trips(&echoes, pings).ok_or(silent)?;
-    session.set_rtt((rtt.p99_ms.value * 1e6) as u64);
-    on_event(ProbeEvent::RoundTrip(rtt.p50_ms));
-    let offset_ns = clock_offset_ns(&echoes);
-    let epochs_ns = session.welcome.epoch_ns as f64 - session.clock().epoch_ns as f64;
-    Ok((rtt, offset_ns.shifted(epochs_ns).scaled(1e-6)))
+impl PathProbe<'_> {
+    fn measure(&mut self) -> Result<Report> {
+        let (rtt, clock_offset_ms) = self.idle_path()?;
+        (self.on_event)(ProbeEvent::Part { name: "path MTU", is_down: None });
+        let rtt_time = Duration::from_secs_f64(rtt.p50_ms.value / 1e3);
+        let mtu_bytes = mtu::search(&mut self.session, rtt_time)?;
+        let tcp_time = (rtt_time * 10).clamp(TCP_MIN, TCP_MAX).min(self.limits.duration_max / 8);
+        let tcp_total = (tcp_time + rtt_time * 3 + TCP_AROUND) * self.tcp_streams();
+        let mut directions = self.trains(&mtu_bytes, tcp_total, &rtt)?;
+        self.tcp(&mut directions, tcp_time, &rtt)?;
+        let [mut up, mut down] = directions;
+        up.receive_buffer_bytes = self.session.welcome.buffer_bytes;
+        down.receive_buffer_bytes = self.session.endpoint.granted().granted_bytes as u64;
+        let mut report = Report {
+            peer: self.session.peer.to_string(),
+            elapsed_s: (self.session.now_ns() - self.began_ns) as f64 / 1e9,
+            spent_bytes: self.session.spent_bytes(),
+            rtt,
+            clock_offset_ms,
+            up,
+            down,
+            verdict: Vec::new(),
+            advice: Advice::default(),
+        };
+        verdict::conclude(&mut report, &self.options.moves);
+        Ok(report)
+    }
+
+    /// Round trips and the offset of the clocks, while nothing else is sent.
+    fn idle_path(&mut self) -> Result<(Rtt, Estimate)> {
+        (self.on_event)(ProbeEvent::Part { name: "round trip", is_down: None });
+        let (echoes, pings) = self.session.ping(PING_INTERVAL, PING_TIME)?;
+        let silent = Error::Silent { peer: self.session.peer, waited: PING_TIME };
+        let rtt = round_trips(&echoes, pings).ok_or(silent)?;
+        self.session.set_rtt((rtt.p99_ms.value * 1e6) as u64);
+        (self.on_event)(ProbeEvent::RoundTrip(rtt.p50_ms));
+        let epochs_ns = self.session.welcome.epoch_ns as f64 - self.session.endpoint.clock.epoch_ns as f64;
+        Ok((rtt, clock_offset_ns(&echoes).shifted(epochs_ns).scaled(1e-6)))
+    }
+
+    /// Trains up and down. `reserved` is the time that is kept for what comes after them.
+    fn trains(
+        &mut self,
+        mtu_bytes: &[Option<Estimate>; 2],
+        reserved: Duration,
+        rtt: &Rtt,
+    ) -> Result<[Direction; 2]> {
+        let bytes_max = self.limits.bytes_max * DIRECTION_PERCENT / 100;
+        let longest = longest_datagram(&self.session, mtu_bytes);
+        let datagram_bytes = longest.min(datagram_bytes_max(&self.limits, bytes_max));
+        let end_ns = self.began_ns + (self.limits.duration_max.saturating_sub(reserved)).as_nanos() as u64;
+        let mut directions = [Direction::default(), Direction::default()];
+        for (is_down, direction) in [false, true].into_iter().zip(&mut directions) {
+            let now_ns = self.session.now_ns();
+            let left_ns = end_ns.saturating_sub(now_ns);
+            let task = DirectionTask {
+                is_down,
+                datagram_bytes: self.options.datagram_bytes.unwrap_or(datagram_bytes),
+                interval: self.options.interval,
+                limits: self.limits,
+                bytes_max,
+                spent_bytes_max: self.session.spent_bytes() + bytes_max,
+                began_ns: self.began_ns,
+                end_ns: now_ns + if is_down { left_ns } else { left_ns / 2 },
+                rtt,
+            };
+            *direction = direction::measure(&mut self.session, &task, self.on_event)?;
+            direction.mtu_bytes = mtu_bytes[usize::from(is_down)];
+        }
+        Ok(directions)
+    }
+
+    /// TCP streams up and down, one for each length of a write.
+    fn tcp(&mut self, directions: &mut [Direction; 2], time: Duration, rtt: &Rtt) -> Result<()> {
+        let bytes_left = self.limits.bytes_max.saturating_sub(self.session.spent_bytes());
+        let bytes_max = bytes_left / u64::from(self.tcp_streams().max(1));
+        for &write_bytes in &self.options.tcp_writes {
+            for (is_down, direction) in [false, true].into_iter().zip(&mut *directions) {
+                (self.on_event)(ProbeEvent::Part { name: "TCP", is_down: Some(is_down) });
+                let (arrivals, echoes) = self.session.tcp(is_down, write_bytes, time, bytes_max)?;
+                direction.tcp.extend(arrivals.map(|arrivals| tcp_result(write_bytes, &arrivals)));
+                // A stream may fill a deeper queue than a train, which ends as soon as it has shown something.
+                let worst = [direction.bufferbloat_ms, bufferbloat_ms(&echoes, rtt)].into_iter().flatten();
+                direction.bufferbloat_ms = worst.max_by(|a, b| a.value.total_cmp(&b.value));
+            }
+        }
+        Ok(())
+    }
+
+    fn tcp_streams(&self) -> u32 {
+        self.options.tcp_writes.len() as u32 * 2
+    }
 }
 
 /// UDP payload of the longest packet that is known to come through in both directions.

@@ -50,7 +50,7 @@ pub(crate) struct Endpoint {
     peer: Option<SocketAddr>,
 }
 
-/// What became of a train at its sender.
+/// How much of a train was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TrainSent {
     pub(crate) count: u32,
@@ -146,7 +146,7 @@ impl Endpoint {
         self.flush()
     }
 
-    /// Sends one packet, padded to `len` bytes where that is more. Whether the kernel took it.
+    /// Sends one packet, padded to `len` bytes if it is shorter. Returns whether the kernel took it.
     pub(crate) fn send(
         &mut self,
         to: Option<SocketAddr>,
@@ -193,7 +193,7 @@ impl Endpoint {
                 }
                 continue;
             }
-            // What was missed for long is left out: to make up for it by a burst would be another experiment.
+            // After a long delay the schedule moves on: a burst that catches up would measure something else.
             start_ns += (now_ns - due_ns).saturating_sub(LATE_MAX_NS);
             let due =
                 (now_ns - start_ns).checked_div(train.interval_ns).map_or(u64::from(u32::MAX), |due| due + 1);
@@ -245,7 +245,7 @@ impl Endpoint {
     }
 }
 
-/// An error of a single datagram is a datagram lost; it is counted by the sender.
+/// A datagram that could not be sent counts as lost; `Sender` has counted it.
 fn tolerate(sent: grebe_datagram::Result<()>) -> Result<()> {
     match sent {
         Ok(()) | Err(grebe_datagram::Error::Send { .. } | grebe_datagram::Error::Stalled { .. }) => Ok(()),
@@ -253,7 +253,7 @@ fn tolerate(sent: grebe_datagram::Result<()>) -> Result<()> {
     }
 }
 
-/// An IPv4 address that came through an IPv6 socket, as itself.
+/// An IPv4 address instead of its form in IPv6.
 fn unmapped(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

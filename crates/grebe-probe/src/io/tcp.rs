@@ -40,7 +40,7 @@ impl TcpThread {
     }
 }
 
-/// Opens a stream to the server, and moves bytes.
+/// Opens a stream to the server, and sends or receives as `request` says.
 pub(crate) fn connect(
     peer: SocketAddr,
     packet: Packet,

@@ -17,7 +17,7 @@ pub(crate) struct ClientCore {
     pub(crate) keys: Keys,
     window: ReplayWindow<REPLAY_WORDS>,
     next_number: u64,
-    /// The answers to pings, since they were last taken.
+    /// Pings that were answered, since they were last taken.
     pub(crate) echoes: Vec<Echo>,
     /// The newest response, and the id of its request.
     pub(crate) response: Option<(u32, Response)>,
@@ -27,7 +27,7 @@ pub(crate) struct ClientCore {
     pub(crate) longest_size: u16,
     pub(crate) ended: Option<EndReason>,
     pub(crate) heard_ns: u64,
-    /// Bytes of IP packets that came.
+    /// Bytes of IP packets that arrived.
     pub(crate) bytes: u64,
     /// Interval between pings; 0: none are sent.
     pub(crate) ping_interval_ns: u64,
@@ -59,13 +59,13 @@ impl ClientCore {
         }
     }
 
-    /// A packet of this session.
+    /// A packet of this session, with the next number.
     pub(crate) fn packet(&mut self, body: Body) -> Packet {
         self.next_number += 1;
         Packet { session: self.session, number: self.next_number, body }
     }
 
-    /// Follows the train that comes next.
+    /// Begins to follow the train that comes next.
     pub(crate) fn expect(&mut self, tracker: Tracker) {
         self.drops_before = self.kernel_drops;
         self.tracker = Some(tracker);

@@ -2,6 +2,8 @@
 
 mod tally;
 pub(crate) mod tcp;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -229,18 +231,3 @@ const BURST: u32 = 128;
 const ETHERNET_BYTES: u16 = 1_472;
 /// As `grebe_datagram` sends over loopback.
 const LOOPBACK_BYTES: u16 = 65_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_small_allowance_is_not_spent_on_a_few_long_datagrams() {
-        let home = Limits::for_peer([127, 0, 0, 1].into());
-        let bytes_of = |limits: Limits| datagram_bytes_max(&limits, limits.bytes_max * 35 / 100);
-        assert_eq!(bytes_of(home), LOOPBACK_BYTES);
-        assert_eq!(bytes_of(Limits { bytes_max: 20_000_000, ..home }), 1_750);
-        assert_eq!(bytes_of(Limits { rate_max_bps: 10e6, ..home }), 1_562);
-        assert_eq!(bytes_of(Limits { rate_max_bps: 1e6, ..home }), ETHERNET_BYTES);
-    }
-}

@@ -95,7 +95,7 @@ impl Limits {
     }
 }
 
-/// Whether an address is this host's, this network's or an organisation's own.
+/// Whether an address is this host's or that of a private network.
 fn is_private(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => {

@@ -12,7 +12,7 @@ use crate::proto::report::LimitedBy;
 pub(crate) enum Step {
     /// A short train at this rate.
     Try(f64),
-    /// A long one.
+    /// A long train at this rate.
     Confirm(f64),
     /// Another quiet train, after which the last train is judged again: it may have shown the path's own loss, of which too little
     /// was known.
@@ -26,7 +26,7 @@ pub(crate) enum Step {
 pub(crate) struct Found {
     /// The knee, in bits of IP packets per second.
     pub(crate) rate: Estimate,
-    /// What is in the way of more.
+    /// What limits it.
     pub(crate) limit: LimitedBy,
     /// Whether a long train at the lower end of the interval passed.
     pub(crate) confirmed: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Search {
     /// Rates that passed, and did not fail since.
     passes: Vec<f64>,
     fail: Option<(f64, LimitedBy)>,
-    /// What arrived of trains that the path did not keep up with.
+    /// The rate at which trains arrived that the path did not keep up with.
     knee: Option<f64>,
     /// A rate whose train is repeated, since what it showed may be chance.
     doubt: Option<f64>,
@@ -98,7 +98,7 @@ impl Search {
             }
             (Some(pass), Some((fail, _))) if fail <= pass * NARROW => Step::Confirm(pass),
             (Some(pass), Some((fail, _))) => {
-                // Just beside the knee, on the side that is not settled; in the middle where nothing hints at it.
+                // Just beside the knee, on the side that is not settled; in the middle where the knee is not known.
                 let beside = self.knee.into_iter().flat_map(|knee| [knee * 0.97, knee * 1.03]);
                 let inside = |rate: &f64| *rate > pass * 1.01 && *rate < fail * 0.99;
                 Step::Try(beside.into_iter().find(inside).unwrap_or((pass * fail).sqrt()))
@@ -155,7 +155,7 @@ impl Search {
 
     /// What is known now; `None` before the first train.
     pub(crate) fn found(&self) -> Option<Found> {
-        // What was to be judged anew counts as it stands where no time is left for that.
+        // A train that was to be judged again counts as it was judged, where no time is left for that.
         let unsure = self.unsure.and_then(|(_, trial)| Some((trial.sent_bps, trial.failed?)));
         let fail = self.fail.into_iter().chain(unsure).min_by(|(a, _), (b, _)| a.total_cmp(b));
         let limit = match fail {
@@ -164,7 +164,7 @@ impl Search {
             None if self.pass().is_some_and(|pass| pass >= self.ceiling * 0.95) => LimitedBy::Allowed,
             None => LimitedBy::Unfinished,
         };
-        // The rates themselves are judged with a margin, by which the truth may lie beyond either.
+        // Rates are judged with a margin: the knee may lie beyond either by as much.
         let low = self.pass().map(|pass| pass * (1.0 - 2.0 * SLOPE_MARGIN));
         let high = fail.map(|(fail, _)| fail * (1.0 + SLOPE_MARGIN));
         let rate = match (low, high) {
@@ -186,17 +186,11 @@ impl Search {
     fn pass(&self) -> Option<f64> {
         self.passes.iter().copied().reduce(f64::max)
     }
-
-    /// Trains so far, without quiet ones.
-    #[cfg(test)]
-    pub(crate) fn trials(&self) -> u32 {
-        self.trials
-    }
 }
 
 /// A rate this far below what once arrived should have passed.
 const BELOW: f64 = 0.985;
 /// Quiet trains beyond the first.
 const QUIETS_MAX: u32 = 2;
-/// A bracket as narrow as this is settled.
+/// A failed rate within this factor of a passed one settles the bracket.
 const NARROW: f64 = 1.07;

@@ -16,7 +16,7 @@ pub(crate) struct SimulatedLink {
     pub(crate) seed: u64,
     busy_until: f64,
     run_left: u32,
-    now_ns: u64,
+    pub(crate) now_ns: u64,
 }
 
 impl SimulatedLink {

@@ -61,13 +61,9 @@ impl Summary {
         self.lost.saturating_sub(u32::try_from(self.kernel_drops.unwrap_or(0)).unwrap_or(u32::MAX))
     }
 
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
-        for value in
-            [self.received, self.duplicates, self.reordered, self.reorder_extent, self.lost, self.runs]
-        {
-            writer.u32(value);
-        }
-        writer.u32(self.longest_run).u64(self.run_squares);
+    pub(crate) fn write<'a, 'b>(&self, writer: &'a mut Writer<'b>) -> &'a mut Writer<'b> {
+        writer.u32(self.received).u32(self.duplicates).u32(self.reordered).u32(self.reorder_extent);
+        writer.u32(self.lost).u32(self.runs).u32(self.longest_run).u64(self.run_squares);
         for count in self.run_counts {
             writer.u32(count);
         }
@@ -76,12 +72,8 @@ impl Summary {
         for delay in self.delay_above_min_ns {
             writer.i64(delay);
         }
-        writer
-            .i64(self.late_low_ns)
-            .i64(self.rise_ns)
-            .i64(self.rise_error_ns)
-            .f64(self.jitter_ns)
-            .f64(self.jitter_error_ns);
+        writer.i64(self.late_low_ns).i64(self.rise_ns).i64(self.rise_error_ns);
+        writer.f64(self.jitter_ns).f64(self.jitter_error_ns)
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {

@@ -13,7 +13,7 @@ pub(crate) struct Tracker {
     duplicates: u32,
     reordered: u32,
     reorder_extent: u32,
-    /// One beyond the highest that was seen.
+    /// One above the highest sequence number that arrived.
     next: u32,
     first: Option<Stamp>,
     last: Stamp,
@@ -80,7 +80,7 @@ impl Tracker {
         if let Some(bin) = self.bins.get_mut(bin as usize) {
             *bin += 1;
         }
-        // Neighbours are kept in pairs: what differs between them is jitter.
+        // Neighbours are kept in pairs: the difference of their delays is jitter.
         if seq % self.stride < 2 && self.delays.len() < DELAYS_MAX {
             self.delays.push((seq, delay));
         }
@@ -194,7 +194,7 @@ pub(crate) fn nothing_arrived(train: &Train) -> Summary {
     Tracker::new(*train).summary(None)
 }
 
-/// The median and its standard error, from the quartiles: single outliers do not move either.
+/// The median and its standard error by the quartiles, so that single outliers move neither.
 fn middle<'a>(delays: impl Iterator<Item = &'a (u32, i64)>) -> Option<(i64, f64)> {
     let mut sorted: Vec<i64> = delays.map(|&(_, delay)| delay).collect();
     sorted.sort_unstable();
@@ -205,7 +205,7 @@ fn middle<'a>(delays: impl Iterator<Item = &'a (u32, i64)>) -> Option<(i64, f64)
     Some((sorted[sorted.len() / 2], 0.93 * quartiles as f64 / (sorted.len() as f64).sqrt()))
 }
 
-/// One datagram's two times.
+/// When one datagram was sent, and when it arrived.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stamp {
     seq: u32,

@@ -59,8 +59,8 @@ impl Train {
             && self.id != 0
     }
 
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
-        writer.u32(self.id).u32(self.count).u16(self.size).u64(self.interval_ns);
+    pub(crate) fn write<'a, 'b>(&self, writer: &'a mut Writer<'b>) -> &'a mut Writer<'b> {
+        writer.u32(self.id).u32(self.count).u16(self.size).u64(self.interval_ns)
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {

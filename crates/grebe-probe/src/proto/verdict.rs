@@ -4,7 +4,7 @@ use crate::proto::estimate::Estimate;
 use crate::proto::report::{Advice, Direction, LimitedBy, Report, TransferTime};
 
 /// What TCP with CUBIC carries over a path that loses packets at random, in bits of payload per second (RFC 9438, section 5; where
-/// the classic law of Mathis gives more, that counts, as in CUBIC itself).
+/// the formula of Mathis et al. gives more, that counts, as in CUBIC itself).
 pub(crate) fn tcp_cubic_bps(segment_bytes: f64, rtt_s: f64, loss: f64) -> f64 {
     if loss <= 0.0 || rtt_s <= 0.0 {
         return f64::INFINITY;
@@ -14,7 +14,7 @@ pub(crate) fn tcp_cubic_bps(segment_bytes: f64, rtt_s: f64, loss: f64) -> f64 {
     segment_bytes * 8.0 / rtt_s * cubic.max(mathis)
 }
 
-/// Writes verdict and advice.
+/// Fills in the report's verdict and advice.
 pub(crate) fn conclude(report: &mut Report, sizes: &[u64]) {
     let rtt_s = report.rtt.p50_ms.value / 1e3;
     report.advice = advise(report, rtt_s, sizes);
@@ -121,7 +121,7 @@ fn advise(report: &Report, rtt_s: f64, sizes: &[u64]) -> Advice {
     Advice {
         datagram_bytes,
         rate_bps: [0, 1].map(|at| knees[at] * 0.95 * payload(directions[at])),
-        // 20 ms away from the processor is what a busy machine does to a receiver.
+        // A busy machine may keep a receiver from its processor for 20 ms.
         udp_buffer_bytes: ((fastest / 8.0 * 0.02) as u64).clamp(256 << 10, 64 << 20).next_power_of_two(),
         tcp_buffer_bytes: ((fastest / 8.0 * rtt_s * 2.0) as u64)
             .clamp(128 << 10, 1 << 30)
@@ -135,7 +135,7 @@ fn expect(bytes: u64, down: bool, direction: &Direction, rtt_s: f64) -> Transfer
     let share = f64::from(direction.datagram_bytes) / (f64::from(direction.datagram_bytes) + 28.0);
     let knee = direction.knee_bps.unwrap_or(Estimate::exact(0.0));
     let loss = direction.loss.unwrap_or(Estimate::exact(0.0));
-    // CUBIC takes a run for one loss, as most of it falls into one round trip.
+    // CUBIC reacts once to a run, as most of it falls into one round trip.
     let run = direction.loss_run.map_or(1.0, |run| run.value.max(1.0));
     let cubic = |loss: f64, knee: f64| tcp_cubic_bps(1_448.0, rtt_s, loss / run).min(knee * 0.94);
     let time = |rate: f64| if rate > 0.0 { bits / rate + rtt_s } else { f64::INFINITY };

@@ -23,7 +23,7 @@ pub(crate) fn search(session: &mut ClientSession, rtt: Duration) -> Result<[Opti
         if up != [0; SIZES_MAX] {
             session.send_sizes(&up)?;
         }
-        // Those of the server are on their way before its response to this request, but long ones take longer.
+        // The server sends its datagrams before its response, but long ones take longer.
         session.serve((rtt / 4).clamp(Duration::from_millis(5), Duration::from_millis(100)))?;
         if let Response::LongestSize { bytes } = session.request(Request::LongestSize)? {
             known[0] = narrow(known[0], &up, bytes);
@@ -46,7 +46,7 @@ pub(crate) fn search(session: &mut ClientSession, rtt: Duration) -> Result<[Opti
     }))
 }
 
-/// Lengths of the usual links and tunnels.
+/// UDP payloads that fill the packets of common links and tunnels, up and down.
 fn first(headers: u16, own: Option<u16>) -> [[u16; SIZES_MAX]; 2] {
     const MTUS: [u16; 17] = [
         576, 1_006, 1_280, 1_380, 1_400, 1_420, 1_440, 1_450, 1_460, 1_472, 1_480, 1_492, 1_500, 2_304,
@@ -69,7 +69,7 @@ fn narrow((low, high): (u16, u16), sent: &[u16; SIZES_MAX], seen: u16) -> (u16, 
     (low, next.map_or(high, |next| high.min(next - 1)))
 }
 
-/// Lengths between the longest that came and the shortest that did not.
+/// Lengths between the longest that came through and the shortest that did not.
 fn between(low: u16, high: u16) -> [u16; SIZES_MAX] {
     let gap = u32::from(high.saturating_sub(low));
     let mut sizes = [0; SIZES_MAX];

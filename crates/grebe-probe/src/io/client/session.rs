@@ -6,11 +6,12 @@ use std::time::Duration;
 use grebe_packet::{Cancel, Key};
 
 use crate::error::{Error, Result};
-use crate::io::endpoint::{Clock, Endpoint};
+use crate::io::endpoint::Endpoint;
 use crate::io::tcp::{self, TcpThread};
 use crate::proto::client::ClientCore;
 use crate::proto::direction::{PING_INTERVAL_NS, TrainCarrier};
 use crate::proto::echo::Echo;
+use crate::proto::limits::Limits;
 use crate::proto::opening::Opening;
 use crate::proto::packet::Packet;
 use crate::proto::packet::body::{Body, EndReason};
@@ -38,7 +39,7 @@ pub(super) struct ClientSession {
 }
 
 impl ClientSession {
-    /// Says hello, proves the own address, and waits for its turn. `on_wait` hears how many are ahead.
+    /// Says hello, proves this host's address, and waits for its turn. `on_wait` hears how many clients are ahead.
     pub(super) fn open(
         peer: SocketAddr,
         key: &Key,
@@ -100,8 +101,14 @@ impl ClientSession {
         })
     }
 
-    pub(super) fn clock(&self) -> Clock {
-        self.endpoint.clock
+    /// The server's limits. It ends a session after `duration_max`; the last second of it is kept for closing.
+    pub(super) fn limits(&self) -> Limits {
+        let duration_max = Duration::from_nanos(self.welcome.duration_max_ns);
+        Limits {
+            rate_max_bps: self.welcome.rate_max_bps,
+            bytes_max: self.welcome.bytes_max,
+            duration_max: duration_max.saturating_sub(Duration::from_secs(1)),
+        }
     }
 
     /// Sets how long a response may take from now on.
@@ -109,12 +116,12 @@ impl ClientSession {
         self.rtt_ns = rtt_ns;
     }
 
-    /// Serves the socket for so long.
+    /// Serves the socket for this long.
     pub(super) fn serve(&mut self, time: Duration) -> Result<()> {
         self.serve_until(self.now_ns() + time.as_nanos() as u64, |_| false)
     }
 
-    /// Serves the socket until then, or until what is waited for is there.
+    /// Serves the socket until `until_ns`, or until `is_enough`.
     fn serve_until(&mut self, until_ns: u64, is_enough: impl Fn(&ClientCore) -> bool) -> Result<()> {
         while self.now_ns() < until_ns && !is_enough(&self.core) {
             let left = Duration::from_nanos(until_ns.saturating_sub(self.now_ns()));
@@ -125,7 +132,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Sends a request until there is a response.
+    /// Sends a request, again and again until there is a response.
     pub(super) fn request(&mut self, request: Request) -> Result<Response> {
         self.next_request += 1;
         let id = self.next_request;
@@ -146,7 +153,7 @@ impl ClientSession {
         }
     }
 
-    /// Sends pings for so long; the answers that came within that and one and a half round trips, and how many were sent.
+    /// Sends pings for `time`. Returns those that were answered up to one and a half round trips later, and how many were sent.
     pub(super) fn ping(&mut self, interval: Duration, time: Duration) -> Result<(Vec<Echo>, u32)> {
         self.core.pings = 0;
         let ((), echoes) = self.with_pings(interval.as_nanos() as u64, |session| {
@@ -159,7 +166,7 @@ impl ClientSession {
         Ok((echoes, self.core.pings))
     }
 
-    /// Sends datagrams of these lengths, three times, as far as this host's interface takes them.
+    /// Sends three datagrams of each of these lengths; this host's interface may refuse the long ones.
     pub(super) fn send_sizes(&mut self, sizes: &[u16; SIZES_MAX]) -> Result<()> {
         for _ in 0..3 {
             for &size in sizes.iter().filter(|&&size| size > 0) {
@@ -202,14 +209,14 @@ impl ClientSession {
         Ok(arrivals)
     }
 
-    /// Serves the socket until the stream is over; what arrived at the server, where it said so meanwhile.
+    /// Serves the socket until the stream is over. Returns what arrived at the server, if it has said so.
     fn await_tcp(&mut self, thread: &TcpThread, request: &TcpRequest) -> Result<Option<TcpArrivals>> {
         let mut arrivals = None;
         let mut asked_ns = self.now_ns() + request.duration_ns;
         let end_ns = asked_ns + 8 * self.rtt_ns + 2_000_000_000;
         while !thread.is_finished() && self.now_ns() < end_ns {
             self.serve(Duration::from_millis(10))?;
-            // The server has counted all it will: what is still under way is of no use.
+            // The server counts nothing after the duration: what is still under way is of no use.
             if !request.is_down && self.now_ns() > asked_ns {
                 if let Response::TcpArrivals(arrived) =
                     self.request(Request::TcpArrivals { id: request.id })?
@@ -223,7 +230,7 @@ impl ClientSession {
         Ok(arrivals)
     }
 
-    /// What arrived at the server of a stream that it ended itself; it may know a moment later than we do.
+    /// What arrived at the server of a stream that it has ended; it may know a moment later than we do.
     fn last_word_of_tcp(&mut self, id: u32) -> Result<Option<TcpArrivals>> {
         for _ in 0..10 {
             if let Response::TcpArrivals(arrivals) = self.request(Request::TcpArrivals { id })? {
@@ -234,7 +241,7 @@ impl ClientSession {
         Ok(None)
     }
 
-    /// Says goodbye, three times: nobody answers that.
+    /// Says goodbye, three times because nobody acknowledges it.
     pub(super) fn close(&mut self) {
         for _ in 0..3 {
             let packet = self.core.packet(Body::Bye { reason: EndReason::Done });
@@ -242,7 +249,7 @@ impl ClientSession {
         }
     }
 
-    /// Sends pings while `work` is done; the answers come with its result.
+    /// Sends pings while `work` runs; those that were answered come with its result.
     fn with_pings<T>(
         &mut self,
         interval_ns: u64,

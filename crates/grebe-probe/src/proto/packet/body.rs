@@ -70,34 +70,23 @@ impl Body {
         }
     }
 
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+    pub(crate) fn write<'a, 'b>(&self, writer: &'a mut Writer<'b>) -> &'a mut Writer<'b> {
         match self {
-            Self::Hello { nonce } => {
-                writer.put(nonce);
-            }
+            Self::Hello { nonce } => writer.put(nonce),
             Self::Challenge { nonce, cookie } | Self::Start { nonce, cookie } => {
-                writer.put(nonce).u64(cookie.made_ns).put(&cookie.tag);
+                writer.put(nonce).u64(cookie.made_ns).put(&cookie.tag)
             }
-            Self::Wait { nonce, position } => {
-                writer.put(nonce).u16(*position);
-            }
+            Self::Wait { nonce, position } => writer.put(nonce).u16(*position),
             Self::Welcome(welcome) => welcome.write(writer),
-            Self::Ping { sent_ns } => {
-                writer.u64(*sent_ns);
-            }
+            Self::Ping { sent_ns } => writer.u64(*sent_ns),
             Self::Pong { sent_ns, arrived_ns, answered_ns } => {
-                writer.u64(*sent_ns).u64(*arrived_ns).u64(*answered_ns);
+                writer.u64(*sent_ns).u64(*arrived_ns).u64(*answered_ns)
             }
-            Self::Data { train, seq, sent_ns } => {
-                train.write(writer);
-                writer.u32(*seq).u64(*sent_ns);
-            }
-            Self::Size => {}
+            Self::Data { train, seq, sent_ns } => train.write(writer).u32(*seq).u64(*sent_ns),
+            Self::Size => writer,
             Self::Request { id, request } => request.write(writer.u32(*id)),
             Self::Response { id, response } => response.write(writer.u32(*id)),
-            Self::Bye { reason } => {
-                writer.u8(*reason as u8);
-            }
+            Self::Bye { reason } => writer.u8(*reason as u8),
             Self::OpenTcp(request) => request.write(writer),
         }
     }

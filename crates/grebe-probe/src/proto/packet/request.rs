@@ -43,27 +43,14 @@ pub(crate) enum Response {
 }
 
 impl Request {
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+    pub(crate) fn write<'a, 'b>(&self, writer: &'a mut Writer<'b>) -> &'a mut Writer<'b> {
         match self {
             Self::SendTrain(train) => train.write(writer.u8(0)),
-            Self::TrainSent { train } => {
-                writer.u8(1).u32(*train);
-            }
-            Self::Summary { train } => {
-                writer.u8(2).u32(*train);
-            }
-            Self::SendSizes(sizes) => {
-                writer.u8(3);
-                for &size in sizes {
-                    writer.u16(size);
-                }
-            }
-            Self::LongestSize => {
-                writer.u8(4);
-            }
-            Self::TcpArrivals { id } => {
-                writer.u8(5).u32(*id);
-            }
+            Self::TrainSent { train } => writer.u8(1).u32(*train),
+            Self::Summary { train } => writer.u8(2).u32(*train),
+            Self::SendSizes(sizes) => sizes.iter().fold(writer.u8(3), |writer, &size| writer.u16(size)),
+            Self::LongestSize => writer.u8(4),
+            Self::TcpArrivals { id } => writer.u8(5).u32(*id),
         }
     }
 
@@ -90,24 +77,14 @@ impl Request {
 }
 
 impl Response {
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+    pub(crate) fn write<'a, 'b>(&self, writer: &'a mut Writer<'b>) -> &'a mut Writer<'b> {
         match self {
-            Self::Accepted => {
-                writer.u8(0);
-            }
-            Self::Refused => {
-                writer.u8(1);
-            }
-            Self::Unknown => {
-                writer.u8(2);
-            }
-            Self::TrainSent { sent, is_done } => {
-                writer.u8(3).u32(*sent).u8((*is_done).into());
-            }
+            Self::Accepted => writer.u8(0),
+            Self::Refused => writer.u8(1),
+            Self::Unknown => writer.u8(2),
+            Self::TrainSent { sent, is_done } => writer.u8(3).u32(*sent).u8((*is_done).into()),
             Self::Summary(summary) => summary.write(writer.u8(4)),
-            Self::LongestSize { bytes } => {
-                writer.u8(5).u16(*bytes);
-            }
+            Self::LongestSize { bytes } => writer.u8(5).u16(*bytes),
             Self::TcpArrivals(arrivals) => arrivals.write(writer.u8(6)),
         }
     }

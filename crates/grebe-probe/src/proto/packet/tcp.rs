@@ -23,9 +23,9 @@ pub(crate) struct TcpArrivals {
 }
 
 impl TcpRequest {
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+    pub(crate) fn write<'a, 'b>(&self, writer: &'a mut Writer<'b>) -> &'a mut Writer<'b> {
         writer.u32(self.id).u8(self.is_down.into()).u32(self.write_bytes);
-        writer.u64(self.duration_ns).u64(self.bytes_max);
+        writer.u64(self.duration_ns).u64(self.bytes_max)
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {
@@ -44,11 +44,9 @@ impl TcpRequest {
 }
 
 impl TcpArrivals {
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+    pub(crate) fn write<'a, 'b>(&self, writer: &'a mut Writer<'b>) -> &'a mut Writer<'b> {
         writer.u64(self.bytes).u64(self.span_ns).u64(self.bin_ns);
-        for &bytes in &self.bin_bytes {
-            writer.u32(bytes);
-        }
+        self.bin_bytes.iter().fold(writer, |writer, &bytes| writer.u32(bytes))
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {

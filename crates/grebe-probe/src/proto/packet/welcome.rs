@@ -34,10 +34,10 @@ impl Cookie {
 }
 
 impl Welcome {
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+    pub(crate) fn write<'a, 'b>(&self, writer: &'a mut Writer<'b>) -> &'a mut Writer<'b> {
         writer.put(&self.nonce).put(&self.server_nonce).u64(self.session).u64(self.epoch_ns);
         writer.f64(self.rate_max_bps).u64(self.bytes_max).u64(self.duration_max_ns);
-        writer.u64(self.buffer_bytes).u64(self.buffer_asked_bytes);
+        writer.u64(self.buffer_bytes).u64(self.buffer_asked_bytes)
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {
