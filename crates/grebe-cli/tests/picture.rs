@@ -152,7 +152,7 @@ fn a_heart_is_counted_by_the_trigger() {
         let value = trigger[name].as_f64().unwrap();
         assert!((value - expected).abs() <= by, "{name}: {value} is not {expected}");
     };
-    is_near("rate_per_minute", scipy("beats_a_minute_last_64"), 1.0);
+    is_near("rate_per_minute", scipy("beats_per_minute_last_64"), 1.0);
     is_near("found", scipy("beats"), 5.0);
     is_near("intervals", 63.0, 0.0);
     is_near("intervals_across_gaps", 0.0, 0.0);

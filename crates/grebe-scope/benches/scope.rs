@@ -1,17 +1,18 @@
-//! What a core does a second, each beside the baseline of the same run: `cargo bench -p grebe-scope`, all of it or
+//! What a core does per second, each beside the baseline of the same run: `cargo bench -p grebe-scope`, all of it or
 //! some of minmax, pyramid, triggers, density, spectrum, pictures.
 //!
 //! Signals are noise with gaps on several channels, once within the cache and once larger than any. A row is the
-//! median of several rounds with the spread of the middle half, rounds of all rows taking turns, so that a
-//! machine that changes its mood changes it for all.
+//! median of several rounds with the spread of the middle half. The rounds of all rows take turns, so that a change of the
+//! machine's speed meets all of them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use grebe_scope::{
-    Averaging, Column, ColumnGrid, Condition, Density, Envelope, Measurer, Pyramid, Scale, Slope, Spectrum,
-    Trigger, Window, min_max, stats,
+    Averaging, Column, ColumnGrid, Condition, Density, Measurer, Pyramid, Scale, Slope, Spectrum, Trigger,
+    Window, min_max, stats,
 };
+use grebe_testing::Rng;
 
 const ROUNDS: usize = 9;
 const ROUND: Duration = Duration::from_millis(120);
@@ -52,7 +53,7 @@ fn row<'a>(name: impl Into<String>, run: impl FnMut() -> u64 + 'a) -> Row<'a> {
     Row { name: name.into(), run: Box::new(run) }
 }
 
-/// Runs all rows in turns and prints each in `unit`s of `scale` a second and as a part of the first row.
+/// Runs all rows in turns and prints each in `unit`s of `scale` per second and as a part of the first row.
 fn table(title: &str, unit: &str, scale: f64, mut rows: Vec<Row>) {
     println!("\n{title}");
     let mut rates = vec![Vec::new(); rows.len()];
@@ -114,9 +115,8 @@ fn pyramid() {
         let channels: Vec<Vec<i16>> = (0..4).map(|seed| noise(count, seed)).collect();
         let mut small = Pyramid::new(4, 2 << 20).expect("a budget that works");
         let mut large = Pyramid::new(4, 1 << 30).expect("a budget that works");
-        let mut envelope = Envelope::new(4, ColumnGrid::new(1000.0), 1920).expect("a grid that works");
         let mut copy = vec![0i16; 4 * BLOCK];
-        let (mut at_small, mut at_large, mut at_envelope) = (0, 0, 0);
+        let (mut at_small, mut at_large) = (0, 0);
         let title =
             format!("append, 4 channels, source of {} KiB {where_}, a gap each 64 blocks", count >> 7);
         table(
@@ -138,19 +138,9 @@ fn pyramid() {
                 row("pyramid of 1 GiB", || {
                     blocks(&channels, &mut at_large, |at, block| large.append(at, block).expect("in order"))
                 }),
-                row("envelope, 1000 samples a column", || {
-                    blocks(&channels, &mut at_envelope, |at, block| {
-                        envelope.append(at, block).expect("in order")
-                    })
-                }),
             ],
         );
-        println!(
-            "  memory: {} and {} bytes, envelope {}",
-            small.memory_bytes(),
-            large.memory_bytes(),
-            envelope.memory_bytes()
-        );
+        println!("  memory: {} and {} bytes", small.memory_bytes(), large.memory_bytes());
     }
 }
 
@@ -192,7 +182,7 @@ fn density() {
     let mut maps: Vec<Density> =
         (0..2).map(|_| Density::new(RECORD, 256, i16::MIN, i16::MAX).expect("a size that works")).collect();
     let mut histogram = vec![0u32; RECORD * 256];
-    let mut rows = vec![row("naive dots (one count a sample, no vectors)", || {
+    let mut rows = vec![row("naive dots (one count per sample, no vectors)", || {
         let records = smooth.chunks_exact(RECORD);
         let count = records.len() as u64;
         for record in records {
@@ -211,7 +201,7 @@ fn density() {
             let count = records.len() as u64;
             for record in records {
                 map.add(record, 0.3);
-                // A picture each 10,000 records is 30 a second at 300,000.
+                // A picture each 10,000 records is 30 per second at 300,000.
                 if map.records().is_multiple_of(10_000) {
                     black_box(map.resolve(0.9));
                 }
@@ -219,7 +209,7 @@ fn density() {
             count
         }));
     }
-    table("density, records of 1,000 samples (thousands a second)", "k/s", 1e3, rows);
+    table("density, records of 1,000 samples (thousands per second)", "k/s", 1e3, rows);
 }
 
 fn spectrum() {
@@ -233,7 +223,7 @@ fn spectrum() {
     hann.set_peak_hold(true);
     let mut at = 0;
     table(
-        "spectrum of 65,536 samples (transforms a second)",
+        "spectrum of 65,536 samples (transforms per second)",
         "/s",
         1.0,
         vec![
@@ -266,7 +256,7 @@ fn pictures() {
     let (pyramid, columns) = (&pyramid, std::cell::RefCell::new(&mut columns));
     for spc in [0.1, 10.0, 1000.0, 12_345.6, 50_000.0] {
         let columns = &columns;
-        rows.push(row(format!("{spc} samples a column"), move || {
+        rows.push(row(format!("{spc} samples per column"), move || {
             let grid = ColumnGrid::new(spc);
             let width = (1920.0 * spc) as u64;
             for channel in 0..4 {
@@ -287,7 +277,7 @@ fn pictures() {
     table("measurements", "MS/s", 1e6, vec![measure]);
 }
 
-/// Makes a result one that is needed.
+/// Keeps the compiler from leaving out the work behind a result.
 fn keep<T>(result: T) {
     black_box(result);
 }
@@ -349,12 +339,8 @@ fn naive(samples: &[i16]) -> (i16, i16) {
 
 /// White noise over the whole range.
 fn noise(count: usize, seed: u64) -> Vec<i16> {
-    let mut state = seed + 1;
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 48) as i16
-    };
-    std::iter::repeat_with(next).take(count).collect()
+    let mut rng = Rng::with_seed(seed);
+    std::iter::repeat_with(|| rng.i16(..)).take(count).collect()
 }
 
 /// Noise below a hundredth of the rate: an edge each 100 samples or so.

@@ -1,57 +1,29 @@
-//! From triggers to records: so many samples before and after each, whatever the blocks were.
+//! From triggers to records: a fixed number of samples before and after each, however the stream is cut into blocks.
 
 use std::collections::VecDeque;
 
-use crate::{ScopeError, Trigger, TriggerEvent, block};
+use crate::block;
+use crate::error::{Error, Result};
+use crate::trigger::{Trigger, TriggerEvent};
 
-/// When records are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// One a trigger; and one without a trigger whenever none came for so many samples.
-    Auto {
-        /// Samples without a record before one is forced, at least 1.
-        timeout_samples: u64,
-    },
-    /// One a trigger.
-    Normal,
-    /// One, then none until [`Acquisition::arm`].
-    Single,
-    /// One after the other, whatever the trigger says.
-    FreeRun,
-}
-
-/// What the acquisition waits for: to be shown, since a scope that draws nothing must say why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AcquisitionState {
-    /// Waiting for a trigger.
-    Armed,
-    /// Triggered, the record is still being filled.
-    Filling,
-    /// Single shot taken.
-    Stopped,
-}
-
-/// What became of the triggers. All that fired are either recorded, or cut, or still wait for their last samples.
+/// What became of the triggers. Each that fired is recorded, or cut, or still waits for its last samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AcquisitionCounts {
     /// Triggers that met the condition, held off or not.
     pub found: u64,
-    /// Triggers that asked for a record.
+    /// Triggers that were not held off.
     pub fired: u64,
-    /// Records given out that a trigger asked for.
+    /// Records given out.
     pub recorded: u64,
-    /// Records given out without a trigger.
-    pub forced: u64,
-    /// Triggers without a record: a gap, the stream's begin or a single shot was too near, or the
-    /// mode is free-run.
+    /// Triggers without a record: a gap or the begin of the stream was too near.
     pub cut: u64,
 }
 
 /// One record, lent for the time of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// The trigger; `None` for a forced record.
-    pub trigger: Option<TriggerEvent>,
+    /// Its trigger.
+    pub trigger: TriggerEvent,
     /// Index of the record's first sample.
     pub first_sample_index: u64,
     source: Source<'a>,
@@ -78,20 +50,20 @@ impl<'a> Record<'a> {
 
 /// Takes records of all channels around the triggers of one.
 ///
-/// Every trigger gets its record, also where records overlap; those that cannot (a gap within, the begin of
-/// the stream) are counted. Memory is bounded by the length of a record.
+/// Every trigger gets its record, also where records overlap; triggers too near a gap or the begin of the stream are
+/// counted instead. The length of a record bounds the memory.
 ///
 /// ```
-/// use grebe_scope::{Acquisition, Condition, Mode, Slope, Trigger};
+/// use grebe_scope::{Acquisition, Condition, Slope, Trigger};
 /// let trigger = Trigger::new(Condition::Edge { slope: Slope::Rising, level: 5, hysteresis: 0 }, 0)?;
-/// let mut acquisition = Acquisition::new(1, 0, trigger, Mode::Normal, 2, 4)?;
+/// let mut acquisition = Acquisition::new(1, 0, trigger, 2, 4)?;
 /// let mut records = Vec::new();
 /// for first in [0, 4, 8] {
 ///     let block = [first, first + 1, first + 2, first + 3];
 ///     acquisition.append(first as u64, &[&block], |record| records.push(record.samples(0).to_vec()))?;
 /// }
 /// assert_eq!(records, [[3, 4, 5, 6]]);
-/// # Ok::<(), grebe_scope::ScopeError>(())
+/// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Acquisition {
@@ -106,16 +78,15 @@ impl Acquisition {
     /// `channels` channels, triggered by `trigger_channel`.
     ///
     /// # Errors
-    /// [`ScopeError::Setting`] for numbers out of range.
+    /// [`Error::Setting`] for numbers out of range.
     pub fn new(
         channels: usize,
         trigger_channel: usize,
         trigger: Trigger,
-        mode: Mode,
         pre_samples: u64,
         record_samples: u64,
-    ) -> Result<Acquisition, ScopeError> {
-        let refuse = |what, got: u64, must| Err(ScopeError::Setting { what, got: got.to_string(), must });
+    ) -> Result<Acquisition> {
+        let refuse = |what, got: u64, must| Err(Error::Setting { what, got: got.to_string(), must });
         if !(1..=64).contains(&channels) {
             return refuse("channels", channels as u64, "between 1 and 64");
         }
@@ -128,10 +99,7 @@ impl Acquisition {
         if pre_samples >= record_samples {
             return refuse("pre-trigger in samples", pre_samples, "less than the record length");
         }
-        if mode == (Mode::Auto { timeout_samples: 0 }) {
-            return refuse("automatic trigger after samples", 0, "at least 1");
-        }
-        let recorder = Recorder::new(channels, mode, pre_samples, record_samples);
+        let recorder = Recorder::new(channels, pre_samples, record_samples);
         Ok(Acquisition { trigger, trigger_channel, recorder, next: None })
     }
 
@@ -144,7 +112,7 @@ impl Acquisition {
         first_sample_index: u64,
         block: &[&[i16]],
         mut each: impl FnMut(Record<'_>),
-    ) -> Result<(), ScopeError> {
+    ) -> Result<()> {
         let len = block::check(block, self.recorder.channels, first_sample_index, self.next)?;
         if len == 0 {
             return Ok(());
@@ -169,29 +137,9 @@ impl Acquisition {
         Ok(())
     }
 
-    /// Makes ready for the next single shot.
-    pub fn arm(&mut self) {
-        self.recorder.stopped = false;
-    }
-
-    /// What it waits for now.
-    pub fn state(&self) -> AcquisitionState {
-        match (self.recorder.stopped, self.recorder.waiting.is_empty()) {
-            (true, _) => AcquisitionState::Stopped,
-            (false, true) => AcquisitionState::Armed,
-            (false, false) => AcquisitionState::Filling,
-        }
-    }
-
     /// What became of the triggers so far.
     pub fn counts(&self) -> AcquisitionCounts {
         AcquisitionCounts { found: self.trigger.found(), ..self.recorder.counts }
-    }
-
-    /// Bytes reserved.
-    pub fn memory_bytes(&self) -> usize {
-        let Recorder { tail, joined, waiting, .. } = &self.recorder;
-        (tail.len() + joined.len()) * size_of::<i16>() + waiting.capacity() * size_of::<TriggerEvent>()
     }
 }
 
@@ -206,31 +154,26 @@ struct Block<'a> {
 #[derive(Debug)]
 struct Recorder {
     channels: usize,
-    mode: Mode,
     pre_samples: u64,
     record_samples: u64,
     /// The newest samples without a gap, at least a record of them where there are; channels side by side, each
-    /// with room for two records, so that moving them to the front costs little a sample.
+    /// with room for two records, so that moving them to the front costs little per sample.
     tail: Vec<i16>,
     tail_start: usize,
     tail_end: usize,
     joined: Vec<i16>,
-    /// Triggers whose records are not complete, oldest first: one a sample at worst.
+    /// Triggers whose records are not complete, oldest first: one per sample at worst.
     waiting: VecDeque<TriggerEvent>,
     /// Where the newest unbroken part of the stream began.
     unbroken_since: u64,
-    /// Index after the last record, or where the unbroken part began.
-    idle_since: u64,
-    stopped: bool,
     counts: AcquisitionCounts,
 }
 
 impl Recorder {
-    fn new(channels: usize, mode: Mode, pre_samples: u64, record_samples: u64) -> Recorder {
+    fn new(channels: usize, pre_samples: u64, record_samples: u64) -> Recorder {
         let record = record_samples as usize;
         Recorder {
             channels,
-            mode,
             pre_samples,
             record_samples,
             tail: vec![0; 2 * record * channels],
@@ -239,8 +182,6 @@ impl Recorder {
             joined: vec![0; record * channels],
             waiting: VecDeque::with_capacity(record + 1),
             unbroken_since: 0,
-            idle_since: 0,
-            stopped: false,
             counts: AcquisitionCounts::default(),
         }
     }
@@ -251,63 +192,38 @@ impl Recorder {
         self.waiting.clear();
         (self.tail_start, self.tail_end) = (0, 0);
         self.unbroken_since = index;
-        self.idle_since = index;
     }
 
     fn take(&mut self, block: Block, event: TriggerEvent, each: &mut impl FnMut(Record<'_>)) {
         self.give_out(block, event.index, each);
         self.counts.fired += 1;
-        let taken = self.mode == Mode::Single && (self.stopped || !self.waiting.is_empty());
-        let begun = self.unbroken_since + self.pre_samples <= event.index;
-        if self.mode == Mode::FreeRun || taken || !begun {
-            self.counts.cut += 1;
-        } else {
+        if self.unbroken_since + self.pre_samples <= event.index {
             self.waiting.push_back(event);
+        } else {
+            self.counts.cut += 1;
         }
     }
 
-    /// Gives out the records that are complete with the samples before `seen`, then those that are due without a
-    /// trigger.
+    /// Gives out the records that are complete with the samples before `seen`.
     fn give_out(&mut self, block: Block, seen: u64, each: &mut impl FnMut(Record<'_>)) {
         let post = self.record_samples - self.pre_samples;
         while let Some(&event) = self.waiting.front()
             && event.index + post <= seen
         {
             self.waiting.pop_front();
-            match self.record(block, event.index - self.pre_samples, Some(event)) {
+            match self.record(block, event.index - self.pre_samples, event) {
                 Some(record) => {
                     each(record);
                     self.counts.recorded += 1;
-                    self.stopped = self.mode == Mode::Single;
                 }
                 None => self.counts.cut += 1,
-            }
-            self.idle_since = event.index + post;
-        }
-        let wait = match self.mode {
-            Mode::FreeRun => self.record_samples,
-            Mode::Auto { timeout_samples } if self.waiting.is_empty() => {
-                timeout_samples.max(self.record_samples)
-            }
-            _ => return,
-        };
-        while self.idle_since.saturating_add(wait) <= seen {
-            self.idle_since += wait;
-            if let Some(record) = self.record(block, self.idle_since - self.record_samples, None) {
-                each(record);
-                self.counts.forced += 1;
             }
         }
     }
 
     /// The record from `start`, out of the block, or joined from the tail and the block; `None` where samples
     /// are gone, which no caller asks for.
-    fn record<'a>(
-        &'a mut self,
-        block: Block<'a>,
-        start: u64,
-        trigger: Option<TriggerEvent>,
-    ) -> Option<Record<'a>> {
+    fn record<'a>(&'a mut self, block: Block<'a>, start: u64, trigger: TriggerEvent) -> Option<Record<'a>> {
         let len = self.record_samples as usize;
         if start >= block.first {
             let source = Source::Block(block.channels, (start - block.first) as usize);

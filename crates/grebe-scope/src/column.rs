@@ -43,11 +43,6 @@ impl Column {
         self.coverage == Coverage::Gap
     }
 
-    /// Whether every sample of the span is in `min` and `max`.
-    pub fn is_complete(&self) -> bool {
-        self.coverage == Coverage::Complete
-    }
-
     /// The range to draw so that the trace has no holes between neighbours: `min..=max` stretched until it
     /// touches `previous`. Never across a gap. `None` where there is nothing to draw.
     pub fn joined_to(&self, previous: &Column) -> Option<(i16, i16)> {
@@ -77,7 +72,7 @@ impl Default for Column {
 /// - spans end on node borders of the [`Pyramid`](crate::Pyramid), so that a column also stays what it was
 ///   while fine levels age.
 ///
-/// Below one sample a column, each column covers the one sample it lies in.
+/// Below one sample per column, each column covers the one sample it lies in.
 ///
 /// ```
 /// use grebe_scope::ColumnGrid;
@@ -89,36 +84,26 @@ impl Default for Column {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ColumnGrid {
-    /// Samples a column, 32 fractional bits: whole-number arithmetic, the same on every machine.
+    /// Samples per column, 32 fractional bits: whole-number arithmetic, the same on every machine.
     step: u128,
     /// Spans begin on multiples of this power of two.
-    quantum: u64,
+    pub(crate) quantum: u64,
 }
 
 impl ColumnGrid {
-    /// Fewest samples a column.
-    pub const SAMPLES_PER_COLUMN_MIN: f64 = 1.0 / 65536.0;
-    /// Most samples a column.
-    pub const SAMPLES_PER_COLUMN_MAX: f64 = (1u64 << 48) as f64;
-
-    /// A grid of `samples_per_column`, clamped to the range above; not-a-number counts as 1.
+    /// A grid of `samples_per_column`, clamped to 2^-16 to 2^48; not-a-number counts as 1.
     pub fn new(samples_per_column: f64) -> ColumnGrid {
         let wanted = if samples_per_column.is_nan() { 1.0 } else { samples_per_column };
-        let wanted = wanted.clamp(Self::SAMPLES_PER_COLUMN_MIN, Self::SAMPLES_PER_COLUMN_MAX);
+        let wanted = wanted.clamp(SAMPLES_PER_COLUMN_MIN, SAMPLES_PER_COLUMN_MAX);
         let step = (wanted * ONE as f64).round() as u128;
         let whole = (step >> FRACTION_BITS) as u64;
         let quantum = if whole < 32 { 1 } else { 1 << (whole / 16).ilog2() };
         ColumnGrid { step, quantum }
     }
 
-    /// Samples a column, as used.
+    /// Samples per column, as used.
     pub fn samples_per_column(&self) -> f64 {
         self.step as f64 / ONE as f64
-    }
-
-    /// Spans begin on multiples of this power of two.
-    pub fn quantum(&self) -> u64 {
-        self.quantum
     }
 
     /// The absolute indices of the samples that `column` covers; never empty.
@@ -150,6 +135,8 @@ impl ColumnGrid {
     }
 }
 
+const SAMPLES_PER_COLUMN_MIN: f64 = 1.0 / 65536.0;
+const SAMPLES_PER_COLUMN_MAX: f64 = (1u64 << 48) as f64;
 const FRACTION_BITS: u32 = 32;
 const ONE: u128 = 1 << FRACTION_BITS;
 

@@ -4,11 +4,12 @@
 //! of the picture; noting `+1` where the stretch begins and `-1` after its end costs two additions whatever the
 //! signal, and a running sum down each column makes counts of it once a picture.
 
-use crate::ScopeError;
+use crate::error::{Error, Result};
+use crate::simd::min_max;
 
 /// An intensity map of triggered records, as a digital phosphor scope draws it.
 ///
-/// Every record given to [`add`](Density::add) is counted, unless a limit a picture is set and reached:
+/// Every record given to [`add`](Density::add) is counted, unless a limit per picture is set and reached:
 /// [`fraction`](Density::fraction) then says how many of them are in the picture.
 ///
 /// ```
@@ -21,15 +22,15 @@ use crate::ScopeError;
 /// assert_eq!(cells[1], 2.0); // upper row, second column: both records were at 1
 /// assert_eq!(cells[8], 0.0);
 /// assert_eq!(density.fraction(), 1.0);
-/// # Ok::<(), grebe_scope::ScopeError>(())
+/// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Density {
     width: usize,
     height: usize,
     bottom: i32,
-    /// Rows a count, 16 fractional bits.
-    rows_a_count: i64,
+    /// Rows per count, 16 fractional bits.
+    rows_per_count: i64,
     /// Column after column, each one cell higher than the picture: `+1` at the begin, `-1` after the end.
     changes: Vec<i32>,
     /// Row after row from the top.
@@ -47,9 +48,9 @@ impl Density {
     /// drawn at the edge, as clipping shows on a scope.
     ///
     /// # Errors
-    /// [`ScopeError::Setting`] for sizes out of range and an empty range of values.
-    pub fn new(width: usize, height: usize, bottom: i16, top: i16) -> Result<Density, ScopeError> {
-        let refuse = |what, got: String, must| Err(ScopeError::Setting { what, got, must });
+    /// [`Error::Setting`] for sizes out of range and an empty range of values.
+    pub fn new(width: usize, height: usize, bottom: i16, top: i16) -> Result<Density> {
+        let refuse = |what, got: String, must| Err(Error::Setting { what, got, must });
         if !(1..=8192).contains(&width) || !(1..=8192).contains(&height) {
             return refuse("size of the map", format!("{width} x {height}"), "1 x 1 to 8192 x 8192 cells");
         }
@@ -61,7 +62,7 @@ impl Density {
             width,
             height,
             bottom: bottom.into(),
-            rows_a_count: (((height - 1) as i64) << 16) / span,
+            rows_per_count: (((height - 1) as i64) << 16) / span,
             changes: vec![0; width * (height + 1)],
             cells: vec![0.0; width * height],
             rows: vec![0; ROWS_MAX.max(width + 1)],
@@ -72,16 +73,16 @@ impl Density {
         })
     }
 
-    /// Draws at most `records` a picture, so that a picture costs a bounded time; the rest is counted.
-    pub fn limit_a_picture(&mut self, records: u64) {
+    /// Draws at most `records` per picture, so that a picture costs a bounded time; the rest is counted.
+    pub fn limit_per_picture(&mut self, records: u64) {
         self.limit = records;
     }
 
-    /// Lays one record over the whole width and says whether it was drawn.
+    /// Draws one record over the whole width; `false` where the limit per picture was reached.
     ///
     /// `fraction` is how far before its trigger sample the signal crossed the level, 0.0 to 1.0 samples
     /// ([`TriggerEvent::fraction`](crate::TriggerEvent::fraction)). Where a column is less than a sample wide it
-    /// moves the record, so that fast edges lie upon each other.
+    /// moves the record, so that fast edges coincide.
     pub fn add(&mut self, record: &[i16], fraction: f64) -> bool {
         self.offered += 1;
         if self.drawn >= self.limit || record.is_empty() {
@@ -90,7 +91,7 @@ impl Density {
         self.drawn += 1;
         self.records += 1;
         if record.len() == self.width {
-            self.add_sample_a_column(record);
+            self.add_sample_per_column(record);
         } else if record.len() > self.width {
             self.add_wide(record);
         } else {
@@ -99,7 +100,7 @@ impl Density {
         true
     }
 
-    /// Fades what was drawn before by `decay` (0.0 forgets it, 1.0 keeps it for ever), adds what came since, and
+    /// Fades earlier records by `decay` (0.0 forgets it, 1.0 keeps it for ever), adds those since the last picture, and
     /// returns the cells: row after row from the top, in records.
     pub fn resolve(&mut self, decay: f32) -> &[f32] {
         let decay = decay.clamp(0.0, 1.0);
@@ -113,11 +114,6 @@ impl Density {
             column[self.height] = 0;
         }
         (self.offered, self.drawn) = (0, 0);
-        &self.cells
-    }
-
-    /// The cells as of the last [`resolve`](Density::resolve).
-    pub fn cells(&self) -> &[f32] {
         &self.cells
     }
 
@@ -141,31 +137,14 @@ impl Density {
         if self.offered == 0 { 1.0 } else { self.drawn as f64 / self.offered as f64 }
     }
 
-    /// Records drawn since the start or [`clear`](Density::clear).
+    /// Records drawn so far.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Cells a row.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Forgets everything; the memory stays reserved.
-    pub fn clear(&mut self) {
-        self.changes.fill(0);
-        self.cells.fill(0.0);
-        (self.offered, self.drawn, self.records) = (0, 0, 0);
-    }
-
-    /// Bytes reserved.
-    pub fn memory_bytes(&self) -> usize {
-        (self.changes.len() + self.cells.len()) * 4 + self.rows.len() * 2
-    }
-
-    /// The case of most scopes, one sample a column: rows first (vector code), then two marks a column.
-    fn add_sample_a_column(&mut self, record: &[i16]) {
-        to_rows(record, self.bottom, self.rows_a_count, self.height, &mut self.rows);
+    /// The case of most scopes, one sample per column: rows first (vector code), then two marks per column.
+    fn add_sample_per_column(&mut self, record: &[i16]) {
+        to_rows(record, self.bottom, self.rows_per_count, self.height, &mut self.rows);
         let mut previous = self.rows[0];
         for (column, &row) in self.changes.chunks_exact_mut(self.height + 1).zip(&self.rows) {
             mark(column, row.min(previous), row.max(previous));
@@ -173,26 +152,26 @@ impl Density {
         }
     }
 
-    /// Several samples a column: from the lowest to the highest, joined to the sample before.
+    /// Several samples per column: from the lowest to the highest, joined to the sample before.
     fn add_wide(&mut self, record: &[i16]) {
         let (mut from, mut last) = (0, record[0]);
         for x in 0..self.width {
             let to = (x + 1) * record.len() / self.width;
-            let (low, high) = crate::min_max(&record[from..to]);
+            let (low, high) = min_max(&record[from..to]);
             let ends = [high.max(last), low.min(last)];
-            to_rows(&ends, self.bottom, self.rows_a_count, self.height, &mut self.rows);
+            to_rows(&ends, self.bottom, self.rows_per_count, self.height, &mut self.rows);
             let (top, bottom) = (self.rows[0], self.rows[1]);
             mark(&mut self.changes[x * (self.height + 1)..(x + 1) * (self.height + 1)], top, bottom);
             (from, last) = (to, record[to - 1]);
         }
     }
 
-    /// Several columns a sample: the straight line between samples, moved by the fraction.
+    /// Several columns per sample: the straight line between samples, moved by the fraction.
     fn add_interpolated(&mut self, record: &[i16], fraction: f64) {
-        let samples_a_column = record.len() as f64 / self.width as f64;
+        let samples_per_column = record.len() as f64 / self.width as f64;
         let last = record.len() - 1;
         let value_at = |x: usize| {
-            let at = (x as f64 * samples_a_column - fraction).clamp(0.0, last as f64);
+            let at = (x as f64 * samples_per_column - fraction).clamp(0.0, last as f64);
             let before = (at as usize).min(last);
             let (a, b) = (f64::from(record[before]), f64::from(record[(before + 1).min(last)]));
             (a + (b - a) * (at - before as f64)).round() as i16
@@ -200,7 +179,7 @@ impl Density {
         let mut ends = [value_at(0); 2];
         for x in 0..self.width {
             ends[1] = value_at(x + 1);
-            to_rows(&ends, self.bottom, self.rows_a_count, self.height, &mut self.rows);
+            to_rows(&ends, self.bottom, self.rows_per_count, self.height, &mut self.rows);
             let (a, b) = (self.rows[0], self.rows[1]);
             mark(&mut self.changes[x * (self.height + 1)..(x + 1) * (self.height + 1)], a.min(b), a.max(b));
             ends[0] = ends[1];
@@ -209,11 +188,11 @@ impl Density {
 }
 
 /// Rows of values: 0 at the top.
-fn to_rows(values: &[i16], bottom: i32, rows_a_count: i64, height: usize, rows: &mut [u16]) {
+fn to_rows(values: &[i16], bottom: i32, rows_per_count: i64, height: usize, rows: &mut [u16]) {
     let last = height as i32 - 1;
-    // Rows a count fit 32 bits (at most 8191 << 16), their product with a 17-bit value does not.
+    // Rows per count fit 32 bits (at most 8191 << 16), their product with a 17-bit value does not.
     for (row, &value) in rows.iter_mut().zip(values) {
-        let up = ((i64::from(i32::from(value) - bottom) * rows_a_count + HALF) >> 16) as i32;
+        let up = ((i64::from(i32::from(value) - bottom) * rows_per_count + HALF) >> 16) as i32;
         *row = (last - up.clamp(0, last)) as u16;
     }
 }
@@ -234,14 +213,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Cell by cell, for records of one sample a column.
+    /// Cell by cell, for records of one sample per column.
     fn naive(records: &[Vec<i16>], height: usize, bottom: i16, top: i16) -> Vec<f32> {
         let width = records[0].len();
         let mut cells = vec![0.0; width * height];
         let row = |value: i16| {
             let mut row = [0];
-            let rows_a_count = (((height - 1) as i64) << 16) / (i64::from(top) - i64::from(bottom));
-            to_rows(&[value], bottom.into(), rows_a_count, height, &mut row);
+            let rows_per_count = (((height - 1) as i64) << 16) / (i64::from(top) - i64::from(bottom));
+            to_rows(&[value], bottom.into(), rows_per_count, height, &mut row);
             usize::from(row[0])
         };
         for record in records {
@@ -291,7 +270,7 @@ mod tests {
         let mut density = Density::new(2, 2, 0, 1).unwrap();
         density.add(&[1, 1], 0.0);
         assert_eq!(density.resolve(0.5), [1.0, 1.0, 0.0, 0.0]);
-        density.limit_a_picture(1);
+        density.limit_per_picture(1);
         assert!(density.add(&[0, 0], 0.0));
         assert!(!density.add(&[0, 0], 0.0));
         assert_eq!(density.fraction(), 0.5);
@@ -300,8 +279,6 @@ mod tests {
         let mut bright = [0.0; 4];
         density.brightness(&mut bright);
         assert!(bright[2] > 0.99 && bright[0] > 0.1 && bright[0] < bright[2]);
-        density.clear();
-        assert_eq!(density.resolve(1.0), [0.0; 4]);
         assert!(Density::new(0, 5, 0, 1).is_err() && Density::new(5, 5, 1, 1).is_err());
     }
 }

@@ -1,9 +1,12 @@
 //! What this crate refuses, and why.
 
+/// What this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
 /// Why a call was refused. Nothing was changed by a refused call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ScopeError {
+pub enum Error {
     /// The block does not have the number of channels the structure was made for.
     #[error(
         "the block has {got} channels where {expected} are expected: make a new one for a new channel count"
@@ -24,7 +27,7 @@ pub enum ScopeError {
         /// Samples of that channel.
         got: usize,
     },
-    /// The block begins before the end of what was appended.
+    /// The block begins before the end of the last one.
     #[error(
         "the block begins at sample {got}, before sample {next} that comes next: clear first if a new stream began"
     )]

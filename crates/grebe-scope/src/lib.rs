@@ -1,30 +1,66 @@
 //! Signal to picture numbers: what a scope shows, without a window, a thread, a frame or a socket.
 //!
-//! Everything takes blocks of channels (`&[&[i16]]`, one slice a channel, all of one length) with the absolute
-//! index of their first sample, and yields numbers or pixels:
+//! Everything takes blocks of channels (`&[&[i16]]`, one slice per channel, all of one length) with the absolute
+//! index of their first sample, and yields numbers or pixels. A jump of the index is a gap, and nothing is computed across one.
 //!
-//! - [`Pyramid`] keeps a long stream within a fixed budget and answers any window of it as [`Column`]s;
-//!   [`Envelope`] does so for one zoom without keeping samples.
+//! ```text
+//!            +-> Pyramid --columns--> Column ----------------+
+//!            |     +-----samples----> Measurer, Spectrum ----+--> raster: Picture -> Image -> PNG
+//!   block ---+                                               |    (or a window, or a terminal)
+//!            +-> Trigger -> Acquisition -> Density ----------+
+//! ```
+//!
+//! - [`Pyramid`] keeps a long stream within a fixed budget and answers any window of it as [`Column`]s.
 //! - [`ColumnGrid`] ties columns to absolute sample indices, so that a picture that scrolls does not shimmer.
 //! - [`Trigger`] finds every event that meets a [`Condition`]; [`Acquisition`] takes a record around each, and
-//!   [`Density`] lays them upon each other.
-//! - [`Measurer`] fills the measurement table; [`Spectrum`] and [`Waterfall`] show frequencies;
-//!   [`MathChannel`] makes channels of channels.
+//!   [`Density`] counts how often the records pass each cell of a picture.
+//! - [`Measurer`] fills the measurement table; [`Spectrum`] shows frequencies.
 //! - [`raster`] draws lanes of columns to an image without a GPU.
 //! - [`step_125_up`], [`Ticks`] and [`Engineering`] are the steps and labels every face needs.
 //!
+//! Structures reserve their memory when they are made. Appending and asking allocate nothing afterwards.
+//!
+//! # From a stream to a picture, a trigger and a table
+//!
 //! ```
-//! use grebe_scope::{Column, ColumnGrid, Pyramid};
+//! use grebe_scope::raster::{Axis, Lane, Picture, Theme, Trace, plot_columns};
+//! use grebe_scope::{Column, ColumnGrid, Condition, Measurer, Pyramid, Quantity, Scale, Slope, Trigger};
 //!
-//! let mut pyramid = Pyramid::new(1, 1 << 20)?;
-//! let ramp: Vec<i16> = (0..10_000).map(|i| i as i16).collect();
-//! pyramid.append(0, &[&ramp])?;
+//! const RATE_HZ: f64 = 48_000.0;
+//! let volts = Scale { factor: 1.0 / 32_768.0, offset: 0.0 };
 //!
-//! let grid = ColumnGrid::new(20.0);
-//! let mut columns = [Column::OUTSIDE; 4];
-//! pyramid.columns(0, grid, grid.column_at(100), &mut columns);
-//! assert_eq!((columns[0].min, columns[0].max), (100, 119));
-//! # Ok::<(), grebe_scope::ScopeError>(())
+//! // A stream of one channel in blocks of 1000 samples: a sine of 440 Hz, half of full scale.
+//! let mut pyramid = Pyramid::new(1, 8 << 20)?;
+//! let edge = Condition::Edge { slope: Slope::Rising, level: 0, hysteresis: 500 };
+//! let mut trigger = Trigger::new(edge, 0)?;
+//! let mut crossings = Vec::new();
+//! for first in (0..48_000).step_by(1000) {
+//!     let sine = |index: u64| (index as f64 / RATE_HZ * 440.0 * std::f64::consts::TAU).sin() * 16_384.0;
+//!     let block: Vec<i16> = (first..first + 1000).map(|index| sine(index) as i16).collect();
+//!     pyramid.append(first, &[&block])?;
+//!     trigger.scan(first, &block, |event| crossings.push(event.position()));
+//! }
+//! assert!((RATE_HZ / (crossings[1] - crossings[0]) - 440.0).abs() < 0.1);
+//!
+//! // The measurement table, of the samples that are still kept.
+//! let mut runs = Vec::new();
+//! pyramid.samples(0, 0..48_000, |_first, run| runs.push(run));
+//! let table = Measurer::new().measure(&runs, RATE_HZ, volts);
+//! assert!((table.get(Quantity::PeakToPeak).unwrap() - 1.0).abs() < 0.001);
+//! assert!((table.get(Quantity::Frequency).unwrap() - 440.0).abs() < 0.01);
+//!
+//! // The first 10 ms as a PNG, one column per pixel.
+//! let (width, height) = (640, 240);
+//! let mut columns = vec![Column::OUTSIDE; plot_columns(width)];
+//! let grid = ColumnGrid::new(480.0 / columns.len() as f64);
+//! pyramid.columns(0, grid, 0, &mut columns);
+//! let sine = Lane::new("sine", Trace::Columns(&columns), -1.0, 1.0);
+//! let lanes = [Lane { scale: volts.factor, unit: "V", ..sine }];
+//! let axis = Axis { start: 0.0, end: 0.01, unit: "s" };
+//! let picture = Picture { lanes: &lanes, axis, ..Picture::new(width, height, Theme::dark()) };
+//! let png = picture.draw()?.to_png()?;
+//! assert_eq!(&png[1..4], b"PNG");
+//! # Ok::<(), grebe_scope::Error>(())
 //! ```
 
 #![deny(unsafe_code)]
@@ -32,11 +68,9 @@
 mod acquisition;
 mod block;
 mod column;
+mod comparator;
 mod density;
-mod envelope;
 mod error;
-mod lttb;
-mod math;
 mod measure;
 mod pyramid;
 pub mod raster;
@@ -46,18 +80,13 @@ mod spectrum;
 mod trigger;
 mod units;
 
-pub use acquisition::{Acquisition, AcquisitionCounts, AcquisitionState, Mode, Record};
+pub use acquisition::{Acquisition, AcquisitionCounts, Record};
 pub use column::{Column, ColumnGrid, Coverage};
 pub use density::Density;
-pub use envelope::{Envelope, columns_of};
-pub use error::ScopeError;
-pub use lttb::{Reduction, lttb};
-pub use math::{Fir, MathChannel, Operation};
-pub use measure::{
-    Delay, Dimension, MeasurementStatistics, Measurements, Measurer, Quantity, Running, Scale,
-};
-pub use pyramid::{LevelInfo, Pyramid, RangeStats};
+pub use error::{Error, Result};
+pub use measure::{Dimension, MeasurementStatistics, Measurements, Measurer, Quantity, Running, Scale};
+pub use pyramid::{Pyramid, RangeStats};
 pub use simd::{Stats, min_max, stats};
-pub use spectrum::{Averaging, DbmReference, Peak, Spectrum, Waterfall, Window};
+pub use spectrum::{Averaging, Peak, Spectrum, Window};
 pub use trigger::{Condition, LfReject, Passage, Polarity, Slope, Trigger, TriggerEvent};
 pub use units::{Engineering, Ticks, step_125_down, step_125_up};

@@ -1,7 +1,7 @@
 //! A long stream within a fixed budget: recent samples, and nodes over ever longer spans of older ones.
 //!
 //! ```text
-//! level 4   |-------------- 16 Mi samples a node --------------|   hours
+//! level 4   |------------- nodes of 16 Mi samples -------------|   hours
 //! level 3              |---- 1 Mi ----|----|----|----|----|----|
 //! level 2                             |-- 64 Ki --|--|--|--|--||   minutes
 //! level 1                                         |- 4 Ki -||||    seconds
@@ -10,19 +10,22 @@
 //! ```
 //! Each level is a ring of its own, so resolution ages instead of history ending. Node `n` of a level covers
 //! samples `n * size..(n + 1) * size`, counted from the absolute index 0 whatever the blocks were: a node's
-//! numbers depend on the samples alone. A node is written once, when the stream has passed its end; what is
-//! newer is answered from finer levels and in the end from the samples themselves.
+//! numbers depend on the samples alone. A node is written once, when the stream has passed its end. Newer parts of the
+//! stream are answered from finer levels, and the newest from the samples themselves.
 
-mod answer;
 mod presence;
+mod range_stats;
 mod shape;
 mod track;
 
 use std::ops::Range;
 
-use crate::{Column, ColumnGrid, ScopeError, block};
-pub use answer::RangeStats;
+use crate::block;
+use crate::column::{Column, ColumnGrid, Coverage};
+use crate::error::{Error, Result};
+use crate::simd::{self, Stats};
 use presence::Presence;
+pub use range_stats::RangeStats;
 use shape::Shape;
 use track::{ChannelTracks, CountTracks};
 
@@ -43,7 +46,7 @@ use track::{ChannelTracks, CountTracks};
 /// assert_eq!((columns[0].min, columns[0].max, columns[0].coverage), (1, 5, Coverage::Partial));
 /// assert_eq!((columns[1].min, columns[1].max, columns[1].coverage), (3, 3, Coverage::Gap));
 /// assert_eq!((pyramid.oldest(), pyramid.newest()), (Some(1000), Some(1005)));
-/// # Ok::<(), grebe_scope::ScopeError>(())
+/// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Pyramid {
@@ -57,24 +60,6 @@ pub struct Pyramid {
     lost: u64,
 }
 
-/// One ring of a pyramid: for a status line, and to know how long history lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LevelInfo {
-    /// Samples a node; 1 for the samples themselves.
-    pub samples_per_node: u64,
-    /// Nodes the ring holds.
-    pub nodes: u64,
-    /// Bytes of the ring, over all channels.
-    pub bytes: usize,
-}
-
-impl LevelInfo {
-    /// Samples of history at this resolution.
-    pub fn samples(&self) -> u64 {
-        self.samples_per_node * self.nodes
-    }
-}
-
 impl Pyramid {
     /// A pyramid of `channels` channels (1 to 64) within `budget_bytes`, at least about 8 KiB a channel.
     ///
@@ -83,11 +68,11 @@ impl Pyramid {
     /// for 10 minutes.
     ///
     /// # Errors
-    /// [`ScopeError::Setting`] for the channel count, [`ScopeError::Budget`] for too few bytes,
-    /// [`ScopeError::OutOfMemory`] for more than the machine lends.
-    pub fn new(channels: usize, budget_bytes: usize) -> Result<Pyramid, ScopeError> {
+    /// [`Error::Setting`] for the channel count, [`Error::Budget`] for too few bytes,
+    /// [`Error::OutOfMemory`] for more than the machine lends.
+    pub fn new(channels: usize, budget_bytes: usize) -> Result<Pyramid> {
         if !(1..=64).contains(&channels) {
-            return Err(ScopeError::Setting {
+            return Err(Error::Setting {
                 what: "channels",
                 got: channels.to_string(),
                 must: "between 1 and 64",
@@ -108,7 +93,7 @@ impl Pyramid {
         }
     }
 
-    /// Takes the next block: one slice a channel, the first sample of each at `first_sample_index`.
+    /// Takes the next block: one slice per channel, the first sample of each at `first_sample_index`.
     ///
     /// An index beyond the expected one is a gap of that many samples. A block without samples still tells
     /// how far the stream went.
@@ -116,7 +101,7 @@ impl Pyramid {
     /// # Errors
     /// Another number of channels, channels of different lengths, an index that moves back, or one beyond
     /// 2^62. Nothing changes then; a stream that began anew needs [`clear`](Pyramid::clear).
-    pub fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) -> Result<(), ScopeError> {
+    pub fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) -> Result<()> {
         let next = self.begin.map(|_| self.next);
         let len = block::check(block, self.channels.len(), first_sample_index, next)?;
         if self.begin.is_none() {
@@ -146,8 +131,8 @@ impl Pyramid {
     /// Fills `out` with the columns `first_column..` of `grid`, exact: each is the smallest and the largest of
     /// all samples of its span.
     ///
-    /// Where a span reaches into history whose nodes are longer than the grid's quantum, it is widened
-    /// outwards to whole nodes (see [`resolution_at`](Pyramid::resolution_at)): no peak is ever lost. A channel
+    /// Where a span reaches into history whose nodes are longer than a sixteenth of a column, it is widened
+    /// outwards to whole nodes: no peak is ever lost. A channel
     /// that does not exist yields [`Column::OUTSIDE`].
     pub fn columns(&self, channel: usize, grid: ColumnGrid, first_column: u64, out: &mut [Column]) {
         for (column, number) in out.iter_mut().zip(first_column..) {
@@ -157,7 +142,21 @@ impl Pyramid {
 
     /// Statistics of all samples in `range`, widened outwards to whole nodes where it reaches into history.
     pub fn range_stats(&self, channel: usize, range: Range<u64>) -> RangeStats {
-        self.stats_of(channel, range)
+        let (Some(tracks), Some(range)) = (self.channels.get(channel), self.covered(range)) else {
+            return RangeStats { stats: Stats::EMPTY, count: 0, range: 0..0 };
+        };
+        let (mut stats, mut count) = (Stats::EMPTY, 0);
+        self.walk(range.clone(), |piece| match piece {
+            Piece::Node { level, number } => {
+                stats.merge(&tracks.node(level, number));
+                count += u64::from(self.counts.node(level, number));
+            }
+            Piece::Raw(range) => self.presence.runs(range, |run| {
+                count += run.end - run.start;
+                stats.merge(&simd::stats(tracks.raw(run)));
+            }),
+        });
+        RangeStats { stats, count, range }
     }
 
     /// Calls `each` with every unbroken run of kept samples in `range`, oldest first: the index of the first
@@ -167,11 +166,6 @@ impl Pyramid {
         let start = range.start.max(self.oldest_sample()).max(begin);
         let end = range.end.min(self.next);
         self.presence.runs(start..end, |run| each(run.start, tracks.raw(run)));
-    }
-
-    /// Samples a node of the finest history kept at `index`; 1 where the samples themselves are.
-    pub fn resolution_at(&self, index: u64) -> u64 {
-        self.finest_at(index).map_or(1, |level| self.shape.node_samples(level))
     }
 
     /// Index of the oldest sample that any level still covers; `None` before the first block.
@@ -189,7 +183,7 @@ impl Pyramid {
         self.next
     }
 
-    /// Samples a channel lost in gaps since the stream was joined.
+    /// Samples per channel that were lost in gaps since the stream was joined.
     pub fn lost_samples(&self) -> u64 {
         self.lost
     }
@@ -201,12 +195,7 @@ impl Pyramid {
 
     /// Bytes reserved, all of them from the start; the operating system lends them as they are first used.
     pub fn memory_bytes(&self) -> usize {
-        self.levels().map(|level| level.bytes).sum()
-    }
-
-    /// The rings, finest first: the samples themselves, then each level of nodes.
-    pub fn levels(&self) -> impl Iterator<Item = LevelInfo> + '_ {
-        self.shape.rings(self.channels.len())
+        self.shape.bytes(self.channels.len())
     }
 
     /// Passes over samples that were lost, up to `index`.
@@ -219,6 +208,116 @@ impl Pyramid {
         self.lost += index - self.next;
         self.next = index;
     }
+
+    fn column(&self, channel: usize, span: Range<u64>) -> Column {
+        let (Some(tracks), Some(range)) = (self.channels.get(channel), self.covered(span.clone())) else {
+            return Column::OUTSIDE;
+        };
+        let (mut min, mut max, mut count) = (i16::MAX, i16::MIN, 0);
+        self.walk(range.clone(), |piece| match piece {
+            Piece::Node { level, number } => {
+                let (low, high) = tracks.node_min_max(level, number);
+                min = min.min(low);
+                max = max.max(high);
+                count += u64::from(self.counts.node(level, number));
+            }
+            Piece::Raw(range) => self.presence.runs(range, |run| {
+                count += run.end - run.start;
+                let (low, high) = simd::min_max(tracks.raw(run));
+                min = min.min(low);
+                max = max.max(high);
+            }),
+        });
+        let coverage = if count < range.end - range.start {
+            Coverage::Gap
+        } else if span.start < range.start || span.end > range.end {
+            Coverage::Partial
+        } else {
+            Coverage::Complete
+        };
+        Column { min, max, coverage }
+    }
+
+    /// The level of the finest nodes kept at `index`, `None` where the samples are.
+    fn finest_at(&self, index: u64) -> Option<usize> {
+        if index >= self.oldest_sample() {
+            return None;
+        }
+        let last = self.shape.levels() - 1;
+        Some((0..last).find(|&level| index >= self.covered_from(level)).unwrap_or(last))
+    }
+
+    /// First index that the samples answer, on a border of level 0 (or where the stream was joined).
+    fn oldest_sample(&self) -> u64 {
+        let kept_from = self.next.saturating_sub(self.shape.raw_samples);
+        kept_from.next_multiple_of(self.shape.node_samples(0))
+    }
+
+    /// First index that `level` answers, on a border of the next level, so that a range never ends inside the
+    /// one node that is all there is.
+    fn covered_from(&self, level: usize) -> u64 {
+        let log2 = self.shape.node_log2(level);
+        let oldest = (self.next >> log2).saturating_sub(self.shape.nodes(level)) << log2;
+        match level + 1 < self.shape.levels() {
+            true => oldest.next_multiple_of(self.shape.node_samples(level + 1)),
+            false => oldest,
+        }
+    }
+
+    /// `range` widened to whole nodes and cut to the kept part of the stream; `None` where nothing is left.
+    fn covered(&self, range: Range<u64>) -> Option<Range<u64>> {
+        let oldest = self.oldest()?;
+        let (start, end) = (range.start.max(oldest), range.end.min(self.next));
+        if start >= end {
+            return None;
+        }
+        let down = self.finest_at(start).map_or(start, |level| start & !(self.shape.node_samples(level) - 1));
+        let up = self.finest_at(end - 1).map_or(end, |l| end.next_multiple_of(self.shape.node_samples(l)));
+        Some(down.max(oldest)..up)
+    }
+
+    /// Takes `range` (as from `covered`) apart into the largest finished nodes and, where none fits, samples.
+    fn walk(&self, range: Range<u64>, mut each: impl FnMut(Piece)) {
+        let mut at = range.start;
+        while at < range.end {
+            match self.largest_node(at, range.end) {
+                Some(level) => {
+                    let log2 = self.shape.node_log2(level);
+                    each(Piece::Node { level, number: at >> log2 });
+                    at = ((at >> log2) + 1) << log2;
+                }
+                None => {
+                    let end = (at + 1).next_multiple_of(self.shape.node_samples(0)).min(range.end);
+                    each(Piece::Raw(at..end));
+                    at = end;
+                }
+            }
+        }
+    }
+
+    /// The coarsest level that has a finished node from `at` that ends by `end`.
+    fn largest_node(&self, at: u64, end: u64) -> Option<usize> {
+        // A node that holds the stream's first sample may begin before it.
+        let joined = self.begin == Some(at);
+        let mut best = None;
+        for level in 0..self.shape.levels() {
+            let size = self.shape.node_samples(level);
+            let start = at & !(size - 1);
+            if (start != at && !joined) || start + size > end {
+                break;
+            }
+            if at >= self.covered_from(level) {
+                best = Some(level);
+            }
+        }
+        best
+    }
+}
+
+/// One step of a walk over a range.
+enum Piece {
+    Node { level: usize, number: u64 },
+    Raw(Range<u64>),
 }
 
 #[cfg(test)]

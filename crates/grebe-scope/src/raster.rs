@@ -1,13 +1,15 @@
 //! Lanes of columns to an image, on the CPU: the PNG face, snapshots, and the scope where no GPU works.
 //!
 //! ```
-//! use grebe_scope::{Column, ColumnGrid, columns_of};
+//! use grebe_scope::{Column, ColumnGrid, Pyramid};
 //! use grebe_scope::raster::{Axis, Lane, Picture, Theme, Trace, plot_columns};
 //!
 //! let sine: Vec<i16> = (0..48_000).map(|i| (f64::from(i) * 0.001).sin() * 20_000.0).map(|v| v as i16).collect();
+//! let mut pyramid = Pyramid::new(1, 1 << 20)?;
+//! pyramid.append(0, &[&sine])?;
 //! let mut columns = vec![Column::OUTSIDE; plot_columns(800)];
 //! let grid = ColumnGrid::new(48_000.0 / columns.len() as f64);
-//! columns_of(&sine, 0, grid, 0, &mut columns);
+//! pyramid.columns(0, grid, 0, &mut columns);
 //!
 //! let lanes = [Lane { scale: 1.0 / 32768.0, unit: "V", ..Lane::new("sine", Trace::Columns(&columns), -1.0, 1.0) }];
 //! let picture = Picture {
@@ -18,16 +20,21 @@
 //! };
 //! let png = picture.draw()?.to_png()?;
 //! assert_eq!(&png[1..4], b"PNG");
-//! # Ok::<(), grebe_scope::ScopeError>(())
+//! # Ok::<(), grebe_scope::Error>(())
 //! ```
 
 mod canvas;
+mod image;
 mod lane;
+mod scene;
 mod text;
 mod theme;
 
-use crate::{Column, ScopeError, Ticks};
+use crate::error::{Error, Result};
+use crate::units::Ticks;
 use canvas::{Canvas, Rect};
+pub use image::Image;
+pub use scene::{Axis, Cursor, Lane, Layer, Trace};
 use text::Pen;
 pub use theme::{Color, Theme};
 
@@ -50,97 +57,9 @@ pub struct Picture<'a> {
     pub cursors: &'a [Cursor<'a>],
 }
 
-/// The horizontal axis: the value at the plot's left and right edge.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Axis<'a> {
-    /// Value at the left edge.
-    pub start: f64,
-    /// Value at the right edge.
-    pub end: f64,
-    /// Unit without prefix, as `"s"`, `"Hz"` or `"S"`.
-    pub unit: &'a str,
-}
-
-/// One band of the plot with one trace.
-#[derive(Debug, Clone)]
-pub struct Lane<'a> {
-    /// Shown in the lane's corner.
-    pub name: &'a str,
-    /// Colour of the trace; `None` takes the theme's for the lane's place.
-    pub color: Option<Color>,
-    /// What is drawn.
-    pub trace: Trace<'a>,
-    /// Value at the lane's lower edge, in `unit`.
-    pub bottom: f64,
-    /// Value at the lane's upper edge, in `unit`.
-    pub top: f64,
-    /// `unit`s a raw count.
-    pub scale: f64,
-    /// Value of the raw count 0, in `unit`.
-    pub offset: f64,
-    /// Unit without prefix, as `"V"`; empty for raw counts.
-    pub unit: &'a str,
-    /// Dashed horizontal lines with labels, in `unit`: trigger levels, cursors.
-    pub levels: &'a [(f64, &'a str)],
-}
-
-/// What a lane draws.
-#[derive(Debug, Clone, Copy)]
-pub enum Trace<'a> {
-    /// Columns in raw counts, left to right over the whole plot; gaps are marked.
-    Columns(&'a [Column]),
-    /// Points `(x, y)` joined by a line, x on the picture's axis and y in the lane's unit. A y that is not a
-    /// number breaks the line.
-    Line(&'a [(f64, f64)]),
-    /// Several traces upon each other, the last one in front.
-    Layers(&'a [Layer<'a>]),
-    /// Rows of brightness 0.0 to 1.0, the first at the top: persistence, waterfall.
-    Intensity {
-        /// Cells a row.
-        width: usize,
-        /// All cells, row after row.
-        cells: &'a [f32],
-    },
-}
-
-/// One of several traces of a lane.
-#[derive(Debug, Clone, Copy)]
-pub struct Layer<'a> {
-    /// Its colour.
-    pub color: Color,
-    /// Columns in raw counts, left to right over the whole plot.
-    pub columns: &'a [Column],
-    /// The lane's units a raw count of this trace.
-    pub scale: f64,
-    /// Value of its raw count 0, in the lane's unit.
-    pub offset: f64,
-}
-
-/// A dashed vertical line.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cursor<'a> {
-    /// Where, on the picture's axis.
-    pub at: f64,
-    /// Shown at its top; may be empty.
-    pub label: &'a str,
-}
-
-/// A finished picture.
-#[derive(Debug, Clone)]
-pub struct Image {
-    pixmap: tiny_skia::Pixmap,
-}
-
 /// Columns that fill the plot of a picture `width` pixels wide, one a pixel.
 pub fn plot_columns(width: u32) -> usize {
     width.saturating_sub(MARGIN_LEFT + MARGIN_RIGHT) as usize
-}
-
-impl<'a> Lane<'a> {
-    /// A lane of raw counts from `bottom` to `top`.
-    pub fn new(name: &'a str, trace: Trace<'a>, bottom: f64, top: f64) -> Lane<'a> {
-        Lane { name, color: None, trace, bottom, top, scale: 1.0, offset: 0.0, unit: "", levels: &[] }
-    }
 }
 
 impl<'a> Picture<'a> {
@@ -153,13 +72,13 @@ impl<'a> Picture<'a> {
     /// Draws it.
     ///
     /// # Errors
-    /// [`ScopeError::Setting`] where width or height are out of range.
-    pub fn draw(&self) -> Result<Image, ScopeError> {
+    /// [`Error::Setting`] where width or height are out of range.
+    pub fn draw(&self) -> Result<Image> {
         let sides = [("width", self.width, 160), ("height", self.height, 120)];
         for (what, got, least) in sides {
             if !(least..=16384).contains(&got) {
                 let got = format!("{got} pixels");
-                return Err(ScopeError::Setting { what, got, must: "160 x 120 to 16384 x 16384 pixels" });
+                return Err(Error::Setting { what, got, must: "160 x 120 to 16384 x 16384 pixels" });
             }
         }
         let mut canvas = Canvas::new(self.width, self.height, self.theme.background)?;
@@ -238,69 +157,6 @@ impl<'a> Picture<'a> {
             let left = if x + 4 + width < plot.left + plot.width { x + 4 } else { x - 4 - width };
             pen.draw(canvas, left, plot.top + 2, cursor.label, self.theme.cursor);
         }
-    }
-}
-
-impl Axis<'_> {
-    /// The pixel of `value`, `None` beyond the band's edges.
-    fn x(&self, value: f64, band: Rect) -> Option<i32> {
-        let part = (value - self.start) / (self.end - self.start);
-        let x = (part * f64::from(band.width)).floor() as i32;
-        // The right edge belongs to the last pixel.
-        ((-1e-9..=1.0 + 1e-9).contains(&part)).then(|| band.left + x.clamp(0, band.width - 1))
-    }
-}
-
-impl Image {
-    /// Width in pixels.
-    pub fn width(&self) -> u32 {
-        self.pixmap.width()
-    }
-
-    /// Height in pixels.
-    pub fn height(&self) -> u32 {
-        self.pixmap.height()
-    }
-
-    /// Pixels row after row from the top left, four bytes each: red, green, blue, 255.
-    pub fn rgba(&self) -> &[u8] {
-        self.pixmap.data()
-    }
-
-    /// Pictures one below the other, as wide as the widest.
-    ///
-    /// # Errors
-    /// [`ScopeError::Setting`] where all of them are higher than 16384 pixels, or there is none.
-    pub fn stack(images: &[Image]) -> Result<Image, ScopeError> {
-        let width = images.iter().map(Image::width).max().unwrap_or(0);
-        let height: u32 = images.iter().map(Image::height).sum();
-        let stacked = (height <= 16384).then(|| tiny_skia::Pixmap::new(width, height)).flatten();
-        let Some(mut pixmap) = stacked else {
-            let got = format!("{width} x {height} pixels");
-            return Err(ScopeError::Setting {
-                what: "stacked pictures",
-                got,
-                must: "1 x 1 to 16384 x 16384 pixels",
-            });
-        };
-        let row = |width: u32| width as usize * 4;
-        let mut rows = pixmap.data_mut().chunks_exact_mut(row(width).max(1));
-        for image in images {
-            for from in image.rgba().chunks_exact(row(image.width())) {
-                if let Some(to) = rows.next() {
-                    to[..from.len()].copy_from_slice(from);
-                }
-            }
-        }
-        Ok(Image { pixmap })
-    }
-
-    /// The picture as a PNG file.
-    ///
-    /// # Errors
-    /// [`ScopeError::Png`] where the encoder fails.
-    pub fn to_png(&self) -> Result<Vec<u8>, ScopeError> {
-        self.pixmap.encode_png().map_err(|why| ScopeError::Png { why: why.to_string() })
     }
 }
 

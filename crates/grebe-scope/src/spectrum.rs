@@ -1,10 +1,9 @@
-//! Spectra of unbroken runs of samples: windows, averages, peak hold, levels in dBFS and dBm.
+//! Spectra of unbroken runs of samples: windows, averages, peak hold, levels in dBFS.
 //!
 //! 0 dBFS is a sine that uses the whole range of `i16` (AES17). Levels are those of the sine that would cause
 //! them: the window's gain is divided out, so peaks read right with every window.
 
 mod peaks;
-mod waterfall;
 mod window;
 
 use std::sync::Arc;
@@ -12,12 +11,11 @@ use std::sync::Arc;
 use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 
-use crate::ScopeError;
+use crate::error::{Error, Result};
 pub use peaks::Peak;
-pub use waterfall::Waterfall;
 pub use window::Window;
 
-/// How spectra follow each other into one.
+/// How successive spectra are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Averaging {
     /// Each stands alone.
@@ -25,25 +23,8 @@ pub enum Averaging {
     None,
     /// Mean power of all so far.
     All,
-    /// Mean power that forgets: each new one counts one part in so many (at least 1).
+    /// Exponential mean of the power: each new spectrum has the weight of one in this many (at least 1).
     Exponential(u32),
-}
-
-/// Full scale of an input, to give levels in dBm.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DbmReference {
-    /// Peak voltage of count 32768.
-    pub full_scale_volts: f64,
-    /// The load, usually 50.
-    pub impedance_ohms: f64,
-}
-
-impl DbmReference {
-    /// What to add to a level in dBFS: the power of a full-scale sine over one milliwatt.
-    pub fn offset_db(&self) -> f64 {
-        let watts = self.full_scale_volts.powi(2) / (2.0 * self.impedance_ohms);
-        10.0 * (watts / 1e-3).log10()
-    }
 }
 
 /// Power spectra of one channel.
@@ -57,8 +38,7 @@ impl DbmReference {
 /// let mut spectrum = Spectrum::new(1024, Window::Hann, Averaging::None)?;
 /// spectrum.append(0, &tone, |_| {});
 /// assert!((spectrum.dbfs()[128] + 6.02).abs() < 0.01);
-/// assert_eq!(spectrum.frequency_hz(128.0, 48_000.0), 6000.0);
-/// # Ok::<(), grebe_scope::ScopeError>(())
+/// # Ok::<(), grebe_scope::Error>(())
 /// ```
 pub struct Spectrum {
     size: usize,
@@ -97,11 +77,11 @@ impl Spectrum {
     /// overlap; [`set_hop`](Spectrum::set_hop) changes it).
     ///
     /// # Errors
-    /// [`ScopeError::Setting`] for another size.
-    pub fn new(size: usize, window: Window, averaging: Averaging) -> Result<Spectrum, ScopeError> {
+    /// [`Error::Setting`] for another size.
+    pub fn new(size: usize, window: Window, averaging: Averaging) -> Result<Spectrum> {
         if !size.is_power_of_two() || !(16..=1 << 22).contains(&size) {
             let got = size.to_string();
-            return Err(ScopeError::Setting {
+            return Err(Error::Setting {
                 what: "transform size",
                 got,
                 must: "a power of two from 16 to 2^22",
@@ -170,7 +150,7 @@ impl Spectrum {
         }
     }
 
-    /// Lines in dBFS after averaging; [`FLOOR_DB`](Spectrum::FLOOR_DB) before the first transform.
+    /// Lines in dBFS after averaging; -200 before the first transform.
     pub fn dbfs(&self) -> &[f32] {
         &self.dbfs
     }
@@ -186,18 +166,7 @@ impl Spectrum {
         peaks::find(&self.dbfs, self.window, count, floor_dbfs)
     }
 
-    /// Frequency of a line, or of a place between lines, at a sample rate.
-    pub fn frequency_hz(&self, line: f64, rate_hz: f64) -> f64 {
-        line * rate_hz / self.size as f64
-    }
-
-    /// Noise power density of a level of noise, in dBFS a hertz: the level less the window's noise bandwidth.
-    pub fn density_dbfs_hz(&self, dbfs: f64, rate_hz: f64) -> f64 {
-        // A sine's level is its RMS times the root of 2: noise has no such factor.
-        dbfs - 10.0 * (self.window.noise_bandwidth_lines() * rate_hz / self.size as f64).log10()
-    }
-
-    /// Samples a transform.
+    /// Samples per transform.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -207,33 +176,12 @@ impl Spectrum {
         self.window
     }
 
-    /// Transforms since the start or [`clear`](Spectrum::clear).
+    /// Transforms so far.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Forgets samples, averages and held peaks.
-    pub fn clear(&mut self) {
-        self.pending.clear();
-        self.dbfs.fill(FLOOR_DB);
-        if let Some(hold) = &mut self.hold_dbfs {
-            hold.fill(FLOOR_DB);
-        }
-        self.count = 0;
-    }
-
-    /// Bytes reserved, less the tables inside the transform (about as much again).
-    pub fn memory_bytes(&self) -> usize {
-        let lines = self.lines.len() + self.scratch.len();
-        self.size * (4 + 2 + 4)
-            + lines * 8
-            + self.power.len() * 4 * (2 + usize::from(self.hold_dbfs.is_some()))
-    }
-
-    /// The level of a line without power.
-    pub const FLOOR_DB: f32 = FLOOR_DB;
-
-    /// Transforms `whole`, or else what is pending.
+    /// Transforms `whole`, or else the pending samples.
     fn transform(&mut self, whole: Option<&[i16]>) {
         let samples = whole.unwrap_or(&self.pending);
         for ((input, &sample), weight) in self.input.iter_mut().zip(samples).zip(&self.weights) {
@@ -280,6 +228,7 @@ fn decibels(power: f32) -> f32 {
     (exponent as f32 * std::f32::consts::LN_2 + ln) * (10.0 / std::f32::consts::LN_10)
 }
 
+/// The level of a line without power.
 const FLOOR_DB: f32 = -200.0;
 const POWER_MIN: f32 = 1e-20;
 

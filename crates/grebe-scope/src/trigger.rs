@@ -1,19 +1,19 @@
 //! Finding every event of a stream that meets a condition, across block borders and never across a gap.
 //!
 //! 64 samples at a time become two words of comparison bits ("above", "below"); the comparator with
-//! hysteresis is then one addition, whose carries are its states (see [`comparator`]). So the cost a sample
-//! hardly depends on the signal, and nothing is skipped to keep up.
+//! hysteresis is then one addition, whose carries are its states (see `comparator.rs`). So the cost per sample
+//! hardly depends on the signal, and no sample is skipped to keep up.
 
-mod comparator;
 mod condition;
-mod coupling;
+mod lf_reject;
+mod rule;
 
-use std::ops::RangeInclusive;
-
-use crate::{ScopeError, simd};
-pub(crate) use comparator::{Comparator, WORDS_MAX, Words};
+use crate::comparator::Comparator;
+use crate::error::Result;
+use crate::simd::{self, WORDS_MAX, Words};
 pub use condition::{Condition, Passage, Polarity, Slope};
-pub use coupling::LfReject;
+pub use lf_reject::LfReject;
+use rule::{Rule, Setup};
 
 /// One trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +57,11 @@ impl TriggerEvent {
 /// let at: Vec<(u64, f64)> = found.iter().map(|event| (event.index, event.position())).collect();
 /// assert_eq!(at, [(2, 1.5), (6, 6.0)]); // 95 is within the hysteresis
 /// assert_eq!(trigger.found(), 2);
-/// # Ok::<(), grebe_scope::ScopeError>(())
+/// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Trigger {
-    plan: Plan,
+    rule: Rule,
     level: i16,
     /// Level that a crossing downwards of a two-level condition passes.
     level_falling: i16,
@@ -73,7 +73,7 @@ pub struct Trigger {
     ready_from: u64,
     /// Start of the pulse that runs now; or the last crossing, for dropout.
     since: Option<u64>,
-    /// Whether the running pulse has reached the far level of a runt condition.
+    /// Whether the pulse that runs now has reached the far level of a runt condition.
     reached: bool,
     /// Direction of the last crossing, for dropout.
     since_rising: bool,
@@ -81,94 +81,20 @@ pub struct Trigger {
     last: i16,
     found: u64,
     held_off: u64,
-    /// What is taken off in front of the comparator.
+    /// The high-pass in front of the comparator.
     lf_reject: Option<LfReject>,
 }
 
-/// What the comparator bits mean.
-#[derive(Debug, Clone)]
-enum Plan {
-    Rises,
-    Falls,
-    Both,
-    Every(Polarity),
-    Pulse(Polarity, RangeInclusive<u64>),
-    Runt(Polarity),
-    Window(Passage),
-    Dropout(u64),
-}
-
 impl Trigger {
-    /// Looks for `condition`; after an event, those within the next `holdoff_samples` are counted apart.
+    /// Looks for `condition`. After an event, those within the next `holdoff_samples` are only counted.
     ///
     /// # Errors
-    /// [`ScopeError::Setting`] where `low` is not below `high`, or a range of widths or a time is empty.
-    pub fn new(condition: Condition, holdoff_samples: u64) -> Result<Trigger, ScopeError> {
-        let two_levels = |low: i16, high: i16| match low < high {
-            true => Ok(()),
-            false => Err(ScopeError::Setting {
-                what: "trigger levels",
-                got: format!("{low} to {high}"),
-                must: "the lower level below the upper one",
-            }),
-        };
-        let (plan, primary, secondary) = match condition {
-            Condition::Edge { slope, level, hysteresis } => {
-                let (level, hysteresis) = (i32::from(level), i32::from(hysteresis));
-                let rising = Comparator::new(level, level - hysteresis);
-                let falling = Comparator::new(level + hysteresis + 1, level + 1);
-                match slope {
-                    Slope::Rising => (Plan::Rises, rising, None),
-                    Slope::Falling => (Plan::Falls, falling, None),
-                    Slope::Either => (Plan::Both, rising, Some(falling)),
-                }
-            }
-            Condition::Level { polarity, level } => {
-                (Plan::Every(polarity), Comparator::new(i32::from(level), i32::from(level) + 1), None)
-            }
-            Condition::PulseWidth { polarity, level, hysteresis, ref samples } => {
-                if samples.is_empty() {
-                    let got = format!("{samples:?} samples");
-                    return Err(ScopeError::Setting {
-                        what: "pulse width",
-                        got,
-                        must: "a range that is not empty",
-                    });
-                }
-                let comparator = Comparator::new(i32::from(level), i32::from(level) - i32::from(hysteresis));
-                (Plan::Pulse(polarity, samples.clone()), comparator, None)
-            }
-            Condition::Runt { polarity, low, high } => {
-                two_levels(low, high)?;
-                let (low, high) = (i32::from(low), i32::from(high));
-                let (near, far) = match polarity {
-                    Polarity::Positive => (low, high),
-                    Polarity::Negative => (high + 1, low + 1),
-                };
-                (Plan::Runt(polarity), Comparator::new(near, near), Some(Comparator::new(far, far)))
-            }
-            Condition::Window { passage, low, high, hysteresis } => {
-                two_levels(low, high)?;
-                let (low, high, hysteresis) = (i32::from(low), i32::from(high), i32::from(hysteresis));
-                let outside = Comparator::new(high + 1, low);
-                let inside = Comparator::new(high - hysteresis + 1, low + hysteresis);
-                (Plan::Window(passage), outside, Some(inside))
-            }
-            Condition::Dropout { level, hysteresis, samples } => {
-                if samples == 0 {
-                    return Err(ScopeError::Setting {
-                        what: "dropout time",
-                        got: "0 samples".into(),
-                        must: "at least 1 sample",
-                    });
-                }
-                let comparator = Comparator::new(i32::from(level), i32::from(level) - i32::from(hysteresis));
-                (Plan::Dropout(samples), comparator, None)
-            }
-        };
+    /// [`Error::Setting`] where `low` is not below `high`, or a range of widths or a time is empty.
+    pub fn new(condition: Condition, holdoff_samples: u64) -> Result<Trigger> {
+        let Setup { rule, primary, secondary } = Setup::new(&condition)?;
         let (level, level_falling) = condition.levels();
         Ok(Trigger {
-            plan,
+            rule,
             level,
             level_falling,
             primary,
@@ -186,13 +112,12 @@ impl Trigger {
         })
     }
 
-    /// The same without the slow part of the signal: levels count from where the signal wanders. Costs a pass over the
-    /// samples; without it there is none.
+    /// The same trigger behind a high-pass: levels count from the slow baseline of the signal. Costs one pass over the samples.
     pub fn with_lf_reject(self, lf_reject: LfReject) -> Trigger {
         Trigger { lf_reject: Some(lf_reject), ..self }
     }
 
-    /// Smallest and largest of what LF reject passed since the last call; `None` without it, or without samples.
+    /// Smallest and largest sample behind the high-pass since the last call; `None` without one, or without samples.
     pub fn take_passed_extremes(&mut self) -> Option<(i16, i16)> {
         self.lf_reject.as_mut()?.take_extremes()
     }
@@ -220,7 +145,7 @@ impl Trigger {
         }
         let mut at = first_sample_index;
         // What fires only where the state changes need not look at the many words in which it does not.
-        let fires_on_change = matches!(self.plan, Plan::Rises | Plan::Falls | Plan::Pulse(..));
+        let fires_on_change = matches!(self.rule, Rule::Rises | Rule::Falls | Rule::Pulse(..));
         let (mut primary, mut secondary) = ([Words::default(); WORDS_MAX], [Words::default(); WORDS_MAX]);
         for (number, strip) in samples.chunks(64 * WORDS_MAX).enumerate() {
             let words = self.primary.compare(strip, &mut primary);
@@ -241,7 +166,7 @@ impl Trigger {
         self.next = Some(at);
     }
 
-    /// Events that met the condition since the start or [`clear`](Trigger::clear), held off or not.
+    /// Events that met the condition so far, held off or not.
     pub fn found(&self) -> u64 {
         self.found
     }
@@ -249,15 +174,6 @@ impl Trigger {
     /// Of those, the ones within the holdoff of an earlier one.
     pub fn held_off(&self) -> u64 {
         self.held_off
-    }
-
-    /// Forgets the signal and the counts.
-    pub fn clear(&mut self) {
-        self.forget();
-        self.next = None;
-        self.ready_from = 0;
-        self.found = 0;
-        self.held_off = 0;
     }
 
     fn forget(&mut self) {
@@ -272,39 +188,21 @@ impl Trigger {
     /// One word: up to 64 samples from index `at`.
     #[inline]
     fn word(&mut self, at: u64, piece: &[i16], one: Words, two: Words, fire: &mut impl FnMut(TriggerEvent)) {
-        match &self.plan {
-            Plan::Rises => {
+        match &self.rule {
+            Rule::Rises => {
                 let rises = self.primary.step(one).rises;
                 self.crossings(at, piece, rises, 0, fire);
             }
-            Plan::Falls => {
+            Rule::Falls => {
                 let falls = self.primary.step(one).falls;
                 self.crossings(at, piece, 0, falls, fire);
             }
-            Plan::Both => {
+            Rule::Both => {
                 let rises = self.primary.step(one).rises;
                 let falls = self.secondary.as_mut().map_or(0, |c| c.step(two).falls);
                 self.crossings(at, piece, rises, falls, fire);
             }
-            Plan::Every(polarity) => {
-                // `below` is "at or below the level" here: both words are read as they are.
-                let (bits, slope) = match polarity {
-                    Polarity::Positive => (one.above, Slope::Rising),
-                    Polarity::Negative => (one.below, Slope::Falling),
-                };
-                each_bit(bits, |bit| {
-                    let sample = piece[bit];
-                    let event = TriggerEvent {
-                        index: at + bit as u64,
-                        slope,
-                        before: sample,
-                        after: sample,
-                        level: sample,
-                    };
-                    self.emit(event, fire);
-                });
-            }
-            Plan::Window(passage) => {
+            Rule::Window(passage) => {
                 let passage = *passage;
                 // State "outside": set by one sample outside, reset by one well inside.
                 let outside = one.above | one.below;
@@ -313,7 +211,7 @@ impl Trigger {
                 let bits = if passage == Passage::Enters { step.falls } else { step.rises };
                 each_bit(bits, |bit| self.window_event(at, piece, bit, passage, fire));
             }
-            Plan::Pulse(..) | Plan::Runt(_) | Plan::Dropout(_) => self.pulses(at, piece, one, two, fire),
+            Rule::Pulse(..) | Rule::Runt(_) | Rule::Dropout(_) => self.pulses(at, piece, one, two, fire),
         }
     }
 
@@ -379,14 +277,14 @@ impl Trigger {
             let index = at + bit as u64;
             let rising = step.rises >> bit & 1 != 0;
             let slope = if rising { Slope::Rising } else { Slope::Falling };
-            match &self.plan {
-                Plan::Dropout(timeout) => {
+            match &self.rule {
+                Rule::Dropout(timeout) => {
                     let timeout = *timeout;
                     self.time_out(at, piece, timeout, index, fire);
                     self.since = Some(index);
                     self.since_rising = rising;
                 }
-                Plan::Pulse(polarity, widths) => {
+                Rule::Pulse(polarity, widths) => {
                     if rising == (*polarity == Polarity::Positive) {
                         self.since = Some(index);
                     } else if let Some(start) = self.since.take()
@@ -396,7 +294,7 @@ impl Trigger {
                         self.emit(event, fire);
                     }
                 }
-                Plan::Runt(polarity) => {
+                Rule::Runt(polarity) => {
                     let far = if *polarity == Polarity::Positive { two.above } else { two.below };
                     if rising == (*polarity == Polarity::Positive) {
                         self.since = Some(index);
@@ -413,12 +311,12 @@ impl Trigger {
                 _ => {}
             }
         });
-        match &self.plan {
-            Plan::Dropout(timeout) => {
+        match &self.rule {
+            Rule::Dropout(timeout) => {
                 let timeout = *timeout;
                 self.time_out(at, piece, timeout, end, fire);
             }
-            Plan::Runt(polarity) => {
+            Rule::Runt(polarity) => {
                 let far = if *polarity == Polarity::Positive { two.above } else { two.below };
                 self.reached |= self.since.is_some() && far & !valid(done) != 0;
             }

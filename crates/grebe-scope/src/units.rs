@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The smallest of ..., 1, 2, 5, 10, 20, 50, ... that is at least `value`; 1 for what is not a positive number.
+/// The smallest of ..., 1, 2, 5, 10, 20, 50, ... that is at least `value`; 1 where `value` is not a positive number.
 ///
 /// ```
 /// assert_eq!(grebe_scope::step_125_up(3.0), 5.0);
@@ -18,11 +18,11 @@ pub fn step_125_up(value: f64) -> f64 {
     steps.into_iter().find(|step| *step >= value * (1.0 - 1e-6)).unwrap_or(power_of_ten(exponent + 1))
 }
 
-/// The largest of ..., 1, 2, 5, 10, ... that is at most `value`; 1 for what is not a positive number.
+/// The largest of ..., 1, 2, 5, 10, ... that is at most `value`; 1 where `value` is not a positive number.
 ///
 /// ```
 /// assert_eq!(grebe_scope::step_125_down(3.0), 2.0);
-/// // One click finer and one click coarser than 1 ms a division:
+/// // One click finer and one click coarser than 1 ms per division:
 /// assert_eq!(grebe_scope::step_125_down(1e-3 * 0.9), 5e-4);
 /// assert_eq!(grebe_scope::step_125_up(1e-3 * 1.1), 2e-3);
 /// ```
@@ -154,7 +154,7 @@ fn prefix(exponent: i32) -> &'static str {
     usize::try_from((exponent + 15) / 3).ok().and_then(|i| PREFIXES.get(i)).copied().unwrap_or("")
 }
 
-/// The power of a thousand that leaves 1 to 999 before the point, as far as there is a prefix for it.
+/// The power of a thousand that leaves 1 to 999 before the point, limited to the prefixes there are.
 fn prefix_exponent(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return 0;

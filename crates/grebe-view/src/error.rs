@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use grebe_scope::ScopeError;
+use grebe_scope::Error as ScopeError;
 
 /// What went wrong in a face. Each message says what to do.
 #[derive(Debug, thiserror::Error)]

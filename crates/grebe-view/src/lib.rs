@@ -24,7 +24,7 @@
 //! let picture = core.answer(&Viewport { span: Some(0.1), ..Viewport::latest(10) }, 2_000_000);
 //! assert_eq!(picture.channels[0].columns[9].max, 7);
 //! assert_eq!(picture.span(), 0.1);
-//! # Ok::<(), grebe_scope::ScopeError>(())
+//! # Ok::<(), grebe_scope::Error>(())
 //! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -1,37 +1,37 @@
-//! Min and max of columns of 1000 samples, each way in turns, within one run:
+//! Min and max of columns of 1000 samples, all kernels in turns within one run:
 //! `cargo run --release --manifest-path peers/scope/Cargo.toml`, then `python3 peers/scope/tsdownsample_bench.py`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use argminmax::ArgMinMax;
-use grebe_scope::{Column, ColumnGrid, columns_of};
+use grebe_scope::{Column, min_max};
 
 const ROUNDS: usize = 9;
 const ROUND: Duration = Duration::from_millis(200);
 const COLUMN: usize = 1000;
 
-/// A way to fill columns of `COLUMN` samples.
-type Way = fn(&[i16], &mut [Column]);
+/// Fills columns of `COLUMN` samples.
+type Kernel = fn(&[i16], &mut [Column]);
 
 fn main() {
     for (place, count) in [("in cache", 256 << 10), ("beyond L3", 128 << 20)] {
-        println!("\nenvelope, {} KiB {place}, {COLUMN} samples a column, white noise", count >> 9);
+        println!("\nenvelope, {} KiB {place}, {COLUMN} samples per column, white noise", count >> 9);
         let samples = noise(count);
         let mut columns = vec![Column::OUTSIDE; count / COLUMN];
-        let ways: [(&str, Way); 4] = [
+        let kernels: [(&str, Kernel); 4] = [
             ("read (xor of all samples)", read),
-            ("grebe-scope columns_of", grebe),
-            ("argminmax 0.7, a call a column", peer),
+            ("grebe-scope min_max", grebe),
+            ("argminmax 0.7, a call per column", peer),
             ("naive loop", naive),
         ];
-        let mut rates = vec![Vec::new(); ways.len()];
+        let mut rates = vec![Vec::new(); kernels.len()];
         for round in 0..=ROUNDS {
-            for ((_, way), rates) in ways.iter().zip(&mut rates) {
+            for ((_, kernel), rates) in kernels.iter().zip(&mut rates) {
                 let start = Instant::now();
                 let mut done = 0;
                 while start.elapsed() < ROUND {
-                    way(black_box(&samples), &mut columns);
+                    kernel(black_box(&samples), &mut columns);
                     black_box(&mut columns);
                     done += samples.len();
                 }
@@ -41,7 +41,7 @@ fn main() {
             }
         }
         let mut baseline = None;
-        for ((name, _), mut rates) in ways.iter().zip(rates) {
+        for ((name, _), mut rates) in kernels.iter().zip(rates) {
             rates.sort_by(f64::total_cmp);
             let median = rates[ROUNDS / 2];
             let baseline = *baseline.get_or_insert(median);
@@ -56,7 +56,9 @@ fn main() {
 }
 
 fn grebe(samples: &[i16], out: &mut [Column]) {
-    columns_of(samples, 0, ColumnGrid::new(COLUMN as f64), 0, out);
+    for (column, piece) in out.iter_mut().zip(samples.chunks_exact(COLUMN)) {
+        (column.min, column.max) = min_max(piece);
+    }
 }
 
 fn peer(samples: &[i16], out: &mut [Column]) {

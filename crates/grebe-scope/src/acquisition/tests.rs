@@ -4,7 +4,7 @@ use super::*;
 use crate::{Condition, Slope};
 
 /// What a record is, apart from how it was put together.
-type Taken = (Option<u64>, u64, Vec<Vec<i16>>);
+type Taken = (u64, u64, Vec<Vec<i16>>);
 
 fn edge() -> Trigger {
     Trigger::new(Condition::Edge { slope: Slope::Rising, level: 0, hysteresis: 0 }, 0).unwrap()
@@ -24,7 +24,7 @@ fn run(
             acquisition
                 .append(start + from as u64, &[&samples[from..to], &second[from..to]], |record| {
                     let channels = (0..2).map(|c| record.samples(c).to_vec()).collect();
-                    taken.push((record.trigger.map(|t| t.index), record.first_sample_index, channels));
+                    taken.push((record.trigger.index, record.first_sample_index, channels));
                 })
                 .unwrap();
         }
@@ -59,59 +59,38 @@ proptest! {
                     if from >= 0 && to <= samples.len() {
                         let record = samples[from as usize..to].to_vec();
                         let second = record.iter().map(|s| s + 1).collect();
-                        expected.push((Some(start + i as u64), start + from as u64, vec![record, second]));
+                        expected.push((start + i as u64, start + from as u64, vec![record, second]));
                     }
                 }
             }
         }
-        let mut acquisition = Acquisition::new(2, 0, edge(), Mode::Normal, pre, pre + post).unwrap();
+        let mut acquisition = Acquisition::new(2, 0, edge(), pre, pre + post).unwrap();
         let (taken, counts) = run(&mut acquisition, &parts, block);
         prop_assert_eq!(&taken, &expected);
         prop_assert_eq!((counts.fired, counts.recorded), (fired, taken.len() as u64));
         prop_assert_eq!(counts.fired - counts.recorded - counts.cut, acquisition.recorder.waiting.len() as u64);
     }
 
-    /// All modes give the same records for the same stream, however it is cut into blocks.
+    /// The same stream gives the same records however it is cut into blocks.
     #[test]
     fn blocks_change_nothing(
         samples in proptest::collection::vec(prop_oneof![8 => Just(-1i16), 1 => -2i16..3], 1..600),
         block in 1usize..100,
-        timeout in 1u64..100,
         pre in 0u64..10,
         post in 1u64..30,
     ) {
         let parts = [(5, samples.clone()), (5 + samples.len() as u64 + 3, samples)];
-        for mode in [Mode::Normal, Mode::Single, Mode::FreeRun, Mode::Auto { timeout_samples: timeout }] {
-            let make = || Acquisition::new(2, 0, edge(), mode, pre, pre + post).unwrap();
-            let (whole, counts) = run(&mut make(), &parts, usize::MAX >> 1);
-            let (cut, counts_cut) = run(&mut make(), &parts, block);
-            prop_assert_eq!(whole, cut);
-            prop_assert_eq!(counts, counts_cut);
-        }
+        let make = || Acquisition::new(2, 0, edge(), pre, pre + post).unwrap();
+        let (whole, counts) = run(&mut make(), &parts, usize::MAX >> 1);
+        let (cut, counts_cut) = run(&mut make(), &parts, block);
+        prop_assert_eq!(whole, cut);
+        prop_assert_eq!(counts, counts_cut);
     }
 }
 
 #[test]
-fn single_stops_until_armed_and_auto_fills_silence() {
-    let pulse: Vec<i16> = (0..100).map(|i| if i % 20 == 10 { 1 } else { -1 }).collect();
-    let mut single = Acquisition::new(2, 0, edge(), Mode::Single, 2, 6).unwrap();
-    assert_eq!(run(&mut single, &[(0, pulse.clone())], 7).0.len(), 1);
-    assert_eq!(single.state(), AcquisitionState::Stopped);
-    single.arm();
-    assert_eq!(run(&mut single, &[(100, pulse.clone())], 7).0.len(), 1);
-    assert_eq!(single.counts().fired, 10);
-
-    let mut auto = Acquisition::new(2, 0, edge(), Mode::Auto { timeout_samples: 50 }, 2, 6).unwrap();
-    let (records, counts) = run(&mut auto, &[(0, vec![-1; 500])], 64);
-    assert_eq!((records.len(), counts.forced), (10, 10));
-    let mut free = Acquisition::new(2, 0, edge(), Mode::FreeRun, 0, 100).unwrap();
-    assert_eq!(run(&mut free, &[(0, vec![-1; 500])], 64).0.len(), 5);
-}
-
-#[test]
 fn settings_out_of_range_are_refused() {
-    let make =
-        |channels, channel, pre, len| Acquisition::new(channels, channel, edge(), Mode::Normal, pre, len);
+    let make = |channels, channel, pre, len| Acquisition::new(channels, channel, edge(), pre, len);
     assert!(make(0, 0, 0, 10).is_err() && make(2, 2, 0, 10).is_err());
     assert!(make(1, 0, 10, 10).is_err() && make(1, 0, 0, 0).is_err());
     let error = make(1, 0, 10, 10).unwrap_err().to_string();

@@ -1,14 +1,15 @@
 //! Edges: crossings of the middle that go on to the other side, and the times between them.
 
 use super::levels::LevelSet;
-use crate::trigger::{Comparator, WORDS_MAX, Words};
+use crate::comparator::Comparator;
+use crate::simd::{WORDS_MAX, Words};
 
 /// Edges of all runs so far. Times are in samples.
 #[derive(Debug)]
 pub(super) struct Edges {
     thresholds: [f64; 3],
     comparator: Comparator,
-    /// Sums over what was complete within a run.
+    /// Times that lie within one run as a whole.
     pub(super) rise: Mean,
     pub(super) fall: Mean,
     pub(super) high: Mean,
@@ -51,8 +52,8 @@ impl Edges {
         }
     }
 
-    /// Adds a run; its rising crossings of the middle go to `crossings` too.
-    pub(super) fn add(&mut self, run: &[i16], mut crossings: Option<&mut Crossings>) {
+    /// Adds a run.
+    pub(super) fn add(&mut self, run: &[i16]) {
         self.comparator.forget();
         let mut words = [Words::default(); WORDS_MAX];
         let (mut last_rise, mut last_fall): (Option<f64>, Option<f64>) = (None, None);
@@ -74,9 +75,6 @@ impl Edges {
                         if let Some(before) = last_fall {
                             self.low.add(at - before);
                         }
-                        if let Some(crossings) = crossings.as_deref_mut() {
-                            crossings.push(at);
-                        }
                     } else {
                         if let Some(before) = last_fall.replace(at) {
                             self.falling_cycles.add(at - before);
@@ -90,7 +88,7 @@ impl Edges {
         }
     }
 
-    /// Mean samples a cycle, from the edges of which there are more.
+    /// Mean samples per cycle, from the edges of which there are more.
     pub(super) fn period(&self) -> Option<f64> {
         let (rising, falling) = (&self.rising_cycles, &self.falling_cycles);
         if rising.count >= falling.count { rising.mean() } else { falling.mean() }
@@ -131,49 +129,3 @@ impl Edges {
         crossing
     }
 }
-
-/// The first crossings of a channel, in samples.
-#[derive(Debug)]
-pub(super) struct Crossings {
-    at: Vec<f64>,
-}
-
-impl Crossings {
-    pub(super) fn new() -> Crossings {
-        Crossings { at: Vec::with_capacity(CROSSINGS_MAX) }
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.at.clear();
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.at.capacity() * size_of::<f64>()
-    }
-
-    /// Mean of the way from each crossing to the nearest of `other`, up to half a period (where there is one).
-    pub(super) fn mean_delay_to(&self, other: &Crossings, period: Option<f64>) -> Option<f64> {
-        let mut mean = Mean::default();
-        let mut place = 0;
-        for &at in &self.at {
-            while place + 1 < other.at.len()
-                && (other.at[place + 1] - at).abs() <= (other.at[place] - at).abs()
-            {
-                place += 1;
-            }
-            let delay = other.at.get(place)? - at;
-            if period.is_none_or(|period| delay.abs() <= period / 2.0 + 1e-9) {
-                mean.add(delay);
-            }
-        }
-        mean.mean()
-    }
-
-    fn push(&mut self, at: f64) {
-        if self.at.len() < CROSSINGS_MAX {
-            self.at.push(at);
-        }
-    }
-}
-
-const CROSSINGS_MAX: usize = 8192;

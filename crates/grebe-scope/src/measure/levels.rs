@@ -1,6 +1,7 @@
 //! Levels of a signal: extremes, mean, and where it rests when low and when high.
 
-use crate::Stats;
+use crate::pyramid::RangeStats;
+use crate::simd::{Stats, stats};
 
 /// In raw counts.
 #[derive(Debug, Clone, Copy)]
@@ -26,17 +27,17 @@ impl Levels {
 
     /// `None` without samples.
     pub(super) fn find(&mut self, runs: &[&[i16]]) -> Option<LevelSet> {
-        let mut stats = Stats::EMPTY;
+        let mut all = Stats::EMPTY;
         let mut count = 0u64;
         for run in runs {
-            stats.merge(&crate::stats(run));
+            all.merge(&stats(run));
             count += run.len() as u64;
         }
         if count == 0 {
             return None;
         }
-        let (min, max) = (i32::from(stats.min), i32::from(stats.max));
-        let range = crate::RangeStats { stats, count, range: 0..count };
+        let (min, max) = (i32::from(all.min), i32::from(all.max));
+        let range = RangeStats { stats: all, count, range: 0..count };
         self.fill(runs, min, max);
         let (lower, upper) = self.bins.split_at(BINS / 2);
         Some(LevelSet {
@@ -49,15 +50,11 @@ impl Levels {
         })
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.bins.len() * size_of::<(u64, i64)>()
-    }
-
     fn fill(&mut self, runs: &[&[i16]], min: i32, max: i32) {
         self.bins.fill((0, 0));
-        let bins_a_count = ((BINS as u64) << 32) / (max - min + 1) as u64;
+        let bins_per_count = ((BINS as u64) << 32) / (max - min + 1) as u64;
         for &sample in runs.iter().copied().flatten() {
-            let bin = ((i32::from(sample) - min) as u64 * bins_a_count) >> 32;
+            let bin = ((i32::from(sample) - min) as u64 * bins_per_count) >> 32;
             let (count, sum) = &mut self.bins[bin as usize];
             *count += 1;
             *sum += i64::from(sample);

@@ -1,6 +1,6 @@
 //! Statistics of a number that is measured again and again.
 
-/// Count, smallest, mean, largest and deviation of what was added.
+/// Count, smallest, mean, largest and deviation of the values added.
 ///
 /// ```
 /// let mut running = grebe_scope::Running::default();
@@ -20,7 +20,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Adds a value; what is not a number is left out.
+    /// Adds a value; NaN is left out.
     pub fn add(&mut self, value: f64) {
         if value.is_nan() {
             return;

@@ -1,18 +1,17 @@
 //! How a budget is divided among the rings.
 
-use crate::ScopeError;
-use crate::pyramid::LevelInfo;
+use crate::error::{Error, Result};
 
 /// Sizes of all rings of a pyramid.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
-    /// log2 of the samples a node of level 0.
+    /// log2 of the samples per node of level 0.
     base_log2: u32,
     /// log2 of the nodes of a level that make one of the next.
     fanout_log2: u32,
     /// Samples kept as they are; a multiple of 64 and of level 0's node size.
     pub(super) raw_samples: u64,
-    /// Nodes kept, a level.
+    /// Nodes kept, by level.
     nodes: Vec<u64>,
 }
 
@@ -34,15 +33,15 @@ impl Shape {
         shape
     }
 
-    pub(super) fn for_budget(channels: usize, budget_bytes: usize) -> Result<Shape, ScopeError> {
+    pub(super) fn for_budget(channels: usize, budget_bytes: usize) -> Result<Shape> {
         let least = Shape::new(BASE_LOG2, FANOUT_LOG2, 0, &[0; NODE_SHARES.len()]);
         let least_bytes = least.bytes(channels);
         let Some(rest) = budget_bytes.checked_sub(least_bytes) else {
-            return Err(ScopeError::Budget { asked: budget_bytes, least: least_bytes });
+            return Err(Error::Budget { asked: budget_bytes, least: least_bytes });
         };
         // Asked here as a whole, so that a budget beyond the machine is an error and no abort later.
         if Vec::<u8>::new().try_reserve_exact(budget_bytes).is_err() {
-            return Err(ScopeError::OutOfMemory { asked: budget_bytes });
+            return Err(Error::OutOfMemory { asked: budget_bytes });
         }
         let part = |share: f64, bytes: f64| (rest as f64 * share / bytes) as u64;
         let whole_nodes = !((2 << BASE_LOG2) - 1);
@@ -70,31 +69,20 @@ impl Shape {
         self.nodes[level]
     }
 
-    pub(super) fn rings(&self, channels: usize) -> impl Iterator<Item = LevelInfo> + '_ {
-        let raw = LevelInfo {
-            samples_per_node: 1,
-            nodes: self.raw_samples,
-            // And a cache line a channel, so that the samples can begin on the border of one.
-            bytes: (self.raw_samples as f64 * Shape::raw_bytes(channels)) as usize + 64 * channels,
-        };
-        let levels = (0..self.levels()).map(move |level| LevelInfo {
-            samples_per_node: self.node_samples(level),
-            nodes: self.nodes[level],
-            bytes: (self.nodes[level] as f64 * Shape::node_bytes(channels)) as usize,
-        });
-        std::iter::once(raw).chain(levels)
+    /// Bytes of all rings.
+    pub(super) fn bytes(&self, channels: usize) -> usize {
+        // And a cache line per channel, so that the samples can begin on the border of one.
+        let raw = (self.raw_samples as f64 * Shape::raw_bytes(channels)) as usize + 64 * channels;
+        let levels = self.nodes.iter().map(|&nodes| (nodes as f64 * Shape::node_bytes(channels)) as usize);
+        raw + levels.sum::<usize>()
     }
 
-    fn bytes(&self, channels: usize) -> usize {
-        self.rings(channels).map(|ring| ring.bytes).sum()
-    }
-
-    /// A sample is two bytes a channel, and one bit that says whether it was there.
+    /// A sample is two bytes per channel, and one bit that says whether it was there.
     fn raw_bytes(channels: usize) -> f64 {
         2.0 * channels as f64 + 0.125
     }
 
-    /// A node is min, max, sum and sum of squares a channel, and one count of samples.
+    /// A node is min, max, sum and sum of squares per channel, and one count of samples.
     fn node_bytes(channels: usize) -> f64 {
         20.0 * channels as f64 + 4.0
     }
@@ -117,13 +105,13 @@ mod tests {
             for budget in [8 << 10, 64 << 10, 1 << 20, 100 << 20, 1_000_000_000usize] {
                 match Shape::for_budget(channels, budget) {
                     Ok(shape) => {
-                        let bytes: usize = shape.rings(channels).map(|r| r.bytes).sum();
+                        let bytes = shape.bytes(channels);
                         assert!(
                             bytes <= budget && bytes * 10 + 100_000 >= budget * 9,
                             "{channels} {budget}: {bytes}"
                         );
                     }
-                    Err(ScopeError::Budget { least, .. }) => {
+                    Err(Error::Budget { least, .. }) => {
                         assert!(least > budget);
                         assert!(Shape::for_budget(channels, least).is_ok());
                     }
@@ -136,7 +124,9 @@ mod tests {
     #[test]
     fn one_gigabyte_holds_hours_of_four_channels_at_1_gsps() {
         let shape = Shape::for_budget(4, 1_000_000_000).unwrap();
-        let seconds: Vec<f64> = shape.rings(4).map(|r| r.samples() as f64 / 1e9).collect();
+        let levels = (0..shape.levels()).map(|level| shape.node_samples(level) * shape.nodes(level));
+        let seconds: Vec<f64> =
+            std::iter::once(shape.raw_samples).chain(levels).map(|samples| samples as f64 / 1e9).collect();
         let at_least = [0.029, 0.2, 8.5, 120.0, 3900.0, 5900.0];
         for (ring, (&has, least)) in seconds.iter().zip(at_least).enumerate() {
             assert!(has >= least, "ring {ring}: {has} s");

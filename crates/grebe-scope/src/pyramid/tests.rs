@@ -1,9 +1,9 @@
-//! The pyramid and the envelope against brute force over the stream, bit for bit.
+//! The pyramid against brute force over the stream, bit for bit.
 
+use grebe_testing::Rng;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Coverage, Envelope};
 
 /// A stream as it was received: blocks with their first index, one vector a channel.
 #[derive(Debug, Clone)]
@@ -70,8 +70,13 @@ fn widened(pyramid: &Pyramid, begin: u64, end: u64, span: &Range<u64>) -> Range<
     if start >= stop {
         return 0..0;
     }
-    let (down, up) = (pyramid.resolution_at(start), pyramid.resolution_at(stop - 1));
+    let (down, up) = (resolution_at(&pyramid, start), resolution_at(&pyramid, stop - 1));
     (start / down * down).max(oldest).max(begin)..stop.div_ceil(up) * up
+}
+
+/// Samples per node of the finest history kept at `index`; 1 where the samples themselves are.
+fn resolution_at(pyramid: &Pyramid, index: u64) -> u64 {
+    pyramid.finest_at(index).map_or(1, |level| pyramid.shape.node_samples(level))
 }
 
 fn received(samples_max: usize) -> impl Strategy<Value = Received> {
@@ -79,14 +84,14 @@ fn received(samples_max: usize) -> impl Strategy<Value = Received> {
     let starts = prop_oneof![Just(0u64), 0u64..5000, (1u64 << 40)..(1u64 << 40) + 5000];
     (1usize..4, starts, proptest::collection::vec(block, 1..30), any::<u64>()).prop_map(
         |(channels, start, blocks, seed)| {
-            let mut noise = Noise(seed | 1);
+            let mut rng = Rng::with_seed(seed);
             let mut next = start;
             let blocks = blocks
                 .into_iter()
                 .map(|(len, gap)| {
                     let first = next + gap;
                     next = first + len as u64;
-                    (first, (0..channels).map(|_| (0..len).map(|_| noise.sample()).collect()).collect())
+                    (first, (0..channels).map(|_| (0..len).map(|_| sample(&mut rng)).collect()).collect())
                 })
                 .collect();
             Received { blocks, channels }
@@ -94,21 +99,9 @@ fn received(samples_max: usize) -> impl Strategy<Value = Received> {
     )
 }
 
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn sample(&mut self) -> i16 {
-        // Small steps with rare extremes: a lost peak shows, and so does a doubled one.
-        let word = self.next();
-        if word.is_multiple_of(97) { (word >> 32) as i16 } else { (word >> 40) as i16 / 64 }
-    }
+/// Small steps with rare extremes: a lost peak shows, and so does a doubled one.
+fn sample(rng: &mut Rng) -> i16 {
+    if rng.u8(..97) == 0 { rng.i16(..) } else { rng.i16(..) / 64 }
 }
 
 /// Tiny rings, so that a few thousand samples age through all levels.
@@ -157,11 +150,11 @@ proptest! {
         let range = widened(&pyramid, begin, end, &(start..start + len));
         let flat = stream.flat(0);
         let got = pyramid.range_stats(0, start..start + len);
-        let (mut stats, mut count) = (crate::Stats::EMPTY, 0);
+        let (mut stats, mut count) = (Stats::EMPTY, 0);
         if range.start < range.end {
             prop_assert_eq!(&got.range, &range);
             for sample in flat[(range.start - begin) as usize..(range.end - begin) as usize].iter().flatten() {
-                stats.merge(&crate::stats(&[*sample]));
+                stats.merge(&simd::stats(&[*sample]));
                 count += 1;
             }
         }
@@ -182,7 +175,7 @@ proptest! {
             }
         });
         for (index, sample) in (begin..end).zip(&mut flat) {
-            let kept = (start..start + len).contains(&index) && pyramid.resolution_at(index) == 1;
+            let kept = (start..start + len).contains(&index) && resolution_at(&pyramid, index) == 1;
             if !kept { *sample = None; }
         }
         prop_assert_eq!(seen, flat);
@@ -201,26 +194,6 @@ proptest! {
             }
         });
         prop_assert_eq!(columns_from(&whole, spc, stream.begin()), columns_from(&split, spc, stream.begin()));
-    }
-
-    #[test]
-    fn the_envelope_equals_the_pyramid(stream in received(200), spc in 1.0f64..500.0, capacity in 1usize..40) {
-        let grid = ColumnGrid::new(spc);
-        let mut pyramid = Pyramid::new(stream.channels, 1 << 20).unwrap();
-        let mut envelope = Envelope::new(stream.channels, grid, capacity).unwrap();
-        stream.feed(|first, block| {
-            pyramid.append(first, block).unwrap();
-            envelope.append(first, block).unwrap();
-        });
-        let newest = grid.column_at(stream.end() - 1);
-        prop_assert_eq!(envelope.newest_column(), Some(newest));
-        let first = (newest + 1).saturating_sub(capacity as u64);
-        for channel in 0..stream.channels {
-            let (mut a, mut b) = (vec![Column::OUTSIDE; capacity + 3], vec![Column::OUTSIDE; capacity + 3]);
-            pyramid.columns(channel, grid, first, &mut a);
-            envelope.columns(channel, first, &mut b);
-            prop_assert_eq!(a, b);
-        }
     }
 }
 
@@ -244,7 +217,7 @@ proptest! {
                 let span = grid.span(number);
                 let finished = span.end <= pyramid.next_index();
                 // Spans lie on borders of nodes up to the grid's quantum; beyond that, history has aged.
-                if finished && pyramid.resolution_at(span.start) <= grid.quantum() {
+                if finished && resolution_at(&pyramid, span.start) <= grid.quantum {
                     let before = *seen.entry(number).or_insert(column);
                     assert_eq!(before, column, "column {number} changed");
                 }
@@ -271,8 +244,8 @@ fn columns_from(pyramid: &Pyramid, spc: f64, begin: u64) -> Vec<Vec<Column>> {
 /// A frame cut at every possible place gives the same pyramid.
 #[test]
 fn a_frame_may_be_cut_anywhere() {
-    let mut noise = Noise(7);
-    let samples: Vec<i16> = (0..700).map(|_| noise.sample()).collect();
+    let mut rng = Rng::with_seed(7);
+    let samples: Vec<i16> = (0..700).map(|_| sample(&mut rng)).collect();
     let build = |cut: usize| {
         let mut pyramid = Pyramid::with_shape(1, Shape::new(3, 2, 128, &[16, 16]));
         pyramid.append(90, &[&samples[..cut]]).unwrap();
@@ -290,13 +263,13 @@ fn a_refused_block_changes_nothing() {
     let mut pyramid = Pyramid::new(2, 1 << 16).unwrap();
     pyramid.append(10, &[&[1, 2], &[3, 4]]).unwrap();
     let before = columns_from(&pyramid, 1.0, 0);
-    assert_eq!(pyramid.append(12, &[&[1]]), Err(ScopeError::ChannelCount { expected: 2, got: 1 }));
+    assert_eq!(pyramid.append(12, &[&[1]]), Err(Error::ChannelCount { expected: 2, got: 1 }));
     assert_eq!(
         pyramid.append(12, &[&[1], &[]]),
-        Err(ScopeError::UnequalChannels { channel: 1, expected: 1, got: 0 })
+        Err(Error::UnequalChannels { channel: 1, expected: 1, got: 0 })
     );
-    assert_eq!(pyramid.append(11, &[&[1], &[1]]), Err(ScopeError::IndexWentBack { next: 12, got: 11 }));
-    assert_eq!(pyramid.append(u64::MAX, &[&[1], &[1]]), Err(ScopeError::IndexTooLarge { got: u64::MAX }));
+    assert_eq!(pyramid.append(11, &[&[1], &[1]]), Err(Error::IndexWentBack { next: 12, got: 11 }));
+    assert_eq!(pyramid.append(u64::MAX, &[&[1], &[1]]), Err(Error::IndexTooLarge { got: u64::MAX }));
     assert_eq!(columns_from(&pyramid, 1.0, 0), before);
     assert!(
         Pyramid::new(0, 1 << 20).is_err()

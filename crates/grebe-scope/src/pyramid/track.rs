@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::shape::Shape;
-use crate::{Stats, simd};
+use crate::simd::{self, Stats};
 
 /// Samples and nodes of one channel.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct ChannelTracks {
 
 /// Samples of a cache line.
 const LINE_SAMPLES: usize = 32;
-/// From this many bytes a channel on, samples are stored past the caches: a smaller ring stays in them.
+/// From this many bytes per channel on, samples are stored past the caches: a smaller ring stays in them.
 const PAST_CACHES_BYTES: usize = 4 << 20;
 
 /// Finished nodes of one level, as rings side by side, and the node that is being filled.
@@ -60,7 +60,7 @@ impl ChannelTracks {
                 simd::stats_storing(piece, to)
             } else {
                 to.copy_from_slice(piece);
-                crate::stats(piece)
+                simd::stats(piece)
             };
             self.levels[0].open.merge(&stats);
             at += len;

@@ -3,7 +3,7 @@
 use tiny_skia::{LineJoin, Mask, Paint, PathBuilder, Pixmap, Stroke, Transform};
 
 use super::theme::Color;
-use crate::ScopeError;
+use crate::error::{Error, Result};
 
 pub(super) struct Canvas {
     pixmap: Pixmap,
@@ -19,8 +19,8 @@ pub(super) struct Rect {
 }
 
 impl Canvas {
-    pub(super) fn new(width: u32, height: u32, background: Color) -> Result<Canvas, ScopeError> {
-        let refused = || ScopeError::Setting {
+    pub(super) fn new(width: u32, height: u32, background: Color) -> Result<Canvas> {
+        let refused = || Error::Setting {
             what: "picture size",
             got: format!("{width} x {height}"),
             must: "160 x 120 to 16384 x 16384 pixels",
@@ -38,7 +38,7 @@ impl Canvas {
         self.tint(rect, color, 255);
     }
 
-    /// Lays `color` over a rectangle; `alpha` 255 hides what is below.
+    /// Lays `color` over a rectangle; `alpha` 255 hides the pixels below.
     pub(super) fn tint(&mut self, rect: Rect, color: Color, alpha: u8) {
         let (width, height) = (self.pixmap.width() as i32, self.pixmap.height() as i32);
         let (left, right) = (rect.left.clamp(0, width), (rect.left + rect.width).clamp(0, width));

@@ -1,10 +1,11 @@
-//! One lane: its grid and labels, its trace, and the marks of what was lost.
+//! One lane: its grid and labels, its trace, and the marks of lost samples.
 
 use super::canvas::{Canvas, Rect};
+use super::scene::{Axis, Lane, Trace};
 use super::text::{self, Pen};
 use super::theme::{Color, Theme};
-use super::{Axis, Lane, Trace};
-use crate::{Column, Ticks};
+use crate::column::Column;
+use crate::units::Ticks;
 
 pub(super) fn draw(
     canvas: &mut Canvas,
@@ -81,7 +82,7 @@ fn draw_columns(
             let (a, b) = (lane.y_of_count(low, band), lane.y_of_count(high, band));
             let (top, bottom) = (a.min(b), a.max(b));
             let edge = band.top + band.height - 1;
-            // Beyond the lane: nothing, as on an instrument's screen.
+            // Nothing is drawn beyond the lane, as on an instrument's screen.
             if bottom >= band.top && top <= edge {
                 let (top, bottom) = (top.max(band.top), bottom.min(edge));
                 canvas.fill(Rect { top, height: bottom - top + 1, ..at }, color);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Coverage;
+use crate::column::{Column, Coverage};
 
 /// Colours of the plot's pixel column `x`, from the top.
 fn pixels_at(image: &Image, x: usize) -> Vec<Color> {
@@ -73,10 +73,7 @@ fn every_kind_of_trace_and_an_empty_picture_draw() {
         assert!(picture.draw().unwrap().rgba().chunks_exact(4).all(|p| p[3] == 255));
     }
     assert!(Picture::new(200, 150, Theme::dark()).draw().is_ok());
-    assert!(matches!(
-        Picture::new(10, 150, Theme::dark()).draw(),
-        Err(ScopeError::Setting { what: "width", .. })
-    ));
+    assert!(matches!(Picture::new(10, 150, Theme::dark()).draw(), Err(Error::Setting { what: "width", .. })));
     assert!(Picture::new(200, 99_999, Theme::dark()).draw().is_err());
 }
 

@@ -9,7 +9,7 @@ use super::theme::Color;
 pub(super) const LINE_HEIGHT: i32 = 16;
 const SIZE: f32 = 13.5;
 
-/// Draws text; without a font, which cannot be with the one built in, it draws nothing.
+/// Draws text. The font is built in; if it could not be read, nothing would be drawn.
 pub(super) struct Pen {
     font: Option<FontRef<'static>>,
 }

@@ -1,4 +1,4 @@
-//! Colours: one dark and one light theme, both readable by people who tell few colours apart.
+//! Colours: one dark and one light theme, both readable for people with colour vision deficiency.
 
 /// An opaque colour, in sRGB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,28 +16,14 @@ impl Color {
     pub const fn rgb(r: u8, g: u8, b: u8) -> Color {
         Color { r, g, b }
     }
-
-    /// Contrast to another colour, 1.0 (none) to 21.0 (black on white), as WCAG 2.1 defines it.
-    pub fn contrast(self, other: Color) -> f64 {
-        let (a, b) = (self.luminance(), other.luminance());
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
-    }
-
-    fn luminance(self) -> f64 {
-        let linear = |part: u8| {
-            let part = f64::from(part) / 255.0;
-            if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * linear(self.r) + 0.7152 * linear(self.g) + 0.0722 * linear(self.b)
-    }
 }
 
 /// The colours of a scope; the window and the terminal use them too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
-    /// Behind everything.
+    /// The background of the picture.
     pub background: Color,
-    /// Behind the traces.
+    /// The background of the plot.
     pub plot: Color,
     /// Grid lines.
     pub grid: Color,
@@ -51,7 +37,7 @@ pub struct Theme {
     pub gap: Color,
     /// Cursors and trigger lines.
     pub cursor: Color,
-    /// Traces, by place; the ninth lane begins anew.
+    /// Traces by place; the ninth has the colour of the first.
     pub traces: [Color; 8],
 }
 
@@ -114,17 +100,31 @@ impl Theme {
 mod tests {
     use super::*;
 
+    /// Contrast to another colour, 1.0 (none) to 21.0 (black on white), as WCAG 2.1 defines it.
+    fn contrast(a: Color, b: Color) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    fn luminance(color: Color) -> f64 {
+        let linear = |part: u8| {
+            let part = f64::from(part) / 255.0;
+            if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(color.r) + 0.7152 * linear(color.g) + 0.0722 * linear(color.b)
+    }
+
     #[test]
     fn everything_a_person_reads_has_contrast() {
         for theme in [Theme::dark(), Theme::light()] {
             for color in [theme.text, theme.text_dim] {
-                assert!(color.contrast(theme.background) >= 4.5, "{color:?}");
+                assert!(contrast(color, theme.background) >= 4.5, "{color:?}");
             }
             for color in theme.traces.into_iter().chain([theme.gap, theme.cursor]) {
-                assert!(color.contrast(theme.plot) >= 4.5, "{color:?} {}", color.contrast(theme.plot));
+                assert!(contrast(color, theme.plot) >= 4.5, "{color:?} {}", contrast(color, theme.plot));
             }
-            assert!(theme.grid.contrast(theme.plot) < 2.0, "the grid must stay behind the traces");
+            assert!(contrast(theme.grid, theme.plot) < 2.0, "the grid must stay behind the traces");
         }
-        assert!((Color::rgb(0, 0, 0).contrast(Color::rgb(255, 255, 255)) - 21.0).abs() < 1e-9);
+        assert!((contrast(Color::rgb(0, 0, 0), Color::rgb(255, 255, 255)) - 21.0).abs() < 1e-9);
     }
 }

@@ -2,8 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::compare::{Thresholds, WORDS_MAX, Words};
-use super::{Stats, min_max_chunked, stats_chunked};
+use super::portable::{min_max_chunked, stats_chunked};
+use super::stats::Stats;
+use super::words::{Thresholds, WORDS_MAX, Words};
 
 #[target_feature(enable = "avx2")]
 pub(super) fn min_max_avx2(samples: &[i16]) -> (i16, i16) {
@@ -190,7 +191,7 @@ pub(super) fn prefetch(lines: &[i16]) {
     }
 }
 
-/// Makes what was stored past the caches visible in order.
+/// Orders stores past the caches before later stores.
 pub(super) fn fence() {
     // SAFETY: SSE is part of x86-64.
     unsafe { _mm_sfence() }

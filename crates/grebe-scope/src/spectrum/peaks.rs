@@ -1,6 +1,6 @@
 //! The table of peaks.
 
-use super::Window;
+use super::window::Window;
 
 /// A peak of a spectrum.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,5 +53,5 @@ fn between(dbfs: &[f32], place: usize, window: Window) -> Peak {
     Peak { line, dbfs: b - window.lobe_db(near) }
 }
 
-/// The most a tone may lie above its highest line (without a window, in the middle of two).
+/// How far a tone may lie above its highest line at most (no window, halfway between two lines).
 const LOSS_MAX_DB: f64 = 4.0;

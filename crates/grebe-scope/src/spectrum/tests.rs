@@ -1,3 +1,5 @@
+use grebe_testing::Rng;
+
 use super::*;
 
 const SIZE: usize = 4096;
@@ -69,13 +71,8 @@ fn a_tone_between_lines_is_found_in_the_table() {
 #[test]
 fn noise_has_its_density_with_every_window() {
     // Uniform noise of +-0.5: mean square 1/12, so 10 log10(2 / 12) dBFS in all (0 dBFS is a sine's power 1/2).
-    let mut state = 1u64;
-    let noise: Vec<i16> = (0..SIZE * 200)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 48) as i16 / 2
-        })
-        .collect();
+    let mut rng = Rng::with_seed(1);
+    let noise: Vec<i16> = (0..SIZE * 200).map(|_| rng.i16(..) / 2).collect();
     let rate_hz = 1e6;
     let expected = 10.0 * (2.0f64 / 12.0).log10() - 10.0 * (rate_hz / 2.0f64).log10();
     for window in Window::ALL {
@@ -85,7 +82,11 @@ fn noise_has_its_density_with_every_window() {
         let mean = 10.0
             * (inner.iter().map(|&l| 10f64.powf(f64::from(l) / 10.0)).sum::<f64>() / inner.len() as f64)
                 .log10();
-        let density = spectrum.density_dbfs_hz(mean, rate_hz);
+        // Noise bandwidth of a window: its mean square over its squared mean, in lines.
+        let weights = window.coefficients(SIZE);
+        let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
+        let bandwidth_lines = squares * SIZE as f64 / weights.iter().sum::<f64>().powi(2);
+        let density = mean - 10.0 * (bandwidth_lines * rate_hz / SIZE as f64).log10();
         assert!((density - expected).abs() < 0.1, "{window:?}: {density} is not {expected}");
     }
 }
@@ -123,27 +124,6 @@ fn offset_and_half_rate_have_their_level() {
 }
 
 #[test]
-fn dbm_follows_from_full_scale_and_load() {
-    // 1 V peak into 50 ohms is 10 mW.
-    let offset = DbmReference { full_scale_volts: 1.0, impedance_ohms: 50.0 }.offset_db();
-    assert!((offset - 10.0).abs() < 1e-9);
-}
-
-#[test]
-fn the_waterfall_keeps_the_highest_line_of_each_cell() {
-    let mut waterfall = Waterfall::new(3, 2).unwrap();
-    for first in [0.0, 10.0, 20.0] {
-        waterfall.push(&[first, first + 5.0, first + 1.0, first + 2.0, first + 3.0, first + 9.0]);
-    }
-    let rows: Vec<Vec<f32>> = waterfall.rows().map(<[f32]>::to_vec).collect();
-    assert_eq!(rows, [[25.0, 22.0, 29.0], [15.0, 12.0, 19.0]]);
-    let mut brightness = [0.0; 6];
-    waterfall.brightness(10.0, 30.0, &mut brightness);
-    for (bright, expected) in brightness.into_iter().zip([0.75, 0.6, 0.95, 0.25, 0.1, 0.45]) {
-        assert!((bright - expected).abs() < 1e-6f32);
-    }
-    let mut wide = Waterfall::new(4, 1).unwrap();
-    wide.push(&[1.0, 2.0]);
-    assert_eq!(wide.rows().next().unwrap(), [1.0, 1.0, 2.0, 2.0]);
-    assert!(Waterfall::new(0, 1).is_err() && Spectrum::new(100, Window::Hann, Averaging::None).is_err());
+fn a_size_that_is_no_power_of_two_is_refused() {
+    assert!(Spectrum::new(100, Window::Hann, Averaging::None).is_err());
 }

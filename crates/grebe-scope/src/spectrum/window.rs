@@ -41,15 +41,8 @@ impl Window {
         }
     }
 
-    /// Bandwidth of noise that a line collects, in lines.
-    pub fn noise_bandwidth_lines(self) -> f64 {
-        // Mean square over squared mean of a sum of cosines.
-        let terms = self.terms();
-        1.0 + terms[1..].iter().map(|a| a * a / 2.0).sum::<f64>() / (terms[0] * terms[0])
-    }
-
     /// Weights of `size` samples, periodic (as for spectra, not for filters).
-    pub fn coefficients(self, size: usize) -> Vec<f64> {
+    pub(super) fn coefficients(self, size: usize) -> Vec<f64> {
         let turn = std::f64::consts::TAU / size as f64;
         let weight = |n: usize| {
             let sum = |(k, a): (usize, &f64)| {

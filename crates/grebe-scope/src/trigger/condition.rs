@@ -13,7 +13,7 @@ pub enum Slope {
     Either,
 }
 
-/// Which way a pulse stands.
+/// On which side of the level a pulse lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Polarity {
     /// Above the level.
@@ -22,7 +22,7 @@ pub enum Polarity {
     Negative,
 }
 
-/// Which way a window is passed.
+/// Whether a window is entered or left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Passage {
     /// From outside to inside.
@@ -43,13 +43,6 @@ pub enum Condition {
         level: i16,
         /// How far the signal must have gone back before it counts again.
         hysteresis: u16,
-    },
-    /// Every sample at or above (`Positive`) or at or below (`Negative`) the level; thinned by the holdoff.
-    Level {
-        /// Which side of the level.
-        polarity: Polarity,
-        /// The level.
-        level: i16,
     },
     /// The end of a pulse whose width lies in `samples`. The signal is high from a sample at or above `level` to
     /// one below `level - hysteresis`.
@@ -101,7 +94,6 @@ impl Condition {
     pub(super) fn levels(&self) -> (i16, i16) {
         match *self {
             Condition::Edge { level, .. }
-            | Condition::Level { level, .. }
             | Condition::PulseWidth { level, .. }
             | Condition::Dropout { level, .. } => (level, level),
             Condition::Runt { polarity: Polarity::Positive, low, .. } => (low, low),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::Error;
 
 /// Index, slope.
 type Found = Vec<(u64, Slope)>;
@@ -58,15 +59,6 @@ fn reference(condition: &Condition, first: u64, samples: &[i16]) -> Found {
                 found.extend(edge(level, hysteresis, false).into_iter().map(|i| (i as u64, Slope::Falling)));
             }
             found.sort_by_key(|f| f.0);
-        }
-        Condition::Level { polarity, level } => {
-            for (i, &s) in samples.iter().enumerate() {
-                match polarity {
-                    Polarity::Positive if s >= level => found.push((i as u64, Slope::Rising)),
-                    Polarity::Negative if s <= level => found.push((i as u64, Slope::Falling)),
-                    _ => {}
-                }
-            }
         }
         Condition::PulseWidth { polarity, level, hysteresis, samples: ref widths } => {
             let states = schmitt(i32::from(level), i32::from(level) - i32::from(hysteresis));
@@ -152,7 +144,6 @@ fn conditions() -> impl Strategy<Value = Condition> {
             level,
             hysteresis
         }),
-        (polarity(), level()).prop_map(|(polarity, level)| Condition::Level { polarity, level }),
         (polarity(), level(), hysteresis(), 1u64..20, 0u64..100).prop_map(
             |(polarity, level, hysteresis, least, more)| {
                 Condition::PulseWidth { polarity, level, hysteresis, samples: least..=least + more }
@@ -250,7 +241,7 @@ fn the_position_of_a_sine_crossing_is_found_between_samples() {
 #[test]
 fn settings_that_cannot_work_are_refused() {
     let runt = Condition::Runt { polarity: Polarity::Positive, low: 5, high: 5 };
-    assert!(matches!(Trigger::new(runt, 0), Err(ScopeError::Setting { what: "trigger levels", .. })));
+    assert!(matches!(Trigger::new(runt, 0), Err(Error::Setting { what: "trigger levels", .. })));
     #[expect(clippy::reversed_empty_ranges, reason = "the range that must be refused")]
     let pulse =
         Condition::PulseWidth { polarity: Polarity::Positive, level: 0, hysteresis: 0, samples: 5..=4 };

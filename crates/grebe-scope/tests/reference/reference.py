@@ -26,8 +26,8 @@ for start, end in [(0, 60), (60, 120), (120, 180), (180, 240), (240, 300)]:
     part = energy[start * rate : end * rate]
     peaks, _ = signal.find_peaks(part, distance=int(0.3 * rate), height=0.25 * np.median(np.sort(part)[-rate * 6 :]))
     beats += [start * rate + peak for peak in peaks]
-    rows.append((f"beats_a_minute_{start}", 60 * rate * (len(peaks) - 1) / (peaks[-1] - peaks[0])))
-rows += [("beats", len(beats)), ("beats_a_minute_last_64", 60 * rate * 63 / (beats[-1] - beats[-64]))]
+    rows.append((f"beats_per_minute_{start}", 60 * rate * (len(peaks) - 1) / (peaks[-1] - peaks[0])))
+rows += [("beats", len(beats)), ("beats_per_minute_last_64", 60 * rate * 63 / (beats[-1] - beats[-64]))]
 
 # A sine with noise and its parameters by least squares, an independent way to what crossings give.
 n = np.arange(20000)

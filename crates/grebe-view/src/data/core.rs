@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grebe_frame::{Arrival, Batch, Frame, Gap, Header, StreamTracker};
-use grebe_scope::{Column, ColumnGrid, Pyramid, ScopeError};
+use grebe_scope::{Column, ColumnGrid, Error as ScopeError, Pyramid};
 
 use crate::data::extract::Extract;
 use crate::data::interpolate::join_samples;

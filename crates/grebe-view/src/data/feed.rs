@@ -1,7 +1,7 @@
 //! The data side of a scope: takes batches, and answers its face at most sixty times a second.
 
 use grebe_frame::Batch;
-use grebe_scope::ScopeError;
+use grebe_scope::Error as ScopeError;
 
 use crate::data::core::ScopeCore;
 use crate::data::link::ScopeLink;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use grebe_scope::{Pyramid, Scale, ScopeError};
+use grebe_scope::{Error as ScopeError, Pyramid, Scale};
 
 /// The number of the math channel, behind all that a stream can have.
 pub const MATH_CHANNEL: usize = 8;

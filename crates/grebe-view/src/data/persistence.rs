@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grebe_scope::{Acquisition, Density, Mode, Pyramid, ScopeError};
+use grebe_scope::{Acquisition, Density, Error as ScopeError, Pyramid};
 
 use crate::data::trigger::{TriggerSearch, TriggerSettings};
 
@@ -68,7 +68,6 @@ impl Persistence {
             pyramid.channels(),
             run.channel(),
             run.another()?,
-            Mode::Normal,
             pre_samples,
             record_samples,
         )?;
@@ -76,7 +75,7 @@ impl Persistence {
             .map(|channel| {
                 let (bottom, top) = settings.ranges[channel % 8];
                 let mut density = Density::new(WIDTH, HEIGHT, bottom, top.max(bottom.saturating_add(1)))?;
-                density.limit_a_picture((SAMPLES_PER_PICTURE / record_samples).max(4));
+                density.limit_per_picture((SAMPLES_PER_PICTURE / record_samples).max(4));
                 Ok(density)
             })
             .collect();
@@ -107,7 +106,7 @@ impl Persistence {
         let densities = &mut self.densities;
         // What is refused here is refused by the history too, and counted there.
         let _ = self.acquisition.append(first_sample_index, block, |record| {
-            let fraction = record.trigger.map_or(0.0, |event| event.fraction());
+            let fraction = record.trigger.fraction();
             for (channel, density) in densities.iter_mut().enumerate() {
                 density.add(record.samples(channel), fraction);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use grebe_scope::{Condition, LfReject, Passage, Polarity, Pyramid, ScopeError, Slope, Trigger};
+use grebe_scope::{Condition, Error as ScopeError, LfReject, Passage, Polarity, Pyramid, Slope, Trigger};
 
 use super::levels::{self, Levels, Swing};
 use super::rate::{Found, TriggerRate};

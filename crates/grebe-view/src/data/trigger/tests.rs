@@ -152,7 +152,7 @@ fn lf_reject_and_holdoff_hold_an_ecg_at_its_r_peaks_and_count_the_heart() {
     let trigger = core.answer(&viewport, 1).trigger.unwrap();
     let (found, beats) = (trigger.found as f64, expected["beats"]);
     assert!((found - beats).abs() <= 5.0, "{found} triggers, {beats} beats");
-    let (rate, scipy) = (trigger.rate.per_minute().unwrap(), expected["beats_a_minute_last_64"]);
+    let (rate, scipy) = (trigger.rate.per_minute().unwrap(), expected["beats_per_minute_last_64"]);
     assert!((rate - scipy).abs() <= 1.0, "{rate} a minute, SciPy {scipy}");
     assert_eq!((trigger.rate.intervals.count(), trigger.rate.gaps), (63, 0));
     assert!(pictures > 1000 && on_peak * 100 >= pictures * 97, "{on_peak} of {pictures} held at a peak");

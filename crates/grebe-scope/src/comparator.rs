@@ -4,8 +4,7 @@
 //! `state[i] = above[i] | state[i-1] & !below[i]`. That is how carries run through an addition of `!below`
 //! and `above`, so one 64-bit add with carry yields 64 states.
 
-use crate::simd::{self, Thresholds};
-pub(crate) use crate::simd::{WORDS_MAX, Words};
+use crate::simd::{self, Thresholds, WORDS_MAX, Words};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Comparator {
@@ -28,7 +27,7 @@ impl Comparator {
         Comparator { thresholds: Thresholds::new(high, low), state: None }
     }
 
-    /// Writes a word of comparisons for each 64 samples of `strip`, and returns how many.
+    /// Writes one word of comparisons for each 64 samples of `strip`, and returns how many.
     pub(crate) fn compare(&self, strip: &[i16], words: &mut [Words; WORDS_MAX]) -> usize {
         simd::compare(strip, self.thresholds, words)
     }

@@ -1,9 +1,10 @@
-//! LF reject: a trigger that does not see how the signal wanders.
+//! LF reject: a high-pass in front of the comparator, for signals whose baseline wanders.
 
-use crate::{ScopeError, min_max};
+use crate::error::{Error, Result};
+use crate::simd::min_max;
 
-/// Takes the slow part of a signal off in front of a comparator: a high-pass of first order, as the trigger of a bench
-/// scope has it under `LF reject`. What is left swings around 0, and levels count from there.
+/// A high-pass of first order in front of a comparator, which bench scopes call `LF reject`. Its output swings around 0, and
+/// levels count from there.
 ///
 /// ```
 /// use grebe_scope::{Condition, LfReject, Slope, Trigger};
@@ -13,16 +14,16 @@ use crate::{ScopeError, min_max};
 /// let signal: Vec<i16> = (0..4000).map(|n| n * 2 + if n % 40 == 39 { 100 } else { 0 }).collect();
 /// trigger.scan(0, &signal, |_| {});
 /// assert_eq!(trigger.found(), 100);
-/// # Ok::<(), grebe_scope::ScopeError>(())
+/// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct LfReject {
-    /// By which part of the difference the baseline follows the mean of a group.
+    /// The part of its distance to the mean of a group by which the baseline moves.
     weight: f64,
-    /// Samples that the baseline is the same for.
+    /// Samples with the same baseline.
     group: u64,
     baseline: f64,
-    /// Of the group that is not complete.
+    /// Sum and number of samples of the group that is not complete.
     sum: i64,
     count: u32,
     /// The index that would follow without a gap; `None` before the first sample.
@@ -32,24 +33,24 @@ pub struct LfReject {
 }
 
 impl LfReject {
-    /// A high-pass whose corner (-3 dB) lies at `corner` cycles a sample, above 0 and below 0.5.
+    /// A high-pass whose corner (-3 dB) lies at `corner` cycles per sample, above 0 and below 0.5.
     ///
     /// # Errors
-    /// [`ScopeError::Setting`] for another corner.
-    pub fn new(corner: f64) -> Result<LfReject, ScopeError> {
+    /// [`Error::Setting`] for another corner.
+    pub fn new(corner: f64) -> Result<LfReject> {
         if !(corner > 0.0 && corner < 0.5) {
-            let got = format!("{corner} cycles a sample");
-            return Err(ScopeError::Setting {
+            let got = format!("{corner} cycles per sample");
+            return Err(Error::Setting {
                 what: "corner of the LF reject",
                 got,
                 must: "more than 0 and less than 0.5",
             });
         }
-        let a_sample = 1.0 - (-std::f64::consts::TAU * corner).exp();
-        // A baseline that hardly moves within 64 samples is taken off them in one go, at the speed of memory; it then
-        // steps by a 32nd of what is left, half the hysteresis that suits a signal.
-        let group = if a_sample * GROUP as f64 <= 1.0 / 32.0 { GROUP } else { 1 };
-        let weight = 1.0 - (1.0 - a_sample).powi(group as i32);
+        let per_sample = 1.0 - (-std::f64::consts::TAU * corner).exp();
+        // A baseline that hardly moves within 64 samples is subtracted from all of them at once, at the speed of memory. It then
+        // moves in steps of at most a 32nd of its distance to the signal.
+        let group = if per_sample * GROUP as f64 <= 1.0 / 32.0 { GROUP } else { 1 };
+        let weight = 1.0 - (1.0 - per_sample).powi(group as i32);
         Ok(LfReject {
             weight,
             group,
@@ -62,8 +63,8 @@ impl LfReject {
         })
     }
 
-    /// Calls `each` with what passes of a block, strip by strip, with the index of each strip's first sample. The
-    /// baseline begins at the first sample, and stays over a gap.
+    /// Filters a block and calls `each` with the output, strip by strip, and the index of each strip's first sample. The
+    /// baseline begins at the first sample, and stays what it is over a gap.
     pub fn pass(&mut self, first_sample_index: u64, samples: &[i16], mut each: impl FnMut(u64, &[i16])) {
         let mut at = first_sample_index;
         for strip in samples.chunks(STRIP) {
@@ -76,8 +77,8 @@ impl LfReject {
         }
     }
 
-    /// Smallest and largest of what passed since the last call; `None` where nothing did.
-    pub fn take_extremes(&mut self) -> Option<(i16, i16)> {
+    /// Smallest and largest output since the last call; `None` without one.
+    pub(super) fn take_extremes(&mut self) -> Option<(i16, i16)> {
         self.extremes.take()
     }
 
@@ -118,7 +119,7 @@ impl LfReject {
 }
 
 const GROUP: u64 = 64;
-/// Fits into the first cache, beside what the comparator makes of it.
+/// Fits into the first-level cache together with the comparator's words.
 const STRIP: usize = 4096;
 
 #[cfg(test)]
@@ -133,8 +134,8 @@ mod tests {
         out
     }
 
-    fn sine(cycles_a_sample: f64, amplitude: f64, len: usize) -> Vec<i16> {
-        let turn = std::f64::consts::TAU * cycles_a_sample;
+    fn sine(cycles_per_sample: f64, amplitude: f64, len: usize) -> Vec<i16> {
+        let turn = std::f64::consts::TAU * cycles_per_sample;
         (0..len).map(|n| ((n as f64 * turn).sin() * amplitude).round() as i16).collect()
     }
 

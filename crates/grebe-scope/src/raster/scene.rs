@@ -1,0 +1,97 @@
+//! What a picture is made of.
+
+use super::canvas::Rect;
+use super::theme::Color;
+use crate::column::Column;
+
+/// The horizontal axis: the value at the plot's left and right edge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axis<'a> {
+    /// Value at the left edge.
+    pub start: f64,
+    /// Value at the right edge.
+    pub end: f64,
+    /// Unit without prefix, as `"s"`, `"Hz"` or `"S"`.
+    pub unit: &'a str,
+}
+
+/// One band of the plot with one trace.
+#[derive(Debug, Clone)]
+pub struct Lane<'a> {
+    /// Shown in the lane's corner.
+    pub name: &'a str,
+    /// Colour of the trace; `None` takes the theme's for the lane's place.
+    pub color: Option<Color>,
+    /// What is drawn.
+    pub trace: Trace<'a>,
+    /// Value at the lane's lower edge, in `unit`.
+    pub bottom: f64,
+    /// Value at the lane's upper edge, in `unit`.
+    pub top: f64,
+    /// `unit`s per raw count.
+    pub scale: f64,
+    /// Value of the raw count 0, in `unit`.
+    pub offset: f64,
+    /// Unit without prefix, as `"V"`; empty for raw counts.
+    pub unit: &'a str,
+    /// Dashed horizontal lines with labels, in `unit`: trigger levels, cursors.
+    pub levels: &'a [(f64, &'a str)],
+}
+
+/// What a lane draws.
+#[derive(Debug, Clone, Copy)]
+pub enum Trace<'a> {
+    /// Columns in raw counts, left to right over the whole plot; gaps are marked.
+    Columns(&'a [Column]),
+    /// Points `(x, y)` joined by a line, x on the picture's axis and y in the lane's unit. A y that is not a
+    /// number breaks the line.
+    Line(&'a [(f64, f64)]),
+    /// Several traces over each other, the last one in front.
+    Layers(&'a [Layer<'a>]),
+    /// Rows of brightness 0.0 to 1.0, the first at the top: persistence, waterfall.
+    Intensity {
+        /// Cells per row.
+        width: usize,
+        /// All cells, row after row.
+        cells: &'a [f32],
+    },
+}
+
+/// One of several traces of a lane.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer<'a> {
+    /// Its colour.
+    pub color: Color,
+    /// Columns in raw counts, left to right over the whole plot.
+    pub columns: &'a [Column],
+    /// The lane's units per raw count of this trace.
+    pub scale: f64,
+    /// Value of its raw count 0, in the lane's unit.
+    pub offset: f64,
+}
+
+/// A dashed vertical line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cursor<'a> {
+    /// Where, on the picture's axis.
+    pub at: f64,
+    /// Shown at its top; may be empty.
+    pub label: &'a str,
+}
+
+impl<'a> Lane<'a> {
+    /// A lane of raw counts from `bottom` to `top`.
+    pub fn new(name: &'a str, trace: Trace<'a>, bottom: f64, top: f64) -> Lane<'a> {
+        Lane { name, color: None, trace, bottom, top, scale: 1.0, offset: 0.0, unit: "", levels: &[] }
+    }
+}
+
+impl Axis<'_> {
+    /// The pixel of `value`, `None` beyond the band's edges.
+    pub(super) fn x(&self, value: f64, band: Rect) -> Option<i32> {
+        let part = (value - self.start) / (self.end - self.start);
+        let x = (part * f64::from(band.width)).floor() as i32;
+        // The right edge belongs to the last pixel.
+        ((-1e-9..=1.0 + 1e-9).contains(&part)).then(|| band.left + x.clamp(0, band.width - 1))
+    }
+}
