@@ -43,6 +43,11 @@ impl Column {
         self.coverage == Coverage::Gap
     }
 
+    /// Whether every sample of the span is in `min` and `max`.
+    pub fn is_complete(&self) -> bool {
+        self.coverage == Coverage::Complete
+    }
+
     /// The range to draw so that the trace has no holes between neighbours: `min..=max` stretched until it
     /// touches `previous`. Never across a gap. `None` where there is nothing to draw.
     pub fn joined_to(&self, previous: &Column) -> Option<(i16, i16)> {
