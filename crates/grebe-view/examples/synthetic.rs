@@ -85,11 +85,7 @@ fn window(link: grebe_view::ScopeLink, options: ViewOptions) -> Result<(), grebe
 }
 
 /// Feeds the scope at the rate until told to stop.
-fn produce(
-    mut feed: ScopeFeed,
-    settings: &Settings,
-    is_done: &AtomicBool,
-) -> Result<(), grebe_scope::Error> {
+fn produce(mut feed: ScopeFeed, settings: &Settings, is_done: &AtomicBool) -> Result<(), grebe_scope::Error> {
     let tables: Vec<Vec<i16>> = (0..settings.channels as usize).map(table).collect();
     let block = ((settings.rate_hz / 100.0) as usize).clamp(1, 8192);
     let mut header = Header {

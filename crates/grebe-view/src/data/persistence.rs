@@ -64,13 +64,8 @@ impl Persistence {
     ) -> Result<Persistence, ScopeError> {
         let record_samples = (span_samples.round() as u64).max(2);
         let pre_samples = ((trigger.position * span_samples) as u64).min(record_samples - 1);
-        let acquisition = Acquisition::new(
-            pyramid.channels(),
-            run.channel(),
-            run.another()?,
-            pre_samples,
-            record_samples,
-        )?;
+        let acquisition =
+            Acquisition::new(pyramid.channels(), run.channel(), run.another()?, pre_samples, record_samples)?;
         let densities: Result<Vec<_>, _> = (0..pyramid.channels())
             .map(|channel| {
                 let (bottom, top) = settings.ranges[channel % 8];
