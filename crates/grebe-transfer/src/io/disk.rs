@@ -5,11 +5,9 @@
 //!  receiving   writer (gathers groups) -> group_store (checks, writes) -> target (files) and journal (what is safe)
 //! ```
 
-mod content_reader;
 mod group_store;
 pub(super) mod groups;
 mod journal;
-mod journal_thread;
 pub(super) mod outgoing;
 mod patience;
 mod positioned;

@@ -7,4 +7,3 @@ pub(crate) mod report;
 pub(crate) mod send;
 mod sending;
 mod tcp_relay;
-mod udp_path;

@@ -15,8 +15,7 @@ use snow::{Builder, HandshakeState};
 
 use crate::error::{Error, Result};
 use crate::proto::packet_protection::{Opener, Sealer, Secret};
-use crate::proto::received_packets::ReceivedPackets;
-use crate::proto::wire::Header;
+use crate::proto::wire::{Header, ReceivedPackets};
 
 /// Bytes of the first packet. The reply is far shorter, so that nobody can use it to flood others.
 pub const INIT_BYTES: usize = 1_200;

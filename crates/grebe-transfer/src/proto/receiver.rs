@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use crate::proto::ranges::RangeSet;
-use crate::proto::received_packets::ReceivedPackets;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::train_dispersion::TrainDispersion;
-use crate::proto::verdict::Verdict;
+use crate::proto::verdict::{SILENCE_US_MAX, Verdict};
 use crate::proto::wire::{
-    Feedback, Frame, HeldRanges, INITIAL_WINDOW_BYTES, Offer, RunBytes, Stamp, UDP_IP_BYTES, decode_rtt,
+    Feedback, Frame, HeldRanges, INITIAL_WINDOW_BYTES, Offer, ReceivedPackets, RunBytes, Stamp, UDP_IP_BYTES,
+    decode_rtt,
 };
 
 /// What a packet means to the caller.
@@ -242,13 +242,15 @@ impl Receiver {
         self.received.covered()
     }
 
-    /// For how long nothing was heard from the sender.
-    pub fn silence_us(&self, now_us: u64) -> u64 {
-        now_us.saturating_sub(self.heard_us)
+    /// Whether the sender knows the verdict, or has been silent for so long that it is gone.
+    pub fn is_over(&self, now_us: u64) -> bool {
+        let linger_us = 4 * self.rtt_us.unwrap_or(0) + LINGER_US;
+        let silence_us_max = if self.verdict.is_some() { linger_us } else { SILENCE_US_MAX };
+        self.closed || now_us.saturating_sub(self.heard_us) > silence_us_max
     }
 
-    /// The sender's round trip, once it has said it.
-    pub fn rtt_us(&self) -> Option<u64> {
+    /// The sender's round trip, once the sender knows it.
+    pub(crate) fn rtt_us(&self) -> Option<u64> {
         self.rtt_us
     }
 
@@ -339,6 +341,9 @@ impl Receiver {
         self.rtt_us.map_or(REPORT_US_MAX, |rtt_us| (rtt_us / 8).clamp(REPORT_US_MIN, REPORT_US_MAX))
     }
 }
+
+/// For how long a receiver that has concluded waits for the sender to confirm, beside four round trips.
+const LINGER_US: u64 = 1_000_000;
 
 /// Each arrival is in at least this many reports.
 const REPEATS: usize = 4;

@@ -10,6 +10,8 @@ mod state;
 mod trains;
 mod transmit;
 
-pub use progress::{Limit, SendCounters, SendProgress, SenderOptions};
-pub use state::Sender;
-pub use transmit::Transmit;
+pub use self::{
+    progress::{Limit, SendCounters, SendProgress, SenderOptions},
+    state::Sender,
+    transmit::Transmit,
+};

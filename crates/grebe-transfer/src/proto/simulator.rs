@@ -11,13 +11,13 @@
 
 mod event;
 mod flow;
-mod flow_ends;
 mod path;
-mod pipe;
 mod run;
 mod tcp;
 
-pub use flow::{Flow, FlowReport};
-pub use path::{Link, Path};
-pub use run::{simulate, simulate_beside};
-pub use tcp::{Congestion, TcpFlow, TcpReport};
+pub use self::{
+    flow::{Flow, FlowReport},
+    path::{Link, Path},
+    run::{simulate, simulate_beside},
+    tcp::{Congestion, TcpFlow, TcpReport},
+};

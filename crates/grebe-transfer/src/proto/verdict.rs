@@ -1,4 +1,4 @@
-//! How a transfer ended, as one side tells the other.
+//! How a session ends: with a verdict, or in silence.
 
 /// How a transfer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,3 +14,6 @@ pub enum Verdict {
     /// One of the two was told to stop.
     Cancelled,
 }
+
+/// For how long a peer that was there may be silent.
+pub(crate) const SILENCE_US_MAX: u64 = 60_000_000;

@@ -8,17 +8,20 @@ mod feedback;
 mod frame;
 mod header;
 mod held;
-mod kind;
 mod stamp;
 
-pub use feedback::{Feedback, RunBytes, Train};
-pub(crate) use frame::{DATA_HEADER_BYTES, data_header};
-pub use frame::{Frame, Offer};
-pub(crate) use header::expand_number;
-pub use header::{HEADER_BYTES, Header, TAG_BYTES};
-pub use held::HeldRanges;
-pub use stamp::Stamp;
-pub(crate) use stamp::{TRAIN_MARKS, decode_rtt, encode_rtt};
+pub use self::{
+    feedback::{Feedback, ReceivedPackets, RunBytes, Train},
+    frame::{Frame, Offer},
+    header::{HEADER_BYTES, Header, TAG_BYTES},
+    held::HeldRanges,
+    stamp::Stamp,
+};
+pub(crate) use self::{
+    frame::{DATA_HEADER_BYTES, data_header},
+    header::expand_number,
+    stamp::{TRAIN_MARKS, decode_rtt, encode_rtt},
+};
 
 /// Bytes that IPv4 and UDP put before each datagram.
 pub(crate) const UDP_IP_BYTES: usize = 28;

@@ -223,7 +223,7 @@ impl SenderEnd {
             if self.core.is_done() {
                 self.end =
                     Some(if self.core.verdict() == Some(Verdict::Whole) { End::Whole } else { End::Closed });
-            } else if self.core.silence_us(now_us) > SILENCE_US {
+            } else if self.core.is_peer_gone(now_us) {
                 self.end = Some(End::Silent);
             }
             return None;
@@ -366,14 +366,13 @@ impl ReceiverEnd {
     }
 
     fn look_for_the_end(&mut self, now_us: u64) {
-        let silence_us = self.core.silence_us(now_us);
-        let linger_us = 4 * self.core.rtt_us().unwrap_or(0) + 1_000_000;
-        self.end = match self.core.verdict() {
-            Some(_) if self.core.is_closed() || silence_us > linger_us => Some(End::Whole),
-            None if self.core.is_closed() => Some(End::Closed),
-            None if silence_us > SILENCE_US => Some(End::Silent),
-            _ => None,
-        };
+        if self.core.is_over(now_us) {
+            self.end = Some(match self.core.verdict() {
+                Some(_) => End::Whole,
+                None if self.core.is_closed() => End::Closed,
+                None => End::Silent,
+            });
+        }
     }
 }
 
@@ -391,6 +390,5 @@ const GROUP_BYTES: u64 = 16 << 10;
 const ASK_EVERY_US: u64 = 500_000;
 const ANSWER_US: u64 = 10_000_000;
 const TICKET_US: u64 = 60_000_000;
-const SILENCE_US: u64 = 60_000_000;
 const NOTE_EVERY_US: u64 = 1_000_000;
 const READY_EVERY_US: u64 = 100_000;

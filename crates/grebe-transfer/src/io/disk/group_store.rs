@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::groups::{self, HASH_BYTES};
-use super::journal::{FoundJournal, Journal};
-use super::journal_thread::{JournalThread, Note};
+use super::journal::{FoundJournal, Journal, JournalThread, Note};
 use super::target::Target;
 use crate::error::{Error, Result};
 use crate::proto::index::Index;

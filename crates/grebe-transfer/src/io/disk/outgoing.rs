@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::content_reader::ContentReader;
 use super::groups::{self, HASH_BYTES};
 use super::reader::{Read, Reader};
-use super::source::Source;
+use super::source::{ContentReader, Source};
 use crate::error::Result;
 use crate::proto::ranges::RangeSet;
 

@@ -5,10 +5,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::content_reader::ContentReader;
 use super::groups::{self, HASH_BYTES};
 use super::patience::{Patience, has_cores_to_spare};
-use super::source::Source;
+use super::source::{ContentReader, Source};
 use crate::error::Error;
 use crate::proto::ranges::RangeSet;
 

@@ -179,9 +179,6 @@ pub(super) fn answer(socket: &UdpSocket, ticket: &Ticket, role: Role, cancel: &C
     }
 }
 
-/// For how long a peer that was there may be silent.
-pub(super) const SILENCE_US_MAX: u64 = 60_000_000;
-
 /// For how long only UDP is tried.
 const UDP_ALONE: Duration = Duration::from_secs(2);
 

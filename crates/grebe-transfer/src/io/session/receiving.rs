@@ -7,7 +7,7 @@ use std::time::Duration;
 use grebe_datagram::Receiver as Datagrams;
 use grebe_packet::Cancel;
 
-use super::connect::{Connected, SILENCE_US_MAX};
+use super::connect::Connected;
 use super::report::{ReceiveProgress, ReceiveReport};
 use crate::error::{Error, Result};
 use crate::io::clock::{Clock, Reading, unix_s};
@@ -15,7 +15,7 @@ use crate::io::disk::groups;
 use crate::io::disk::writer::Writer;
 use crate::proto::handshake::{Responder, Session};
 use crate::proto::receiver::{Arrived, Receiver};
-use crate::proto::verdict::Verdict;
+use crate::proto::verdict::{SILENCE_US_MAX, Verdict};
 use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES};
 
 /// One transfer at its receiver.
@@ -110,7 +110,7 @@ impl<'a> Receiving<'a> {
                 on_progress(&self.progress());
                 self.next_progress_us = now_us + 100_000;
             }
-            if self.session.is_some() && self.is_over(now_us) {
+            if self.session.is_some() && self.core.is_over(now_us) {
                 break;
             }
         }
@@ -179,16 +179,6 @@ impl<'a> Receiving<'a> {
             received_bytes: self.core.received_bytes(),
             total_bytes: self.offer.map_or(0, |offer| offer.total_bytes),
             rtt_us: self.core.rtt_us(),
-        }
-    }
-
-    /// Whether the sender knows the verdict, or is gone.
-    fn is_over(&self, now_us: u64) -> bool {
-        let linger_us = 4 * self.core.rtt_us().unwrap_or(0) + 1_000_000;
-        let silence_us = self.core.silence_us(now_us);
-        match self.core.verdict() {
-            Some(_) => self.core.is_closed() || silence_us > linger_us,
-            None => self.core.is_closed() || silence_us > SILENCE_US_MAX,
         }
     }
 

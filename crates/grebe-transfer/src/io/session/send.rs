@@ -9,9 +9,8 @@ use grebe_packet::{Cancel, Ticket};
 
 use super::connect::{self, Asking, Connected};
 use super::report::{Notice, SendReport};
-use super::sending::Sending;
+use super::sending::{Sending, UdpPath, open_udp};
 use super::tcp_relay::TcpRelay;
-use super::udp_path::{self, UdpPath};
 use crate::error::Result;
 use crate::io::disk::source::Source;
 use crate::proto::congestion::Mode;
@@ -57,7 +56,7 @@ pub fn send(
 ) -> Result<SendReport> {
     let start = Instant::now();
     let addresses = connect::addresses_of(ticket)?;
-    let (datagrams, socket) = udp_path::open(connect::local_for(&addresses))?;
+    let (datagrams, socket) = open_udp(connect::local_for(&addresses))?;
     let asking = Asking {
         role: Role::Send,
         within: options.answer_within,
@@ -76,7 +75,7 @@ impl SendListener {
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
     pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
-        let (datagrams, socket) = udp_path::open(address)?;
+        let (datagrams, socket) = open_udp(address)?;
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
         Ok(Self { datagrams, socket, ticket, relay: TcpRelay::open(bound, bound) })

@@ -1,23 +1,50 @@
 //! The send thread: reads, builds packets, sends them, and takes the receiver's reports.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use grebe_datagram::wait_readable;
+use grebe_datagram::{Options, Sender as Datagrams, route_payload_bytes, set_dont_fragment, wait_readable};
 use grebe_packet::Cancel;
 
-use super::connect::SILENCE_US_MAX;
-use super::udp_path::UdpPath;
 use crate::error::{Error, Result};
 use crate::io::clock::Clock;
 use crate::io::disk::outgoing::Outgoing;
 use crate::io::disk::source::Source;
 use crate::proto::handshake::Session;
-use crate::proto::received_packets::ReceivedPackets;
 use crate::proto::sender::{SendProgress, Sender, SenderOptions, Transmit};
 use crate::proto::sent_packets::Item;
-use crate::proto::verdict::Verdict;
-use crate::proto::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, TAG_BYTES, data_header};
+use crate::proto::verdict::{SILENCE_US_MAX, Verdict};
+use crate::proto::wire::{
+    DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, ReceivedPackets, TAG_BYTES, data_header,
+};
+
+/// A socket, and the peer at its other end.
+pub(super) struct UdpPath {
+    pub(super) datagrams: Datagrams,
+    /// Another handle on the same socket, for what the peer sends.
+    pub(super) socket: UdpSocket,
+    pub(super) peer: SocketAddr,
+}
+
+/// A socket for a sender at `local`, with a second handle for what the peer sends.
+pub(super) fn open_udp(local: SocketAddr) -> Result<(Datagrams, UdpSocket)> {
+    let datagrams = Datagrams::unconnected(local, &Options::default())?;
+    let socket = datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
+    Ok((datagrams, socket))
+}
+
+impl UdpPath {
+    /// Bytes of UDP payload that the path carries for sure, and longer datagrams to probe, ascending. Those are for routes that
+    /// carry them, and for systems where a datagram that is too long for a hop is lost there and not cut into fragments.
+    pub(super) fn datagram_bytes(&self) -> (usize, Vec<usize>) {
+        let route_bytes = route_payload_bytes(self.peer).unwrap_or(DATAGRAM_BYTES);
+        let is_whole = set_dont_fragment(&self.socket).is_ok();
+        let longer = [1_372, 1_424, 1_472, route_bytes].into_iter();
+        let probes = longer.filter(|bytes| is_whole && *bytes <= route_bytes).collect();
+        (route_bytes.min(DATAGRAM_BYTES), probes)
+    }
+}
 
 /// One transfer at its sender.
 pub(super) struct Sending {
@@ -99,7 +126,7 @@ impl Sending {
                     Some(verdict) => Err(Error::Ended { verdict }),
                 };
             }
-            if self.sender.silence_us(now_us) > SILENCE_US_MAX {
+            if self.sender.is_peer_gone(now_us) {
                 return Err(Error::Silent { waited: Duration::from_micros(SILENCE_US_MAX) });
             }
             self.wait();
@@ -214,3 +241,6 @@ const PROBE_HEAD_BYTES: usize = 6;
 
 /// Shorter sleeps cost more than they gain: the schedule makes up for a sleep that is too long.
 const WAIT_US_MIN: u64 = 100;
+
+/// Every path carries this.
+const DATAGRAM_BYTES: usize = 1_200;

@@ -3,10 +3,9 @@
 use super::progress::Limit;
 use super::state::Sender;
 use crate::proto::congestion::{Phase, RATE_SPAN_US_MIN, Sample};
-use crate::proto::received_packets::ReceivedPackets;
 use crate::proto::sent_packets::{Item, PacketState, SentPacket};
 use crate::proto::train::FIRST_PACKETS;
-use crate::proto::wire::{Feedback, OVERHEAD_BYTES, UDP_IP_BYTES};
+use crate::proto::wire::{Feedback, OVERHEAD_BYTES, ReceivedPackets, UDP_IP_BYTES};
 
 impl Sender {
     /// Takes a report of the receiver.

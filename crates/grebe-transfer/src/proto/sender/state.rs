@@ -9,7 +9,7 @@ use super::trains::Trains;
 use crate::proto::congestion::{Controller, PhaseCost};
 use crate::proto::ranges::RangeSet;
 use crate::proto::sent_packets::SentPackets;
-use crate::proto::verdict::Verdict;
+use crate::proto::verdict::{SILENCE_US_MAX, Verdict};
 use crate::proto::wire::{HeldRanges, INITIAL_WINDOW_BYTES};
 
 /// Decides which bytes go out when. The caller brings the bytes, the clock and the socket.
@@ -163,9 +163,9 @@ impl Sender {
         self.verdict.is_some() && self.closes_due == 0
     }
 
-    /// For how long nothing was heard from the receiver.
-    pub fn silence_us(&self, now_us: u64) -> u64 {
-        if self.started { now_us.saturating_sub(self.heard_us) } else { 0 }
+    /// Whether the receiver has been silent for so long that it is gone.
+    pub fn is_peer_gone(&self, now_us: u64) -> bool {
+        self.started && now_us.saturating_sub(self.heard_us) > SILENCE_US_MAX
     }
 
     /// Where the transfer stands.

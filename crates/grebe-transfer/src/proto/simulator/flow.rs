@@ -1,8 +1,13 @@
-//! The transfers of a simulation, and how each of them went.
+//! A simulated transfer: what is to be sent, both of its ends, and how it went.
 
+use super::event::Event;
 use crate::proto::congestion::PhaseCost;
-use crate::proto::sender::{SendCounters, SenderOptions};
+use crate::proto::ranges::RangeSet;
+use crate::proto::receiver::{Arrived, Receiver};
+use crate::proto::sender::{SendCounters, Sender, SenderOptions, Transmit};
+use crate::proto::sent_packets::Item;
 use crate::proto::verdict::Verdict;
+use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES};
 
 /// One transfer over the path.
 #[derive(Debug, Clone)]
@@ -53,3 +58,158 @@ impl FlowReport {
         self.whole_us.is_some() && self.verdict == Some(Verdict::Whole) && !self.corrupt
     }
 }
+
+/// A sender and a receiver, and the content that the receiver is to get: a pattern, so that a byte in a wrong place shows.
+pub(super) struct FlowEnds {
+    pub(super) start_us: u64,
+    total_bytes: u64,
+    sender: Sender,
+    receiver: Receiver,
+    /// Number of the next packet from the receiver.
+    back_number: u64,
+    stored: RangeSet,
+    report: FlowReport,
+}
+
+impl FlowEnds {
+    pub(super) fn new(flow: &Flow) -> Self {
+        let mut sender = Sender::new(flow.total_bytes, flow.options.clone());
+        sender.make_available(flow.total_bytes);
+        Self {
+            start_us: flow.start_us,
+            total_bytes: flow.total_bytes,
+            sender,
+            receiver: Receiver::new(flow.window_bytes),
+            back_number: 0,
+            stored: RangeSet::default(),
+            report: FlowReport {
+                whole_us: None,
+                done_us: None,
+                verdict: None,
+                counters: SendCounters::default(),
+                costs: [PhaseCost::default(); 5],
+                memory_bytes_max: 0,
+                received_by_tenth: Vec::new(),
+                queue_us_by_tenth: Vec::new(),
+                corrupt: false,
+            },
+        }
+    }
+
+    /// When one of the ends has something to do; `None` once the transfer is over.
+    pub(super) fn next_time_us(&self, now_us: u64) -> Option<u64> {
+        if self.report.done_us.is_some() {
+            return None;
+        }
+        if now_us < self.start_us {
+            return Some(self.start_us);
+        }
+        let next_us = self.sender.next_time_us(now_us).min(self.receiver.next_time_us());
+        Some(next_us.max(now_us + 1))
+    }
+
+    /// The next packet from the sender: number, length of the datagram, frame.
+    pub(super) fn poll_sender(&mut self, now_us: u64, pattern: &[u8]) -> Option<(u64, usize, Vec<u8>)> {
+        let transmit = self.sender.poll_transmit(now_us)?;
+        let mut bytes = vec![0; 65_536];
+        let length = encode(&transmit, self.total_bytes, pattern, &mut bytes);
+        bytes.truncate(length);
+        let datagram_bytes = match transmit.item {
+            Item::Probe { datagram_bytes } => datagram_bytes as usize,
+            _ => length + HEADER_BYTES + TAG_BYTES,
+        };
+        Some((transmit.number, datagram_bytes, bytes))
+    }
+
+    /// The next packet from the receiver: number and frame.
+    pub(super) fn poll_receiver(&mut self, now_us: u64) -> Option<(u64, Vec<u8>)> {
+        let mut frame = [0; 1_150];
+        let length = self.receiver.poll_report(now_us, &mut frame)?;
+        self.back_number += 1;
+        Some((self.back_number - 1, frame[..length].to_vec()))
+    }
+
+    pub(super) fn note_queue(&mut self, now_us: u64, queue_us: u64) {
+        let tenth = (now_us / 100_000) as usize;
+        let queue = &mut self.report.queue_us_by_tenth;
+        queue.resize(queue.len().max(tenth + 1), 0);
+        queue[tenth] = queue[tenth].max(queue_us);
+    }
+
+    pub(super) fn note_memory(&mut self) {
+        let memory_bytes = self.sender.memory_bytes() + self.receiver.memory_bytes();
+        self.report.memory_bytes_max = self.report.memory_bytes_max.max(memory_bytes);
+    }
+
+    /// Takes a packet that arrives at one of the ends.
+    pub(super) fn take(&mut self, now_us: u64, event: &Event, pattern: &[u8]) {
+        match Frame::decode(&event.bytes) {
+            Err(_) => self.report.corrupt = true,
+            Ok(frame) if event.to_receiver => self.take_at_receiver(now_us, event, &frame, pattern),
+            Ok(frame) => self.take_at_sender(now_us, &frame),
+        }
+    }
+
+    fn take_at_sender(&mut self, now_us: u64, frame: &Frame<'_>) {
+        match frame {
+            Frame::Feedback(report) => self.sender.on_feedback(now_us, report),
+            Frame::Outcome(verdict) => self.sender.on_outcome(now_us, *verdict),
+            _ => self.report.corrupt = true,
+        }
+        if self.sender.verdict().is_some() && self.report.done_us.is_none() {
+            self.report.done_us = Some(now_us);
+        }
+    }
+
+    fn take_at_receiver(&mut self, now_us: u64, event: &Event, frame: &Frame<'_>, pattern: &[u8]) {
+        if let Arrived::Data { offset, payload } =
+            self.receiver.on_packet(now_us, event.number, event.datagram_bytes, frame)
+        {
+            let from = (offset % PATTERN_BYTES) as usize;
+            self.report.corrupt |= payload != &pattern[from..from + payload.len()];
+            self.stored.insert(offset..offset + payload.len() as u64);
+            let tenth = (now_us / 100_000) as usize;
+            let received = &mut self.report.received_by_tenth;
+            let last = received.last().copied().unwrap_or(0);
+            received.resize(received.len().max(tenth + 1), last);
+            received[tenth] = self.stored.covered();
+        }
+        if self.receiver.is_complete() && self.report.whole_us.is_none() {
+            self.report.whole_us = Some(now_us);
+            self.report.corrupt |= self.stored.prefix_end() != self.total_bytes;
+            self.receiver.conclude(now_us, Verdict::Whole);
+        }
+    }
+
+    pub(super) fn into_report(self, until_us: u64) -> FlowReport {
+        FlowReport {
+            verdict: self.sender.verdict(),
+            counters: self.sender.counters(),
+            costs: self.sender.phase_costs(self.report.done_us.unwrap_or(until_us)),
+            ..self.report
+        }
+    }
+}
+
+/// The content of every transfer, long enough for a payload from anywhere in the first period.
+pub(super) fn pattern() -> Vec<u8> {
+    let byte = |index: u64| (index % PATTERN_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0];
+    (0..PATTERN_BYTES + 65_536).map(byte).collect()
+}
+
+fn encode(transmit: &Transmit, total_bytes: u64, pattern: &[u8], out: &mut [u8]) -> usize {
+    let stamp = transmit.stamp;
+    let frame = match transmit.item {
+        Item::Data { offset, len } => {
+            let from = (offset % PATTERN_BYTES) as usize;
+            Frame::Data { stamp, offset, payload: &pattern[from..from + len as usize] }
+        }
+        Item::Offer => Frame::Offer { stamp, offer: Offer { total_bytes, index_bytes: 0, content: [0; 32] } },
+        Item::Probe { .. } => Frame::Probe { stamp, padding: 8 },
+        Item::Close => Frame::Close,
+    };
+    frame.encode(out).unwrap_or(0)
+}
+
+/// The period of the pattern. A prime, so that no packet's length divides it.
+const PATTERN_BYTES: u64 = 65_521;

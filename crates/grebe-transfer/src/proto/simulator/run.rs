@@ -1,10 +1,8 @@
 //! Runs transfers and TCP flows over one path, from event to event.
 
 use super::event::{Event, Events};
-use super::flow::{Flow, FlowReport};
-use super::flow_ends::{self, FlowEnds};
-use super::path::Path;
-use super::pipe::Pipe;
+use super::flow::{self, Flow, FlowEnds, FlowReport};
+use super::path::{Path, Pipe};
 use super::tcp::{self, Tcp, TcpFlow, TcpReport};
 use crate::proto::wire::{HEADER_BYTES, TAG_BYTES};
 
@@ -53,7 +51,7 @@ impl<'a> Simulation<'a> {
             events: Events::default(),
             flows: flows.iter().map(FlowEnds::new).collect(),
             tcp_flows: tcp_flows.iter().map(Tcp::new).collect(),
-            pattern: flow_ends::pattern(),
+            pattern: flow::pattern(),
         }
     }
 

@@ -1,11 +1,13 @@
 //! The receiver's report: what arrived until now, how fast, and how late.
 
-use grebe_packet::{Reader, Writer};
+use grebe_packet::{Reader, ReplayWindow, Writer};
 
-use super::kind::KIND_FEEDBACK;
-use super::stamp::TRAIN_MARKS;
+use super::stamp::{KIND_FEEDBACK, TRAIN_MARKS};
 use crate::error::{Error, Result};
-use crate::proto::received_packets::ReceivedPackets;
+
+/// The packet numbers that arrived, of the newest 65,536: the replay window, and what a report says. A path that reorders by
+/// more than this loses packets.
+pub type ReceivedPackets = ReplayWindow<1_024>;
 
 /// The receiver's report: what arrived until now, how fast, and how late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,12 @@ const MARK_SHIFT: u8 = 1;
 impl<'a> Feedback<'a> {
     /// Writes the report with as many runs as `out` holds, newest first, down to `floor`; its own `runs` are not looked at.
     /// Returns the length, or `None` where not even the head fits.
-    pub fn encode_with(&self, received: &ReceivedPackets, floor: u64, out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn encode_with(
+        &self,
+        received: &ReceivedPackets,
+        floor: u64,
+        out: &mut [u8],
+    ) -> Option<usize> {
         let mut writer = Writer::new(out);
         self.encode_head(&mut writer);
         let mut length = writer.written()?;
@@ -119,7 +126,7 @@ impl<'a> Feedback<'a> {
 
 impl<'a> RunBytes<'a> {
     /// No runs: what a report has before [`Feedback::encode_with`] writes them.
-    pub const NONE: RunBytes<'static> = RunBytes { highest: 0, bytes: &[] };
+    pub(crate) const NONE: RunBytes<'static> = RunBytes { highest: 0, bytes: &[] };
 
     /// The runs, highest first: lowest and highest number of each.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {

@@ -4,10 +4,10 @@ use grebe_packet::{Reader, Writer};
 
 use super::feedback::Feedback;
 use super::held::HeldRanges;
-use super::kind::{
-    KIND_CLOSE, KIND_DATA, KIND_FEEDBACK, KIND_HELD, KIND_OFFER, KIND_OUTCOME, KIND_PROBE, KIND_READY,
+use super::stamp::{
+    KIND_CLOSE, KIND_DATA, KIND_FEEDBACK, KIND_HELD, KIND_OFFER, KIND_OUTCOME, KIND_PROBE, KIND_READY, Stamp,
+    TRAIN_MARKS, TRAIN_SHIFT,
 };
-use super::stamp::{Stamp, TRAIN_MARKS, TRAIN_SHIFT};
 use crate::error::{Error, Result};
 use crate::proto::verdict::Verdict;
 

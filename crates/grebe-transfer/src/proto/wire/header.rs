@@ -1,6 +1,5 @@
 //! The header outside the encryption, and the packet numbers that it abbreviates.
 
-use super::kind::KIND_PROTECTED;
 use crate::error::{Error, Result};
 
 /// Bytes of the header outside the encryption: kind, connection, the low half of the packet number.
@@ -59,6 +58,9 @@ pub(crate) fn expand_number(low: u32, expected: u64) -> u64 {
         candidate
     }
 }
+
+/// The kind of a protected packet; its lowest bit is the key's phase.
+const KIND_PROTECTED: u8 = 0x40;
 
 #[cfg(test)]
 mod tests {

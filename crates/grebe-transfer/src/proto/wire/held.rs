@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use grebe_packet::{Reader, Writer};
 
-use super::kind::KIND_HELD;
+use super::stamp::KIND_HELD;
 use crate::error::{Error, Result};
 
 /// Ranges of the stream in ascending order, as they stand in a packet.
@@ -15,7 +15,7 @@ pub struct HeldRanges<'a> {
 
 impl<'a> HeldRanges<'a> {
     /// The ranges.
-    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + use<'a> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         let mut at = 0_u64;
         std::iter::from_fn(move || {
@@ -26,7 +26,7 @@ impl<'a> HeldRanges<'a> {
     }
 
     /// Writes a frame of as many of the ranges as `out` holds; they ascend. Returns its length.
-    pub fn encode(ranges: impl Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn encode(ranges: impl Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<usize> {
         let mut writer = Writer::new(out);
         let mut length = writer.u8(KIND_HELD).written()?;
         let mut at = 0;

@@ -1,8 +1,17 @@
-//! What every frame of the sending side begins with: the round trip, the time, and the packet train that it belongs to.
+//! What frames begin with: a kind and, on the sending side, the round trip, the time, and the packet train.
 
 use grebe_packet::{Reader, Writer};
 
 use crate::error::Result;
+
+pub(super) const KIND_DATA: u8 = 0x10;
+pub(super) const KIND_PROBE: u8 = 0x11;
+pub(super) const KIND_OFFER: u8 = 0x12;
+pub(super) const KIND_FEEDBACK: u8 = 0x20;
+pub(super) const KIND_OUTCOME: u8 = 0x21;
+pub(super) const KIND_READY: u8 = 0x22;
+pub(super) const KIND_HELD: u8 = 0x23;
+pub(super) const KIND_CLOSE: u8 = 0x30;
 
 /// How many marks set one packet train apart from the next.
 pub(crate) const TRAIN_MARKS: u8 = 3;
