@@ -1,4 +1,13 @@
 //! Graphs as files: TOML that names stages by kind, and the queues between them.
+//!
+//! ```text
+//!   text --draft--> fields and their places --check--> stages, edges, the whole graph --> GraphFile --build--> Graph
+//!                            every step adds to one list of mistakes; nothing is opened before `build`
+//! ```
+//!
+//! A [`GraphFile`] comes only from text that was checked against kinds. Parameters stay as they were written, so that a
+//! graph that is written again reads as a person wrote it. The number of channels is the type of a stream, and is followed
+//! from the sources on.
 
 mod check;
 mod checked_edge;
@@ -66,15 +75,6 @@ impl GraphFile {
     /// The graph as a file, which reads as the same graph. Comments are not kept.
     pub fn to_toml(&self) -> String {
         write::to_toml(&self.stages, &self.edges)
-    }
-
-    /// Writes the graph to a file.
-    ///
-    /// # Errors
-    /// [`Error::File`] where it cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), Error> {
-        let unwritable = |source| Error::File { path: path.to_owned(), doing: "write", source };
-        std::fs::write(path, self.to_toml()).map_err(unwritable)
     }
 
     /// The stages, as they stand in the file.

@@ -91,11 +91,6 @@ impl Mistakes {
         if self.found.is_empty() { Ok(value) } else { Err(self) }
     }
 
-    /// What the file is called.
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
     /// Each of them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Mistake> {
         self.found.iter()

@@ -1,4 +1,20 @@
-//! A bounded queue of batches between two threads, with what happens when it is full.
+//! A bounded queue of batches between two threads, and what happens when it is full.
+//!
+//! ```text
+//!   stage --offer--> QueueSender --> ring of batches --> QueueReceiver --pop--> stage
+//!            |                                                |
+//!            +-- counts: queued, dropped, evicted     taken --+   one writer per counter, on lines of its own
+//! ```
+//!
+//! A queue is full by batches or by the bytes that they pin, whichever comes first; a batch larger than the bound goes through
+//! alone. Under `block` the producer waits, under `drop_oldest` it evicts until the batch fits, under `drop_latest` the batch
+//! is refused. Drops are counted in frames and samples.
+//!
+//! A fan-out clones the lease into several queues, each under its own policy: a stopped consumer under a policy that drops costs
+//! its capacity in chunks and nothing else.
+//!
+//! Notifying the other side costs a fence while it is awake. A producer that waits for room is woken once for half a queue,
+//! not for each batch. The suite in `tests/conformance` runs over this queue and over shared memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -182,7 +198,7 @@ impl QueueSender {
             || self.ring.as_ref().is_some_and(Producer::is_empty)
     }
 
-    /// Counts a batch that was never queued because the graph is being stopped.
+    /// Counts a batch as dropped that was never queued, because the graph is being stopped.
     pub(crate) fn give_up(&self, batch: &Batch) {
         self.counts.drop_batch(batch);
     }
@@ -207,7 +223,7 @@ impl QueueSender {
         let half = taken + QueueCounts::read(&self.counts.batches).saturating_sub(taken).div_ceil(2);
         let is_half_taken = || QueueCounts::read(&self.counts.taken.batches) >= half;
         let has_half = || is_half_taken() || self.wake_at(half, is_half_taken);
-        if !self.producer.wait(HALF_PATIENCE.min(timeout), || has_half() || is_over()) {
+        if !self.producer.wait(HALF_EMPTY_TIMEOUT.min(timeout), || has_half() || is_over()) {
             self.producer.wait(timeout, || self.has_room() || is_over());
         }
     }
@@ -308,9 +324,9 @@ impl Default for WakeAt {
     }
 }
 
-/// How long a full queue is left to be half emptied.
-const HALF_PATIENCE: Duration = Duration::from_millis(1);
-/// No producer waits for room.
+/// How long a full queue is given to be half emptied.
+const HALF_EMPTY_TIMEOUT: Duration = Duration::from_millis(1);
+/// Nobody waits for room.
 const NEVER: u64 = u64::MAX;
 
 /// Written by the other thread than the rest: on a line of its own.

@@ -123,12 +123,6 @@ impl Running {
         Ok(Attached::new(name, waker, detached, queue_counts, ended))
     }
 
-    /// Asks the sources to end; what is queued is drained. Returns at once.
-    pub fn request_stop(&self) {
-        self.flags.stop.store(true, Ordering::Release);
-        self.handles.wake_all();
-    }
-
     /// Whether every stage has ended.
     pub fn is_ended(&self) -> bool {
         self.ended.is_all()
@@ -153,7 +147,8 @@ impl Running {
     /// # Errors
     /// The first error of a stage, or the name of one that did not come back (its thread is left behind).
     pub fn stop(self) -> Result<Snapshot, Error> {
-        self.request_stop();
+        self.flags.stop.store(true, Ordering::Release);
+        self.handles.wake_all();
         if !self.ended.wait(ended::DRAIN_TIMEOUT) {
             self.abort();
             self.ended.wait(ended::ABORT_TIMEOUT);

@@ -54,7 +54,7 @@ pub struct StageSnapshot {
 
 impl StageSnapshot {
     /// Frames that it read or handed on where they lie: all but the copied ones.
-    pub fn borrowed_frames(&self) -> u64 {
+    pub(crate) fn borrowed_frames(&self) -> u64 {
         self.frames_in.max(self.frames_out).saturating_sub(self.copied_frames)
     }
 

@@ -23,6 +23,27 @@
 //! assert_eq!(frame.channel(1).as_ref(), [2, 2, 2]);
 //! assert_eq!(frame.header().sample_rate_hz, 48_000.0);
 //! ```
+//!
+//! A [`StreamTracker`] follows one stream by its headers, and tells what was lost on the way from what the generator never
+//! made:
+//!
+//! ```
+//! use grebe_frame::{Arrival, Header, StreamTracker};
+//!
+//! let mut tracker = StreamTracker::new();
+//! let frame = |sequence| Header {
+//!     sequence,
+//!     channel_count: 1,
+//!     block_length_samples: 10,
+//!     first_sample_index: sequence * 10,
+//!     ..Header::default()
+//! };
+//! assert_eq!(tracker.arrive(&frame(0)), Arrival::First);
+//! assert!(matches!(tracker.arrive(&frame(3)), Arrival::After(gap) if gap.frames == 2 && gap.samples == 20));
+//! assert_eq!(tracker.counts().lost_samples, 20);
+//! ```
+//!
+//! Bytes that are no frame have a [`Refusal`]; a receiver counts them by reason in [`Refusals`].
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 

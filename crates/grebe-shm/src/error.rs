@@ -48,7 +48,7 @@ pub enum Error {
         /// Where its socket would be.
         path: PathBuf,
     },
-    /// The producer lets this consumer not in.
+    /// The producer refuses this consumer.
     #[error("the producer of '{name}' refuses: {reason}")]
     Refused {
         /// The stream.

@@ -1,4 +1,4 @@
-//! What is said over the control socket. One message is one packet (`SOCK_SEQPACKET`), little-endian.
+//! The messages of the control socket. One message is one packet (`SOCK_SEQPACKET`), little-endian.
 //!
 //! ```text
 //!   consumer --> Hello      policy, how much it wants to queue and to hold, what it is called
@@ -204,7 +204,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// At most so many bytes of a text, whole characters.
+/// The first characters of a text that fit into `bytes`.
 fn head(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {

@@ -153,7 +153,7 @@ fn a_sleeping_consumer_is_woken() {
                 wake.store(true, Ordering::Release);
             }
         });
-        borrower.sleeps();
+        borrower.prepare_sleep();
         let sees = borrower.has_value();
         producer.join().unwrap();
         assert!(sees || woken.load(Ordering::Acquire), "it sleeps beside a batch");

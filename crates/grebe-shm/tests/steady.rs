@@ -1,37 +1,16 @@
 //! A stream that runs for long: it allocates nothing, and nothing of it leaks.
 #![cfg(all(target_os = "linux", not(loom)))]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use grebe_frame::{BatchPool, HEADER_BYTES, Header};
 use grebe_shm::{Policy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed to the system's allocator unchanged; counting touches no memory of its.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use grebe_testing::{CountingAllocator, allocations_of_this_thread};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn twenty_million_frames_allocate_nothing_and_leak_nothing() {
@@ -59,9 +38,9 @@ fn run(frames: u64) {
     let warm = frames / 20;
     let mut sequence = 0;
     send(&mut publisher, &mut pool, &mut sequence, warm);
-    let (memory, files, allocations) = (resident_kib(), open_files(), ALLOCATIONS.with(Cell::get));
+    let (memory, files, allocations) = (resident_kib(), open_files(), allocations_of_this_thread());
     send(&mut publisher, &mut pool, &mut sequence, frames);
-    assert_eq!(ALLOCATIONS.with(Cell::get) - allocations, 0, "the producer allocates");
+    assert_eq!(allocations_of_this_thread() - allocations, 0, "the producer allocates");
     let grown_kib = resident_kib().saturating_sub(memory);
     let files_more = open_files().saturating_sub(files);
     publisher.end(None);
@@ -128,7 +107,7 @@ fn read(directory: &Path, frames: u64) -> u64 {
             }
             batches += 1;
             if batches == 16 {
-                before = ALLOCATIONS.with(Cell::get);
+                before = allocations_of_this_thread();
             }
         }
         if next < frames {
@@ -137,7 +116,7 @@ fn read(directory: &Path, frames: u64) -> u64 {
             break;
         }
     }
-    let allocations = ALLOCATIONS.with(Cell::get) - before;
+    let allocations = allocations_of_this_thread() - before;
     assert!(next >= frames);
     allocations
 }

@@ -48,7 +48,7 @@ impl Outputs {
         add(&self.counts.frames_out, batch.len() as u64);
         add(&self.counts.samples_out, batch.samples());
         if self.newcomers.waiting.load(Ordering::Acquire) {
-            self.welcome();
+            self.take_newcomers();
         }
         let mut has_gone = false;
         let mut rest = Some(batch);
@@ -78,8 +78,7 @@ impl Outputs {
         }
     }
 
-    /// Whether anybody still listens.
-    pub fn is_connected(&self) -> bool {
+    fn is_connected(&self) -> bool {
         self.queues.iter().any(|(_, queue)| !queue.is_closed())
             || self.inline.iter().any(|out| !out.is_closed)
     }
@@ -98,7 +97,7 @@ impl Outputs {
     }
 
     #[cold]
-    fn welcome(&mut self) {
+    fn take_newcomers(&mut self) {
         self.newcomers.waiting.store(false, Ordering::Release);
         let mut queues = self.newcomers.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.queues.extend(queues.drain(..).map(|queue| (0, queue)));

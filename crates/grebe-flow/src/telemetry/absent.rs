@@ -32,7 +32,7 @@ impl Watch {
         Err(absent("cannot watch"))
     }
 
-    /// Nobody.
+    /// None.
     pub fn look(&mut self) -> Vec<Watched> {
         match *self {}
     }

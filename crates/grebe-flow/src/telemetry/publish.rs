@@ -1,4 +1,4 @@
-//! The thread that tells.
+//! The thread that serves reports.
 
 use std::fs;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 #[derive(Debug)]
 pub struct Publisher {
     path: PathBuf,
-    /// Its end is seen by the thread.
+    /// The thread ends when this is closed.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
@@ -73,7 +73,7 @@ impl Drop for Publisher {
         let _ = fs::remove_file(&self.path);
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It cannot panic; if it did, there is nobody to tell.
+            // It cannot panic; if it did, the graph goes on without reports.
             let _ = thread.join();
         }
     }
@@ -117,12 +117,12 @@ impl<F: Fn() -> Snapshot> Server<F> {
     }
 
     fn run(mut self) {
-        let mut due = Instant::now() + EVERY;
+        let mut due = Instant::now() + REPORT_EVERY;
         while self.wait(due) {
-            self.welcome();
+            self.accept();
             if Instant::now() >= due {
                 self.report();
-                due = (due + EVERY).max(Instant::now());
+                due = (due + REPORT_EVERY).max(Instant::now());
             }
             self.readers.retain_mut(Reader::serve);
         }
@@ -147,12 +147,12 @@ impl<F: Fn() -> Snapshot> Server<F> {
         }
     }
 
-    fn welcome(&mut self) {
+    fn accept(&mut self) {
         while self.readers.len() < READERS_MAX {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Out of descriptors, most likely: whoever knocks is heard again and again until there are some.
+                // Out of descriptors, most likely: the connection waits in the listener's queue until there are some.
                 Err(_) => return thread::sleep(LATER),
             };
             if stream.set_nonblocking(true).is_ok() {
@@ -177,7 +177,7 @@ impl<F: Fn() -> Snapshot> Server<F> {
     }
 }
 
-/// One that connected.
+/// A connected reader.
 struct Reader {
     stream: UnixStream,
     /// What is being written, and how much of it is.
@@ -205,7 +205,7 @@ impl Reader {
                 }
                 true
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.served.elapsed() < PATIENCE,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.served.elapsed() < READ_TIMEOUT,
             Err(error) => error.kind() == io::ErrorKind::Interrupted,
         }
     }
@@ -217,9 +217,9 @@ impl Reader {
     }
 }
 
-const EVERY: Duration = Duration::from_secs(1);
-/// Who has not read a line for this long is hung up on.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// A reader that has taken nothing for this long is hung up on.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const LATER: Duration = Duration::from_millis(100);
 const READERS_MAX: usize = 16;
 /// Graphs of one name in one process.
@@ -244,7 +244,7 @@ mod tests {
         reader.offer(&line(b'a'));
         assert!(reader.serve() && reader.serve(), "it is given time");
         reader.offer(&line(b'b'));
-        reader.served = Instant::now().checked_sub(PATIENCE).unwrap();
+        reader.served = Instant::now().checked_sub(READ_TIMEOUT).unwrap();
         assert!(!reader.serve(), "not for ever");
         reader.stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut read = Vec::new();

@@ -102,7 +102,7 @@ pub struct Watched {
     pub pid: u32,
     /// What it publishes its graph as.
     pub name: String,
-    /// What it said last; `None` until it said something.
+    /// Its last report; `None` until one has come.
     pub report: Option<Report>,
     /// How long ago that was, or since it was found.
     pub silent_for: Duration,
@@ -133,7 +133,7 @@ impl fmt::Display for Slowest {
     }
 }
 
-/// From here on a queue counts as full: its consumer takes one just now, always.
+/// A queue this full counts as full: its consumer has always just taken one.
 pub(super) const FULL: f64 = 0.85;
 /// From here on a stage counts as busy all the time.
 const BUSY: f64 = 0.85;

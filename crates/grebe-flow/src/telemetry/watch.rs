@@ -1,4 +1,4 @@
-//! The other end: finds who publishes, and hears them.
+//! The reading end: finds the processes that publish, and reads their reports.
 
 use std::fs;
 use std::io::{self, Read};
@@ -20,37 +20,37 @@ use crate::error::Error;
 /// ```
 #[derive(Debug)]
 pub struct Watch {
-    lines: Vec<Line>,
+    connections: Vec<Connection>,
 }
 
 impl Watch {
-    /// Connected to nobody yet.
+    /// Without connections yet.
     ///
     /// # Errors
     /// [`Error::Telemetry`] on a system without Unix sockets.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self { lines: Vec::new() })
+        Ok(Self { connections: Vec::new() })
     }
 
-    /// Everybody who publishes now, by process id, with what they said last; returns at once. Sockets that dead processes left
-    /// are removed.
+    /// The processes that publish now, by process id, each with its last report; returns at once. Sockets that dead processes
+    /// left are removed.
     pub fn look(&mut self) -> Vec<Watched> {
         for socket in sockets() {
-            if !self.lines.iter().any(|line| line.socket == socket)
+            if !self.connections.iter().any(|connection| connection.socket == socket)
                 && let Some(stream) = connect(&socket)
             {
-                self.lines.push(Line {
+                self.connections.push(Connection {
                     socket,
                     stream,
                     unread: Vec::new(),
                     report: None,
-                    heard: Instant::now(),
+                    read_at: Instant::now(),
                 });
             }
         }
-        self.lines.retain_mut(Line::hear);
-        self.lines.sort_by(|a, b| a.socket.cmp(&b.socket));
-        self.lines.iter().map(Line::watched).collect()
+        self.connections.retain_mut(Connection::read);
+        self.connections.sort_by(|a, b| a.socket.cmp(&b.socket));
+        self.connections.iter().map(Connection::watched).collect()
     }
 }
 
@@ -68,18 +68,18 @@ fn connect(socket: &Socket) -> Option<UnixStream> {
 }
 
 #[derive(Debug)]
-struct Line {
+struct Connection {
     socket: Socket,
     stream: UnixStream,
     /// The beginning of a line whose end has not come yet.
     unread: Vec<u8>,
     report: Option<Report>,
-    heard: Instant,
+    read_at: Instant,
 }
 
-impl Line {
-    /// Takes what has come; `false` where the other side is gone.
-    fn hear(&mut self) -> bool {
+impl Connection {
+    /// Reads what has come; `false` where the other side is gone.
+    fn read(&mut self) -> bool {
         let mut part = [0; 16 << 10];
         loop {
             match self.stream.read(&mut part) {
@@ -103,7 +103,7 @@ impl Line {
             // What another version says and this one does not understand is passed over.
             if let Ok(report) = serde_json::from_slice(&self.unread[..end]) {
                 self.report = Some(report);
-                self.heard = Instant::now();
+                self.read_at = Instant::now();
             }
             self.unread.drain(..=end);
         }
@@ -114,7 +114,7 @@ impl Line {
             pid: self.socket.pid,
             name: self.socket.name.clone(),
             report: self.report.clone(),
-            silent_for: self.heard.elapsed(),
+            silent_for: self.read_at.elapsed(),
         }
     }
 }

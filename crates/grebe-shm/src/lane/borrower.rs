@@ -100,8 +100,8 @@ impl Borrower {
     }
 
     /// Sets the sleeping flag; to be followed by a last look ([`has_value`](Self::has_value)), then by
-    /// [`wakes`](Self::wakes). Answers whether the producer is to be woken first: it waits for this consumer.
-    pub(crate) fn sleeps(&self) -> bool {
+    /// [`end_sleep`](Self::end_sleep). Answers whether the producer is to be woken first: it waits for this consumer.
+    pub(crate) fn prepare_sleep(&self) -> bool {
         let words = &self.returns.words;
         words.at(CONSUMER_SLEEPS).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -110,7 +110,7 @@ impl Borrower {
     }
 
     /// Clears the sleeping flag.
-    pub(crate) fn wakes(&self) {
+    pub(crate) fn end_sleep(&self) {
         self.returns.words.at(CONSUMER_SLEEPS).store(0, Ordering::Relaxed);
     }
 

@@ -126,7 +126,7 @@ impl Acceptor {
         let Some(at) = self.pending.iter().position(|pending| pending.id == id) else {
             return self.state.attend(id);
         };
-        let heard = packet::hear(&self.pending[at].socket);
+        let heard = packet::receive(&self.pending[at].socket);
         if let Packet::Nothing = heard {
             return;
         }
@@ -154,7 +154,7 @@ impl Drop for Acceptor {
 
 fn refuse(socket: &OwnedFd, why: &str) {
     // The hang-up that follows says it too.
-    let _ = packet::say(socket, &Message::Refused(why.to_owned()), &[]);
+    let _ = packet::send_message(socket, &Message::Refused(why.to_owned()), &[]);
 }
 
 const LISTENER: u64 = 0;

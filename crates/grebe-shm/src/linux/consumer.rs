@@ -82,7 +82,7 @@ impl Consumer {
     /// Reads what the consumer sent, and notices that it hung up.
     pub(super) fn listen(&mut self) {
         loop {
-            match packet::hear(&self.socket) {
+            match packet::receive(&self.socket) {
                 Packet::Message(Message::Wake, _) => {
                     if let Err(violation) = self.lender.woken() {
                         return self.violates(violation);
@@ -105,7 +105,7 @@ impl Consumer {
     pub(super) fn wake(&self, always: bool) {
         if self.lender.must_wake() || always {
             // A full socket means that it has been woken often enough, a broken one that it is gone.
-            let _ = packet::say(&self.socket, &Message::Wake, &[]);
+            let _ = packet::send_message(&self.socket, &Message::Wake, &[]);
         }
     }
 

@@ -127,7 +127,7 @@ impl Consumers {
                 Fate::CutOff(why) => {
                     let why = format!("{why} ('{stream}', policy {})", consumer.policy);
                     // Who does not read it is told by the hang-up.
-                    let _ = packet::say(&consumer.socket, &Message::Bye(why), &[]);
+                    let _ = packet::send_message(&consumer.socket, &Message::Bye(why), &[]);
                     self.counted.cut_off += 1;
                 }
                 Fate::HungUp | Fate::Stays => self.counted.hung_up += 1,

@@ -12,7 +12,7 @@ use rustix::net::{
 
 use crate::message::{MESSAGE_BYTES_MAX, Malformed, Message};
 
-/// What came.
+/// What was received.
 #[derive(Debug)]
 pub(super) enum Packet {
     /// A message, and the descriptors in it.
@@ -29,7 +29,11 @@ pub(super) enum Packet {
 ///
 /// # Errors
 /// What the system says; `AGAIN` where the other side does not read.
-pub(super) fn say(to: impl AsFd, message: &Message, fds: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
+pub(super) fn send_message(
+    to: impl AsFd,
+    message: &Message,
+    fds: &[BorrowedFd<'_>],
+) -> rustix::io::Result<()> {
     let mut bytes = [0; MESSAGE_BYTES_MAX];
     let len = message.encode(&mut bytes);
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -43,7 +47,7 @@ pub(super) fn say(to: impl AsFd, message: &Message, fds: &[BorrowedFd<'_>]) -> r
 }
 
 /// Takes the next packet; never waits.
-pub(super) fn hear(from: impl AsFd) -> Packet {
+pub(super) fn receive(from: impl AsFd) -> Packet {
     let mut bytes = [0; MESSAGE_BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

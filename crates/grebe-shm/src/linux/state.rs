@@ -67,7 +67,7 @@ impl PublisherState {
         let welcome = Welcome { queue_batches: lane.shape.queue(), quota_chunks: lane.quota, ..self.welcome };
         let descriptors = [self.payload.as_fd(), lane.fd.as_fd()];
         // Where it fails the consumer is gone already.
-        if packet::say(&socket, &Message::Welcome(welcome), &descriptors).is_ok() {
+        if packet::send_message(&socket, &Message::Welcome(welcome), &descriptors).is_ok() {
             self.enter(id, socket, hello, pid, lane);
         }
         Ok(())

@@ -31,7 +31,7 @@ pub struct Subscriber {
     tables: Words,
     welcome: Welcome,
     hung_up: bool,
-    /// What the producer said when it cut this consumer off.
+    /// The producer's reason when it cut this consumer off.
     bye: Option<String>,
     refused_frames: u64,
     /// Bytes of chunks taken since this thread slept or yielded.
@@ -52,7 +52,7 @@ impl Subscriber {
             name: options.name.clone(),
         });
         // Where it hangs up at once it may have said why.
-        let said = packet::say(&socket, &hello, &[]);
+        let said = packet::send_message(&socket, &hello, &[]);
         let (welcome, payload, lane) = answer(name, &socket)?;
         said.map_err(Error::tried("speak to the producer"))?;
         let damaged = |what: &str| Error::Damaged { name: name.to_owned(), what: what.to_owned() };
@@ -179,20 +179,20 @@ impl Subscriber {
         self.borrower.dropped_frames()
     }
 
-    /// Frames that were none where the producer said there were some.
+    /// Places at which the producer promised a frame and none was found.
     pub fn refused_frames(&self) -> u64 {
         self.refused_frames
     }
 
     fn sleep(&mut self, timeout: Duration) -> Result<(), Error> {
         self.taken_bytes = 0;
-        if self.borrower.sleeps() {
+        if self.borrower.prepare_sleep() {
             wake(&self.socket);
         }
         if !self.borrower.has_value() && self.borrower.end().is_none() {
             self.listen(timeout)?;
         }
-        self.borrower.wakes();
+        self.borrower.end_sleep();
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl Subscriber {
             Err(errno) => return Err(Error::tried("wait for the producer")(errno)),
         }
         loop {
-            match packet::hear(&*self.socket) {
+            match packet::receive(&*self.socket) {
                 Packet::Message(Message::Bye(reason), _) => self.bye = Some(reason),
                 Packet::Message(..) | Packet::Malformed(_) => {}
                 Packet::Nothing => return Ok(()),
@@ -226,7 +226,7 @@ fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, Error> {
     };
     let path = directory.socket_path(name)?;
     let address = directory.address(name)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ANSWER_TIMEOUT;
     loop {
         let socket = seqpacket()?;
         match connect(&socket, &address) {
@@ -234,26 +234,28 @@ fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, Error> {
             Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(absent(path)),
             // The listener's queue is full: others connect too.
             Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-            Err(Errno::AGAIN) => return Err(Error::Silent { name: name.to_owned(), timeout: PATIENCE }),
+            Err(Errno::AGAIN) => {
+                return Err(Error::Silent { name: name.to_owned(), timeout: ANSWER_TIMEOUT });
+            }
             Err(errno) => return Err(Error::tried("connect to the producer")(errno)),
         }
     }
 }
 
-/// What the producer says to the introduction.
+/// The producer's answer to the hello.
 fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), Error> {
     let name = || name.to_owned();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ANSWER_TIMEOUT;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Error::Silent { name: name(), timeout: PATIENCE });
+            return Err(Error::Silent { name: name(), timeout: ANSWER_TIMEOUT });
         }
         match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timespec(left))) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Error::tried("wait for the producer")(errno)),
         }
-        return match packet::hear(socket) {
+        return match packet::receive(socket) {
             Packet::Nothing => continue,
             Packet::Message(Message::Welcome(welcome), fds) => match <[OwnedFd; 2]>::try_from(fds) {
                 Ok([payload, lane]) => Ok((welcome, payload, lane)),
@@ -271,7 +273,7 @@ fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), E
 
 fn wake(socket: &OwnedFd) {
     // Behind a full socket the producer has been woken often enough; behind a broken one there is none.
-    let _ = packet::say(socket, &Message::Wake, &[]);
+    let _ = packet::send_message(socket, &Message::Wake, &[]);
 }
 
 fn timespec(timeout: Duration) -> Timespec {
@@ -279,7 +281,7 @@ fn timespec(timeout: Duration) -> Timespec {
     Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() }
 }
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// About a microsecond: less than a wake-up costs, so that the next batch of a fast stream is met awake.
 const SPINS: u32 = 64;
 /// Some 50 us of reading, of which a yield with nobody waiting takes one.
