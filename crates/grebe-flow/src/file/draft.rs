@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::mistake::{Mistakes, nearest};
-use crate::quantity::SizeBytes;
+use crate::quantity::{Count, SizeBytes};
 
 /// What stands in the file, each thing with its place. What is missing or wrong was said, and is `None`.
 #[derive(Debug, Default)]
@@ -47,20 +47,21 @@ pub(super) fn read<'a>(text: &'a str, mistakes: &mut Mistakes) -> Draft<'a> {
         return Draft::default();
     }
     let mut draft = Draft::default();
-    let mut fields = Fields::of(table, "a graph file", mistakes);
-    for (span, table) in fields.tables("stage", mistakes) {
-        draft.stages.push(stage(span, table, mistakes));
+    let mut fields = Fields::of(table, "a graph file");
+    for table in fields.tables("stage", mistakes) {
+        draft.stages.push(stage(table, mistakes));
     }
-    for (span, table) in fields.tables("edge", mistakes) {
-        draft.edges.push(edge(span, table, mistakes));
+    for table in fields.tables("edge", mistakes) {
+        draft.edges.push(edge(table, mistakes));
     }
     fields.refuse_the_rest(&["stage", "edge"], mistakes);
     draft.is_whole = mistakes.is_empty();
     draft
 }
 
-fn stage<'a>(span: Range<usize>, table: Spanned<DeTable<'a>>, mistakes: &mut Mistakes) -> DraftStage<'a> {
-    let mut fields = Fields::of(table, "a stage", mistakes);
+fn stage<'a>(table: Spanned<DeTable<'a>>, mistakes: &mut Mistakes) -> DraftStage<'a> {
+    let span = table.span();
+    let mut fields = Fields::of(table, "a stage");
     let stage = DraftStage {
         id: fields.required("id", string, mistakes),
         kind: fields.required("kind", string, mistakes),
@@ -75,8 +76,8 @@ fn stage<'a>(span: Range<usize>, table: Spanned<DeTable<'a>>, mistakes: &mut Mis
     stage
 }
 
-fn edge(_: Range<usize>, table: Spanned<DeTable<'_>>, mistakes: &mut Mistakes) -> DraftEdge {
-    let mut fields = Fields::of(table, "an edge", mistakes);
+fn edge(table: Spanned<DeTable<'_>>, mistakes: &mut Mistakes) -> DraftEdge {
+    let mut fields = Fields::of(table, "an edge");
     let edge = DraftEdge {
         from: fields.required("from", string, mistakes),
         to: fields.required("to", string, mistakes),
@@ -108,7 +109,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn of(table: Spanned<DeTable<'a>>, what: &'static str, _: &mut Mistakes) -> Self {
+    fn of(table: Spanned<DeTable<'a>>, what: &'static str) -> Self {
         let span = table.span();
         let owned = |(key, value): (Spanned<std::borrow::Cow<'a, str>>, _)| {
             (Spanned::new(key.span(), key.into_inner().into_owned()), value)
@@ -146,7 +147,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The tables of `[[name]]`.
-    fn tables(&mut self, name: &str, mistakes: &mut Mistakes) -> Vec<(Range<usize>, Spanned<DeTable<'a>>)> {
+    fn tables(&mut self, name: &str, mistakes: &mut Mistakes) -> Vec<Spanned<DeTable<'a>>> {
         let Some(value) = self.take(name) else { return Vec::new() };
         let span = value.span();
         let mut tables = Vec::new();
@@ -155,7 +156,7 @@ impl<'a> Fields<'a> {
                 for element in array {
                     let span = element.span();
                     match element.into_inner() {
-                        DeValue::Table(table) => tables.push((span.clone(), Spanned::new(span, table))),
+                        DeValue::Table(table) => tables.push(Spanned::new(span, table)),
                         other => wrong_type(span, name, "a table", &other, mistakes),
                     }
                 }
@@ -235,9 +236,7 @@ fn whole(name: &str, value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes) -> Op
         DeValue::Integer(number) => {
             i128::from_str_radix(number.as_str(), number.radix()).ok().and_then(|n| usize::try_from(n).ok())
         }
-        DeValue::String(text) => {
-            text.parse::<crate::Count>().ok().and_then(|count| usize::try_from(count.0).ok())
-        }
+        DeValue::String(text) => text.parse::<Count>().ok().and_then(|count| usize::try_from(count.0).ok()),
         other => {
             wrong_type(span, name, "a whole number", other, mistakes);
             return None;
