@@ -58,6 +58,8 @@
 //! With the feature `tokio`, `AsyncReceiver` and `AsyncSender` carry the same batches on the readiness of the runtime; see
 //! `examples/async_receive.rs`.
 
+#![deny(unsafe_code)]
+
 #[cfg(feature = "tokio")]
 mod async_receive;
 #[cfg(feature = "tokio")]
@@ -72,6 +74,7 @@ mod receive;
 mod received;
 mod send;
 mod socket;
+#[allow(unsafe_code, reason = "system calls and their structs, nothing else")]
 mod sys;
 
 #[cfg(feature = "tokio")]
