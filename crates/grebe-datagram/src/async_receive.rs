@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::error::{Error, Result};
 use crate::granted::Granted;
 use crate::options::Options;
 use crate::receive::{Receiver, RecvOutcome};
 use crate::received::Received;
-use crate::{Error, Result};
 
 /// A [`Receiver`] that waits in a tokio runtime instead of blocking a thread. After one wake-up it returns batches until the
 /// socket is empty, and only then asks the runtime again.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::send::{Gso, SendCounters, Sender};
-use crate::{Error, Result};
 
 /// A [`Sender`] that waits for room in a tokio runtime instead of a thread.
 #[derive(Debug)]

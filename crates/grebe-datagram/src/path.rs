@@ -1,9 +1,8 @@
 //! What a path carries in one packet.
 
-use std::io;
 use std::net::SocketAddr;
 
-use socket2::{Domain, SockRef, Socket, Type};
+use socket2::{Domain, Socket, Type};
 
 use crate::burst::MAX_DATAGRAM_BYTES;
 use crate::sys;
@@ -19,25 +18,6 @@ pub fn route_payload_bytes(peer: SocketAddr) -> Option<usize> {
     let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, None).ok()?;
     socket.connect(&peer.into()).ok()?;
     sys::route_mtu_bytes(&socket, peer.is_ipv4()).map(|mtu_bytes| payload_for_mtu(peer, mtu_bytes))
-}
-
-/// Sets "don't fragment" on every datagram that a bound socket sends: one that is too long for a hop is lost there, one that
-/// is too long for the interface is an error of the sending call. For Linux, macOS and Windows; a [`Sender`](crate::Sender)
-/// has [`Options::dont_fragment`](crate::Options::dont_fragment) instead.
-///
-/// ```
-/// let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
-/// let is_set = grebe_datagram::set_dont_fragment(&socket).is_ok();
-/// # assert_eq!(is_set, cfg!(any(target_os = "linux", target_os = "macos", windows)));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-/// What the system says; `Unsupported` on systems without such a setting.
-pub fn set_dont_fragment<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
-    let socket = socket.into();
-    let v4 = socket.local_addr()?.is_ipv4();
-    sys::set_dont_fragment(&socket, v4)
 }
 
 /// The longest payload that fits into one packet of `mtu_bytes` on the way to `peer`.

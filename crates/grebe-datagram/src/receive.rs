@@ -12,10 +12,11 @@ use socket2::Socket;
 pub use self::drops::Congestion;
 use self::drops::{DropCounter, Sampler};
 use self::wait::{Wait, Waiting};
+use crate::error::{Error, Result};
 use crate::granted::{Granted, Side};
 use crate::options::Options;
 use crate::received::Received;
-use crate::{Error, Result, socket, sys};
+use crate::{socket, sys};
 
 /// Receives datagrams in batches, into buffers (`S`) that the caller owns.
 ///

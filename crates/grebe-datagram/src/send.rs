@@ -1,6 +1,5 @@
 //! The sending side.
 
-mod counters;
 mod flush;
 mod gso;
 mod socket;
@@ -11,17 +10,18 @@ use std::time::Duration;
 
 use socket2::Socket;
 
-pub use self::counters::SendCounters;
+pub use self::flush::SendCounters;
 use self::flush::{Flush, Progress};
 pub use self::gso::Gso;
 use self::socket::SendSocket;
 use crate::burst::{
     Burst, Coalesce, Full, MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES, MAX_MESSAGES, MAX_SEGMENTS,
 };
+use crate::error::{Error, Result};
 use crate::granted::{Granted, Side};
 use crate::options::Options;
 use crate::receive::Receiver;
-use crate::{Error, Result, sys};
+use crate::sys;
 
 /// Sends datagrams in batches. Owns one socket and the arrays of its system calls; nothing is allocated after it is made.
 #[derive(Debug)]

@@ -1,13 +1,15 @@
-//! Opening a socket: buffers, multicast, reuse.
+//! Opening a socket: buffers, multicast, reuse; and what sockets of other crates may ask.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::error::{Error, Result};
 use crate::granted::{Granted, Side};
 use crate::options::{Interface, Options};
-use crate::{Error, Result, sys};
+use crate::sys;
 
 /// A datagram socket with the options that both sides share, not yet bound.
 pub(crate) fn open(like: SocketAddr, options: &Options) -> Result<Socket> {
@@ -86,4 +88,43 @@ pub(crate) fn local_addr(socket: &Socket) -> Result<SocketAddr> {
         .local_addr()
         .and_then(|address| address.as_socket().ok_or_else(|| io::Error::other("not an IP address")))
         .map_err(|source| Error::Open { action: "ask for the address of", address: unspecified, source })
+}
+
+/// Waits until there is something to read from `socket` (a `&UdpSocket`, a `&TcpStream`, a `&TcpListener` with somebody to
+/// accept), at most `timeout`. `false` after the timeout, and also after a signal.
+///
+/// The timeout is as exact as the system has it: Linux and FreeBSD take nanoseconds, others whole milliseconds (rounded up).
+///
+/// ```
+/// use std::time::Duration;
+/// let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+/// assert!(!grebe_datagram::wait_readable(&socket, Duration::from_micros(200))?);
+/// socket.send_to(b"hello", socket.local_addr()?)?;
+/// assert!(grebe_datagram::wait_readable(&socket, Duration::from_secs(10))?);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// What the system says where it cannot wait.
+pub fn wait_readable<'s>(socket: impl Into<SockRef<'s>>, timeout: Duration) -> io::Result<bool> {
+    sys::wait_readable(&socket.into(), timeout)
+}
+
+/// Sets "don't fragment" on every datagram that a bound socket sends: one that is too long for a hop is lost there, one that
+/// is too long for the interface is an error of the sending call. For Linux, macOS and Windows. A [`Sender`](crate::Sender)
+/// has [`Options::dont_fragment`](crate::Options::dont_fragment) instead.
+///
+/// ```
+/// let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+/// let is_set = grebe_datagram::set_dont_fragment(&socket).is_ok();
+/// # assert_eq!(is_set, cfg!(any(target_os = "linux", target_os = "macos", windows)));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// What the system says; `Unsupported` on systems without such a setting.
+pub fn set_dont_fragment<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
+    let socket = socket.into();
+    let v4 = socket.local_addr()?.is_ipv4();
+    sys::set_dont_fragment(&socket, v4)
 }

@@ -4,14 +4,12 @@
 //! features; what it does not find by itself is written by hand: multiply-add, and ends of short pieces.
 
 mod portable;
-mod stats;
-mod words;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use portable::Stats;
+pub(crate) use portable::{Thresholds, WORDS_MAX, Words};
 use portable::{compare_portable, min_max_chunked, stats_chunked, word_portable};
-pub use stats::Stats;
-pub(crate) use words::{Thresholds, WORDS_MAX, Words};
 
 /// Smallest and largest of `samples`; `(i16::MAX, i16::MIN)` where there are none.
 #[inline]

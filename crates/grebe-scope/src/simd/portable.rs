@@ -1,7 +1,68 @@
-//! Plain Rust over fixed-size chunks, for any processor.
+//! What every kernel takes and yields, and the kernels in plain Rust over fixed-size chunks, for any processor.
 
-use super::stats::Stats;
-use super::words::{Thresholds, WORDS_MAX, Words};
+/// Words per call: those of 4096 samples stay in the first-level cache.
+pub(crate) const WORDS_MAX: usize = 64;
+
+/// Bit `i` says how sample `i` of 64 compares. Bits beyond the last sample are zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// At or above the upper threshold.
+    pub(crate) above: u64,
+    /// Below the lower threshold.
+    pub(crate) below: u64,
+}
+
+/// Two thresholds in a form that 16-bit comparisons can take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Thresholds {
+    /// Above: `sample > over`.
+    pub(super) over: i16,
+    /// Below: `sample < under`.
+    pub(super) under: i16,
+    /// All ones where every sample is above (or below): no 16-bit threshold says so.
+    pub(super) above_always: u64,
+    pub(super) below_always: u64,
+}
+
+impl Thresholds {
+    /// Above is `sample >= high`, below is `sample < low`.
+    pub(crate) fn new(high: i32, low: i32) -> Thresholds {
+        let (least, most) = (i32::from(i16::MIN), i32::from(i16::MAX));
+        Thresholds {
+            over: (high - 1).clamp(least, most) as i16,
+            under: low.clamp(least, most) as i16,
+            above_always: if high <= least { u64::MAX } else { 0 },
+            below_always: if low > most { u64::MAX } else { 0 },
+        }
+    }
+}
+
+/// Smallest, largest, sum and sum of squares of some samples, exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stats {
+    /// Smallest sample; `i16::MAX` without samples.
+    pub min: i16,
+    /// Largest sample; `i16::MIN` without samples.
+    pub max: i16,
+    /// Sum of the samples.
+    pub sum: i64,
+    /// Sum of the squares of the samples.
+    pub sum_sq: u64,
+}
+
+impl Stats {
+    /// The statistics of no samples.
+    pub(crate) const EMPTY: Stats = Stats { min: i16::MAX, max: i16::MIN, sum: 0, sum_sq: 0 };
+
+    /// Adds those of further samples.
+    #[inline]
+    pub(crate) fn merge(&mut self, other: &Stats) {
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.sum_sq += other.sum_sq;
+    }
+}
 
 #[inline(always)]
 pub(super) fn min_max_chunked<const LANES: usize>(samples: &[i16]) -> (i16, i16) {

@@ -2,9 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::portable::{min_max_chunked, stats_chunked};
-use super::stats::Stats;
-use super::words::{Thresholds, WORDS_MAX, Words};
+use super::portable::{Stats, Thresholds, WORDS_MAX, Words, min_max_chunked, stats_chunked};
 
 #[target_feature(enable = "avx2")]
 pub(super) fn min_max_avx2(samples: &[i16]) -> (i16, i16) {
