@@ -1,12 +1,17 @@
 //! Streams between programs: UDP, shared memory, and byte streams such as a pipe.
 
-pub(crate) mod arrival;
 pub(crate) mod pipe;
-pub(crate) mod shm;
-pub(crate) mod udp;
+
+mod arrival;
+mod shm_sink;
+mod shm_source;
+mod udp_sink;
+mod udp_source;
 
 pub use {
     pipe::{PipeSink, PipeSource},
-    shm::{ShmSink, ShmSource},
-    udp::{UdpSink, UdpSource},
+    shm_sink::ShmSink,
+    shm_source::ShmSource,
+    udp_sink::UdpSink,
+    udp_source::UdpSource,
 };

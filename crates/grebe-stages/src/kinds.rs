@@ -1,8 +1,6 @@
 //! The kinds of stages that a graph file can name.
 
-mod params;
-mod sinks;
-mod sources;
+mod streams;
 
 use grebe_flow::Kinds;
 
@@ -19,15 +17,15 @@ pub fn kinds() -> Kinds {
     let mut kinds = Kinds::new();
     kinds
         .add::<Synth>()
-        .add::<sources::Play>()
-        .add::<sources::UdpIn>()
-        .add::<sources::PipeIn>()
-        .add::<sources::ShmIn>();
+        .add::<streams::Play>()
+        .add::<streams::UdpIn>()
+        .add::<streams::PipeIn>()
+        .add::<streams::ShmIn>();
     kinds
-        .add::<sinks::Record>()
-        .add::<sinks::UdpOut>()
-        .add::<sinks::PipeOut>()
-        .add::<sinks::ShmOut>()
+        .add::<streams::Record>()
+        .add::<streams::UdpOut>()
+        .add::<streams::PipeOut>()
+        .add::<streams::ShmOut>()
         .add::<Null>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<RateMeter>().add::<Tee>().add::<Throttle>();

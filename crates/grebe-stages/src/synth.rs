@@ -13,10 +13,8 @@
 //! # Ok::<(), grebe_stages::Error>(())
 //! ```
 
-mod control;
 mod generator;
 mod noise;
-mod options;
 mod phase;
 mod remote;
 mod settings;
@@ -26,9 +24,8 @@ mod tile;
 
 pub use {
     generator::Generator,
-    options::SynthOptions,
     remote::{GeneratorCommand, SynthRemote},
     settings::{Synth, WaveName},
-    source::SynthSource,
+    source::{SynthOptions, SynthSource},
     spec::{ChannelSpec, Wave},
 };

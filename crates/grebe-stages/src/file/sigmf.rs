@@ -23,7 +23,6 @@ mod metadata_writer;
 mod names;
 mod reader;
 mod settings;
-mod staged;
 mod writer;
 
 pub(crate) use names::Base;

@@ -1,8 +1,379 @@
-//! `pipe:`: frames back to back on standard input and output, or on a pipe to another program.
+//! `pipe:` frames back to back on standard input and output, or on a pipe to another program.
 
-mod sink;
-mod source;
-mod stdio;
+use std::io::{self, Read, Write};
 
-pub(crate) use stdio::{stdin, stdout};
-pub use {sink::PipeSink, source::PipeSource};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
+use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header, StreamTracker};
+
+use crate::error::Error;
+use crate::io::arrival::ArrivalCounters;
+use crate::stream::Limit;
+
+/// Reads frames from a byte stream: standard input, or a child's standard output.
+///
+/// A byte stream has no marks to resynchronise at: bytes that are no frame end the stream with an error that says where. The
+/// frames before them are good.
+pub struct PipeSource<R> {
+    from: R,
+    pool: Option<BatchPool>,
+    /// Bytes per chunk: as many as suit the caches, until a frame comes that needs more.
+    chunk_bytes: usize,
+    /// The beginning of a frame whose rest has not arrived; it goes to the start of the next chunk.
+    rest: Vec<u8>,
+    position: u64,
+    tracker: StreamTracker,
+    counters: ArrivalCounters,
+    limit: Limit,
+    wait: Wait<R>,
+}
+
+/// Waits until there is something to read, for 100 ms at most; whether there is.
+type Wait<R> = fn(&R) -> io::Result<bool>;
+
+#[cfg(unix)]
+impl<R: Read + std::os::fd::AsFd + Send> PipeSource<R> {
+    /// Frames from `from`. A stop is noticed within 100 ms although nothing arrives.
+    pub fn new(from: R) -> Self {
+        #[cfg(target_os = "linux")]
+        enlarge(&from);
+        Self::waiting(from, readable)
+    }
+}
+
+#[cfg(not(unix))]
+impl<R: Read + Send> PipeSource<R> {
+    /// Frames from `from`.
+    pub fn new(from: R) -> Self {
+        Self::waiting(from, |_| Ok(true))
+    }
+}
+
+impl<R: Read + Send> PipeSource<R> {
+    fn waiting(from: R, wait: Wait<R>) -> Self {
+        Self {
+            from,
+            pool: None,
+            chunk_bytes: CHUNK_BYTES,
+            rest: Vec::with_capacity(FRAME_BYTES_MAX),
+            position: 0,
+            tracker: StreamTracker::new(),
+            counters: ArrivalCounters::new(),
+            limit: Limit::default(),
+            wait,
+        }
+    }
+
+    /// Ends the stream after this many samples per channel.
+    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
+        self.limit = Limit::new(samples);
+        self
+    }
+
+    /// Enters the whole frames of the chunk's first `filled` bytes, and keeps the begun one for the next chunk.
+    fn split(&mut self, batch: &mut BatchMut, filled: usize) -> Result<(), Error> {
+        let mut at = 0;
+        loop {
+            let bytes = &batch.chunk()[at..filled];
+            if bytes.len() < HEADER_BYTES {
+                break;
+            }
+            let header = Header::parse(bytes).map_err(|reason| Error::Pipe { at: self.position, reason })?;
+            let frame_bytes = header.frame_bytes();
+            if frame_bytes > FRAME_BYTES_MAX {
+                return Err(Error::FrameTooLarge { bytes: frame_bytes, most: FRAME_BYTES_MAX });
+            }
+            if bytes.len() < frame_bytes {
+                if frame_bytes > self.chunk_bytes {
+                    self.chunk_bytes = FRAME_BYTES_MAX;
+                    self.pool = None;
+                }
+                break;
+            }
+            let arrival = self.tracker.arrive(&header);
+            if arrival.is_new() && !header.is_end_of_stream() {
+                // Never full: the table of a chunk has room for as many frames as it has headers' worth of bytes.
+                let _ = batch.adopt(at, &header);
+            }
+            at += frame_bytes;
+            self.position += frame_bytes as u64;
+        }
+        self.rest.clear();
+        self.rest.extend_from_slice(&batch.chunk()[at..filled]);
+        Ok(())
+    }
+}
+
+impl<R: Read + Send> Stage for PipeSource<R> {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        // Made before there is anything to read, because it takes a while.
+        let pool = self.pool.get_or_insert_with(|| {
+            // Chunks are larger than elsewhere, so that a read takes much of what a full pipe holds.
+            let mut pool = BatchPool::new(ctx.batches_in_flight().min(POOL_CHUNKS_MAX), self.chunk_bytes);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        if !ctx.waiting(|| (self.wait)(&self.from))? {
+            return Ok(Outcome::Produced);
+        }
+        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
+        let begun = self.rest.len();
+        batch.chunk()[..begun].copy_from_slice(&self.rest);
+        let read = match self.from.read(&mut batch.chunk()[begun..]) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Outcome::Produced),
+            Err(error) => return Err(error.into()),
+        };
+        if read == 0 {
+            return match begun {
+                0 => Ok(Outcome::End),
+                _ => Err(Error::PipeCut { at: self.position, bytes: begun }.into()),
+            };
+        }
+        let result = self.split(&mut batch, begun + read);
+        self.counters.publish(&self.tracker);
+        if !batch.is_empty() {
+            self.limit.send(batch.freeze(), output, ctx);
+        }
+        if self.limit.is_reached() {
+            // An error behind the last sample that was asked for does not matter.
+            return Ok(Outcome::End);
+        }
+        result?;
+        Ok(if self.tracker.is_ended() { Outcome::End } else { Outcome::Produced })
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.shared())
+    }
+}
+
+/// Writes frames to a byte stream: standard output, or a child's standard input.
+///
+/// Ends, without an error, when the reader has gone.
+#[derive(Debug)]
+pub struct PipeSink<W> {
+    to: W,
+    last: Option<Header>,
+    reader_gone: bool,
+}
+
+impl<W: Write + Send> PipeSink<W> {
+    /// Frames to `to`, which should not buffer.
+    pub fn new(to: W) -> Self {
+        Self { to, last: None, reader_gone: false }
+    }
+
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        if let Some((bytes, _)) = batch.contiguous() {
+            return self.to.write_all(bytes);
+        }
+        for frame in batch.frames() {
+            self.to.write_all(frame.header_bytes())?;
+            self.to.write_all(frame.payload())?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write + Send> Stage for PipeSink<W> {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        _: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
+        match self.write(&batch) {
+            Ok(()) => Ok(Outcome::Produced),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.reader_gone = true;
+                Ok(Outcome::End)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+        let Some(last) = self.last.filter(|_| !self.reader_gone) else { return Ok(()) };
+        let mut end = [0; HEADER_BYTES];
+        last.end_of_stream(monotonic_ns()).write(&mut end);
+        match self.to.write_all(&end).and_then(|()| self.to.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Standard input without a buffer in between.
+#[cfg(unix)]
+pub(crate) fn stdin() -> io::Result<std::fs::File> {
+    use std::os::fd::AsFd;
+    Ok(std::fs::File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Standard output without a buffer in between; as large a pipe as the system allows.
+#[cfg(unix)]
+pub(crate) fn stdout() -> io::Result<std::fs::File> {
+    use std::os::fd::AsFd;
+    let file = std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    #[cfg(target_os = "linux")]
+    enlarge(&file);
+    Ok(file)
+}
+
+/// Standard input.
+#[cfg(not(unix))]
+pub(crate) fn stdin() -> io::Result<io::Stdin> {
+    Ok(io::stdin())
+}
+
+/// Standard output.
+#[cfg(not(unix))]
+pub(crate) fn stdout() -> io::Result<io::Stdout> {
+    Ok(io::stdout())
+}
+
+/// A pipe of 1 MiB instead of 64 KiB: fewer wake-ups. What the system refuses stays as it is.
+#[cfg(target_os = "linux")]
+fn enlarge(pipe: &impl std::os::fd::AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
+}
+
+#[cfg(unix)]
+fn readable<R: std::os::fd::AsFd>(from: &R) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(from, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl<R> std::fmt::Debug for PipeSource<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PipeSource").field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 256 << 10;
+const FRAME_BYTES_MAX: usize = 1 << 20;
+const POOL_CHUNKS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use grebe_flow::StageBench;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hands out its bytes in pieces of the given lengths, again and again.
+    struct Pieces {
+        bytes: Vec<u8>,
+        at: usize,
+        lengths: Vec<usize>,
+        turn: usize,
+    }
+
+    impl Read for Pieces {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let length =
+                self.lengths[self.turn % self.lengths.len()].min(out.len()).min(self.bytes.len() - self.at);
+            self.turn += 1;
+            out[..length].copy_from_slice(&self.bytes[self.at..self.at + length]);
+            self.at += length;
+            Ok(length)
+        }
+    }
+
+    fn stream(blocks: &[u32]) -> (Vec<u8>, Vec<Vec<i16>>) {
+        let (mut bytes, mut samples) = (Vec::new(), Vec::new());
+        let (mut index, mut sequence) = (0, 0);
+        for &block in blocks {
+            let header = Header {
+                sequence,
+                channel_count: 1,
+                block_length_samples: block,
+                first_sample_index: index,
+                ..Header::default()
+            };
+            let mut head = [0; HEADER_BYTES];
+            header.write(&mut head);
+            bytes.extend(head);
+            let frame: Vec<i16> = (0..block).map(|sample| (index as u32 + sample) as i16).collect();
+            frame.iter().for_each(|sample| bytes.extend(sample.to_le_bytes()));
+            samples.push(frame);
+            (index, sequence) = (index + u64::from(block), sequence + 1);
+        }
+        (bytes, samples)
+    }
+
+    fn read(bytes: Vec<u8>, lengths: Vec<usize>) -> (Vec<Vec<i16>>, Result<(), String>) {
+        let source = PipeSource::waiting(Pieces { bytes, at: 0, lengths, turn: 0 }, |_| Ok(true));
+        let mut bench = StageBench::new(source).unwrap();
+        match bench.end() {
+            Ok(batches) => {
+                let frames = batches.iter().flat_map(|batch| batch.frames());
+                (frames.map(|frame| frame.channel(0).to_vec()).collect(), Ok(()))
+            }
+            Err(error) => (Vec::new(), Err(error.to_string())),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// However the bytes are cut, the frames are the same.
+        #[test]
+        fn where_reads_end_does_not_matter(
+            blocks in prop::collection::vec(1u32..700, 1..40), lengths in prop::collection::vec(1usize..3000, 1..20),
+        ) {
+            let (bytes, samples) = stream(&blocks);
+            let (frames, result) = read(bytes, lengths);
+            prop_assert_eq!(result, Ok(()));
+            prop_assert_eq!(frames, samples);
+        }
+    }
+
+    #[test]
+    fn a_frame_larger_than_a_chunk_gets_larger_chunks() {
+        let (bytes, samples) = stream(&[100, 400_000, 100, 500_000]);
+        assert_eq!(read(bytes, vec![CHUNK_BYTES]), (samples, Ok(())));
+        let (bytes, _) = stream(&[600_000]);
+        let refused = read(bytes, vec![CHUNK_BYTES]).1.unwrap_err();
+        assert!(refused.contains("1200064 bytes"), "{refused}");
+    }
+
+    #[test]
+    fn it_ends_by_itself_after_the_samples_that_were_asked_for() {
+        let (bytes, _) = stream(&[10, 10, 10]);
+        let pieces = Pieces { bytes, at: 0, lengths: vec![84], turn: 0 };
+        let source = PipeSource::waiting(pieces, |_| Ok(true)).samples(Some(13));
+        let made = StageBench::new(source).unwrap().end().unwrap();
+        let samples: Vec<i16> = made
+            .iter()
+            .flat_map(|batch| batch.frames())
+            .flat_map(|frame| frame.channel(0).into_owned())
+            .collect();
+        assert_eq!(samples, (0..13).collect::<Vec<i16>>());
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_says_where() {
+        let (bytes, _) = stream(&[10, 10]);
+        let cut = read(bytes[..bytes.len() - 3].to_vec(), vec![1000]).1.unwrap_err();
+        assert_eq!(cut, "stage: the pipe ended within a frame: 81 bytes of it arrived, at byte 84");
+        let mut damaged = bytes;
+        damaged[84] = 0;
+        let lost = read(damaged, vec![1000]).1.unwrap_err();
+        assert_eq!(lost, "stage: the pipe carries no frame at byte 84: does not begin with GFH2");
+    }
+}

@@ -2,9 +2,8 @@
 
 use grebe_flow::RateHz;
 
-use super::control::SynthControl;
 use super::settings::{Synth, WaveName};
-use super::source::SynthSource;
+use super::source::{SynthControl, SynthSource};
 use crate::error::Error;
 
 /// What a viewer tells its generator: 16 bytes, little-endian.

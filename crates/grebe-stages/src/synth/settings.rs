@@ -7,8 +7,7 @@ use grebe_flow::{Count, Fault, Kind, Ports, RateHz, Site, SizeBytes, Stage, Stag
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::options::SynthOptions;
-use super::source::SynthSource;
+use super::source::{SynthOptions, SynthSource};
 use super::spec::{ChannelSpec, Wave};
 use crate::error::Error;
 use crate::per_channel::PerChannel;

@@ -1,15 +1,33 @@
 //! `synth:` a generator as a source.
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
-use grebe_frame::{BatchMut, BatchPool, Header};
+use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header, MAX_CHANNELS};
 
-use super::control::{SynthControl, Wanted};
 use super::generator::Generator;
-use super::options::SynthOptions;
+use super::spec::ChannelSpec;
 use crate::error::Error;
 use crate::stream::{CHUNK_BYTES, LOOK_INTERVAL, Pacer};
+
+/// What a [`SynthSource`] makes.
+#[derive(Debug, Clone)]
+pub struct SynthOptions {
+    /// One waveform a channel, 1 to 8.
+    pub channels: Vec<ChannelSpec>,
+    /// Samples per second and channel.
+    pub rate_hz: f64,
+    /// Whether the stream keeps to the rate; else it runs as fast as its consumers take it.
+    pub paced: bool,
+    /// Samples per channel and frame ([`block_length`](crate::block_length)).
+    pub block_samples: u32,
+    /// Samples per channel after which the stream ends by itself.
+    pub samples: Option<u64>,
+    /// The longest that a finished block waits for others to travel with.
+    pub flush_every: Duration,
+}
 
 /// Makes frames of synthetic signals, paced to the rate.
 ///
@@ -29,6 +47,95 @@ pub struct SynthSource {
     dropped_samples: u64,
     control: SynthControl,
     is_paused: bool,
+}
+
+/// Changes what a running [`SynthSource`] makes, from any thread. Clones change the same one.
+#[derive(Debug, Clone)]
+pub(super) struct SynthControl {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Looked at once per step, without the lock.
+    is_changed: AtomicBool,
+    channels: usize,
+    wanted: Mutex<Wanted>,
+}
+
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Other settings, and the generators that were made of them.
+    remade: Option<(SynthOptions, Vec<Generator>)>,
+    is_paused: bool,
+    is_ended: bool,
+}
+
+impl SynthControl {
+    /// For a generator of so many channels.
+    fn new(channels: usize) -> Self {
+        Self { shared: Arc::new(Shared { channels, ..Shared::default() }) }
+    }
+
+    /// From the next block on, the generator makes this instead; the indices of its samples go on. How many samples it makes in
+    /// all stays as it was. A setting out of its range, or another number of channels, is refused and changes nothing.
+    ///
+    /// The waves are computed in the caller's thread, which may take some 20 ms per channel.
+    pub(super) fn set(&self, options: SynthOptions) -> Result<(), Error> {
+        let channels = options.channels.len();
+        if channels != self.shared.channels {
+            let must = "a stream keeps its channels";
+            return Err(Error::Setting { what: "number of channels", got: channels.to_string(), must });
+        }
+        let generators = options.generators()?;
+        self.change(|wanted| wanted.remade = Some((options, generators)));
+        Ok(())
+    }
+
+    /// Pauses the generator, or lets it go on where it stopped: no sample is left out.
+    pub(super) fn set_paused(&self, is_paused: bool) {
+        self.change(|wanted| wanted.is_paused = is_paused);
+    }
+
+    /// Ends the stream.
+    pub(super) fn end(&self) {
+        self.change(|wanted| wanted.is_ended = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wanted)) {
+        change(&mut self.wanted());
+        self.shared.is_changed.store(true, Ordering::Release);
+    }
+
+    /// What is wanted, where that has changed since it was last asked for.
+    fn take_change(&self) -> Option<Wanted> {
+        if !self.shared.is_changed.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        let mut wanted = self.wanted();
+        let Wanted { remade, is_paused, is_ended } = &mut *wanted;
+        Some(Wanted { remade: remade.take(), is_paused: *is_paused, is_ended: *is_ended })
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        // Each change leaves it whole, so a poisoned lock still guards good values.
+        self.shared.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SynthOptions {
+    /// A generator per channel.
+    fn generators(&self) -> Result<Vec<Generator>, Error> {
+        let setting = |what, got: String, must| Err(Error::Setting { what, got, must });
+        if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS as usize {
+            return setting("number of channels", self.channels.len().to_string(), "give 1 to 8");
+        }
+        let frame_bytes = HEADER_BYTES + self.block_samples as usize * self.channels.len() * 2;
+        if self.block_samples == 0 || frame_bytes > CHUNK_BYTES {
+            return setting("block length", self.block_samples.to_string(), "a frame must fit into 64 KiB");
+        }
+        self.channels.iter().map(|spec| Generator::new(spec, self.rate_hz)).collect()
+    }
 }
 
 impl SynthSource {

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use grebe_frame::MAX_CHANNELS;
 
 use super::fields::CollectionFile;
-use super::metadata::Metadata;
+use super::metadata::{Metadata, Staged};
 use super::metadata_writer::{MetadataWriter, Summation};
 use super::names::{Base, temporary};
 use super::settings::SigmfSettings;
-use super::staged::Staged;
 use crate::error::Error;
 
 /// A channel's data.

@@ -1,7 +1,0 @@
-//! `udp://`: one datagram per frame.
-
-mod intake;
-mod sink;
-mod source;
-
-pub use {sink::UdpSink, source::UdpSource};
