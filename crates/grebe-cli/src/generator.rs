@@ -1,9 +1,236 @@
 //! Generators in processes of their own, and what tells a generator what to make.
 
-mod process;
-mod recipe;
-mod remote;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
-pub(crate) use process::Generator;
-pub(crate) use recipe::{Recipe, this_command};
-pub(crate) use remote::{obey_stdin, remote_of};
+use anyhow::{Context as _, Result, anyhow};
+use clap::Parser as _;
+use grebe_stages::{Error, GeneratorCommand, SynthRemote, Uri, WaveName};
+use grebe_view::{GeneratorRemote, GeneratorWish};
+
+use crate::cli::{self, Cli};
+use crate::ending::Usage;
+use crate::interrupt;
+use crate::output::note;
+use crate::show::Failure;
+
+/// What a person wants to be started: `sg ...`, `play ...`, or another program that writes frames to its standard output.
+pub(crate) struct Recipe {
+    command: Command,
+    /// Where its stream is read.
+    pub(crate) uri: Uri,
+    /// Whether it takes commands.
+    is_remote: bool,
+}
+
+impl Recipe {
+    /// Reads the words of a command; `uri` is where its stream should go, where the command does not say.
+    pub(crate) fn parse(text: &str, uri: Option<&Uri>) -> Result<Self> {
+        let mut words = split(text)?;
+        let name = words
+            .first()
+            .cloned()
+            .ok_or_else(|| Usage("--spawn: give a command, as 'sg --rate 1M'".into()))?;
+        if !matches!(name.as_str(), "sg" | "play") {
+            let mut command = Command::new(&name);
+            command.args(&words[1..]);
+            return Ok(Self { command, uri: uri.cloned().unwrap_or(Uri::Pipe), is_remote: false });
+        }
+        if !words.iter().any(|word| word == "--to" || word.starts_with("--to=")) {
+            words.extend(["--to".into(), uri.unwrap_or(&Uri::Pipe).to_string()]);
+        }
+        let read = Cli::try_parse_from(std::iter::once("grebe".to_owned()).chain(words.iter().cloned()));
+        let read = read.map_err(|error| {
+            let text = error.render().to_string();
+            Usage(format!(
+                "--spawn: {}",
+                text.lines().next().unwrap_or_default().trim_start_matches("error: ")
+            ))
+        })?;
+        let (to, is_remote) = match read.command {
+            Some(cli::Command::Sg(sg)) => (sg.to.clone(), sg.as_play().is_none()),
+            Some(cli::Command::Play(play)) => (play.to, false),
+            _ => (Uri::Pipe, false),
+        };
+        let mut command = this_command()?;
+        command.args(&words).arg(if is_remote { "--remote" } else { "--tethered" });
+        Ok(Self { command, uri: uri.cloned().unwrap_or(to), is_remote })
+    }
+}
+
+/// This command, to be started once more.
+pub(crate) fn this_command() -> Result<Command> {
+    Ok(Command::new(std::env::current_exe().context("cannot find the grebe command itself")?))
+}
+
+/// Splits words as a shell does: at spaces, except between quotation marks.
+fn split(text: &str) -> Result<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in text.chars() {
+        match (c, quote) {
+            (c, Some(mark)) if c == mark => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err(Usage(format!("--spawn: a quotation mark is not closed in: {text}")).into());
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// The process of a generator. It ends with this value, and also when this process is killed.
+pub(crate) struct Generator {
+    child: Child,
+    /// Carries commands to it; the generator ends when it is closed.
+    stdin: Option<Arc<Mutex<ChildStdin>>>,
+    is_remote: bool,
+    /// Its last error, for the screen.
+    said: Failure,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Generator {
+    /// Starts what a person wants.
+    pub(crate) fn start(recipe: Recipe) -> Result<(Self, Option<ChildStdout>)> {
+        let Recipe { mut command, uri, is_remote } = recipe;
+        let is_pipe = matches!(uri, Uri::Pipe);
+        command.stdout(if is_pipe { Stdio::piped() } else { Stdio::null() });
+        let mut generator = Self::spawn(&mut command)?;
+        generator.is_remote = is_remote;
+        if !is_remote {
+            // Another program may wait for the end of its input; our own ends with it.
+            let stdin = generator.stdin.take();
+            generator.stdin = stdin.filter(|_| command.get_args().any(|word| word == "--tethered"));
+        }
+        let stdout = generator.child.stdout.take();
+        Ok((generator, stdout))
+    }
+
+    /// Starts it; what it says on standard error is kept.
+    pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.with_context(|| format!("cannot start {name}"))?;
+        let stdin = child.stdin.take().map(|stdin| Arc::new(Mutex::new(stdin)));
+        let said = Failure::default();
+        let listener = child.stderr.take().map(|stderr| {
+            let said = said.clone();
+            std::thread::spawn(move || {
+                // Its errors begin with the name of the command; the rest is about its progress.
+                for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                    if let Some(error) = line.strip_prefix("grebe: ") {
+                        said.set(error.to_owned());
+                    }
+                }
+            })
+        });
+        Ok(Self { child, stdin, is_remote: true, said, listener })
+    }
+
+    /// Its last error.
+    pub(crate) fn said(&self) -> Failure {
+        self.said.clone()
+    }
+
+    /// What the scope's controls call. Commands go through a pipe that holds thousands of them, so that no call waits.
+    pub(crate) fn remote(&self) -> Option<GeneratorRemote> {
+        let stdin = self.stdin.clone().filter(|_| self.is_remote)?;
+        Some(remote(move |command| {
+            let mut stdin = stdin.lock().unwrap_or_else(PoisonError::into_inner);
+            stdin.write_all(&command.to_bytes()).map_err(|_| "the generator has ended".to_owned())
+        }))
+    }
+
+    /// The reason, where it has ended with a failure.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        match self.child.try_wait() {
+            Ok(Some(status)) if !status.success() => {
+                // Its standard error ended with it.
+                let _ = self.listener.take().map(JoinHandle::join);
+                let said = self.said.get();
+                Err(anyhow!("the generator failed: {}", said.unwrap_or_else(|| status.to_string())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A generator in this process.
+pub(crate) fn remote_of(synth: SynthRemote) -> GeneratorRemote {
+    let synth = Mutex::new(synth);
+    remote(move |command| {
+        let mut synth = synth.lock().unwrap_or_else(PoisonError::into_inner);
+        synth.obey(command).map_err(|error| error.to_string())
+    })
+}
+
+/// What the scope's controls call; `obey` passes a command on.
+fn remote(obey: impl Fn(GeneratorCommand) -> Result<(), String> + Send + 'static) -> GeneratorRemote {
+    let tell = move |wish| {
+        obey(match wish {
+            GeneratorWish::Rate(rate_hz) => GeneratorCommand::Rate(rate_hz),
+            GeneratorWish::TogglePause => GeneratorCommand::TogglePause,
+            GeneratorWish::Wave(name) => {
+                GeneratorCommand::Wave(name.parse().map_err(|error: Error| error.to_string())?)
+            }
+        })
+    };
+    GeneratorRemote { waves: WaveName::ALL.iter().map(|wave| wave.name()).collect(), tell: Box::new(tell) }
+}
+
+/// Obeys the commands on standard input, and ends this command when it is closed: its owner is gone.
+pub(crate) fn obey_stdin(mut remote: SynthRemote) {
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        let mut bytes = [0; GeneratorCommand::BYTES];
+        while stdin.read_exact(&mut bytes).is_ok() {
+            let obeyed = GeneratorCommand::from_bytes(&bytes).and_then(|command| remote.obey(command));
+            if let Err(error) = obeyed {
+                note!("grebe: {error}");
+            }
+        }
+        interrupt::raise();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_apart_as_by_a_shell() {
+        assert_eq!(split(" sg  --wave 'a b.wav' \"\" x").unwrap(), ["sg", "--wave", "a b.wav", "", "x"]);
+        assert!(split("sg 'open").is_err());
+    }
+
+    #[test]
+    fn a_generator_sends_where_the_viewer_looks() {
+        let uri = |text, uri: Option<&str>| {
+            let uri: Option<Uri> = uri.map(|uri| uri.parse().unwrap());
+            Recipe::parse(text, uri.as_ref()).map(|recipe| (recipe.uri.to_string(), recipe.is_remote))
+        };
+        assert_eq!(uri("sg --rate 1M", None).unwrap(), ("pipe:".into(), true));
+        assert_eq!(uri("sg", Some("shm://lab")).unwrap(), ("shm://lab".into(), true));
+        assert_eq!(uri("sg --to shm://lab", None).unwrap(), ("shm://lab".into(), true));
+        assert_eq!(uri("sg --wave a.wav", None).unwrap(), ("pipe:".into(), false));
+        assert_eq!(uri("play a.wav", None).unwrap(), ("pipe:".into(), false));
+        assert_eq!(uri("my-adc --fast", None).unwrap(), ("pipe:".into(), false));
+        assert!(uri("sg --rate much", None).unwrap_err().to_string().contains("much"));
+        assert!(uri("", None).is_err());
+    }
+}

@@ -1,8 +1,82 @@
-//! Running a graph of stages from its start to what is said of it at its end.
+//! Running a graph of stages, from its start to what is said of it at its end.
 
 pub(crate) mod progress;
 pub(crate) mod report;
 
-mod drive;
+use std::time::Duration;
 
-pub(crate) use drive::{Pair, SEND_QUEUE_BATCHES, cancel_on_interrupt, drive, end_with_stdin, tell};
+use anyhow::Result;
+use grebe_flow::{Graph, QueueOptions, Snapshot, Stage, telemetry};
+use grebe_stages::{Cancel, Notice};
+
+use self::progress::Progress;
+use crate::ending::Ending;
+use crate::interrupt;
+use crate::output::note;
+
+/// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on. `grebe top`
+/// shows it under `name`.
+pub(crate) fn drive(name: &str, graph: Graph, progress: &Progress) -> Result<(Snapshot, Ending)> {
+    interrupt::catch();
+    let running = graph.start()?;
+    // A graph that cannot be watched runs all the same.
+    let _published = telemetry::publish(&running, name).ok();
+    while !running.wait_timeout(Duration::from_millis(50)) {
+        if interrupt::is_pending() {
+            let snapshot = running.stop()?;
+            progress.clear();
+            return Ok((snapshot, Ending::Interrupted));
+        }
+        progress.show(&running.snapshot());
+    }
+    progress.clear();
+    Ok((running.wait()?, Ending::Good))
+}
+
+/// The graph of most commands: a source and a sink, with a queue between them that makes the source wait.
+pub(crate) struct Pair {
+    pub(crate) source: (&'static str, Box<dyn Stage>),
+    pub(crate) sink: (&'static str, Box<dyn Stage>),
+    pub(crate) queue_batches: usize,
+}
+
+impl Pair {
+    /// Runs it for a command, and says what the sink has done: `sent`, `recorded`.
+    pub(crate) fn run(self, command: &str, verb: &str, as_json: bool) -> Result<Ending> {
+        let Pair { source: (from, source), sink: (to, sink), queue_batches } = self;
+        let mut graph = Graph::new();
+        let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
+        graph.connect(source, sink, QueueOptions::block(queue_batches));
+        let (snapshot, ending) = drive(command, graph, &Progress::of(to))?;
+        report::print(verb, to, &snapshot, as_json)?;
+        Ok(ending)
+    }
+}
+
+/// Says on standard error what a person may want to know while a stream is opened.
+pub(crate) fn tell(notice: Notice) {
+    match notice {
+        Notice::SmallBuffer(_) | Notice::Recording(_) => note!("grebe: {notice}"),
+        _ => note!("{notice}"),
+    }
+}
+
+/// Ends the wait for a stream on Ctrl-C, SIGTERM and SIGHUP.
+pub(crate) fn cancel_on_interrupt() -> Cancel {
+    let cancel = Cancel::default();
+    let cancelled = cancel.clone();
+    interrupt::catch();
+    interrupt::then(move || cancelled.cancel());
+    cancel
+}
+
+/// Ends the command when standard input is closed: its owner is gone.
+pub(crate) fn end_with_stdin() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        interrupt::raise();
+    });
+}
+
+/// Of what is sent: about 100 ms at 25 MS/s, for as long as the sender's system calls may stall before the generator does.
+pub(crate) const SEND_QUEUE_BATCHES: usize = 64;

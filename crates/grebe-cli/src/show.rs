@@ -1,14 +1,275 @@
 //! Showing streams: in a window, in the terminal, or as a picture.
 
 mod export;
-mod failure;
-mod run;
-mod scope;
 mod sessions;
-mod stream;
 
-pub(crate) use failure::Failure;
-pub(crate) use run::{Surface, run};
-pub(crate) use scope::Scope;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+use grebe_flow::{
+    Context, Counters, Graph, Inputs, Outcome, Outputs, Ports, QueueOptions, Running, Snapshot, Stage,
+    StageError, telemetry,
+};
+use grebe_view::{
+    ChannelSetup, Error, GeneratorRemote, Loss, Picture, PngOptions, ScopeLink, ScopeStage, SourceStatus,
+    ThemeChoice, TriggerOptions, ViewOptions,
+};
+
+use crate::ending::Ending;
+use crate::graph::report::Losses;
+use crate::interrupt;
+use crate::output::note;
+
 pub(crate) use sessions::of_source as session_of_source;
-pub(crate) use stream::{Show, Shown};
+
+/// Where the picture goes.
+pub(crate) enum Surface {
+    /// A window, or the terminal where there is no display.
+    Window,
+    Terminal,
+    Png(PngOptions),
+}
+
+/// Shows the streams until the person ends it, or the picture is written; then stops the graphs.
+pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Option<Picture>)> {
+    interrupt::catch();
+    // A graph that cannot be watched is shown all the same.
+    let _published: Vec<_> =
+        shown.iter().map(|shown| telemetry::publish(&shown.running, shown.show.command).ok()).collect();
+    let links: Vec<ScopeLink> = shown.iter().map(|shown| shown.link.clone()).collect();
+    interrupt::then(move || links.iter().for_each(ScopeLink::close));
+    let insisting = interrupt::insist();
+    let mut picture = None;
+    let ended = match (surface, shown.as_slice()) {
+        (Surface::Png(png), [only, ..]) => {
+            grebe_view::render_png(&only.link, only.options(), png).map(|drawn| {
+                note!("wrote {}", png.path.display());
+                picture = Some(drawn);
+            })
+        }
+        (Surface::Terminal, [only, ..]) => grebe_view::run_terminal(only.link.clone(), only.options()),
+        _ => window(&shown),
+    };
+    drop(insisting);
+    for Shown { running, .. } in shown {
+        // The stream's own error explains a scope that got nothing.
+        running.stop().context("the stream failed")?;
+    }
+    match ended {
+        _ if interrupt::is_pending() => Ok((Ending::Interrupted, picture)),
+        Err(Error::Interrupted) => Ok((Ending::Interrupted, picture)),
+        Ok(()) => Ok((Ending::Good, picture)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(feature = "window")]
+fn window(shown: &[Shown]) -> Result<(), Error> {
+    let scopes = shown.iter().map(|shown| (shown.link.clone(), shown.options())).collect();
+    match grebe_view::run_windows(scopes) {
+        Err(Error::NoDisplay { why }) => in_terminal(shown, &why),
+        Err(Error::DeviceLost { why }) => in_terminal(shown, &format!("the graphics device was lost: {why}")),
+        ended => ended,
+    }
+}
+
+#[cfg(not(feature = "window"))]
+fn window(shown: &[Shown]) -> Result<(), Error> {
+    in_terminal(shown, "this grebe was built without its window")
+}
+
+fn in_terminal(shown: &[Shown], why: &str) -> Result<(), Error> {
+    let Some(first) = shown.first() else { return Ok(()) };
+    let others = if shown.len() > 1 { format!(", {} alone", first.show.name) } else { String::new() };
+    note!("grebe: no window ({why}): showing the stream in the terminal{others}");
+    grebe_view::run_terminal(first.link.clone(), first.options())
+}
+
+/// What is shown, and how.
+#[derive(Default)]
+pub(crate) struct Show {
+    /// What `grebe top` calls it.
+    pub(crate) command: &'static str,
+    /// The source as the person named it.
+    pub(crate) name: String,
+    /// Whether the frames are stamped with this machine's clock.
+    pub(crate) is_same_boot: bool,
+    pub(crate) span_s: Option<f64>,
+    pub(crate) theme: Option<ThemeChoice>,
+    pub(crate) spectrum: bool,
+    pub(crate) channels: Vec<ChannelSetup>,
+    pub(crate) trigger: TriggerOptions,
+    /// Where the settings are kept.
+    pub(crate) session: Option<PathBuf>,
+    /// Whether a session that cannot be read is an error.
+    pub(crate) is_session_required: bool,
+    /// How long a file is, in samples per channel.
+    pub(crate) file_samples: Option<u64>,
+    /// Why the source failed, once it has.
+    pub(crate) failure: Failure,
+    /// The last error of its generator.
+    pub(crate) generator_said: Failure,
+    /// The controls of its generator, until the scope takes them.
+    pub(crate) generator: Mutex<Option<GeneratorRemote>>,
+}
+
+/// A source with its scope.
+pub(crate) struct Shown {
+    pub(crate) running: Running,
+    pub(crate) link: ScopeLink,
+    pub(crate) show: Show,
+}
+
+impl Show {
+    /// Reads a session that was asked for, so that an error is said before anything is opened.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.session {
+            Some(path) if self.is_session_required => sessions::read(path).map(drop),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Shown {
+    /// What the scope is told.
+    pub(crate) fn options(&self) -> ViewOptions {
+        let Show { name, is_same_boot, file_samples, failure, .. } = &self.show;
+        let observe = self.running.observer();
+        let (name, is_same_boot, file_samples) = (name.clone(), *is_same_boot, *file_samples);
+        let (failure, said) = (failure.clone(), self.show.generator_said.clone());
+        let mut options = ViewOptions::new(move || {
+            let snapshot = observe();
+            let mut status = status(&snapshot, &name, is_same_boot);
+            status.notice =
+                failure.get().or_else(|| said.get()).or_else(|| reading(&snapshot, file_samples?));
+            status
+        });
+        options.span = self.show.span_s;
+        options.theme = self.show.theme;
+        options.spectrum = self.show.spectrum;
+        options.channels = self.show.channels.clone();
+        options.trigger = self.show.trigger;
+        options.export = Some(Box::new(export::export));
+        options.generator = self.show.generator.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(path) = &self.show.session {
+            // A session that was asked for was checked before. Without another one, the scope begins afresh.
+            options.session = sessions::read(path).unwrap_or_else(|error| {
+                note!("grebe: {error:#}: beginning afresh");
+                None
+            });
+            let path = path.clone();
+            options.keep_session = Some(Box::new(move |session| {
+                if let Err(error) = sessions::write(&path, session) {
+                    note!("grebe: {error:#}");
+                }
+            }));
+        }
+        options
+    }
+}
+
+/// How much of a file was read, until all of it was.
+fn reading(snapshot: &Snapshot, samples: u64) -> Option<String> {
+    let read = snapshot.stage("source")?.samples_out;
+    (read < samples).then(|| format!("reading the file: {} %", read * 100 / samples.max(1)))
+}
+
+fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
+    let losses = Losses::of(snapshot);
+    let has_arrivals = snapshot.stages.iter().any(|stage| stage.own("lost_frames").is_some());
+    let queue = snapshot.queues.iter().fold(Loss::default(), |sum, queue| Loss {
+        frames: sum.frames + queue.dropped_frames,
+        samples: sum.samples + queue.dropped_samples,
+    });
+    let missing =
+        has_arrivals.then_some(Loss { frames: losses.network_frames, samples: losses.network_samples });
+    let is_shared_memory = name.starts_with("shm://");
+    SourceStatus {
+        name: name.to_owned(),
+        is_same_boot,
+        network: missing.filter(|_| !is_shared_memory),
+        shared_memory: missing.filter(|_| is_shared_memory),
+        kernel_datagrams: losses.kernel_drops,
+        queue: Some(queue),
+        refused_datagrams: losses.refused_datagrams,
+        notice: None,
+    }
+}
+
+/// A source that leads to a scope.
+pub(crate) struct Scope {
+    pub(crate) graph: Graph,
+    pub(crate) link: ScopeLink,
+    /// Why the source failed, once it has.
+    pub(crate) failure: Failure,
+}
+
+impl Scope {
+    /// One of so many scopes, which share the memory for their history. `queue` says what happens where it is too slow.
+    pub(crate) fn new(source: Box<dyn Stage>, queue: fn(usize) -> QueueOptions, scopes: usize) -> Self {
+        let failure = Failure::default();
+        let (scope, link) = ScopeStage::new(HISTORY_BYTES / scopes);
+        let mut graph = Graph::new();
+        let source = graph.add("source", failure.watch(source));
+        let scope = graph.add("scope", scope);
+        graph.connect(source, scope, queue(QUEUE_BATCHES));
+        Self { graph, link, failure }
+    }
+}
+
+/// The history that all scopes of a command keep together.
+const HISTORY_BYTES: usize = 512 << 20;
+/// 16 MiB of frames: what a scope may be late by before it loses any.
+const QUEUE_BATCHES: usize = 256;
+
+/// The last error of a stage or a generator, if there was one. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failure(Arc<Mutex<Option<String>>>);
+
+impl Failure {
+    pub(crate) fn set(&self, message: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    }
+
+    pub(crate) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The stage; its error is kept here too.
+    fn watch(&self, stage: Box<dyn Stage>) -> impl Stage + 'static {
+        Watched { stage, failure: self.clone() }
+    }
+}
+
+struct Watched {
+    stage: Box<dyn Stage>,
+    failure: Failure,
+}
+
+impl Stage for Watched {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let outcome = self.stage.process(input, output, ctx);
+        if let Err(error) = &outcome {
+            self.failure.set(error.to_string());
+        }
+        outcome
+    }
+
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> Result<(), StageError> {
+        self.stage.finish(output, ctx)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        self.stage.counters()
+    }
+
+    fn ports(&self) -> Ports {
+        self.stage.ports()
+    }
+}

@@ -58,7 +58,6 @@ impl GapPlaces {
     }
 
     /// The place that lost it, where that is known.
-    #[cfg(any(feature = "window", test))]
     pub(crate) fn of(&self, gap: &GapMark) -> Option<&str> {
         self.named.iter().find(|(number, _)| *number == gap.number).map(|(_, place)| place.as_str())
     }
