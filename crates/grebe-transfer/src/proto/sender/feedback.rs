@@ -2,7 +2,7 @@
 
 use super::progress::Limit;
 use super::state::Sender;
-use crate::proto::congestion::{Phase, RATE_SPAN_US_MIN, Sample};
+use crate::proto::congestion::{AckSample, Phase, RATE_SPAN_US_MIN};
 use crate::proto::sent_packets::{Item, PacketState, SentPacket};
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::{Feedback, OVERHEAD_BYTES, ReceivedPackets, UDP_IP_BYTES};
@@ -28,7 +28,7 @@ impl Sender {
     }
 
     /// Marks what arrived and what is lost, and returns what the controller is to know of the report.
-    fn sample(&mut self, now_us: u64, report: &Feedback<'_>) -> Sample {
+    fn sample(&mut self, now_us: u64, report: &Feedback<'_>) -> AckSample {
         let app_limited = matches!(self.last_limit, Limit::Source | Limit::Receiver | Limit::InFlight)
             || self.controller.is_limited()
             || self.is_tail();
@@ -41,10 +41,10 @@ impl Sender {
         let train = self.trains.on_report(now_us, report);
         let acked_packets = self.take_acks(report);
         let lost_packets = self.declare_losses();
-        Sample {
+        AckSample {
             now_us,
             rtt_us,
-            delay_us: report.delay_us,
+            one_way_delay_us: report.delay_us,
             receiver_us: report.at_us,
             delivered_bytes: report.delivered_bytes,
             train,

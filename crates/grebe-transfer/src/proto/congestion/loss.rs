@@ -1,0 +1,125 @@
+//! What share of packets the path loses at any rate, and which losses come from too high a rate.
+
+use super::constants::{
+    BASE_LOSS_MAX, BASE_LOSS_PACKETS, EARLY_BASE_LOSS_PACKETS, LOSS_NOISE_FLOOR, LOSS_PACKETS_MIN,
+    PACKETS_PER_LOSS_EVENT, QUEUED_LOSS_EXCESS_MAX,
+};
+
+#[derive(Debug, Default)]
+pub(super) struct LossModel {
+    base: f64,
+    /// The loss below the path's rate, and on how many packets it was measured.
+    slow: Option<(f64, f64)>,
+}
+
+/// The losses of one round.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RoundLosses {
+    pub(super) acked: u64,
+    pub(super) lost: u64,
+    /// A queue stood: it may be what lost packets, and that says nothing about the path.
+    pub(super) had_queue: bool,
+    /// The round was sent below the path's rate.
+    pub(super) is_slow: bool,
+    /// Competing flows fill the queue: their losses say nothing about the path.
+    pub(super) has_competitors: bool,
+    /// Loss beyond the base loss, as a share, that halts the growth.
+    pub(super) excess_max: f64,
+}
+
+/// What a round's losses mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LossVerdict {
+    /// No more than the path loses at any rate.
+    Usual,
+    /// More, while a queue stood: the path takes no more than what came.
+    Queued,
+    /// So much more that the rate must fall at once.
+    Excessive,
+}
+
+impl LossModel {
+    /// The share of packets that is lost at any rate.
+    pub(super) fn base(&self) -> f64 {
+        self.base
+    }
+
+    pub(super) fn on_round(&mut self, round: &RoundLosses) -> LossVerdict {
+        let packets = (round.acked + round.lost) as f64;
+        if packets < LOSS_PACKETS_MIN {
+            return LossVerdict::Usual;
+        }
+        let loss = round.lost as f64 / packets;
+        if !round.has_competitors {
+            self.learn(loss, packets, round);
+        }
+        let noise = (PACKETS_PER_LOSS_EVENT * loss.max(LOSS_NOISE_FLOOR) / packets).sqrt();
+        if loss > self.base + round.excess_max + 2.0 * noise {
+            LossVerdict::Excessive
+        } else if round.had_queue && loss > self.base + QUEUED_LOSS_EXCESS_MAX + noise {
+            LossVerdict::Queued
+        } else {
+            LossVerdict::Usual
+        }
+    }
+
+    /// How many of so many packets may be lost in one round by the path alone.
+    pub(super) fn usual(&self, packets: u64) -> f64 {
+        let expected = self.base * packets as f64;
+        expected + 2.0 * (PACKETS_PER_LOSS_EVENT * expected).sqrt()
+    }
+
+    fn learn(&mut self, loss: f64, packets: f64, round: &RoundLosses) {
+        if !round.had_queue && round.is_slow {
+            let (mean, packets_before) = self.slow.unwrap_or((0.0, 0.0));
+            let packets_sum = (packets_before + packets).min(BASE_LOSS_PACKETS);
+            self.base = mean + (loss - mean) * (packets / packets_sum).min(1.0);
+            self.slow = Some((self.base, packets_sum));
+        } else if loss < self.base || !round.had_queue && self.slow.is_none() {
+            self.base += (loss - self.base) * packets / (packets + EARLY_BASE_LOSS_PACKETS);
+        }
+        self.base = self.base.min(BASE_LOSS_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(lost: u64, had_queue: bool) -> RoundLosses {
+        RoundLosses {
+            acked: 400 - lost,
+            lost,
+            had_queue,
+            is_slow: true,
+            has_competitors: false,
+            excess_max: 0.05,
+        }
+    }
+
+    #[test]
+    fn loss_without_a_queue_is_the_paths_own() {
+        let mut losses = LossModel::default();
+        for _ in 0..20 {
+            assert_eq!(losses.on_round(&round(40, false)), LossVerdict::Usual);
+        }
+        assert!((losses.base() - 0.1).abs() < 0.001, "{}", losses.base());
+    }
+
+    #[test]
+    fn loss_while_a_queue_stands_is_not() {
+        let mut losses = LossModel::default();
+        for _ in 0..20 {
+            assert_eq!(losses.on_round(&round(40, true)), LossVerdict::Queued);
+        }
+        assert_eq!(losses.base(), 0.0);
+        assert_eq!(losses.on_round(&round(140, true)), LossVerdict::Excessive);
+    }
+
+    #[test]
+    fn losses_of_competing_flows_say_nothing_about_the_path() {
+        let mut losses = LossModel::default();
+        losses.on_round(&RoundLosses { has_competitors: true, ..round(40, false) });
+        assert_eq!(losses.base(), 0.0);
+    }
+}

@@ -1,0 +1,181 @@
+//! What is known of the path, from the reports alone: round trip, queue, bandwidth, loss, capacity and jitter. The states read
+//! it; they differ in what they send.
+
+use super::capacity::Capacity;
+use super::constants::{
+    BACKGROUND_CEILING_RTT_SHARE, BACKGROUND_CEILING_US_MIN, BACKGROUND_LOSS_EXCESS_MAX, CAP_BYTES_MIN,
+    CAP_GAIN, LOSS_EXCESS_MAX, QUEUE_CEILING_RTT_SHARE, QUEUE_CEILING_US_MIN, REPORT_DELAY_US_MAX,
+    SLOW_GAIN_MAX,
+};
+use super::delivery_rate::DeliveryRate;
+use super::loss::{LossModel, LossVerdict, RoundLosses};
+use super::mode::Mode;
+use super::queue_delay::QueueDelay;
+use super::rtt::RttEstimator;
+use super::sample::AckSample;
+
+#[derive(Debug)]
+pub(super) struct PathModel {
+    pub(super) mode: Mode,
+    pub(super) rtt: RttEstimator,
+    pub(super) queue: QueueDelay,
+    pub(super) delivery: DeliveryRate,
+    pub(super) loss: LossModel,
+    pub(super) capacity: Capacity,
+    /// How much later than others a packet comes.
+    pub(super) jitter_us: u64,
+    /// At the last report.
+    in_flight_bytes: u64,
+    sums: RoundSums,
+    /// The pacing gain of the round before, and of this one: what is acknowledged now was sent at the former.
+    gain_before: f64,
+    gain_now: f64,
+}
+
+/// A packet-timed round trip that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round {
+    pub(super) losses: LossVerdict,
+    pub(super) shortest_queue_us: Option<u64>,
+    pub(super) app_limited: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct RoundSums {
+    acked: u64,
+    lost: u64,
+    late: u64,
+    shortest_queue_us: Option<u64>,
+    queue_us: u64,
+    reports: u64,
+    app_limited: bool,
+}
+
+impl PathModel {
+    pub(super) fn new(mode: Mode, rtt_us: Option<u64>) -> Self {
+        Self {
+            mode,
+            rtt: RttEstimator::new(rtt_us),
+            queue: QueueDelay::new(),
+            delivery: DeliveryRate::new(),
+            loss: LossModel::default(),
+            capacity: Capacity::default(),
+            jitter_us: 0,
+            in_flight_bytes: 0,
+            sums: RoundSums::default(),
+            gain_before: 1.0,
+            gain_now: 1.0,
+        }
+    }
+
+    /// Takes a report; `rate_span_us` says over how long the delivery rate is measured, from the least round trip and the jitter.
+    pub(super) fn on_report(&mut self, sample: &AckSample, rate_span_us: impl FnOnce(&Self) -> u64) {
+        if let Some(rtt_us) = sample.rtt_us {
+            self.rtt.on_sample(sample.now_us, rtt_us);
+        }
+        let span_us = rate_span_us(self);
+        self.delivery.on_sample(sample.receiver_us, sample.delivered_bytes, span_us);
+        self.capacity.on_bandwidth(self.bandwidth());
+        self.in_flight_bytes = sample.in_flight_bytes;
+        if let Some(delay_us) = sample.one_way_delay_us {
+            self.queue.on_sample(sample.now_us, delay_us);
+            self.sums.on_queue(self.queue.now_us());
+        }
+        self.sums.acked += sample.acked_packets;
+        self.sums.lost += sample.lost_packets;
+        self.sums.late += sample.late_packets;
+        self.sums.app_limited |= sample.app_limited;
+    }
+
+    pub(super) fn end_round(&mut self, now_us: u64, has_competitors: bool) -> Round {
+        let sums = std::mem::take(&mut self.sums);
+        let mean_us = sums.queue_us / sums.reports.max(1);
+        let had_queue = self.queue.on_round(now_us, mean_us, self.queue_ceiling_us() / 4);
+        let losses = self.loss.on_round(&RoundLosses {
+            acked: sums.acked,
+            lost: sums.lost.saturating_sub(sums.late),
+            had_queue,
+            is_slow: self.gain_before < SLOW_GAIN_MAX,
+            has_competitors,
+            excess_max: match self.mode {
+                Mode::Background => BACKGROUND_LOSS_EXCESS_MAX,
+                Mode::Fair | Mode::Greedy => LOSS_EXCESS_MAX,
+            },
+        });
+        // What the source held back says nothing about the path: draft-ietf-ccwg-bbr-06, section 5.5.4.
+        if !sums.app_limited {
+            self.delivery.next_round();
+        }
+        Round { losses, shortest_queue_us: sums.shortest_queue_us, app_limited: sums.app_limited }
+    }
+
+    /// Packets are late by up to this much whatever the queue, as the first train told.
+    pub(super) fn expect_jitter(&mut self, jitter_us: u64) {
+        self.jitter_us = jitter_us;
+        self.queue.expect_jitter(jitter_us);
+    }
+
+    /// Notes the pacing gain of the round that begins.
+    pub(super) fn begin_round(&mut self, gain: f64) {
+        (self.gain_before, self.gain_now) = (self.gain_now, gain);
+    }
+
+    /// The confirmed rate, in bytes per second.
+    pub(super) fn bandwidth(&self) -> f64 {
+        self.delivery.bandwidth()
+    }
+
+    /// The rate that fills the path, in bytes per second: what arrives, and what the path loses of it at any rate.
+    pub(super) fn full_rate(&self) -> f64 {
+        self.bandwidth() / (1.0 - self.loss.base())
+    }
+
+    /// How much queue this flow may build alone.
+    pub(super) fn queue_ceiling_us(&self) -> u64 {
+        let rtt_us = self.rtt.min_us();
+        match self.mode {
+            Mode::Fair | Mode::Greedy => (rtt_us / QUEUE_CEILING_RTT_SHARE).max(QUEUE_CEILING_US_MIN),
+            Mode::Background => (rtt_us / BACKGROUND_CEILING_RTT_SHARE).max(BACKGROUND_CEILING_US_MIN),
+        }
+    }
+
+    pub(super) fn is_over_ceiling(&self) -> bool {
+        self.mode != Mode::Greedy && self.queue.now_us() > self.queue_ceiling_us()
+    }
+
+    /// A queue beyond the ceiling: the path gives no more than what came last. Says whether that is so.
+    pub(super) fn cut_to_recent(&mut self) -> bool {
+        let is_over = self.is_over_ceiling() && self.delivery.recent() > 0.0;
+        if is_over {
+            self.delivery.forget_greater();
+        }
+        is_over
+    }
+
+    /// Round trip without a queue, from sending a packet to its report.
+    pub(super) fn loop_us(&self) -> u64 {
+        self.rtt.min_us() + self.rtt.report_interval_us()
+    }
+
+    /// Bytes in flight beyond what the path holds without a queue. They are known now; the queue that a report tells of is a round
+    /// trip old.
+    pub(super) fn excess_bytes(&self) -> f64 {
+        let path_us = self.loop_us() + self.jitter_us / 2;
+        self.in_flight_bytes as f64 - self.full_rate() * path_us as f64 / 1e6
+    }
+
+    /// The cap of bytes in flight where a rate rules.
+    pub(super) fn rate_cap_bytes(&self, rate: f64) -> u64 {
+        let seconds = (self.rtt.min_us() + REPORT_DELAY_US_MAX) as f64 / 1e6;
+        (CAP_GAIN * rate * seconds) as u64 + CAP_BYTES_MIN
+    }
+}
+
+impl RoundSums {
+    fn on_queue(&mut self, queue_us: u64) {
+        self.shortest_queue_us =
+            Some(self.shortest_queue_us.map_or(queue_us, |shortest_us| shortest_us.min(queue_us)));
+        self.queue_us += queue_us;
+        self.reports += 1;
+    }
+}

@@ -1,0 +1,66 @@
+//! The names of what the controller does, and what each has cost.
+
+/// What the controller is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The first packets are in flight; their dispersion at the receiver tells the first rate.
+    Train,
+    /// The rate grows each round trip.
+    Ramp,
+    /// The rate is what the path was seen to deliver; beside flows that fill the queue, a window rules.
+    Cruise,
+    /// A little more, to see whether the path delivers it.
+    Up,
+    /// A little less, until the queue is drained.
+    Down,
+}
+
+/// What a phase has cost so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PhaseCost {
+    /// Times it was entered.
+    pub entries: u32,
+    /// Round trips that ended in it.
+    pub rounds: u32,
+    /// Time in it.
+    pub time_us: u64,
+}
+
+/// The cost of each phase, in the order of [`Phase`].
+#[derive(Debug)]
+pub(super) struct PhaseLog {
+    phase: Phase,
+    since_us: u64,
+    costs: [PhaseCost; 5],
+}
+
+impl PhaseLog {
+    pub(super) fn new() -> Self {
+        let mut costs = [PhaseCost::default(); 5];
+        costs[Phase::Train as usize].entries = 1;
+        Self { phase: Phase::Train, since_us: 0, costs }
+    }
+
+    pub(super) fn start(&mut self, now_us: u64) {
+        self.since_us = now_us;
+    }
+
+    pub(super) fn end_round(&mut self) {
+        self.costs[self.phase as usize].rounds += 1;
+    }
+
+    pub(super) fn note(&mut self, phase: Phase, now_us: u64) {
+        if phase != self.phase {
+            self.costs = self.until(now_us);
+            self.costs[phase as usize].entries += 1;
+            (self.phase, self.since_us) = (phase, now_us);
+        }
+    }
+
+    /// The costs, with the time of the present phase until `now_us`.
+    pub(super) fn until(&self, now_us: u64) -> [PhaseCost; 5] {
+        let mut costs = self.costs;
+        costs[self.phase as usize].time_us += now_us.saturating_sub(self.since_us);
+        costs
+    }
+}

@@ -1,0 +1,189 @@
+//! Rate probing: the flow sends at the rate that the path was seen to deliver, asks for more now and then, and drains what that
+//! built. Loss slows nothing down unless it rises with the rate.
+//!
+//! ```text
+//!  Cruise --4 to 7 rounds--> Up --one round--> Down --drained--> Cruise
+//!    |                        ^                 |  ^
+//!    |                        +-the rate grew---+  |
+//!    +------loss beyond the path's own-------------+
+//! ```
+
+use super::constants::{
+    CRUISE_DRAIN_SHARE, CRUISE_ROUNDS_DRAWN, CRUISE_ROUNDS_MIN, DOWN_GAIN, DOWN_RTTS_MAX, DRAIN_GAIN_MAX,
+    DRAIN_GAIN_MIN, DRAIN_US_MIN, RAMP_AGAIN_GAIN_MIN, RATE_SPAN_PER_JITTER, RATE_SPAN_US_MAX,
+    RATE_SPAN_US_MIN, UP_GAIN, UP_GAIN_MAX, UP_GAIN_STEP, UP_GREW_MIN,
+};
+use super::detector::Detector;
+use super::loss::LossVerdict;
+use super::mode::Mode;
+use super::next_state::NextState;
+use super::path_model::{PathModel, Round};
+use super::phase::Phase;
+
+#[derive(Debug)]
+pub(super) struct RateProbing {
+    step: Step,
+    since_us: u64,
+    rounds: u32,
+    cruise_rounds: u32,
+    up_gain: f64,
+    /// Before "up"; 0: it did not ask for more.
+    bandwidth_before: f64,
+    detector: Detector,
+    random: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Cruise,
+    Up,
+    Down,
+}
+
+impl RateProbing {
+    pub(super) fn cruise(now_us: u64, seed: u64) -> Self {
+        let mut probing = Self {
+            step: Step::Cruise,
+            since_us: now_us,
+            rounds: 0,
+            cruise_rounds: 0,
+            up_gain: UP_GAIN,
+            bandwidth_before: 0.0,
+            detector: Detector::default(),
+            random: seed | 1,
+        };
+        probing.cruise_rounds = probing.draw_rounds();
+        probing
+    }
+
+    pub(super) fn drain(now_us: u64, seed: u64) -> Self {
+        Self { step: Step::Down, ..Self::cruise(now_us, seed) }
+    }
+
+    pub(super) fn probe_up(now_us: u64, seed: u64, path: &PathModel) -> Self {
+        Self { step: Step::Up, bandwidth_before: path.bandwidth(), ..Self::cruise(now_us, seed) }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        match self.step {
+            Step::Cruise => Phase::Cruise,
+            Step::Up => Phase::Up,
+            Step::Down => Phase::Down,
+        }
+    }
+
+    /// In bytes per second.
+    pub(super) fn pace(&self, path: &PathModel) -> f64 {
+        if path.is_over_ceiling() && path.excess_bytes() > 0.0 {
+            let over_us = path.queue.now_us().saturating_sub(path.queue_ceiling_us() / 2) as f64;
+            let drained = over_us / path.rtt.min_us().max(DRAIN_US_MIN) as f64;
+            return path.full_rate() * (1.0 - drained).clamp(DRAIN_GAIN_MIN, DRAIN_GAIN_MAX);
+        }
+        path.full_rate() * self.gain(path)
+    }
+
+    pub(super) fn cap_bytes(&self, path: &PathModel) -> u64 {
+        path.rate_cap_bytes(path.full_rate())
+    }
+
+    /// Of the path's full rate.
+    pub(super) fn gain(&self, path: &PathModel) -> f64 {
+        match self.step {
+            Step::Cruise if path.mode == Mode::Greedy => 1.0,
+            Step::Cruise => {
+                let queue = path.queue.now_us() as f64 / path.queue_ceiling_us() as f64;
+                1.0 - CRUISE_DRAIN_SHARE * queue.min(1.0)
+            }
+            Step::Up => self.up_gain,
+            Step::Down => DOWN_GAIN,
+        }
+    }
+
+    /// Over how long a delivery rate is measured.
+    pub(super) fn rate_span_us(path: &PathModel) -> u64 {
+        path.rtt.min_us().max(RATE_SPAN_PER_JITTER * path.jitter_us).clamp(RATE_SPAN_US_MIN, RATE_SPAN_US_MAX)
+    }
+
+    pub(super) fn on_report(
+        &mut self,
+        now_us: u64,
+        path: &mut PathModel,
+        round: Option<&Round>,
+    ) -> Option<NextState> {
+        if path.cut_to_recent() && self.step == Step::Up {
+            self.enter(Step::Down, now_us);
+        }
+        if let Some(round) = round {
+            self.rounds += 1;
+            if path.mode == Mode::Fair && self.sees_competitors(path, round) {
+                return Some(NextState::CompetingWindow);
+            }
+            self.end_round(now_us, path, round);
+        }
+        if self.step == Step::Down && self.is_drained(now_us, path) {
+            return self.leave_down(now_us, path);
+        }
+        None
+    }
+
+    fn sees_competitors(&mut self, path: &mut PathModel, round: &Round) -> bool {
+        let Some(shortest_us) = round.shortest_queue_us else { return false };
+        if shortest_us > path.queue_ceiling_us() / 4 {
+            return self.detector.on_round(shortest_us);
+        }
+        self.detector.on_empty_round();
+        path.capacity.on_empty_round(path.bandwidth());
+        false
+    }
+
+    fn end_round(&mut self, now_us: u64, path: &mut PathModel, round: &Round) {
+        match (self.step, round.losses) {
+            (Step::Cruise | Step::Up, LossVerdict::Excessive) | (Step::Cruise, LossVerdict::Queued) => {
+                path.delivery.forget_greater();
+                self.enter(Step::Down, now_us);
+            }
+            (Step::Cruise, _) if self.rounds >= self.cruise_rounds && !round.app_limited => {
+                self.bandwidth_before = path.bandwidth();
+                self.enter(Step::Up, now_us);
+            }
+            (Step::Up, _) => self.enter(Step::Down, now_us),
+            (Step::Cruise | Step::Down, _) => {}
+        }
+    }
+
+    /// Whether no more is in flight than the path holds. Before a round trip has passed, what was sent before "down" is not reported.
+    fn is_drained(&self, now_us: u64, path: &PathModel) -> bool {
+        let took_us = now_us.saturating_sub(self.since_us);
+        took_us >= path.loop_us()
+            && (path.excess_bytes() <= 0.0 || took_us >= DOWN_RTTS_MAX * path.rtt.min_us())
+    }
+
+    fn leave_down(&mut self, now_us: u64, path: &PathModel) -> Option<NextState> {
+        let grew = self.bandwidth_before > 0.0 && path.bandwidth() > UP_GREW_MIN * self.bandwidth_before;
+        if !grew || path.queue.now_us() >= path.queue_ceiling_us() / 4 {
+            (self.up_gain, self.bandwidth_before) = (UP_GAIN, 0.0);
+            self.cruise_rounds = self.draw_rounds();
+            self.enter(Step::Cruise, now_us);
+            return None;
+        }
+        self.up_gain = (self.up_gain + UP_GAIN_STEP).min(UP_GAIN_MAX);
+        if self.up_gain >= RAMP_AGAIN_GAIN_MIN {
+            return Some(NextState::RampFrom(path.full_rate()));
+        }
+        self.bandwidth_before = path.bandwidth();
+        self.enter(Step::Up, now_us);
+        None
+    }
+
+    fn enter(&mut self, step: Step, now_us: u64) {
+        (self.step, self.since_us, self.rounds) = (step, now_us, 0);
+    }
+
+    /// How long to cruise, by an xorshift generator.
+    fn draw_rounds(&mut self) -> u32 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        CRUISE_ROUNDS_MIN + (self.random >> 33) as u32 % CRUISE_ROUNDS_DRAWN
+    }
+}
