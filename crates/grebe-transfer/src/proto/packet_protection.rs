@@ -42,9 +42,6 @@ impl Sealer {
 
     /// Seals one packet in place: `datagram` has [`HEADER_BYTES`] for the header, the frame, and [`TAG_BYTES`] for the tag.
     /// Numbers never go back, and none is used twice.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] where the datagram is too short; [`Error::Keys`] where no key can be made.
     pub(crate) fn seal(&mut self, number: u64, datagram: &mut [u8]) -> Result<()> {
         let generation = number >> PACKETS_PER_KEY_LOG2;
         while self.generation < generation {
@@ -81,9 +78,6 @@ impl Opener {
     }
 
     /// The full number of a packet, if it claims to belong to this session. What it claims is not proven yet.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`], or [`Error::NotAuthentic`] for a packet of another session.
     pub(crate) fn number(&self, datagram: &[u8], expected: u64) -> Result<u64> {
         let header = Header::decode(datagram)?;
         if header.connection != self.connection {
@@ -93,9 +87,6 @@ impl Opener {
     }
 
     /// Opens one packet in place and returns the frame. `number` is from [`number`](Self::number), and not a replay.
-    ///
-    /// # Errors
-    /// [`Error::NotAuthentic`] for a packet that was not sealed by the peer, or was changed on its way.
     pub(crate) fn open<'a>(&mut self, number: u64, datagram: &'a mut [u8]) -> Result<&'a [u8]> {
         let generation = number >> PACKETS_PER_KEY_LOG2;
         let (head, rest) = datagram.split_first_chunk_mut::<HEADER_BYTES>().ok_or(Error::NotAuthentic)?;

@@ -30,7 +30,7 @@ pub enum Arrived<'a> {
 /// Takes packets in, knows what is missing, and reports it. The caller keeps the bytes.
 ///
 /// Time is microseconds since any moment of the caller's choice, and never goes back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Receiver {
     packets: ReceivedPackets,
     received: RangeSet,
@@ -49,7 +49,6 @@ pub struct Receiver {
     delay_us: Option<u32>,
     /// The lowest packet number that arrived in each of the last report intervals, newest first.
     lowest_new: [u64; INTERVALS],
-    new_packets: u64,
     gaps_new: u64,
     reports_due: usize,
     next_report_us: u64,
@@ -65,30 +64,10 @@ impl Receiver {
     /// arrive in a round trip.
     pub fn new(window_bytes: u64) -> Self {
         Self {
-            packets: ReceivedPackets::default(),
-            received: RangeSet::default(),
-            total_bytes: None,
-            verdict: None,
-            closed: false,
             window_bytes: window_bytes.max(INITIAL_WINDOW_BYTES),
             window_end: INITIAL_WINDOW_BYTES,
-            backlog_bytes: 0,
-            delivered_bytes: 0,
-            rtt_us: None,
-            heard_us: 0,
-            highest_us: 0,
-            first_us: 0,
-            train: TrainDispersion::default(),
-            delay_us: None,
             lowest_new: [u64::MAX; INTERVALS],
-            new_packets: 0,
-            gaps_new: 0,
-            reports_due: 0,
-            next_report_us: u64::MAX,
-            helds_due: 0,
-            held_told: false,
-            outcomes_due: 0,
-            next_outcome_us: u64::MAX,
+            ..Self::default()
         }
     }
 
@@ -191,7 +170,7 @@ impl Receiver {
         self.lowest_new.rotate_right(1);
         self.lowest_new[0] = u64::MAX;
         self.reports_due -= 1;
-        (self.new_packets, self.gaps_new) = (0, 0);
+        self.gaps_new = 0;
         self.next_report_us = now_us + self.interval_us();
         head.encode_with(&self.packets, floor, out)
     }
@@ -284,7 +263,6 @@ impl Receiver {
             _ => delay_us,
         });
         self.lowest_new[0] = self.lowest_new[0].min(number);
-        self.new_packets += 1;
         self.schedule_report(now_us);
         if train_is_over {
             // The sender waits for its measurement.

@@ -9,7 +9,6 @@
 //! assert!(reports[0].is_whole());
 //! ```
 
-mod event;
 mod flow;
 mod path;
 mod run;

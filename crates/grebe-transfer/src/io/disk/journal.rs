@@ -50,9 +50,6 @@ impl Journal {
     }
 
     /// The journal of this content, if there is one that can be read and that no other process uses.
-    ///
-    /// # Errors
-    /// [`Error::File`] where another process uses it.
     pub(super) fn find(directory: &Path, offer: &Offer) -> Result<Option<FoundJournal>> {
         let path = path(directory, offer);
         let failed = |source| Error::File { action: "use", path: path.clone(), source };

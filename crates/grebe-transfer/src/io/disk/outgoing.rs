@@ -40,9 +40,6 @@ impl Outgoing {
 
     /// Takes what was read meanwhile, and reads on where the packet at `fresh_from` needs it. Buffers below are free again, and
     /// nothing below `needed_from` will be sent again. Returns up to where the stream is available.
-    ///
-    /// # Errors
-    /// [`Error::File`](crate::error::Error::File) where a file cannot be read.
     pub(in crate::io) fn advance(&mut self, fresh_from: u64, needed_from: u64) -> Result<u64> {
         loop {
             let urgent = self.available < fresh_from + READ_AHEAD_BYTES;
@@ -82,9 +79,6 @@ impl Outgoing {
     }
 
     /// Copies bytes of the stream: from the groups in memory, or from the disk where they were sent before.
-    ///
-    /// # Errors
-    /// As [`advance`](Self::advance).
     pub(in crate::io) fn fill(&mut self, offset: u64, mut place: &mut [u8]) -> Result<()> {
         let mut at = offset;
         while !place.is_empty() {

@@ -32,9 +32,6 @@ struct TargetFile {
 
 impl Target {
     /// Creates all files and directories.
-    ///
-    /// # Errors
-    /// [`Error::Exists`], also for a `.part` of another transfer; [`Error::NoRoom`]; [`Error::File`].
     pub(super) fn create(directory: &Path, index: Index, index_bytes: u64, overwrite: bool) -> Result<Self> {
         let target = Self::place(directory, index, index_bytes, overwrite);
         for entry in target.tops() {

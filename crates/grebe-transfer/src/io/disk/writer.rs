@@ -37,9 +37,6 @@ pub(in crate::io) struct Writer {
 
 impl Writer {
     /// Goes on with what an earlier session left in `directory`, or begins anew.
-    ///
-    /// # Errors
-    /// [`Error::Index`] for an offer that no sender makes, [`Error::File`].
     pub(in crate::io) fn start(directory: &Path, offer: &Offer, overwrite: bool) -> Result<Self> {
         if groups::content_bytes(offer.total_bytes).is_none_or(|bytes| bytes < offer.index_bytes)
             || offer.index_bytes > INDEX_BYTES_MAX as u64
@@ -75,9 +72,6 @@ impl Writer {
     }
 
     /// Takes bytes of the stream. `has` says whether all of a range has come.
-    ///
-    /// # Errors
-    /// [`Error::File`] where the system has no thread left. What becomes of the writing is in [`outcome`](Self::outcome).
     pub(in crate::io) fn put(
         &mut self,
         mut at: u64,

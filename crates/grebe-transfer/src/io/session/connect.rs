@@ -31,9 +31,6 @@ pub(super) fn new_ticket(bound: SocketAddr, lifetime: Duration) -> Result<Ticket
 }
 
 /// The addresses of a ticket, names looked up.
-///
-/// # Errors
-/// [`Error::Ticket`] where there is none.
 pub(super) fn addresses_of(ticket: &Ticket) -> Result<Vec<SocketAddr>> {
     let found: Vec<SocketAddr> =
         ticket.addresses.iter().filter_map(|address| address.to_socket_addrs().ok()).flatten().collect();
@@ -63,9 +60,6 @@ pub(super) struct Asking<'a> {
 }
 
 /// Asks at all `addresses` of the ticket; the first one that answers is the peer. Where UDP brings no answer, TCP is tried too.
-///
-/// # Errors
-/// [`Error::Expired`], [`Error::NoAnswer`], [`Error::Cancelled`].
 pub(super) fn ask(
     socket: &UdpSocket,
     ticket: &Ticket,
@@ -149,9 +143,6 @@ fn dial_beside(addresses: Vec<SocketAddr>, within: Duration) -> Receiver<SocketA
 }
 
 /// Waits for a peer that proves the key and wants `role`.
-///
-/// # Errors
-/// [`Error::Expired`], [`Error::Cancelled`].
 pub(super) fn answer(socket: &UdpSocket, ticket: &Ticket, role: Role, cancel: &Cancel) -> Result<Connected> {
     let mut responder = Responder::new(ticket.key.clone(), role);
     let (mut answered, mut answered_at) = (0_u32, Instant::now());

@@ -11,7 +11,7 @@ use super::connect::{self, Asking};
 use super::receiving::Receiving;
 use super::report::{Notice, ReceiveProgress, ReceiveReport};
 use super::tcp_relay::TcpRelay;
-use crate::error::Result;
+use crate::error::Error;
 use crate::proto::handshake::{Responder, Role};
 
 /// Waits for one sender: the one that has the ticket.
@@ -41,7 +41,7 @@ impl ReceiveListener {
     ///
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
-    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
+    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self, Error> {
         let datagrams = Datagrams::bind(address, &socket_options())?;
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
@@ -71,7 +71,7 @@ impl ReceiveListener {
         directory: &Path,
         options: &ReceiveOptions,
         on_progress: impl FnMut(&ReceiveProgress),
-    ) -> Result<ReceiveReport> {
+    ) -> Result<ReceiveReport, Error> {
         // The relay ends with the transfer.
         let Self { datagrams, ticket, relay: _relay } = self;
         let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
@@ -89,7 +89,7 @@ pub fn receive(
     directory: &Path,
     options: &ReceiveOptions,
     on_progress: impl FnMut(&ReceiveProgress),
-) -> Result<ReceiveReport> {
+) -> Result<ReceiveReport, Error> {
     let addresses = connect::addresses_of(ticket)?;
     let datagrams = Datagrams::bind(connect::local_for(&addresses), &socket_options())?;
     let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;

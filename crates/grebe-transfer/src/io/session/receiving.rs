@@ -87,9 +87,6 @@ impl<'a> Receiving<'a> {
     }
 
     /// Receives until the sender knows the verdict, or is silent for too long.
-    ///
-    /// # Errors
-    /// As `ReceiveListener::receive`.
     pub(super) fn run(
         mut self,
         mut datagrams: Datagrams<Vec<u8>>,

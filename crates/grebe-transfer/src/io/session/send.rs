@@ -11,7 +11,7 @@ use super::connect::{self, Asking, Connected};
 use super::report::{Notice, SendReport};
 use super::sending::{Sending, UdpPath, open_udp};
 use super::tcp_relay::TcpRelay;
-use crate::error::Result;
+use crate::error::Error;
 use crate::io::disk::source::Source;
 use crate::proto::congestion::Mode;
 use crate::proto::handshake::Role;
@@ -47,13 +47,13 @@ pub struct SendListener {
 ///
 /// # Errors
 /// [`Error::File`] where a file cannot be read; [`Error::NoAnswer`], [`Error::Silent`]; [`Error::Ended`] where the
-/// receiver has another verdict than [`Verdict::Whole`]; [`Error::Cancelled`]; [`Error::Socket`].
+/// receiver has another verdict than [`Verdict::Whole`](crate::Verdict::Whole); [`Error::Cancelled`]; [`Error::Socket`].
 pub fn send(
     source: &Arc<Source>,
     ticket: &Ticket,
     options: &SendOptions,
     on_progress: impl FnMut(&SendProgress),
-) -> Result<SendReport> {
+) -> Result<SendReport, Error> {
     let start = Instant::now();
     let addresses = connect::addresses_of(ticket)?;
     let (datagrams, socket) = open_udp(connect::local_for(&addresses))?;
@@ -74,7 +74,7 @@ impl SendListener {
     ///
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
-    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
+    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self, Error> {
         let (datagrams, socket) = open_udp(address)?;
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
@@ -100,7 +100,7 @@ impl SendListener {
         source: &Arc<Source>,
         options: &SendOptions,
         on_progress: impl FnMut(&SendProgress),
-    ) -> Result<SendReport> {
+    ) -> Result<SendReport, Error> {
         // The relay ends with the transfer.
         let Self { datagrams, socket, ticket, relay: _relay } = self;
         let connected = connect::answer(&socket, &ticket, Role::Receive, &options.cancel)?;
@@ -128,7 +128,7 @@ fn run(
     start: Instant,
     options: &SendOptions,
     on_progress: impl FnMut(&SendProgress),
-) -> Result<SendReport> {
+) -> Result<SendReport, Error> {
     let handshake = start.elapsed();
     let peer = path.peer;
     let local_port = path.socket.local_addr().map_or(0, |local| local.port());
@@ -143,15 +143,15 @@ fn run(
     };
     let mut sending = Sending::start(source, path, connected.session, sender_options);
     sending.run(&options.cancel, on_progress)?;
-    let (sender, now_us) = (sending.sender(), sending.now_us());
+    let Sending { sender, clock, resumed_bytes, .. } = sending;
     Ok(SendReport {
         file_bytes: source.file_bytes(),
-        resumed_bytes: sending.resumed_bytes(),
+        resumed_bytes,
         peer,
         took: start.elapsed(),
         handshake,
         counters: sender.counters(),
-        phases: sender.phase_costs(now_us),
+        phases: sender.phase_costs(clock.now_us()),
         datagram_bytes: sender.datagram_bytes(),
         progress: sender.progress(),
     })

@@ -50,12 +50,12 @@ impl UdpPath {
 pub(super) struct Sending {
     path: UdpPath,
     session: Session,
-    sender: Sender,
-    clock: Clock,
+    pub(super) sender: Sender,
+    pub(super) clock: Clock,
     outgoing: Outgoing,
     offer: Offer,
     /// Bytes that the receiver had from an earlier session.
-    resumed_bytes: u64,
+    pub(super) resumed_bytes: u64,
     received: ReceivedPackets,
     /// Packets as they are handed to the kernel.
     slab: Vec<u8>,
@@ -85,22 +85,7 @@ impl Sending {
         }
     }
 
-    pub(super) fn sender(&self) -> &Sender {
-        &self.sender
-    }
-
-    pub(super) fn now_us(&self) -> u64 {
-        self.clock.now_us()
-    }
-
-    pub(super) fn resumed_bytes(&self) -> u64 {
-        self.resumed_bytes
-    }
-
     /// Sends until the receiver has a verdict, or is silent for too long.
-    ///
-    /// # Errors
-    /// As `send`.
     pub(super) fn run(&mut self, cancel: &Cancel, mut on_progress: impl FnMut(&SendProgress)) -> Result<()> {
         let mut next_progress_us = 0;
         loop {

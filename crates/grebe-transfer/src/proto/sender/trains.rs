@@ -5,7 +5,7 @@ use crate::proto::train::{FIRST_PACKETS, TrainHeard};
 use crate::proto::wire::{Feedback, TRAIN_MARKS};
 
 /// The train that is being sent or measured; there is at most one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Trains {
     /// Tells this train from the one before.
     mark: u8,
@@ -26,18 +26,7 @@ pub(super) struct Trains {
 impl Trains {
     /// The first packets of all are the first train.
     pub(super) fn new() -> Self {
-        Self {
-            mark: 1,
-            left: FIRST_PACKETS,
-            first: 0,
-            last: 0,
-            wire_bytes: 0,
-            since_us: 0,
-            until_us: 0,
-            passed_us: None,
-            measured: false,
-            jitter_us: 0,
-        }
+        Self { mark: 1, left: FIRST_PACKETS, ..Self::default() }
     }
 
     /// Packets of the train that have not left yet.

@@ -1,6 +1,5 @@
 //! A simulated transfer: what is to be sent, both of its ends, and how it went.
 
-use super::event::Event;
 use crate::proto::congestion::PhaseCost;
 use crate::proto::ranges::RangeSet;
 use crate::proto::receiver::{Arrived, Receiver};
@@ -23,7 +22,7 @@ pub struct Flow {
 }
 
 /// How a transfer went.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct FlowReport {
     /// When the receiver had every byte.
     pub whole_us: Option<u64>,
@@ -59,6 +58,18 @@ impl FlowReport {
     }
 }
 
+/// A packet that arrives at one end of a flow.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Event {
+    /// Which flow: transfers first, then TCP flows.
+    pub(super) flow: usize,
+    pub(super) to_receiver: bool,
+    pub(super) number: u64,
+    pub(super) datagram_bytes: usize,
+    /// The frame; empty for TCP.
+    pub(super) bytes: Vec<u8>,
+}
+
 /// A sender and a receiver, and the content that the receiver is to get: a pattern, so that a byte in a wrong place shows.
 pub(super) struct FlowEnds {
     pub(super) start_us: u64,
@@ -82,17 +93,7 @@ impl FlowEnds {
             receiver: Receiver::new(flow.window_bytes),
             back_number: 0,
             stored: RangeSet::default(),
-            report: FlowReport {
-                whole_us: None,
-                done_us: None,
-                verdict: None,
-                counters: SendCounters::default(),
-                costs: [PhaseCost::default(); 5],
-                memory_bytes_max: 0,
-                received_by_tenth: Vec::new(),
-                queue_us_by_tenth: Vec::new(),
-                corrupt: false,
-            },
+            report: FlowReport::default(),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Runs transfers and TCP flows over one path, from event to event.
 
-use super::event::{Event, Events};
-use super::flow::{self, Flow, FlowEnds, FlowReport};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::flow::{self, Event, Flow, FlowEnds, FlowReport};
 use super::path::{Path, Pipe};
 use super::tcp::{self, Tcp, TcpFlow, TcpReport};
 use crate::proto::wire::{HEADER_BYTES, TAG_BYTES};
@@ -131,4 +133,28 @@ impl<'a> Simulation<'a> {
 
 fn tcp_event(flow: usize, to_receiver: bool, number: u64) -> Event {
     Event { flow, to_receiver, number, datagram_bytes: 0, bytes: Vec::new() }
+}
+
+/// Packets that arrive at the same time do so in the order in which they were sent.
+#[derive(Debug, Default)]
+struct Events {
+    heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    sequence: u64,
+}
+
+impl Events {
+    fn push(&mut self, due_us: u64, event: Event) {
+        self.sequence += 1;
+        self.heap.push(Reverse((due_us, self.sequence, event)));
+    }
+
+    fn next_time_us(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse((due_us, ..))| *due_us)
+    }
+
+    /// The next packet that has arrived by `now_us`.
+    fn pop_due(&mut self, now_us: u64) -> Option<Event> {
+        self.next_time_us().filter(|due_us| *due_us <= now_us)?;
+        self.heap.pop().map(|Reverse((_, _, event))| event)
+    }
 }

@@ -35,7 +35,7 @@ pub struct Feedback<'a> {
 /// How packets arrived that left faster than the path's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Train {
-    /// What they were marked with: [`Stamp::train`](super::Stamp::train).
+    /// The mark of its packets.
     pub mark: u8,
     /// Microseconds that they took: between the first and the last arrival or, where packets overtook each other, along the
     /// line that fits the received, half of its error added.
