@@ -53,12 +53,11 @@ pub use error::{Error, Result};
 pub use io::client::{ProbeOptions, probe};
 pub use io::server::{ServeEvent, ServeOptions, Server};
 pub use proto::estimate::Estimate;
-pub use proto::event::ProbeEvent;
 pub use proto::limits::Bounds;
 pub use proto::packet::PROTOCOL;
 #[doc(hidden)]
 pub use proto::packet::fuzz_packet;
 pub use proto::report::{
-    Advice, Direction, LimitedBy, Report, Rtt, Spacing, TcpResult, TrainResult, TransferTime,
+    Advice, Direction, LimitedBy, ProbeEvent, Report, Rtt, Spacing, TcpResult, TrainResult, TransferTime,
 };
 pub use proto::train::DATAGRAM_BYTES;

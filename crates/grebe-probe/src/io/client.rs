@@ -10,13 +10,11 @@ use grebe_packet::{Cancel, Ticket};
 
 use self::session::ClientSession;
 use crate::error::{Error, Result};
-use crate::proto::direction::tcp::tcp_result;
-use crate::proto::direction::{self, DirectionTask, TrainCarrier, datagram_bytes_max};
+use crate::proto::direction::{self, DirectionTask, TrainCarrier, datagram_bytes_max, tcp_result};
 use crate::proto::echo::{bufferbloat_ms, clock_offset_ns, round_trips};
 use crate::proto::estimate::Estimate;
-use crate::proto::event::ProbeEvent;
 use crate::proto::limits::{Bounds, Limits};
-use crate::proto::report::{Advice, Direction, Report, Rtt};
+use crate::proto::report::{Advice, Direction, ProbeEvent, Report, Rtt};
 use crate::proto::train::UDP_IP_BYTES;
 use crate::proto::verdict;
 

@@ -3,12 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use grebe_datagram::{Granted, Options, Receiver, Sender};
+use grebe_datagram::{Granted, Options, Receiver, SendBatch, Sender};
 
 use crate::error::Result;
 use crate::proto::handler::{Arrival, Outbox, PacketHandler};
-use crate::proto::packet::body::Body;
-use crate::proto::packet::{DATA_BYTES, PACKET_MAX, Packet};
+use crate::proto::packet::{Body, DATA_BYTES, PACKET_MAX, Packet};
 use crate::proto::signing::Signer;
 use crate::proto::train::{Train, UDP_IP_BYTES};
 
@@ -48,14 +47,6 @@ pub(crate) struct Endpoint {
     /// Bytes of IP packets that this endpoint sent.
     pub(crate) sent_bytes: u64,
     peer: Option<SocketAddr>,
-}
-
-/// How much of a train was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct TrainSent {
-    pub(crate) count: u32,
-    /// Datagrams that the kernel would not take.
-    pub(crate) refused: u64,
 }
 
 impl Endpoint {
@@ -146,45 +137,37 @@ impl Endpoint {
         self.flush()
     }
 
-    /// Sends one packet, padded to `len` bytes if it is shorter. Returns whether the kernel took it.
+    /// Sends one packet, padded to `len` bytes if it is shorter.
     pub(crate) fn send(
         &mut self,
         to: Option<SocketAddr>,
         packet: &Packet,
         signer: &Signer,
         len: usize,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let mut buffer = [0; PACKET_MAX];
         let written = packet.encode(signer, len, &mut buffer);
         let filler = &self.filler[..len.saturating_sub(written)];
         self.sent_bytes += (written + filler.len() + UDP_IP_BYTES) as u64;
         let mut batch = self.sender.batch();
-        let pushed = match to {
-            Some(to) => batch.push_to(to, &buffer[..written], filler),
-            None => batch.push(&buffer[..written], filler),
-        };
-        pushed?;
-        match batch.flush() {
-            Ok(()) => Ok(true),
-            Err(grebe_datagram::Error::Send { .. } | grebe_datagram::Error::Stalled { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        push(&mut batch, to, &buffer[..written], filler)?;
+        tolerate(batch.flush())
     }
 
-    /// Sends a train on time, and serves `handler` meanwhile.
+    /// Sends a train on time, and serves `handler` meanwhile. Returns how many datagrams it sent.
     pub(crate) fn send_train(
         &mut self,
         train: Train,
         (to, session, signer): (Option<SocketAddr>, u64, &Signer),
         handler: &mut impl PacketHandler,
-    ) -> Result<TrainSent> {
+    ) -> Result<u32> {
         let filler_bytes = usize::from(train.size).saturating_sub(DATA_BYTES);
-        let mut sent = TrainSent::default();
+        let mut sent = 0;
         let mut start_ns = self.clock.now_ns();
         let mut served_ns = start_ns;
-        while sent.count < train.count && !handler.should_stop() {
+        while sent < train.count && !handler.should_stop() {
             let now_ns = self.clock.now_ns();
-            let due_ns = start_ns + u64::from(sent.count) * train.interval_ns;
+            let due_ns = start_ns + u64::from(sent) * train.interval_ns;
             if now_ns < due_ns || now_ns - served_ns > SERVE_EVERY_NS {
                 self.pump(Duration::ZERO, handler)?;
                 served_ns = self.clock.now_ns();
@@ -197,30 +180,23 @@ impl Endpoint {
             start_ns += (now_ns - due_ns).saturating_sub(LATE_MAX_NS);
             let due =
                 (now_ns - start_ns).checked_div(train.interval_ns).map_or(u64::from(u32::MAX), |due| due + 1);
-            let group = due.saturating_sub(u64::from(sent.count)).clamp(1, GROUP as u64);
-            let group = (group as u32).min(train.count - sent.count);
+            let group = due.saturating_sub(u64::from(sent)).clamp(1, GROUP as u64);
+            let group = (group as u32).min(train.count - sent);
             let sent_ns = self.clock.now_ns();
-            for (seq, head) in (sent.count..sent.count + group).zip(&mut self.heads) {
+            for (seq, head) in (sent..sent + group).zip(&mut self.heads) {
                 let number = u64::from(train.id) << 32 | u64::from(seq);
                 let packet = Packet { session, number, body: Body::Data { train, seq, sent_ns } };
                 packet.encode(signer, train.size.into(), head);
             }
-            let before = self.sender.counters().unsent;
             let mut batch = self.sender.batch();
             for head in &self.heads[..group as usize] {
-                let (head, filler) = (&head[..DATA_BYTES], &self.filler[..filler_bytes]);
-                let pushed = match to {
-                    Some(to) => batch.push_to(to, head, filler),
-                    None => batch.push(head, filler),
-                };
-                tolerate(pushed)?;
+                tolerate(push(&mut batch, to, &head[..DATA_BYTES], &self.filler[..filler_bytes]))?;
             }
             tolerate(batch.flush())?;
             drop(batch);
-            sent.refused += self.sender.counters().unsent - before;
-            sent.count += group;
+            sent += group;
         }
-        self.sent_bytes += u64::from(sent.count) * (u64::from(train.size) + UDP_IP_BYTES as u64);
+        self.sent_bytes += u64::from(sent) * (u64::from(train.size) + UDP_IP_BYTES as u64);
         Ok(sent)
     }
 
@@ -232,16 +208,25 @@ impl Endpoint {
         let mut batch = sender.batch();
         for (to, packet) in outbox.packets() {
             *sent_bytes += (packet.len() + UDP_IP_BYTES) as u64;
-            let pushed = match to.filter(|_| peer.is_none()) {
-                Some(to) => batch.push_to(to, packet, &[]),
-                None => batch.push(packet, &[]),
-            };
-            tolerate(pushed)?;
+            tolerate(push(&mut batch, to.filter(|_| peer.is_none()), packet, &[]))?;
         }
         tolerate(batch.flush())?;
         drop(batch);
         outbox.clear();
         Ok(())
+    }
+}
+
+/// Adds a datagram for `to`, or for the connected peer.
+fn push<'d>(
+    batch: &mut SendBatch<'_, 'd>,
+    to: Option<SocketAddr>,
+    head: &'d [u8],
+    filler: &'d [u8],
+) -> grebe_datagram::Result<()> {
+    match to {
+        Some(to) => batch.push_to(to, head, filler),
+        None => batch.push(head, filler),
     }
 }
 

@@ -12,8 +12,7 @@ use crate::error::{Error, Result};
 use crate::io::endpoint::Endpoint;
 use crate::proto::handler::{Arrival, Outbox, PacketHandler};
 use crate::proto::limits::{Bounds, Limits};
-use crate::proto::packet::Packet;
-use crate::proto::packet::body::Body;
+use crate::proto::packet::{Body, Packet};
 use crate::proto::server::session::SendTask;
 use crate::proto::server::{ServerCore, ServerFacts};
 
@@ -148,7 +147,7 @@ impl Server {
             SendTask::Train(train) => {
                 let sent = self.endpoint.send_train(train, (client, id, &signer), &mut handler)?;
                 if let Some(session) = self.core.session() {
-                    session.train_sent(train.id, sent.count, true);
+                    session.train_sent(train.id, sent);
                 }
             }
             SendTask::Sizes(sizes) => {

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use grebe_packet::Cancel;
 use socket2::SockRef;
 
-use crate::proto::packet::tcp::{TCP_BINS, TcpArrivals, TcpRequest};
-use crate::proto::packet::{PACKET_MAX, Packet};
+use crate::proto::packet::{PACKET_MAX, Packet, TCP_BINS, TcpArrivals, TcpRequest};
 use crate::proto::signing::Signer;
 
 /// What a stream carried.

@@ -1,7 +1,6 @@
 //! One direction: a burst, a quiet train, and the search for the highest rate; or one train at a rate that the user chose.
 
 mod tally;
-pub(crate) mod tcp;
 #[cfg(test)]
 mod tests;
 
@@ -10,10 +9,11 @@ use std::time::Duration;
 use self::tally::Tally;
 use crate::error::Result;
 use crate::proto::echo::Echo;
-use crate::proto::event::ProbeEvent;
+use crate::proto::estimate::{Estimate, mean};
 use crate::proto::judge::{Trial, judge};
 use crate::proto::limits::Limits;
-use crate::proto::report::{Direction, LimitedBy, Rtt};
+use crate::proto::packet::TcpArrivals;
+use crate::proto::report::{Direction, LimitedBy, ProbeEvent, Rtt, TcpResult};
 use crate::proto::search::{Search, Step};
 use crate::proto::summary::Summary;
 use crate::proto::train::{Train, packet_bits};
@@ -206,6 +206,29 @@ impl DirectionTask<'_> {
     fn train(&self, rate_bps: f64, seconds: f64, bytes_max: u64) -> Train {
         let seconds = seconds.min(bytes_max as f64 * 8.0 / rate_bps);
         Train::at_rate(1, self.datagram_bytes, rate_bps, seconds)
+    }
+}
+
+/// Goodput of a stream with its interval, from the bytes of equal times.
+pub(crate) fn tcp_result(write_bytes: u32, arrivals: &TcpArrivals) -> TcpResult {
+    let seconds = arrivals.span_ns.max(1) as f64 / 1e9;
+    let bin_ns = arrivals.bin_ns.max(1);
+    let whole_bins = (arrivals.span_ns / bin_ns).min(arrivals.bin_bytes.len() as u64) as usize;
+    let rates_bps: Vec<f64> = arrivals.bin_bytes[..whole_bins]
+        .iter()
+        .map(|&bytes| f64::from(bytes) * 8e9 / bin_ns as f64)
+        .collect();
+    let all = mean(&rates_bps);
+    let goodput_bps = arrivals.bytes as f64 * 8.0 / seconds;
+    let late_bps = match rates_bps.len() {
+        4.. => mean(&rates_bps[rates_bps.len() / 2..]),
+        _ => Estimate::exact(goodput_bps),
+    };
+    TcpResult {
+        write_bytes,
+        goodput_bps: Estimate::around(goodput_bps, all.high - all.value).at_least_zero(),
+        span_s: seconds,
+        late_bps: late_bps.at_least_zero(),
     }
 }
 

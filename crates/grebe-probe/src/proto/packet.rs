@@ -9,17 +9,19 @@
 //! Numbers are big-endian. The filler carries nothing and is not signed: a train costs one hash of some hundred bytes per datagram,
 //! whatever its size.
 
-pub(crate) mod body;
-pub(crate) mod request;
-pub(crate) mod tcp;
+mod body;
+mod request;
+mod tcp;
 #[cfg(test)]
 mod tests;
-pub(crate) mod welcome;
 
 use grebe_packet::{Key, Reader, Writer};
 
-use self::body::{Body, DATA_BODY_BYTES, KIND_DATA, KIND_SIZE};
+pub(crate) use self::body::{Body, Cookie, EndReason, Welcome};
+use self::body::{DATA_BODY_BYTES, KIND_DATA, KIND_SIZE};
+pub(crate) use self::request::{Request, Response, SIZES_MAX};
 use self::tcp::TCP_REQUEST_BYTES;
+pub(crate) use self::tcp::{TCP_BINS, TcpArrivals, TcpRequest};
 use crate::proto::signing::{Keys, Signer, TAG_BYTES};
 
 /// The version of what two ends of a probe say to each other. Ends of different versions do not understand each other.

@@ -21,9 +21,7 @@ use self::session::ServerSession;
 use crate::error::Result;
 use crate::proto::handler::{Arrival, Outbox, PacketHandler};
 use crate::proto::limits::Bounds;
-use crate::proto::packet::Packet;
-use crate::proto::packet::body::{Body, EndReason};
-use crate::proto::packet::welcome::{Cookie, Welcome};
+use crate::proto::packet::{Body, Cookie, EndReason, Packet, Welcome};
 use crate::proto::signing::{self, Keys, Signer, TAG_BYTES};
 
 /// What a client is told about the server.

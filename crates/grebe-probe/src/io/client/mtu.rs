@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::io::client::session::ClientSession;
 use crate::proto::estimate::Estimate;
-use crate::proto::packet::request::{Request, Response, SIZES_MAX};
+use crate::proto::packet::{Request, Response, SIZES_MAX};
 use crate::proto::train::Train;
 
 /// The longest packet that came through, up and down; its interval ends below the shortest that did not.

@@ -8,16 +8,13 @@ use grebe_packet::{Cancel, Key};
 use crate::error::{Error, Result};
 use crate::io::endpoint::Endpoint;
 use crate::io::tcp::{self, TcpThread};
-use crate::proto::client::ClientCore;
+use crate::proto::client::{ClientCore, Opening};
 use crate::proto::direction::{PING_INTERVAL_NS, TrainCarrier};
 use crate::proto::echo::Echo;
 use crate::proto::limits::Limits;
-use crate::proto::opening::Opening;
-use crate::proto::packet::Packet;
-use crate::proto::packet::body::{Body, EndReason};
-use crate::proto::packet::request::{Request, Response, SIZES_MAX};
-use crate::proto::packet::tcp::{TcpArrivals, TcpRequest};
-use crate::proto::packet::welcome::Welcome;
+use crate::proto::packet::{
+    Body, EndReason, Packet, Request, Response, SIZES_MAX, TcpArrivals, TcpRequest, Welcome,
+};
 use crate::proto::signing::{self, Keys};
 use crate::proto::summary::Summary;
 use crate::proto::tracker::{Tracker, nothing_arrived};

@@ -10,8 +10,7 @@ use std::time::Duration;
 use grebe_packet::Cancel;
 
 use crate::io::tcp::{self, TcpMoved};
-use crate::proto::packet::TCP_OPENING_BYTES;
-use crate::proto::packet::tcp::TcpRequest;
+use crate::proto::packet::{TCP_OPENING_BYTES, TcpRequest};
 
 /// Accepts connections until it is dropped.
 pub(super) struct Acceptor {

@@ -1,11 +1,10 @@
 use grebe_packet::Key;
 use proptest::prelude::*;
 
-use crate::proto::packet::body::{Body, EndReason};
-use crate::proto::packet::request::{Request, Response, SIZES_MAX};
-use crate::proto::packet::tcp::{TCP_BINS, TcpArrivals, TcpRequest};
-use crate::proto::packet::welcome::{Cookie, Welcome};
-use crate::proto::packet::{OPENING_BYTES, PACKET_MAX, Packet, TCP_OPENING_BYTES, fuzz_packet};
+use crate::proto::packet::{
+    Body, Cookie, EndReason, OPENING_BYTES, PACKET_MAX, Packet, Request, Response, SIZES_MAX, TCP_BINS,
+    TCP_OPENING_BYTES, TcpArrivals, TcpRequest, Welcome, fuzz_packet,
+};
 use crate::proto::signing::Keys;
 use crate::proto::summary::Summary;
 use crate::proto::train::Train;

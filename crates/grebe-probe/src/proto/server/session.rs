@@ -6,11 +6,9 @@ use grebe_packet::ReplayWindow;
 
 use crate::proto::handler::{Arrival, Outbox};
 use crate::proto::limits::Limits;
-use crate::proto::packet::Packet;
-use crate::proto::packet::body::{Body, EndReason};
-use crate::proto::packet::request::{Request, Response, SIZES_MAX};
-use crate::proto::packet::tcp::{TcpArrivals, TcpRequest};
-use crate::proto::packet::welcome::Welcome;
+use crate::proto::packet::{
+    Body, EndReason, Packet, Request, Response, SIZES_MAX, TcpArrivals, TcpRequest, Welcome,
+};
 use crate::proto::signing::{Keys, Signer};
 use crate::proto::tracker::Tracker;
 use crate::proto::train::{Train, UDP_IP_BYTES};
@@ -88,10 +86,10 @@ impl ServerSession {
         Some((self.task.take()?, self.keys.server.clone()))
     }
 
-    /// So much of a train was sent.
-    pub(crate) fn train_sent(&mut self, train: u32, count: u32, is_done: bool) {
+    /// A train is over; `count` datagrams of it were sent.
+    pub(crate) fn train_sent(&mut self, train: u32, count: u32) {
         if let Some(sending) = self.sending.as_mut().filter(|sending| sending.train == train) {
-            (sending.count, sending.is_done) = (count, is_done);
+            (sending.count, sending.is_done) = (count, true);
         }
     }
 

@@ -8,11 +8,7 @@ use proptest::prelude::*;
 
 use crate::proto::handler::{Arrival, Outbox, PacketHandler};
 use crate::proto::limits::Bounds;
-use crate::proto::packet::body::{Body, EndReason};
-use crate::proto::packet::request::{Request, Response};
-use crate::proto::packet::tcp::TcpRequest;
-use crate::proto::packet::welcome::Welcome;
-use crate::proto::packet::{PACKET_MAX, Packet};
+use crate::proto::packet::{Body, EndReason, PACKET_MAX, Packet, Request, Response, TcpRequest, Welcome};
 use crate::proto::server::session::SendTask;
 use crate::proto::server::{ServerCore, ServerFacts};
 use crate::proto::signing::{Keys, Signer};
@@ -115,7 +111,7 @@ fn what_was_recorded_provokes_nothing_whoever_sends_it_again() {
     bench.ask(&mut client, Body::Ping { sent_ns: 1 });
     bench.ask(&mut client, Body::Request { id: 1, request: Request::SendTrain(TRAIN) });
     bench.core.session().unwrap().take_task().unwrap();
-    bench.core.session().unwrap().train_sent(1, 4, true);
+    bench.core.session().unwrap().train_sent(1, 4);
     for seq in 0..3 {
         let number = 1 << 32 | u64::from(seq);
         let packet = Packet {
