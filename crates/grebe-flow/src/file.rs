@@ -12,15 +12,14 @@
 mod check;
 mod checked_edge;
 mod checked_stage;
-mod content;
 mod draft;
-mod graph_checks;
 mod processor;
 mod write;
 
 use std::path::Path;
 
-pub use content::{FileEdge, FileStage};
+pub use checked_edge::FileEdge;
+pub use checked_stage::FileStage;
 
 use crate::error::Error;
 use crate::graph::Graph;

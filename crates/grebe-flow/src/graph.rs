@@ -5,11 +5,10 @@
 //! ```
 
 mod assemble;
-mod check;
 mod topology;
 
 use assemble::assemble;
-use topology::{Edge, StageEntry, Topology};
+use topology::{Edge, StageEntry, Topology, check};
 
 use crate::error::Error;
 use crate::queue::QueueOptions;
@@ -91,7 +90,7 @@ impl Graph {
     /// A name used twice, a cycle, a stage or a named input connected to nothing, an input connected twice, a fused stage with
     /// several inputs, or a thread the system did not give; nothing runs then.
     pub fn start(self) -> Result<Running, Error> {
-        let order = check::check(&self.topology)?;
+        let order = check(&self.topology)?;
         let worker_of = self.topology.fused();
         Running::start(assemble(self.topology, &order, &worker_of))
     }
@@ -102,7 +101,7 @@ impl Graph {
     /// # Errors
     /// As for [`start`](Self::start).
     pub fn stepper(mut self) -> Result<Stepper, Error> {
-        let order = check::check(&self.topology)?;
+        let order = check(&self.topology)?;
         self.topology.edges.iter_mut().for_each(|edge| edge.queue = None);
         let one_worker = vec![0; order.len()];
         Ok(Stepper::new(assemble(self.topology, &order, &one_worker)))
@@ -113,7 +112,7 @@ impl Graph {
     /// # Errors
     /// As for [`start`](Self::start).
     pub fn check(&self) -> Result<(), Error> {
-        check::check(&self.topology).map(drop)
+        check(&self.topology).map(drop)
     }
 
     fn add_edge(&mut self, from: (Node, usize), to: (Node, Option<usize>), queue: Option<QueueOptions>) {

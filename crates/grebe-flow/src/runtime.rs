@@ -14,13 +14,10 @@
 //! Stopping asks the sources first, lets what is queued drain for 0.7 s, then ends every stage at its next step. A stage that
 //! does not come back is named, and its thread left behind. The first error or panic of a stage ends the graph.
 
-mod assembly;
-mod attached;
 mod ended;
 mod handles;
-#[allow(unsafe_code, reason = "two system calls for which there is no library")]
-mod slice;
 mod stepper;
+#[allow(unsafe_code, reason = "two system calls for which there is no library")]
 mod thread;
 mod worker;
 
@@ -30,18 +27,16 @@ use std::time::Duration;
 
 use grebe_ring::Policy;
 
-pub(crate) use assembly::Assembly;
-pub use attached::Attached;
 use ended::Ended;
 pub use handles::Node;
 pub(crate) use handles::{Handles, QueueHandle, StageHandle};
-pub use slice::short_slices;
 pub use stepper::Stepper;
-pub(crate) use worker::{Route, StageSlot, Worker};
+pub use thread::short_slices;
+pub(crate) use worker::{Assembly, Route, StageSlot, Worker};
 
 use crate::counters::StageCounts;
 use crate::error::Error;
-use crate::queue::{QueueOptions, queue};
+use crate::queue::{QueueCounts, QueueOptions, queue};
 use crate::snapshot::Snapshot;
 use crate::stage::{Context, Flags, InPort, Inputs, Newcomers, Outputs, Stage, Waker};
 
@@ -51,6 +46,16 @@ pub struct Running {
     handles: Handles,
     flags: Arc<Flags>,
     batches_in_flight: usize,
+    ended: Arc<Ended>,
+}
+
+/// A consumer that was attached while the graph runs. Dropping it detaches the consumer.
+#[derive(Debug)]
+pub struct Attached {
+    name: String,
+    waker: Waker,
+    detached: Arc<AtomicBool>,
+    counts: Arc<QueueCounts>,
     ended: Arc<Ended>,
 }
 
@@ -120,7 +125,7 @@ impl Running {
         let ended = Arc::new(Ended::new(1));
         thread::spawn(Worker { slots: vec![slot], waker: waker.clone(), cpu: None }, ended.clone())?;
         producer.newcomers.push(tx);
-        Ok(Attached::new(name, waker, detached, queue_counts, ended))
+        Ok(Attached { name, waker, detached, counts: queue_counts, ended })
     }
 
     /// Whether every stage has ended.
@@ -174,5 +179,33 @@ impl Drop for Running {
             self.flags.stop.store(true, Ordering::Release);
             self.abort();
         }
+    }
+}
+
+impl Attached {
+    /// Frames that its queue has taken, and those it dropped.
+    pub fn counts(&self) -> (u64, u64) {
+        (QueueCounts::read(&self.counts.frames), QueueCounts::read(&self.counts.dropped_frames))
+    }
+
+    /// Ends the consumer: its `finish` is called, its queue is given up, the producer goes on.
+    ///
+    /// # Errors
+    /// The consumer's own error, or that it did not come back within a second (its thread is left behind).
+    pub fn detach(self) -> Result<(), Error> {
+        self.leave();
+        self.ended.wait(ended::DRAIN_TIMEOUT + ended::ABORT_TIMEOUT);
+        self.ended.result(|_| self.name.clone())
+    }
+
+    fn leave(&self) {
+        self.detached.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.leave();
     }
 }

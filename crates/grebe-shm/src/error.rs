@@ -10,12 +10,9 @@ use std::time::Duration;
 pub enum Error {
     /// A name that is no file name.
     #[error(
-        "'{name}' cannot name a stream: use 1 to 64 letters, digits, '-', '_' and '.', the first a letter or digit"
+        "'{0}' cannot name a stream: use 1 to 64 letters, digits, '-', '_' and '.', the first a letter or digit"
     )]
-    Name {
-        /// What was given.
-        name: String,
-    },
+    Name(String),
     /// A setting is out of its range.
     #[error("{what} is {got}: {must}")]
     Setting {
@@ -35,11 +32,8 @@ pub enum Error {
         why: String,
     },
     /// A producer of this name is there already.
-    #[error("a stream '{name}' is there already: choose another name, or end its producer")]
-    InUse {
-        /// The stream.
-        name: String,
-    },
+    #[error("a stream '{0}' is there already: choose another name, or end its producer")]
+    InUse(String),
     /// No producer of this name is there.
     #[error("there is no stream '{name}': its producer has not started, or has ended ({})", path.display())]
     NoStream {
@@ -65,11 +59,8 @@ pub enum Error {
         reason: String,
     },
     /// The producer ended without an end of stream.
-    #[error("producer gone: '{name}' ended without an end of stream; everything before is complete")]
-    ProducerGone {
-        /// The stream.
-        name: String,
-    },
+    #[error("producer gone: '{0}' ended without an end of stream; everything before is complete")]
+    ProducerGone(String),
     /// The producer did not answer.
     #[error(
         "the producer of '{name}' did not answer within {timeout:?}: it is stopped, or speaks another protocol"
@@ -89,13 +80,8 @@ pub enum Error {
         what: String,
     },
     /// A batch that does not lie in the stream's own pool.
-    #[error(
-        "a batch of another pool cannot be lent as '{name}': copy it into a batch of the stream's own pool"
-    )]
-    ForeignBatch {
-        /// The stream.
-        name: String,
-    },
+    #[error("a batch of another pool cannot be lent as '{0}': copy it into a batch of the stream's own pool")]
+    ForeignBatch(String),
     /// The system refused.
     #[error("cannot {action}: {source}")]
     System {

@@ -116,9 +116,6 @@ impl Message {
     }
 
     /// Reads a packet. What it names is in range: sizes that fit this process, counts that are not zero.
-    ///
-    /// # Errors
-    /// [`Malformed`].
     pub(crate) fn decode(packet: &[u8]) -> Result<Self, Malformed> {
         if packet == [WAKE] {
             return Ok(Message::Wake);

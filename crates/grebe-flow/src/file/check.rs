@@ -1,13 +1,13 @@
-//! Whether what stands in a graph file makes a graph.
+//! Whether what stands in a graph file makes a graph: names, inputs, the way it flows, threads, channels.
 
-use super::checked_edge::CheckedEdge;
-use super::checked_stage::CheckedStage;
-use super::content::{FileEdge, FileStage};
+use std::collections::HashMap;
+use std::ops::Range;
+
+use toml::Spanned;
+
+use super::checked_edge::{CheckedEdge, FileEdge};
+use super::checked_stage::{CheckedStage, FileStage};
 use super::draft::Draft;
-use super::graph_checks::{
-    check_channels, refuse_cycles, refuse_double_claims, refuse_double_inputs, refuse_open_ends,
-    refuse_split_workers, refuse_twins,
-};
 use crate::kind::Kinds;
 use crate::mistake::Mistakes;
 
@@ -37,4 +37,144 @@ pub(super) fn check(
     }
     let edges = edges.iter().map(|edge| edge.to_file(&stages)).collect();
     (stages.into_iter().map(CheckedStage::into_file).collect(), edges)
+}
+
+fn refuse_twins(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    let mut first: HashMap<&str, Range<usize>> = HashMap::new();
+    for id in stages.iter().filter_map(|stage| stage.id.as_ref()) {
+        match first.get(id.get_ref().as_str()) {
+            Some(before) => {
+                mistakes
+                    .add(id.span(), format!("two stages are called '{}'", id.get_ref()))
+                    .label("give it a name of its own")
+                    .beside(before.clone(), "the first is here");
+            }
+            None => drop(first.insert(id.get_ref(), id.span())),
+        }
+    }
+}
+
+fn refuse_double_claims(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    let mut first: HashMap<String, Range<usize>> = HashMap::new();
+    for stage in stages {
+        let Some(claim) = stage.ready.as_ref().and_then(|ready| ready.claims()) else { continue };
+        match first.get(&claim) {
+            Some(before) => {
+                mistakes
+                    .add(stage.place(), format!("two stages want {claim} for themselves"))
+                    .beside(before.clone(), "the first is here");
+            }
+            None => drop(first.insert(claim, stage.place())),
+        }
+    }
+}
+
+fn refuse_double_inputs(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    let mut first: HashMap<(usize, usize), Range<usize>> = HashMap::new();
+    for edge in edges {
+        match first.get(&edge.to) {
+            Some(before) => {
+                let stage = &stages[edge.to.0];
+                let port = stage.kind.and_then(|kind| kind.ports().inputs.get(edge.to.1)).unwrap_or(&"");
+                mistakes
+                    .add(edge.to_span.clone(), format!("'{}.{port}' is connected twice", stage.name()))
+                    .label("an input takes one stream")
+                    .beside(before.clone(), "the first is here");
+            }
+            None => drop(first.insert(edge.to, edge.to_span.clone())),
+        }
+    }
+}
+
+fn refuse_open_ends(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    for (at, stage) in stages.iter().enumerate() {
+        let (Some(_), Some(kind)) = (&stage.id, stage.kind) else { continue };
+        let ports = kind.ports();
+        for (position, port) in ports.inputs.iter().enumerate() {
+            if !edges.iter().any(|edge| edge.to == (at, position)) {
+                let end = format!("{}.{port}", stage.name());
+                mistakes
+                    .add(stage.place(), format!("nothing leads to '{end}'"))
+                    .help(format!("add an [[edge]] with to = \"{end}\""));
+            }
+        }
+        if ports.inputs.is_empty() && !edges.iter().any(|edge| edge.from.0 == at) {
+            mistakes
+                .add(stage.place(), format!("'{}' leads nowhere", stage.name()))
+                .help(format!("add an [[edge]] with from = \"{}\"", stage.name()));
+        }
+    }
+}
+
+/// Names the stages of each cycle, at the edge that closes it.
+fn refuse_cycles(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    let mut kept: Vec<(usize, usize)> = Vec::new();
+    for edge in edges {
+        let (from, to) = (edge.from.0, edge.to.0);
+        let Some(path) = path(to, from, &kept, &mut Vec::new()) else {
+            kept.push((from, to));
+            continue;
+        };
+        let around: Vec<&str> = std::iter::once(from).chain(path).map(|stage| stages[stage].name()).collect();
+        mistakes
+            .add(edge.to_span.clone(), format!("a cycle: {}", around.join(" -> ")))
+            .label("leads back")
+            .help("a stream flows one way");
+    }
+}
+
+/// The stages from one to another along the edges, both included.
+fn path(from: usize, to: usize, edges: &[(usize, usize)], seen: &mut Vec<usize>) -> Option<Vec<usize>> {
+    if from == to {
+        return Some(vec![to]);
+    }
+    if seen.contains(&from) {
+        return None;
+    }
+    seen.push(from);
+    edges.iter().filter(|edge| edge.0 == from).find_map(|edge| {
+        let mut rest = path(edge.1, to, edges, seen)?;
+        rest.insert(0, from);
+        Some(rest)
+    })
+}
+
+/// Stages that share a thread cannot be kept on different processors.
+fn refuse_split_workers(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    let mut workers: Vec<usize> = (0..stages.len()).collect();
+    for edge in edges.iter().filter(|edge| edge.queue.is_none()) {
+        let (one, other) = (workers[edge.from.0], workers[edge.to.0]);
+        workers.iter_mut().filter(|worker| **worker == other).for_each(|worker| *worker = one);
+    }
+    let mut pinned: HashMap<usize, &Spanned<usize>> = HashMap::new();
+    for (stage, worker) in stages.iter().zip(workers) {
+        let Some(cpu) = &stage.cpu else { continue };
+        let first = *pinned.entry(worker).or_insert(cpu);
+        if first.get_ref() != cpu.get_ref() {
+            mistakes
+                .add(cpu.span(), "stages that are fused share a thread: one processor for all of them")
+                .beside(first.span(), "another one here");
+        }
+    }
+}
+
+/// Follows the number of channels from the sources on. There is neither a cycle nor an unknown stage.
+fn check_channels(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    let mut channels: Vec<Option<Option<u32>>> = vec![None; stages.len()];
+    // Each round settles at least the next stage in the order of the stream.
+    for _ in 0..stages.len() {
+        for at in 0..stages.len() {
+            let mut incoming = edges.iter().filter(|edge| edge.to.0 == at);
+            let Some(ready) = stages[at].ready.as_ref().filter(|_| channels[at].is_none()) else { continue };
+            if incoming.clone().any(|edge| channels[edge.from.0].is_none()) {
+                continue;
+            }
+            let first = incoming.by_ref().min_by_key(|edge| edge.to.1);
+            let before = first.and_then(|edge| channels[edge.from.0].flatten());
+            channels[at] = Some(ready.channels(before).unwrap_or_else(|fault| {
+                stages[at].add_fault(&fault, mistakes);
+                None
+            }));
+        }
+    }
 }

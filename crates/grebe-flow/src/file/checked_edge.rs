@@ -6,12 +6,22 @@ use grebe_ring::Policy;
 use toml::Spanned;
 
 use super::checked_stage::CheckedStage;
-use super::content::FileEdge;
 use super::draft::DraftEdge;
 use crate::kind::KindInfo;
 use crate::mistake::{Mistakes, nearest};
 use crate::queue::QueueOptions;
 use crate::stage::Ports;
+
+/// An `[[edge]]` of a graph file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEdge {
+    /// The stage that it leads from, and which of its outputs.
+    pub from: (String, String),
+    /// The stage that it leads to, and which of its inputs.
+    pub to: (String, String),
+    /// The queue from one thread to the other; `None`: both stages share a thread (`fuse = true`).
+    pub queue: Option<QueueOptions>,
+}
 
 /// An edge whose ends exist.
 pub(super) struct CheckedEdge {

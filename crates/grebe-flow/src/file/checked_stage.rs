@@ -6,11 +6,23 @@ use serde::de::{Deserialize, IntoDeserializer};
 use toml::Spanned;
 use toml::de::DeTable;
 
-use super::content::FileStage;
 use super::draft::{DraftStage, unknown_field};
 use super::processor::check_cpu;
 use crate::kind::{Fault, KindInfo, Kinds, Ready};
 use crate::mistake::{Mistakes, nearest};
+
+/// A `[[stage]]` of a graph file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileStage {
+    /// Its name in the graph: letters, digits, `_` and `-`.
+    pub id: String,
+    /// What it is.
+    pub kind: String,
+    /// As they stand in the file.
+    pub params: toml::Table,
+    /// The processor that its thread is kept on.
+    pub cpu: Option<usize>,
+}
 
 /// A stage of the file, as far as it is good.
 pub(super) struct CheckedStage<'a, 'k> {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use toml::Value;
 
-use super::content::{FileEdge, FileStage};
+use super::checked_edge::FileEdge;
+use super::checked_stage::FileStage;
 use crate::quantity::SizeBytes;
 use crate::queue::QueueOptions;
 

@@ -1,8 +1,7 @@
 //! A graph driven by hand.
 
-use super::assembly::Assembly;
 use super::handles::Handles;
-use super::worker::Worker;
+use super::worker::{Assembly, Worker};
 use crate::error::Error;
 use crate::snapshot::Snapshot;
 

@@ -1,10 +1,9 @@
-//! The thread of a worker.
+//! The thread of a worker, and what it asks of the scheduler.
 
 use std::sync::Arc;
 use std::thread;
 
 use super::ended::Ended;
-use super::slice::short_slices;
 use super::worker::Worker;
 use crate::error::Error;
 
@@ -39,3 +38,76 @@ fn pin(cpu: usize) {
 
 #[cfg(not(target_os = "linux"))]
 fn pin(_: usize) {}
+
+/// Asks the scheduler for slices of 0.1 ms for the calling thread and those that it starts, instead of some 3 ms; whether that was
+/// granted. A thread that is woken is let in sooner, and threads that share a processor take turns within a fraction of a
+/// millisecond: at 8 GB/s, 3 ms are 24 MB that lie waiting and push each other out of the cache. Each thread's share of the
+/// processor stays what it was. No privilege is needed, but Linux 6.12; a thread under a real-time policy is left as it is.
+///
+/// The runtime does this for each thread of a graph. A thread that handles batches outside of one may do the same.
+///
+/// ```
+/// std::thread::spawn(|| {
+///     let is_granted = grebe_flow::short_slices();
+///     // ... take batches from a `Subscriber`, and work on them
+/// # drop(is_granted);
+/// });
+/// ```
+#[cfg(target_os = "linux")]
+pub fn short_slices() -> bool {
+    let Some(mut attributes) = attributes() else { return false };
+    if ![libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&(attributes.sched_policy as i32)) {
+        return false;
+    }
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_runtime = SLICE_NS;
+    // SAFETY: 0 is this thread, and the kernel reads as many bytes as `size` says, all of them written above.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    // An older kernel takes the number and forgets it.
+    self::attributes().is_some_and(|granted| granted.sched_runtime == SLICE_NS)
+}
+
+/// How this thread is scheduled.
+#[cfg(target_os = "linux")]
+fn attributes() -> Option<libc::sched_attr> {
+    // SAFETY: plain numbers, for which zero is a value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::sched_attr>() as u32;
+    // SAFETY: 0 is this thread, and the kernel writes no more than `size` bytes to a place of that size.
+    let status = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+    (status == 0).then_some(attributes)
+}
+
+/// Not to be had here: `false`.
+#[cfg(not(target_os = "linux"))]
+pub fn short_slices() -> bool {
+    false
+}
+
+/// The shortest that Linux grants.
+#[cfg(target_os = "linux")]
+const SLICE_NS: u64 = 100_000;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_the_slice_changes() {
+        std::thread::spawn(|| {
+            // Unlike what a thread has that nobody asked anything for.
+            let _ = rustix::process::nice(3);
+            let Some(before) = attributes() else { return eprintln!("skipped: the system does not tell") };
+            let is_granted = short_slices();
+            let after = attributes().unwrap();
+            assert_eq!((after.sched_policy, after.sched_nice), (before.sched_policy, before.sched_nice));
+            assert_eq!(
+                (after.sched_flags, after.sched_priority),
+                (before.sched_flags, before.sched_priority)
+            );
+            assert_eq!(is_granted, after.sched_runtime == 100_000, "{}", after.sched_runtime);
+        })
+        .join()
+        .unwrap();
+    }
+}

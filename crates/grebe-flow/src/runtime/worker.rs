@@ -5,13 +5,23 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::handles::Node;
+use super::handles::{Handles, Node};
 use crate::counters::add;
 use crate::error::Error;
-use crate::stage::{Context, Inputs, Outcome, Outputs, STEP_TIMEOUT, Stage, StageError, Waker};
+use crate::stage::{Context, Flags, Inputs, Outcome, Outputs, STEP_TIMEOUT, Stage, StageError, Waker};
+
+/// A checked graph whose queues exist.
+pub(crate) struct Assembly {
+    pub(crate) handles: Handles,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) batches_in_flight: usize,
+    /// One per thread.
+    pub(crate) workers: Vec<Worker>,
+}
 
 /// Stages that share a thread, upstream first.
 #[derive(Debug, Default)]

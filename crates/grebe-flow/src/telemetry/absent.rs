@@ -1,4 +1,5 @@
-//! Where there are no Unix sockets.
+//! Where there are no Unix sockets: the same interface, and a clear error.
+#![allow(missing_docs, reason = "as on Unix")]
 
 use std::io;
 use std::path::PathBuf;
@@ -6,33 +7,18 @@ use std::path::PathBuf;
 use super::report::Watched;
 use crate::error::Error;
 use crate::runtime::Running;
-
-/// Serves a graph's reports: not on this system, so that there is none.
 #[derive(Debug)]
 pub enum Publisher {}
-
-/// Serves what `running` counts: not on this system.
-///
-/// # Errors
-/// Always [`Error::Telemetry`].
 pub fn publish(_running: &Running, _name: &str) -> Result<Publisher, Error> {
     Err(absent("cannot publish"))
 }
-
-/// Connections to graphs that publish: not on this system, so that there are none.
 #[derive(Debug)]
 pub enum Watch {}
 
 impl Watch {
-    /// Not on this system.
-    ///
-    /// # Errors
-    /// Always [`Error::Telemetry`].
     pub fn new() -> Result<Self, Error> {
         Err(absent("cannot watch"))
     }
-
-    /// None.
     pub fn look(&mut self) -> Vec<Watched> {
         match *self {}
     }

@@ -45,9 +45,6 @@ impl Borrower {
     }
 
     /// Takes the oldest that waits.
-    ///
-    /// # Errors
-    /// The producer's memory is damaged.
     pub(crate) fn pop(&mut self) -> Result<Option<Descriptor>, Violation> {
         let (words, shape) = (&self.returns.words, self.returns.shape);
         if self.policy == Policy::DropOldest {

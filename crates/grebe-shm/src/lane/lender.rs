@@ -72,9 +72,6 @@ impl<L> Lender<L> {
     }
 
     /// Offers a chunk under the lane's policy; never waits.
-    ///
-    /// # Errors
-    /// The consumer wrote what cannot be: it is to be cut off.
     pub(crate) fn offer(&mut self, lease: L, what: Descriptor) -> Result<Offer<L>, Violation> {
         self.look()?;
         if self.has_room() {
@@ -102,9 +99,6 @@ impl<L> Lender<L> {
     }
 
     /// Takes back what the consumer returned, each through `home`; how many there were.
-    ///
-    /// # Errors
-    /// As for [`offer`](Self::offer).
     pub(crate) fn reap(&mut self, mut home: impl FnMut(L)) -> Result<u32, Violation> {
         let mut count = 0;
         loop {
@@ -131,9 +125,6 @@ impl<L> Lender<L> {
     }
 
     /// Reads where the consumer is.
-    ///
-    /// # Errors
-    /// As for [`offer`](Self::offer).
     pub(crate) fn look(&mut self) -> Result<(), Violation> {
         let head = self.words.at(HEAD).load(Ordering::Acquire);
         if head.wrapping_sub(self.head) > self.tail - self.head {
@@ -181,9 +172,6 @@ impl<L> Lender<L> {
     }
 
     /// Counts a wake-up.
-    ///
-    /// # Errors
-    /// It was not asked for.
     pub(crate) fn woken(&mut self) -> Result<(), Violation> {
         self.armed = self.armed.checked_sub(1).ok_or(Violation::WakeUp)?;
         Ok(())

@@ -39,9 +39,6 @@ struct PendingConsumer {
 
 impl Acceptor {
     /// Binds the socket of the stream's name, and serves it on a thread until the publisher is gone.
-    ///
-    /// # Errors
-    /// Another producer has it, or the system refuses.
     pub(super) fn start(directory: Directory, state: Arc<PublisherState>) -> Result<JoinHandle<()>, Error> {
         let name = format!("shm {}", state.name);
         let acceptor = Self::bind(directory, state)?;
@@ -56,7 +53,7 @@ impl Acceptor {
         // Under the lock, a socket that refuses connections is dead and not just about to listen.
         let lock = directory.lock()?;
         if directory.sweep(&state.name)? {
-            return Err(Error::InUse { name: state.name.clone() });
+            return Err(Error::InUse(state.name.clone()));
         }
         bind(&listener, &address).map_err(Error::tried("bind the control socket"))?;
         let mode = if state.options.allow_uids.is_empty() { 0o600 } else { 0o666 };

@@ -151,7 +151,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     let is_name = name.len() <= NAME_BYTES_MAX
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(good);
-    if is_name { Ok(()) } else { Err(Error::Name { name: name.to_owned() }) }
+    if is_name { Ok(()) } else { Err(Error::Name(name.to_owned())) }
 }
 
 const SUFFIX: &str = ".shm";
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn names_that_could_leave_the_directory_are_refused() {
         for name in ["", ".", "..", "../x", "a/b", ".hidden", "-x", "a b", "ü", &"x".repeat(65)] {
-            assert!(matches!(check_name(name), Err(Error::Name { .. })), "{name}");
+            assert!(matches!(check_name(name), Err(Error::Name(_))), "{name}");
         }
         for name in ["a", "adc-0_left.2", &"x".repeat(64)] {
             assert!(check_name(name).is_ok(), "{name}");

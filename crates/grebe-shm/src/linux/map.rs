@@ -119,9 +119,6 @@ pub(crate) struct Words {
 
 impl Words {
     /// The word at this index.
-    ///
-    /// # Panics
-    /// Where there is none.
     #[inline]
     pub(crate) fn at(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.count, "a word of the lane");
@@ -137,9 +134,6 @@ impl Words {
     }
 
     /// So many words in memory of their own, all zero.
-    ///
-    /// # Errors
-    /// The system gives none.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn alone(count: usize) -> std::io::Result<Self> {
         Ok(Mapping::new(memfd("words", count * 8)?, count * 8, true)?.words(0, count))

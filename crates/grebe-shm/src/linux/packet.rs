@@ -26,9 +26,6 @@ pub(super) enum Packet {
 }
 
 /// Sends a message; never waits. Whoever does not read it is either gone or has more to read already.
-///
-/// # Errors
-/// What the system says; `AGAIN` where the other side does not read.
 pub(super) fn send_message(
     to: impl AsFd,
     message: &Message,

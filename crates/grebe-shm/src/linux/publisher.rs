@@ -191,7 +191,7 @@ impl Publisher {
 
     /// Where the frames are: as a row where they stand evenly, else in the chunk's table.
     fn describe(&self, batch: &Batch) -> Result<Descriptor, Error> {
-        let foreign = || Error::ForeignBatch { name: self.state.name.clone() };
+        let foreign = || Error::ForeignBatch(self.state.name.clone());
         let chunk = self.chunk_of(batch).ok_or_else(foreign)?;
         let mut offsets = batch.offsets();
         let frames = offsets.len() as u32;

@@ -47,9 +47,6 @@ impl PublisherState {
     }
 
     /// Takes a consumer in: a lane is made, handed over with the payload, and entered.
-    ///
-    /// # Errors
-    /// Why not, for the consumer to be told, with its socket.
     pub(super) fn admit(
         &self,
         id: u64,

@@ -156,7 +156,7 @@ impl Subscriber {
                 (Some(reason), _) => {
                     return Err(Error::CutOff { name: self.name.clone(), reason: reason.clone() });
                 }
-                (None, true) => return Err(Error::ProducerGone { name: self.name.clone() }),
+                (None, true) => return Err(Error::ProducerGone(self.name.clone())),
                 (None, false) if left.is_zero() => return Ok(false),
                 // Woken for what was taken before it slept, or by a signal.
                 (None, false) => {}
@@ -262,7 +262,7 @@ fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), E
                 Err(_) => Err(Error::Damaged { name: name(), what: "no memory was handed over".to_owned() }),
             },
             Packet::Message(Message::Refused(reason), _) => Err(Error::Refused { name: name(), reason }),
-            Packet::HungUp => Err(Error::ProducerGone { name: name() }),
+            Packet::HungUp => Err(Error::ProducerGone(name())),
             Packet::Message(..) => {
                 Err(Error::Refused { name: name(), reason: "it said something else".to_owned() })
             }
