@@ -87,7 +87,7 @@ pub enum Error {
     Datagram(#[from] grebe_datagram::Error),
     /// A stream in shared memory failed.
     #[error(transparent)]
-    Shm(#[from] grebe_shm::ShmError),
+    Shm(#[from] grebe_shm::Error),
     /// A socket or a process failed.
     #[error("cannot {action}: {source}")]
     Io {

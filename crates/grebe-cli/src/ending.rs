@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use grebe_shm::ShmError;
+use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
 use grebe_transfer::Error as TransferError;
 

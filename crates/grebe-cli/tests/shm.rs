@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use grebe::shm::{Policy, ShmError, Subscriber, SubscriberOptions};
+use grebe::shm::{Error as ShmError, Policy, Subscriber, SubscriberOptions};
 use support::{finish, grebe, signal, text};
 use tempfile::TempDir;
 

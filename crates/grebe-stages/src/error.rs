@@ -168,7 +168,7 @@ pub enum Error {
     },
     /// A stream in shared memory that cannot be made or read.
     #[error(transparent)]
-    Shm(#[from] grebe_shm::ShmError),
+    Shm(#[from] grebe_shm::Error),
     /// Standard input or output that is not there.
     #[error("{what} is closed: {source}")]
     Closed {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use grebe_flow::{SizeBytes, Stage, Time};
 use grebe_frame::BatchPool;
-use grebe_shm::{ShmError, SubscriberOptions};
+use grebe_shm::{Error as ShmError, SubscriberOptions};
 
 use crate::error::Error;
 use crate::file::{FileSource, PlayOptions, RecordOptions, SampleFile, SigmfSink};

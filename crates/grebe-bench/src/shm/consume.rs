@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-use grebe_shm::{Policy, ShmError, Subscriber, SubscriberOptions};
+use grebe_shm::{Error as ShmError, Policy, Subscriber, SubscriberOptions};
 use serde::Serialize;
 
 use super::check::{Checker, parse};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use grebe_datagram::Options;
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Snapshot, Stage, StageError};
 use grebe_frame::BatchPool;
-use grebe_shm::{Policy, PublisherOptions, ShmError, SubscriberOptions};
+use grebe_shm::{Error as ShmError, Policy, PublisherOptions, SubscriberOptions};
 use grebe_stages::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource};
 
 use super::check::{Checker, Seen};

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
 use grebe_frame::{Batch, BatchMut, BatchPool, Header};
-use grebe_shm::{Footprint, Publisher, PublisherOptions, ShmError};
+use grebe_shm::{Error as ShmError, Footprint, Publisher, PublisherOptions};
 
 /// Lends frames to every process that reads the stream of this name.
 ///

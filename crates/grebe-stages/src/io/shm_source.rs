@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
 use grebe_frame::StreamTracker;
-use grebe_shm::{ShmError, Subscriber, SubscriberOptions};
+use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
