@@ -8,7 +8,7 @@ use crate::burst::MAX_BURST_DATAGRAMS;
 /// ```
 /// use grebe_datagram::Options;
 /// let lowest_latency = Options { burst: 1, ..Options::default() };
-/// let one_datagram_a_call = Options { batch: false, gso: false, gro: false, ..Options::default() };
+/// let one_datagram_per_call = Options { batch: false, gso: false, gro: false, ..Options::default() };
 /// ```
 #[derive(Debug, Clone)]
 pub struct Options {
