@@ -6,19 +6,6 @@ use crate::block;
 use crate::error::{Error, Result};
 use crate::trigger::{Trigger, TriggerEvent};
 
-/// What became of the triggers. Each that fired is recorded, or cut, or still waits for its last samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AcquisitionCounts {
-    /// Triggers that met the condition, held off or not.
-    pub found: u64,
-    /// Triggers that were not held off.
-    pub fired: u64,
-    /// Records given out.
-    pub recorded: u64,
-    /// Triggers without a record: a gap or the begin of the stream was too near.
-    pub cut: u64,
-}
-
 /// One record, lent for the time of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
@@ -50,8 +37,8 @@ impl<'a> Record<'a> {
 
 /// Takes records of all channels around the triggers of one.
 ///
-/// Every trigger gets its record, also where records overlap; triggers too near a gap or the begin of the stream are
-/// counted instead. The length of a record bounds the memory.
+/// Every trigger gets its record, also where records overlap; triggers too near a gap or the begin of the stream
+/// have none. The length of a record bounds the memory.
 ///
 /// ```
 /// use grebe_scope::{Acquisition, Condition, Slope, Trigger};
@@ -136,11 +123,6 @@ impl Acquisition {
         self.next = Some(first_sample_index + len as u64);
         Ok(())
     }
-
-    /// What became of the triggers so far.
-    pub fn counts(&self) -> AcquisitionCounts {
-        AcquisitionCounts { found: self.trigger.found(), ..self.recorder.counts }
-    }
 }
 
 /// The block at hand.
@@ -166,7 +148,6 @@ struct Recorder {
     waiting: VecDeque<TriggerEvent>,
     /// Where the newest unbroken part of the stream began.
     unbroken_since: u64,
-    counts: AcquisitionCounts,
 }
 
 impl Recorder {
@@ -182,13 +163,11 @@ impl Recorder {
             joined: vec![0; record * channels],
             waiting: VecDeque::with_capacity(record + 1),
             unbroken_since: 0,
-            counts: AcquisitionCounts::default(),
         }
     }
 
     /// A gap: nothing may be put together across it.
     fn break_off(&mut self, index: u64) {
-        self.counts.cut += self.waiting.len() as u64;
         self.waiting.clear();
         (self.tail_start, self.tail_end) = (0, 0);
         self.unbroken_since = index;
@@ -196,11 +175,8 @@ impl Recorder {
 
     fn take(&mut self, block: Block, event: TriggerEvent, each: &mut impl FnMut(Record<'_>)) {
         self.give_out(block, event.index, each);
-        self.counts.fired += 1;
         if self.unbroken_since + self.pre_samples <= event.index {
             self.waiting.push_back(event);
-        } else {
-            self.counts.cut += 1;
         }
     }
 
@@ -211,12 +187,8 @@ impl Recorder {
             && event.index + post <= seen
         {
             self.waiting.pop_front();
-            match self.record(block, event.index - self.pre_samples, event) {
-                Some(record) => {
-                    each(record);
-                    self.counts.recorded += 1;
-                }
-                None => self.counts.cut += 1,
+            if let Some(record) = self.record(block, event.index - self.pre_samples, event) {
+                each(record);
             }
         }
     }

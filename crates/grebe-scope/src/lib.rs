@@ -80,7 +80,7 @@ mod spectrum;
 mod trigger;
 mod units;
 
-pub use acquisition::{Acquisition, AcquisitionCounts, Record};
+pub use acquisition::{Acquisition, Record};
 pub use column::{Column, ColumnGrid, Coverage};
 pub use density::Density;
 pub use error::{Error, Result};
