@@ -1,8 +1,8 @@
-//! The machine's mood: how far apart its cores are right now.
+//! The machine's canary: how far apart its cores are right now.
 //!
-//! On a virtual machine the host moves the cores about, and the round trip of a cache line between two of them flips between
-//! about 65 and 325 ns (the best of five tries; means are 100 and 480) for seconds to minutes. What crosses cores then differs by up to a factor of three. Only runs of the
-//! same mood can be compared.
+//! On a virtual machine the host moves the cores about, and the round trip of a cache line between two of them changes between
+//! about 65 and 325 ns (the best of five tries; means are 100 and 480), for seconds to minutes. What crosses cores then differs
+//! by up to a factor of three. Only runs in the same state can be compared.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +11,15 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cores;
+
 /// How far apart the cores were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mood {
+pub enum MachineState {
     /// A round trip below 150 ns: the cores share a cache.
     Near,
-    /// Between the two: it changed while it was measured, or something else ran.
+    /// In between: it changed while it was measured, or something else ran.
     Mixed,
     /// Above 250 ns.
     Far,
@@ -28,8 +30,8 @@ pub enum Mood {
 pub struct Reading {
     /// Nanoseconds for a cache line to go to the other core and back.
     pub round_trip_ns: f64,
-    /// What that says.
-    pub mood: Mood,
+    /// The state that this means.
+    pub state: MachineState,
 }
 
 /// Bounces one cache line between two threads for some 20 ms.
@@ -37,35 +39,35 @@ pub fn read() -> Reading {
     bounce(Duration::from_millis(4))
 }
 
-/// Reads the mood a few times a second while something else runs, at a cost of less than 0.1 % of two cores.
+/// Reads the state a few times per second while something else runs, at a cost of less than 0.1 % of two cores.
 #[derive(Debug)]
-pub struct Watcher {
+pub(crate) struct Watcher {
     stop: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<Vec<Mood>>,
+    thread: std::thread::JoinHandle<Vec<MachineState>>,
 }
 
 impl Watcher {
     /// Starts to read.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut moods = Vec::new();
+            let mut states = Vec::new();
             while !seen.load(Ordering::Relaxed) {
-                moods.push(bounce(GLANCE_PART).mood);
+                states.push(bounce(GLANCE_PART).state);
                 std::thread::sleep(GLANCE_EVERY);
             }
-            moods
+            states
         });
         Self { stop, thread }
     }
 
-    /// The share of readings, from 0 to 1, that were of `mood`.
-    pub fn share(self, mood: Mood) -> f64 {
+    /// The share of readings, from 0 to 1, that were of `state`.
+    pub(crate) fn share(self, state: MachineState) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         // The thread cannot panic; if it did, nothing was read.
-        let moods = self.thread.join().unwrap_or_default();
-        moods.iter().filter(|&&seen| seen == mood).count() as f64 / moods.len().max(1) as f64
+        let states = self.thread.join().unwrap_or_default();
+        states.iter().filter(|&&seen| seen == state).count() as f64 / states.len().max(1) as f64
     }
 }
 
@@ -116,12 +118,12 @@ fn bounce(part: Duration) -> Reading {
         cores::go_back(before);
         best
     });
-    let mood = match round_trip_ns {
-        ns if ns < 150.0 => Mood::Near,
-        ns if ns > 250.0 => Mood::Far,
-        _ => Mood::Mixed,
+    let state = match round_trip_ns {
+        ns if ns < 150.0 => MachineState::Near,
+        ns if ns > 250.0 => MachineState::Far,
+        _ => MachineState::Mixed,
     };
-    Reading { round_trip_ns, mood }
+    Reading { round_trip_ns, state }
 }
 
 /// A cache line of its own.
@@ -151,72 +153,19 @@ const PARTS: u32 = 5;
 /// The other side runs; even, so that it is nobody's turn.
 const READY: u64 = STOP - 1;
 
-/// Two cores to bounce between: threads that the scheduler puts on one core would say nothing about distance.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) mod cores {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
-    /// The first and the last core that this thread may use.
-    pub(crate) fn two() -> Option<(usize, usize)> {
-        let allowed = sched_getaffinity(None).ok()?;
-        let mut set = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
-        let first = set.next()?;
-        Some((first, set.next_back()?))
-    }
-
-    /// All of them, from the first on.
-    pub(crate) fn all() -> Vec<usize> {
-        let allowed = sched_getaffinity(None).ok();
-        allowed.map_or(Vec::new(), |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
-    }
-
-    /// Moves this thread to a core, and says where it was allowed before.
-    pub(crate) fn stay_on(core: Option<usize>) -> Option<CpuSet> {
-        let before = sched_getaffinity(None).ok()?;
-        let mut only = CpuSet::new();
-        only.set(core?);
-        sched_setaffinity(None, &only).ok()?;
-        Some(before)
-    }
-
-    pub(crate) fn go_back(before: Option<CpuSet>) {
-        if let Some(before) = before {
-            // It was allowed a moment ago; where it is no more, the thread stays.
-            let _ = sched_setaffinity(None, &before);
-        }
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) mod cores {
-    pub(crate) fn two() -> Option<(usize, usize)> {
-        None
-    }
-
-    pub(crate) fn all() -> Vec<usize> {
-        Vec::new()
-    }
-
-    pub(crate) fn stay_on(_: Option<usize>) -> Option<()> {
-        None
-    }
-
-    pub(crate) fn go_back(_: Option<()>) {}
-}
-
-impl fmt::Display for Mood {
+impl fmt::Display for MachineState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Mood::Near => "near",
-            Mood::Mixed => "mixed",
-            Mood::Far => "far",
+            MachineState::Near => "near",
+            MachineState::Mixed => "mixed",
+            MachineState::Far => "far",
         })
     }
 }
 
 impl fmt::Display for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({:.0} ns)", self.mood, self.round_trip_ns)
+        write!(f, "{} ({:.0} ns)", self.state, self.round_trip_ns)
     }
 }
 

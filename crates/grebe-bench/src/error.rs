@@ -7,49 +7,25 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No scenario has this label.
-    #[error("no scenario is called {label}; there are {known}")]
-    UnknownScenario {
+    /// A name that this crate does not know.
+    #[error("no {kind} is called {name}; there are {known}")]
+    Unknown {
+        /// Of what: a scenario, a part, a link, a technique.
+        kind: &'static str,
         /// What was asked for.
-        label: String,
-        /// All labels.
+        name: String,
+        /// All names.
         known: String,
     },
-    /// A datagram has no room for a frame of these channels.
-    #[error(
-        "a datagram of {datagram_bytes} bytes has no room for a sample of {channels} channels; at least {needed} are needed"
-    )]
-    DatagramTooSmall {
+    /// A frame of these channels does not fit.
+    #[error("{bytes} bytes have no room for a frame of {channels} channels; at least {needed} are needed")]
+    TooSmall {
         /// What was asked for.
-        datagram_bytes: usize,
-        /// Channels a frame.
+        bytes: usize,
+        /// Channels per frame.
         channels: u32,
-        /// Bytes of header and one sample a channel.
+        /// Bytes of the smallest frame.
         needed: usize,
-    },
-    /// No bench of the runtime has this name.
-    #[error("no bench of the runtime is called {name}; there are {known}")]
-    UnknownBench {
-        /// What was asked for.
-        name: String,
-        /// All names.
-        known: String,
-    },
-    /// No part of the transfer bench has this name.
-    #[error("no part of the transfer bench is called {name}; there are {known}")]
-    UnknownPart {
-        /// What was asked for.
-        name: String,
-        /// All names.
-        known: String,
-    },
-    /// No link has this name.
-    #[error("no link is called {name}; there are {known}")]
-    UnknownLink {
-        /// What was asked for.
-        name: String,
-        /// All names.
-        known: String,
     },
     /// Something is missing here, without which nothing can be measured.
     #[error("{what}")]
@@ -57,23 +33,17 @@ pub enum Error {
         /// What is missing, and what to do.
         what: String,
     },
-    /// A process of a run failed, and said why.
+    /// A process or thread of a run failed.
     #[error("the {side} failed: {reason}")]
-    Process {
+    Peer {
         /// Which.
         side: &'static str,
-        /// What it said.
+        /// What it said, or what is known about it.
         reason: String,
     },
     /// The user ended it.
     #[error("ended before it was done")]
     Cancelled,
-    /// A graph failed.
-    #[error(transparent)]
-    Flow(#[from] grebe_flow::Error),
-    /// A source could not be made.
-    #[error(transparent)]
-    Stages(#[from] grebe_stages::Error),
     /// Two sides that should have done the same did not.
     #[error("{bench}: {what}")]
     Wrong {
@@ -82,13 +52,19 @@ pub enum Error {
         /// What differs.
         what: String,
     },
+    /// A graph failed.
+    #[error(transparent)]
+    Flow(#[from] grebe_flow::Error),
+    /// A source could not be made.
+    #[error(transparent)]
+    Stages(#[from] grebe_stages::Error),
     /// A socket failed.
     #[error(transparent)]
     Datagram(#[from] grebe_datagram::Error),
     /// A stream in shared memory failed.
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),
-    /// A socket or a process failed.
+    /// The system refused something.
     #[error("cannot {action}: {source}")]
     Io {
         /// What was tried, as a verb.
@@ -96,18 +72,18 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The process or thread on the other side gave no report.
-    #[error("the {side} ended without a report: {reason}")]
-    Peer {
-        /// Receiver or sender.
-        side: &'static str,
-        /// What is known about it.
-        reason: String,
-    },
 }
 
 impl Error {
     pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { action, source }
+    }
+
+    pub(crate) fn unknown(kind: &'static str, name: &str, known: &[&str]) -> Error {
+        Error::Unknown { kind, name: name.to_owned(), known: known.join(", ") }
+    }
+
+    pub(crate) fn peer(side: &'static str, reason: impl ToString) -> Error {
+        Error::Peer { side, reason: reason.to_string() }
     }
 }

@@ -1,104 +1,96 @@
 //! The runtime: what stages, queues and telemetry cost, each beside the same work without them.
-//!
-//! ```no_run
-//! use grebe_bench::flow::{self, Plan};
-//! let rows = flow::run(&Plan::default(), |row| println!("{}", row.line())).unwrap();
-//! println!("{}", flow::markdown(&rows));
-//! ```
 
 mod chain;
 mod decimate;
 mod fan_out;
 mod hop;
 mod pairs;
-mod row;
 mod stages;
 mod telemetry;
 
 use std::time::Duration;
 
-pub use pairs::{Pairs, Spread, interleave};
-pub use row::{Goal, Row, markdown};
+pub use pairs::{Beside, beside};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::row::Tell;
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// Which benches.
-    pub benches: Vec<Bench>,
+pub struct Options {
+    /// By name: `chain`, `hop`, `fan_out`, `decimate`, `telemetry`; none: all of them.
+    pub parts: Vec<String>,
     /// About how long one run takes.
     pub duration: Duration,
-    /// Pairs of runs, each beside its baseline; medians are reported. Where an interval of the ratio is stated, at least 20.
+    /// Pairs of runs, each beside its baseline; medians are reported. Where an interval of the ratio is asked for, at least 24.
     pub repeats: usize,
 }
 
-/// One bench.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bench {
-    /// A generator, three transforms and a hash, against the same in one loop.
-    Chain,
-    /// What handing on a batch costs a frame.
-    Hop,
-    /// Two consumers, one of which sleeps, against one.
-    FanOut,
-    /// A decimating stage against its loop on memory last written by the other core.
-    Decimate,
-    /// Counters that are read ten times a second, against counters that are not.
-    Telemetry,
-}
+type Part = fn(Duration, usize, Tell) -> Result<()>;
 
-impl Bench {
-    /// All of them.
-    pub const ALL: [Bench; 5] = [Bench::Chain, Bench::Hop, Bench::FanOut, Bench::Decimate, Bench::Telemetry];
+const PARTS: [(&str, Part); 5] = [
+    ("chain", chain::run),
+    ("hop", hop::run),
+    ("fan_out", fan_out::run),
+    ("decimate", decimate::run),
+    ("telemetry", telemetry::run),
+];
 
-    /// Its name on the command line and in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Bench::Chain => "chain",
-            Bench::Hop => "hop",
-            Bench::FanOut => "fan_out",
-            Bench::Decimate => "decimate",
-            Bench::Telemetry => "telemetry",
-        }
-    }
-
-    /// The bench of this name.
-    ///
-    /// # Errors
-    /// [`Error::UnknownBench`], which lists them all.
-    pub fn by_name(name: &str) -> Result<Bench> {
-        Bench::ALL.into_iter().find(|bench| bench.name() == name).ok_or_else(|| Error::UnknownBench {
-            name: name.to_owned(),
-            known: Bench::ALL.map(Bench::name).join(", "),
-        })
-    }
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        Self { benches: Bench::ALL.to_vec(), duration: Duration::from_millis(250), repeats: 5 }
-    }
-}
-
-/// Measures everything that the plan names, and calls `done` with each row as soon as it is known.
+/// Measures everything that the options name.
 ///
 /// # Errors
-/// Where a graph fails, or what it did is not what its baseline did.
-pub fn run(plan: &Plan, mut done: impl FnMut(&Row)) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for bench in &plan.benches {
-        let mut one = |row: Row| {
-            done(&row);
-            rows.push(row);
-        };
-        match bench {
-            Bench::Chain => chain::run(plan, &mut one)?,
-            Bench::Hop => hop::run(plan, &mut one)?,
-            Bench::FanOut => fan_out::run(plan, &mut one)?,
-            Bench::Decimate => decimate::run(plan, &mut one)?,
-            Bench::Telemetry => telemetry::run(plan, &mut one)?,
+/// Where a name is unknown, a graph fails, or what it did is not what its baseline did.
+pub fn run(options: &Options, tell: Tell) -> Result<()> {
+    let by_name = |name: &String| {
+        let found = PARTS.into_iter().find(|(known, _)| known == name);
+        found.ok_or_else(|| Error::unknown("part", name, &PARTS.map(|(known, _)| known)))
+    };
+    let parts = match options.parts.as_slice() {
+        [] => PARTS.to_vec(),
+        names => names.iter().map(by_name).collect::<Result<_>>()?,
+    };
+    parts.into_iter().try_for_each(|(_, run)| run(options.duration, options.repeats, tell))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{Progress, markdown};
+
+    #[test]
+    fn every_part_gives_its_rows_with_a_baseline_beside_each() {
+        let options = Options { parts: Vec::new(), duration: Duration::from_millis(4), repeats: 3 };
+        let mut rows = Vec::new();
+        run(&options, &mut |progress| {
+            if let Progress::Row(row) = progress {
+                rows.push(row.clone());
+            }
+        })
+        .unwrap();
+        let json = serde_json::to_value(&rows).unwrap();
+        let json = json.as_array().unwrap();
+        let benches: Vec<_> = json.iter().map(|row| row["bench"].as_str().unwrap()).collect();
+        assert_eq!(
+            benches,
+            ["chain", "chain", "hop", "hop", "fan_out", "decimate", "decimate", "telemetry", "telemetry"]
+        );
+        for row in json {
+            let number = |path: &str| row.pointer(path).and_then(|value| value.as_f64()).unwrap();
+            assert!(number("/ours/low") <= number("/ours/median") && number("/ours/high") > 0.0, "{row}");
+            assert!(number("/baseline/median") > 0.0 && number("/ratio") > 0.0, "{row}");
+            assert!(row["ratio_interval"].is_array() && row["goals"].as_array().unwrap().len() == 1, "{row}");
         }
+        let note = json[0]["note"].as_str().unwrap();
+        assert!(note.starts_with("0 dropped, 0 copied"), "block drops nothing: {note}");
+        assert!(json[4]["pairs"].as_u64().unwrap() >= 20);
+        let lines = markdown(&rows).lines().filter(|line| line.starts_with("| ")).count();
+        assert_eq!(lines, 2 * (1 + rows.len()), "a table of rows and one of goals");
     }
-    Ok(rows)
+
+    #[test]
+    fn an_unknown_part_is_answered_with_the_known_ones() {
+        let options = Options { parts: vec!["speed".to_owned()], duration: Duration::ZERO, repeats: 1 };
+        let error = run(&options, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("speed") && error.contains("fan_out"), "{error}");
+    }
 }

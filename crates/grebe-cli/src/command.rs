@@ -1,9 +1,6 @@
 //! One module per command.
 
 pub(crate) mod bench;
-pub(crate) mod bench_all;
-pub(crate) mod bench_transfer;
-pub(crate) mod bench_view;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -16,5 +13,3 @@ pub(crate) mod send;
 pub(crate) mod sg;
 pub(crate) mod top;
 pub(crate) mod view;
-
-pub(crate) use crate::ending::{Ending, Usage};

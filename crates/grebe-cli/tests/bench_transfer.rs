@@ -1,4 +1,4 @@
-//! `grebe bench --transfer`, as a user runs it: what it prints and writes, never how fast anything was.
+//! `grebe bench transfer`, as a user runs it: what it prints and writes, never how fast anything was.
 
 mod support;
 
@@ -31,7 +31,7 @@ fn number(row: &Value, path: &str) -> f64 {
 #[test]
 fn simulated_links_have_goals_phases_and_tcp_beside_them() {
     let (rows, said) =
-        measured(&["--transfer=links,random", "--only", "B", "--links", "2", "--repeats", "2"]);
+        measured(&["transfer", "--parts", "links,random", "--only", "B", "--links", "2", "--repeats", "2"]);
     let links = of_kind(&rows, "link");
     let names: Vec<_> = links.iter().map(|row| row["link"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["B", "1", "2"]);
@@ -46,10 +46,11 @@ fn simulated_links_have_goals_phases_and_tcp_beside_them() {
         assert_eq!(beside, ["TCP CUBIC", "TCP BBR"]);
     }
     assert_eq!(links[1]["link"]["rate_mbit"], 243.0, "the first link of the documentation's seed");
-    assert!(said.contains("200 Mbit/s, 50 ms, 0.1 %") && said.contains("goal 2.5"), "{said}");
-    let (again, _) = measured(&["--transfer=random", "--links", "2", "--repeats", "2"]);
+    assert!(said.contains("200 Mbit/s, 50 ms, 0.1 %") && said.contains("time <= 2.50 s"), "{said}");
+    let (again, _) = measured(&["transfer", "--parts", "random", "--links", "2", "--repeats", "2"]);
     assert_eq!(again, rows[1..], "the same seed gives the same to the digit");
-    let (others, _) = measured(&["--transfer=random", "--links", "1", "--seed", "5", "--repeats", "1"]);
+    let (others, _) =
+        measured(&["transfer", "--parts", "random", "--links", "1", "--seed", "5", "--repeats", "1"]);
     assert_ne!(others[0]["link"], rows[1]["link"]);
 }
 
@@ -58,7 +59,7 @@ fn two_processes_hand_over_a_file_beside_plain_tcp() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().to_str().unwrap();
     let (rows, said) =
-        measured(&["--transfer=loopback", "--size", "3M", "--dir", directory, "--repeats", "2"]);
+        measured(&["transfer", "--parts", "loopback", "--size", "3M", "--dir", directory, "--repeats", "2"]);
     let copies = of_kind(&rows, "copy");
     let ways: Vec<_> = copies.iter().map(|row| row["way"].as_str().unwrap()).collect();
     assert_eq!(ways[..2], ["grebe", "TCP"]);
@@ -100,7 +101,7 @@ fn over_an_emulator_real_processes_transfer_and_no_namespace_stays() {
     fs::set_permissions(&emulator, fs::Permissions::from_mode(0o755)).unwrap();
     let json = folder.path().join("rows.json");
     let (emulator, json) = (emulator.to_str().unwrap(), json.to_str().unwrap());
-    let arguments = ["--transfer", "--wanlink", emulator, "--only", "B", "--repeats", "2", "--json", json];
+    let arguments = ["transfer", "--wanlink", emulator, "--only", "B", "--repeats", "2", "--json", json];
     let child = support::grebe(&[&["bench"][..], &arguments].concat())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -144,17 +145,14 @@ fn what_makes_no_sense_is_said() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
         assert!(said.contains(says), "{arguments:?} does not say '{says}': {said}");
     };
-    refused(&["--transfer=speed"], 2, "there are links, random, shares, loopback");
-    refused(&["--transfer", "--only", "Q"], 2, "no link is called Q; there are A, B, C, D, E");
-    refused(&["--transfer", "--size", "0"], 2, "--size 0");
-    refused(&["--transfer", "--duration", "1s"], 2, "--duration");
-    refused(&["--transfer", "--udp"], 2, "cannot be used with");
-    refused(&["--udp", "--links", "3"], 2, "--links is an option of --transfer");
-    refused(&["--all", "--size", "3M"], 2, "--size is an option of --transfer");
-    refused(&["--all", "--repeats", "2"], 2, "--repeats");
-    refused(&["--transfer=loopback", "--dir", "/no/such/directory"], 1, "/no/such/directory");
-    refused(&["--transfer=shares", "--wanlink", "x"], 2, "instead of the parts");
-    refused(&["--transfer", "--wanlink", "/no/such/program"], 1, "--wanlink");
+    let transfer = |more: &[&'static str]| [&["transfer"], more].concat();
+    refused(&transfer(&["--parts", "speed"]), 2, "[possible values: links, random, shares, loopback]");
+    refused(&transfer(&["--only", "Q"]), 2, "no link is called Q; there are A, B, C, D, E");
+    refused(&transfer(&["--size", "0"]), 2, "--size 0");
+    refused(&transfer(&["--duration", "1s"]), 2, "--duration");
+    refused(&transfer(&["--parts", "loopback", "--dir", "/no/such/directory"]), 1, "/no/such/directory");
+    refused(&transfer(&["--parts", "shares", "--wanlink", "x"]), 2, "cannot be used with");
+    refused(&transfer(&["--wanlink", "/no/such/program"]), 1, "--wanlink");
 }
 
 /// Whoever ends a run in the middle of a transfer ends every process of it, and nothing is left.
@@ -168,7 +166,7 @@ fn an_interrupted_or_killed_run_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().to_str().unwrap();
         let options = ["--size", "64M", "--dir", directory, "--repeats", "100"];
-        let child = support::grebe(&[&["bench", "--transfer=loopback"][..], &options].concat())
+        let child = support::grebe(&[&["bench", "transfer", "--parts", "loopback"][..], &options].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
-use grebe_bench::canary;
-use grebe_bench::flow::{Row, interleave, markdown};
+use grebe_bench::flow::{Beside, beside};
+use grebe_bench::markdown;
 use grebe_flow::{Offer, QueueOptions};
 use grebe_frame::{Batch, BatchPool, Header};
 use grebe_ring::{Policy, Signal};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rejects = "ring that rejects, 16-byte elements";
     let evicts = "ring that may evict, 16-byte elements";
     let queue = "queue of batches (counted, sleeps)";
-    let cases: [(&str, &str, Run, Run, f64, u64); 8] = [
+    let cases: [(&str, &str, Pass, Pass, f64, u64); 8] = [
         (rejects, "crossbeam ArrayQueue", ring_rejects, array_queue, 1.0, elements),
         (rejects, "crossbeam channel::bounded", ring_rejects, channel, 1.0, elements),
         (rejects, "rtrb", ring_rejects, rtrb, 0.8, elements),
@@ -34,10 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let mut rows = Vec::new();
     for (case, name, ours, theirs, least, count) in cases {
-        let before = canary::read();
-        let pairs = interleave(pairs, || Ok(ours(count)), || Ok(theirs(count)))?;
-        let row = Row::new(("queue", case, "M elements/s"), name, &pairs, (before, canary::read()))
-            .goal(&format!(">= {least}"), |row| row.ratio >= least);
+        let of = Beside { bench: "queue", case, unit: "M elements/s", baseline: name, pairs };
+        let row = beside(of, least, || Ok(ours(count)), || Ok(theirs(count)))?;
         eprintln!("{}", row.line());
         rows.push(row);
     }
@@ -45,8 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Passes so many elements from a thread to this one; millions a second.
-type Run = fn(u64) -> f64;
+/// Passes so many elements from a thread to this one; millions per second.
+type Pass = fn(u64) -> f64;
 
 /// As large as the handle of a batch.
 type Element = [u64; 2];

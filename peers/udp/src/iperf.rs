@@ -5,14 +5,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// What iperf3 says of one run.
-pub struct Run {
-    /// Millions of 16-bit samples a second that its payload would carry, as received.
+pub struct Measured {
+    /// Millions of 16-bit samples per second that its payload would carry, as received.
     pub msps: f64,
     pub lost: u64,
 }
 
 /// One run of `seconds` (whole ones: it takes no others) with datagrams of `bytes`; `None` where iperf3 is missing or fails.
-pub fn run(bytes: usize, seconds: u32) -> Option<Run> {
+pub fn run(bytes: usize, seconds: u32) -> Option<Measured> {
     let port =
         std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?.local_addr().ok()?.port().to_string();
     let server = Command::new("iperf3").args(["-s", "-1", "-p", &port]).stdout(Stdio::null()).spawn();
@@ -25,7 +25,7 @@ pub fn run(bytes: usize, seconds: u32) -> Option<Run> {
         .ok()?;
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     let received = said.pointer("/end/sum_received")?;
-    Some(Run {
+    Some(Measured {
         msps: received.get("bits_per_second")?.as_f64()? / 16e6,
         lost: received.get("lost_packets")?.as_u64()?,
     })

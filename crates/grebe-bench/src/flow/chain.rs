@@ -4,24 +4,25 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use grebe_flow::{Graph, QueueOptions};
 use grebe_frame::{BatchPool, Header};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 
+use super::pairs::{Beside, compare};
 use super::stages::{CHANGES, CHUNK_BYTES, Hash, RATE_HZ, Transform, block_samples, synth, timed};
-use super::{Plan, Row, interleave};
-use crate::{Error, Result, canary};
+use crate::error::{Error, Result};
+use crate::row::{Progress, Tell};
 
-pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
+pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> {
     let block = u64::from(block_samples(1));
-    let samples = (plan.duration.as_secs_f64() * EXPECTED_SPS) as u64 / block * block;
-    for (case, is_fused) in [("one thread", true), ("a thread a stage", false)] {
+    let samples = (duration.as_secs_f64() * EXPECTED_SPS) as u64 / block * block;
+    for (case, is_fused) in [("one thread", true), ("one thread per stage", false)] {
         let (mut hashes, mut dropped, mut copied) = ((0, 0), 0, 0);
-        let before = canary::read();
-        let pairs = interleave(
-            plan.repeats,
+        let of = Beside { bench: "chain", case, unit: "GSPS", baseline: "one loop", pairs: repeats };
+        let compared = compare(
+            of,
             || {
                 let run = staged(samples, is_fused)?;
                 (hashes.0, dropped, copied) = (run.hash, dropped + run.dropped, copied + run.copied);
@@ -37,10 +38,10 @@ pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
             let what = format!("the stages' hash is {:x}, the loop's {:x}", hashes.0, hashes.1);
             return Err(Error::Wrong { bench: "chain", what });
         }
-        let row = Row::new(("chain", case, "GSPS"), "one loop", &pairs, (before, canary::read()))
-            .goal(">= 2 GSPS, 0 dropped", |row| row.ours.median >= 2.0 && dropped == 0)
-            .note(format!("{dropped} dropped, {copied} copied, hashes equal"));
-        done(row);
+        let note = format!("{dropped} dropped, {copied} copied, hashes equal");
+        let is_met = compared.ours.median >= 2.0 && dropped == 0;
+        let row = compared.row(&note, ("rate", ">= 2 GSPS, 0 dropped".to_owned(), is_met));
+        tell(Progress::Row(&row));
     }
     Ok(())
 }

@@ -9,19 +9,22 @@ use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, 
 use grebe_frame::{BatchPool, Header};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 
+use super::pairs::{Beside, compare};
 use super::stages::{CHUNK_BYTES, RATE_HZ, Sink, block_samples, synth, timed};
-use super::{Plan, Row, interleave};
-use crate::canary::{self, cores};
-use crate::{Error, Result};
+use crate::cores;
+use crate::error::{Error, Result};
+use crate::row::{Progress, Tell};
+use crate::stats::Spread;
 
-pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
+pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> {
     for (channels, case) in [(1, "1 channel of noise"), (4, "4 channels of noise")] {
         let block = u64::from(block_samples(channels));
-        let samples = (plan.duration.as_secs_f64() * EXPECTED_SPS) as u64 / channels as u64 / block * block;
+        let samples = (duration.as_secs_f64() * EXPECTED_SPS) as u64 / channels as u64 / block * block;
         let mut ends = Vec::new();
-        let before = canary::read();
-        let pairs = interleave(
-            plan.repeats,
+        let baseline = "the loop on memory last written by the other core";
+        let of = Beside { bench: "decimate", case, unit: "GSPS busy", baseline, pairs: repeats };
+        let compared = compare(
+            of,
             || {
                 let (busy_gsps, end_gsps) = staged(channels, samples)?;
                 ends.push(end_gsps);
@@ -29,26 +32,18 @@ pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
             },
             || looped(channels, samples),
         )?;
-        let end_ratio = super::Spread::of(&ends).median
-            / super::Spread::of(&pairs.baseline).median.max(f64::MIN_POSITIVE);
-        let row = Row::new(
-            ("decimate", case, "GSPS busy"),
-            "the loop on memory last written by the other core",
-            &pairs,
-            (before, canary::read()),
-        )
-        .goal(">= 70 %", |row| row.ratio >= 0.7)
-        .note(format!(
-            "end to end {:.2} GSPS, {:.0} % of the loop: the generator of noise is the rest",
-            super::Spread::of(&ends).median,
-            end_ratio * 100.0
-        ));
-        done(row);
+        let end_gsps = Spread::of(&ends).median;
+        let note = format!(
+            "end to end {end_gsps:.2} GSPS, {:.0} % of the loop: the generator of noise is the rest",
+            end_gsps / compared.baseline.median.max(f64::MIN_POSITIVE) * 100.0
+        );
+        let is_met = compared.ratio >= 0.7;
+        tell(Progress::Row(&compared.row(&note, ("rate", ">= 70 % of the loop".to_owned(), is_met))));
     }
     Ok(())
 }
 
-/// Samples a second of busy time, and of the whole run, over all channels.
+/// Billions of samples per second of busy time, and of the whole run, over all channels.
 fn staged(channels: usize, samples: u64) -> Result<(f64, f64)> {
     let cpus = cores::two();
     let mut graph = Graph::new();

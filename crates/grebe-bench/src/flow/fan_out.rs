@@ -6,17 +6,24 @@ use std::time::{Duration, Instant};
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageError, telemetry};
 use grebe_stages::synth::Wave;
 
+use super::pairs::{Beside, compare};
 use super::stages::{Hash, Sleeper, block_samples, synth};
-use super::{Plan, Row, interleave};
-use crate::{Error, Result, canary};
+use crate::error::{Error, Result};
+use crate::row::{Progress, Tell};
 
-pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
+pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> {
     let block = u64::from(block_samples(1));
-    let samples = (plan.duration.as_secs_f64() * EXPECTED_SPS) as u64 / block * block;
+    let samples = (duration.as_secs_f64() * EXPECTED_SPS) as u64 / block * block;
     let (mut dropped, mut slept) = (0, 0);
-    let before = canary::read();
-    let pairs = interleave(
-        plan.repeats.max(PAIRS),
+    let of = Beside {
+        bench: "fan_out",
+        case: "beside one that sleeps 100 ms per frame",
+        unit: "GSPS",
+        baseline: "alone",
+        pairs: repeats.max(PAIRS),
+    };
+    let compared = compare(
+        of,
         || {
             let run = consume(samples, true)?;
             (dropped, slept) = (dropped + run.dropped, slept + run.slept);
@@ -24,26 +31,21 @@ pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
         },
         || Ok(consume(samples, false)?.gsps),
     )?;
-    let row = Row::new(
-        ("fan_out", "beside one that sleeps 100 ms a frame", "GSPS"),
-        "alone",
-        &pairs,
-        (before, canary::read()),
-    )
-    .goal("no slower than alone", |row| row.ratio_interval.is_some_and(|(_, high)| high >= 1.0))
-    .note(format!("the sleeping one took {slept} frames, {dropped} were dropped for it (drop_oldest)"));
-    done(row);
+    let note = format!("the sleeping one took {slept} frames, {dropped} were dropped for it (drop_oldest)");
+    let is_met = compared.ratio_interval.is_some_and(|(_, high)| high >= 1.0);
+    let row = compared.row(&note, ("rate", "no slower than alone".to_owned(), is_met));
+    tell(Progress::Row(&row));
     Ok(())
 }
 
-struct Run {
+struct Consumed {
     gsps: f64,
     /// Frames that the slow one's queue dropped, and those it took.
     dropped: u64,
     slept: u64,
 }
 
-fn consume(samples: u64, has_sleeper: bool) -> Result<Run> {
+fn consume(samples: u64, has_sleeper: bool) -> Result<Consumed> {
     let (ended, end) = std::sync::mpsc::channel();
     let mut graph = Graph::new();
     let source = graph.add("synth", synth(1, |_| Wave::Sine, samples)?);
@@ -64,7 +66,7 @@ fn consume(samples: u64, has_sleeper: bool) -> Result<Run> {
         return Err(wrong(format!("{} of {samples} samples reached the fast consumer", taken("fast"))));
     }
     let slow = snapshot.queues.iter().find(|queue| queue.to == "slow");
-    Ok(Run {
+    Ok(Consumed {
         gsps: samples as f64 / at.duration_since(began).as_nanos() as f64,
         dropped: slow.map_or(0, |queue| queue.dropped_frames),
         slept: snapshot.stage("slow").map_or(0, |stage| stage.frames_in),

@@ -1,24 +1,25 @@
-//! What handing on a batch of small frames costs a frame: clone, send, queue, wake-up, take, drop, and all counters.
+//! What handing on a batch of small frames costs per frame: clone, send, queue, wake-up, take, drop, and all counters.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use grebe_flow::{Graph, QueueOptions};
 
+use super::pairs::{Beside, compare};
 use super::stages::{FRAMES, Relend, Sink, small_frames, timed};
-use super::{Plan, Row, interleave};
-use crate::{Error, Result, canary};
+use crate::error::{Error, Result};
+use crate::row::{Progress, Tell};
 
-pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
-    let batches = (plan.duration.as_secs_f64() / EXPECTED_BATCH_S) as u64;
+pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> {
+    let batches = (duration.as_secs_f64() / EXPECTED_BATCH_S) as u64;
     for (case, is_fused) in [("to another thread", false), ("on the same thread", true)] {
-        let before = canary::read();
-        let pairs = interleave(plan.repeats, || hop(batches, is_fused), || lend(batches))?;
-        let row =
-            Row::new(("hop", case, "ns a frame"), "clone and drop alone", &pairs, (before, canary::read()))
-                .goal("<= 40 ns a frame", |row| row.ours.median <= 40.0)
-                .note(format!("1400-byte frames, {FRAMES} a batch"));
-        done(row);
+        let baseline = "clone and drop alone";
+        let of = Beside { bench: "hop", case, unit: "ns per frame", baseline, pairs: repeats };
+        let compared = compare(of, || hop(batches, is_fused), || lend(batches))?;
+        let is_met = compared.ours.median <= 40.0;
+        let note = format!("1400-byte frames, {FRAMES} per batch");
+        let row = compared.row(&note, ("cost", "<= 40 ns per frame".to_owned(), is_met));
+        tell(Progress::Row(&row));
     }
     Ok(())
 }

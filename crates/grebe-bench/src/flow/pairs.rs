@@ -1,128 +1,99 @@
-//! Runs in pairs, and what they say together.
+use serde::Serialize;
 
-use serde::{Deserialize, Serialize};
+use crate::canary::{self, Reading};
+use crate::error::Result;
+use crate::row::{Row, digits, range};
+use crate::stats::{Pairs, Spread, interleave};
 
-use crate::Result;
-
-/// What several runs measured.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    /// The smallest.
-    pub low: f64,
-    /// The middle one.
-    pub median: f64,
-    /// The largest.
-    pub high: f64,
+/// What is measured beside what.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside<'a> {
+    /// Which bench.
+    pub bench: &'a str,
+    /// Which case of it.
+    pub case: &'a str,
+    /// What the values are in.
+    pub unit: &'a str,
+    /// The name of the baseline.
+    pub baseline: &'a str,
+    /// Pairs of runs.
+    pub pairs: usize,
 }
 
-/// Two ways to do the same, measured in turns.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pairs {
-    /// Ours, a value a pair.
-    pub ours: Vec<f64>,
-    /// The baseline of the same pair.
-    pub baseline: Vec<f64>,
+/// What was measured, beside its baseline of the same minutes.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Compared<'a> {
+    bench: &'a str,
+    case: &'a str,
+    unit: &'a str,
+    pub ours: Spread,
+    baseline_name: &'a str,
+    pub baseline: Spread,
+    /// The median of the pairs' ratios, ours to the baseline.
+    pub ratio: f64,
+    /// The 95 % interval of the mean ratio.
+    pub ratio_interval: Option<(f64, f64)>,
+    pairs: usize,
+    /// What else the runs counted: drops, copies, the end-to-end ratio.
+    note: String,
+    machine_before: Reading,
+    machine_after: Reading,
 }
 
-/// Measures `ours` and `baseline` in turns, `pairs` times, the one and the other first.
+/// Measures ours and the baseline in turns; a row, with the ratio that is asked for at least.
 ///
 /// # Errors
 /// The first that either says.
-pub fn interleave(
-    pairs: usize,
-    mut ours: impl FnMut() -> Result<f64>,
-    mut baseline: impl FnMut() -> Result<f64>,
-) -> Result<Pairs> {
-    let mut result = Pairs { ours: Vec::new(), baseline: Vec::new() };
-    for pair in 0..pairs.max(1) {
-        if pair % 2 == 0 {
-            result.baseline.push(baseline()?);
-            result.ours.push(ours()?);
-        } else {
-            result.ours.push(ours()?);
-            result.baseline.push(baseline()?);
-        }
-    }
-    Ok(result)
+pub fn beside(
+    of: Beside,
+    ratio_min: f64,
+    ours: impl FnMut() -> Result<f64>,
+    baseline: impl FnMut() -> Result<f64>,
+) -> Result<Row> {
+    let compared = compare(of, ours, baseline)?;
+    let is_met = compared.ratio >= ratio_min;
+    Ok(compared.row("", ("ratio", format!(">= {ratio_min}"), is_met)))
 }
 
-impl Spread {
-    /// Of these values; zeros where there are none.
-    pub fn of(values: &[f64]) -> Self {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let at = |position: usize| sorted.get(position).copied().unwrap_or(0.0);
-        let middle = sorted.len() / 2;
-        let median = if sorted.len().is_multiple_of(2) {
-            (at(middle.saturating_sub(1)) + at(middle)) / 2.0
-        } else {
-            at(middle)
-        };
-        Self { low: at(0), median, high: at(sorted.len().saturating_sub(1)) }
-    }
+/// Measures ours and the baseline in turns.
+pub(super) fn compare<'a>(
+    of: Beside<'a>,
+    ours: impl FnMut() -> Result<f64>,
+    baseline: impl FnMut() -> Result<f64>,
+) -> Result<Compared<'a>> {
+    let machine_before = canary::read();
+    let pairs: Pairs = interleave(of.pairs, ours, baseline)?;
+    Ok(Compared {
+        bench: of.bench,
+        case: of.case,
+        unit: of.unit,
+        ours: Spread::of(&pairs.ours),
+        baseline_name: of.baseline,
+        baseline: Spread::of(&pairs.baseline),
+        ratio: pairs.ratio(),
+        ratio_interval: pairs.interval(),
+        pairs: pairs.ours.len(),
+        note: String::new(),
+        machine_before,
+        machine_after: canary::read(),
+    })
 }
 
-impl Pairs {
-    /// The median of the ratios of the pairs: what slows both sides of a pair alike does not show in it.
-    pub fn ratio(&self) -> f64 {
-        Spread::of(&self.ratios()).median
-    }
-
-    /// The 95 % interval of the mean ratio (geometric, by Student's t); `None` for fewer than three pairs.
-    pub fn interval(&self) -> Option<(f64, f64)> {
-        let logs: Vec<f64> = self.ratios().iter().map(|ratio| ratio.ln()).collect();
-        let count = logs.len() as f64;
-        if logs.len() < 3 || logs.iter().any(|log| !log.is_finite()) {
-            return None;
-        }
-        let mean = logs.iter().sum::<f64>() / count;
-        let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let reach = student_t(count - 1.0) * (variance / count).sqrt();
-        Some(((mean - reach).exp(), (mean + reach).exp()))
-    }
-
-    fn ratios(&self) -> Vec<f64> {
-        self.ours.iter().zip(&self.baseline).map(|(ours, baseline)| ours / baseline).collect()
-    }
-}
-
-/// The 97.5 % point of Student's t, to 1 % from two degrees of freedom on (Cornish and Fisher's expansion).
-fn student_t(freedom: f64) -> f64 {
-    let z: f64 = 1.959_964;
-    z + (z.powi(3) + z) / (4.0 * freedom)
-        + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * freedom.powi(2))
-        + (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / (384.0 * freedom.powi(3))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn students_t_is_that_of_the_tables() {
-        for (freedom, expected) in [(3.0, 3.182), (4.0, 2.776), (9.0, 2.262), (19.0, 2.093), (99.0, 1.984)] {
-            let got = student_t(freedom);
-            assert!((got / expected - 1.0).abs() < 0.02, "{freedom}: {got}, not {expected}");
-        }
-    }
-
-    #[test]
-    fn a_slow_minute_does_not_show_in_the_ratio() {
-        let pairs = Pairs { ours: vec![50.0, 5.0, 51.0, 49.0], baseline: vec![100.0, 10.0, 100.0, 100.0] };
-        assert!((pairs.ratio() - 0.5).abs() < 0.01);
-        let (low, high) = pairs.interval().unwrap();
-        assert!(low < 0.5 && 0.5 < high && high - low < 0.1, "{low} to {high}");
-        assert_eq!(Spread::of(&pairs.ours), Spread { low: 5.0, median: 49.5, high: 51.0 });
-    }
-
-    #[test]
-    fn who_is_measured_first_changes_from_pair_to_pair() {
-        let order = std::cell::RefCell::new(String::new());
-        let mark = |letter: char| {
-            order.borrow_mut().push(letter);
-            Ok(1.0)
-        };
-        interleave(3, || mark('o'), || mark('b')).unwrap();
-        assert_eq!(order.into_inner(), "boobbo");
+impl Compared<'_> {
+    /// The row, with a note and with what is asked of it: a name, the bound, and whether it is met.
+    pub(super) fn row(self, note: &str, (name, bound, is_met): (&'static str, String, bool)) -> Row {
+        let this = Self { note: note.to_owned(), ..self };
+        let interval = this.ratio_interval.map(|(low, high)| format!(" [{low:.3}, {high:.3}]"));
+        let ratio = format!("{:.3}{}", this.ratio, interval.unwrap_or_default());
+        Row::new("The runtime, each beside the same work without it", &this)
+            .name("bench", this.bench)
+            .name("case", this.case)
+            .cell("ours (range)", format!("{} {}", range(&this.ours), this.unit))
+            .text("baseline (range)", format!("{}: {}", this.baseline_name, range(&this.baseline)))
+            .cell("ratio [95 %]", &ratio)
+            .cell("pairs", this.pairs)
+            .text("notes", if note.is_empty() { "-" } else { note })
+            .machine(Some((this.machine_before, this.machine_after)))
+            .goal(name, bound, format!("{} {}, ratio {ratio}", digits(this.ours.median), this.unit), is_met)
     }
 }

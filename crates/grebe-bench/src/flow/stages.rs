@@ -10,7 +10,7 @@ use grebe_stages::synth::{ChannelSpec, Wave};
 use grebe_stages::{SynthOptions, SynthSource};
 use twox_hash::XxHash3_64;
 
-use crate::Result;
+use crate::error::{Error, Result};
 
 /// Frames as large as a chunk of 64 KiB holds, as fast as they are taken.
 pub(super) fn synth(channels: usize, wave: impl Fn(usize) -> Wave, samples: u64) -> Result<SynthSource> {
@@ -28,7 +28,7 @@ pub(super) fn synth(channels: usize, wave: impl Fn(usize) -> Wave, samples: u64)
     })?)
 }
 
-/// Samples a channel in such a frame: multiples of 32, so that samples are aligned.
+/// Samples per channel in such a frame: multiples of 32, so that samples are aligned.
 pub(super) fn block_samples(channels: usize) -> u32 {
     let room = (CHUNK_BYTES - grebe_frame::HEADER_BYTES) / (2 * channels);
     (room / 32 * 32) as u32
@@ -147,7 +147,7 @@ impl Stage for Relend {
 /// Batches of [`FRAMES`] frames of 1400 bytes.
 pub(super) fn small_frames(batches: usize) -> Result<Vec<Batch>> {
     let mut pool = BatchPool::new(batches, CHUNK_BYTES);
-    let wrong = |what: &str| crate::Error::Wrong { bench: "hop", what: what.to_owned() };
+    let wrong = |what: &str| Error::Wrong { bench: "hop", what: what.to_owned() };
     (0..batches)
         .map(|_| {
             let mut batch = pool.acquire().ok_or_else(|| wrong("a new pool has no chunk"))?;

@@ -6,17 +6,19 @@ use std::time::{Duration, Instant};
 use grebe_flow::telemetry::Report;
 use grebe_flow::{Graph, QueueOptions};
 
+use super::pairs::{Beside, compare};
 use super::stages::{FRAMES, Relend, Sink};
-use super::{Plan, Row, interleave};
-use crate::{Error, Result, canary};
+use crate::error::{Error, Result};
+use crate::row::{Progress, Tell};
 
-pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
-    let batches = (plan.duration.as_secs_f64() / EXPECTED_BATCH_S) as u64;
+pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> {
+    let batches = (duration.as_secs_f64() / EXPECTED_BATCH_S) as u64;
     for (case, is_fused) in [("on one thread", true), ("to another thread", false)] {
         let mut reports = 0;
-        let before = canary::read();
-        let pairs = interleave(
-            plan.repeats.max(PAIRS),
+        let pairs = repeats.max(PAIRS);
+        let of = Beside { bench: "telemetry", case, unit: "M frames/s", baseline: "never read", pairs };
+        let compared = compare(
+            of,
             || {
                 let (rate, read) = hand_on(batches, is_fused, true)?;
                 reports += read;
@@ -24,15 +26,14 @@ pub(super) fn run(plan: &Plan, done: &mut impl FnMut(Row)) -> Result<()> {
             },
             || Ok(hand_on(batches, is_fused, false)?.0),
         )?;
-        let row = Row::new(("telemetry", case, "M frames/s"), "never read", &pairs, (before, canary::read()))
-            .goal("costs < 1 %", |row| row.ratio_interval.is_some_and(|(_, high)| high >= 0.99))
-            .note(format!("read {reports} times in all, ten times a second"));
-        done(row);
+        let note = format!("read {reports} times in all, ten times per second");
+        let is_met = compared.ratio_interval.is_some_and(|(_, high)| high >= 0.99);
+        tell(Progress::Row(&compared.row(&note, ("cost", "< 1 %".to_owned(), is_met))));
     }
     Ok(())
 }
 
-/// Millions of frames a second, and how many times the counters were read.
+/// Millions of frames per second, and how many times the counters were read.
 fn hand_on(batches: u64, is_fused: bool, is_read: bool) -> Result<(f64, u64)> {
     let mut graph = Graph::new();
     let source = graph.add("source", Relend::new(batches)?);

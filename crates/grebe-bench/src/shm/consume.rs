@@ -1,56 +1,65 @@
 //! The consuming side of a run, a process of its own.
 
-use std::io::{self, Read, Write};
-use std::time::{Duration, Instant};
+use std::io::Read;
+use std::time::Duration;
 
-use grebe_shm::{Error as ShmError, Policy, Subscriber, SubscriberOptions};
-use serde::Serialize;
+use grebe_shm::{Policy, Subscriber};
 
-use super::check::{Checker, parse};
 use super::ingress;
-use super::plan::{Job, Technique};
-#[cfg(unix)]
-use super::run::SOCKET;
-use super::run::STREAM;
-use crate::{Error, Result};
+use super::join::{join, subscriber_options};
+use super::other::{Other, OtherStream};
+use super::task::{STREAM, ShmTask, Technique};
+use crate::error::{Error, Result};
+use crate::peer;
+use crate::stream::Checker;
 
-/// Runs a consumer as a process: the job comes as a line of JSON on standard input, the report goes out on standard output.
-///
-/// # Errors
-/// Where the job cannot be read, or the stream fails.
-pub fn peer_main() -> Result<()> {
-    let mut stdin = io::stdin().lock();
-    let job: Job = serde_json::from_slice(&line(&mut stdin)?).map_err(|error| failed(&error))?;
-    job.settle();
-    if job.in_graph {
-        return say(&ingress::consume(&job)?);
+/// Runs a consumer as a process: it says when it is ready, where it has to, and after the run what it saw.
+pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
+    task.settle();
+    if !matches!(task.technique, Technique::Pipe | Technique::PlainPipe) {
+        peer::end_with_input();
     }
-    let mut checker = Checker::new(&job)?;
-    match job.technique {
-        Technique::Shm => lent(&job, &mut checker)?,
-        Technique::UnixStream => read_all(connect(&job)?, &job, &mut checker)?,
+    if task.in_graph {
+        return peer::say(&ingress::consume(task)?);
+    }
+    let mut checker = Checker::new(task.channels, task.block, task.work)?;
+    match task.technique {
+        Technique::Shm => lent(task, &mut checker)?,
+        Technique::UnixStream => read_all(connect(task)?, task, &mut checker)?,
         Technique::Pipe | Technique::PlainPipe => {
             // What was to be prepared is: it takes a while, in which nothing is to be sent.
-            say(&"ready")?;
-            read_all(unbuffered()?, &job, &mut checker)?;
+            peer::say(&())?;
+            read_all(peer::stdin_unbuffered()?, task, &mut checker)?;
         }
-        Technique::Udp | Technique::Embedded | Technique::Other => {
-            return Err(failed(&"this is no consumer of that kind"));
+        Technique::Other => {
+            let other = other.ok_or_else(|| Error::peer("consumer", "it knows no other program"))?;
+            other.consume(&other_stream(task), &mut |chunk| {
+                checker.frames(chunk, Checker::now_ns());
+                checker.is_ended()
+            })?;
+        }
+        Technique::Udp | Technique::Embedded => {
+            return Err(Error::peer("consumer", "this technique has no consumer of its own"));
         }
     }
-    say(&checker.finish())
+    peer::say(&checker.finish())
+}
+
+/// The stream as another program is told it.
+pub(super) fn other_stream(task: &ShmTask) -> OtherStream {
+    OtherStream {
+        name: task.directory.to_string_lossy().into_owned(),
+        chunk_bytes: task.chunk_bytes,
+        queue_chunks: task.queue_batches as usize,
+        has_rate: task.target_msps.is_some(),
+    }
 }
 
 /// Reads what is lent until the stream ends.
-fn lent(job: &Job, checker: &mut Checker) -> Result<()> {
-    let options = SubscriberOptions {
-        policy: if job.target_msps.is_some() { Policy::DropOldest } else { Policy::Block },
-        queue_batches: job.queue_batches,
-        name: "bench".to_owned(),
-        directory: Some(job.directory.clone()),
-        ..SubscriberOptions::default()
-    };
-    let mut subscriber = join(&options)?;
+fn lent(task: &ShmTask, checker: &mut Checker) -> Result<()> {
+    let policy = if task.target_msps.is_some() { Policy::DropOldest } else { Policy::Block };
+    let options = subscriber_options(task, policy);
+    let mut subscriber = join(|| Subscriber::connect(STREAM, &options))?;
     while !subscriber.is_ended() {
         while let Some(batch) = subscriber.pop()? {
             let now_ns = Checker::now_ns();
@@ -60,27 +69,13 @@ fn lent(job: &Job, checker: &mut Checker) -> Result<()> {
         }
         subscriber.wait(Duration::from_millis(100))?;
     }
-    if let Some(end) = subscriber.end_header() {
-        checker.end(&end);
-    }
+    checker.end();
     Ok(())
 }
 
-fn join(options: &SubscriberOptions) -> Result<Subscriber> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match Subscriber::connect(STREAM, options) {
-            Err(ShmError::NoStream { .. }) if Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            other => return Ok(other?),
-        }
-    }
-}
-
 /// Reads frames back to back until the stream ends.
-fn read_all(mut from: impl Read, job: &Job, checker: &mut Checker) -> Result<()> {
-    let frame_bytes = job.frame_bytes();
+fn read_all(mut from: impl Read, task: &ShmTask, checker: &mut Checker) -> Result<()> {
+    let frame_bytes = task.frame_bytes();
     // Frames are multiples of 64 bytes, so that each but one that straddles the end stands aligned.
     let mut buffer = vec![0; (READ_BYTES / frame_bytes).max(1) * frame_bytes];
     let mut filled = 0;
@@ -90,76 +85,27 @@ fn read_all(mut from: impl Read, job: &Job, checker: &mut Checker) -> Result<()>
             return Ok(());
         }
         filled += read;
-        let now_ns = Checker::now_ns();
-        let mut at = 0;
-        while let Some((header, payload)) = parse(&buffer[at..filled]) {
-            checker.frame(&header, payload, now_ns);
-            at += header.frame_bytes();
-        }
-        if at > 0 {
+        let taken = checker.frames(&buffer[..filled], Checker::now_ns());
+        if taken > 0 {
             // What has begun moves to the front.
-            checker.copied(filled - at);
-            buffer.copy_within(at..filled, 0);
-            filled -= at;
+            checker.seen.copied += (filled - taken) as u64;
+            buffer.copy_within(taken..filled, 0);
+            filled -= taken;
         }
     }
     Ok(())
 }
 
 #[cfg(unix)]
-fn connect(job: &Job) -> Result<std::os::unix::net::UnixStream> {
-    std::os::unix::net::UnixStream::connect(job.directory.join(SOCKET))
+fn connect(task: &ShmTask) -> Result<std::os::unix::net::UnixStream> {
+    std::os::unix::net::UnixStream::connect(task.directory.join(STREAM))
         .map_err(Error::io("connect to the producer"))
 }
 
-#[cfg(unix)]
-pub(super) fn unbuffered() -> Result<std::fs::File> {
-    use std::os::fd::AsFd;
-    let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(Error::io("use standard input"))?;
-    Ok(std::fs::File::from(stdin))
-}
-
 #[cfg(not(unix))]
-fn connect(_: &Job) -> Result<io::Empty> {
-    Err(failed(&"there are no Unix sockets here"))
+fn connect(_: &ShmTask) -> Result<std::io::Empty> {
+    Err(Error::peer("consumer", "there are no Unix sockets here"))
 }
 
-#[cfg(not(unix))]
-pub(super) fn unbuffered() -> Result<io::Stdin> {
-    Ok(io::stdin())
-}
-
-/// A line, and not a byte more: what follows may be samples.
-#[cfg(unix)]
-fn line(_: &mut impl Read) -> Result<Vec<u8>> {
-    read_line(&mut unbuffered()?)
-}
-
-#[cfg(not(unix))]
-fn line(stdin: &mut impl Read) -> Result<Vec<u8>> {
-    read_line(stdin)
-}
-
-fn read_line(from: &mut impl Read) -> Result<Vec<u8>> {
-    let mut line = Vec::new();
-    let mut byte = [0];
-    while from.read(&mut byte).map_err(Error::io("read the job"))? == 1 && byte[0] != b'\n' {
-        line.push(byte[0]);
-    }
-    Ok(line)
-}
-
-/// Tells the producer's side something, as a line of JSON.
-pub(super) fn say(what: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string(what).map_err(|error| failed(&error))?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(Error::io("answer"))
-}
-
-fn failed(reason: &impl ToString) -> Error {
-    Error::Peer { side: "consumer", reason: reason.to_string() }
-}
-
-const PATIENCE: Duration = Duration::from_secs(10);
 /// As much as a pipe holds at most is read at once, while it stays in cache.
 const READ_BYTES: usize = 256 << 10;

@@ -3,18 +3,8 @@
 use std::time::{Duration, Instant};
 
 use grebe_shm::Publisher;
-use serde::{Deserialize, Serialize};
 
-/// What came of a consumer that was stopped, and of one that was killed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Faults {
-    /// Milliseconds from `kill -9` to when the producer had taken everything back from that consumer; `None`: never.
-    pub noticed_ms: Option<f64>,
-    /// Frames dropped for the stopped consumer: that it took none is what it is there for.
-    pub stopped_dropped: u64,
-    /// Chunks that had not come home once everybody was gone.
-    pub leftover_chunks: usize,
-}
+use crate::stream::Faults;
 
 /// Stops one process after a quarter of the run, and kills another in the middle.
 pub(super) struct Havoc<'a> {
@@ -23,7 +13,7 @@ pub(super) struct Havoc<'a> {
     began: Instant,
     duration: Duration,
     killed: Option<Instant>,
-    pub(super) faults: Faults,
+    pub faults: Faults,
 }
 
 impl<'a> Havoc<'a> {

@@ -1,47 +1,48 @@
-//! Ways into a program in front of the same stages: within it, from shared memory, a pipe, or UDP. Both ends are graphs, with
-//! the sources and sinks that grebe's commands use.
+//! The ways into a program, in front of the same stages: from within it, from shared memory, a pipe, or UDP. Both ends are graphs,
+//! with the sources and sinks that grebe's commands use.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ChildStdin;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use grebe_datagram::Options;
+use grebe_datagram::Options as SocketOptions;
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Snapshot, Stage, StageError};
 use grebe_frame::BatchPool;
-use grebe_shm::{Error as ShmError, Policy, PublisherOptions, SubscriberOptions};
+use grebe_shm::{Policy, PublisherOptions};
 use grebe_stages::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource};
 
-use super::check::{Checker, Seen};
-use super::consume::{say, unbuffered};
-use super::make::{Made, Maker};
-use super::plan::{Job, Technique};
-use super::run::STREAM;
+use super::join::{PATIENCE, join, subscriber_options};
+use super::maker::Maker;
+use super::produce::fill;
+use super::task::{STREAM, ShmTask, Technique};
 use crate::clock;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::peer::{say, stdin_unbuffered};
+use crate::stream::{Checker, Made, Seen};
 
-/// For how long one side or the other may sleep although there is something to do: the producer until its next look at the
-/// clock, and the receiver of datagrams within its latency budget.
-pub(super) fn sleep_budget(job: &Job) -> Duration {
-    let receiver = match job.technique {
-        Technique::Udp => datagrams().latency / 2,
+/// How long one side or the other may sleep although there is something to do: the producer until its next look at the clock, and
+/// the receiver of datagrams within its latency budget.
+pub(super) fn sleep_budget(task: &ShmTask) -> Duration {
+    let receiver = match task.technique {
+        Technique::Udp => socket_options().latency / 2,
         _ => Duration::ZERO,
     };
-    let producer = job.target_msps.map_or(Duration::ZERO, |_| job.tick);
+    let producer = task.target_msps.map_or(Duration::ZERO, |_| task.tick);
     producer + receiver
 }
 
 /// Both ends in this process.
-pub(super) fn embedded(job: &Job) -> Result<(Made, Seen)> {
-    let (maker, made) = Source::new(job);
-    let (downstream, seen) = Downstream::new(job)?;
+pub(super) fn embedded(task: &ShmTask) -> Result<(Made, Seen)> {
+    let (maker, made) = Source::new(task);
+    let (downstream, seen) = Downstream::new(task)?;
     let mut graph = Graph::new();
     let source = graph.add("source", maker);
     let sink = graph.add("downstream", downstream);
     graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
     let snapshot = graph.start()?.wait()?;
     let mut seen = take(&seen, "consumer")?;
-    seen.copied = copied_bytes(&snapshot, job);
+    seen.copied = copied_bytes(&snapshot, task);
     Ok((take(&made, "producer")?, seen))
 }
 
@@ -57,16 +58,16 @@ impl Outlet {
     }
 
     pub(super) fn udp(to: SocketAddr) -> Result<Self> {
-        Ok(Self { sink: Box::new(UdpSink::connect(to, &datagrams())?), pool: None })
+        Ok(Self { sink: Box::new(UdpSink::connect(to, &socket_options())?), pool: None })
     }
 
     /// A stream in shared memory, which waits for its consumer only in [`joined`](Self::joined).
-    pub(super) fn shm(job: &Job, chunks: usize) -> Result<ShmSink> {
+    pub(super) fn shm(task: &ShmTask, chunks: usize) -> Result<ShmSink> {
         let options = PublisherOptions {
-            chunk_bytes: job.chunk_bytes,
+            chunk_bytes: task.chunk_bytes,
             chunks,
             consumers_max: 1,
-            directory: Some(job.directory.clone()),
+            directory: Some(task.directory.clone()),
             ..PublisherOptions::default()
         };
         Ok(ShmSink::create(STREAM, options)?)
@@ -74,43 +75,46 @@ impl Outlet {
 
     pub(super) fn joined(mut sink: ShmSink) -> Result<Self> {
         if !sink.wait_for_consumers(1, PATIENCE) {
-            return Err(Error::Peer { side: "consumer", reason: "it did not come".to_owned() });
+            return Err(Error::peer("consumer", "it did not come"));
         }
         let pool = sink.lend_pool();
         Ok(Self { sink: Box::new(sink), pool })
     }
 
-    /// Makes the frames of the job, and sends them.
-    pub(super) fn produce(self, job: &Job) -> Result<(Made, u64)> {
+    /// Makes the frames of the task, and sends them.
+    pub(super) fn produce(self, task: &ShmTask) -> Result<(Made, u64)> {
         // The consumer's graph starts meanwhile: that is not what is measured.
         std::thread::sleep(SETTLE);
-        let (mut maker, made) = Source::new(job);
+        let (mut maker, made) = Source::new(task);
         maker.pool = self.pool;
         let mut graph = Graph::new();
         let source = graph.add("source", maker);
         let sink = graph.add_boxed("sink", self.sink);
         graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
         let snapshot = graph.start()?.wait()?;
-        Ok((take(&made, "producer")?, copied_bytes(&snapshot, job)))
+        Ok((take(&made, "producer")?, copied_bytes(&snapshot, task)))
     }
 }
 
 /// The consuming end, in a process of its own.
-pub(super) fn consume(job: &Job) -> Result<Seen> {
+pub(super) fn consume(task: &ShmTask) -> Result<Seen> {
     // First: it takes a while, in which nothing is to be sent.
-    let (downstream, seen) = Downstream::new(job)?;
-    let source: Box<dyn Stage> = match job.technique {
+    let (downstream, seen) = Downstream::new(task)?;
+    let source: Box<dyn Stage> = match task.technique {
         Technique::Pipe => {
-            say(&"ready")?;
-            Box::new(PipeSource::new(unbuffered()?))
+            say(&())?;
+            Box::new(PipeSource::new(stdin_unbuffered()?))
         }
         Technique::Udp => {
-            let source = UdpSource::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0), &datagrams())?;
+            let source = UdpSource::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0), &socket_options())?;
             say(&source.local_addr()?)?;
             Box::new(source)
         }
-        Technique::Shm => Box::new(join(job)?),
-        _ => return Err(Error::Peer { side: "consumer", reason: "this is no way in".to_owned() }),
+        Technique::Shm => {
+            let options = subscriber_options(task, Policy::DropOldest);
+            Box::new(join(|| ShmSource::connect(STREAM, &options))?)
+        }
+        _ => return Err(Error::peer("consumer", "nothing comes into a program by this technique")),
     };
     let mut graph = Graph::new();
     let source = graph.add_boxed("source", source);
@@ -118,33 +122,14 @@ pub(super) fn consume(job: &Job) -> Result<Seen> {
     graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
     let snapshot = graph.start()?.wait()?;
     let mut seen = take(&seen, "consumer")?;
-    seen.copied = copied_bytes(&snapshot, job);
+    seen.copied = copied_bytes(&snapshot, task);
     Ok(seen)
-}
-
-fn join(job: &Job) -> Result<ShmSource> {
-    let options = SubscriberOptions {
-        policy: Policy::DropOldest,
-        queue_batches: job.queue_batches,
-        name: "bench".to_owned(),
-        directory: Some(job.directory.clone()),
-        ..SubscriberOptions::default()
-    };
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match ShmSource::connect(STREAM, &options) {
-            Err(ShmError::NoStream { .. }) if Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            other => return Ok(other?),
-        }
-    }
 }
 
 /// A stage that makes the frames of a run when they are due.
 struct Source {
     maker: Option<Maker>,
-    job: Job,
+    task: ShmTask,
     /// Its own, or that of the stream it writes into.
     pool: Option<BatchPool>,
     is_new: bool,
@@ -153,11 +138,11 @@ struct Source {
 }
 
 impl Source {
-    fn new(job: &Job) -> (Self, Slot<Made>) {
+    fn new(task: &ShmTask) -> (Self, Slot<Made>) {
         let made = Slot::default();
         let this = Self {
             maker: None,
-            job: job.clone(),
+            task: task.clone(),
             pool: None,
             is_new: true,
             cpu_before: None,
@@ -176,24 +161,19 @@ impl Stage for Source {
     ) -> Result<Outcome, StageError> {
         let pool = self
             .pool
-            .get_or_insert_with(|| BatchPool::new(ctx.batches_in_flight() + 2, self.job.chunk_bytes));
+            .get_or_insert_with(|| BatchPool::new(ctx.batches_in_flight() + 2, self.task.chunk_bytes));
         if self.is_new {
             self.is_new = false;
             self.cpu_before = clock::process_cpu();
             pool.wake_on_return(ctx.signal().clone());
         }
-        let maker = self.maker.get_or_insert_with(|| Maker::new(&self.job));
+        let maker = self.maker.get_or_insert_with(|| Maker::new(&self.task));
         let Some(mut left) = ctx.waiting(|| maker.due()) else { return Ok(Outcome::End) };
-        let frame_bytes = self.job.frame_bytes();
-        let frames_max = (self.job.chunk_bytes / frame_bytes) as u64;
+        let frame_bytes = self.task.frame_bytes();
         while left > 0 && !ctx.is_stopping() {
             let Some(mut batch) = ctx.acquire(pool) else { continue };
-            let frames = frames_max.min(left);
-            for at in (0..frames as usize).map(|frame| frame * frame_bytes) {
-                let header = maker.write(&mut batch.chunk()[at..at + frame_bytes]);
-                // Fits: a chunk's table has room for a row every 64 bytes.
-                let _ = batch.adopt(at, &header);
-            }
+            let frames = self.task.frames_max().min(left);
+            fill(&mut batch, frames as usize, frame_bytes, maker);
             output.send(batch.freeze(), ctx);
             left -= frames;
         }
@@ -215,9 +195,9 @@ struct Downstream {
 }
 
 impl Downstream {
-    fn new(job: &Job) -> Result<(Self, Slot<Seen>)> {
+    fn new(task: &ShmTask) -> Result<(Self, Slot<Seen>)> {
         let seen = Slot::default();
-        let checker = Some(Checker::new(job)?);
+        let checker = Some(Checker::new(task.channels, task.block, task.work)?);
         Ok((Self { checker, cpu_before: None, seen: seen.clone() }, seen))
     }
 }
@@ -257,25 +237,24 @@ fn put<T>(slot: &Slot<T>, value: Option<T>) {
 
 fn take<T>(slot: &Slot<T>, side: &'static str) -> Result<T> {
     let found = slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-    found.ok_or_else(|| Error::Peer { side, reason: "it never ran".to_owned() })
+    found.ok_or_else(|| Error::peer(side, "it never ran"))
 }
 
 /// Processor time of the whole process: a graph has several threads.
 fn since(before: Option<Duration>) -> Option<Duration> {
-    clock::process_cpu().zip(before).map(|(after, before)| after.saturating_sub(before))
+    clock::since(clock::process_cpu(), before)
 }
 
 /// What the stages copied in user space instead of reading it where it lay.
-fn copied_bytes(snapshot: &Snapshot, job: &Job) -> u64 {
+fn copied_bytes(snapshot: &Snapshot, task: &ShmTask) -> u64 {
     let frames: u64 = snapshot.stages.iter().map(|stage| stage.copied_frames).sum();
-    frames * job.frame_bytes() as u64
+    frames * task.frame_bytes() as u64
 }
 
-/// As `bench --udp` has them.
-fn datagrams() -> Options {
-    Options { recv_buffer_bytes: 32 << 20, force_buffers: true, ..Options::default() }
+/// As `bench udp` has them.
+fn socket_options() -> SocketOptions {
+    SocketOptions { recv_buffer_bytes: 32 << 20, force_buffers: true, ..SocketOptions::default() }
 }
 
 const QUEUE_BATCHES: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLE: Duration = Duration::from_millis(100);

@@ -1,39 +1,86 @@
 //! The producing side of a run.
 
 use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use grebe_frame::{BatchPool, HEADER_BYTES};
+use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header};
 use grebe_shm::{Publisher, PublisherOptions};
 
-use super::make::{Made, Maker};
-use super::plan::{Job, Plan};
-use super::run::STREAM;
-use crate::{Error, Result};
+use super::faults::Havoc;
+use super::join::PATIENCE;
+use super::maker::Maker;
+use super::options::Options;
+use super::other::ChunkSender;
+use super::task::{STREAM, ShmTask};
+use crate::error::{Error, Result};
+use crate::stream::Made;
 
-/// A stream that is there, and waits for its consumers.
-pub(super) struct Lending {
-    publisher: Publisher,
-    pool: BatchPool,
-    consumers: usize,
+/// Where frames are made.
+pub(super) trait FrameSink {
+    /// Has so many frames made, and sends them.
+    fn send(&mut self, frames: usize, maker: &mut Maker) -> Result<()>;
+
+    /// Sends the end of the stream.
+    fn end(&mut self, header: &Header) -> Result<()>;
+
+    /// Called at each look at the clock.
+    fn look(&mut self) {}
 }
 
-impl Lending {
-    /// For as many consumers; `plan.rest_chunks` and two more are not shared out among them.
-    pub(super) fn open(plan: &Plan, consumers: usize, directory: &Path) -> Result<Self> {
-        let options = PublisherOptions {
-            chunk_bytes: plan.chunk_bytes,
-            chunks: plan.chunks,
+/// Makes the frames of the task.
+pub(super) fn produce(task: &ShmTask, sink: &mut dyn FrameSink) -> Result<Made> {
+    let mut maker = Maker::new(task);
+    while let Some(mut left) = maker.due() {
+        sink.look();
+        while left > 0 {
+            let frames = task.frames_max().min(left);
+            sink.send(frames as usize, &mut maker)?;
+            left -= frames;
+        }
+    }
+    let made = maker.finish();
+    sink.end(&maker.end())?;
+    Ok(made)
+}
+
+/// Has so many frames made in a chunk.
+pub(super) fn fill(batch: &mut BatchMut, frames: usize, frame_bytes: usize, maker: &mut Maker) {
+    for at in (0..frames).map(|frame| frame * frame_bytes) {
+        let header = maker.write(&mut batch.chunk()[at..at + frame_bytes]);
+        // Fits: a chunk's table has room for a row every 64 bytes.
+        let _ = batch.adopt(at, &header);
+    }
+}
+
+/// A stream in shared memory.
+pub(super) struct Lent {
+    publisher: Publisher,
+    pool: BatchPool,
+    frame_bytes: usize,
+}
+
+impl Lent {
+    /// Offers it to so many consumers; `rest_chunks` and two more are not shared out among them.
+    pub(super) fn open(options: &Options, task: &ShmTask, consumers: usize) -> Result<Self> {
+        let publisher_options = PublisherOptions {
+            chunk_bytes: options.chunk_bytes,
+            chunks: options.chunks,
             // One in hand, and one to spare.
-            reserve_chunks: 2 + plan.rest_chunks,
-            rest_chunks: plan.rest_chunks,
+            reserve_chunks: 2 + options.rest_chunks,
+            rest_chunks: options.rest_chunks,
             consumers_max: consumers,
-            directory: Some(directory.to_owned()),
+            directory: Some(task.directory.clone()),
             ..PublisherOptions::default()
         };
-        let (publisher, pool) = Publisher::create(STREAM, options)?;
-        Ok(Self { publisher, pool, consumers })
+        let (publisher, pool) = Publisher::create(STREAM, publisher_options)?;
+        Ok(Self { publisher, pool, frame_bytes: task.frame_bytes() })
+    }
+
+    pub(super) fn wait_for(&mut self, consumers: usize) -> Result<()> {
+        if self.publisher.wait_for_consumers(consumers, PATIENCE) {
+            return Ok(());
+        }
+        Err(Error::peer("consumer", "it did not come"))
     }
 
     pub(super) fn footprint_bytes(&self) -> usize {
@@ -41,75 +88,107 @@ impl Lending {
     }
 
     /// Chunks that are not home, of those that should be once everybody is gone.
-    pub(super) fn leftover_chunks(&mut self, plan: &Plan) -> usize {
+    pub(super) fn leftover_chunks(&mut self, options: &Options) -> usize {
         let until = Instant::now() + Duration::from_secs(1);
         loop {
             self.publisher.reap();
-            let left = (plan.chunks - plan.rest_chunks).saturating_sub(self.pool.available());
+            let left = (options.chunks - options.rest_chunks).saturating_sub(self.pool.available());
             if left == 0 || Instant::now() > until {
                 return left;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
 
-    /// Makes the frames of the job where the consumers read them; `look` is called at each look at the clock.
-    pub(super) fn produce(&mut self, job: &Job, mut look: impl FnMut(&Publisher)) -> Result<Made> {
-        if !self.publisher.wait_for_consumers(self.consumers, Duration::from_secs(10)) {
-            return Err(Error::Peer { side: "consumer", reason: "it did not come".to_owned() });
-        }
-        let (frame_bytes, chunk_bytes) = (job.frame_bytes(), self.pool.chunk_bytes());
-        let mut maker = Maker::new(job);
-        while let Some(due) = maker.due() {
-            look(&self.publisher);
-            let mut left = due;
-            while left > 0 {
-                let Some(mut batch) = self.pool.acquire() else {
-                    // Cannot be: the quotas leave two chunks. What was returned may not have been looked at.
-                    self.publisher.reap();
-                    continue;
-                };
-                let frames = ((chunk_bytes / frame_bytes) as u64).min(left) as usize;
-                for at in (0..frames).map(|frame| frame * frame_bytes) {
-                    let header = maker.write(&mut batch.chunk()[at..at + frame_bytes]);
-                    // Fits: a chunk's table has room for a row every 64 bytes.
-                    let _ = batch.adopt(at, &header);
-                }
-                self.publisher.send(&batch.freeze(), || false)?;
-                if due == u64::MAX {
-                    break;
-                }
-                left -= frames as u64;
+impl FrameSink for Lent {
+    fn send(&mut self, frames: usize, maker: &mut Maker) -> Result<()> {
+        let mut batch = loop {
+            if let Some(batch) = self.pool.acquire() {
+                break batch;
             }
-        }
-        let made = maker.finish();
-        self.publisher.end(Some(&maker.end()));
-        Ok(made)
+            // Cannot be: the quotas leave two chunks. What was returned may not have been looked at.
+            self.publisher.reap();
+        };
+        fill(&mut batch, frames, self.frame_bytes, maker);
+        self.publisher.send(&batch.freeze(), || false)?;
+        Ok(())
+    }
+
+    fn end(&mut self, header: &Header) -> Result<()> {
+        self.publisher.end(Some(header));
+        Ok(())
     }
 }
 
-/// Makes the frames of the job, and writes them to a byte stream, as many a call as a chunk holds.
-pub(super) fn write_all(job: &Job, chunk_bytes: usize, mut to: impl Write) -> Result<Made> {
-    let frame_bytes = job.frame_bytes();
-    let mut chunk = vec![0; (chunk_bytes / frame_bytes).max(1) * frame_bytes];
-    let mut maker = Maker::new(job);
-    while let Some(due) = maker.due() {
-        let mut left = due;
-        while left > 0 {
-            let frames = ((chunk.len() / frame_bytes) as u64).min(left) as usize;
-            for place in chunk.chunks_exact_mut(frame_bytes).take(frames) {
-                maker.write(place);
-            }
-            to.write_all(&chunk[..frames * frame_bytes]).map_err(Error::io("write the stream"))?;
-            if due == u64::MAX {
-                break;
-            }
-            left -= frames as u64;
-        }
+/// A stream in shared memory, of whose consumers one is stopped and one killed.
+pub(super) struct Beset<'a> {
+    pub lent: &'a mut Lent,
+    pub havoc: Havoc<'a>,
+}
+
+impl FrameSink for Beset<'_> {
+    fn send(&mut self, frames: usize, maker: &mut Maker) -> Result<()> {
+        self.lent.send(frames, maker)
     }
-    let made = maker.finish();
-    let mut end = [0; HEADER_BYTES];
-    maker.end().write(&mut end);
-    to.write_all(&end).map_err(Error::io("write the end of the stream"))?;
-    Ok(made)
+
+    fn end(&mut self, header: &Header) -> Result<()> {
+        self.lent.end(header)
+    }
+
+    fn look(&mut self) {
+        self.havoc.look(&self.lent.publisher);
+    }
+}
+
+/// A byte stream that frames are written to, several per call.
+pub(super) struct Written<W> {
+    to: W,
+    chunk: Vec<u8>,
+    frame_bytes: usize,
+}
+
+impl<W: Write> Written<W> {
+    pub(super) fn new(task: &ShmTask, to: W) -> Self {
+        let frame_bytes = task.frame_bytes();
+        Self { to, chunk: vec![0; task.frames_max() as usize * frame_bytes], frame_bytes }
+    }
+}
+
+impl<W: Write> FrameSink for Written<W> {
+    fn send(&mut self, frames: usize, maker: &mut Maker) -> Result<()> {
+        let chunk = &mut self.chunk[..frames * self.frame_bytes];
+        chunk.chunks_exact_mut(self.frame_bytes).for_each(|place| _ = maker.write(place));
+        self.to.write_all(chunk).map_err(Error::io("write the stream"))
+    }
+
+    fn end(&mut self, header: &Header) -> Result<()> {
+        self.to.write_all(&bytes_of(header)).map_err(Error::io("write the end of the stream"))
+    }
+}
+
+/// Another program's stream.
+pub(super) struct ByOther {
+    pub sender: Box<dyn ChunkSender>,
+    pub frame_bytes: usize,
+}
+
+impl FrameSink for ByOther {
+    fn send(&mut self, frames: usize, maker: &mut Maker) -> Result<()> {
+        let frame_bytes = self.frame_bytes;
+        self.sender.send(frames * frame_bytes, &mut |chunk| {
+            chunk.chunks_exact_mut(frame_bytes).for_each(|place| _ = maker.write(place));
+        })
+    }
+
+    fn end(&mut self, header: &Header) -> Result<()> {
+        let end = bytes_of(header);
+        self.sender.send(end.len(), &mut |chunk| chunk.copy_from_slice(&end))
+    }
+}
+
+fn bytes_of(header: &Header) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    header.write(&mut bytes);
+    bytes
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Writes a file of so many random bytes.
 pub(super) fn fill(path: &Path, bytes: u64, seed: u64) -> Result<()> {
@@ -22,11 +22,8 @@ pub(super) fn fill(path: &Path, bytes: u64, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Compares every byte.
-///
-/// # Errors
-/// [`Error::Wrong`] where they differ.
-pub(super) fn compare(way: &str, sent: &Path, came: &Path) -> Result<()> {
+/// Compares every byte; [`Error::Wrong`] where they differ.
+pub(super) fn compare(program: &str, sent: &Path, came: &Path) -> Result<()> {
     let open = |path: &Path| File::open(path).map_err(Error::io("open a file to compare"));
     let (mut sent, mut came) = (open(sent)?, open(came)?);
     let (mut expected, mut got) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
@@ -34,7 +31,7 @@ pub(super) fn compare(way: &str, sent: &Path, came: &Path) -> Result<()> {
     loop {
         let now = fill_from(&mut sent, &mut expected)?;
         if fill_from(&mut came, &mut got)? != now || expected[..now] != got[..now] {
-            let what = format!("{way}: what came is not what was sent, after {at} bytes");
+            let what = format!("{program}: what came is not what was sent, after {at} bytes");
             return Err(Error::Wrong { bench: "transfer", what });
         }
         if now == 0 {

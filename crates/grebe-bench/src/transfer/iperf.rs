@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::Plan;
-use super::peer::{Finished, Kept, find, free_port};
-use crate::{Error, Result};
+use super::options::Options;
+use super::program::{Finished, Kept, find, free_port};
+use crate::error::{Error, Result};
 
 pub(super) struct Iperf(PathBuf);
 
 impl Iperf {
     /// Why it is left out, where it is not there.
-    pub fn find() -> std::result::Result<Self, String> {
+    pub(super) fn find() -> std::result::Result<Self, String> {
         find("iperf3").map(Self).ok_or_else(|| "it is not installed".to_owned())
     }
 
     /// Seconds for so many bytes.
-    pub fn run(&self, plan: &Plan) -> Result<f64> {
-        let (port, bytes) = (free_port()?.to_string(), plan.size_bytes.to_string());
+    pub(super) fn run(&self, options: &Options) -> Result<f64> {
+        let (port, bytes) = (free_port()?.to_string(), options.size_bytes.to_string());
         let arguments = ["-s", "-1", "-B", "127.0.0.1", "-p", &port];
-        let _server = Kept::start((plan.spawn)(), "iperf3 server", &self.0, &arguments, &plan.cancel)?;
+        let _server =
+            Kept::start(options.launcher.command(), "iperf3 server", &self.0, &arguments, &options.cancel)?;
         let until = Instant::now() + Duration::from_secs(5);
         loop {
             let mut client = Command::new(&self.0);
             client.args(["-c", "127.0.0.1", "-p", &port, "-n", &bytes, "-J"]);
-            let finished = Finished::run(&mut client, &plan.cancel)?;
+            let finished = Finished::run(&mut client, &options.cancel)?;
             if let Some(seconds) = seconds_of(&finished.stdout) {
-                return Ok(
-                    seconds * plan.size_bytes as f64 / received_of(&finished.stdout).unwrap_or(1.0).max(1.0)
-                );
+                return Ok(seconds * options.size_bytes as f64
+                    / received_of(&finished.stdout).unwrap_or(1.0).max(1.0));
             }
             // The server may not listen yet.
             if Instant::now() >= until {
                 let reason = error_of(&finished.stdout).unwrap_or_else(|| finished.why());
-                return Err(Error::Process { side: "iperf3", reason });
+                return Err(Error::peer("iperf3", reason));
             }
             std::thread::sleep(Duration::from_millis(20));
         }

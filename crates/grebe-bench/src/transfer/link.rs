@@ -3,14 +3,14 @@
 use rand_mt::Mt;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A link with a bottleneck, whose queue holds one round trip, and what goes over it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Link {
+pub(super) struct Link {
     /// What it is called.
     pub name: String,
-    /// The bottleneck, in megabits a second.
+    /// The bottleneck, in megabits per second.
     pub rate_mbit: f64,
     /// The round trip without a queue.
     pub rtt_ms: f64,
@@ -18,7 +18,7 @@ pub struct Link {
     pub loss: f64,
     /// The same for the other direction.
     pub loss_back: f64,
-    /// Losses come in runs of so many.
+    /// How many packets in a row are lost at a time.
     pub burst: u32,
     /// Each packet is late by up to this much: packets overtake each other.
     pub jitter_ms: f64,
@@ -29,7 +29,7 @@ pub struct Link {
 }
 
 /// The links that long-distance tools are measured on, A to E.
-pub fn named() -> Vec<Link> {
+fn named() -> Vec<Link> {
     [
         ("A", 100.0, 250.0, 0.01, 0.0, 5.5),
         ("B", 200.0, 50.0, 0.001, 0.0, 2.5),
@@ -51,15 +51,22 @@ pub fn named() -> Vec<Link> {
     .to_vec()
 }
 
+/// Those of A to E with these names, in the order of the alphabet; without names all of them.
+pub(super) fn choose(names: &[String]) -> Result<Vec<Link>> {
+    let all = named();
+    for name in names {
+        if !all.iter().any(|link| &link.name == name) {
+            let known: Vec<_> = all.iter().map(|link| link.name.as_str()).collect();
+            return Err(Error::unknown("link", name, &known));
+        }
+    }
+    Ok(all.into_iter().filter(|link| names.is_empty() || names.contains(&link.name)).collect())
+}
+
 /// Links drawn at random: rate from 10 to 300 Mbit/s and round trip from 5 to 400 ms, both evenly in their logarithms, loss 0 for
 /// one in five and else up to 10 %, runs of ten for three in ten, jitter of 1 to 20 ms for three in ten. The file is 50 MB, or
 /// what the link carries in 10 s. The same seed draws the same links.
-///
-/// ```
-/// let links = grebe_bench::transfer::drawn(10, 20_261_121);
-/// assert_eq!((links[0].rate_mbit, links[0].rtt_ms), (243.0, 11.0));
-/// ```
-pub fn drawn(count: usize, seed: u64) -> Vec<Link> {
+pub(super) fn drawn(count: usize, seed: u64) -> Vec<Link> {
     let mut dice = Dice::new(seed);
     (1..=count)
         .map(|number| {
@@ -86,23 +93,8 @@ pub fn drawn(count: usize, seed: u64) -> Vec<Link> {
 }
 
 impl Link {
-    /// Those of A to E with these names, in the order of the alphabet.
-    ///
-    /// # Errors
-    /// [`Error::UnknownLink`], which lists them all.
-    pub fn choose(names: &[String]) -> Result<Vec<Link>> {
-        let all = named();
-        for name in names {
-            if !all.iter().any(|link| &link.name == name) {
-                let known = all.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
-                return Err(Error::UnknownLink { name: name.clone(), known });
-            }
-        }
-        Ok(all.into_iter().filter(|link| names.contains(&link.name)).collect())
-    }
-
     /// How long the wire alone takes: 1.047 times the file, for headers, divided by the share that is not lost.
-    pub fn wire_s(&self) -> f64 {
+    pub(super) fn wire_s(&self) -> f64 {
         1.047 * self.file_bytes as f64 * 8.0 / (self.rate_mbit * 1e6) / (1.0 - self.loss)
     }
 
@@ -112,12 +104,12 @@ impl Link {
     }
 
     /// How many bytes may go over the wire for each of the file.
-    pub fn wire_bytes_goal(&self) -> f64 {
+    pub(super) fn wire_bytes_goal(&self) -> f64 {
         1.05 + self.loss
     }
 
     /// The link in a few words.
-    pub fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let mut words = format!("{} Mbit/s, {} ms, ", self.rate_mbit, self.rtt_ms);
         words += &if self.loss > 0.0 { percent(self.loss) } else { "no loss".to_owned() };
         if self.loss_back > 0.0 {
@@ -225,9 +217,9 @@ mod tests {
     #[test]
     fn links_are_chosen_by_name() {
         let names = |of: &[&str]| -> Vec<String> { of.iter().map(|&name| name.to_owned()).collect() };
-        let chosen = Link::choose(&names(&["D", "A"])).unwrap();
+        let chosen = choose(&names(&["D", "A"])).unwrap();
         assert_eq!(chosen.iter().map(|link| link.name.as_str()).collect::<String>(), "AD");
-        let error = Link::choose(&names(&["A", "Q"])).unwrap_err().to_string();
+        let error = choose(&names(&["A", "Q"])).unwrap_err().to_string();
         assert!(error.contains('Q') && error.contains("A, B, C, D, E"), "{error}");
         assert_eq!(chosen[0].words(), "100 Mbit/s, 250 ms, 1 %");
         assert_eq!(drawn(3, 20_261_121)[2].words(), "23 Mbit/s, 279 ms, 3.3 % in runs of 10");

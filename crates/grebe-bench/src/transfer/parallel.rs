@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use grebe_transfer::Cancel;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Does `work` for each of `jobs`, and calls `done` with what came out, in their order.
 ///

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::Plan;
-use super::job::LOOPBACK;
-use super::loopback::Room;
-use super::peer::{Finished, Kept, find, free_port};
-use crate::{Error, Result};
+use super::options::Options;
+use super::program::{Finished, Kept, find, free_port};
+use super::room::Room;
+use super::tasks::LOOPBACK;
+use crate::error::{Error, Result};
 
 pub(super) struct Scp {
     scp: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Scp {
 
 impl Scp {
     /// Starts the server, and logs in once. The inner error says why it is left out.
-    pub fn start(plan: &Plan, room: &Room) -> Result<std::result::Result<Self, String>> {
+    pub(super) fn start(options: &Options, room: &Room) -> Result<std::result::Result<Self, String>> {
         let [Some(sshd), Some(keygen), Some(scp)] = ["sshd", "ssh-keygen", "scp"].map(find) else {
             return Ok(Err("sshd, ssh-keygen and scp are not all installed".to_owned()));
         };
@@ -29,14 +29,14 @@ impl Scp {
         for key in ["host", "user"] {
             let mut make = Command::new(&keygen);
             make.args(["-q", "-t", "ed25519", "-N", "", "-C", "grebe bench", "-f"]).arg(keys.join(key));
-            let made = Finished::run(&mut make, &plan.cancel)?;
+            let made = Finished::run(&mut make, &options.cancel)?;
             if !made.status.success() {
                 return Ok(Err(format!("ssh-keygen: {}", made.why())));
             }
         }
         let port = free_port()?;
         let arguments = server_arguments(port, &keys);
-        let server = Kept::start((plan.spawn)(), "ssh server", sshd, &arguments, &plan.cancel);
+        let server = Kept::start(options.launcher.command(), "ssh server", sshd, &arguments, &options.cancel);
         let mut server = match server {
             Ok(server) => server,
             Err(error) => return Ok(Err(error.to_string())),
@@ -48,20 +48,25 @@ impl Scp {
         match server.wait_until(listens) {
             Ok(()) => {}
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(Error::Process { reason, .. }) => return Ok(Err(one_line(&reason))),
+            Err(Error::Peer { reason, .. }) => return Ok(Err(one_line(&reason))),
             Err(error) => return Ok(Err(error.to_string())),
         }
         let this = Self { scp, port, _server: server, keys };
         // A machine may refuse a login that its server takes: better known before anything is measured.
         let probe = this.keys.join("user.pub");
-        let tried = this.copy(&probe, &this.keys.join("copy"), plan)?;
+        let tried = this.copy(&probe, &this.keys.join("copy"), options)?;
         Ok(tried
             .map(|_| this)
             .map_err(|why| format!("this user cannot log in here, even with a key ({why})")))
     }
 
     /// Seconds for a file, connecting and logging in with them. The inner error says why it failed.
-    pub fn copy(&self, from: &Path, to: &Path, plan: &Plan) -> Result<std::result::Result<f64, String>> {
+    pub(super) fn copy(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: &Options,
+    ) -> Result<std::result::Result<f64, String>> {
         let known = format!("UserKnownHostsFile={}", self.keys.join("known").display());
         let mut scp = Command::new(&self.scp);
         scp.args(["-q", "-F", "/dev/null", "-P", &self.port.to_string(), "-i"]).arg(self.keys.join("user"));
@@ -77,7 +82,7 @@ impl Scp {
             scp.args(["-o", option]);
         }
         scp.arg(from).arg(format!("{LOOPBACK}:{}", to.display()));
-        let copied = Finished::run(&mut scp, &plan.cancel)?;
+        let copied = Finished::run(&mut scp, &options.cancel)?;
         Ok(if copied.status.success() { Ok(copied.took.as_secs_f64()) } else { Err(copied.why()) })
     }
 }

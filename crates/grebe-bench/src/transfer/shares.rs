@@ -2,16 +2,17 @@
 
 use grebe_transfer::internals::simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
 
+use super::options::Options;
 use super::parallel;
-use super::row::{Row, ShareRow};
-use super::{Plan, Told};
-use crate::Result;
-use crate::flow::Spread;
+use super::row::ShareRow;
+use crate::error::Result;
+use crate::row::{Progress, Tell};
+use crate::stats::Spread;
 
-/// A row a pair, each of the median of the plan's repeats; they differ in who starts when.
-pub(super) fn run(plan: &Plan, tell: &mut dyn FnMut(Told)) -> Result<()> {
-    tell(Told::Doing("shares of a path in the simulator"));
-    measure(plan, Bottleneck { rate_mbit: 100.0, rtt_ms: 50, seconds: 60 }, tell)
+/// A row per pair, each the median of the repeats, which differ in who starts when.
+pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
+    tell(Progress::Doing("shares of a path in the simulator"));
+    measure(options, Bottleneck { rate_mbit: 100.0, rtt_ms: 50, seconds: 60 }, tell)
 }
 
 /// The path, and for how long it is shared.
@@ -40,22 +41,22 @@ const PAIRS: [([Party; 2], Option<usize>); 5] = [
     ([Grebe, Tcp(Bbr)], Some(1)),
 ];
 
-fn measure(plan: &Plan, on: Bottleneck, tell: &mut dyn FnMut(Told)) -> Result<()> {
-    let repeats = plan.repeats.max(1);
+fn measure(options: &Options, on: Bottleneck, tell: Tell) -> Result<()> {
+    let repeats = options.repeats.max(1);
     let jobs =
         PAIRS.iter().flat_map(|(pair, _)| (0..repeats).map(move |repeat| (*pair, repeat, on))).collect();
     let (mut rows, mut runs): (Vec<ShareRow>, _) = (Vec::new(), Vec::new());
     parallel::for_each(
         jobs,
         |(pair, repeat, on)| once(*pair, *repeat, *on),
-        &plan.cancel,
+        &options.cancel,
         |run| {
             runs.push(run);
             if runs.len() == repeats {
                 let (pair, beside) = PAIRS[rows.len()];
                 let lost_by_cubic = beside.map(|at| rows[at].lost.median);
                 let row = row(pair, on, &std::mem::take(&mut runs), lost_by_cubic);
-                tell(Told::Row(&Row::Share(row.clone())));
+                tell(Progress::Row(&row.row()));
                 rows.push(row);
             }
             Ok(())
@@ -64,12 +65,12 @@ fn measure(plan: &Plan, on: Bottleneck, tell: &mut dyn FnMut(Told)) -> Result<()
 }
 
 /// What one run gave.
-struct Run {
+struct Shared {
     rates_mbit: [f64; 2],
     lost: f64,
 }
 
-fn once(pair: [Party; 2], repeat: usize, on: Bottleneck) -> Run {
+fn once(pair: [Party; 2], repeat: usize, on: Bottleneck) -> Shared {
     let Bottleneck { rate_mbit, rtt_ms, seconds } = on;
     let queue_bytes = (rate_mbit * 1e6 / 8.0 * rtt_ms as f64 / 1e3) as u64;
     let path = Path::symmetric(Link {
@@ -103,7 +104,7 @@ fn once(pair: [Party; 2], repeat: usize, on: Bottleneck) -> Run {
     rates_mbit.iter_mut().zip(by_tenth).for_each(|(rate, of)| *rate = of);
     let sent = ours.iter().map(|end| end.counters.packets).chain(theirs.iter().map(|end| end.packets));
     let lost = ours.iter().map(|end| end.counters.lost).chain(theirs.iter().map(|end| end.lost));
-    Run { rates_mbit, lost: lost.sum::<u64>() as f64 / sent.sum::<u64>().max(1) as f64 }
+    Shared { rates_mbit, lost: lost.sum::<u64>() as f64 / sent.sum::<u64>().max(1) as f64 }
 }
 
 /// Megabits a second in the last two thirds.
@@ -114,8 +115,8 @@ fn rate_of(by_tenth: &[u64], seconds: u64) -> f64 {
     bytes as f64 * 8.0 / (seconds as f64 * 2.0 / 3.0) / 1e6
 }
 
-fn row(pair: [Party; 2], on: Bottleneck, runs: &[Run], lost_by_cubic: Option<f64>) -> ShareRow {
-    let spread = |of: fn(&Run) -> f64| Spread::of(&runs.iter().map(of).collect::<Vec<_>>());
+fn row(pair: [Party; 2], on: Bottleneck, runs: &[Shared], lost_by_cubic: Option<f64>) -> ShareRow {
+    let spread = |of: fn(&Shared) -> f64| Spread::over(runs, of);
     let share = spread(|run| run.rates_mbit[0] / (run.rates_mbit[0] + run.rates_mbit[1]).max(1e-9));
     let is_ours = pair.contains(&Grebe);
     ShareRow {
@@ -151,26 +152,33 @@ const PACKET_PAYLOAD_BYTES: f64 = 1_435.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Launcher;
 
     #[test]
     fn every_pair_fills_the_path_and_stands_beside_a_second_cubic() {
-        let plan = Plan { repeats: 2, ..Plan::new(|| std::process::Command::new("nobody")) };
+        let launcher = Launcher::new(|| std::process::Command::new("nobody"));
+        let options = Options { repeats: 2, ..Options::new(launcher) };
         let mut rows = Vec::new();
-        measure(&plan, Bottleneck { rate_mbit: 20.0, rtt_ms: 40, seconds: 12 }, &mut |told| {
-            if let Told::Row(Row::Share(row)) = told {
-                rows.push(row.clone());
+        measure(&options, Bottleneck { rate_mbit: 20.0, rtt_ms: 40, seconds: 12 }, &mut |progress| {
+            if let Progress::Row(row) = progress {
+                rows.push(serde_json::to_value(row).unwrap());
             }
         })
         .unwrap();
-        let flows: Vec<_> = rows.iter().map(|row| row.flows.join("-")).collect();
+        let flows: Vec<_> =
+            rows.iter().map(|row| format!("{}-{}", row["flows"][0], row["flows"][1])).collect();
+        let flows: Vec<_> = flows.iter().map(|flows| flows.replace('"', "")).collect();
         assert_eq!(flows, ["CUBIC-CUBIC", "CUBIC-BBR", "grebe-grebe", "grebe-CUBIC", "grebe-BBR"]);
         for row in &rows {
-            assert!((15.0..20.5).contains(&row.rate_mbit.median), "{row:?}");
-            assert!(row.share.low > 0.0 && row.share.high < 1.0 && row.lost.high < 0.2, "{row:?}");
-            assert_eq!((row.runs, row.is_fair.is_some()), (2, row.flows[0] == "grebe"));
-            assert_eq!(row.lost_by_cubic.is_some(), row.flows[0] == "grebe");
+            let number = |path: &str| row.pointer(path).and_then(|value| value.as_f64()).unwrap();
+            assert!((15.0..20.5).contains(&number("/rate_mbit/median")), "{row}");
+            assert!(number("/share/low") > 0.0 && number("/share/high") < 1.0, "{row}");
+            assert!(number("/lost/high") < 0.2, "{row}");
+            let is_ours = row["flows"][0] == "grebe";
+            assert_eq!((row["runs"].as_u64(), row["is_fair"].is_boolean()), (Some(2), is_ours));
+            assert_eq!(row["lost_by_cubic"].is_number(), is_ours);
         }
-        assert_eq!(rows[3].lost_by_cubic, Some(rows[0].lost.median));
-        assert_eq!(rows[4].lost_by_cubic, Some(rows[1].lost.median));
+        assert_eq!(rows[3]["lost_by_cubic"], rows[0]["lost"]["median"]);
+        assert_eq!(rows[4]["lost_by_cubic"], rows[1]["lost"]["median"]);
     }
 }

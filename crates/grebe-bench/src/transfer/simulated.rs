@@ -1,23 +1,33 @@
 //! Links in the simulator: the protocol's own core, and TCP flows as models, over the same path in virtual time.
 
+use grebe_transfer::Cancel;
 use grebe_transfer::internals::simulator::{
     self, Congestion, Flow, Path, TcpFlow, simulate, simulate_beside,
 };
-use grebe_transfer::{Cancel, PhaseCost};
 
-use super::link::Link;
+use super::link::{self, Link};
+use super::options::Options;
 use super::parallel;
-use super::row::{Baseline, LinkRow, Over, PhaseRow, Row};
-use super::{Plan, Told};
-use crate::flow::Spread;
-use crate::{Error, Result};
+use super::row::{LinkRow, Over, PhaseRow, Sent, TcpRun};
+use crate::error::{Error, Result};
+use crate::row::{Progress, Tell};
 
-/// A row a link, each of the median of the plan's repeats.
-pub(super) fn run(plan: &Plan, links: Vec<Link>, tell: &mut dyn FnMut(Told)) -> Result<()> {
-    tell(Told::Doing("links in the simulator"));
-    measure(links, plan.seed, plan.repeats, &plan.cancel, |row| tell(Told::Row(&Row::Link(row))))
+/// A row per link A to E.
+pub(super) fn named(options: &Options, tell: Tell) -> Result<()> {
+    run(options, link::choose(&options.links)?, tell)
 }
 
+/// A row per link drawn at random.
+pub(super) fn drawn(options: &Options, tell: Tell) -> Result<()> {
+    run(options, link::drawn(options.drawn, options.seed), tell)
+}
+
+fn run(options: &Options, links: Vec<Link>, tell: Tell) -> Result<()> {
+    tell(Progress::Doing("links in the simulator"));
+    measure(links, options.seed, options.repeats, &options.cancel, |row| tell(Progress::Row(&row.row())))
+}
+
+/// The median of the repeats of each link.
 fn measure(
     links: Vec<Link>,
     seed: u64,
@@ -30,54 +40,36 @@ fn measure(
         .iter()
         .flat_map(|link| (0..repeats as u64).map(move |at| (link.clone(), seed.wrapping_add(at))))
         .collect();
-    let (mut links, mut runs) = (links.into_iter(), Vec::new());
+    let (mut links, mut sent) = (links.into_iter(), Vec::new());
+    let no_tcp = || TCP.map(|(name, _)| (name.to_owned(), Vec::new()));
+    let mut tcp = no_tcp();
     parallel::for_each(
         jobs,
         |(link, seed)| once(link, *seed),
         cancel,
         |run| {
-            runs.push(run?);
-            if runs.len() == repeats
+            let (ours, theirs) = run?;
+            sent.push(ours);
+            tcp.iter_mut().zip(theirs).for_each(|((_, runs), run)| runs.push(run));
+            if sent.len() == repeats
                 && let Some(link) = links.next()
             {
-                done(row(link, std::mem::take(&mut runs)));
+                done(LinkRow::of(&link, Over::Simulator, &sent, &tcp, PATIENCE_S, None));
+                (sent, tcp) = (Vec::new(), no_tcp());
             }
             Ok(())
         },
     )
 }
 
-/// What one run did.
-struct Run {
-    ours: Ours,
-    /// CUBIC and BBR.
-    tcp: [Delivery; 2],
-}
+const TCP: [(&str, Congestion); 2] = [("TCP CUBIC", Congestion::Cubic), ("TCP BBR", Congestion::Bbr)];
 
-#[derive(Clone, Copy)]
-struct Ours {
-    seconds: f64,
-    wire_bytes: u64,
-    lost: f64,
-    costs: [PhaseCost; 5],
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Delivery {
-    AfterSeconds(f64),
-    /// The share that was done when it was given up.
-    Share(f64),
-}
-
-fn once(link: &Link, seed: u64) -> Result<Run> {
+fn once(link: &Link, seed: u64) -> Result<(Sent, [TcpRun; 2])> {
     let path = path_of(link);
-    Ok(Run {
-        ours: ours(link, &path, seed)?,
-        tcp: [Congestion::Cubic, Congestion::Bbr].map(|congestion| tcp(link, &path, congestion, seed)),
-    })
+    Ok((ours(link, &path, seed)?, TCP.map(|(_, congestion)| tcp(link, &path, congestion, seed))))
 }
 
-fn ours(link: &Link, path: &Path, seed: u64) -> Result<Ours> {
+fn ours(link: &Link, path: &Path, seed: u64) -> Result<Sent> {
     let mut flow = Flow::of(link.file_bytes);
     (flow.options.rtt_us, flow.options.seed) = (Some((link.rtt_ms * 1e3) as u64), seed);
     let ends = simulate(path, &[flow], seed, OURS_US_MAX);
@@ -86,16 +78,16 @@ fn ours(link: &Link, path: &Path, seed: u64) -> Result<Ours> {
         let what = format!("{} with seed {seed}: the file did not come whole", link.words());
         return Err(Error::Wrong { bench: "transfer", what });
     };
-    Ok(Ours {
+    Ok(Sent {
         seconds: done_us as f64 / 1e6 + handshake_s(link),
         wire_bytes: end.counters.wire_bytes,
         lost: end.counters.lost as f64 / end.counters.packets.max(1) as f64,
-        costs: end.costs,
+        phases: PhaseRow::of(&end.costs),
     })
 }
 
 /// A TCP flow alone. The model never ends, so that it runs for a while, and for twice as long if that was not enough.
-fn tcp(link: &Link, path: &Path, congestion: Congestion, seed: u64) -> Delivery {
+fn tcp(link: &Link, path: &Path, congestion: Congestion, seed: u64) -> TcpRun {
     let neighbour = TcpFlow { congestion, start_us: 0 };
     let mut until_s = 1.25 * link.wire_s() + 10.0 * handshake_s(link);
     loop {
@@ -104,10 +96,10 @@ fn tcp(link: &Link, path: &Path, congestion: Congestion, seed: u64) -> Delivery 
         let by_tenth = ends.first().map_or(&[][..], |end| &end.delivered_by_tenth);
         let bytes = link.file_bytes as f64 * SEGMENT_BYTES / SEGMENT_PAYLOAD_BYTES;
         if let Some(seconds) = delivered_after_s(by_tenth, bytes) {
-            return Delivery::AfterSeconds(seconds + handshake_s(link));
+            return TcpRun::Seconds(seconds + handshake_s(link));
         }
         if until_s >= PATIENCE_S {
-            return Delivery::Share(by_tenth.last().copied().unwrap_or(0) as f64 / bytes);
+            return TcpRun::GivenUp(by_tenth.last().copied().unwrap_or(0) as f64 / bytes);
         }
         until_s *= 2.0;
     }
@@ -118,52 +110,6 @@ fn delivered_after_s(by_tenth: &[u64], bytes: f64) -> Option<f64> {
     let tenth = by_tenth.iter().position(|&so_far| so_far as f64 >= bytes)?;
     let before = tenth.checked_sub(1).map_or(0.0, |before| by_tenth[before] as f64);
     Some((tenth as f64 + (bytes - before) / (by_tenth[tenth] as f64 - before)) / 10.0)
-}
-
-fn row(link: Link, runs: Vec<Run>) -> LinkRow {
-    let spread = |of: fn(&Ours) -> f64| Spread::of(&runs.iter().map(|run| of(&run.ours)).collect::<Vec<_>>());
-    let seconds = spread(|ours| ours.seconds);
-    let file_bytes = link.file_bytes as f64;
-    let ratios: Vec<f64> = runs.iter().map(|run| run.ours.wire_bytes as f64 / file_bytes).collect();
-    let mut by_time: Vec<&Ours> = runs.iter().map(|run| &run.ours).collect();
-    by_time.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let phases = by_time.get(by_time.len() / 2).map_or(Vec::new(), |ours| PhaseRow::of(&ours.costs));
-    let baselines = ["TCP CUBIC", "TCP BBR"]
-        .into_iter()
-        .enumerate()
-        .map(|(at, name)| baseline(name, runs.iter().map(|run| run.tcp[at]), seconds.median))
-        .collect();
-    LinkRow {
-        over: Over::Simulator,
-        seconds,
-        runs: runs.len(),
-        wire_s: link.wire_s(),
-        is_met: seconds.median <= link.goal_s,
-        wire_bytes_goal: link.wire_bytes_goal(),
-        wire_bytes_ratio: Spread::of(&ratios),
-        lost: spread(|ours| ours.lost),
-        phases,
-        baselines,
-        moods: None,
-        link,
-    }
-}
-
-/// A baseline counts as given up where any of its runs was.
-fn baseline(name: &str, runs: impl Iterator<Item = Delivery>, ours_s: f64) -> Baseline {
-    let (mut seconds, mut shares) = (Vec::new(), Vec::new());
-    for run in runs {
-        match run {
-            Delivery::AfterSeconds(after) => seconds.push(after),
-            Delivery::Share(share) => shares.push(share),
-        }
-    }
-    let (seconds, given_up) = match shares.as_slice() {
-        [] => (Some(Spread::of(&seconds)), None),
-        shares => (None, Some((Spread::of(shares).median, PATIENCE_S))),
-    };
-    let ratio = seconds.map(|seconds| seconds.median / ours_s);
-    Baseline { name: name.to_owned(), seconds, given_up, ratio }
 }
 
 /// The simulator loses packets in front of its bottleneck, the emulator, like most real links, behind it, where they have cost
@@ -205,7 +151,7 @@ mod tests {
     use super::*;
 
     fn short(rate_mbit: f64, rtt_ms: f64, loss: f64, file_bytes: u64) -> Link {
-        Link { rate_mbit, rtt_ms, loss, file_bytes, goal_s: 60.0, ..super::super::named().remove(0) }
+        Link { rate_mbit, rtt_ms, loss, file_bytes, goal_s: 60.0, ..link::choose(&[]).unwrap().remove(0) }
     }
 
     #[test]
@@ -250,12 +196,10 @@ mod tests {
     #[test]
     fn tcp_that_gets_nowhere_is_given_up_with_its_share() {
         let link = short(100.0, 250.0, 0.05, 50_000_000);
-        let Delivery::Share(share) = tcp(&link, &path_of(&link), Congestion::Cubic, 1) else {
+        let TcpRun::GivenUp(share) = tcp(&link, &path_of(&link), Congestion::Cubic, 1) else {
             panic!("CUBIC cannot do this");
         };
         assert!(share > 0.0 && share < 0.5, "{share}");
-        let row = baseline("TCP CUBIC", [Delivery::Share(share)].into_iter(), 5.0);
-        assert_eq!((row.seconds, row.ratio, row.given_up), (None, None, Some((share, PATIENCE_S))));
     }
 
     #[test]

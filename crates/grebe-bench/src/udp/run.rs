@@ -1,296 +1,177 @@
-//! Runs in pairs: the technique and its baseline take turns, so that both see the same minutes of the machine.
+//! Runs in turns: each technique and the baseline see the same minutes of the machine.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, UdpSocket};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
 
-use grebe_datagram::{Receiver, Sender};
+use grebe_datagram::{Receiver, SendCounters, Sender};
+use grebe_transfer::Cancel;
 
-use super::Scenario;
-use super::plan::{Job, Plan, Spawn, Technique};
-use super::receive::{Bound, Seen, Watch};
-use super::report::RunResult;
-use super::send::{self, Outlet, Sent};
-use crate::canary::{self, Mood, Watcher};
-use crate::{Error, Result};
+use super::options::{Options, Other};
+use super::receive::Bound;
+use super::send::{self, FrameSender};
+use super::task::{self, Fault, Technique, UdpTask};
+use crate::canary::{self, MachineState, Watcher};
+use crate::error::{Error, Result};
+use crate::peer::{Launcher, Peer};
+use crate::stream::{Checker, Made, RunOf, Seen, SocketCosts, Stream, StreamRun, Work};
 
-/// Measures everything that the plan names, and calls `done` with each row as soon as it is known.
-///
-/// # Errors
-/// Where a scenario does not fit the datagram, or a socket or process fails.
-pub fn run(plan: &Plan, mut done: impl FnMut(&RunResult)) -> Result<Vec<RunResult>> {
-    let mut results = Vec::new();
-    for &scenario in &plan.scenarios {
-        for &datagram_bytes in &plan.datagram_bytes {
-            for &privileged in &plan.privileged {
-                let kinds = kinds(plan);
-                let mut runs: Vec<Vec<RunResult>> = kinds.iter().map(|_| Vec::new()).collect();
-                let until = Instant::now() + plan.patience;
-                for _ in 0..plan.repeats.max(1) {
-                    let round = round(plan, until, || {
-                        kinds
-                            .iter()
-                            .map(|&(technique, burst)| {
-                                once(plan, scenario, datagram_bytes, privileged, technique, burst)
-                            })
-                            .collect()
-                    })?;
-                    round.into_iter().zip(&mut runs).for_each(|(run, runs)| runs.push(run));
-                }
-                let rows: Vec<RunResult> = runs.into_iter().filter_map(median).collect();
-                let baseline = rows
-                    .iter()
-                    .find(|row| row.technique == Technique::OneCall)
-                    .map(|row| row.throughput_msps);
-                for mut row in rows {
-                    row.ratio = baseline.filter(|&base| base > 0.0).map(|base| row.throughput_msps / base);
-                    done(&row);
-                    results.push(row);
-                }
+/// What takes turns: a technique and how many datagrams per call, or another program's.
+enum Kind<'a> {
+    Ours(Technique, usize),
+    Other(&'a dyn Other),
+}
+
+/// Measures everything that the options name, and calls `done` with each median as soon as it is known.
+pub(super) fn all(options: &Options, fault: Option<Fault>, done: &mut dyn FnMut(StreamRun)) -> Result<()> {
+    let scenarios: Vec<Stream> =
+        options.scenarios.iter().map(|label| task::scenario(label)).collect::<Result<_>>()?;
+    for &stream in &scenarios {
+        for &datagram_bytes in &options.datagram_bytes {
+            for &privileged in &options.privileged {
+                medians(options, stream, datagram_bytes, privileged, fault)?.into_iter().for_each(&mut *done);
             }
         }
     }
-    Ok(results)
+    Ok(())
 }
 
-/// One run of each kind, in the mood asked for, if that comes in time.
-fn round(
-    plan: &Plan,
-    until: Instant,
-    mut runs: impl FnMut() -> Result<Vec<RunResult>>,
-) -> Result<Vec<RunResult>> {
-    loop {
-        if let Some(mood) = plan.mood {
-            while canary::read().mood != mood && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-        }
-        let round = runs()?;
-        let fit = plan.mood.is_none_or(|mood| round.iter().all(|run| run.is_all(mood) && !is_disturbed(run)));
-        if fit || Instant::now() >= until {
-            return Ok(round);
-        }
-    }
-}
-
-/// A sender at full speed that did not have its core to itself measured another program.
-fn is_disturbed(run: &RunResult) -> bool {
-    run.target_rate_msps == 0.0 && run.cpu_sender.is_some_and(|share| share < 0.9)
-}
-
-/// The kinds of runs that take turns.
-fn kinds(plan: &Plan) -> Vec<(Technique, usize)> {
-    let mut kinds = Vec::new();
-    if plan.baseline {
-        kinds.push((Technique::OneCall, 1));
-    }
-    for &technique in &plan.techniques {
-        for &burst in &plan.bursts {
-            // One call a datagram has no bursts.
-            let kind = if technique == Technique::OneCall { (technique, 1) } else { (technique, burst) };
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
-            }
-        }
-    }
-    kinds
-}
-
-fn once(
-    plan: &Plan,
-    scenario: Scenario,
+/// Measures each technique and burst, beside the baseline.
+pub(crate) fn medians(
+    options: &Options,
+    stream: Stream,
     datagram_bytes: usize,
     privileged: bool,
-    technique: Technique,
-    burst: usize,
-) -> Result<RunResult> {
-    let job = job(plan, scenario, datagram_bytes, privileged, technique, burst)?;
-    let mood_before = canary::read();
-    // At full speed a run is short, and any other thread would be measured with it.
-    let watcher = job.target_msps.map(|_| Watcher::start());
-    let (sent, seen) = match &plan.spawn {
-        Spawn::Thread => in_thread(&job)?,
-        Spawn::Process(command) => {
-            let peer = Peer::start(command().stdin(Stdio::piped()).stdout(Stdio::piped()), &job)?;
-            let sent = send::send(&job, peer.address)?;
-            (sent, peer.report()?)
+    fault: Option<Fault>,
+) -> Result<Vec<StreamRun>> {
+    let task = UdpTask { privileged, fault, ..task_of(options, stream, datagram_bytes)? };
+    let mut runs = options.turns.medians(&kinds(options)?, |kind| once(options, stream, &task, kind))?;
+    let baseline = runs.iter().find(|run| run.technique == Technique::OneCall.name()).cloned();
+    for run in &mut runs {
+        if let Some(baseline) = &baseline {
+            run.compare(baseline);
         }
+        if let Some(sockets) = &mut run.sockets {
+            sockets.ratio = run.ratios.values().next().copied();
+        }
+    }
+    Ok(runs)
+}
+
+fn kinds(options: &Options) -> Result<Vec<Kind<'_>>> {
+    let mut ours = Vec::new();
+    if options.baseline {
+        ours.push((Technique::OneCall, 1));
+    }
+    for name in &options.techniques {
+        for &burst in &options.bursts {
+            let technique = Technique::by_name(name)?;
+            // One call per datagram has no bursts.
+            let kind = (technique, if technique == Technique::OneCall { 1 } else { burst });
+            if !ours.contains(&kind) {
+                ours.push(kind);
+            }
+        }
+    }
+    let ours = ours.into_iter().map(|(technique, burst)| Kind::Ours(technique, burst));
+    Ok(ours.chain(options.others.iter().map(|other| Kind::Other(other.as_ref()))).collect())
+}
+
+fn task_of(options: &Options, stream: Stream, datagram_bytes: usize) -> Result<UdpTask> {
+    Ok(UdpTask {
+        channels: stream.channels,
+        block: stream.block_for(datagram_bytes, 1)?,
+        burst: 1,
+        technique: Technique::OneCall,
+        privileged: true,
+        target_msps: stream.target_msps,
+        duration: options.duration,
+        latency: options.latency,
+        recv_buffer_bytes: options.recv_buffer_bytes,
+        fault: None,
+        host: options.host,
+    })
+}
+
+fn once(options: &Options, stream: Stream, task: &UdpTask, kind: &Kind) -> Result<StreamRun> {
+    let (task, name) = match *kind {
+        Kind::Ours(technique, burst) => (UdpTask { technique, burst, ..task.clone() }, technique.name()),
+        Kind::Other(other) => (task.clone(), other.name()),
     };
-    let near = watcher.map(|watcher| watcher.share(Mood::Near));
-    let mood_after = canary::read();
-    Ok(RunResult { near, ..combine(scenario, &job, sent, seen, mood_before, mood_after) })
+    let before = canary::read();
+    // At full speed a run is short, and any other thread would be measured with it.
+    let watcher = task.target_msps.map(|_| Watcher::start());
+    let (made, seen, counters) = match (kind, &options.launcher) {
+        (Kind::Other(other), _) => by_other(&task, *other)?,
+        (Kind::Ours(..), None) => in_thread(&task)?,
+        (Kind::Ours(..), Some(launcher)) => in_process(&task, launcher)?,
+    };
+    let near = watcher.map(|watcher| watcher.share(MachineState::Near));
+    let of = RunOf { stream, technique: name, block: task.block, works: &[Work::Compare] };
+    let sockets = Some(costs(&task, made, &seen, counters));
+    let run = StreamRun::new(of, made, &[seen], (before, canary::read()), near);
+    Ok(StreamRun { sockets, copies: counters.copies, ..run })
 }
 
-fn job(
-    plan: &Plan,
-    scenario: Scenario,
-    datagram_bytes: usize,
-    privileged: bool,
-    technique: Technique,
-    burst: usize,
-) -> Result<Job> {
-    Ok(Job {
-        channels: scenario.channels,
-        block: scenario.block_for(datagram_bytes)?,
-        burst,
-        technique,
-        privileged,
-        target_msps: scenario.target_msps,
-        duration: plan.duration,
-        latency: plan.latency,
-        recv_buffer_bytes: plan.recv_buffer_bytes,
-        fault: plan.fault,
-        host: plan.host,
-    })
+/// What came of a run: both sides, and what the sender counted.
+type Outcome = (Made, Seen, SendCounters);
+
+fn in_process(task: &UdpTask, launcher: &Launcher) -> Result<Outcome> {
+    let mut peer = Peer::start(launcher.command(), "receiver", "udp", task, &Cancel::default())?;
+    let to: SocketAddr = peer.answer()?;
+    let mut sender = send::open(task, to)?;
+    let made = send::send(task, to, sender.as_mut())?;
+    Ok((made, peer.answer()?, sender.counters()))
 }
 
-/// Runs another program's way of sending and receiving under the same scenario, checks and socket buffers, with the receiver
-/// in a thread. `inlet` gets the bound socket, which does not block, and the [`Watch`] that every datagram goes to.
-///
-/// # Errors
-/// As [`run()`], and what the two sides say.
-pub fn run_other(
-    plan: &Plan,
-    scenario: Scenario,
-    datagram_bytes: usize,
-    outlet: impl FnOnce(SocketAddr, UdpSocket) -> Result<Box<dyn Outlet>>,
-    inlet: impl FnOnce(UdpSocket, &mut Watch) -> Result<()> + Send,
-) -> Result<RunResult> {
-    let job = job(plan, scenario, datagram_bytes, true, Technique::OneCall, 1)?;
-    let mood_before = canary::read();
-    let receiver = Receiver::<Vec<u8>>::bind(SocketAddr::new(job.host, 0), &job.options())?;
-    let to = receiver.local_addr()?;
-    let granted_bytes = receiver.granted().granted_bytes;
+fn in_thread(task: &UdpTask) -> Result<Outcome> {
+    let bound = Bound::open(task.clone())?;
+    let to = bound.address;
+    let sender = send::open(task, to)?;
+    beside(task, to, sender, move || bound.receive())
+}
+
+fn by_other(task: &UdpTask, other: &dyn Other) -> Result<Outcome> {
+    let receiver = Receiver::<Vec<u8>>::bind(SocketAddr::new(task.host, 0), &task.options())?;
+    let (to, granted_bytes) = (receiver.local_addr()?, receiver.granted().granted_bytes);
     let socket = receiver.try_clone_socket().map_err(Error::io("copy a socket"))?;
-    let mut watch = Watch::new(&job)?;
-    let sender = Sender::connect(to, &job.options())?;
-    let mut outlet = outlet(to, sender.try_clone_socket().map_err(Error::io("copy a socket"))?)?;
-    let (sent, seen) = std::thread::scope(|scope| {
-        let receiving = scope.spawn(move || inlet(socket, &mut watch).map(|()| watch.finish()));
-        let sent = send::send_through(&job, to, outlet.as_mut());
-        let seen = receiving.join().map_err(|_| lost("its thread panicked"))?;
-        Ok::<_, Error>((sent?, Seen { granted_bytes, ..seen? }))
-    })?;
-    Ok(combine(scenario, &job, sent, seen, mood_before, canary::read()))
-}
-
-fn in_thread(job: &Job) -> Result<(Sent, Seen)> {
-    let bound = Bound::open(job.clone())?;
-    let address = bound.address;
-    std::thread::scope(|scope| {
-        let receiver = scope.spawn(move || bound.receive());
-        let sent = send::send(job, address);
-        let seen = receiver
-            .join()
-            .map_err(|_| Error::Peer { side: "receiver", reason: "its thread panicked".to_owned() })?;
-        Ok((sent?, seen?))
+    let connected = Sender::connect(to, &task.options())?;
+    let sender = other.sender(to, connected.try_clone_socket().map_err(Error::io("copy a socket"))?)?;
+    let mut checker = Checker::new(task.channels, task.block, Work::Compare)?;
+    beside(task, to, sender, move || {
+        other.receive(socket, &mut checker)?;
+        Ok(Seen { granted_bytes, ..checker.finish() })
     })
 }
 
-/// A receiver in another process.
-struct Peer {
-    child: Child,
-    answers: BufReader<std::process::ChildStdout>,
-    address: SocketAddr,
+/// Sends while another thread receives.
+fn beside(
+    task: &UdpTask,
+    to: SocketAddr,
+    mut sender: Box<dyn FrameSender>,
+    receive: impl FnOnce() -> Result<Seen> + Send,
+) -> Result<Outcome> {
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(receive);
+        let made = send::send(task, to, sender.as_mut());
+        let seen = receiving.join().map_err(|_| Error::peer("receiver", "its thread panicked"))?;
+        Ok((made?, seen?, sender.counters()))
+    })
 }
 
-impl Peer {
-    fn start(command: &mut std::process::Command, job: &Job) -> Result<Self> {
-        let mut child = command.spawn().map_err(Error::io("start the receiving process"))?;
-        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(lost("it has no pipes"));
-        };
-        let text = serde_json::to_string(job).map_err(|error| lost(&error.to_string()))?;
-        writeln!(stdin, "{text}").map_err(Error::io("tell the receiver its job"))?;
-        let mut peer = Self { child, answers: BufReader::new(stdout), address: SocketAddr::new(job.host, 0) };
-        peer.address = peer.answer()?;
-        Ok(peer)
-    }
-
-    fn report(mut self) -> Result<Seen> {
-        self.answer()
-    }
-
-    fn answer<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).map_err(Error::io("hear from the receiver"))?;
-        serde_json::from_str(&line).map_err(|error| lost(&format!("{error} in its answer {line:?}")))
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // It has answered, or is of no use any more; both calls may find it gone.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn lost(reason: &str) -> Error {
-    Error::Peer { side: "receiver", reason: reason.to_owned() }
-}
-
-fn combine(
-    scenario: Scenario,
-    job: &Job,
-    sent: Sent,
-    seen: Seen,
-    mood_before: canary::Reading,
-    mood_after: canary::Reading,
-) -> RunResult {
-    let duration_s = sent.duration.max(seen.duration).as_secs_f64().max(1e-9);
-    let frames_per_sec = seen.frames as f64 / duration_s;
-    let samples = frames_per_sec * f64::from(job.block);
-    let lost = sent.frames.saturating_sub(seen.frames);
+fn costs(task: &UdpTask, made: Made, seen: &Seen, counters: SendCounters) -> SocketCosts {
+    let lost = made.frames.saturating_sub(seen.frames);
     // A dropped kernel buffer may have held a whole message; more than that was lost elsewhere.
-    let a_buffer = sent.counters.datagrams.div_ceil(sent.counters.messages.max(1)).max(1);
-    let lost_kernel = lost.min(seen.kernel_drops.unwrap_or(0).saturating_mul(a_buffer));
-    let share = |cpu: Option<std::time::Duration>| cpu.map(|cpu| cpu.as_secs_f64() / duration_s);
-    RunResult {
-        label: scenario.label.to_owned(),
-        channels: job.channels,
-        block_size: job.block,
-        datagram_size: grebe_frame::HEADER_BYTES + job.channels as usize * job.block as usize * 2,
-        burst_size: job.burst,
-        target_rate_msps: job.target_msps.unwrap_or(0.0),
-        duration_s,
-        frames_sent: sent.frames,
-        frames_recv: seen.frames,
-        frames_per_sec,
-        throughput_msps: samples / 1e6,
-        throughput_mbps: samples * f64::from(job.channels) * 16.0 / 1e6,
-        drop_rate: lost as f64 / sent.frames.max(1) as f64,
-        technique: job.technique,
-        privileged: job.privileged,
+    let per_buffer = counters.datagrams.div_ceil(counters.messages.max(1)).max(1);
+    let lost_kernel = lost.min(seen.kernel_drops.unwrap_or(0).saturating_mul(per_buffer));
+    SocketCosts {
+        burst_size: task.burst,
+        privileged: task.privileged,
         recv_buffer_bytes: seen.granted_bytes,
-        mood_before,
-        mood_after,
-        near: None,
         ratio: None,
-        runs: 1,
         lost_kernel,
         lost_network: lost - lost_kernel,
         kernel_drops: seen.kernel_drops,
-        corrupt: seen.corrupt,
-        reordered: seen.reordered,
-        cpu_sender: share(sent.cpu),
-        cpu_receiver: share(seen.cpu),
-        datagrams_per_send: sent.counters.datagrams as f64 / sent.counters.syscalls.max(1) as f64,
+        datagrams_per_send: counters.datagrams as f64 / counters.syscalls.max(1) as f64,
         datagrams_per_recv: seen.frames as f64 / seen.calls.max(1) as f64,
-        copies: sent.counters.copies,
-        backoffs: sent.counters.backoffs,
-        latency: seen.latency,
+        backoffs: counters.backoffs,
     }
-}
-
-/// The run whose throughput is the median.
-fn median(mut runs: Vec<RunResult>) -> Option<RunResult> {
-    runs.sort_by(|a, b| a.throughput_msps.total_cmp(&b.throughput_msps));
-    let count = runs.len();
-    // A corrupt frame in any run is a corrupt frame of the row.
-    let corrupt = runs.iter().map(|run| run.corrupt).max().unwrap_or(0);
-    let mut median = runs.into_iter().nth(count / 2)?;
-    (median.runs, median.corrupt) = (count, corrupt);
-    Some(median)
 }

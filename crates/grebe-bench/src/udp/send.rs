@@ -6,54 +6,41 @@ use std::time::{Duration, Instant};
 use grebe_datagram::{MAX_DATAGRAM_BYTES, SendCounters, Sender};
 use grebe_frame::{HEADER_BYTES, Header};
 
-use super::pattern::Pattern;
-use super::plan::{Fault, Job, Technique};
+use super::task::{Fault, Technique, UdpTask};
 use crate::clock;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::stream::{Made, Pace, Pattern};
 
-/// What the sender did.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sent {
-    pub frames: u64,
-    /// From the first frame to the last.
-    pub duration: Duration,
-    pub cpu: Option<Duration>,
-    pub counters: SendCounters,
-}
-
-/// Frames between two looks at the clock when sending as fast as possible; a latency stamp is as old as that.
+/// Frames between two looks at the clock at most; at full speed, a latency stamp is as old as that.
 const STRETCH: usize = 512;
 
-pub(crate) fn send(job: &Job, to: SocketAddr) -> Result<Sent> {
-    send_through(job, to, open(job, to)?.as_mut())
-}
-
-pub(crate) fn send_through(job: &Job, to: SocketAddr, outlet: &mut dyn Outlet) -> Result<Sent> {
-    let pattern = Pattern::new(job.channels, job.block);
+/// Sends the frames of a run.
+pub(super) fn send(task: &UdpTask, to: SocketAddr, sender: &mut dyn FrameSender) -> Result<Made> {
+    let pattern = Pattern::new(task.channels, task.block);
     let mut headers = vec![[0_u8; HEADER_BYTES]; STRETCH];
-    let mut pace = Pace::new(job);
-    let rate_hz = job.target_msps.unwrap_or(0.0) * 1e6;
+    let mut ticks = Ticks::new(task);
+    let rate_hz = task.target_msps.unwrap_or(0.0) * 1e6;
     let cpu_before = clock::thread_cpu();
     let began = Instant::now();
     let mut sequence = 0;
-    while let Some((frames, stamp)) = pace.next(sequence) {
+    while let Some((frames, stamp)) = ticks.next(sequence) {
         for (index, header) in headers[..frames].iter_mut().enumerate() {
             pattern.header(sequence + index as u64, stamp.of(index), rate_hz, header);
         }
-        let spoiled = match job.fault {
+        let spoiled = match task.fault {
             None => Vec::new(),
             Some(fault) => (sequence..).take(frames).map(|n| spoil(&pattern, n, fault)).collect(),
         };
-        outlet.send(&Frames { headers: &headers[..frames], pattern: &pattern, first: sequence, spoiled })?;
+        sender.send(&Frames { headers: &headers[..frames], pattern: &pattern, first: sequence, spoiled })?;
         sequence += frames as u64;
     }
     let duration = began.elapsed();
-    let cpu = clock::thread_cpu().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+    let cpu = clock::since(clock::thread_cpu(), cpu_before);
     finish(to, &pattern, sequence)?;
-    Ok(Sent { frames: sequence, duration, cpu, counters: outlet.counters() })
+    Ok(Made { frames: sequence, skipped: ticks.pace.skipped, duration, cpu })
 }
 
-/// Some frames of the run, to be sent in order, each as one datagram.
+/// Some frames of a run, to be sent in order, each as one datagram.
 #[derive(Debug)]
 pub struct Frames<'a> {
     headers: &'a [[u8; HEADER_BYTES]],
@@ -77,8 +64,8 @@ impl Frames<'_> {
     }
 }
 
-/// A way to send frames.
-pub trait Outlet {
+/// A technique to send frames.
+pub trait FrameSender {
     /// Sends them all, and waits for room where there is none.
     ///
     /// # Errors
@@ -91,7 +78,7 @@ pub trait Outlet {
     }
 }
 
-impl Outlet for Sender {
+impl FrameSender for Sender {
     fn send(&mut self, frames: &Frames<'_>) -> Result<()> {
         let mut batch = self.batch();
         for (header, payload) in frames.iter() {
@@ -106,7 +93,7 @@ impl Outlet for Sender {
 }
 
 /// Frames one behind the other in a chunk that stays in cache.
-struct Runs {
+struct Contiguous {
     sender: Sender,
     chunk: Vec<u8>,
 }
@@ -114,7 +101,7 @@ struct Runs {
 /// Bytes of frames that are written before they are sent: four kernel buffers, a quarter of a core's cache.
 const CHUNK_BYTES: usize = 256 << 10;
 
-impl Outlet for Runs {
+impl FrameSender for Contiguous {
     fn send(&mut self, frames: &Frames<'_>) -> Result<()> {
         let mut frames = frames.iter().peekable();
         while let Some((header, payload)) = frames.peek() {
@@ -143,7 +130,7 @@ struct OneCall {
     counters: SendCounters,
 }
 
-impl Outlet for OneCall {
+impl FrameSender for OneCall {
     fn send(&mut self, frames: &Frames<'_>) -> Result<()> {
         for (header, payload) in frames.iter() {
             self.frame.clear();
@@ -173,12 +160,13 @@ impl Outlet for OneCall {
     }
 }
 
-fn open(job: &Job, to: SocketAddr) -> Result<Box<dyn Outlet>> {
-    let sender = Sender::connect(to, &job.options())?;
-    match job.technique {
+/// The sender of a technique of ours.
+pub(super) fn open(task: &UdpTask, to: SocketAddr) -> Result<Box<dyn FrameSender>> {
+    let sender = Sender::connect(to, &task.options())?;
+    match task.technique {
         Technique::Mmsg | Technique::Gso => return Ok(Box::new(sender)),
         Technique::GsoRun => {
-            return Ok(Box::new(Runs {
+            return Ok(Box::new(Contiguous {
                 sender,
                 chunk: Vec::with_capacity(CHUNK_BYTES + MAX_DATAGRAM_BYTES),
             }));
@@ -223,16 +211,13 @@ fn spoil(pattern: &Pattern, sequence: u64, fault: Fault) -> Vec<u8> {
     payload
 }
 
-/// When frames are due.
-struct Pace {
-    until: Instant,
-    start: Instant,
-    start_ns: u64,
-    /// Nanoseconds a frame; `None`: as fast as possible.
-    frame_ns: Option<f64>,
+/// When a sender sends what is due.
+struct Ticks {
+    pace: Pace,
     tick: Duration,
     /// Everything due by then has been handed out; before, a paced sender gathers.
     gather_until: Instant,
+    /// Frames that are sent at once at most.
     stretch: usize,
 }
 
@@ -248,66 +233,50 @@ impl Stamp {
     }
 }
 
-/// A paced sender that falls behind by more skips ahead, as a generator does that drops samples.
-const LATE_MAX: Duration = Duration::from_millis(50);
-
-impl Pace {
-    fn new(job: &Job) -> Self {
-        let start = Instant::now();
-        let stretch = (2 << 20) / (HEADER_BYTES + job.channels as usize * job.block as usize * 2);
+impl Ticks {
+    fn new(task: &UdpTask) -> Self {
+        let stretch = (2 << 20) / (HEADER_BYTES + task.channels as usize * task.block as usize * 2);
         Self {
-            until: start + job.duration,
-            start,
-            start_ns: clock::now_ns(),
-            frame_ns: job.target_msps.map(|msps| f64::from(job.block) * 1e3 / msps),
+            pace: Pace::new(task.target_msps, task.block, task.duration, LATE_MAX),
             // A quarter of the latency budget, as the product's sender flushes.
-            tick: job.latency / 4,
-            gather_until: start,
+            tick: task.latency / 4,
+            gather_until: Instant::now(),
             stretch: stretch.clamp(1, STRETCH),
         }
     }
 
     /// How many frames to send now, after waiting for them, and when they were produced; `None`: the run is over.
     fn next(&mut self, sequence: u64) -> Option<(usize, Stamp)> {
-        let Some(frame_ns) = self.frame_ns else {
-            let now = Instant::now();
-            return (now < self.until)
-                .then(|| (self.stretch, Stamp { first_ns: clock::now_ns(), step_ns: 0.0 }));
-        };
         loop {
             let now = Instant::now();
-            if now >= self.until {
+            if now >= self.pace.until {
                 return None;
             }
-            // A frame at a time as it falls due would be a system call a frame: it gathers for a tick.
+            let Some(frame_ns) = self.pace.frame_ns else {
+                return Some((self.stretch, Stamp { first_ns: clock::now_ns(), step_ns: 0.0 }));
+            };
+            // Sending each frame as it falls due would take a system call per frame: it gathers for a tick.
             if now < self.gather_until {
                 std::thread::sleep(self.gather_until - now);
                 continue;
             }
-            let elapsed_ns = now.duration_since(self.start).as_nanos() as f64;
-            // Frame n is complete, and due, at (n + 1) x frame_ns.
-            let due = (elapsed_ns / frame_ns) as u64;
-            let behind = due.saturating_sub(sequence);
-            if behind as f64 * frame_ns > LATE_MAX.as_nanos() as f64 {
-                let skip = Duration::from_nanos((behind as f64 * frame_ns) as u64);
-                self.start += skip;
-                self.start_ns += skip.as_nanos() as u64;
-                continue;
-            }
+            let behind = self.pace.behind(sequence, frame_ns, now);
             if behind > 0 {
-                // Stamped with the time it was due, so that a late sender shows in the latency.
-                let first_ns = self.start_ns + ((sequence + 1) as f64 * frame_ns) as u64;
                 let frames = (behind as usize).min(self.stretch);
                 if frames as u64 == behind {
                     self.gather_until = now + self.tick;
                 }
+                // Stamped with the time it was due, so that a late sender shows in the latency.
+                let first_ns = self.pace.due_ns(sequence, frame_ns);
                 return Some((frames, Stamp { first_ns, step_ns: frame_ns }));
             }
-            let next_ns = (sequence + 1) as f64 * frame_ns - elapsed_ns;
-            self.gather_until = now + Duration::from_nanos(next_ns as u64).max(self.tick);
+            self.gather_until = now + self.pace.due_in(sequence, frame_ns, now).max(self.tick);
         }
     }
 }
+
+/// A paced sender that falls behind by more skips ahead.
+const LATE_MAX: Duration = Duration::from_millis(50);
 
 #[cfg(windows)]
 const NO_BUFFERS: i32 = 10_055;

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use grebe_bench::canary::{self, Mood};
+use grebe_bench::canary::{self, MachineState};
 
 use super::{Check, line_of};
 
@@ -83,9 +83,9 @@ fn cores() -> Check {
     }
     let reading = canary::read();
     let found = format!("{count}, a cache line crosses in {:.0} ns and back", reading.round_trip_ns);
-    match reading.mood {
-        Mood::Near => Check::ok(AREA, "cores", found),
-        Mood::Mixed | Mood::Far => Check::limited(
+    match reading.state {
+        MachineState::Near => Check::ok(AREA, "cores", found),
+        MachineState::Mixed | MachineState::Far => Check::limited(
             AREA,
             "cores",
             found,

@@ -1,86 +1,55 @@
 use std::time::{Duration, Instant};
 
 use grebe_frame::{HEADER_BYTES, Header};
-use serde::{Deserialize, Serialize};
 
-use super::plan::Job;
+use super::task::ShmTask;
 use crate::clock;
-use crate::udp::pattern::Pattern;
+use crate::stream::{Made, Pace, Pattern};
 
 /// Makes the frames of a run when they are due.
 #[derive(Debug)]
-pub struct Maker {
+pub(super) struct Maker {
     pattern: Pattern,
+    pace: Pace,
     sequence: u64,
     rate_hz: f64,
-    /// Nanoseconds a frame; `None`: as fast as possible.
-    frame_ns: Option<f64>,
     tick: Duration,
+    /// What is due at once where there is no rate.
+    frames_max: u64,
     began: Instant,
-    /// When frame 0 began to be due: later than `began` by what was skipped.
-    start: Instant,
-    start_ns: u64,
-    until: Instant,
     /// When it was last asked what is due, and how many frames it may make since then.
     looked: Instant,
     credit: f64,
-    skipped: u64,
     cpu_before: Option<Duration>,
-}
-
-/// What a producer did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Made {
-    /// Frames made.
-    pub frames: u64,
-    /// Frames it was too late to make.
-    pub skipped: u64,
-    /// From the beginning to the end.
-    pub duration: Duration,
-    /// Processor time of its thread.
-    pub cpu: Option<Duration>,
 }
 
 impl Maker {
     /// The run begins now.
-    pub fn new(job: &Job) -> Self {
-        let pattern = Pattern::new(job.channels, job.block);
-        let start = Instant::now();
+    pub(super) fn new(task: &ShmTask) -> Self {
+        let pattern = Pattern::new(task.channels, task.block);
+        let began = Instant::now();
         Self {
             pattern,
+            pace: Pace::new(task.target_msps, task.block, task.duration, LATE_MAX),
             sequence: 0,
-            rate_hz: job.target_msps.unwrap_or(0.0) * 1e6,
-            frame_ns: job.target_msps.map(|msps| f64::from(job.block) * 1e3 / msps),
-            tick: job.tick,
-            began: start,
-            start,
-            start_ns: clock::now_ns(),
-            until: start + job.duration,
-            looked: start,
+            rate_hz: task.target_msps.unwrap_or(0.0) * 1e6,
+            tick: task.tick,
+            frames_max: task.frames_max(),
+            began,
+            looked: began,
             credit: 0.0,
-            skipped: 0,
             cpu_before: clock::thread_cpu(),
         }
     }
 
     /// How many frames are due, after waiting for them; `None`: the run is over.
-    pub fn due(&mut self) -> Option<u64> {
+    pub(super) fn due(&mut self) -> Option<u64> {
         let now = Instant::now();
-        if now >= self.until {
+        if now >= self.pace.until {
             return None;
         }
-        let Some(frame_ns) = self.frame_ns else { return Some(u64::MAX) };
-        // Frame n is complete, and due, at (n + 1) x frame_ns.
-        let elapsed_ns = now.duration_since(self.start).as_nanos() as f64;
-        let mut behind = ((elapsed_ns / frame_ns) as u64).saturating_sub(self.sequence);
-        if behind as f64 * frame_ns > LATE_MAX.as_nanos() as f64 {
-            // As a generator does that drops what it is too late for; the numbering goes on, in time.
-            let skip = Duration::from_nanos((behind as f64 * frame_ns) as u64);
-            self.start += skip;
-            self.start_ns += skip.as_nanos() as u64;
-            self.skipped += behind;
-            behind = 0;
-        }
+        let Some(frame_ns) = self.pace.frame_ns else { return Some(self.frames_max) };
+        let behind = self.pace.behind(self.sequence, frame_ns, now);
         // After a pause of its own it does not pour out at once what consumers then have no room for.
         let elapsed_ns = now.duration_since(std::mem::replace(&mut self.looked, now)).as_nanos() as f64;
         let credit_max = (BURST_MAX.as_nanos() as f64 / frame_ns).max(2.0);
@@ -93,11 +62,11 @@ impl Maker {
         Some(due)
     }
 
-    /// Writes the next frame; its header, which was written too.
+    /// Writes the next frame, and gives its header.
     #[inline]
-    pub fn write(&mut self, out: &mut [u8]) -> Header {
-        let stamp_ns = match self.frame_ns {
-            Some(frame_ns) => self.start_ns + ((self.sequence + 1) as f64 * frame_ns) as u64,
+    pub(super) fn write(&mut self, out: &mut [u8]) -> Header {
+        let stamp_ns = match self.pace.frame_ns {
+            Some(frame_ns) => self.pace.due_ns(self.sequence, frame_ns),
             None => clock::now_ns(),
         };
         let (payload, header) = (self.pattern.payload(self.sequence), self.header(stamp_ns));
@@ -110,15 +79,17 @@ impl Maker {
     }
 
     /// What is sent last.
-    pub fn end(&self) -> Header {
+    pub(super) fn end(&self) -> Header {
         Header { block_length_samples: 0, ..self.header(clock::now_ns()) }
     }
 
-    /// What was done.
-    pub fn finish(&self) -> Made {
-        let cpu =
-            clock::thread_cpu().zip(self.cpu_before).map(|(after, before)| after.saturating_sub(before));
-        Made { frames: self.sequence, skipped: self.skipped, duration: self.began.elapsed(), cpu }
+    pub(super) fn finish(&self) -> Made {
+        Made {
+            frames: self.sequence,
+            skipped: self.pace.skipped,
+            duration: self.began.elapsed(),
+            cpu: clock::since(clock::thread_cpu(), self.cpu_before),
+        }
     }
 
     fn header(&self, producer_ts_ns: u64) -> Header {

@@ -1,7 +1,7 @@
 //! Samples that are a function of (channel, sample index), without computing any while a run is on.
 //!
 //! The payload of frame `n` is a window of a table of noise, and which window follows from `n`: each begins 64 bytes (unaligned
-//! sources lose 10-30 %) behind the one before, and comes back after 4,093 frames only, a prime. A stale buffer, a swapped
+//! sources lose 10-30 %) behind the one before, and comes back only after 4,093 frames, a prime. A stale buffer, a swapped
 //! frame or channel, and a shift by any number of samples all show as samples that are not the table's. The source is as hot
 //! in cache as samples that were made a moment ago.
 
@@ -26,9 +26,9 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     /// Frames after which payloads repeat.
-    pub const PERIOD: u64 = WINDOWS;
+    pub(crate) const PERIOD: u64 = WINDOWS;
 
-    pub fn new(channels: u32, block: u32) -> Self {
+    pub(crate) fn new(channels: u32, block: u32) -> Self {
         let payload_bytes = channels as usize * block as usize * 2;
         let samples = WINDOWS as usize * GRAIN + channels as usize * block as usize;
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
@@ -49,14 +49,20 @@ impl Pattern {
 
     /// What the frame with this sequence carries.
     #[inline]
-    pub fn payload(&self, sequence: u64) -> &[u8] {
+    pub(crate) fn payload(&self, sequence: u64) -> &[u8] {
         let window = (sequence % WINDOWS) as usize;
         let at = self.skip + window * GRAIN * 2;
         &self.table[at..at + self.payload_bytes]
     }
 
     #[inline]
-    pub fn header(&self, sequence: u64, producer_ts_ns: u64, rate_hz: f64, out: &mut [u8; HEADER_BYTES]) {
+    pub(crate) fn header(
+        &self,
+        sequence: u64,
+        producer_ts_ns: u64,
+        rate_hz: f64,
+        out: &mut [u8; HEADER_BYTES],
+    ) {
         let header = Header {
             sequence,
             producer_ts_ns,
@@ -69,23 +75,23 @@ impl Pattern {
         header.write_unchecked(out);
     }
 
-    pub fn block(&self) -> u32 {
+    pub(crate) fn block(&self) -> u32 {
         self.block
     }
 
-    pub fn channels(&self) -> u32 {
+    pub(crate) fn channels(&self) -> u32 {
         self.channels
     }
 
     /// Whether these are the samples of the frame that the header claims to be.
     #[inline]
-    pub fn holds(&self, header: &Header, payload: &[u8]) -> bool {
+    pub(crate) fn holds(&self, header: &Header, payload: &[u8]) -> bool {
         self.describes(header) && payload == self.payload(header.sequence)
     }
 
     /// Whether a frame of this sequence has such a header.
     #[inline]
-    pub fn describes(&self, header: &Header) -> bool {
+    pub(crate) fn describes(&self, header: &Header) -> bool {
         header.channel_count == self.channels
             && header.block_length_samples == self.block
             && header.first_sample_index == header.sequence.wrapping_mul(u64::from(self.block))

@@ -1,4 +1,4 @@
-//! `grebe bench --all`: every bench after the other, each in a process of its own, so that none leaves anything to the next.
+//! `grebe bench all`: every bench after the other, each in a process of its own, so that none leaves anything to the next.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -7,44 +7,54 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value};
 
-use super::{Ending, bench};
-use crate::cli::Bench;
+use super::printer::write_json;
+use crate::cli::BenchAll;
+use crate::ending::Ending;
 use crate::interrupt;
+use crate::output::note;
 
-const BENCHES: [&str; 8] =
-    ["--udp", "--flow", "--shm", "--pipe", "--ingress", "--view", "--udp-recv", "--transfer"];
+/// The name of each in the results, and its arguments.
+const BENCHES: [(&str, &[&str]); 6] = [
+    ("udp", &["udp"]),
+    ("udp-recv", &["udp", "--recv"]),
+    ("flow", &["flow"]),
+    ("shm", &["shm", "--parts", "shm,pipe,ingress"]),
+    ("view", &["view"]),
+    ("transfer", &["transfer"]),
+];
 
-pub fn run(options: &Bench) -> Result<Ending> {
+pub(super) fn run(options: &BenchAll) -> Result<Ending> {
     interrupt::catch();
     let this = std::env::current_exe().context("cannot find the grebe command itself")?;
     let folder = tempfile::tempdir().context("cannot make a directory for the results")?;
     let (mut results, mut failed) = (Map::new(), Vec::new());
-    for bench in BENCHES {
-        if bench == "--view"
+    for (name, arguments) in BENCHES {
+        let words = format!("grebe bench {}", arguments.join(" "));
+        if name == "view"
             && let Some(why) = no_window()
         {
-            eprintln!("grebe bench {bench} left out: {why}\n");
+            note!("{words} left out: {why}\n");
             continue;
         }
-        eprintln!("grebe bench {bench}");
+        note!("{words}");
         let json = folder.path().join("results.json");
         let mut command = Command::new(&this);
-        command.args(["bench", bench, "--json"]).arg(&json);
-        if options.table {
+        command.arg("bench").args(arguments).arg("--json").arg(&json);
+        if options.results.table {
             command.arg("--table");
         }
-        let is_good = finish(&mut command).with_context(|| format!("grebe bench {bench}"))?;
-        results.extend(take(&json).map(|result| (bench.trim_start_matches('-').to_owned(), result)));
+        let is_good = finish(&mut command).context(words)?;
+        results.extend(take(&json).map(|result| (name.to_owned(), result)));
         if interrupt::is_pending() {
-            bench::write_json(options, &results)?;
+            write_json(&options.results, &results)?;
             return Ok(Ending::Interrupted);
         }
         if !is_good {
-            failed.push(bench);
+            failed.push(name);
         }
-        eprintln!();
+        note!("");
     }
-    bench::write_json(options, &results)?;
+    write_json(&options.results, &results)?;
     if !failed.is_empty() {
         bail!("these benches failed, and said why: {}", failed.join(", "));
     }

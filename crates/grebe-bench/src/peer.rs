@@ -1,0 +1,204 @@
+//! The processes of a run: started by the one that measures, none outlives it. A task goes to a process as a line of JSON on its
+//! standard input, and each answer comes as a line of JSON, `{"Ok": ...}` or `{"Err": "why"}`, on its standard output.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use grebe_transfer::Cancel;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// Starts processes that call [`peer_main`](crate::peer_main) and do nothing else.
+#[derive(Clone)]
+pub struct Launcher(Arc<dyn Fn() -> Command + Send + Sync>);
+
+impl Launcher {
+    /// `command` makes the command of one process.
+    pub fn new(command: impl Fn() -> Command + Send + Sync + 'static) -> Self {
+        Self(Arc::new(command))
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Launcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Launcher")
+    }
+}
+
+/// What a process is to do, and for which bench.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Task<T> {
+    pub bench: String,
+    pub task: T,
+}
+
+/// What a process says.
+pub(crate) type Answer<T> = std::result::Result<T, String>;
+
+/// A process with a task, seen from the one that started it.
+pub(crate) struct Peer {
+    side: &'static str,
+    pub child: Child,
+    stdin: Option<ChildStdin>,
+    answers: mpsc::Receiver<String>,
+    cancel: Cancel,
+}
+
+impl Peer {
+    /// Starts it. `side` is what it is called in errors.
+    pub(crate) fn start(
+        mut command: Command,
+        side: &'static str,
+        bench: &str,
+        task: &impl Serialize,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let mut child = on_its_own(&mut command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(Error::io("start a process of the run"))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (told, answers) = mpsc::channel();
+        thread::spawn(move || {
+            for line in
+                stdout.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(|line| line.ok())
+            {
+                if told.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut peer = Self { side, child, stdin, answers, cancel: cancel.clone() };
+        let text = serde_json::to_string(&Task { bench: bench.to_owned(), task })
+            .map_err(|error| Error::peer(side, error))?;
+        let written = peer.stdin.as_mut().map(|stdin| writeln!(stdin, "{text}"));
+        match written {
+            Some(Ok(())) => Ok(peer),
+            _ => Err(peer.failed("it takes no task")),
+        }
+    }
+
+    /// Its next answer.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]; [`Error::Peer`] with what it says went wrong, or where it is gone.
+    pub(crate) fn answer<T: DeserializeOwned>(&mut self) -> Result<T> {
+        loop {
+            self.check_cancel()?;
+            if let Some(answer) = self.answer_within(Duration::from_millis(20))? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Its next answer, if it comes in time.
+    pub(crate) fn answer_within<T: DeserializeOwned>(&mut self, time: Duration) -> Result<Option<T>> {
+        let line = match self.answers.recv_timeout(time) {
+            Ok(line) => line,
+            Err(mpsc::RecvTimeoutError::Timeout) => return Ok(None),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(self.failed("it is gone")),
+        };
+        match serde_json::from_str::<Answer<T>>(&line) {
+            Ok(Ok(answer)) => Ok(Some(answer)),
+            Ok(Err(why)) => Err(self.failed(why)),
+            Err(error) => Err(self.failed(format!("{error} in its answer {line:?}"))),
+        }
+    }
+
+    /// Its standard input; when that is closed, a process that waits for it ends.
+    pub(crate) fn stdin(&mut self) -> Result<ChildStdin> {
+        self.stdin.take().ok_or_else(|| self.failed("it has no pipe"))
+    }
+
+    pub(crate) fn check_cancel(&self) -> Result<()> {
+        if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    pub(crate) fn failed(&self, reason: impl ToString) -> Error {
+        Error::peer(self.side, reason)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It may be gone already, and then neither finds it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ctrl-C is for the process that started it, which ends it in order.
+pub(crate) fn on_its_own(command: &mut Command) -> &mut Command {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    command
+}
+
+/// The task of this process.
+pub(crate) fn read_task() -> Result<Task<Value>> {
+    let mut from = stdin_unbuffered()?;
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    // A line, and not a byte more: what follows may be samples.
+    while from.read(&mut byte).map_err(Error::io("read the task"))? == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    serde_json::from_slice(&line).map_err(|error| Error::peer("task", error))
+}
+
+impl Task<Value> {
+    pub(crate) fn parse<T: DeserializeOwned>(self) -> Result<T> {
+        serde_json::from_value(self.task).map_err(|error| Error::peer("task", error))
+    }
+}
+
+/// Tells the process that started this one something.
+pub(crate) fn say(answer: &impl Serialize) -> Result<()> {
+    say_either(&Answer::Ok(answer))
+}
+
+/// Tells it what went wrong.
+pub(crate) fn say_failed(reason: &impl ToString) -> Result<()> {
+    say_either::<()>(&Err(reason.to_string()))
+}
+
+pub(crate) fn say_either<T: Serialize>(answer: &Answer<T>) -> Result<()> {
+    let text = serde_json::to_string(answer).map_err(|error| Error::peer("task", error))?;
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Error::io("answer"))
+}
+
+/// Ends this process when standard input ends: whoever started it is gone.
+pub(crate) fn end_with_input() {
+    thread::spawn(|| {
+        wait_for_end_of_input();
+        std::process::exit(1);
+    });
+}
+
+pub(crate) fn wait_for_end_of_input() {
+    // An input that cannot be read has ended.
+    let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+}
+
+#[cfg(unix)]
+pub(crate) fn stdin_unbuffered() -> Result<std::fs::File> {
+    use std::os::fd::AsFd;
+    let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(Error::io("use standard input"))?;
+    Ok(std::fs::File::from(stdin))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn stdin_unbuffered() -> Result<io::Stdin> {
+    Ok(io::stdin())
+}

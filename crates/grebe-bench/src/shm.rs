@@ -1,0 +1,22 @@
+//! Samples from one process to others through shared memory and pipes, beside a Unix socket and UDP with the same frames; and
+//! how much later a frame comes by each way into a program.
+//!
+//! The producer writes fresh data in each frame; every consumer checks each frame, in place by its minimum and maximum, or
+//! after a copy by every byte.
+
+mod consume;
+mod faults;
+mod goals;
+mod ingress;
+mod join;
+mod maker;
+mod options;
+mod other;
+mod produce;
+mod run;
+mod task;
+
+pub(crate) use consume::peer;
+pub use options::Options;
+pub use other::{ChunkSender, Other, OtherStream};
+pub use run::run;

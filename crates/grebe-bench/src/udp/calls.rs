@@ -1,0 +1,187 @@
+//! What batches save a receiver: many small datagrams from several senders, taken one per call or many per call.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use grebe_datagram::{Options, Receiver};
+use serde::Serialize;
+
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::row::{Progress, Row, Tell};
+
+/// A technique to receive: it gets a socket that does not block, and whether it is to stop, and returns how many datagrams came in
+/// how many calls.
+pub type ReceiveCalls = fn(UdpSocket, &dyn Fn() -> bool) -> io::Result<(u64, u64)>;
+
+/// What one receiver managed.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Received {
+    technique: &'static str,
+    /// Sending threads.
+    senders: usize,
+    sent_per_sec: f64,
+    recv_per_sec: f64,
+    /// Datagrams per receiving call.
+    per_call: f64,
+    /// Processor time per received datagram, nanoseconds; `None` where the system does not tell.
+    cpu_ns: Option<f64>,
+    /// Datagrams per second against one call per datagram.
+    ratio: f64,
+    runs: usize,
+}
+
+/// Receives small datagrams from 1, 2, 4 and 8 senders, for `duration` each and in turns: by one blocking call per datagram, by
+/// calls of up to 32, and by other programs' techniques. Rows of the median runs.
+///
+/// # Errors
+/// Where a socket fails.
+pub fn run(
+    duration: Duration,
+    repeats: usize,
+    others: &[(&'static str, ReceiveCalls)],
+    tell: Tell,
+) -> Result<()> {
+    for senders in [1, 2, 4, 8] {
+        let mut runs: Vec<Vec<Received>> = vec![Vec::new(); 2 + others.len()];
+        for _ in 0..repeats.max(1) {
+            runs[0].push(single("one_call", one_call, senders, duration)?);
+            for (&(name, calls), runs) in others.iter().zip(&mut runs[1..]) {
+                runs.push(single(name, calls, senders, duration)?);
+            }
+            runs[1 + others.len()].push(batched(senders, duration)?);
+        }
+        let medians = runs.into_iter().filter_map(median).collect::<Vec<_>>();
+        let baseline = medians.first().map_or(1.0, |run| run.recv_per_sec);
+        for median in medians {
+            tell(Progress::Row(&row(Received { ratio: median.recv_per_sec / baseline, ..median })));
+        }
+    }
+    Ok(())
+}
+
+fn row(run: Received) -> Row {
+    Row::new(format!("Receiving datagrams of {DATAGRAM_BYTES} bytes"), &run)
+        .name("technique", run.technique)
+        .cell("senders", run.senders)
+        .cell("k/s", format!("{:.0}", run.recv_per_sec / 1e3))
+        .cell("k/s sent", format!("{:.0}", run.sent_per_sec / 1e3))
+        .cell("per call", format!("{:.1}", run.per_call))
+        .cell("ns CPU each", run.cpu_ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")))
+        .cell("times one_call", format!("{:.2}", run.ratio))
+        .cell("runs", run.runs)
+}
+
+fn median(mut runs: Vec<Received>) -> Option<Received> {
+    runs.sort_by(|a, b| a.recv_per_sec.total_cmp(&b.recv_per_sec));
+    let count = runs.len();
+    runs.into_iter().nth(count / 2).map(|median| Received { runs: count, ..median })
+}
+
+fn single(name: &'static str, calls: ReceiveCalls, senders: usize, duration: Duration) -> Result<Received> {
+    let receiver = bind(&options())?;
+    let socket = receiver.try_clone_socket().map_err(Error::io("copy a socket"))?;
+    let address = receiver.local_addr()?;
+    measure(name, senders, duration, address, |stop| calls(socket, stop).map_err(Error::io("receive")))
+}
+
+fn one_call(socket: UdpSocket, stop: &dyn Fn() -> bool) -> io::Result<(u64, u64)> {
+    socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(Duration::from_millis(20)))?;
+    let (mut buffer, mut count) = ([0; 2_048], 0);
+    while !stop() {
+        match socket.recv_from(&mut buffer) {
+            Ok(_) => count += 1,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((count, count))
+}
+
+fn batched(senders: usize, duration: Duration) -> Result<Received> {
+    let mut receiver = bind(&Options { gro: false, slots: 32, ..options() })?;
+    let address = receiver.local_addr()?;
+    measure("batches of 32", senders, duration, address, |stop| {
+        let (mut count, mut calls) = (0, 0);
+        while !stop() {
+            let outcome = receiver.recv(|| Some(vec![0; 2_048]), |slot, _| Some(slot))?;
+            count += outcome.datagrams as u64;
+            calls += 1;
+        }
+        Ok((count, calls))
+    })
+}
+
+fn options() -> Options {
+    Options { recv_timeout: Duration::from_millis(20), ..Options::default() }
+}
+
+fn bind(options: &Options) -> Result<Receiver<Vec<u8>>> {
+    Ok(Receiver::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options)?)
+}
+
+fn measure(
+    technique: &'static str,
+    senders: usize,
+    duration: Duration,
+    to: SocketAddr,
+    receive: impl FnOnce(&dyn Fn() -> bool) -> Result<(u64, u64)>,
+) -> Result<Received> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending: Vec<_> = (0..senders).map(|_| scope.spawn(|| send(to, &stop))).collect();
+        let (began, cpu_before) = (Instant::now(), clock::thread_cpu());
+        let received = receive(&|| began.elapsed() >= duration);
+        let elapsed = began.elapsed().as_secs_f64();
+        let cpu = clock::since(clock::thread_cpu(), cpu_before);
+        stop.store(true, Ordering::Relaxed);
+        let mut sent = 0;
+        for sender in sending {
+            let sender = sender.join().map_err(|_| Error::peer("sender", "its thread panicked"))?;
+            sent += sender.map_err(Error::io("send"))?;
+        }
+        let (count, calls) = received?;
+        Ok(Received {
+            technique,
+            senders,
+            sent_per_sec: sent as f64 / elapsed,
+            recv_per_sec: count as f64 / elapsed,
+            per_call: count as f64 / calls.max(1) as f64,
+            cpu_ns: cpu.map(|cpu| cpu.as_nanos() as f64 / count.max(1) as f64),
+            ratio: 1.0,
+            runs: 1,
+        })
+    })
+}
+
+/// Sends as fast as it goes; how many datagrams.
+fn send(to: SocketAddr, stop: &AtomicBool) -> io::Result<u64> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(to)?;
+    let mut count = 0;
+    while !stop.load(Ordering::Relaxed) {
+        socket.send(&[7; DATAGRAM_BYTES])?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+const DATAGRAM_BYTES: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_and_calls_are_counted() {
+        let one = single("one_call", one_call, 1, Duration::from_millis(60)).unwrap();
+        assert!((one.per_call - 1.0).abs() < f64::EPSILON);
+        let many = batched(1, Duration::from_millis(60)).unwrap();
+        assert!(many.recv_per_sec > 0.0 && many.per_call > 0.0);
+        let row = row(many);
+        assert!(row.line().contains("per call"), "{}", row.line());
+    }
+}

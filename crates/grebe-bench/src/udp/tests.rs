@@ -1,0 +1,131 @@
+//! The bench itself: that it sees what is wrong, and that its rows add up.
+
+use std::time::Duration;
+
+use super::options::Options;
+use super::reach;
+use super::run::all;
+use super::task::{Fault, scenario};
+use crate::row::{Progress, markdown};
+use crate::stream::{StreamRun, Turns};
+
+fn options() -> Options {
+    Options {
+        scenarios: vec!["4ch_10MSPS".to_owned()],
+        datagram_bytes: vec![1_400],
+        techniques: ["mmsg", "gso", "gso_run"].map(str::to_owned).to_vec(),
+        duration: Duration::from_millis(150),
+        turns: Turns { repeats: 1, ..Turns::default() },
+        ..Options::default()
+    }
+}
+
+fn runs(options: &Options, fault: Option<Fault>) -> Vec<StreamRun> {
+    let mut runs = Vec::new();
+    all(options, fault, &mut |run| runs.push(run)).unwrap();
+    runs
+}
+
+#[test]
+fn every_technique_delivers_what_was_sent() {
+    let runs = runs(&options(), None);
+    let techniques: Vec<_> = runs.iter().map(|run| run.technique.as_str()).collect();
+    assert_eq!(techniques, ["one_call", "mmsg", "gso", "gso_run"]);
+    for run in runs {
+        assert_eq!((run.corrupt, run.reordered), (0, 0), "{run:?}");
+        assert!(run.frames_recv > 0 && run.frames_recv <= run.frames_sent, "{run:?}");
+        assert_eq!((run.block_size, run.datagram_size), (167, 1_400));
+        assert!(run.latency.max_us >= run.latency.p50_us);
+        let sockets = run.sockets.unwrap();
+        assert_eq!(sockets.lost_kernel + sockets.lost_network, run.frames_sent - run.frames_recv);
+        assert!(sockets.ratio.is_some());
+    }
+}
+
+#[test]
+fn stale_swapped_and_shifted_samples_are_detected_on_every_technique() {
+    for fault in [Fault::Stale, Fault::Swapped, Fault::Shifted] {
+        for run in runs(&options(), Some(fault)) {
+            let expected = run.frames_recv / 100;
+            assert!(
+                run.corrupt.abs_diff(expected) <= 1 + expected / 2 && run.corrupt > 0,
+                "{fault:?}: every hundredth frame was spoiled: {run:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_json_has_the_fields_of_the_seeds() {
+    let options = Options { baseline: false, techniques: vec!["gso".to_owned()], ..options() };
+    let mut rows = Vec::new();
+    super::run(&options, &mut |progress| {
+        if let Progress::Row(row) = progress {
+            rows.push(row.clone());
+        }
+    })
+    .unwrap();
+    let json = serde_json::to_value(&rows[0]).unwrap();
+    for field in [
+        "label",
+        "channels",
+        "block_size",
+        "datagram_size",
+        "burst_size",
+        "target_rate_msps",
+        "duration_s",
+        "frames_sent",
+        "frames_recv",
+        "frames_per_sec",
+        "throughput_msps",
+        "throughput_mbps",
+        "drop_rate",
+        "technique",
+        "machine_before",
+        "machine_after",
+        "ratio",
+        "latency",
+        "lost_kernel",
+        "lost_network",
+    ] {
+        assert!(json.get(field).is_some(), "{field}");
+    }
+    assert_eq!(markdown(&rows).lines().filter(|line| line.starts_with('|')).count(), 3);
+}
+
+#[test]
+fn a_search_ends_below_the_rate_that_fails() {
+    let options = Options {
+        scenarios: vec!["1ch_1MSPS".to_owned()],
+        duration: Duration::from_millis(60),
+        techniques: vec!["gso".to_owned()],
+        ..options()
+    };
+    let (mut tried, mut rows) = (0, 0);
+    reach::run(&options, 2_000.0, 2, &mut |progress| match progress {
+        Progress::Doing(_) => tried += 1,
+        Progress::Row(_) => rows += 1,
+    })
+    .unwrap();
+    assert!(tried >= 2 && rows == 1);
+}
+
+#[test]
+fn blocks_are_those_of_the_seeds() {
+    let block = |label, bytes| scenario(label).unwrap().block_for(bytes, 1).unwrap();
+    assert_eq!(block("1ch_max", 1_400), 668);
+    assert_eq!(block("1ch_max", 65_000), 32_468);
+    assert_eq!(block("4ch_max", 65_000), 8_117);
+    assert_eq!(block("1ch_256", 1_400), 256);
+}
+
+#[test]
+fn an_unknown_label_is_answered_with_the_known_ones() {
+    let error = scenario("9ch").unwrap_err().to_string();
+    assert!(error.contains("9ch") && error.contains("4ch_1GSPS"), "{error}");
+}
+
+#[test]
+fn a_datagram_without_room_is_refused() {
+    assert!(scenario("4ch_max").unwrap().block_for(71, 1).is_err());
+}
