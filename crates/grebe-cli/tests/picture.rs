@@ -36,7 +36,9 @@ fn ecg() -> (ScopeCore, Vec<i16>) {
 fn every_column_holds_the_extremes_of_its_samples() {
     let (mut core, samples) = ecg();
     for (columns, span_s) in [(1000, 10.0), (1200, 300.0), (640, 61.7), (333, 299.0)] {
-        let picture = core.answer(&Viewport { span: Some(span_s), ..Viewport::latest(columns) }, 1);
+        let mut viewport = Viewport::latest(columns);
+        viewport.span = Some(span_s);
+        let picture = core.answer(&viewport, 1);
         let (grid, shown) = (&picture.grid, &picture.channels[0].columns);
         let mut compared = 0;
         for (number, column) in (picture.first_column..).zip(shown) {

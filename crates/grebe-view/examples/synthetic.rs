@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(feature = "window")]
 fn window(link: grebe_view::ScopeLink, options: ViewOptions) -> Result<(), grebe_view::Error> {
-    grebe_view::run_window(link, options)
+    grebe_view::run_windows(vec![(link, options)])
 }
 
 #[cfg(not(feature = "window"))]

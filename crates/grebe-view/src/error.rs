@@ -1,15 +1,15 @@
-//! Why a face could not do its work.
+//! What can go wrong while a stream is shown.
 
 use std::io;
 use std::path::PathBuf;
 
 use grebe_scope::Error as ScopeError;
 
-/// What went wrong in a face. Each message says what to do.
+/// Why a stream could not be shown. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no window system to open a window on: the terminal face works.
+    /// There is no window system to open a window on: the terminal works.
     #[error("no window can be opened: {why}")]
     NoDisplay {
         /// What is missing.
@@ -21,25 +21,25 @@ pub enum Error {
         /// What it said.
         why: String,
     },
-    /// The graphics device went away while the window was open: the terminal face works.
+    /// The graphics device went away while the window was open: the terminal works.
     #[error("the graphics device was lost: {why}; try --term")]
     DeviceLost {
         /// What the driver said.
         why: String,
     },
     /// Standard output is no terminal, or it failed.
-    #[error("the terminal face needs a terminal: {source}")]
+    #[error("the scope in the terminal needs a terminal: {source}")]
     Terminal {
         /// What the system said.
         source: io::Error,
     },
-    /// Ctrl-C in the terminal face.
+    /// Ctrl-C in the terminal.
     #[error("interrupted")]
     Interrupted,
     /// No sample arrived.
     #[error("nothing arrived within {seconds:.1} s: no picture was written to {path}")]
     NothingArrived {
-        /// How long it was waited for.
+        /// How long the scope waited.
         seconds: f64,
         /// The file that was asked for.
         path: PathBuf,

@@ -1,27 +1,65 @@
-//! The scope a person uses, with three faces: a window, a terminal, a PNG file.
+//! The scope that a person uses: live traces with trigger, cursors, measurements, spectrum and persistence, in a window
+//! (feature `window`), in a terminal (feature `terminal`) or as a PNG file.
 //!
-//! The thread that carries data owns the scope and answers *viewports*; the face asks for them and takes the newest
-//! [`Picture`]. Neither waits for the other. The crate does not know where samples come from: batches go in, and what
-//! only the source knows (its name, losses before the scope) comes as a [`SourceStatus`].
+//! # How it fits together
+//!
+//! The thread that carries samples owns the history. The front end asks it for a [`Viewport`] and takes the newest
+//! [`Picture`] when it is ready. Neither waits for the other.
 //!
 //! ```text
-//!   batches --> ScopeStage (ScopeCore: tracker, pyramid) --newest picture--> ScopeLink --> run_window
-//!                         <----------viewport--------------                          --> run_terminal
-//!                                                                                    --> render_png
+//!   batches --> ScopeFeed or ScopeStage --newest picture--> ScopeLink --> run_windows
+//!               (history, trigger, spectra) <--viewport---            --> run_terminal
+//!                                                                     --> render_png
+//!                                                                     --> your own
 //! ```
+//!
+//! - Feed it: [`ScopeStage`] is the last stage of a graph; a [`ScopeFeed`] can be fed from any thread; a [`ScopeCore`] has
+//!   neither thread nor clock, and answers when it is asked.
+//! - Show it: give the [`ScopeLink`] and [`ViewOptions`] to `run_windows`, `run_terminal` or [`render_png`]. All three show
+//!   the same model, so a key does the same in each.
+//! - What only the source knows (its name, losses before the scope) comes as a [`SourceStatus`]: the crate does not know
+//!   where samples come from.
+//!
+//! # A picture as a file
 //!
 //! ```
 //! use grebe_frame::{BatchPool, Header};
-//! use grebe_view::{ScopeCore, Viewport};
+//! use grebe_view::{PngOptions, ScopeFeed, SourceStatus, ViewOptions, render_png};
 //!
+//! let (mut feed, link) = ScopeFeed::new(1 << 20);
 //! let mut pool = BatchPool::new(1, 65_536);
+//! let header = Header { channel_count: 1, block_length_samples: 1000, sample_rate_hz: 1e3, ..Header::default() };
 //! let mut batch = pool.acquire().unwrap();
-//! let header = Header { channel_count: 1, block_length_samples: 100, sample_rate_hz: 1e3, ..Header::default() };
-//! batch.push(&header, |_, samples| samples.fill(7)).unwrap();
+//! batch.push(&header, |_, samples| samples.iter_mut().zip(0..).for_each(|(sample, n)| *sample = n))?;
+//! feed.ingest(&batch.freeze())?;
+//! feed.finish();
 //!
-//! let mut core = ScopeCore::new(1 << 20);
-//! core.ingest(&batch.freeze(), 1_000_000)?;
-//! let picture = core.answer(&Viewport { span: Some(0.1), ..Viewport::latest(10) }, 2_000_000);
+//! let options = ViewOptions::new(|| SourceStatus { name: "a ramp".into(), ..SourceStatus::default() });
+//! let path = std::env::temp_dir().join(format!("grebe-view-guide-{}.png", std::process::id()));
+//! let picture = render_png(&link, options, &PngOptions::new(&path))?;
+//! assert_eq!(picture.counts.samples, 1000);
+//! # std::fs::remove_file(path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A front end of your own
+//!
+//! Columns are extremes, so that no peak is lost however many samples a column covers:
+//!
+//! ```
+//! # use grebe_frame::{BatchPool, Header};
+//! use grebe_view::{ScopeFeed, Viewport};
+//!
+//! let (mut feed, link) = ScopeFeed::new(1 << 20);
+//! # let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
+//! # let header = Header { channel_count: 1, block_length_samples: 100, sample_rate_hz: 1e3, ..Header::default() };
+//! # batch.push(&header, |_, samples| samples.fill(7)).unwrap();
+//! # let batch = batch.freeze();
+//! let mut viewport = Viewport::latest(10);
+//! viewport.span = Some(0.1);
+//! link.request(viewport);
+//! feed.ingest(&batch)?;
+//! let picture = link.take().expect("asked for, and there is data");
 //! assert_eq!(picture.channels[0].columns[9].max, 7);
 //! assert_eq!(picture.span(), 0.1);
 //! # Ok::<(), grebe_scope::Error>(())
@@ -43,31 +81,34 @@ mod testing;
 #[cfg(feature = "window")]
 mod window;
 
-pub use data::core::ScopeCore;
-pub use data::extract::{Extract, ExtractRun};
-pub use data::feed::ScopeFeed;
-pub use data::link::ScopeLink;
-pub use data::math::{MATH_CHANNEL, MathInput, MathOperation, MathSettings};
-pub use data::measure::ChannelMeasurements;
-pub use data::persistence::{ChannelDensity, PersistenceSettings, PersistenceView};
-pub use data::picture::{ChannelColumns, Flow, GapMark, Picture, StreamInfo};
-pub use data::spectrum::{ChannelSpectrum, SpectrumView, WaterfallView};
-pub use data::stage::ScopeStage;
-pub use data::status::{Loss, SourceStatus};
-pub use data::trigger::{
-    TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
+pub use data::{
+    core::ScopeCore,
+    extract::{Extract, ExtractRun},
+    feed::ScopeFeed,
+    link::ScopeLink,
+    math::MATH_CHANNEL,
+    measure::ChannelMeasurements,
+    picture::{ChannelColumns, Flow, GapMark, Picture, StreamInfo},
+    spectrum::{ChannelSpectrum, SpectrumView},
+    stage::ScopeStage,
+    status::{Loss, SourceStatus},
+    trigger::{
+        TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
+    },
+    viewport::{ChannelMask, SpectrumSettings, Viewport, Window},
 };
-pub use data::viewport::{ChannelMask, SpectrumSettings, Viewport, Window};
 pub use error::Error;
-pub use model::channel::ChannelSetup;
-pub use model::controls::TriggerOptions;
-pub use model::generator::{GeneratorRemote, GeneratorWish};
-pub use model::options::ViewOptions;
-pub use model::session::Session;
-pub use model::theme::ThemeChoice;
-pub use model::vertical::VerticalScale;
+pub use model::{
+    channel::ChannelSetup,
+    controls::TriggerOptions,
+    generator::{GeneratorRemote, GeneratorWish},
+    options::ViewOptions,
+    session::Session,
+    theme::ThemeChoice,
+    vertical::VerticalScale,
+};
 pub use png::{PngOptions, render_png};
 #[cfg(feature = "terminal")]
 pub use term::run_terminal;
 #[cfg(feature = "window")]
-pub use window::{FrameTimes, WindowBench, bench_window, run_window, run_windows};
+pub use window::{FrameTimes, WindowBench, bench_window, run_windows};

@@ -15,7 +15,7 @@ use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
 pub(crate) use draw::encode;
 
-/// What to draw, and when.
+/// What to draw, how large, and when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PngOptions {
     /// The file; replaced as a whole where it exists.
@@ -29,7 +29,7 @@ pub struct PngOptions {
     pub after: Duration,
     /// How long to wait for the first sample.
     pub wait: Duration,
-    /// Whether the picture's channels are to be measured, for whoever reads the [`Picture`] that is returned.
+    /// Whether to measure the channels: the [`Picture`] that is returned has the measurements.
     pub measure: bool,
 }
 
@@ -85,13 +85,13 @@ fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error
     }
 }
 
-/// Beside the file first, then in its place.
+/// Writes beside the file first, then renames.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // Already failing: what is left of the attempt is not worth another message.
+        // The error is already known; what is left of the attempt is removed if possible.
         let _ = fs::remove_file(&beside);
     }
     written

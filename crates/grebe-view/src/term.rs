@@ -1,4 +1,4 @@
-//! The terminal model: braille dots, two by four a character; for machines reached through a wire.
+//! The terminal: braille dots, two by four per character; for machines reached through ssh.
 
 mod draw;
 
@@ -47,8 +47,8 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut model: ViewModel) -> io::Re
             drawn = Instant::now();
             is_changed = false;
         }
-        // 30 pictures a second are 22 KB each at 200 x 60: what a ssh line bears. A resting picture is looked after
-        // ten times a second.
+        // At 200 x 60 characters, 30 pictures per second of 22 KB each are what an ssh connection bears. While nothing
+        // changes, ten looks per second are enough.
         let is_resting = drawn.elapsed() > Duration::from_secs(1);
         let until = drawn + FRAME_INTERVAL;
         loop {

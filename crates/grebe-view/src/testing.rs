@@ -1,4 +1,4 @@
-//! Batches for tests.
+//! Batches of known samples for tests.
 
 use grebe_frame::{Batch, BatchPool, Header};
 

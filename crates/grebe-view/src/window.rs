@@ -1,4 +1,4 @@
-//! The window model: egui on wgpu, on a GPU or in software.
+//! The window: egui on wgpu, on a GPU or in software.
 
 mod bench;
 mod cursors;
@@ -37,20 +37,13 @@ use device::DeviceLoss;
 use panes::ScopePanes;
 use quads::QuadPainter;
 
-/// Opens the scope's window and returns when the person closes it, or someone the link.
+/// Opens one window with a scope for each source, side by side, and returns when the person closes it, or someone a link.
+/// Keys go to the scope that the pointer is on.
 ///
 /// # Errors
-/// [`Error::NoDisplay`] where no window can be opened here at all (use [`run_terminal`](crate::term::run_terminal) then),
+/// [`Error::NoDisplay`] where no window can be opened here at all (use `run_terminal` then),
 /// [`Error::DeviceLost`] where the graphics device went away while it was open (the terminal goes on),
 /// [`Error::Window`] where opening one or drawing in it failed.
-pub fn run_window(link: ScopeLink, options: ViewOptions) -> Result<(), Error> {
-    run_windows(vec![(link, options)])
-}
-
-/// The same for several sources, side by side in one window. Keys go to the one that the pointer is on.
-///
-/// # Errors
-/// As for [`run_window`].
 pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), Error> {
     open(scopes, [1280.0, 720.0], None)
 }
@@ -59,7 +52,7 @@ pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), Error> {
 /// size in points.
 ///
 /// # Errors
-/// As for [`run_window`]; [`Error::Window`] where it was closed before it was done.
+/// As for [`run_windows`]; [`Error::Window`] where it was closed before it was done.
 pub fn bench_window(
     link: ScopeLink,
     options: ViewOptions,
@@ -78,7 +71,7 @@ fn open(
     bench: Option<WindowTimer>,
 ) -> Result<(), Error> {
     check_display()?;
-    stand_back();
+    lower_priority();
     let names: Vec<String> = scopes.iter().map(|(_, options)| (options.status)().name).collect();
     let title = format!("{} \u{2013} grebe", names.join(", "));
     let mut native = eframe::NativeOptions {
@@ -200,22 +193,22 @@ fn side_by_side(ui: &mut egui::Ui, scopes: &mut [ScopePanes], active: &mut usize
     }
 }
 
-/// Lets the stream go first where there are too few processors for both: drawing in software takes all it can get, and what it
-/// takes from the stream is lost. Its threads are begun from this one, and are as modest.
+/// Lowers the priority of drawing: in software it takes all the processor time that it gets, and what the stream misses of
+/// it is lost. The threads of the window system inherit it.
 #[cfg(target_os = "linux")]
-fn stand_back() {
+fn lower_priority() {
     // Refused or not, the window works.
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
 #[cfg(not(target_os = "linux"))]
-fn stand_back() {}
+fn lower_priority() {}
 
-/// A third of the processor beside one who wants all of it.
+/// A third of the processor beside a thread that wants all of it.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
-/// Whether a window could be opened, as far as that can be told without trying.
+/// Whether a window could be opened, as far as that is known without trying.
 #[cfg(target_os = "linux")]
 fn check_display() -> Result<(), Error> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -239,7 +232,7 @@ fn check_display() -> Result<(), Error> {
     Ok(())
 }
 
-/// What a person can use of an error: winit puts its own source file and line before the reason.
+/// The part of an error that helps a person: winit puts its own source file and line before the reason.
 fn reason(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.rsplit(": ").next().filter(|reason| !reason.is_empty()).unwrap_or("no reason given").to_owned()

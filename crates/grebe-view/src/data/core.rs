@@ -1,4 +1,4 @@
-//! The scope without a thread: batches in, pictures out.
+//! The scope without a thread or a clock: batches in, pictures out.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use crate::data::viewport::{Viewport, Window};
 
 /// Keeps the history of one stream within a budget and answers viewports of it.
 ///
-/// It has neither a thread nor a clock: the caller says what time it is, in nanoseconds of the monotonic clock.
+/// The caller says what time it is, in nanoseconds of the monotonic clock.
 #[derive(Debug)]
 pub struct ScopeCore {
     budget_bytes: usize,
@@ -95,8 +95,8 @@ impl ScopeCore {
         Ok(())
     }
 
-    /// The source is gone: what is there is all there will be.
-    pub fn end(&mut self) {
+    /// Nothing more will arrive.
+    pub(crate) fn end(&mut self) {
         self.is_ended = true;
     }
 
@@ -166,15 +166,15 @@ impl ScopeCore {
         }
     }
 
-    /// The samples of a stretch, as far as they are still held singly; at most the newest 2^24 a channel.
-    pub fn extract(&self, range: Range<u64>) -> Extract {
+    /// The samples of a stretch, as far as the history still holds each of them; at most the newest 2^24 per channel.
+    pub(crate) fn extract(&self, range: Range<u64>) -> Extract {
         let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else { return Extract::default() };
         let within = range.start as f64..range.end as f64;
         let triggers = self.trigger.as_ref().map_or(Vec::new(), |trigger| trigger.recent_in(within));
         Extract::of(pyramid, stream.rate_hz, range, triggers)
     }
 
-    /// Where the trigger wants the right edge, and what it does. A held window shows what it shows.
+    /// Where the trigger wants the right edge, and its state. A held window stays where it is.
     fn triggered(&mut self, viewport: &Viewport, span: f64) -> (Option<f64>, Option<TriggerView>) {
         let settings = viewport.trigger.filter(|settings| settings.mode != TriggerMode::Roll);
         let (Some(settings), Some(stream), Some(pyramid)) = (settings, self.stream, &self.pyramid) else {
@@ -190,7 +190,7 @@ impl ScopeCore {
         (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
     }
 
-    /// All triggers upon each other, where that is asked for and there is a trigger.
+    /// The densities of all triggers, where the viewport asks for them and there is a trigger.
     fn persistence(&mut self, viewport: &Viewport, span: f64, now_ns: u64) -> Option<Arc<PersistenceView>> {
         let (Some(settings), Some(run), Some(pyramid), Some(stream), Some(trigger)) =
             (viewport.persistence, &self.trigger, &self.pyramid, self.stream, viewport.trigger)
@@ -205,7 +205,7 @@ impl ScopeCore {
         self.persistence.as_mut()?.view(now_ns)
     }
 
-    /// Takes a frame that goes on with the stream.
+    /// Takes a frame that is neither late nor a duplicate.
     fn take(&mut self, frame: &Frame<'_>, header: &Header, arrival: Arrival) -> Result<(), ScopeError> {
         let channels = header.channel_count as usize;
         let is_other_rate = self.stream.is_some_and(|stream| {
@@ -266,7 +266,7 @@ impl ScopeCore {
     fn begin(&mut self, channels: usize) -> Result<(), ScopeError> {
         match &mut self.pyramid {
             Some(pyramid) if pyramid.channels() == channels => pyramid.clear(),
-            // The old one first: two do not fit into the budget.
+            // Frees the old one first: two do not fit into the budget.
             pyramid => {
                 *pyramid = None;
                 *pyramid = Some(Pyramid::new(channels, self.budget_bytes)?);
@@ -289,7 +289,7 @@ fn mean(pyramid: &Pyramid, channel: usize, window: Range<f64>) -> f64 {
     if found.count > 0 { found.stats.sum as f64 / found.count as f64 } else { 0.0 }
 }
 
-/// Number of the column behind the right edge.
+/// Number of the column after the right edge.
 fn end_column(pyramid: &Pyramid, grid: ColumnGrid, window: Window) -> i64 {
     let column = match window {
         Window::Latest => pyramid.newest().map_or(0, |newest| grid.column_at(newest) + 1) as i64,
@@ -315,7 +315,7 @@ fn channel_columns(
     out
 }
 
-/// Gaps whose place is remembered.
+/// Gaps that are remembered.
 const GAPS_MAX: usize = 256;
 /// Beyond any stream, and far from overflow in both directions.
 const COLUMN_END: i64 = 1 << 62;

@@ -1,13 +1,13 @@
-//! The samples themselves of a stretch of the history: what is saved to files.
+//! Copies samples out of the history, to be saved to files.
 
 use std::ops::Range;
 
 use grebe_scope::Pyramid;
 
-/// Samples of all channels, as far as the history still holds them singly.
+/// Samples of all channels, as far as the history still holds each of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Extract {
-    /// Samples a second and channel; 0 = unknown.
+    /// Samples per second and channel; 0 = unknown.
     pub rate_hz: f64,
     /// The stretch that was asked for, as absolute sample indices.
     pub range: Range<u64>,
@@ -22,17 +22,17 @@ pub struct Extract {
 pub struct ExtractRun {
     /// Absolute index of the first sample.
     pub first_sample_index: u64,
-    /// One a channel, all of one length.
+    /// One vector per channel, all of one length.
     pub channels: Vec<Vec<i16>>,
 }
 
 impl Extract {
-    /// Samples a channel.
-    pub fn len_samples(&self) -> u64 {
+    /// Samples per channel.
+    pub(crate) fn len_samples(&self) -> u64 {
         self.runs.iter().map(|run| run.channels.first().map_or(0, Vec::len) as u64).sum()
     }
 
-    /// Copies at most the newest 2^24 samples a channel of `range`.
+    /// Copies at most the newest 2^24 samples per channel of `range`.
     pub(crate) fn of(pyramid: &Pyramid, rate_hz: f64, range: Range<u64>, triggers: Vec<f64>) -> Extract {
         let range = range.start.max(range.end.saturating_sub(SAMPLES_MAX))..range.end;
         let mut runs: Vec<ExtractRun> = Vec::new();
@@ -40,7 +40,7 @@ impl Extract {
             let mut place = 0;
             let mut next = None;
             pyramid.samples(channel, range.clone(), |first, samples| {
-                // The pyramid's ring wraps somewhere: the samples go on without a gap there.
+                // A piece also ends where the pyramid's ring wraps; there is no gap there.
                 if next == Some(first) {
                     place -= 1;
                 } else if channel == 0 {

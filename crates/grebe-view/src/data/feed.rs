@@ -1,4 +1,4 @@
-//! The data side of a scope: takes batches, and answers its face at most sixty times a second.
+//! The data side of a scope: takes batches, and makes at most sixty pictures per second.
 
 use grebe_frame::Batch;
 use grebe_scope::Error as ScopeError;
@@ -10,7 +10,7 @@ use grebe_flow::monotonic_ns;
 /// A scope to be fed from any thread; [`ScopeStage`](crate::data::stage::ScopeStage) is the same as a stage of a graph.
 #[derive(Debug)]
 pub struct ScopeFeed {
-    /// `None` once it was left to the face.
+    /// `None` once the link has it.
     core: Option<ScopeCore>,
     link: ScopeLink,
     has_news: bool,
@@ -18,17 +18,17 @@ pub struct ScopeFeed {
 }
 
 impl ScopeFeed {
-    /// A scope whose history takes at most about `budget_bytes`, and the link for its face.
+    /// A scope whose history takes at most about `budget_bytes`, and the link for its front end.
     pub fn new(budget_bytes: usize) -> (ScopeFeed, ScopeLink) {
         let link = ScopeLink::new();
         let core = Some(ScopeCore::new(budget_bytes));
         (ScopeFeed { core, link: link.clone(), has_news: false, answered_ns: 0 }, link)
     }
 
-    /// Takes a batch, and makes a picture where the face waits for one and the last is a sixtieth of a second old.
+    /// Takes a batch. Makes a picture if the front end waits for one and the last is a sixtieth of a second old.
     ///
     /// # Errors
-    /// As [`ScopeCore::ingest`].
+    /// [`ScopeError::Budget`] and [`ScopeError::OutOfMemory`], when a stream begins.
     pub fn ingest(&mut self, batch: &Batch) -> Result<(), ScopeError> {
         let now_ns = monotonic_ns();
         if let Some(core) = &mut self.core {
@@ -39,12 +39,12 @@ impl ScopeFeed {
         Ok(())
     }
 
-    /// Answers the face where it asked. To be called when there is no data for a while.
+    /// Makes a picture if the front end waits for one. To be called while no data arrives.
     pub fn idle(&mut self) {
         self.answer(monotonic_ns());
     }
 
-    /// The stream is over: leaves its history to the face, which goes on showing it.
+    /// The stream is over: hands its history to the link, so that the front end goes on showing it.
     pub fn finish(&mut self) {
         if let Some(mut core) = self.core.take() {
             core.end();
@@ -52,8 +52,7 @@ impl ScopeFeed {
         }
     }
 
-    /// The face's end.
-    pub fn link(&self) -> &ScopeLink {
+    pub(super) fn link(&self) -> &ScopeLink {
         &self.link
     }
 
@@ -64,7 +63,7 @@ impl ScopeFeed {
         let Some(core) = &mut self.core else { return };
         if self.link.answer(core, self.has_news, now_ns) {
             self.has_news = false;
-            // By a schedule: blocks that come every 10 ms make 60 pictures a second, and not one every 20 ms.
+            // On a schedule: blocks that come every 10 ms make 60 pictures per second, not one every 20 ms.
             let due_ns = self.answered_ns + SIXTIETH_NS;
             let is_late = now_ns.saturating_sub(due_ns) > SIXTIETH_NS;
             self.answered_ns = if is_late { now_ns } else { due_ns.min(now_ns) };
@@ -73,7 +72,7 @@ impl ScopeFeed {
 }
 
 impl Drop for ScopeFeed {
-    /// A feed that is gone without a word leaves its face the history too.
+    /// As [`finish`](ScopeFeed::finish), where nobody called it.
     fn drop(&mut self) {
         self.finish();
     }

@@ -1,18 +1,18 @@
-//! Where samples went missing, and in which place on the way.
+//! In which place on the way the samples of each gap were lost.
 
 use std::collections::VecDeque;
 
 use crate::data::picture::GapMark;
 use crate::data::status::SourceStatus;
 
-/// Names the gaps by what the source counted meanwhile.
+/// Names each gap by the counters of the source that grew with it.
 #[derive(Debug, Default)]
 pub(crate) struct GapPlaces {
     /// Frames lost on the network, datagrams in the kernel, frames in shared memory and in the queue, as of the last look.
     seen: [u64; 4],
-    /// The number of the first gap that was not named yet.
+    /// Number of the first gap without a name.
     next: u64,
-    /// Numbers and places.
+    /// Gaps by number, with the place that lost them.
     named: VecDeque<(u64, String)>,
 }
 
@@ -27,7 +27,7 @@ impl GapPlaces {
         ];
         let [network, kernel, shared_memory, queue] =
             std::array::from_fn(|place| now[place] > self.seen[place]);
-        // What the kernel drops is missing in the network's count too: the nearer place says more.
+        // What the kernel drops is missing in the network's count too: the kernel is the more exact answer.
         let grown = [
             (kernel, "kernel"),
             (network && !kernel, "network"),
@@ -36,10 +36,10 @@ impl GapPlaces {
         ];
         let grown: Vec<&str> = grown.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
         let new: Vec<&GapMark> = gaps.iter().filter(|gap| gap.number >= self.next).collect();
-        let is_way_lost = new.iter().any(|gap| gap.lost_frames > 0);
+        let has_lost_frames = new.iter().any(|gap| gap.lost_frames > 0);
         // The counters may be a moment behind the picture: then the next look names it.
         let is_counted = [status.network, status.shared_memory, status.queue].iter().any(Option::is_some);
-        if is_way_lost && grown.is_empty() && is_counted {
+        if has_lost_frames && grown.is_empty() && is_counted {
             return;
         }
         for gap in new {
@@ -57,7 +57,7 @@ impl GapPlaces {
         self.seen = now;
     }
 
-    /// The place that lost it, where that is known.
+    /// The place that lost it, if known.
     pub(crate) fn of(&self, gap: &GapMark) -> Option<&str> {
         self.named.iter().find(|(number, _)| *number == gap.number).map(|(_, place)| place.as_str())
     }

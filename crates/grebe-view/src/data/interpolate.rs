@@ -1,4 +1,4 @@
-//! Columns where there are more of them than samples: straight lines from sample to sample.
+//! Columns narrower than a sample: straight lines from sample to sample.
 
 use grebe_scope::{Column, ColumnGrid, Pyramid};
 
@@ -15,7 +15,7 @@ pub(crate) fn join_samples(
     let edge = |place: usize| (first_column + place as u64) as f64 * step;
     let (from, to) = (edge(0).floor() as u64, edge(out.len()).ceil() as u64 + 1);
     let mut run = Polyline { first: 0, samples: Vec::with_capacity((to - from) as usize) };
-    // A run also ends where the pyramid's ring wraps: there the next one goes on without a gap.
+    // A piece also ends where the pyramid's ring wraps; there is no gap there.
     pyramid.samples(channel, from..to, |first, samples| {
         if first != run.first + run.samples.len() as u64 || run.samples.is_empty() {
             run.draw(step, first_column, out);
@@ -27,7 +27,7 @@ pub(crate) fn join_samples(
     run.draw(step, first_column, out);
 }
 
-/// Samples without a gap between them.
+/// A line through samples without a gap.
 struct Polyline {
     first: u64,
     samples: Vec<i16>,

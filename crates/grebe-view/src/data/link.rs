@@ -1,6 +1,6 @@
-//! Between the thread that carries data and the one a person looks at: requests one way, pictures the other.
+//! Connects the thread that carries data with the thread that draws: requests in one direction, pictures in the other.
 //!
-//! Either side holds the lock for the exchange of a few words only; the data side does not even wait for that.
+//! Either side holds the lock only to exchange a few words, and the data side never waits for it: it tries, and answers at the next batch.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::data::extract::Extract;
 use crate::data::picture::Picture;
 use crate::data::viewport::{Viewport, Window};
 
-/// A face's end: asks for viewports, takes the newest picture. Clones are the same end.
+/// The front end's side: asks for viewports and takes the newest picture. All clones share one state.
 #[derive(Clone, Default)]
 pub struct ScopeLink {
     shared: Arc<Shared>,
@@ -22,36 +22,36 @@ pub struct ScopeLink {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Whether the face wants a picture, or was closed: looked at once a batch, without the lock.
+    /// Whether the front end waits for a picture: read once per batch, without the lock.
     is_wanted: AtomicBool,
     is_closed: AtomicBool,
     pictures_taken: AtomicU64,
-    /// Wakes the data side; there once it runs.
+    /// Wakes the data side; set once that runs.
     data_side: OnceLock<Waker>,
 }
 
 #[derive(Default)]
 struct State {
     viewport: Option<Viewport>,
-    /// Whether the viewport is another than the one last answered.
+    /// Whether the viewport differs from the one answered last.
     is_changed: bool,
     newest: Option<Picture>,
     on_picture: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// The scope itself, when its stream is over: from then on the face's thread answers.
+    /// The scope itself, once its stream is over: from then on the front end's thread answers.
     parked: Option<ScopeCore>,
-    /// A stretch whose samples are wanted, and those samples.
+    /// A stretch whose samples are wanted.
     wanted_range: Option<Range<u64>>,
     extract: Option<Extract>,
 }
 
 impl ScopeLink {
-    /// A link to nobody yet.
+    /// A link without a data side yet.
     pub(crate) fn new() -> ScopeLink {
         ScopeLink::default()
     }
 
-    /// Asks to see `viewport` from now on; whether that is another one than before. A picture of it follows, and then
-    /// one whenever data changed it and [`take`](ScopeLink::take) took the one before.
+    /// Asks to see `viewport` from now on; returns whether it differs from the one before. A picture of it follows, and
+    /// then one whenever data changed it and [`take`](ScopeLink::take) took the one before.
     pub fn request(&self, viewport: Viewport) -> bool {
         let mut state = self.state();
         let is_another = state.viewport != Some(viewport);
@@ -62,7 +62,7 @@ impl ScopeLink {
         is_another
     }
 
-    /// The newest picture, once.
+    /// Takes the newest picture; `None` until there is another.
     pub fn take(&self) -> Option<Picture> {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -80,7 +80,7 @@ impl ScopeLink {
     }
 
     /// Asks for the samples of a stretch: [`take_extract`](ScopeLink::take_extract) gives them a little later.
-    pub fn request_extract(&self, range: Range<u64>) {
+    pub(crate) fn request_extract(&self, range: Range<u64>) {
         let mut state = self.state();
         if let Some(core) = &state.parked {
             let extract = core.extract(range);
@@ -93,11 +93,11 @@ impl ScopeLink {
     }
 
     /// The samples that were asked for, once.
-    pub fn take_extract(&self) -> Option<Extract> {
+    pub(crate) fn take_extract(&self) -> Option<Extract> {
         self.state().extract.take()
     }
 
-    /// A face begins: it gets a picture even of what another one saw before.
+    /// Forgets what was asked before: a front end that begins gets a picture even of what another one saw.
     pub(crate) fn begin_viewing(&self) {
         self.state().viewport = None;
     }
@@ -107,12 +107,12 @@ impl ScopeLink {
         self.state().on_picture = Some(Arc::new(wake));
     }
 
-    /// Pictures taken so far: what a person saw, for a frame rate.
+    /// Pictures taken so far: the base of a frame rate.
     pub fn pictures_taken(&self) -> u64 {
         self.shared.pictures_taken.load(Ordering::Relaxed)
     }
 
-    /// Ends the face, from whichever thread.
+    /// Ends the front end. Can be called from any thread.
     pub fn close(&self) {
         self.shared.is_closed.store(true, Ordering::Release);
         let wake = self.state().on_picture.clone();
@@ -129,18 +129,18 @@ impl ScopeLink {
     /// Lets requests wake the data side.
     pub(crate) fn wake_with(&self, waker: impl FnOnce() -> Waker) {
         if self.shared.data_side.get().is_none() {
-            // Set twice by two calls at once would be set to the same.
+            // Two calls at once would set the same.
             let _ = self.shared.data_side.set(waker());
         }
     }
 
-    /// Whether the face waits for a picture.
+    /// Whether the front end waits for a picture.
     pub(crate) fn is_wanted(&self) -> bool {
         self.shared.is_wanted.load(Ordering::Acquire)
     }
 
-    /// Answers the face's viewport where it waits for that; says whether there is a new picture. Does not wait for
-    /// the face: where it is just looking, the next call answers.
+    /// Makes a picture of the viewport if one is wanted and it changed; returns whether it did. Never waits for the lock:
+    /// where the front end holds it, the next call answers.
     pub(crate) fn answer(&self, core: &mut ScopeCore, has_news: bool, now_ns: u64) -> bool {
         let mut state = match self.shared.state.try_lock() {
             Ok(state) => state,
@@ -157,7 +157,7 @@ impl ScopeLink {
             }
             return false;
         }
-        // What is held does not change by what arrives.
+        // New data does not change a held picture.
         let has_news = has_news && state.viewport.is_some_and(|viewport| viewport.window == Window::Latest);
         let Some(viewport) = state.viewport.filter(|_| has_news || state.is_changed) else { return false };
         self.shared.is_wanted.store(false, Ordering::Release);
@@ -172,7 +172,7 @@ impl ScopeLink {
         true
     }
 
-    /// Leaves the scope to the face, which from now on answers its viewports itself.
+    /// Takes over the scope of a stream that is over: from now on the front end's thread answers viewports.
     pub(crate) fn park(&self, core: ScopeCore) {
         let mut state = self.state();
         if let Some(range) = state.wanted_range.take() {
@@ -195,7 +195,7 @@ impl ScopeLink {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change leaves the state good, so a panic elsewhere spoils nothing.
+        // Every change leaves the state valid, so a panic of the other side does no harm.
         self.shared.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

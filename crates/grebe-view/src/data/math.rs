@@ -1,46 +1,46 @@
-//! A channel made of channels: computed from what is visible, each time anew.
+//! The math channel: computed from other channels for each picture, over the visible samples.
 
 use std::ops::Range;
 
 use grebe_scope::{Error as ScopeError, Pyramid, Scale};
 
-/// The number of the math channel, behind all that a stream can have.
+/// The number of the math channel: the first after those that a stream can have.
 pub const MATH_CHANNEL: usize = 8;
-/// Channels with settings of their own: those of a stream, and this one.
+/// Channels with settings of their own: those of a stream and the math channel.
 pub(crate) const LANES: usize = MATH_CHANNEL + 1;
 
-/// What the math channel is computed of.
+/// What the math channel computes, and of which channels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MathSettings {
+pub(crate) struct MathSettings {
     /// What is computed.
-    pub operation: MathOperation,
+    pub(crate) operation: MathOperation,
     /// The first channel, from 0.
-    pub a: MathInput,
+    pub(crate) a: MathInput,
     /// The second channel, where the operation takes two.
-    pub b: MathInput,
+    pub(crate) b: MathInput,
 }
 
-/// A channel as it goes into a math channel.
+/// One input of the math channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MathInput {
+pub(crate) struct MathInput {
     /// Its number, from 0.
-    pub channel: usize,
-    /// What its counts stand for.
-    pub scale: Scale,
-    /// Whether the mean of what is visible is taken off first.
-    pub is_ac: bool,
+    pub(crate) channel: usize,
+    /// Unit per count, and the value of count 0.
+    pub(crate) scale: Scale,
+    /// Whether the mean of the visible samples is subtracted first.
+    pub(crate) is_ac: bool,
 }
 
-/// What a math channel computes, in units of its inputs.
+/// The operations, in units of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MathOperation {
+pub(crate) enum MathOperation {
     /// `A + B`.
     Add,
     /// `A - B`.
     Subtract,
     /// `A * B`.
     Multiply,
-    /// The slope of `A`, a second (a sample, where the rate is unknown).
+    /// The slope of `A` per second (per sample where the rate is unknown).
     Derivative,
     /// The sum of `A` over time from the left edge, or from the last gap.
     Integral,
@@ -48,7 +48,7 @@ pub enum MathOperation {
 
 impl MathOperation {
     /// All, in the order of a menu.
-    pub const ALL: [MathOperation; 5] = [
+    pub(crate) const ALL: [MathOperation; 5] = [
         MathOperation::Add,
         MathOperation::Subtract,
         MathOperation::Multiply,
@@ -57,7 +57,7 @@ impl MathOperation {
     ];
 
     /// Its name in a menu.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             MathOperation::Add => "A + B",
             MathOperation::Subtract => "A \u{2212} B",
@@ -67,14 +67,14 @@ impl MathOperation {
         }
     }
 
-    /// The next one, with none behind the last: for a key that goes through all.
+    /// The next one, and none after the last: for a key that goes through all.
     pub(crate) fn after(now: Option<MathOperation>) -> Option<MathOperation> {
         let place = now.and_then(|now| MathOperation::ALL.iter().position(|&it| it == now));
         MathOperation::ALL.get(place.map_or(0, |place| place + 1)).copied()
     }
 
     /// Whether it takes a second channel.
-    pub fn is_binary(self) -> bool {
+    pub(crate) fn is_binary(self) -> bool {
         matches!(self, MathOperation::Add | MathOperation::Subtract | MathOperation::Multiply)
     }
 
@@ -91,7 +91,7 @@ impl MathOperation {
         }
     }
 
-    /// What it is, of channels with these names.
+    /// The operation in words, on channels with these names.
     pub(crate) fn words(self, a: &str, b: &str) -> String {
         match self {
             MathOperation::Derivative => format!("d {a}/dt"),
@@ -101,8 +101,7 @@ impl MathOperation {
     }
 }
 
-/// Computes a window of the math channel, as a small history of its own: what draws and measures others, draws and
-/// measures this one.
+/// Computes a window of the math channel into a small history of its own, so that it is drawn and measured as any other.
 #[derive(Debug)]
 pub(crate) struct MathChannel {
     history: Pyramid,
@@ -183,11 +182,11 @@ impl MathChannel {
         }
     }
 
-    /// As counts that the whole range of the results fits into.
+    /// Keeps the results as counts, scaled so that their whole range fits.
     fn keep(&mut self, settings: &MathSettings) {
         let MathChannel { history, values, counts, runs, scale, .. } = self;
         let (min, max) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), &value| {
-            // What is not a number is neither.
+            // Comparisons pass over what is not a number.
             (min.min(value), max.max(value))
         });
         let step = (max - min) / COUNTS;
@@ -203,7 +202,7 @@ impl MathChannel {
             let missing = usize::from(run.first().is_some_and(|value| value.is_nan()));
             counts.clear();
             counts.extend(run[missing..].iter().map(|value| ((value - offset) / factor).round() as i16));
-            // It was made for one channel, and indices only grow.
+            // The history has one channel, and indices only grow: this cannot fail.
             let _ = history.append(first + missing as u64, &[counts]);
         }
     }
@@ -225,7 +224,7 @@ impl Input<'_> {
         Input { samples, factor, offset }
     }
 
-    /// Channels of one stream have the same samples; one that had not would be 0 there.
+    /// The value at a place; 0 where there is none, which cannot be: channels of a stream have equally many samples.
     fn value(&self, at: usize) -> f64 {
         self.samples.get(at).map_or(0.0, |&sample| f64::from(sample) * self.factor + self.offset)
     }
@@ -243,16 +242,16 @@ fn copy(
     pyramid.samples(channel, range, |first, piece| {
         samples.extend_from_slice(piece);
         match runs.last_mut() {
-            // The pyramid's ring wraps somewhere: the samples go on without a gap there.
+            // A piece also ends where the pyramid's ring wraps; there is no gap there.
             Some((begin, length)) if *begin + *length as u64 == first => *length += piece.len(),
             _ => runs.push((first, piece.len())),
         }
     });
 }
 
-/// Bounds what a picture costs the data path.
+/// Bounds the time that a picture takes from the data path.
 const SAMPLES_MAX: u64 = 1 << 18;
-/// Samples of so many, and the levels above them.
+/// Enough for that many samples and the levels above them.
 const HISTORY_BYTES: usize = 4 << 20;
 /// Counts that the results are spread over.
 const COUNTS: f64 = 60_000.0;

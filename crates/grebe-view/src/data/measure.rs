@@ -1,4 +1,4 @@
-//! Measurements of what is visible, a few times a second.
+//! Measures the visible samples, a few times per second.
 
 use grebe_scope::{Measurements, Measurer, Pyramid, Scale};
 
@@ -8,15 +8,15 @@ use crate::data::viewport::Viewport;
 /// What was measured of one channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChannelMeasurements {
-    /// The channel, from 0; [`MATH_CHANNEL`] for the one that is computed.
+    /// The channel, from 0; [`MATH_CHANNEL`](crate::MATH_CHANNEL) for the math channel.
     pub channel: usize,
     /// Its quantities, in the units that the viewport's scales give.
     pub set: Measurements,
-    /// Samples that were measured: the newest of the window, 262,144 at most.
+    /// Samples that were measured: the newest of the window, at most 262,144.
     pub samples: u64,
 }
 
-/// Measures, and keeps the result until it is due again.
+/// Measures pictures, and keeps the result until the next is due.
 #[derive(Debug)]
 pub(crate) struct PictureMeasurer {
     measurer: Measurer,
@@ -24,7 +24,7 @@ pub(crate) struct PictureMeasurer {
     measured_ns: u64,
     viewport: Option<Viewport>,
     count: u64,
-    /// Copies of the window's unbroken runs, one behind the other, and where each ends.
+    /// Copies of the window's unbroken runs, one after the other, and where each ends.
     samples: Vec<i16>,
     ends: Vec<usize>,
 }
@@ -42,8 +42,8 @@ impl PictureMeasurer {
         }
     }
 
-    /// Measures the window from sample `start` to `end`, where the viewport asks for it and the last time is long enough
-    /// ago; and how often that was done so far.
+    /// Measures the window if the viewport asks for it and a measurement is due. Returns the newest measurements, and the
+    /// number of measurements so far.
     pub(crate) fn measure(
         &mut self,
         pyramid: &Pyramid,
@@ -91,7 +91,7 @@ impl PictureMeasurer {
         ends.clear();
         let mut next = None;
         pyramid.samples(channel, range, |first, run| {
-            // The pyramid's ring wraps somewhere: the samples go on without a gap there.
+            // A piece also ends where the pyramid's ring wraps; there is no gap there.
             if next == Some(first) {
                 ends.pop();
             }
@@ -113,7 +113,7 @@ impl PictureMeasurer {
     }
 }
 
-/// Bounds what a measurement costs the data path: some 2 ms for eight channels, five times a second.
+/// Bounds the time that a measurement takes from the data path: some 2 ms for eight channels, five times per second.
 const SAMPLES_MAX: u64 = 1 << 18;
 const INTERVAL_NS: u64 = 200_000_000;
 

@@ -1,4 +1,4 @@
-//! How much arrives, and how late: over windows of fixed memory.
+//! How much arrives, and how late: sliding windows of fixed size.
 
 use crate::data::picture::Flow;
 
@@ -38,8 +38,7 @@ impl FlowMeter {
     }
 
     pub(crate) fn flow(&self, now_ns: u64) -> Flow {
-        // The mark to be overwritten next is the oldest. Until there is a second, a rate is a guess: say nothing
-        // before a quarter of one.
+        // The mark to be overwritten next is the oldest. Below a quarter of a second a rate is a guess.
         let oldest = self.marks[(self.at + 1) % MARKS];
         let seconds = now_ns.saturating_sub(oldest.at_ns) as f64 * 1e-9;
         if seconds < 0.25 {
@@ -54,7 +53,7 @@ impl FlowMeter {
     }
 }
 
-/// The least difference between arrival and production over the last 15 to 30 seconds.
+/// The smallest difference between arrival and production time over the last 15 to 30 seconds.
 #[derive(Debug)]
 pub(crate) struct TransitMeter {
     current_ns: i64,

@@ -1,4 +1,4 @@
-//! All triggers upon each other, by how often the trace passed each place.
+//! Persistence: all triggered records on top of each other, by how often the trace passed each cell.
 
 use std::sync::Arc;
 
@@ -6,40 +6,40 @@ use grebe_scope::{Acquisition, Density, Error as ScopeError, Pyramid};
 
 use crate::data::trigger::{TriggerSearch, TriggerSettings};
 
-/// How a face wants its triggers laid upon each other.
+/// The vertical ranges that the densities cover.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PersistenceSettings {
-    /// Lowest and highest raw count of the picture, by channel.
-    pub ranges: [(i16, i16); 8],
+pub(crate) struct PersistenceSettings {
+    /// Lowest and highest raw count, by channel.
+    pub(crate) ranges: [(i16, i16); 8],
 }
 
-/// Where the trace of one channel passed.
+/// How often the trace of one channel passed each cell.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ChannelDensity {
+pub(crate) struct ChannelDensity {
     /// The channel, from 0.
-    pub channel: usize,
-    /// Cells a row.
-    pub width: usize,
+    pub(crate) channel: usize,
+    /// Cells per row.
+    pub(crate) width: usize,
     /// Brightness, row after row from the top: 0 never, 255 most often.
-    pub cells: Vec<u8>,
+    pub(crate) cells: Vec<u8>,
 }
 
 /// The densities of one moment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PersistenceView {
+pub(crate) struct PersistenceView {
     /// As asked for.
-    pub settings: PersistenceSettings,
-    /// One a channel.
-    pub channels: Vec<ChannelDensity>,
+    pub(crate) settings: PersistenceSettings,
+    /// One density per channel.
+    pub(crate) channels: Vec<ChannelDensity>,
     /// Triggers in the picture.
-    pub records: u64,
-    /// Of those that came since the last picture, the part that is in it; below 1 the density is a sample.
-    pub fraction: f64,
-    /// Grows with each: tells a face whether it has drawn this one.
-    pub number: u64,
+    pub(crate) records: u64,
+    /// The part of the triggers since the last picture that was added; below 1 the density is a sample of them.
+    pub(crate) fraction: f64,
+    /// Grows with each view: a front end sees by it whether it has drawn this one.
+    pub(crate) number: u64,
 }
 
-/// Takes a record around each trigger.
+/// Adds a record around each trigger to the densities.
 #[derive(Debug)]
 pub(crate) struct Persistence {
     settings: PersistenceSettings,
@@ -86,7 +86,7 @@ impl Persistence {
         })
     }
 
-    /// Whether it does what is asked for.
+    /// Whether it was made for these settings.
     pub(crate) fn is_for(
         &self,
         settings: &PersistenceSettings,
@@ -99,7 +99,7 @@ impl Persistence {
     /// Takes the next block.
     pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) {
         let densities = &mut self.densities;
-        // What is refused here is refused by the history too, and counted there.
+        // What is refused here is refused and counted by the history too.
         let _ = self.acquisition.append(first_sample_index, block, |record| {
             let fraction = record.trigger.fraction();
             for (channel, density) in densities.iter_mut().enumerate() {
@@ -108,7 +108,7 @@ impl Persistence {
         });
     }
 
-    /// The densities by now, faded by the time that passed since the last ones.
+    /// The densities now, faded by the time since the last ones.
     pub(crate) fn view(&mut self, now_ns: u64) -> Option<Arc<PersistenceView>> {
         let elapsed_ns = now_ns.saturating_sub(self.resolved_ns);
         if elapsed_ns < INTERVAL_NS && self.view.is_some() {
@@ -136,7 +136,7 @@ impl Persistence {
 /// Cells of the map: enough for a lane, and a few milliseconds for eight.
 const WIDTH: usize = 960;
 const HEIGHT: usize = 192;
-/// Bounds what a picture costs the data path: a millisecond or two a channel.
+/// Bounds the time that a picture takes from the data path: one or two milliseconds per channel.
 const SAMPLES_PER_PICTURE: u64 = 1 << 21;
 const INTERVAL_NS: u64 = 40_000_000;
 /// A trace that came once is half as bright after this long.

@@ -1,4 +1,4 @@
-//! What a face gets: everything it draws, as one consistent moment of the stream.
+//! What a front end draws: one consistent moment of the stream.
 
 use std::sync::Arc;
 
@@ -19,8 +19,7 @@ pub struct Picture {
     pub is_ended: bool,
     /// Ties columns to samples.
     pub grid: ColumnGrid,
-    /// Number of the first column on `grid`; columns before 0 lie before the stream and are
-    /// [`Column::OUTSIDE`].
+    /// Number of the first column on `grid`; columns below 0 lie before the stream and are [`Column::OUTSIDE`].
     pub first_column: i64,
     /// Absolute sample index of the left edge; negative where the window reaches before the stream.
     pub left_index: f64,
@@ -28,11 +27,11 @@ pub struct Picture {
     pub span_samples: f64,
     /// The channels that were asked for and exist, in order; the math channel is the last.
     pub channels: Vec<ChannelColumns>,
-    /// What the counts of the math channel stand for in this picture, where there is one.
-    pub math: Option<Scale>,
+    /// Unit per count of the math channel, if there is one.
+    pub(crate) math: Option<Scale>,
     /// First sample index that any history still covers.
     pub oldest_index: u64,
-    /// The index behind the newest sample.
+    /// The index after the newest sample.
     pub next_index: u64,
     /// What arrived and what is missing, as counted here.
     pub counts: TrackerCounts,
@@ -42,23 +41,23 @@ pub struct Picture {
     pub newest_ts_ns: u64,
     /// When the newest batch arrived, on this machine's monotonic clock; 0 before the first.
     pub newest_arrival_ns: u64,
-    /// Smallest difference of the two clocks over the last half minute: what latency is measured from where the
-    /// clocks are not the same.
+    /// Smallest difference of the two clocks over the last half minute: where the clocks are not the same, latency is
+    /// measured from there.
     pub transit_min_ns: i64,
-    /// What the trigger does; `None` where none was asked for.
+    /// The trigger's state; `None` where none was asked for.
     pub trigger: Option<TriggerView>,
-    /// What is missing in the picture, oldest first; the newest 256.
+    /// The gaps in the picture, oldest first; at most the newest 256.
     pub gaps: Vec<GapMark>,
-    /// Streams seen: grows when the sender begins again, or changes its channels or its rate.
+    /// Streams seen: grows when the sender restarts, or changes its channels or its rate.
     pub streams: u64,
-    /// Absolute sample indices of the last triggers, shown or not, the newest last; 64 at most.
+    /// Absolute sample indices of the last triggers, shown or not, the newest last; at most 64.
     pub triggers: Vec<f64>,
-    /// All triggers upon each other, where that was asked for and there is a trigger.
-    pub persistence: Option<Arc<PersistenceView>>,
+    /// The densities of all triggers, where they were asked for and there is a trigger.
+    pub(crate) persistence: Option<Arc<PersistenceView>>,
     /// Measurements of the channels, where they were asked for.
     pub measured: Vec<ChannelMeasurements>,
-    /// Measurements made so far: tells a new one from the same one again.
-    pub measured_count: u64,
+    /// Measurements made so far: tells a new one from a repeated one.
+    pub(crate) measured_count: u64,
     /// Spectra, where they were asked for and there are samples for one.
     pub spectrum: Option<Arc<SpectrumView>>,
     /// Bytes reserved for history.
@@ -70,20 +69,20 @@ pub struct Picture {
 pub struct ChannelColumns {
     /// The channel, from 0; [`MATH_CHANNEL`](crate::data::math::MATH_CHANNEL) for the one that is computed.
     pub channel: usize,
-    /// One column each, left to right.
+    /// Left to right.
     pub columns: Vec<Column>,
-    /// Mean of what is visible, in raw counts.
+    /// Mean of the visible samples, in raw counts.
     pub mean: f64,
 }
 
-/// What a stream says of itself.
+/// What the frames say of their stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamInfo {
     /// Channels, 1 to 8.
     pub channels: usize,
-    /// Samples a second and channel; 0 = unknown.
+    /// Samples per second and channel; 0 = unknown.
     pub rate_hz: f64,
-    /// Samples a channel of the newest frame.
+    /// Samples per channel in the newest frame.
     pub block_samples: u32,
     /// Samples the generator has dropped since the stream began, as its frames say.
     pub generator_drops: u64,
@@ -96,9 +95,9 @@ pub struct GapMark {
     pub number: u64,
     /// Absolute index of the first sample that is missing.
     pub start: u64,
-    /// Absolute index of the first one behind them.
+    /// Absolute index of the first sample after the gap.
     pub end: u64,
-    /// Of them, samples a channel that the generator never made.
+    /// Of them, samples per channel that the generator never made.
     pub generator_samples: u64,
     /// Frames that were sent and did not arrive.
     pub lost_frames: u64,
@@ -107,26 +106,26 @@ pub struct GapMark {
 /// How much arrives, over the last second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Flow {
-    /// Frames a second.
+    /// Frames per second.
     pub frames_per_s: f64,
-    /// Samples a second, all channels together.
+    /// Samples per second, all channels together.
     pub samples_per_s: f64,
-    /// Bytes a second, headers included.
+    /// Bytes per second, headers included.
     pub bytes_per_s: f64,
 }
 
-/// How old what is on the screen is.
+/// The age of the newest sample on the screen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Latency {
+pub(crate) struct Latency {
     /// Seconds from the newest frame's production to now.
-    pub seconds: f64,
-    /// Whether only the excess over the least seen is known, because the producer's clock is another machine's.
-    pub is_relative: bool,
+    pub(crate) seconds: f64,
+    /// Whether this is only the excess over the smallest latency seen, because the producer's clock is another machine's.
+    pub(crate) is_relative: bool,
 }
 
 impl Picture {
     /// The picture of a stream that has not begun.
-    pub fn waiting() -> Picture {
+    pub(crate) fn waiting() -> Picture {
         Picture {
             stream: None,
             is_ended: false,
@@ -155,7 +154,7 @@ impl Picture {
         }
     }
 
-    /// Samples a second where known, else 1: what a span is divided by.
+    /// Samples per second where known, else 1: converts a span to samples.
     pub fn rate_or_one(&self) -> f64 {
         self.stream.map_or(1.0, |stream| stream.rate_or_one())
     }
@@ -171,12 +170,12 @@ impl Picture {
     }
 
     /// The absolute sample index at the right edge.
-    pub fn right_index(&self) -> f64 {
+    pub(crate) fn right_index(&self) -> f64 {
         self.left_index + self.span_samples
     }
 
     /// The age of the newest frame at `now_ns`; `None` before the first.
-    pub fn latency(&self, now_ns: u64, is_same_boot: bool) -> Option<Latency> {
+    pub(crate) fn latency(&self, now_ns: u64, is_same_boot: bool) -> Option<Latency> {
         if self.newest_arrival_ns == 0 {
             return None;
         }
@@ -187,7 +186,7 @@ impl Picture {
 }
 
 impl StreamInfo {
-    /// Samples a second where known, else 1.
+    /// Samples per second where known, else 1.
     pub(crate) fn rate_or_one(&self) -> f64 {
         if self.rate_hz > 0.0 { self.rate_hz } else { 1.0 }
     }

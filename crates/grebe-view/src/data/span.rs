@@ -13,7 +13,7 @@ pub(crate) fn longer(span: f64) -> f64 {
     step_125_up(span * 1.1).min(1e6)
 }
 
-/// A span that shows something of a stream nobody has looked at yet: some 200,000 samples, ten seconds at the most.
+/// The span to begin with: some 200,000 samples, at most ten seconds.
 pub(crate) fn default_span(rate_hz: f64) -> f64 {
     if rate_hz > 0.0 { step_125_up(2e5 / rate_hz).min(10.0) } else { 1e4 }
 }

@@ -1,4 +1,4 @@
-//! Spectra and a waterfall of the newest samples of what is visible, a few times a second.
+//! Spectra and a waterfall of the newest visible samples, a few times per second.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::data::viewport::{SpectrumSettings, Viewport};
 pub struct SpectrumView {
     /// As asked for.
     pub settings: SpectrumSettings,
-    /// Samples of each transform, as used.
+    /// Samples per transform, as used.
     pub size: usize,
-    /// One a channel that was asked for and had so many samples without a gap.
+    /// One per channel that was asked for and had enough samples without a gap.
     pub channels: Vec<ChannelSpectrum>,
-    /// Spectra over time of one channel.
-    pub waterfall: Option<WaterfallView>,
-    /// Grows with each: tells a face whether it has drawn this one.
-    pub number: u64,
+    /// Spectra of one channel over time.
+    pub(crate) waterfall: Option<WaterfallView>,
+    /// Grows with each view: a front end sees by it whether it has drawn this one.
+    pub(crate) number: u64,
 }
 
 /// The spectrum of one channel.
@@ -37,18 +37,18 @@ pub struct ChannelSpectrum {
 
 /// Rows of levels: the newest first, frequency from left to right.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WaterfallView {
+pub(crate) struct WaterfallView {
     /// The channel, from 0.
-    pub channel: usize,
-    /// Cells a row.
-    pub width: usize,
+    pub(crate) channel: usize,
+    /// Cells per row.
+    pub(crate) width: usize,
     /// All cells in dBFS, row after row; not-a-number where samples are missing.
-    pub cells: Vec<f32>,
-    /// Samples a channel from the first row to behind the last one.
-    pub span_samples: f64,
+    pub(crate) cells: Vec<f32>,
+    /// Samples per channel from the first row to the end of the last.
+    pub(crate) span_samples: f64,
 }
 
-/// Transforms, and keeps the result until it is due again.
+/// Transforms samples, and keeps the result until the next is due.
 #[derive(Debug)]
 pub(crate) struct SpectrumAnalyzer {
     asked: Option<Viewport>,
@@ -73,7 +73,7 @@ impl SpectrumAnalyzer {
         }
     }
 
-    /// The spectra of the samples before `window.end`, where the viewport asks for them.
+    /// The spectra of the samples before `window.end`, if the viewport asks for them.
     pub(crate) fn view(
         &mut self,
         pyramid: &Pyramid,
@@ -90,7 +90,7 @@ impl SpectrumAnalyzer {
             return self.view.clone();
         }
         if self.asked.and_then(|asked| asked.spectrum) != Some(settings) {
-            // Averages and held peaks of other settings mean nothing.
+            // Averages and held peaks are those of the old settings.
             self.channels.clear();
         }
         self.asked = Some(*viewport);
@@ -124,8 +124,8 @@ impl SpectrumAnalyzer {
         sizes.into_iter().find(|&size| self.end_without_gap(pyramid, channel, size, end).is_some())
     }
 
-    /// Copies the newest `size` samples before `end` that are all there, and says where they end. Behind a gap that is
-    /// younger than a transform, those before it.
+    /// Copies the newest `size` samples before `end` without a gap, and returns where they end. If the newest gap is too
+    /// near to `end`, the samples before the gap are taken.
     fn end_without_gap(&mut self, pyramid: &Pyramid, channel: usize, size: usize, end: u64) -> Option<u64> {
         let step = (size / 2) as u64;
         let mut ends = (0..8).map(|back| end.saturating_sub(back * step));
@@ -188,7 +188,7 @@ impl SpectrumAnalyzer {
         let mut rows = self.rows.take()?;
         let width = (size / 2).min(CELLS_MAX);
         let mut cells = vec![f32::NAN; width * ROWS];
-        // Anchored to the sample index: a row that scrolls stays what it is.
+        // Anchored to the sample index, so that rows do not change while they scroll.
         let hop = ((span_samples / ROWS as f64) as u64).max(1);
         let newest = end / hop * hop;
         for (back, row) in cells.chunks_exact_mut(width).enumerate() {
@@ -201,7 +201,7 @@ impl SpectrumAnalyzer {
         Some(WaterfallView { channel, width, cells, span_samples: (hop * ROWS as u64) as f64 })
     }
 
-    /// Copies the `size` samples before `end`; whether they are all there.
+    /// Copies the `size` samples before `end`; returns whether none is missing.
     fn copy(&mut self, pyramid: &Pyramid, channel: usize, end: u64, size: usize) -> bool {
         let Some(start) = end.checked_sub(size as u64) else { return false };
         self.samples.clear();
@@ -216,14 +216,14 @@ impl SpectrumAnalyzer {
     }
 }
 
-/// The size asked for, or the largest power of two that there are samples for.
+/// The size asked for, or the largest power of two that the samples suffice for.
 fn usable_size(asked: usize, samples: u64) -> Option<usize> {
     let asked = asked.clamp(SIZE_MIN, SIZE_MAX).next_power_of_two();
     let there = usize::try_from(samples).unwrap_or(usize::MAX);
     (there >= SIZE_MIN).then(|| asked.min(1 << there.ilog2()))
 }
 
-/// Each cell the highest of its lines.
+/// Reduces lines to cells: the highest of each.
 fn gather(lines: &[f32], cells: &mut [f32]) {
     let count = cells.len();
     for (x, cell) in cells.iter_mut().enumerate() {
@@ -248,7 +248,7 @@ const ROW_SIZE_MAX: usize = 4096;
 const CELLS_MAX: usize = 1024;
 const PEAKS: usize = 5;
 const PEAK_FLOOR_DBFS: f32 = -120.0;
-/// What does not stand out of the noise is no peak.
+/// How far a peak must stand out of the noise.
 const PEAK_OVER_FLOOR_DB: f32 = 15.0;
 const INTERVAL_NS: u64 = 60_000_000;
 

@@ -5,11 +5,11 @@ use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError};
 use crate::data::feed::ScopeFeed;
 use crate::data::link::ScopeLink;
 
-/// A sink that shows what comes in.
+/// A sink that shows its stream.
 ///
-/// It takes whatever its queue has and never waits for the face, so it keeps up with any stream that a core can reduce;
-/// give it a `drop_oldest` queue, so that it costs the stream nothing where it does not. When the stream is over, the
-/// face keeps the history.
+/// It never waits for its front end, so it keeps up with any stream that one core can reduce to columns. Give it a
+/// `drop_oldest` queue: where it cannot keep up, the stream is not held up. When the stream is over, the front end keeps
+/// the history.
 ///
 /// ```
 /// use grebe_flow::{Graph, QueueOptions};
@@ -29,7 +29,7 @@ use crate::data::link::ScopeLink;
 /// let scope = graph.add("scope", scope);
 /// graph.connect(source, scope, QueueOptions::drop_oldest(64));
 /// let running = graph.start()?;
-/// // run_window(link, options) goes here, on the main thread.
+/// // run_windows(vec![(link, options)]) goes here, on the main thread.
 /// # drop(link);
 /// running.stop()?;
 /// # Ok::<(), grebe_flow::Error>(())
@@ -40,7 +40,7 @@ pub struct ScopeStage {
 }
 
 impl ScopeStage {
-    /// A scope whose history takes at most about `budget_bytes`, and the link for its face.
+    /// A scope whose history takes at most about `budget_bytes`, and the link for its front end.
     pub fn new(budget_bytes: usize) -> (ScopeStage, ScopeLink) {
         let (feed, link) = ScopeFeed::new(budget_bytes);
         (ScopeStage { feed }, link)

@@ -1,4 +1,4 @@
-//! A picture that stands still: each trigger waits until the window behind it is filled, then is shown.
+//! The trigger, which makes a picture stand still: a trigger is shown as soon as the window after it is filled.
 
 mod levels;
 mod rate;

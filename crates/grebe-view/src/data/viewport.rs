@@ -1,4 +1,4 @@
-//! What a face asks for.
+//! What a front end asks for.
 
 use grebe_scope::{Scale, Window as Weighting};
 
@@ -6,28 +6,29 @@ use crate::data::math::MathSettings;
 use crate::data::persistence::PersistenceSettings;
 use crate::data::trigger::TriggerSettings;
 
-/// The part of the stream that a face wants to see, and how wide it can show it.
+/// The part of the stream to show, how wide, and what to compute of it.
+///
+/// Begin with [`Viewport::latest`], and set what should differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Viewport {
     /// Which stretch of time.
     pub window: Window,
-    /// How much of it: seconds, or samples where the stream does not know its rate. `None` leaves the choice to the
-    /// scope, which picks what suits the rate.
+    /// How much of it: seconds, or samples where the rate is unknown. `None` leaves the choice to the scope.
     pub span: Option<f64>,
-    /// Columns to answer, 1 to 16384: usually one a pixel.
+    /// Columns of the picture, 1 to 16384: usually one per pixel.
     pub columns: usize,
-    /// Channels to answer.
+    /// Channels of the picture.
     pub channels: ChannelMask,
-    /// What holds the newest samples in place; `None` lets them roll.
+    /// What makes the picture stand still; `None` lets it roll.
     pub trigger: Option<TriggerSettings>,
-    /// Units and offsets of the channels, where what is visible is to be measured.
+    /// Units and offsets of the channels, if the visible samples are to be measured.
     pub measure: Option<[Scale; 8]>,
-    /// A channel computed of others.
-    pub math: Option<MathSettings>,
+    /// The math channel.
+    pub(crate) math: Option<MathSettings>,
     /// Spectra of the newest samples before the right edge.
     pub spectrum: Option<SpectrumSettings>,
-    /// All triggers upon each other.
-    pub persistence: Option<PersistenceSettings>,
+    /// Densities of all triggers.
+    pub(crate) persistence: Option<PersistenceSettings>,
 }
 
 /// Which stretch of the stream a [`Viewport`] shows.
@@ -37,24 +38,24 @@ pub enum Window {
     Latest,
     /// The stretch whose right edge lies at this absolute sample index, whatever has arrived since.
     Ending {
-        /// Samples a channel since the stream began.
+        /// Samples per channel since the stream began.
         at: f64,
     },
 }
 
-/// Which spectra a face asks for.
+/// Spectra to compute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpectrumSettings {
-    /// Samples a transform, a power of two from 16 to 2^18. Fewer are taken while the stream has fewer.
+    /// Samples per transform, a power of two from 16 to 2^18; fewer while the stream has fewer.
     pub size: usize,
     /// Weighting of the samples.
     pub window: Weighting,
-    /// Spectra that are averaged, their power; 1 for none.
+    /// Spectra whose power is averaged; 1 for none.
     pub averages: u32,
     /// Whether the highest level of each line is kept.
     pub is_peak_held: bool,
     /// The channel whose waterfall is wanted.
-    pub waterfall: Option<usize>,
+    pub(crate) waterfall: Option<usize>,
 }
 
 impl Default for SpectrumSettings {
@@ -76,11 +77,10 @@ pub struct ChannelMask(u8);
 impl ChannelMask {
     /// Every channel.
     pub const ALL: ChannelMask = ChannelMask(u8::MAX);
-    /// No channel.
-    pub const NONE: ChannelMask = ChannelMask(0);
+    pub(crate) const NONE: ChannelMask = ChannelMask(0);
 
     /// Whether `channel` (from 0) is shown.
-    pub fn contains(self, channel: usize) -> bool {
+    pub(crate) fn contains(self, channel: usize) -> bool {
         channel < 8 && self.0 & (1 << channel) != 0
     }
 
@@ -106,7 +106,7 @@ impl Viewport {
         }
     }
 
-    /// The columns to answer, in range.
+    /// The number of columns, within its limits.
     pub(crate) fn columns_in_range(&self) -> usize {
         self.columns.clamp(1, COLUMNS_MAX)
     }

@@ -3,10 +3,10 @@
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerMode;
 
-/// Something a person wants.
+/// One thing that a person can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Action {
-    /// Hold the picture, or go on.
+    /// Holds the picture, or lets it run.
     Pause,
     /// The next shorter span of time.
     Shorter,
@@ -16,33 +16,33 @@ pub(crate) enum Action {
     Earlier,
     /// Half a screen forward.
     Later,
-    /// To the newest samples, and on with them.
+    /// Back to the newest samples, following them.
     Live,
     /// A channel on or off, from 0.
     Channel(usize),
-    /// The next channel that the keys for one channel work on.
+    /// Selects the next channel for the keys that work on one.
     NextChannel,
-    /// That channel, from 0.
+    /// Selects a channel, from 0.
     Select(usize),
-    /// Fewer or more units a division of the selected channel.
+    /// Fewer or more units per division of the selected channel.
     Vertical(Step),
-    /// The trace of the selected channel up by so many divisions.
+    /// Moves the trace of the selected channel up, in divisions.
     Position(f64),
     /// The vertical range of the selected channel follows its signal again.
     VerticalAuto,
-    /// The selected channel turned over.
+    /// Inverts the selected channel, or no longer.
     Invert,
-    /// The selected channel without its mean, or with it.
+    /// AC or DC coupling of the selected channel.
     Coupling,
     /// One lane for all channels, or one for each.
     Overlay,
-    /// What the math channel computes: the next operation, none behind the last.
+    /// The next operation of the math channel; none after the last.
     NextMath,
-    /// What the math channel computes, if anything.
+    /// The operation of the math channel, if any.
     Math(Option<MathOperation>),
     /// The next channel for the first (0) or the second (1) input of the math channel.
     MathInput(usize),
-    /// All triggers upon each other, by how often.
+    /// Persistence on or off.
     Persistence,
     /// The channel panel on or off.
     Channels,
@@ -50,41 +50,41 @@ pub(crate) enum Action {
     Trigger(TriggerMode),
     /// The next trigger mode.
     NextTrigger,
-    /// What kind of event triggers: the next one.
+    /// The next kind of event that triggers.
     TriggerKind,
     /// The other edge.
     Slope,
     /// The next channel that triggers.
     Source,
-    /// The trigger level up by so many fortieths of the lane.
+    /// Moves the trigger level up, in fortieths of the lane.
     Level(f64),
-    /// The trigger level to the middle of the signal, and with it from then on.
+    /// The trigger level follows the middle of the signal.
     LevelAuto,
-    /// The trigger sees all of the signal, or not its slow part.
+    /// DC coupling or LF reject of the trigger.
     TriggerCoupling,
-    /// The slow part ends at a lower or higher frequency.
+    /// A lower or higher corner of LF reject.
     Corner(Step),
-    /// A shorter or longer time after each trigger in which there is none.
+    /// A shorter or longer holdoff.
     Holdoff(Step),
-    /// The trigger to the next place on the screen: a tenth, the middle, nine tenths.
+    /// The trigger stands at the next of three places on the screen: a tenth, the middle, nine tenths.
     TriggerPlace,
     /// The list of the last triggers on or off.
     Segments,
-    /// To the trigger before or behind the one that is shown; holds the picture.
+    /// Shows a trigger before (negative) or after the one that is shown; holds the picture.
     Segment(i32),
-    /// Keeps the trigger that is shown in the list, or lets it go.
+    /// Pins the trigger that is shown to the list, or unpins it.
     Pin,
     /// Time cursors on or off.
     Cursors,
-    /// The time cursor that moves by keys.
+    /// The keys move the other time cursor.
     OtherCursor,
-    /// The time cursor that moves, by so many hundredths of the screen.
+    /// Moves a time cursor, in hundredths of the screen.
     MoveCursor(f64),
     /// Value cursors of the selected channel on or off.
     ValueCursors,
-    /// The value cursor that moves by keys.
+    /// The keys move the other value cursor.
     OtherValueCursor,
-    /// The value cursor that moves, by so many hundredths of the lane.
+    /// Moves a value cursor, in hundredths of the lane.
     MoveValueCursor(f64),
     /// The measurement table on or off.
     Measure,
@@ -100,23 +100,23 @@ pub(crate) enum Action {
     Weighting,
     /// The next number of averaged spectra.
     Averages,
-    /// The highest levels kept, or not.
+    /// Keeps the highest levels of the spectrum, or no longer.
     PeakHold,
     /// Saves something to a file.
     Save(SaveWhat),
-    /// The generator makes nothing, or goes on.
+    /// Pauses the generator, or lets it run.
     GeneratorPause,
     /// A lower or higher rate of the generator.
     GeneratorRate(Step),
     /// The next waveform of the generator.
     GeneratorWave,
-    /// The key overlay.
+    /// The overlay of keys on or off.
     Help,
     /// Dark or light.
     Theme,
-    /// Out of the overlay, or else the end.
+    /// Closes the overlay of keys, or ends.
     Back,
-    /// The end.
+    /// Ends.
     Quit,
 }
 

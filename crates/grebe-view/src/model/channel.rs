@@ -8,21 +8,21 @@ use crate::data::math::MATH_CHANNEL;
 /// What the numbers of a channel mean.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelSetup {
-    /// Shown in the lane's corner; empty for the number alone.
+    /// Shown in the lane's corner; empty: the channel's number alone.
     pub name: String,
     /// Unit without prefix, as `V`; empty for raw counts.
     pub unit: String,
-    /// Units a count.
+    /// Units per raw count.
     pub scale: f64,
-    /// Value of the count 0, in units.
+    /// Value of the raw count 0, in units.
     pub offset: f64,
-    /// Whether the signal is shown turned over.
+    /// Whether the signal is inverted.
     pub is_inverted: bool,
-    /// Whether the mean of what is visible is taken off: AC coupling, by arithmetic.
+    /// AC coupling: whether the mean of the visible samples is subtracted.
     pub is_ac: bool,
     /// Colour of the trace; `None` for the theme's.
     pub color: Option<Color>,
-    /// The vertical scale; `None` follows the signal.
+    /// The vertical scale; `None`: it follows the signal.
     pub vertical: Option<VerticalScale>,
 }
 
@@ -42,7 +42,7 @@ impl Default for ChannelSetup {
 }
 
 impl ChannelSetup {
-    /// What stands in the lane's corner.
+    /// The text in the lane's corner.
     pub(crate) fn label(&self, channel: usize) -> String {
         match (channel == MATH_CHANNEL, self.name.is_empty()) {
             (true, _) => format!("M {}", self.name).trim_end().to_owned(),
@@ -51,7 +51,8 @@ impl ChannelSetup {
         }
     }
 
-    /// The setup that shows the same by scale and offset alone; `mean` is that of what is visible, in raw counts.
+    /// The same by scale and offset alone: inversion and AC coupling are in them. `mean` is that of the visible samples, in
+    /// raw counts.
     pub(crate) fn resolved(&self, mean: f64) -> ChannelSetup {
         let scale = if self.is_inverted { -self.scale } else { self.scale };
         let offset = if self.is_inverted { -self.offset } else { self.offset };
@@ -64,13 +65,13 @@ impl ChannelSetup {
         self.color.unwrap_or(theme.trace(hue(channel)))
     }
 
-    /// Units of a raw count.
+    /// The value of a raw count, in units.
     pub(crate) fn value(&self, count: f64) -> f64 {
         count * self.scale + self.offset
     }
 }
 
-/// The math channel has the last of the eight colours: seldom is there an eighth channel beside it.
+/// The colour's number. The math channel shares the last of eight: an eighth channel beside it is rare.
 pub(crate) fn hue(channel: usize) -> usize {
     channel.min(MATH_CHANNEL - 1)
 }

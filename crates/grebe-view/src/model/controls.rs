@@ -78,7 +78,7 @@ impl Controls {
         }
     }
 
-    /// Sets what the action says; `picture` is what the person sees.
+    /// Does what the action says with the settings; `picture` is what the person sees.
     pub(crate) fn apply(&mut self, action: Action, picture: &Picture) {
         match action {
             Action::Pause if self.time.is_held() => self.time.release(),
@@ -164,7 +164,7 @@ impl Controls {
                 self.lanes.refit(MATH_CHANNEL);
             }
             Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
-            // What needs more than the settings: the view model does it.
+            // These need more than the settings: the view model does them.
             Action::Level(_) | Action::Save(_) | Action::Segment(_) | Action::Pin => {}
             Action::GeneratorPause | Action::GeneratorRate(_) | Action::GeneratorWave => {}
             Action::Segments => self.show.segments = !self.show.segments,

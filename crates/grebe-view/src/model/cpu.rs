@@ -1,8 +1,8 @@
-//! What this process costs the machine.
+//! The processor time of this process.
 
 use std::fs;
 
-/// Processor time between two looks.
+/// Measures processor time between two looks.
 #[derive(Debug, Default)]
 pub(crate) struct CpuMeter {
     /// Ticks used, and when.
@@ -10,7 +10,7 @@ pub(crate) struct CpuMeter {
 }
 
 impl CpuMeter {
-    /// Parts of one core since the last look; `None` at first, and where the system does not tell.
+    /// Part of one core used since the last look; `None` at first, and where the system does not say.
     pub(crate) fn look(&mut self, now_ns: u64) -> Option<f64> {
         let ticks = ticks(&fs::read_to_string("/proc/self/stat").ok()?)?;
         let (before, since_ns) = self.last.replace((ticks, now_ns))?;

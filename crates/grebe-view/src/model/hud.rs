@@ -1,4 +1,4 @@
-//! The text around the traces: what every face says of the stream, in the same words.
+//! The text around the traces: all front ends say the same of the stream, in the same words.
 
 use grebe_scope::Engineering;
 
@@ -22,7 +22,7 @@ pub(crate) enum RunState {
     Ended,
 }
 
-/// One fact: a name, its value, and whether it is bad news.
+/// One fact: its name, its value, and whether it is good or bad.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) label: &'static str,
@@ -30,7 +30,7 @@ pub(crate) struct Item {
     pub(crate) tone: Tone,
 }
 
-/// How a fact is meant.
+/// Whether a fact is good or bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -38,7 +38,7 @@ pub(crate) enum Tone {
     Bad,
 }
 
-/// Everything a face writes around the traces.
+/// Everything that is written around the traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hud {
     pub(crate) state: RunState,
@@ -56,7 +56,7 @@ pub(crate) struct Hud {
     pub(crate) costs: String,
     /// Losses, by place, in the order of the path.
     pub(crate) losses: Vec<Item>,
-    /// What the trigger does, where there is one.
+    /// The trigger, if there is one.
     pub(crate) trigger: Option<TriggerWords>,
     /// The source's notice, or where the held picture lies.
     pub(crate) notice: Option<String>,
@@ -195,7 +195,7 @@ fn facts(
 ) -> Vec<Item> {
     let plain = |label, value: String| Item { label, value, tone: Tone::Plain };
     let total = Engineering::new(picture.counts.frames as f64, "frames");
-    // Held or not: no rate is left of a stream that is over.
+    // A stream that is over has no rate, held or not.
     if picture.is_ended {
         let samples = Engineering::new(picture.counts.samples as f64, "S");
         return vec![plain("received", format!("{total}, {samples} a channel"))];
@@ -234,7 +234,7 @@ fn losses(picture: &Picture, status: &SourceStatus) -> Vec<Item> {
     match (status.network, status.shared_memory) {
         (Some(network), _) => items.push(item("network", network.frames, "frames")),
         (None, Some(missed)) => items.push(item("shared memory", missed.frames, "frames")),
-        // Without a word from the source, what is missing here was lost anywhere before.
+        // Where the source does not count, only the sum of all losses before is known.
         (None, None) => items.push(item("on the way", counts.lost_frames, "frames")),
     }
     items.extend(status.kernel_datagrams.map(|count| item("kernel", count, "datagrams")));
@@ -252,9 +252,9 @@ fn losses(picture: &Picture, status: &SourceStatus) -> Vec<Item> {
     items
 }
 
-/// The coupling of a trigger that sees all of the signal.
+/// The name of DC coupling.
 pub(crate) const DC: &str = "DC";
-/// When a stream that says nothing looks stale.
+/// A stream without data for this long is stale.
 pub(crate) const STALE_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub(crate) struct KeyGroup {
     pub(crate) keys: &'static [(&'static str, &'static str)],
 }
 
-/// The keys there are, for the overlay: those of a generator where there is one that obeys.
+/// The keys for the overlay; those of the generator only if it takes orders.
 pub(crate) fn keys(has_generator: bool) -> impl Iterator<Item = &'static KeyGroup> {
     KEYS.iter().chain(has_generator.then_some(&GENERATOR_KEYS))
 }
@@ -85,7 +85,7 @@ const KEYS: [KeyGroup; 6] = [
     },
 ];
 
-/// By what is typed, not by where the key is: layouts differ in `+`, `-`, `[` and `?`.
+/// The action for a typed character. Not for a key's place: keyboard layouts differ in `+`, `-`, `[` and `?`.
 pub(crate) fn char_action(typed: char) -> Option<Action> {
     Some(match typed {
         '+' | '=' => Action::Longer,

@@ -1,4 +1,4 @@
-//! Tables of numbers below and over the traces: cursors and measurements, the same in window and terminal.
+//! Tables of numbers beside the traces: cursors, measurements, trigger rate, losses.
 
 use grebe_scope::{Dimension, Engineering, Quantity, Running};
 
@@ -14,11 +14,11 @@ pub(crate) struct Row {
 }
 
 impl ViewModel {
-    /// What the cursors show: name, value at A, value at B, difference; empty without cursors.
+    /// Rows for the cursors: name, value at A, value at B, difference; empty without cursors.
     pub(crate) fn cursor_rows(&self) -> Vec<Row> {
         let mut rows = self.time_cursor_rows();
         let channel = self.controls.lanes.selected;
-        // Without its lane there is no place for them.
+        // Value cursors are drawn in the lane of their channel only.
         let is_shown = self.picture.channels.iter().any(|data| data.channel == channel);
         if let Some([a, b]) = self.controls.cursors.values.filter(|_| is_shown) {
             let setup = self.setup(channel);
@@ -45,7 +45,7 @@ impl ViewModel {
                 let part = (at - start) / (end - start);
                 let place = (part * data.columns.len() as f64) as usize;
                 let column = data.columns.get(place).filter(|column| part >= 0.0 && !column.is_empty())?;
-                // Where a column holds many samples, the middle of what they did.
+                // Where a column holds many samples, the middle between their extremes.
                 Some(setup.value((f64::from(column.min) + f64::from(column.max)) / 2.0))
             };
             let (at_a, at_b) = (value(a), value(b));
@@ -57,7 +57,7 @@ impl ViewModel {
         rows
     }
 
-    /// One row a channel with the quantities of [`QUANTITIES`]; empty where nothing is measured.
+    /// One row per channel with the quantities of [`QUANTITIES`]; empty where nothing is measured.
     pub(crate) fn measurement_rows(&self) -> Vec<Row> {
         let measured = self.picture.measured.iter().map(|measured| {
             let setup = self.setup(measured.channel);
@@ -72,8 +72,7 @@ impl ViewModel {
         measured.collect()
     }
 
-    /// Smallest, mean, largest and deviation of the selected channel's quantities, and how many; empty where they are
-    /// not shown.
+    /// Minimum, mean, maximum, deviation and number of the selected channel's measurements; empty where they are not shown.
     pub(crate) fn statistics_rows(&self) -> Vec<Row> {
         let channel = self.controls.lanes.selected;
         let is_measured = self.picture.measured.iter().any(|measured| measured.channel == channel);
@@ -124,7 +123,7 @@ impl ViewModel {
         }
     }
 
-    /// How often the trigger comes, under [`TRIGGER_COLUMNS`]; empty where nothing triggers.
+    /// The trigger's rate, under [`TRIGGER_COLUMNS`]; empty where nothing triggers.
     pub(crate) fn trigger_rows(&self) -> Vec<Row> {
         let Some(trigger) = self.picture.trigger else { return Vec::new() };
         let channel = trigger.settings.channel;
@@ -143,7 +142,7 @@ impl ViewModel {
         vec![Row { channel: Some(channel), cells }]
     }
 
-    /// A quantity as it is shown: what AC coupling takes off is not there.
+    /// A quantity as it is shown: with AC coupling, without the mean.
     pub(crate) fn measured_value(&self, measured: &ChannelMeasurements, quantity: Quantity) -> Option<f64> {
         let value = measured.set.get(quantity)?;
         if !self.controls.lanes.setups[measured.channel % LANES].is_ac {

@@ -1,4 +1,4 @@
-//! What a person saves: the picture, samples and measurements as text, a recording.
+//! Saves files: the picture, samples and measurements as CSV, a recording.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::model::action::SaveWhat;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {
-    /// Saves at once what the face has, and asks for what only the history has.
+    /// Saves at once what is here; samples are first asked of the history.
     pub(super) fn begin_save(&mut self, what: SaveWhat) {
         match what {
             SaveWhat::Picture => {
@@ -47,12 +47,12 @@ impl ViewModel {
         }
     }
 
-    /// Saves what came from the history; whether anything did.
+    /// Saves samples that came from the history; returns whether any did.
     pub(super) fn end_save(&mut self) -> bool {
         let Some(extract) = self.link.take_extract() else { return false };
         let Some(what) = self.saving.take() else { return false };
         let saved = match what {
-            // Longer than the samples reach: the extremes that are drawn.
+            // The history no longer has single samples of this stretch: the extremes that are drawn.
             SaveWhat::Samples if extract.len_samples() == 0 => self.free_path("csv").and_then(|path| {
                 write_file(&path, |file| self.write_columns(file))?;
                 Ok(path)
@@ -75,7 +75,7 @@ impl ViewModel {
 
     fn say_saved(&mut self, saved: Result<PathBuf, String>) {
         self.say(match saved {
-            // Where it is, for who did not choose the folder.
+            // The whole path: the person may not know the current folder.
             Ok(path) => format!("saved {}", std::path::absolute(&path).unwrap_or(path).display()),
             Err(why) => format!("not saved: {why}"),
         });
@@ -215,13 +215,13 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// As short as it reads back the same to nine digits.
+/// The shortest number that is the same to nine digits.
 fn plain(value: f64) -> String {
     let digits = format!("{value:.8e}");
     digits.parse::<f64>().map_or(digits, |value| value.to_string())
 }
 
-/// Writes a file that was not there; what cannot be finished is removed.
+/// Writes a new file; removes it again if it cannot be finished.
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
     let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
     let mut file = BufWriter::new(fs::File::create_new(path).map_err(failed)?);

@@ -1,4 +1,4 @@
-//! What a person has set, as a file: to go on where they left off.
+//! What a person has set, as a file: the next scope goes on from there.
 
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +120,7 @@ impl Default for ChannelToml {
 }
 
 impl Session {
-    /// Reads a session; what it does not say is as in a new scope, what is not known is passed over.
+    /// Reads a session. Missing settings are as in a new scope; unknown ones are ignored.
     ///
     /// # Errors
     /// [`Error::Session`], with the line and the field.
@@ -130,7 +130,7 @@ impl Session {
 
     /// The session as a file that people can read and edit.
     pub fn to_toml(&self) -> String {
-        // Plain numbers, words and lists: there is nothing that TOML could not say.
+        // Numbers, strings and lists: TOML can express all of it.
         toml::to_string(self).unwrap_or_default()
     }
 
@@ -185,7 +185,7 @@ impl Session {
         }
     }
 
-    /// Sets what the session says; out-of-range numbers are as in a new scope.
+    /// Sets what the session says; a number out of range is as in a new scope.
     pub(crate) fn restore(&self, controls: &mut Controls) {
         let is_positive = |value: &f64| value.is_finite() && *value > 0.0;
         controls.time.span = self.span_s.filter(is_positive);

@@ -1,4 +1,4 @@
-//! Spectra as columns: what window, terminal and PNG draw alike.
+//! Spectra as columns, axes and words: all front ends draw them alike.
 
 use grebe_scope::{Column, Coverage, Engineering, Ticks};
 
@@ -7,14 +7,14 @@ use crate::model::readout::Row;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
-/// Decibels a count of the columns that a spectrum is drawn with.
+/// Decibels per count of a spectrum's columns.
 pub(crate) const DB_PER_COUNT: f64 = 0.01;
 
 /// One channel's levels as columns.
 pub(crate) struct SpectrumTrace {
     pub(crate) channel: usize,
     pub(crate) columns: Vec<Column>,
-    /// The highest levels so far, where they are kept.
+    /// The highest levels so far, if they are kept.
     pub(crate) hold: Vec<Column>,
 }
 
@@ -35,14 +35,14 @@ impl ViewModel {
     pub(crate) fn spectrum_axis(&self, ticks: u32) -> (f64, f64, &'static str, Ticks) {
         let (half, unit) = match self.picture.stream.map(|stream| stream.rate_hz) {
             Some(rate_hz) if rate_hz > 0.0 => (rate_hz / 2.0, "Hz"),
-            // Cycles a sample, where the rate is unknown.
+            // Cycles per sample, where the rate is unknown.
             _ => (0.5, "c/S"),
         };
         let (from, to) = self.controls.spectrum_zoom;
         (from * half, to * half, unit, Ticks::new(from * half, to * half, ticks))
     }
 
-    /// The levels to show: full scale near the top, some air below the floor of what is seen.
+    /// The range of levels: full scale near the top, a margin below the noise floor.
     pub(crate) fn spectrum_range(&mut self) -> ValueRange {
         let floor = self.picture.spectrum.as_ref().map(|view| {
             let floors = view.channels.iter().map(|spectrum| floor_dbfs(&spectrum.dbfs));
@@ -51,7 +51,7 @@ impl ViewModel {
         let wanted =
             floor.map_or(-120.0, |floor| (((floor - 6.0) / 20.0).floor() * 20.0).clamp(-140.0, -60.0));
         let bottom = &mut self.controls.spectrum_bottom_db;
-        // Lower at once, higher only where much is gained: a floor that breathes does not move the picture.
+        // Lower at once, higher only by 40 dB: a floor that moves a little does not move the picture.
         if wanted < *bottom || wanted >= *bottom + 40.0 {
             *bottom = wanted;
         }
@@ -59,7 +59,7 @@ impl ViewModel {
         ValueRange { bottom: *bottom, top: 6.0 }
     }
 
-    /// What the spectrum is of: `8192 samples, Hann, 3.05 kHz a line`.
+    /// The transform in words: `8192 samples, Hann, 3.05 kHz a line`.
     pub(crate) fn spectrum_words(&self) -> String {
         let Some(view) = &self.picture.spectrum else { return "no samples yet".into() };
         let rate_hz = self.picture.stream.map_or(0.0, |stream| stream.rate_hz);
@@ -74,11 +74,11 @@ impl ViewModel {
     }
 
     /// The highest peaks of each channel: name, frequency, level.
-    pub(crate) fn peak_rows(&self, a_channel: usize) -> Vec<Row> {
+    pub(crate) fn peak_rows(&self, per_channel: usize) -> Vec<Row> {
         let Some(view) = &self.picture.spectrum else { return Vec::new() };
         let rows = view.channels.iter().flat_map(|spectrum| {
             let label = self.setup(spectrum.channel).label(spectrum.channel);
-            spectrum.peaks.iter().take(a_channel).map(move |peak| {
+            spectrum.peaks.iter().take(per_channel).map(move |peak| {
                 let cells =
                     vec![label.clone(), self.frequency(peak.line, view.size), format!("{:.1} dB", peak.dbfs)];
                 Row { channel: Some(spectrum.channel), cells }
@@ -98,7 +98,6 @@ impl ViewModel {
     }
 
     /// Moves and zooms the frequency axis: `at` (0.0 left edge, 1.0 right edge) keeps its frequency.
-    #[cfg(feature = "window")]
     pub(crate) fn zoom_spectrum(&mut self, factor: f64, at: f64) {
         let (from, to) = self.controls.spectrum_zoom;
         let width = ((to - from) * factor).clamp(1e-4, 1.0);
@@ -107,7 +106,6 @@ impl ViewModel {
     }
 
     /// Moves the frequency axis by a part of what is shown.
-    #[cfg(feature = "window")]
     pub(crate) fn pan_spectrum(&mut self, part: f64) {
         let (from, to) = self.controls.spectrum_zoom;
         let width = to - from;
@@ -116,7 +114,7 @@ impl ViewModel {
     }
 }
 
-/// Lines of a part of a spectrum as columns: from the lowest to the highest of many, along a straight line between few.
+/// A part of a spectrum as columns: extremes where a column has many lines, interpolated where it has few.
 fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Column> {
     let Some(last) = dbfs.len().checked_sub(1).filter(|&last| last > 0) else { return Vec::new() };
     let line = |place: usize| (from + (to - from) * place as f64 / columns as f64) * last as f64;

@@ -9,12 +9,12 @@ use crate::data::math::LANES;
 use crate::data::trigger::{TriggerKind, TriggerView};
 
 impl ViewModel {
-    /// Takes the newest picture; whether anything to be seen has changed.
+    /// Takes the newest picture; returns whether anything visible has changed.
     pub(crate) fn refresh(&mut self) -> bool {
         let taken = self.link.take();
         let is_new = taken.is_some();
         if let Some(picture) = taken {
-            // Another span, or anything new while the words rest, is to be read at once.
+            // The words follow at once if the span changed, or if they were not being renewed.
             if picture.span_samples != self.picture.span_samples || self.hud.state != RunState::Live {
                 self.hud_made_ns = 0;
             }
@@ -30,7 +30,7 @@ impl ViewModel {
         self.refresh_hud() || is_new || has_saved
     }
 
-    /// New words a few times a second: digits that change at every frame cannot be read.
+    /// Renews the words a few times per second: digits that change at every frame cannot be read.
     fn refresh_hud(&mut self) -> bool {
         let now_ns = monotonic_ns();
         let state = RunState::of(&self.picture, self.controls.time.is_held(), now_ns);
@@ -44,7 +44,7 @@ impl ViewModel {
         true
     }
 
-    /// New words now.
+    /// Renews the words now.
     pub(crate) fn renew_hud(&mut self, now_ns: u64) {
         self.count_pictures(now_ns);
         let status = (self.options.status)();
@@ -77,7 +77,7 @@ impl ViewModel {
         self.counted = (count, span);
     }
 
-    /// What this scope costs: processor and history.
+    /// The costs of this scope: processor and history.
     fn costs(&self) -> String {
         let history = Engineering::new(self.picture.memory_bytes as f64, "B");
         match self.cpu_part {

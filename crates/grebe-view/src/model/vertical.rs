@@ -1,13 +1,13 @@
-//! The vertical range of a lane: fitted to what is seen, in round steps, and calm.
+//! The vertical range of a lane: set, or fitted to the signal in round steps, without jumping about.
 
 use grebe_scope::step_125_up;
 
 /// A vertical scale that is set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VerticalScale {
-    /// Units a division, of which there are eight.
+    /// Units per division; a lane has eight.
     pub per_division: f64,
-    /// Divisions from the middle up to where 0 lies.
+    /// Where 0 lies, in divisions above the middle.
     pub position: f64,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct ValueRange {
 #[derive(Debug, Clone)]
 pub(crate) struct AutoRange {
     range: Option<ValueRange>,
-    /// Since when the range is larger than it need be, and the largest extremes since then.
+    /// Since when the range is larger than needed, and the extremes since then.
     small: Option<(u64, ValueRange)>,
 }
 
@@ -36,8 +36,8 @@ impl AutoRange {
         self.range
     }
 
-    /// Takes the extremes seen at `now_ns`, of which a difference below `resolution` is noise of the converter, and
-    /// returns the range to show.
+    /// Takes the extremes seen at `now_ns`, and returns the range to show. Differences below `resolution` are noise of the
+    /// converter.
     pub(crate) fn follow(&mut self, seen: Option<ValueRange>, resolution: f64, now_ns: u64) -> ValueRange {
         let Some(seen) = seen else {
             return self.range.unwrap_or(ValueRange { bottom: -resolution, top: resolution });
@@ -98,14 +98,14 @@ impl ValueRange {
     }
 }
 
-/// The least range of round borders that holds `seen` with some air.
+/// The smallest range with round borders that holds `seen` with a margin.
 fn fit(seen: ValueRange, resolution: f64) -> ValueRange {
     let height = seen.height().max(resolution * 8.0);
-    let (middle, air) = ((seen.bottom + seen.top) / 2.0, 0.54);
-    // Eighths, so that a range is at most a quarter larger than it need be.
+    let (middle, margin) = ((seen.bottom + seen.top) / 2.0, 0.54);
+    // Eighths, so that a range is at most a quarter larger than needed.
     let step = step_125_up(height / 8.0);
-    let bottom = ((middle - height * air) / step).floor() * step;
-    let top = ((middle + height * air) / step).ceil() * step;
+    let bottom = ((middle - height * margin) / step).floor() * step;
+    let top = ((middle + height * margin) / step).ceil() * step;
     // A signal around zero looks right with zero in the middle.
     if -bottom > top * 0.6 && -bottom < top / 0.6 {
         let side = top.max(-bottom);

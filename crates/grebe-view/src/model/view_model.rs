@@ -78,13 +78,13 @@ impl ViewModel {
         }
     }
 
-    /// Asks for what the settings say, `columns` wide; whether that is something else than before.
+    /// Asks for the picture that the settings describe, `columns` wide; returns whether the request changed.
     pub(crate) fn request(&self, columns: usize) -> bool {
         let mut viewport = self.controls.viewport(&self.picture, columns);
         viewport.math = self.math_settings();
         if self.controls.is_measuring {
             viewport.measure = Some(std::array::from_fn(|channel| {
-                // Without the mean that AC coupling takes off: it is another one in each picture.
+                // Without AC coupling: the mean that it subtracts differs from picture to picture.
                 let setup = ChannelSetup { is_ac: false, ..self.controls.lanes.setups[channel].clone() }
                     .resolved(0.0);
                 Scale { factor: setup.scale, offset: setup.offset }
@@ -114,7 +114,7 @@ impl ViewModel {
         self.hud_made_ns = 0;
     }
 
-    /// The channels' marks and the level of the trigger, as far as they are to be drawn.
+    /// Where the trigger is to be drawn.
     pub(crate) fn trigger_marks(&self) -> TriggerMarks {
         let Some(trigger) = self.picture.trigger else { return TriggerMarks::default() };
         let part = trigger.at.map(|at| (at - self.picture.left_index) / self.picture.span_samples);
@@ -130,8 +130,8 @@ impl ViewModel {
         }
     }
 
-    /// The raw count that the trigger's level counts from: with LF reject, the mean of what is visible stands for the
-    /// baseline that wanders.
+    /// The raw count that the trigger's level counts from: with LF reject, the mean of the visible samples, in place of the
+    /// wandering baseline.
     pub(crate) fn level_zero(&self, trigger: &TriggerView) -> f64 {
         let channel = trigger.settings.channel;
         let shown = self.picture.channels.iter().find(|data| data.channel == channel);
@@ -139,7 +139,7 @@ impl ViewModel {
         if trigger.settings.coupling.is_lf_reject() { mean } else { 0.0 }
     }
 
-    /// The time axis: values at the left and the right edge, and its ticks, ten a screen.
+    /// The time axis: values at the left and the right edge, and its ticks, ten per screen.
     pub(crate) fn axis(&self) -> (f64, f64, Ticks) {
         let (start, span) = (self.controls.time.start(&self.picture), self.picture.span());
         (start, start + span, Ticks::with_step(start, start + span, span / DIVISIONS))
@@ -159,7 +159,7 @@ impl ViewModel {
         self.controls.lanes.follow(data.channel, seen, setup.scale.abs())
     }
 
-    /// What a channel's numbers mean, as it is shown now.
+    /// The meaning of a channel's numbers in the current picture.
     pub(crate) fn setup(&self, channel: usize) -> ChannelSetup {
         let shown = self.picture.channels.iter().find(|data| data.channel == channel);
         let mean = shown.map_or(0.0, |data| data.mean);
@@ -170,7 +170,7 @@ impl ViewModel {
         }
     }
 
-    /// What the math channel's numbers mean follows from its inputs, and from picture to picture.
+    /// The setup of the math channel: it follows from its inputs, and changes from picture to picture.
     fn math_setup(&self, operation: MathOperation, own: &ChannelSetup) -> ChannelSetup {
         let [a, b] = self.controls.math_inputs.map(|channel| &self.controls.lanes.setups[channel % LANES]);
         let [name_a, name_b] = self
@@ -190,7 +190,7 @@ impl ViewModel {
     /// What the math channel is computed of.
     fn math_settings(&self) -> Option<MathSettings> {
         let input = |channel: usize| {
-            // Its mean, where AC coupling takes it off, is another one in each picture.
+            // AC coupling is done there: the mean that it subtracts differs from picture to picture.
             let setup = &self.controls.lanes.setups[channel % LANES];
             let plain = ChannelSetup { is_ac: false, ..setup.clone() }.resolved(0.0);
             let scale = Scale { factor: plain.scale, offset: plain.offset };
@@ -218,7 +218,7 @@ pub(crate) struct TriggerMarks {
     pub(crate) levels: Vec<(usize, f64)>,
 }
 
-/// The smallest and the largest value of what is visible.
+/// The smallest and the largest visible value.
 pub(crate) fn extremes(data: &ChannelColumns, setup: &ChannelSetup) -> Option<ValueRange> {
     let visible = data.columns.iter().filter(|column| !column.is_empty());
     let (min, max) = visible.fold((i16::MAX, i16::MIN), |(min, max), c| (min.min(c.min), max.max(c.max)));

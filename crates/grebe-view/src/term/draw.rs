@@ -17,7 +17,7 @@ use crate::model::theme::ThemeChoice;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
-/// Columns of dots that a terminal `width` characters wide shows.
+/// Columns of dots in a terminal of `width` characters.
 pub(super) fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(GUTTER).max(1)) * 2
 }
@@ -27,7 +27,7 @@ pub(super) fn columns(width: u16) -> usize {
 pub(super) enum Palette {
     /// 24 bits.
     True,
-    /// The sixteen of old.
+    /// The sixteen ANSI colours.
     Ansi,
 }
 
@@ -39,7 +39,7 @@ impl Palette {
     }
 }
 
-/// A model, to be drawn on a buffer of any size.
+/// Draws a model on a buffer of any size.
 pub(super) struct ScopeScreen<'a> {
     model: &'a mut ViewModel,
     palette: Palette,
@@ -139,7 +139,7 @@ impl<'a> ScopeScreen<'a> {
         let front = channels.iter().position(|&channel| channel == selected).unwrap_or(0);
         let order = (0..channels.len()).filter(|&place| place != front).chain([front]);
         let mut chip = 0;
-        // The labelled one first, for its grid, and once more, to be in front.
+        // The front lane is drawn first for its grid, and once more to be in front.
         for (turn, place) in [front].into_iter().chain(order).enumerate() {
             let width = self.lane(place, area, turn == 0, chip, buf);
             chip += if turn == 0 { 0 } else { width + 1 };
@@ -229,7 +229,7 @@ impl<'a> ScopeScreen<'a> {
         name.chars().count() as u16
     }
 
-    /// The levels of all channels upon each other, their axis, and what they are of.
+    /// The spectra of all channels in one lane, with their axis and the transform in words.
     fn spectrum(&mut self, area: Rect, buf: &mut Buffer) {
         let range = self.model.spectrum_range();
         let lane = Rect { height: area.height - 1, ..area };
@@ -251,7 +251,7 @@ impl<'a> ScopeScreen<'a> {
         self.axis_labels(Rect { y: lane.bottom(), height: 1, ..area }, [start, end], &ticks, unit, 1, buf);
     }
 
-    /// Cursors and measurements, as far as they are on.
+    /// The tables that are on: cursors, measurements, trigger rate.
     fn table_lines(&self) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let head = |names: Vec<&str>| Line::styled(cells(names.into_iter()), self.dim());
@@ -285,7 +285,7 @@ impl<'a> ScopeScreen<'a> {
         self.axis_labels(area, [start, end], &ticks, self.model.picture.axis_unit(), every, buf);
     }
 
-    /// Every so many ticks in words.
+    /// Labels of every `every`th tick.
     fn axis_labels(
         &self,
         area: Rect,
@@ -325,8 +325,8 @@ impl<'a> ScopeScreen<'a> {
         let room = usize::from(area.height.saturating_sub(2)).max(1);
         let columns =
             lines.len().div_ceil(room).min(usize::from(area.width.saturating_sub(2) / HELP_WIDTH)).max(1);
-        let a_column = lines.len().div_ceil(columns).min(room);
-        let (width, height) = (columns as u16 * HELP_WIDTH + 2, a_column as u16 + 2);
+        let per_column = lines.len().div_ceil(columns).min(room);
+        let (width, height) = (columns as u16 * HELP_WIDTH + 2, per_column as u16 + 2);
         let (width, height) = (width.min(area.width), height.min(area.height));
         let place = Rect {
             x: area.x + (area.width - width) / 2,
@@ -336,7 +336,7 @@ impl<'a> ScopeScreen<'a> {
         };
         Clear.render(place, buf);
         Block::bordered().title(" keys ").render(place, buf);
-        for (number, lines) in lines.chunks(a_column).take(columns).enumerate() {
+        for (number, lines) in lines.chunks(per_column).take(columns).enumerate() {
             let x = place.x + 1 + number as u16 * HELP_WIDTH;
             let inside =
                 Rect { x, y: place.y + 1, width: HELP_WIDTH.min(place.right() - 1 - x), height: height - 2 };
@@ -389,7 +389,7 @@ impl Widget for &mut ScopeScreen<'_> {
     }
 }
 
-/// A lane's dots, eight bits a character.
+/// A lane's dots, eight bits per character.
 struct Dots {
     cells: Vec<u8>,
     lost: Vec<bool>,

@@ -1,4 +1,4 @@
-//! How fast the window is: the same window, first without traces, then with them.
+//! Measures how fast the window draws: first without traces, then with them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,44 +8,43 @@ use grebe_flow::monotonic_ns;
 
 use super::panes::ScopePanes;
 
-/// What a window reached.
+/// The measured speed of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct WindowBench {
-    /// The window without traces, as often as it can be drawn: what everything else is measured against.
+    /// The window without traces, drawn as often as possible: the baseline.
     pub baseline: FrameTimes,
-    /// With all traces, drawn whenever there is a new picture, sixty times a second at most.
+    /// With all traces, drawn whenever there is a new picture, at most sixty times per second.
     pub traces: FrameTimes,
     /// Pictures that came more than one and a half sixtieths of a second after the one before.
     pub misses: u64,
-    /// Milliseconds from the production of the newest sample on a picture to the end of its drawing: half of them took no
-    /// longer, and 99 of 100.
+    /// Median of the milliseconds from the production of a picture's newest sample to the end of its drawing.
     pub latency_ms_p50: f64,
-    /// The same for 99 of 100.
+    /// 99th percentile of the same.
     pub latency_ms_p99: f64,
-    /// Frames lost before the scope, wherever.
+    /// Frames lost anywhere before the scope.
     pub lost_frames: u64,
-    /// Samples a channel that the generator could not make in time.
+    /// Samples per channel that the generator could not make in time.
     pub generator_samples: u64,
-    /// Samples a second that arrived, all channels together.
+    /// Samples per second that arrived, all channels together.
     pub samples_per_s: f64,
 }
 
 /// Frames of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct FrameTimes {
-    /// Frames a second.
+    /// Frames per second.
     pub per_s: f64,
-    /// Milliseconds of processor time a frame: half of them took no longer.
+    /// Median of the processor time per frame, in milliseconds.
     pub cpu_ms_p50: f64,
-    /// The same for 99 of 100.
+    /// 99th percentile of the same.
     pub cpu_ms_p99: f64,
-    /// Milliseconds from frame to frame: half of them took no longer.
+    /// Median of the milliseconds from frame to frame.
     pub interval_ms_p50: f64,
-    /// The same for 99 of 100.
+    /// 99th percentile of the same.
     pub interval_ms_p99: f64,
 }
 
-/// Where the result is left.
+/// Where the result is put.
 pub(super) type Slot = Arc<Mutex<Option<WindowBench>>>;
 
 /// Measures while the window runs.
@@ -100,7 +99,7 @@ impl WindowTimer {
         let taken = panes.model.link.pictures_taken();
         let is_new = taken > std::mem::replace(&mut self.number_taken, taken);
         match self.phase {
-            // What only answers another event is not a picture.
+            // A frame without a new picture answers another event, and does not count.
             Phase::Traces if !is_new => return,
             Phase::WarmUp | Phase::Baseline => ctx.request_repaint(),
             _ => {}
@@ -132,8 +131,8 @@ impl WindowTimer {
                     baseline: self.baseline,
                     traces: times,
                     misses: late as u64,
-                    latency_ms_p50: part(&mut self.latencies_ms, 0.5),
-                    latency_ms_p99: part(&mut self.latencies_ms, 0.99),
+                    latency_ms_p50: quantile(&mut self.latencies_ms, 0.5),
+                    latency_ms_p99: quantile(&mut self.latencies_ms, 0.99),
                     lost_frames: counts.0 - self.counts_before.0,
                     generator_samples: counts.1 - self.counts_before.1,
                     samples_per_s: picture.flow.samples_per_s,
@@ -153,16 +152,16 @@ impl WindowTimer {
     fn times(&mut self, seconds: f64) -> FrameTimes {
         FrameTimes {
             per_s: self.intervals_ms.len() as f64 / seconds,
-            cpu_ms_p50: part(&mut self.cpu_ms, 0.5),
-            cpu_ms_p99: part(&mut self.cpu_ms, 0.99),
-            interval_ms_p50: part(&mut self.intervals_ms, 0.5),
-            interval_ms_p99: part(&mut self.intervals_ms, 0.99),
+            cpu_ms_p50: quantile(&mut self.cpu_ms, 0.5),
+            cpu_ms_p99: quantile(&mut self.cpu_ms, 0.99),
+            interval_ms_p50: quantile(&mut self.intervals_ms, 0.5),
+            interval_ms_p99: quantile(&mut self.intervals_ms, 0.99),
         }
     }
 }
 
-/// The value that this part of all does not exceed; 0 without values.
-fn part(values: &mut [f64], part: f64) -> f64 {
+/// A quantile of the values; 0 without values.
+fn quantile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values
         .get(((values.len() as f64 * part) as usize).min(values.len().saturating_sub(1)))
@@ -177,7 +176,7 @@ mod tests {
     #[test]
     fn parts_are_those_of_the_sorted_values() {
         let mut values: Vec<f64> = (0..100).rev().map(f64::from).collect();
-        assert_eq!((part(&mut values, 0.5), part(&mut values, 0.99)), (50.0, 99.0));
-        assert_eq!(part(&mut [], 0.5), 0.0);
+        assert_eq!((quantile(&mut values, 0.5), quantile(&mut values, 0.99)), (50.0, 99.0));
+        assert_eq!(quantile(&mut [], 0.5), 0.0);
     }
 }

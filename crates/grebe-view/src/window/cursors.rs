@@ -1,4 +1,4 @@
-//! Two cursors an axis, to be dragged, and the table of what lies between them.
+//! Two cursors per axis, to be dragged, and the table of their values.
 
 use eframe::egui::{self, Color32, CursorIcon, Rect, Sense, Shape, pos2, vec2};
 
@@ -7,7 +7,7 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 
 impl ScopePanes {
-    /// What of them is on.
+    /// All cursors that are on.
     pub(super) fn cursors(&mut self, ui: &egui::Ui, plot: Rect) {
         self.time_cursors(ui, plot);
         self.value_cursors(ui, plot);
@@ -58,7 +58,7 @@ impl ScopePanes {
             name_slider(&response, format!("value cursor {name}"));
             let response = response.on_hover_cursor(CursorIcon::ResizeVertical);
             line(ui, [pos2(lane.left(), y), pos2(lane.right(), y)], which, color);
-            // Where no level of the trigger is and no name of a channel.
+            // Clear of the trigger's level and of the channel's name.
             let tag = pos2(lane.left() + lane.width() * 0.08, (y - 24.0).max(lane.top() - 3.0));
             value_tag(ui, &theme, tag, plot, name, color);
             if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
@@ -93,5 +93,5 @@ fn line(ui: &egui::Ui, ends: [egui::Pos2; 2], which: usize, color: Color32) {
 }
 
 const NAMES: [&str; 2] = ["A", "B"];
-/// How near to a line the pointer takes it.
+/// Width of the area around a line in which the pointer takes hold of it, in points.
 const GRIP: f32 = 11.0;

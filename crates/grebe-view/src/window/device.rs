@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use egui_wgpu::SurfaceErrorAction;
 use wgpu::CurrentSurfaceTexture;
 
-/// Why the device is lost, once it is: told from whichever thread the driver speaks on, asked at each frame.
+/// Why the device is lost, once it is. The driver reports it from any thread; the window asks at each frame.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DeviceLoss {
     shared: Arc<Shared>,
@@ -17,14 +17,14 @@ pub(super) struct DeviceLoss {
 #[derive(Debug, Default)]
 struct Shared {
     why: OnceLock<String>,
-    /// Frames begun, and how many of them in a row came to nothing.
+    /// Frames begun, the last that failed, and how many failed in a row.
     frames: AtomicU32,
     failed_at: AtomicU32,
     failed: AtomicU32,
 }
 
 impl DeviceLoss {
-    /// Listens to what the device says from now on; `wake` makes the window look. Without this its errors are panics.
+    /// Listens to the device's errors from now on; `wake` makes the window look. Without this, errors are panics.
     pub(super) fn watch(&self, device: &wgpu::Device, wake: impl Fn() + Clone + Send + Sync + 'static) {
         let (loss, wake_too) = (self.clone(), wake.clone());
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
@@ -44,8 +44,8 @@ impl DeviceLoss {
         self.shared.why.get().map(String::as_str)
     }
 
-    /// Runs it; `None` where it panicked of a device that is gone: the toolkit does, where that happens within a frame,
-    /// before the window can look. Such a panic is not written to standard error; any other goes on.
+    /// Runs `run`; `None` where it panicked because the device is gone: the toolkit panics where that happens within a
+    /// frame, before the window can look. Such a panic is not written to standard error; any other is passed on.
     pub(super) fn or_panic<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         let say = Arc::new(std::panic::take_hook());
         let (loss, say_too) = (self.clone(), say.clone());
@@ -67,7 +67,7 @@ impl DeviceLoss {
         }
     }
 
-    /// What to do about a frame that there is no surface for.
+    /// What to do about a frame without a surface.
     pub(super) fn surface_status(&self, status: &CurrentSurfaceTexture) -> SurfaceErrorAction {
         match status {
             CurrentSurfaceTexture::Outdated => SurfaceErrorAction::Reconfigure,
@@ -77,8 +77,7 @@ impl DeviceLoss {
                 }
                 SurfaceErrorAction::RecreateSurface
             }
-            // Nothing that was asked for is wrong where the same was right a frame ago: the device is gone, and says so
-            // only later.
+            // The same request was right a frame ago, so the device is gone, and reports it only later.
             CurrentSurfaceTexture::Validation => {
                 self.note("it gives no more pictures");
                 SurfaceErrorAction::SkipFrame
@@ -95,7 +94,7 @@ impl DeviceLoss {
         let _ = self.shared.why.set(line.to_owned());
     }
 
-    /// How many frames in a row came to nothing, with this one.
+    /// How many frames in a row failed, this one included.
     fn fails(&self) -> u32 {
         let shared = &self.shared;
         let now = shared.frames.load(Ordering::Relaxed);

@@ -168,7 +168,7 @@ impl ScopePanes {
         menu.on_hover_text("lines to measure between: times  (c), values  (C)");
     }
 
-    /// What the generator is to make.
+    /// Pause, rate and waveform of the generator.
     fn generator_menu(&mut self, ui: &mut egui::Ui) {
         let run = if self.model.generator.is_paused { "go on" } else { "pause" };
         if ui.button(run).on_hover_text("make samples, or none  (G)").clicked() {

@@ -9,7 +9,7 @@ use crate::model::keys::{char_action, keys};
 
 impl ScopePanes {
     pub(super) fn keys(&mut self, ui: &egui::Ui) {
-        // A focused button takes the keys that press it.
+        // A focused button needs the keys that press it.
         let is_focused = ui.memory(|memory| memory.focused().is_some());
         let actions: Vec<Action> = ui.input(|input| {
             let of = |event: &egui::Event| match event {

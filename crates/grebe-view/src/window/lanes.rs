@@ -1,4 +1,4 @@
-//! From columns to rectangles: grid, traces and marks of loss, one lane a channel.
+//! From columns to rectangles: grid, traces and marks of loss, one lane per channel.
 
 use eframe::egui::{self, Color32, Rect, pos2};
 use grebe_scope::raster::{Color, Theme};
@@ -13,7 +13,7 @@ pub(super) struct Lane<'a> {
     pub(super) columns: &'a [Column],
     pub(super) range: ValueRange,
     pub(super) color: Color32,
-    /// Units a count, and the value of count 0.
+    /// Units per count, and the value of count 0.
     pub(super) scale: (f64, f64),
 }
 
@@ -123,7 +123,7 @@ impl<'a> LanePainter<'a> {
 impl Lane<'_> {
     pub(super) fn y(&self, value: f64, band: Rect) -> f32 {
         let part = (self.range.top - value) / self.range.height();
-        // Far outside coordinates are cut by the band; infinite ones would not be.
+        // The band cuts coordinates far outside, but not infinite ones.
         band.top() + (part.clamp(-1e3, 1e3) as f32) * band.height()
     }
 
@@ -138,7 +138,7 @@ fn column_edges(place: usize, count: usize, band: Rect) -> (f32, f32) {
     (edge(place), edge(place + 1).max(edge(place) + 1.0))
 }
 
-/// A beam that crosses many rows within a column stays shorter on each: what is flat is bright, as on a tube.
+/// Brightness of a column: as on a tube, a beam that crosses many rows spends less time on each.
 fn glow(height_px: f32) -> f32 {
     0.5 + 0.5 * (GLOW_PX / (GLOW_PX + (height_px - THICKNESS_PX).max(0.0)))
 }

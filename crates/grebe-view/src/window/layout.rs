@@ -1,9 +1,9 @@
-//! Where the panes lie: traces above spectrum above waterfall, until a person drags them elsewhere.
+//! The layout of the panes: traces above spectrum above waterfall, until a person drags them elsewhere.
 
 use eframe::egui;
 use egui_tiles::{Container, Tile, Tree};
 
-/// One of the panes.
+/// The panes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pane {
     Traces,

@@ -20,12 +20,12 @@ pub(super) struct ScopePanes {
     pub(super) id: egui::Id,
     /// `None` while it is being drawn.
     pub(super) layout: Option<Layout>,
-    /// Which waterfall is drawn, with what its colours mean, and its picture.
+    /// The waterfall's texture: its number, what its colours mean, and the texture.
     pub(super) waterfall: Option<(u64, i32, TextureHandle)>,
-    /// The densities that are drawn, by channel, and which they are.
+    /// The textures of the densities, by channel, and the number of the view that they are of.
     pub(super) densities: [Option<TextureHandle>; 8],
     pub(super) persistence_number: u64,
-    /// Room that the controls of both rows took in the last frame.
+    /// Width of the controls of both rows in the last frame.
     pub(super) buttons_width: f32,
     pub(super) trigger_width: f32,
     /// The trigger that the list was last scrolled to.
@@ -34,7 +34,7 @@ pub(super) struct ScopePanes {
     pub(super) has_keys: bool,
     /// Whether keys go to a field.
     pub(super) is_typing: bool,
-    /// What egui was last styled for.
+    /// The theme that egui was last styled for.
     pub(super) styled: Option<ThemeChoice>,
 }
 
@@ -70,7 +70,7 @@ impl ScopePanes {
         }
     }
 
-    /// Which buffers an area of this scope has.
+    /// Identifies the GPU buffers of an area of this scope.
     pub(super) fn slot(&self, area: &str) -> u64 {
         self.id.with(area).value()
     }

@@ -1,4 +1,4 @@
-//! All triggers upon each other, as pictures of brightness.
+//! Persistence as textures of brightness.
 
 use eframe::egui::{self, Align2, Color32, ColorImage, Rect, TextureOptions, pos2, vec2};
 
@@ -7,14 +7,14 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 
 impl ScopePanes {
-    /// Whether densities are shown in place of traces: they are wanted, and there are any.
+    /// Whether densities are shown in place of traces: they are on, and there are any.
     pub(super) fn has_persistence(&self) -> bool {
         let is_live = !self.model.controls.time.is_held();
         let view = &self.model.picture.persistence;
         self.model.controls.show.persistence && is_live && view.as_ref().is_some_and(|view| view.records > 0)
     }
 
-    /// Makes pictures of new densities.
+    /// Makes textures of new densities.
     pub(super) fn upload_persistence(&mut self, ctx: &egui::Context) {
         let Some(view) = self.model.picture.persistence.clone().filter(|_| self.has_persistence()) else {
             return;
@@ -45,7 +45,7 @@ impl ScopePanes {
         }
     }
 
-    /// How many triggers are in the picture, and that it is a sample where it is.
+    /// How many triggers are in the densities, and which part of all that is.
     pub(super) fn persistence_words(&self, ui: &egui::Ui, plot: Rect) {
         let Some(view) = self.model.picture.persistence.as_ref().filter(|_| self.has_persistence()) else {
             return;
@@ -60,7 +60,7 @@ impl ScopePanes {
     }
 }
 
-/// Fades in, then turns towards the colour of text: what is there most of the time stands out.
+/// The colour of a level: fades in, then turns towards the colour of text, so that frequent levels stand out.
 fn glow(level: f32, color: Color32, text: Color32) -> Color32 {
     let front = ((level - 0.6) / 0.4).clamp(0.0, 1.0) * 0.5;
     let mix = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * front) as u8;

@@ -1,4 +1,4 @@
-//! Thousands of upright rectangles a frame: instanced from one vertex buffer, or as a mesh where that is not to be had.
+//! Thousands of upright rectangles per frame: instanced from one vertex buffer, or as a mesh where there is no wgpu.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub(super) struct Quad {
     pub(super) color: [u8; 4],
 }
 
-/// How quads get to the screen.
+/// How quads are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuadPainter {
     /// By the pipeline that [`prepare_gpu`] made.
     Instanced,
-    /// As an egui mesh: some three times the cost in software, the same picture but for the smooth edges.
+    /// As an egui mesh: some three times the cost in software, and without smooth edges.
     Mesh,
 }
 
@@ -35,7 +35,7 @@ impl Quad {
 }
 
 impl QuadPainter {
-    /// What draws `quads` in `area`; `slot` tells the areas of a frame apart, and stays the same from frame to frame.
+    /// A shape that draws `quads` in `area`. `slot` identifies the area from frame to frame.
     pub(super) fn shape(
         self,
         slot: u64,
@@ -103,7 +103,7 @@ impl CallbackTrait for QuadCallback {
     }
 }
 
-/// What stays on the GPU from frame to frame.
+/// The resources on the GPU, kept from frame to frame.
 struct Gpu {
     pipeline: wgpu::RenderPipeline,
     layout: wgpu::BindGroupLayout,
@@ -111,7 +111,7 @@ struct Gpu {
     queue: Option<wgpu::Queue>,
 }
 
-/// What one area of the screen has of its own.
+/// The buffers of one area of the screen.
 struct Slot {
     screen: wgpu::Buffer,
     bind_group: wgpu::BindGroup,
@@ -187,7 +187,7 @@ impl Gpu {
 
     fn draw(&self, pass: &mut wgpu::RenderPass<'static>, slot: u64, size: [f32; 2], quads: usize) {
         let (Some(slot), Some(queue)) = (self.slots.get(&slot), &self.queue) else { return };
-        // Written during the pass's recording, carried out before its submission: one size a slot and frame.
+        // Queued while the pass is recorded and executed before it is submitted: one size per slot and frame.
         queue.write_buffer(&slot.screen, 0, bytemuck::cast_slice(&[size[0], size[1], 0.0, 0.0]));
         pass.set_pipeline(&self.pipeline);
         pass.set_bind_group(0, &slot.bind_group, &[]);

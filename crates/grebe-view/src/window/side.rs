@@ -1,4 +1,4 @@
-//! The panels at the right: what each channel is and how it is shown; the last triggers.
+//! The panels at the right: the channels' settings, and the last triggers.
 
 use eframe::egui::{self, DragValue, Rect, RichText, TextEdit, UiBuilder, vec2};
 use grebe_scope::Engineering;
@@ -10,7 +10,7 @@ use crate::data::math::{MATH_CHANNEL, MathOperation};
 use crate::model::action::{Action, Step};
 
 impl ScopePanes {
-    /// Room that the panels take.
+    /// Width of the panels.
     pub(super) fn side_width(&self) -> f32 {
         let show = self.model.controls.show;
         if show.channel_panel || show.segments { WIDTH } else { 0.0 }
@@ -114,7 +114,7 @@ impl ScopePanes {
             });
     }
 
-    /// A channel that is computed of others.
+    /// The math channel.
     fn math_card(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
         let now = self.model.controls.math;
@@ -175,7 +175,7 @@ impl ScopePanes {
             if ui.button("\u{2212}").on_hover_text("finer  (y)").clicked() {
                 wanted = Some(Action::Vertical(Step::Down));
             }
-            // What a grid line stands for meanwhile, the lane says.
+            // Without a set scale, the lane says what a grid line stands for.
             let unit = self.model.setup(channel).unit;
             let scale = setup.vertical.map_or("\u{2013}".into(), |vertical| {
                 format!("{}/div", Engineering::new(vertical.per_division, &unit))
@@ -237,7 +237,7 @@ impl ScopePanes {
 
     fn segment_panel(&mut self, ui: &mut egui::Ui) {
         self.panel_head(ui, "last triggers", Action::Segments, "close  (g)");
-        self.trigger_sees(ui);
+        self.trigger_input(ui);
         let segments = self.model.segments();
         let theme = self.theme();
         let newest = segments.first().map_or(0.0, |segment| segment.at);
@@ -276,7 +276,7 @@ impl ScopePanes {
     }
 }
 
-/// What the buttons behind it are for.
+/// The label of a row of buttons.
 fn row_label(ui: &mut egui::Ui, text: &str, color: egui::Color32) {
     let left_to_right = egui::Layout::left_to_right(egui::Align::Center);
     ui.allocate_ui_with_layout(vec2(LABEL_WIDTH, 18.0), left_to_right, |ui| {
@@ -285,7 +285,7 @@ fn row_label(ui: &mut egui::Ui, text: &str, color: egui::Color32) {
     });
 }
 
-/// A name for who does not see what a field is for.
+/// Names a field for screen readers.
 fn name_it(response: &egui::Response, name: &str) {
     response.ctx.accesskit_node_builder(response.id, |node| node.set_label(name));
 }

@@ -239,7 +239,7 @@ impl ScopePanes {
         response
     }
 
-    /// Makes a picture of the cells, where they or what their colours mean changed.
+    /// Makes a texture of the cells, if they or the meaning of their colours changed.
     fn upload_waterfall(
         &mut self,
         ctx: &egui::Context,
@@ -281,7 +281,7 @@ fn plot_rect(area: Rect) -> Rect {
     Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max - vec2(12.0, AXIS_HEIGHT))
 }
 
-/// Where ticks lie, 0.0 left edge to 1.0 right edge.
+/// The places of ticks, 0.0 left edge to 1.0 right edge.
 fn parts(ticks: &Ticks, start: f64, end: f64) -> Vec<f32> {
     ticks.values().map(|value| ((value - start) / (end - start)) as f32).collect()
 }

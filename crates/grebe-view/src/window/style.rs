@@ -1,4 +1,4 @@
-//! Dark and light, as egui wants them.
+//! The dark and the light theme in egui's terms.
 
 use eframe::egui::{self, Color32, FontFamily, FontId, Stroke, TextStyle};
 use grebe_scope::raster::Theme;
@@ -6,7 +6,7 @@ use grebe_scope::raster::Theme;
 use super::lanes::color32;
 use crate::model::theme::ThemeChoice;
 
-/// Amber, for what is held: told from live and from loss at a glance.
+/// Amber for a held picture: easily told from live and from loss.
 const HELD: [Color32; 2] = [Color32::from_rgb(240, 180, 60), Color32::from_rgb(150, 95, 0)];
 const GOOD: [Color32; 2] = [Color32::from_rgb(80, 200, 120), Color32::from_rgb(14, 116, 60)];
 

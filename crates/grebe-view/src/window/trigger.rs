@@ -1,4 +1,4 @@
-//! The trigger's controls above the traces: mode, source, and what it sees of the signal.
+//! The trigger's controls above the traces: mode, source, level, coupling and holdoff.
 
 use eframe::egui::containers::menu::{MenuButton, MenuConfig};
 use eframe::egui::{self, RichText};
@@ -34,7 +34,7 @@ impl ScopePanes {
                 sees += &format!(" \u{b7} {}", trigger.holdoff);
             }
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
-            let (menu, _) = MenuButton::new(sees).config(config).ui(ui, |ui| self.trigger_sees(ui));
+            let (menu, _) = MenuButton::new(sees).config(config).ui(ui, |ui| self.trigger_input(ui));
             menu.on_hover_text("coupling of the trigger  (L), and its holdoff  (; :)");
             let kind = ui.button(trigger.kind.name());
             if kind.on_hover_text("edge, pulse, runt, window or dropout  (b)").clicked() {
@@ -64,7 +64,7 @@ impl ScopePanes {
     }
 
     /// Coupling and holdoff: in a menu, and above the list of the last triggers.
-    pub(super) fn trigger_sees(&mut self, ui: &mut egui::Ui) {
+    pub(super) fn trigger_input(&mut self, ui: &mut egui::Ui) {
         let Some(trigger) = &self.model.hud.trigger else { return };
         let is_dc = trigger.coupling == DC;
         let settings = self.model.controls.trigger.settings;

@@ -1,4 +1,4 @@
-//! Where the trigger's levels lie: as set, or by what the channel did lately.
+//! The trigger's levels: as set, or from the signal's recent extremes.
 
 use grebe_scope::{LfReject, Pyramid, min_max};
 
@@ -12,11 +12,11 @@ pub(super) struct Levels {
     pub(super) hysteresis: u16,
 }
 
-/// The smallest and the largest that a trigger sees of a signal.
+/// The smallest and the largest sample that a trigger sees.
 pub(super) type Extremes = (i16, i16);
 
 impl Levels {
-    /// As set, or by what the signal did.
+    /// As set, or in the middle of the extremes.
     pub(super) fn of(settings: &TriggerSettings, seen: Option<Extremes>) -> Levels {
         let (min, max) = seen.map_or((0, 0), |(min, max)| (i32::from(min), i32::from(max)));
         let height = max - min;
@@ -27,7 +27,7 @@ impl Levels {
         Levels { low, high, hysteresis: (height / 16) as u16 }
     }
 
-    /// Whether `now` is as good as this.
+    /// Whether these levels may stay where `now` would be exact.
     pub(super) fn is_near(&self, now: &Levels) -> bool {
         let reach = u32::from(now.hysteresis) * 2;
         let near = |a: i16, b: i16| i32::from(a).abs_diff(i32::from(b)) <= reach;
@@ -37,14 +37,14 @@ impl Levels {
     }
 }
 
-/// What a channel did in its newest `look_back` samples.
+/// Extremes of a channel in its newest `look_back` samples.
 pub(super) fn seen(pyramid: &Pyramid, channel: usize, look_back: u64) -> Option<Extremes> {
     let end = pyramid.next_index();
     let stats = pyramid.range_stats(channel, end.saturating_sub(look_back)..end).stats;
     (stats.min <= stats.max).then_some((stats.min, stats.max))
 }
 
-/// What LF reject leaves of them, as far as they are held singly.
+/// The same after LF reject, as far as the history still holds each sample.
 pub(super) fn passed(
     pyramid: &Pyramid,
     channel: usize,
@@ -53,7 +53,7 @@ pub(super) fn passed(
 ) -> Option<Extremes> {
     let end = pyramid.next_index();
     let start = end.saturating_sub(look_back).max(pyramid.oldest().unwrap_or(0));
-    // Until then the baseline comes from wherever the signal was at the first sample.
+    // Until then the filter settles from wherever the signal was at the first sample.
     let settled = start + (end - start) / 4;
     let mut found = None;
     pyramid.samples(channel, start..end, |first, samples| {
@@ -67,12 +67,12 @@ pub(super) fn passed(
     found
 }
 
-/// What LF reject left of the signal over one to two look-backs.
+/// Extremes after LF reject over the last one to two look-backs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Swing {
     now: Option<Extremes>,
     before: Option<Extremes>,
-    /// Begin of `now`.
+    /// Sample index at which `now` begins.
     since: u64,
 }
 
@@ -81,7 +81,7 @@ impl Swing {
         Swing { now: None, before: seen, since: at }
     }
 
-    /// Takes what was seen up to `at`, and says what was seen lately.
+    /// Takes the extremes seen up to `at`, and returns the recent ones.
     pub(super) fn look(&mut self, seen: Option<Extremes>, at: u64, look_back: u64) -> Option<Extremes> {
         self.now = union(self.now, seen);
         let lately = union(self.now, self.before);

@@ -1,29 +1,29 @@
-//! How often a trigger comes: the counter of a bench scope.
+//! How often the trigger comes: the counter of a bench scope.
 
 use grebe_scope::Running;
 
-/// The distances of the last triggers, 64 at most, as far as the history still holds them.
+/// Intervals between the last triggers: at most 64, as far as the history holds them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TriggerRate {
-    /// From each trigger to the next, in seconds (samples where the rate is unknown). What lies across missing samples
-    /// is left out: there may have been more.
+    /// From each trigger to the next, in seconds (samples where the rate is unknown). Intervals across missing samples are
+    /// left out: more triggers may lie in them.
     pub intervals: Running,
-    /// How many were left out so.
+    /// Intervals left out because of missing samples.
     pub gaps: u64,
 }
 
 impl TriggerRate {
-    /// Triggers a second (a sample where the rate is unknown); `None` below two triggers.
+    /// Triggers per second (per sample where the rate is unknown); `None` below two triggers.
     pub fn rate_hz(&self) -> Option<f64> {
         self.intervals.mean().filter(|mean| *mean > 0.0).map(|mean| 1.0 / mean)
     }
 
-    /// Triggers a minute, where they are slow enough to be counted by hand: below 10 Hz.
+    /// Triggers per minute; `None` above 10 Hz, where nobody counts so.
     pub fn per_minute(&self) -> Option<f64> {
         self.rate_hz().filter(|rate| *rate < SLOW_HZ).map(|rate| 60.0 * rate)
     }
 
-    /// Of triggers, oldest first, with `rate` samples a second.
+    /// From triggers, oldest first, at `rate` samples per second.
     pub(super) fn of(found: impl Iterator<Item = Found>, rate: f64) -> TriggerRate {
         let mut counted = TriggerRate::default();
         let mut before: Option<f64> = None;

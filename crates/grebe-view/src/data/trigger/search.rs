@@ -1,4 +1,4 @@
-//! The trigger at work: over what the history holds, and over what comes.
+//! Searches for triggers: in the history first, then in every block that arrives.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use super::rate::{Found, TriggerRate};
 use super::settings::{TriggerKind, TriggerMode, TriggerSettings, TriggerState, TriggerView};
 use crate::data::viewport::DIVISIONS;
 
-/// Follows one channel and says which window to show.
+/// Searches one channel, and chooses the window to show.
 #[derive(Debug)]
 pub(crate) struct TriggerSearch {
     settings: TriggerSettings,
     levels: Levels,
-    /// Of LF reject, in cycles a sample.
+    /// The corner of LF reject, in cycles per sample.
     corner: Option<f64>,
     swing: Swing,
     condition: Condition,
@@ -36,10 +36,10 @@ pub(crate) struct TriggerSearch {
 }
 
 impl TriggerSearch {
-    /// A trigger over what `pyramid` holds and what will come.
+    /// Searches what `pyramid` holds; what arrives later comes by [`append`](TriggerSearch::append).
     ///
     /// # Errors
-    /// None in practice: levels are made so that they lie apart, and a corner so that it lies within the band.
+    /// None in practice: levels lie apart and the corner lies within the band by construction.
     pub(crate) fn new(
         settings: TriggerSettings,
         span_samples: f64,
@@ -76,7 +76,7 @@ impl TriggerSearch {
             next_index: 0,
             is_stopped: false,
         };
-        // A single shot is the next trigger; the others may show one that is already there.
+        // A single shot is the next trigger; the other modes may show one that is already there.
         if settings.mode != TriggerMode::Single {
             let end = pyramid.next_index();
             let start = end.saturating_sub(look_back.clamp(LOOK_BACK_SAMPLES / 4, LOOK_BACK_SAMPLES));
@@ -88,7 +88,7 @@ impl TriggerSearch {
         Ok(run)
     }
 
-    /// Whether it does what `settings` ask for over `span_samples`; a change that needs no new trigger is taken over.
+    /// Takes over settings that need no new search; returns whether it could.
     pub(crate) fn adopt(&mut self, settings: &TriggerSettings, span_samples: f64, pyramid: &Pyramid) -> bool {
         let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..*settings };
         if !self.settings.is_same_trigger(&settings) {
@@ -106,7 +106,7 @@ impl TriggerSearch {
         if self.is_stopped || (settings.mode == TriggerMode::Single && self.filling.is_some()) {
             return true;
         }
-        // The middle of the signal moved away, or its noise grew: look for it anew.
+        // If the middle of the signal moved away, or its noise grew, the levels are wrong.
         let look_back = look_back(span_samples, self.rate);
         let seen = match self.corner {
             None => levels::seen(pyramid, settings.channel, look_back),
@@ -118,7 +118,7 @@ impl TriggerSearch {
         self.levels.is_near(&Levels::of(&settings, seen))
     }
 
-    /// Another that looks for the same, and has seen nothing yet.
+    /// A trigger for the same condition that has seen nothing yet.
     ///
     /// # Errors
     /// None in practice, as for [`new`](TriggerSearch::new).
@@ -131,7 +131,7 @@ impl TriggerSearch {
         self.settings.channel
     }
 
-    /// Absolute sample indices of the last triggers, shown or not, the newest last, and of the one that is shown.
+    /// Absolute sample indices of the last triggers, the newest last, and of the one shown even if it is older.
     pub(crate) fn recent(&self) -> Vec<f64> {
         let newest = self.listed().map(|found| found.at);
         let shown = self.complete.filter(|complete| newest.clone().all(|at| at > *complete));
@@ -142,7 +142,7 @@ impl TriggerSearch {
         self.recent.iter().skip(self.recent.len().saturating_sub(LISTED_MAX)).copied()
     }
 
-    /// Those that lie within a stretch.
+    /// The triggers within a stretch.
     pub(crate) fn recent_in(&self, range: std::ops::Range<f64>) -> Vec<f64> {
         self.recent.iter().map(|found| found.at).filter(|at| range.contains(at)).collect()
     }
@@ -154,7 +154,7 @@ impl TriggerSearch {
         }
     }
 
-    /// The right edge to show now, `None` for the newest samples; and what to say of it.
+    /// The right edge to show now (`None`: the newest samples), and the trigger's state.
     pub(crate) fn window(&mut self, span_samples: f64, oldest_index: u64) -> (Option<f64>, TriggerView) {
         self.settle();
         let held = self.listed().filter(|found| found.at >= oldest_index as f64);
@@ -206,7 +206,7 @@ impl TriggerSearch {
         self.settle();
     }
 
-    /// Shows the trigger whose window is filled by now.
+    /// Shows the trigger whose window is filled now.
     fn settle(&mut self) {
         if self.filling.is_some_and(|at| self.next_index as f64 >= at + self.post_samples) {
             take(&mut self.complete, &mut self.filling, &mut self.is_stopped, self.settings.mode);
@@ -221,12 +221,12 @@ fn take(complete: &mut Option<f64>, filling: &mut Option<f64>, is_stopped: &mut 
     }
 }
 
-/// Samples in which the signal shows what it does: longer than the screen, where that shows less than a period.
+/// Samples in which the signal's extremes are looked for: more than a screen, which may show less than a period.
 fn look_back(span_samples: f64, rate: f64) -> u64 {
     (span_samples * LOOK_BACK_SPANS).max(rate * LOOK_BACK_S).max(1.0) as u64
 }
 
-/// The corner of LF reject in cycles a sample.
+/// The corner of LF reject in cycles per sample.
 fn corner(settings: &TriggerSettings, span_samples: f64, rate: f64) -> Option<f64> {
     let corner_hz = settings.coupling.corner_hz(span_samples / rate)?;
     Some((corner_hz / rate).clamp(CORNER_MIN, CORNER_MAX))
@@ -267,7 +267,7 @@ fn condition(settings: &TriggerSettings, levels: Levels, span_samples: f64) -> C
     }
 }
 
-/// How far back signal heights and triggers are looked for.
+/// How far back extremes and triggers are looked for.
 const LOOK_BACK_SPANS: f64 = 4.0;
 const LOOK_BACK_S: f64 = 0.25;
 const LOOK_BACK_SAMPLES: u64 = 1 << 22;
@@ -276,6 +276,6 @@ const AUTO_WAIT_S: f64 = 0.2;
 /// Triggers that are remembered, and listed.
 const RECENT_MAX: usize = 4096;
 const LISTED_MAX: usize = 64;
-/// Of LF reject, in cycles a sample: what is slower than this takes longer than anyone looks.
+/// Limits of LF reject's corner, in cycles per sample.
 const CORNER_MIN: f64 = 1e-12;
 const CORNER_MAX: f64 = 0.45;

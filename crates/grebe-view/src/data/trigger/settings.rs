@@ -4,7 +4,7 @@ use grebe_scope::Slope;
 
 use super::rate::TriggerRate;
 
-/// What holds a live picture in place.
+/// What triggers, and where the trigger stands on the screen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TriggerSettings {
     /// When pictures are taken.
@@ -15,16 +15,16 @@ pub struct TriggerSettings {
     pub channel: usize,
     /// Direction of the crossing; `Rising` also means pulses above the level, and leaving a window.
     pub slope: Slope,
-    /// The level to cross, in raw counts; `None` follows the middle of the signal. For two levels, the middle between
-    /// them: they lie a quarter of the signal's height above and below.
+    /// The level to cross, in raw counts; `None` follows the middle of the signal. Where there are two levels, the middle
+    /// between them: they lie a quarter of the signal's height above and below.
     pub level: Option<i16>,
     /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
     pub position: f64,
     /// What of the signal the trigger sees.
     pub coupling: TriggerCoupling,
-    /// Seconds after a trigger in which none is looked for (samples where the rate is unknown); 0 for none.
+    /// Seconds without another trigger after each (samples where the rate is unknown); 0 for none.
     pub holdoff_s: f64,
-    /// Grows to make ready for the next single shot.
+    /// A new number arms the trigger for the next single shot.
     pub shot: u32,
 }
 
@@ -34,16 +34,16 @@ pub enum TriggerCoupling {
     /// All of it.
     #[default]
     Dc,
-    /// Not its slow part: a high-pass of first order stands before the trigger. The level then counts from where the
-    /// signal wanders.
+    /// Without its slow part: a high-pass filter of first order stands before the trigger. The level then counts from the
+    /// wandering baseline.
     LfReject {
-        /// The corner (-3 dB) in hertz (cycles a sample where the rate is unknown); `None`: two cycles a screen.
+        /// The corner (-3 dB) in hertz (cycles per sample where the rate is unknown); `None`: two cycles per screen.
         corner_hz: Option<f64>,
     },
 }
 
 impl TriggerCoupling {
-    /// The corner that it has over `span` seconds; `None` for DC.
+    /// The corner for a screen of `span` seconds; `None` for DC.
     pub(crate) fn corner_hz(self, span: f64) -> Option<f64> {
         match self {
             TriggerCoupling::Dc => None,
@@ -80,11 +80,11 @@ impl TriggerKind {
     }
 
     /// All, in the order of a menu.
-    pub const ALL: [TriggerKind; 5] =
+    pub(crate) const ALL: [TriggerKind; 5] =
         [TriggerKind::Edge, TriggerKind::Pulse, TriggerKind::Runt, TriggerKind::Window, TriggerKind::Dropout];
 
     /// Its name in a menu.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             TriggerKind::Edge => "edge",
             TriggerKind::Pulse => "pulse",
@@ -113,11 +113,11 @@ pub enum TriggerMode {
     Auto,
     /// At each trigger, and only then.
     Normal,
-    /// At one trigger, which stays.
+    /// At one trigger, whose picture stays.
     Single,
 }
 
-/// What the trigger does: to be shown, since a scope that stands still must say why.
+/// The trigger's state, to be shown: a scope that stands still must say why.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TriggerView {
     /// The settings, with the level that is used.
@@ -130,7 +130,7 @@ pub struct TriggerView {
     pub state: TriggerState,
     /// Absolute sample index of the trigger that is shown.
     pub at: Option<f64>,
-    /// Triggers found since the settings changed, shown or not; without those that were held off.
+    /// Triggers since the settings changed, shown or not, without those that were held off.
     pub found: u64,
     /// How often they come.
     pub rate: TriggerRate,
@@ -141,7 +141,7 @@ pub struct TriggerView {
 pub enum TriggerState {
     /// No trigger yet.
     Ready,
-    /// The picture shows a trigger, and the next is waited for.
+    /// The picture shows a trigger; the scope waits for the next.
     Triggered,
     /// None came for a while: the picture runs free.
     Free,
@@ -165,11 +165,11 @@ impl TriggerSettings {
         }
     }
 
-    /// Whether another trigger is needed for `other`: where it stands on the screen does not matter.
+    /// Whether `other` looks for the same: where the trigger stands on the screen does not matter.
     pub(super) fn is_same_trigger(&self, other: &TriggerSettings) -> bool {
         TriggerSettings { position: other.position, ..*self } == *other
     }
 }
 
-/// Of the corner of LF reject where none is set: what is slower than half a screen is the baseline that wanders.
+/// The corner of LF reject where none is set: what is slower than half a screen counts as the wandering baseline.
 const CYCLES_PER_SCREEN: f64 = 2.0;

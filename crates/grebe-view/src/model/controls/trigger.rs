@@ -7,10 +7,10 @@ use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSet
 use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
 
-/// What is set of the trigger from the start; the rest is as the session says.
+/// The trigger at the start, as far as it is given; the rest comes from the session.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TriggerOptions {
-    /// When pictures are taken; `None` where anything else is set: automatically.
+    /// When pictures are taken; `None`: automatically, if anything else is set here.
     pub mode: Option<TriggerMode>,
     /// What kind of event triggers.
     pub kind: Option<TriggerKind>,
@@ -20,9 +20,9 @@ pub struct TriggerOptions {
     pub slope: Option<Slope>,
     /// The level in units of the channel.
     pub level: Option<f64>,
-    /// What of the signal the trigger sees.
+    /// The part of the signal that the trigger sees.
     pub coupling: Option<TriggerCoupling>,
-    /// Seconds after a trigger in which none is looked for.
+    /// Seconds without another trigger after each.
     pub holdoff_s: Option<f64>,
 }
 
@@ -58,7 +58,7 @@ impl TriggerControls {
             holdoff_s: given.holdoff_s.unwrap_or(now.holdoff_s),
             ..now
         };
-        // Who describes a trigger wants one, also where the span is long.
+        // Whoever describes a trigger wants one, even if the span is long.
         self.is_mode_chosen |= *given != TriggerOptions::default();
     }
 
