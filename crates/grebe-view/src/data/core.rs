@@ -102,31 +102,17 @@ impl ScopeCore {
 
     /// What `viewport` shows at `now_ns`.
     pub fn answer(&mut self, viewport: &Viewport, now_ns: u64) -> Picture {
-        let columns = viewport.columns_in_range();
         let span = viewport.span.unwrap_or_else(|| default_span(self.stream.map_or(0.0, |s| s.rate_hz)));
         let (right_edge, trigger) = self.triggered(viewport, span);
         let persistence = self.persistence(viewport, span, now_ns);
         let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else {
             return Picture { is_ended: self.is_ended, counts: self.tracker.counts(), ..Picture::waiting() };
         };
-        let grid = ColumnGrid::new(span * stream.rate_or_one() / columns as f64);
-        let window = right_edge.map_or(viewport.window, |at| Window::Ending { at });
-        let end_column = end_column(pyramid, grid, window);
-        let first_column = end_column - columns as i64;
-        let left_index = first_column as f64 * grid.samples_per_column();
-        let span_samples = columns as f64 * grid.samples_per_column();
-        let triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerSearch::recent);
-        let window = left_index..left_index + span_samples;
-        let spectrum = self.spectrum.view(pyramid, viewport, window.clone(), now_ns);
-        self.math = self.math.take().filter(|_| viewport.math.is_some());
-        let math = viewport.math.and_then(|settings| {
-            if self.math.is_none() {
-                self.math = MathChannel::new().ok();
-            }
-            let run = self.math.as_mut()?;
-            run.compute(pyramid, &settings, stream.rate_or_one(), window.clone());
-            Some(run.history())
-        });
+        let extent = Extent::of(viewport, span * stream.rate_or_one(), right_edge, pyramid);
+        let window = extent.left_index..extent.left_index + extent.span_samples;
+        let rate = stream.rate_or_one();
+        self.math = MathChannel::renew(self.math.take(), pyramid, viewport.math, rate, window.clone());
+        let math = self.math.as_ref().map(MathChannel::history);
         let (measured, measured_count) =
             self.measure.measure(pyramid, math, viewport, stream.rate_hz, window.clone(), now_ns);
         let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
@@ -135,14 +121,14 @@ impl ScopeCore {
         Picture {
             stream: Some(stream),
             is_ended: self.is_ended,
-            grid,
-            first_column,
-            left_index,
-            span_samples,
+            grid: extent.grid,
+            first_column: extent.first_column,
+            left_index: extent.left_index,
+            span_samples: extent.span_samples,
             channels: shown
                 .map(|(channel, pyramid, place)| ChannelColumns {
                     channel,
-                    columns: channel_columns(pyramid, place, grid, first_column, columns),
+                    columns: channel_columns(pyramid, place, &extent),
                     mean: mean(pyramid, place, window.clone()),
                 })
                 .collect(),
@@ -157,11 +143,11 @@ impl ScopeCore {
             trigger,
             gaps: self.gaps_in(window.clone()),
             streams: self.streams,
-            triggers,
+            triggers: self.trigger.as_ref().map_or(Vec::new(), TriggerSearch::recent),
             persistence,
             measured,
             measured_count,
-            spectrum,
+            spectrum: self.spectrum.view(pyramid, viewport, window, now_ns),
             memory_bytes: pyramid.memory_bytes(),
         }
     }
@@ -289,6 +275,31 @@ fn mean(pyramid: &Pyramid, channel: usize, window: Range<f64>) -> f64 {
     if found.count > 0 { found.stats.sum as f64 / found.count as f64 } else { 0.0 }
 }
 
+/// Where the columns of a picture lie.
+struct Extent {
+    grid: ColumnGrid,
+    columns: usize,
+    first_column: i64,
+    left_index: f64,
+    span_samples: f64,
+}
+
+impl Extent {
+    fn of(viewport: &Viewport, span_samples: f64, right_edge: Option<f64>, pyramid: &Pyramid) -> Extent {
+        let columns = viewport.columns_in_range();
+        let grid = ColumnGrid::new(span_samples / columns as f64);
+        let window = right_edge.map_or(viewport.window, |at| Window::Ending { at });
+        let first_column = end_column(pyramid, grid, window) - columns as i64;
+        Extent {
+            grid,
+            columns,
+            first_column,
+            left_index: first_column as f64 * grid.samples_per_column(),
+            span_samples: columns as f64 * grid.samples_per_column(),
+        }
+    }
+}
+
 /// Number of the column after the right edge.
 fn end_column(pyramid: &Pyramid, grid: ColumnGrid, window: Window) -> i64 {
     let column = match window {
@@ -298,13 +309,8 @@ fn end_column(pyramid: &Pyramid, grid: ColumnGrid, window: Window) -> i64 {
     column.clamp(-COLUMN_END, COLUMN_END)
 }
 
-fn channel_columns(
-    pyramid: &Pyramid,
-    channel: usize,
-    grid: ColumnGrid,
-    first_column: i64,
-    columns: usize,
-) -> Vec<Column> {
+fn channel_columns(pyramid: &Pyramid, channel: usize, extent: &Extent) -> Vec<Column> {
+    let Extent { grid, columns, first_column, .. } = *extent;
     let mut out = vec![Column::OUTSIDE; columns];
     let before = usize::try_from(-first_column).unwrap_or(0).min(columns);
     let (first, out_inside) = (first_column.max(0) as u64, &mut out[before..]);

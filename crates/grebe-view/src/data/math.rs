@@ -116,9 +116,24 @@ pub(crate) struct MathChannel {
 }
 
 impl MathChannel {
+    /// Computes a window of `pyramid` at `rate` samples per second, with the memory that was kept from the last picture;
+    /// `None` where no math channel is wanted, or memory is short.
+    pub(super) fn renew(
+        kept: Option<MathChannel>,
+        pyramid: &Pyramid,
+        wanted: Option<MathSettings>,
+        rate: f64,
+        window: Range<f64>,
+    ) -> Option<MathChannel> {
+        let settings = wanted?;
+        let mut math = kept.or_else(|| MathChannel::new().ok())?;
+        math.compute(pyramid, &settings, rate, window);
+        Some(math)
+    }
+
     /// # Errors
     /// [`ScopeError::OutOfMemory`].
-    pub(crate) fn new() -> Result<MathChannel, ScopeError> {
+    fn new() -> Result<MathChannel, ScopeError> {
         Ok(MathChannel {
             history: Pyramid::new(1, HISTORY_BYTES)?,
             scale: Scale::COUNTS,
@@ -136,13 +151,7 @@ impl MathChannel {
     }
 
     /// Computes the newest 262,144 samples of a window of `pyramid`.
-    pub(crate) fn compute(
-        &mut self,
-        pyramid: &Pyramid,
-        settings: &MathSettings,
-        rate: f64,
-        window: Range<f64>,
-    ) {
+    fn compute(&mut self, pyramid: &Pyramid, settings: &MathSettings, rate: f64, window: Range<f64>) {
         let end = (window.end.max(0.0).ceil() as u64).min(pyramid.next_index());
         // One sample before the left edge, for the slope there.
         let start = (window.start.max(1.0) as u64 - 1).max(end.saturating_sub(SAMPLES_MAX));

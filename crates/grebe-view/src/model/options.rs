@@ -11,6 +11,7 @@ use crate::data::extract::Extract;
 use crate::data::status::SourceStatus;
 
 /// What every front end needs beside its [`ScopeLink`](crate::ScopeLink).
+#[expect(clippy::type_complexity, reason = "names for the types of two functions would say nothing more")]
 pub struct ViewOptions {
     /// Asked a few times per second, by the front end's thread.
     pub status: Box<dyn Fn() -> SourceStatus + Send>,
@@ -28,7 +29,6 @@ pub struct ViewOptions {
     pub png_size: (u32, u32),
     /// Writes a recording of the samples to a path that does not exist, and names the file to open; an error is one line
     /// for a person. `None`: recordings cannot be saved.
-    #[expect(clippy::type_complexity, reason = "a name for it would say nothing more")]
     pub export: Option<Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>>,
     /// What tells the generator of the stream what to make; `None` where nobody can.
     pub generator: Option<GeneratorRemote>,
