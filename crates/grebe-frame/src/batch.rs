@@ -19,7 +19,7 @@
 
 use grebe_ring::{ChunkMut, Lease};
 
-use crate::frame::{Frame, view};
+use crate::frame::Frame;
 use crate::header::{HEADER_BYTES, Header};
 use crate::table::{Span, Table};
 
@@ -69,7 +69,7 @@ impl BatchMut {
         let (head, payload) = frame.split_first_chunk_mut::<HEADER_BYTES>().ok_or(Full)?;
         header.write(head);
         let block = header.block_length_samples as usize;
-        let samples = view::cast_mut(payload).ok_or(Full)?;
+        let samples: &mut [i16] = bytemuck::try_cast_slice_mut(payload).map_err(|_| Full)?;
         for channel in 0..header.channel_count as usize {
             let samples = &mut samples[channel * block..(channel + 1) * block];
             fill(channel, samples);
@@ -288,7 +288,7 @@ impl ExactSizeIterator for Frames<'_> {}
 
 fn change_samples(bytes: &mut [u8], change: impl FnOnce(&mut [i16])) {
     if cfg!(target_endian = "little")
-        && let Some(samples) = view::cast_mut(bytes)
+        && let Ok(samples) = bytemuck::try_cast_slice_mut(bytes)
     {
         return change(samples);
     }

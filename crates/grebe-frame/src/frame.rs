@@ -60,26 +60,11 @@ impl<'a> Frame<'a> {
 #[inline]
 fn samples(bytes: &[u8]) -> Cow<'_, [i16]> {
     if cfg!(target_endian = "little")
-        && let Some(samples) = view::cast(bytes)
+        && let Ok(samples) = bytemuck::try_cast_slice(bytes)
     {
         return Cow::Borrowed(samples);
     }
     Cow::Owned(bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
-}
-
-/// The cast between bytes and samples; checked for alignment and length by the library.
-pub(crate) mod view {
-    /// Bytes as samples, where aligned.
-    #[inline]
-    pub(crate) fn cast(bytes: &[u8]) -> Option<&[i16]> {
-        bytemuck::try_cast_slice(bytes).ok()
-    }
-
-    /// Bytes as samples to write, where aligned.
-    #[inline]
-    pub(crate) fn cast_mut(bytes: &mut [u8]) -> Option<&mut [i16]> {
-        bytemuck::try_cast_slice_mut(bytes).ok()
-    }
 }
 
 #[cfg(test)]

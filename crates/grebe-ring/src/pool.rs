@@ -118,7 +118,7 @@ impl<M: Send + Sync> Pool<M> {
 
     /// Bytes in one chunk.
     pub fn chunk_bytes(&self) -> usize {
-        self.shared().chunk_bytes()
+        self.shared().chunk_bytes
     }
 
     #[inline]
@@ -179,7 +179,7 @@ impl<M> fmt::Debug for Pool<M> {
         let shared = unsafe { self.shared.as_ref() };
         f.debug_struct("Pool")
             .field("chunks", &shared.chunks())
-            .field("chunk_bytes", &shared.chunk_bytes())
+            .field("chunk_bytes", &shared.chunk_bytes)
             .finish()
     }
 }

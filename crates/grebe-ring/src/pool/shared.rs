@@ -14,7 +14,7 @@ type Home = Box<dyn Fn(u32) + Send + Sync>;
 pub(super) struct Shared<M> {
     /// `memory.base()`, once.
     base: NonNull<u8>,
-    chunk_bytes: usize,
+    pub(super) chunk_bytes: usize,
     slots: Box<[Slot<M>]>,
     /// Head of the free list; `CLOSED` once the owner is gone.
     free: Apart<AtomicU32>,
@@ -69,10 +69,6 @@ impl<M> Shared<M> {
 
     pub(super) fn chunks(&self) -> usize {
         self.slots.len()
-    }
-
-    pub(super) fn chunk_bytes(&self) -> usize {
-        self.chunk_bytes
     }
 
     #[inline]
