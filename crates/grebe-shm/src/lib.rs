@@ -79,9 +79,6 @@ use absent as system;
 pub mod fuzz;
 
 pub use error::Error;
-// Callers are moving to `Error`.
-#[doc(hidden)]
-pub use error::Error as ShmError;
 pub use grebe_ring::Policy;
 pub use options::{PublisherOptions, SubscriberOptions};
 pub use status::{ConsumerStatus, Footprint, Status, Totals};
