@@ -14,7 +14,7 @@ pub(super) const INITIAL_RTT_US: u64 = 100_000;
 pub(super) const MIN_RTT_WINDOW_US: u64 = 30_000_000;
 
 /// Window of the minimum filter over one-way delays. Short, because the clocks of both hosts drift: 50 ppm are 0.75 ms in it.
-/// LEDBAT's base delay (RFC 6817, section 4.2) is of the same kind.
+/// LEDBAT keeps BASE_HISTORY minutes (RFC 6817, section 2.5).
 pub(super) const BASE_DELAY_WINDOW_US: u64 = 15_000_000;
 
 /// Shortest time that a delivery rate is measured over, and the shortest round: reports and wake-ups are milliseconds apart.
@@ -53,7 +53,7 @@ pub(super) const BACKGROUND_CEILING_US_MIN: u64 = 5_000;
 
 // Loss.
 
-/// Loss beyond the base loss by this share of a round's packets halts the growth at once. BBR's LossThresh (section 2.10) is
+/// Loss beyond the base loss by this share of a round's packets halts the growth at once. BBR's LossThresh (section 2.8) is
 /// 0.02 of all packets; here the base loss is known and taken off first.
 pub(super) const LOSS_EXCESS_MAX: f64 = 0.05;
 pub(super) const BACKGROUND_LOSS_EXCESS_MAX: f64 = 0.01;
@@ -98,7 +98,7 @@ pub(super) const UNMEASURED_GAIN: f64 = 4.0;
 /// (section 5.3.1).
 pub(super) const UNTRAINED_GAIN: f64 = 2.0;
 
-/// The first step: what queued behind the train of the handshake's other packets must drain.
+/// The first step, below what 32 packets told: an excess would fill a queue for a round trip.
 pub(super) const FIRST_STEP_SHARE: f64 = 0.9;
 
 /// A train leaves at so many times the rate of its step. Without trains link 1 of the tables takes 4.6 % longer, 300 Mbit/s over
@@ -179,7 +179,7 @@ pub(super) const CAPACITY_TRAIN_BYTES_MIN: u64 = 20_000;
 pub(super) const SEGMENT_BYTES: f64 = 1_500.0;
 pub(super) const WINDOW_SEGMENTS_MIN: f64 = 4.0;
 
-/// RFC 9438, section 4.1, has 0.7 and 0.4 (segments per cubed second). Paced packets meet a full queue less often than a kernel's
+/// RFC 9438, sections 4.6 and 5, has 0.7 and 0.4 (segments per cubed second). Paced packets meet a full queue less often than a kernel's
 /// bursts: with CUBIC's own values this flow took 61 to 65 % beside a kernel's CUBIC, with these 51 to 53 (tables, "Beside others").
 pub(super) const CUBIC_BETA: f64 = 0.67;
 pub(super) const CUBIC_C: f64 = 0.3;
@@ -194,7 +194,8 @@ pub(super) const WINDOW_PACE_GAIN: f64 = 1.02;
 pub(super) const WINDOW_CAP_SLACK_BYTES: u64 = 6_000;
 
 /// This flow leaves the queue at a loss after so long, or after twice as long without one, to see whether others still fill it.
-/// It costs that share of the path each time. BBR's ProbeRTT (section 5.3.4) looks as often.
+/// BBR version 1 looks at the path without its queue as often
+/// (ProbeRTT), version 3 every 5 s (section 2.16.2).
 pub(super) const PRESENCE_TEST_INTERVAL_US: u64 = 10_000_000;
 pub(super) const PRESENCE_TEST_ROUNDS: u32 = 3;
 pub(super) const PRESENCE_TEST_WINDOW_SHARE: f64 = 0.9;
@@ -259,7 +260,7 @@ pub(super) const HALF_SHARE_GAIN: f64 = 0.95;
 pub(super) const HALF_SHARE_STEP: f64 = 0.01;
 
 /// A constant window beside BBR makes both lose 2 % in a queue of one round trip, 4 % in one of half: more than this is the fault
-/// of several that hold theirs.
+/// of several that hold theirs. Without the bound three flows beside BBR over 20 ms lose 11 % instead of 4.6.
 pub(super) const HALF_SHARE_LOSS_MAX: f64 = 0.07;
 
 /// Mean of the loss: two cycles of BBR.
