@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{Cancel, Notice, Purpose, Ticket};
+use grebe_transfer::{Notice, Purpose, Ticket};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::cli::Meeting;
 use crate::ending::Usage;
-use crate::interrupt;
 use crate::output::{note, out};
 
 /// The ticket of the option, of `GREBE_TICKET`, or, where the option says `-`, of standard input.
@@ -74,15 +73,6 @@ pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: 
         Engineering::new(meeting.expires.as_secs_f64(), "s")
     );
     out!("{}", *ticket.word())
-}
-
-/// Stops on Ctrl-C, SIGTERM and SIGHUP.
-pub(crate) fn cancel_on_interrupt() -> Cancel {
-    let cancel = Cancel::default();
-    let stopped = cancel.clone();
-    interrupt::catch();
-    interrupt::then(move || stopped.cancel());
-    cancel
 }
 
 /// Says on standard error what a person may want to know before the end.

@@ -59,11 +59,6 @@ impl Address {
         self.port
     }
 
-    /// The same host at another port.
-    pub fn with_port(self, port: u16) -> Self {
-        Self { port, ..self }
-    }
-
     pub(crate) fn write(&self, writer: &mut Writer<'_>) {
         match &self.host {
             Host::Ip(IpAddr::V4(ip)) => writer.u8(IPV4).put(&ip.octets()),

@@ -15,7 +15,6 @@ use crate::cli::{
     Bench, BenchFlow, BenchShm, BenchTransfer, BenchUdp, BenchView, Buffers, Machine, WhichBench,
 };
 use crate::ending::{Ending, Usage};
-use crate::transfer::cancel_on_interrupt;
 
 pub(crate) fn run(bench: &Bench) -> Result<Ending> {
     match &bench.which {
@@ -112,7 +111,7 @@ fn run_transfer(options: &BenchTransfer) -> Result<Ending> {
         size_bytes: options.size.map_or(defaults.size_bytes, |bytes| bytes as u64),
         directory: options.dir.clone(),
         emulator: options.wanlink.clone(),
-        cancel: cancel_on_interrupt(),
+        cancel: crate::interrupt::cancel(),
         ..defaults
     };
     Printer::show(&options.results, |tell| transfer::run(&transfer, tell))

@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::Recv;
 use crate::ending::{Ending, Usage};
+use crate::interrupt;
 use crate::output::{note, out};
 use crate::transfer::{self, Display};
 
@@ -23,7 +24,7 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let receives = ReceiveOptions {
         overwrite: options.overwrite,
         answer_within: options.meeting.wait,
-        cancel: transfer::cancel_on_interrupt(),
+        cancel: interrupt::cancel(),
         notify: transfer::notify,
     };
     let display = RefCell::new(Display::new(options.json));

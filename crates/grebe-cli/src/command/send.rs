@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::{Send, TransferMode};
 use crate::ending::Ending;
+use crate::interrupt;
 use crate::output::{note, out};
 use crate::transfer::{self, Display};
 
@@ -27,7 +28,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
         },
         limit_bits_per_s: options.bwlimit,
         answer_within: options.meeting.wait,
-        cancel: transfer::cancel_on_interrupt(),
+        cancel: interrupt::cancel(),
         notify: transfer::notify,
     };
     let display = RefCell::new(Display::new(options.json));
