@@ -71,10 +71,10 @@ pub enum Error {
         /// What is needed.
         needed_bytes: u64,
     },
-    /// This side was told to stop.
+    /// This side was cancelled.
     #[error("stopped; what has come is kept, and the same files sent again go on from there")]
     Cancelled,
-    /// Nobody came while the ticket was good.
+    /// Nobody connected before the ticket expired.
     #[error("nobody came while the ticket was good; make a new one")]
     Expired,
     /// What was written is not what was read.

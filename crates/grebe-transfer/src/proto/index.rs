@@ -71,7 +71,7 @@ impl Index {
     /// Reads an index that a peer made.
     ///
     /// # Errors
-    /// [`Error::Index`] says which name is not taken, and why.
+    /// [`Error::Index`] names the entry that is refused, and why.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let cut = || Error::Index { name: String::new(), why: "the list of files cannot be read" };
         let mut reader = Reader::new(bytes);
@@ -113,7 +113,7 @@ impl Index {
                 directories.insert(entry.name.as_str());
             }
         }
-        // While they come, `a` is `a.part`: another file of that name would be in its way.
+        // Until everything is whole `a` is named `a.part`: another file of that name would be in its way.
         let clash = self.entries.iter().find(|entry| {
             entry.top() == entry.name && seen.contains(format!("{}{PART}", entry.name).as_str())
         });

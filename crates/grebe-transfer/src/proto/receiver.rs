@@ -119,7 +119,7 @@ impl Receiver {
         }
     }
 
-    /// Marks bytes that are there from an earlier session: the sender is told.
+    /// Marks bytes that are there from an earlier session, and has the sender told.
     pub fn hold(&mut self, range: Range<u64>) {
         let end = range.end.min(self.total_bytes.unwrap_or(0));
         if range.start < end {
@@ -175,7 +175,7 @@ impl Receiver {
         head.encode_with(&self.packets, floor, out)
     }
 
-    /// When [`poll_report`](Self::poll_report) is to be asked again, if no packet comes before.
+    /// When [`poll_report`](Self::poll_report) is to be asked again, if no packet arrives before.
     pub fn next_time_us(&self) -> u64 {
         let report_us = if self.reports_due > 0 { self.next_report_us } else { u64::MAX };
         let outcome_us = if self.outcomes_due > 0 { self.next_outcome_us } else { u64::MAX };
@@ -197,7 +197,7 @@ impl Receiver {
         self.total_bytes.is_some()
     }
 
-    /// Ends the transfer: the sender is told until it has understood.
+    /// Ends the transfer: the outcome is sent until the sender confirms it.
     pub fn conclude(&mut self, now_us: u64, verdict: Verdict) {
         if self.verdict.is_none() {
             self.verdict = Some(verdict);
@@ -238,7 +238,7 @@ impl Receiver {
         self.received.memory_bytes() + (ReceivedPackets::PACKETS / 8) as usize
     }
 
-    /// Records the arrival of a packet for the reports; `false` for one that came before.
+    /// Records the arrival of a packet for the reports; `false` for a duplicate.
     fn note_arrival(&mut self, now_us: u64, number: u64, wire_bytes: u64, stamp: Stamp) -> bool {
         let highest = self.packets.highest();
         if !self.packets.accept(number) {

@@ -5,11 +5,11 @@ use crate::proto::wire::Train;
 /// The arrivals of the newest train: sums over their numbers and times, for the line that fits them best.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TrainDispersion {
-    /// Which train it is; 0: none came yet.
+    /// The mark of the train; 0: no train has arrived yet.
     mark: u8,
     first: u64,
     first_us: u64,
-    /// A packet came that was sent after the train.
+    /// A packet arrived that was sent after the train.
     passed: bool,
     packets: u64,
     highest: u64,

@@ -5,13 +5,13 @@
 pub enum Verdict {
     /// Every byte is there and the hash is right.
     Whole,
-    /// Every byte came, the hash is another: the file changed while it was read, or a disk is broken.
+    /// Every byte arrived, but a hash differs: the file changed while it was read, or a disk is broken.
     HashDiffers,
     /// The receiver could not write.
     CannotWrite,
     /// The receiver does not take what was offered.
     Refused,
-    /// One of the two was told to stop.
+    /// One of the two was cancelled.
     Cancelled,
 }
 

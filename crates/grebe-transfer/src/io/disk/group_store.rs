@@ -113,7 +113,7 @@ impl GroupStore {
     /// Everything is whole: the files get their names.
     pub(super) fn finish(&mut self) -> Result<Vec<PathBuf>> {
         let Some(target) = &mut self.target else { return Ok(Vec::new()) };
-        // If a kill from here on leaves only some files with their names, whoever finds the journal knows why.
+        // A kill from here on may leave only some files with their names: the journal then explains it to the next session.
         self.journal = self.notes.take().and_then(JournalThread::end);
         if let Some(journal) = &mut self.journal {
             let _ = journal.add_whole();

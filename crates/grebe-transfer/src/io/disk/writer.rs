@@ -71,7 +71,7 @@ impl Writer {
         &self.held
     }
 
-    /// Takes bytes of the stream. `has` says whether all of a range has come.
+    /// Takes bytes of the stream. `has` answers whether all of a range has arrived.
     pub(in crate::io) fn put(
         &mut self,
         mut at: u64,

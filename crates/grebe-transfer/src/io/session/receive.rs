@@ -60,7 +60,7 @@ impl ReceiveListener {
 
     /// Waits for the sender and takes its files into `directory`. Their names end in `.part` until all are whole and verified.
     ///
-    /// `on_progress` is called ten times a second once the sender has connected.
+    /// `on_progress` is called ten times per second once the sender has connected.
     ///
     /// # Errors
     /// [`Error::Expired`] where nobody connected in time; [`Error::File`], [`Error::Exists`], [`Error::NoRoom`], [`Error::Index`]

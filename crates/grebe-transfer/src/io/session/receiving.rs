@@ -116,7 +116,7 @@ impl<'a> Receiving<'a> {
         Ok(report)
     }
 
-    /// Whether nobody came in time, or the user wants to stop; once files are on their way, the sender is told first.
+    /// Fails where nobody connected in time, or where the user cancels; after the offer, the sender hears of that first.
     fn check_stop(&mut self, now_us: u64, cancel: &Cancel) -> Result<()> {
         if self.session.is_none() && unix_s() >= self.expires_unix_s {
             return Err(Error::Expired);

@@ -22,7 +22,7 @@ use crate::proto::sender::{SendProgress, SenderOptions};
 pub struct SendOptions {
     /// How much of a shared path to take.
     pub mode: Mode,
-    /// Bits a second on the wire, at most; `None`: what the path gives.
+    /// Bits per second on the wire, at most; `None`: what the path gives.
     pub limit_bits_per_s: Option<f64>,
     /// For how long an answer is waited for.
     pub answer_within: Duration,
@@ -43,7 +43,7 @@ pub struct SendListener {
 
 /// Sends files to the receiver that made the ticket, and returns when the receiver has verified them.
 ///
-/// `on_progress` is called ten times a second.
+/// `on_progress` is called ten times per second.
 ///
 /// # Errors
 /// [`Error::File`] where a file cannot be read; [`Error::NoAnswer`], [`Error::Silent`]; [`Error::Ended`] where the

@@ -95,7 +95,7 @@ impl Sending {
                 self.sender.cancel();
             }
             if let Err(error) = self.send_due(now_us) {
-                // The receiver is told, and need not wait.
+                // Tells the receiver, which then need not wait.
                 self.sender.cancel();
                 let _ = self.send_due(now_us);
                 return Err(error);

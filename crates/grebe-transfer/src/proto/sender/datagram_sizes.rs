@@ -34,7 +34,7 @@ impl DatagramSizes {
         self.carried.last().copied().unwrap_or(self.least)
     }
 
-    /// Payload of the next data packet at this pace in bytes a second. Datagrams far longer than an Ethernet's, as a loopback
+    /// Payload of the next data packet at this pace in bytes per second. Datagrams far longer than an Ethernet's, as a loopback
     /// interface has, save time only where sending one takes less than a burst may last.
     pub(super) fn payload_bytes(&self, pace: f64) -> u64 {
         let burst_bytes = pace * BURST_US_MAX as f64 / 1e6;

@@ -147,7 +147,7 @@ impl Sender {
             }
             lost_packets += 1;
         });
-        // Any report says that the offer came.
+        // A report shows that the offer arrived.
         *offers_due = 0;
         self.counters.lost += lost_packets;
         lost_packets

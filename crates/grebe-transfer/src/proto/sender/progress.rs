@@ -7,7 +7,7 @@ use crate::proto::congestion::Mode;
 pub struct SenderOptions {
     /// How much of a shared path to take.
     pub mode: Mode,
-    /// Bits a second on the wire, at most; `None`: what the path gives.
+    /// Bits per second on the wire, at most; `None`: what the path gives.
     pub limit_bits_per_s: Option<f64>,
     /// The round trip of the handshake, if there was one.
     pub rtt_us: Option<u64>,
@@ -43,7 +43,7 @@ pub enum Limit {
 pub struct SendProgress {
     /// Bytes of the file that the receiver confirmed.
     pub confirmed_bytes: u64,
-    /// The confirmed rate on the wire, in bits a second.
+    /// The confirmed rate on the wire, in bits per second.
     pub rate_bits_per_s: f64,
     /// The smoothed round trip.
     pub rtt_us: u64,

@@ -24,7 +24,7 @@ pub struct Sender {
     pub(super) fresh: u64,
     /// The receiver takes nothing at or above this offset.
     pub(super) window_end: u64,
-    /// What the receiver says that it has.
+    /// Bytes of the stream that the receiver reported to have.
     pub(super) received_bytes: u64,
     pub(super) sizes: DatagramSizes,
     pub(super) in_flight: SentPackets,

@@ -16,7 +16,7 @@ pub(super) struct Trains {
     wire_bytes: u64,
     since_us: u64,
     until_us: u64,
-    /// When the first report came that covers packets after the train.
+    /// When the first report arrived that covers packets after the train.
     passed_us: Option<u64>,
     measured: bool,
     /// How much later than others a packet arrives.
@@ -54,7 +54,7 @@ impl Trains {
         self.mark
     }
 
-    /// Whether a report came, but no packet of the first train did.
+    /// Whether a report arrived, but no packet of the first train did.
     pub(super) fn is_lost(&self, report: &Feedback<'_>) -> bool {
         report.train.is_none() && !self.measured && self.left == 0
     }

@@ -17,7 +17,7 @@ pub struct Flow {
     pub start_us: u64,
     /// How its sender behaves.
     pub options: SenderOptions,
-    /// How far its receiver lets it run ahead.
+    /// How far the receiver lets the sender run ahead.
     pub window_bytes: u64,
 }
 
@@ -26,9 +26,9 @@ pub struct Flow {
 pub struct FlowReport {
     /// When the receiver had every byte.
     pub whole_us: Option<u64>,
-    /// When the sender knew.
+    /// When the sender knew it.
     pub done_us: Option<u64>,
-    /// What the sender was told.
+    /// The verdict that reached the sender.
     pub verdict: Option<Verdict>,
     /// What the sender did.
     pub counters: SendCounters,
@@ -40,7 +40,7 @@ pub struct FlowReport {
     pub received_by_tenth: Vec<u64>,
     /// The queueing delay of the bottleneck that this flow's packets met, the greatest in every tenth of a second.
     pub queue_us_by_tenth: Vec<u64>,
-    /// A byte in a wrong place, which must never be.
+    /// Whether a byte arrived in a wrong place, which must never be.
     pub corrupt: bool,
 }
 
@@ -52,7 +52,7 @@ impl Flow {
 }
 
 impl FlowReport {
-    /// Whether every byte came, in its place, and the sender knows.
+    /// Whether every byte arrived in its place, and the sender knows it.
     pub fn is_whole(&self) -> bool {
         self.whole_us.is_some() && self.verdict == Some(Verdict::Whole) && !self.corrupt
     }

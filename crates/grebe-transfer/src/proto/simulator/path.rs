@@ -5,7 +5,7 @@ use crate::proto::wire::UDP_IP_BYTES;
 /// One direction of a path: a bottleneck with a queue, then a delay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
-    /// Bits a second; 0: no limit.
+    /// Bits per second; 0: no limit.
     pub rate_bits_per_s: f64,
     /// Propagation delay of this direction.
     pub delay_us: u64,
@@ -15,9 +15,9 @@ pub struct Link {
     pub queue_bytes: u64,
     /// The share of packets that is lost, 0 to 1.
     pub loss: f64,
-    /// Losses come in runs of so many packets, with the same share.
+    /// Losses happen in runs of this many packets; `loss` stays their share.
     pub burst: u32,
-    /// The share of packets that comes twice.
+    /// The share of packets that arrives twice, 0 to 1.
     pub duplicates: f64,
     /// Datagrams longer than this are lost, in bytes of UDP payload.
     pub datagram_bytes_max: usize,

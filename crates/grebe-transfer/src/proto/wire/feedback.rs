@@ -24,9 +24,9 @@ pub struct Feedback<'a> {
     pub received_bytes: u64,
     /// The sender sends no byte at or above this offset.
     pub window_end: u64,
-    /// The least of arrival time less `sent_us` among packets that came since the last report, modulo 2^32.
+    /// The least of arrival time less `sent_us` among packets that arrived since the last report, modulo 2^32.
     pub delay_us: Option<u32>,
-    /// How the newest train of packets arrived, which tells the rate of the path.
+    /// How the newest packet train arrived, which measures the path.
     pub train: Option<Train>,
     /// Runs of packet numbers that arrived, validated.
     pub runs: RunBytes<'a>,
@@ -40,9 +40,9 @@ pub struct Train {
     /// Microseconds that they took: between the first and the last arrival or, where packets overtook each other, along the
     /// line that fits the received, half of its error added.
     pub span_us: u32,
-    /// Bytes on the wire that came after the first arrival.
+    /// Bytes on the wire that arrived after the first packet.
     pub bytes: u32,
-    /// How much later than others a packet comes; 0 where they came in order.
+    /// How much later than others a packet arrives; 0 where they arrived in order.
     pub jitter_us: u32,
 }
 

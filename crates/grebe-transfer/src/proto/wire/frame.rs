@@ -42,7 +42,7 @@ pub enum Frame<'a> {
     },
     /// What arrived.
     Feedback(Feedback<'a>),
-    /// The receiver is there: what a receiver says first that came with a ticket.
+    /// The receiver is ready: its first frame, until the offer arrives.
     Ready,
     /// Bytes that the receiver has from an earlier session.
     Held(HeldRanges<'a>),

@@ -9,7 +9,7 @@ pub(super) struct Ack {
     pub(super) packets_per_s: f64,
     pub(super) paused: bool,
     pub(super) lost: u64,
-    /// The packet that came.
+    /// The packet that arrived.
     pub(super) number: u64,
     pub(super) next_number: u64,
     pub(super) in_flight: u64,

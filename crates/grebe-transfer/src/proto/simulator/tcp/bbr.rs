@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::ack::Ack;
 
-/// Rates in packets a second, the window in packets.
+/// Rates in packets per second, the window in packets.
 #[derive(Debug)]
 pub(super) struct Bbr {
     rates: VecDeque<(u64, f64)>,
@@ -26,7 +26,7 @@ enum Phase {
     Probe,
 }
 
-/// Packets were lost: for one round trip no more leaves than comes.
+/// After a loss: for one round trip no more packets leave than arrive (packet conservation).
 #[derive(Debug, Clone, Copy)]
 struct Recovery {
     window_before: f64,
