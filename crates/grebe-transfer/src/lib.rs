@@ -26,7 +26,7 @@
 //!
 //! // On the host that receives: listen, and hand the ticket's word to the other side.
 //! let listener = ReceiveListener::bind("127.0.0.1:0".parse()?, Duration::from_secs(3_600))?;
-//! let word = listener.ticket().word();
+//! let word = listener.ticket.word();
 //! let directory = into.path().to_path_buf();
 //! let receiving = thread::spawn(move || {
 //!     let options = ReceiveOptions { overwrite: true, ..ReceiveOptions::default() };

@@ -33,7 +33,7 @@ fn transfer(
     receives: &ReceiveOptions,
 ) -> (Result<SendReport>, Result<ReceiveReport>) {
     let listener = listener();
-    let ticket = listener.ticket().clone();
+    let ticket = listener.ticket.clone();
     scope(|scope| {
         let receiving = scope.spawn(|| listener.receive(into, receives, |_| {}));
         let sent = send(&source(paths), &ticket, sends, |_| {});
@@ -65,7 +65,7 @@ fn the_sender_may_make_the_ticket_and_directories_come_as_they_are() {
         fs::write(from.path().join(format!("d/{number}")), contents(number * 17)).unwrap();
     }
     let listener = SendListener::bind("127.0.0.1:0".parse().unwrap(), Duration::from_secs(60)).unwrap();
-    let ticket = listener.ticket().clone();
+    let ticket = listener.ticket.clone();
     let files = source(&[from.path().join("d")]);
     scope(|scope| {
         let sending = scope.spawn(|| listener.send(&files, &SendOptions::default(), |_| {}));
@@ -139,7 +139,7 @@ fn a_sender_that_stops_says_so() {
 #[test]
 fn nobody_there_is_an_error_that_says_whom_was_asked() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let ticket: Ticket = listener().ticket().clone();
+    let ticket: Ticket = listener().ticket.clone();
     let options = SendOptions { answer_within: Duration::from_millis(300), ..SendOptions::default() };
     let error = send(&source(&[file.path().into()]), &ticket, &options, |_| {}).unwrap_err();
     assert!(error.to_string().contains(&ticket.addresses[0].to_string()), "{error}");
@@ -171,9 +171,9 @@ fn where_no_udp_passes_tcp_does() {
     let file = from.path().join("f");
     fs::write(&file, contents(3_000_000)).unwrap();
     let mut listener = listener();
-    let only_tcp = pass_tcp_on(address_of(listener.ticket()));
-    listener.ticket_mut().addresses = vec![only_tcp.into()];
-    let ticket = listener.ticket().clone();
+    let only_tcp = pass_tcp_on(address_of(&listener.ticket));
+    listener.ticket.addresses = vec![only_tcp.into()];
+    let ticket = listener.ticket.clone();
     scope(|scope| {
         let receiving = scope.spawn(|| listener.receive(into.path(), &ReceiveOptions::default(), |_| {}));
         send(&source(&[file]), &ticket, &SendOptions::default(), |_| {}).unwrap();

@@ -40,7 +40,7 @@ pub(crate) fn peer(task: TransferTask) -> Result<()> {
 
 fn receive(directory: &Path, host: IpAddr) -> Done {
     let listener = ReceiveListener::bind(SocketAddr::new(host, 0), TICKET_LIFETIME)?;
-    say(&listener.ticket().word().as_str())?;
+    say(&listener.ticket.word().as_str())?;
     listener.receive(directory, &ReceiveOptions::default(), |_| {})?;
     Ok(say(&())?)
 }

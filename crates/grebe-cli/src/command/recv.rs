@@ -36,8 +36,8 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
         None => {
             let meeting = &options.meeting;
             let mut listener = ReceiveListener::bind(meeting.listen, meeting.expires)?;
-            transfer::advertise(listener.ticket_mut(), meeting)?;
-            transfer::announce(listener.ticket(), meeting, "grebe send FILE --to", options.json)?;
+            transfer::advertise(&mut listener.ticket, meeting)?;
+            transfer::announce(&listener.ticket, meeting, "grebe send FILE --to", options.json)?;
             listener.receive(&directory, &receives, on_progress)
         }
     };

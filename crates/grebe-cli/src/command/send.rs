@@ -38,8 +38,8 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
         Some(ticket) => send(&source, &ticket, &sends, on_progress),
         None => {
             let mut listener = SendListener::bind(options.meeting.listen, options.meeting.expires)?;
-            transfer::advertise(listener.ticket_mut(), &options.meeting)?;
-            transfer::announce(listener.ticket(), &options.meeting, "grebe recv --from", options.json)?;
+            transfer::advertise(&mut listener.ticket, &options.meeting)?;
+            transfer::announce(&listener.ticket, &options.meeting, "grebe recv --from", options.json)?;
             listener.send(&source, &sends, on_progress)
         }
     };

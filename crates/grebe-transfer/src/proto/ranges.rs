@@ -103,7 +103,7 @@ impl RangeSet {
     }
 
     /// Where the range that begins at 0 ends; 0 where none does.
-    pub fn prefix_end(&self) -> u64 {
+    pub(crate) fn prefix_end(&self) -> u64 {
         self.ranges.first().filter(|first| first.start == 0).map_or(0, |first| first.end)
     }
 
@@ -129,7 +129,7 @@ impl RangeSet {
     }
 
     /// Whether nothing is in.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 

@@ -129,7 +129,7 @@ impl Receiver {
     }
 
     /// Whether all of the range is there.
-    pub fn has(&self, range: &Range<u64>) -> bool {
+    pub(crate) fn has(&self, range: &Range<u64>) -> bool {
         self.received.contains(range)
     }
 

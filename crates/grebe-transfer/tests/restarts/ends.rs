@@ -282,7 +282,7 @@ impl ReceiverEnd {
             range.into_iter().all(|at| self.disk.bytes[at as usize] == pattern(at))
         };
         assert!(self.disk.written.iter().all(right), "a byte in a wrong place");
-        !self.disk.bytes.is_empty() && self.disk.written.prefix_end() == self.disk.bytes.len() as u64
+        !self.disk.bytes.is_empty() && self.disk.written.contains(&(0..self.disk.bytes.len() as u64))
     }
 
     fn next_time_us(&self, now_us: u64) -> u64 {

@@ -94,7 +94,7 @@ impl Story {
     /// One session, from the ticket to the end of both sides; whether all was whole then.
     fn session(&mut self, kills: bool) -> bool {
         self.tally.sessions += 1;
-        self.tally.resumed += u64::from(!self.disk.noted.is_empty());
+        self.tally.resumed += u64::from(self.disk.noted.iter().next().is_some());
         let key = Key::random().unwrap();
         let sender_asks = self.random.u64(..2) == 0;
         let seed = self.random.u64(..);

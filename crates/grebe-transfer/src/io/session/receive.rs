@@ -18,7 +18,8 @@ use crate::proto::handshake::{Responder, Role};
 #[derive(Debug)]
 pub struct ReceiveListener {
     datagrams: Datagrams<Vec<u8>>,
-    ticket: Ticket,
+    /// A sender needs it to connect; where senders reach the listener by other addresses, put those in.
+    pub ticket: Ticket,
     relay: Option<TcpRelay>,
 }
 
@@ -37,7 +38,7 @@ pub struct ReceiveOptions {
 
 impl ReceiveListener {
     /// Listens at `address` (port 0: any) for at most `lifetime` until a sender connects. The ticket names `address`: where
-    /// senders reach it by other addresses, put those into [`ticket_mut`](Self::ticket_mut).
+    /// senders reach it by other addresses, put those into [`ticket`](Self::ticket).
     ///
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
@@ -46,16 +47,6 @@ impl ReceiveListener {
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
         Ok(Self { datagrams, ticket, relay: TcpRelay::open(bound, bound) })
-    }
-
-    /// What a sender needs to connect.
-    pub fn ticket(&self) -> &Ticket {
-        &self.ticket
-    }
-
-    /// The ticket, to give it other addresses.
-    pub fn ticket_mut(&mut self) -> &mut Ticket {
-        &mut self.ticket
     }
 
     /// Waits for the sender and takes its files into `directory`. Their names end in `.part` until all are whole and verified.

@@ -37,7 +37,8 @@ pub struct SendOptions {
 pub struct SendListener {
     datagrams: Datagrams,
     socket: UdpSocket,
-    ticket: Ticket,
+    /// A receiver needs it to connect; where receivers reach the listener by other addresses, put those in.
+    pub ticket: Ticket,
     relay: Option<TcpRelay>,
 }
 
@@ -70,7 +71,7 @@ pub fn send(
 
 impl SendListener {
     /// Listens at `address` (port 0: any) for at most `lifetime` until a receiver connects. The ticket names `address`: where
-    /// receivers reach it by other addresses, put those into [`ticket_mut`](Self::ticket_mut).
+    /// receivers reach it by other addresses, put those into [`ticket`](Self::ticket).
     ///
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
@@ -79,16 +80,6 @@ impl SendListener {
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
         Ok(Self { datagrams, socket, ticket, relay: TcpRelay::open(bound, bound) })
-    }
-
-    /// What a receiver needs to connect.
-    pub fn ticket(&self) -> &Ticket {
-        &self.ticket
-    }
-
-    /// The ticket, to give it other addresses.
-    pub fn ticket_mut(&mut self) -> &mut Ticket {
-        &mut self.ticket
     }
 
     /// Waits for the receiver and sends it the files: see [`send`].
