@@ -55,10 +55,8 @@ impl Pair {
 
 /// Says on standard error what a person may want to know while a stream is opened.
 pub(crate) fn tell(notice: Notice) {
-    match notice {
-        Notice::SmallBuffer(_) | Notice::Recording(_) => note!("grebe: {notice}"),
-        _ => note!("{notice}"),
-    }
+    let mark = if notice.is_warning { "grebe: " } else { "" };
+    note!("{mark}{}", notice.text);
 }
 
 /// Ends the wait for a stream on Ctrl-C, SIGTERM and SIGHUP.
