@@ -5,7 +5,6 @@
 //! after a copy by every byte.
 
 mod consume;
-mod faults;
 mod goals;
 mod ingress;
 mod join;

@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header};
 use grebe_shm::{Publisher, PublisherOptions};
 
-use super::faults::Havoc;
 use super::join::PATIENCE;
 use super::maker::Maker;
 use super::options::Options;
 use super::other::ChunkSender;
 use super::task::{STREAM, ShmTask};
 use crate::error::{Error, Result};
-use crate::stream::Made;
+use crate::stream::{Faults, Made};
 
 /// Where frames are made.
 pub(super) trait FrameSink {
@@ -138,6 +137,54 @@ impl FrameSink for Beset<'_> {
 
     fn look(&mut self) {
         self.havoc.look(&self.lent.publisher);
+    }
+}
+
+/// Stops one process after a quarter of the run, and kills another in the middle.
+pub(super) struct Havoc<'a> {
+    stop: Option<&'a mut dyn FnMut()>,
+    kill: Option<&'a mut dyn FnMut()>,
+    began: Instant,
+    duration: Duration,
+    killed: Option<Instant>,
+    pub faults: Faults,
+}
+
+impl<'a> Havoc<'a> {
+    pub(super) fn new(duration: Duration, stop: &'a mut dyn FnMut(), kill: &'a mut dyn FnMut()) -> Self {
+        Self {
+            stop: Some(stop),
+            kill: Some(kill),
+            began: Instant::now(),
+            duration,
+            killed: None,
+            faults: Faults::default(),
+        }
+    }
+
+    /// Called by the producer between batches.
+    pub(super) fn look(&mut self, publisher: &Publisher) {
+        let elapsed = self.began.elapsed();
+        if elapsed > self.duration / 4
+            && let Some(stop) = self.stop.take()
+        {
+            stop();
+        }
+        if elapsed > self.duration / 2
+            && let Some(kill) = self.kill.take()
+        {
+            self.killed = Some(Instant::now());
+            kill();
+        }
+        if let Some(killed) = self.killed
+            && self.faults.noticed_ms.is_none()
+        {
+            let status = publisher.status();
+            if status.hung_up > 0 {
+                self.faults.noticed_ms = Some(killed.elapsed().as_secs_f64() * 1e3);
+            }
+            self.faults.stopped_dropped = status.dropped_frames;
+        }
     }
 }
 

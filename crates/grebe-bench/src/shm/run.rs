@@ -8,12 +8,11 @@ use grebe_transfer::Cancel;
 use tempfile::TempDir;
 
 use super::consume::other_stream;
-use super::faults::Havoc;
 use super::goals;
 use super::ingress;
 use super::options::Options;
 use super::other::Other;
-use super::produce::{Beset, ByOther, FrameSink, Lent, Written, produce};
+use super::produce::{Beset, ByOther, FrameSink, Havoc, Lent, Written, produce};
 use super::task::{Part, STREAM, Scenario, ShmTask, Technique};
 use crate::canary::{self, MachineState, Watcher};
 use crate::cores;

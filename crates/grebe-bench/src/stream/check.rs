@@ -111,7 +111,7 @@ impl Checker {
 
     /// Takes the frames that lie back to back at the front of `bytes`; how many bytes they are.
     #[inline]
-    pub fn frames(&mut self, bytes: &[u8], now_ns: u64) -> usize {
+    pub(crate) fn frames(&mut self, bytes: &[u8], now_ns: u64) -> usize {
         let mut at = 0;
         while let Ok(header) = Header::parse(&bytes[at..])
             && let Some(payload) = bytes.get(at + HEADER_BYTES..at + header.frame_bytes())
@@ -173,7 +173,7 @@ impl Checker {
     }
 
     /// Whether the end of the stream was taken.
-    pub fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.ended.is_some()
     }
 
