@@ -114,7 +114,7 @@ pub(crate) struct BenchUdp {
     #[arg(long)]
     pub(crate) reach: bool,
     /// Measure receiving small datagrams from 1, 2, 4 and 8 senders instead: one per call, and 32 per call.
-    #[arg(long, conflicts_with_all = ["reach", "table"])]
+    #[arg(long, conflicts_with = "reach")]
     pub(crate) recv: bool,
     /// Where the receiver binds.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
