@@ -55,8 +55,10 @@ impl Pair {
 
 /// Says on standard error what a person may want to know while a stream is opened.
 pub(crate) fn tell(notice: Notice) {
-    let mark = if notice.is_warning { "grebe: " } else { "" };
-    note!("{mark}{}", notice.text);
+    match notice {
+        Notice::SmallBuffer(_) | Notice::Recording(_) => note!("grebe: {notice}"),
+        _ => note!("{notice}"),
+    }
 }
 
 /// Ends the wait for a stream on Ctrl-C, SIGTERM and SIGHUP.

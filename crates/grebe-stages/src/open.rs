@@ -40,7 +40,7 @@ pub struct OpenSource {
 /// ```
 /// use grebe_stages::{SourceOptions, open_source};
 ///
-/// let source = open_source(&"udp://127.0.0.1:0".parse()?, SourceOptions::default(), &mut |notice| eprintln!("{}", notice.text))?;
+/// let source = open_source(&"udp://127.0.0.1:0".parse()?, SourceOptions::default(), &mut |notice| eprintln!("{notice}"))?;
 /// assert_ne!(source.address.unwrap().port(), 0);
 /// # Ok::<(), grebe_stages::Error>(())
 /// ```
@@ -70,7 +70,7 @@ fn udp_source(
     let failed = |source| Error::Listen { uri: uri.to_string(), source };
     let mut source = UdpSource::bind(at.to_listen()?, &options.transport.socket_options()).map_err(failed)?;
     if source.granted().is_clamped() {
-        notify(Notice::warning(source.granted().to_string()));
+        notify(Notice::SmallBuffer(source.granted()));
     }
     if let Some(pool) = options.pool {
         source = source.pool(pool);
@@ -100,7 +100,7 @@ fn shm_source(
                     return Err(Error::Cancelled);
                 }
                 if !is_told {
-                    notify(Notice::info(format!("waiting for the stream shm://{name}")));
+                    notify(Notice::WaitingForStream { name });
                     is_told = true;
                 }
                 std::thread::sleep(LOOK_EVERY);
@@ -127,7 +127,7 @@ fn recording(
     let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
     check_datagram_bytes(datagram_bytes)?;
     let file = SampleFile::open(path)?;
-    file.notes().iter().for_each(|note| notify(Notice::warning(note.clone())));
+    file.notes().iter().for_each(|note| notify(Notice::Recording(note.clone())));
     let rate_hz = Some(file.sample_rate_hz()).filter(|&rate_hz| rate_hz > 0.0);
     let of_duration = |duration: Duration| (duration.as_secs_f64() * file.sample_rate_hz()) as u64;
     let asked = options.samples.or(options.duration.map(of_duration));
@@ -212,17 +212,17 @@ fn udp_sink(
     let failed = |source| Error::Send { uri: uri.to_string(), source };
     let sink = UdpSink::connect(to.to_send()?, &options.transport.socket_options()).map_err(failed)?;
     if sink.granted().is_clamped() {
-        notify(Notice::warning(sink.granted().to_string()));
+        notify(Notice::SmallBuffer(sink.granted()));
     }
     Ok(sink)
 }
 
 fn shm_sink(shm: &ShmName, options: &SinkOptions, notify: &mut dyn FnMut(Notice)) -> Result<ShmSink, Error> {
     let sink = ShmSink::create(&shm.name, shm.publisher_options())?;
-    notify(Notice::info(format!("lending as shm://{}: {}", shm.name, sink.footprint())));
+    notify(Notice::Lending { name: shm.name.clone(), footprint: sink.footprint() });
     let readers = usize::from(shm.wait_consumers);
     if readers > 0 {
-        notify(Notice::info(format!("waiting for {readers} to read it")));
+        notify(Notice::WaitingForReaders { count: readers });
     }
     while !sink.wait_for_consumers(readers, LOOK_EVERY) {
         if options.cancel.is_cancelled() {

@@ -1,9 +1,48 @@
-//! The libraries of grebe under one name.
+//! Sampled signals moved, shown, recorded and shipped at the speed of the machine: the libraries of grebe under one name.
+//!
+//! **Everything that handles samples is a stage; everything between two stages is a queue; a URI names either end of a
+//! stream.** This generates a tenth of a second of two channels, records it, opens the recording and asks what it holds:
 //!
 //! ```
-//! use grebe::frame::Header;
-//! assert!(Header::parse(b"not a frame").is_err());
+//! use grebe::flow::{Graph, QueueOptions};
+//! use grebe::scope::min_max;
+//! use grebe::stages::{SampleFile, SinkOptions, SourceOptions, Synth, open_sink, open_source};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("tone.sigmf-meta");
+//! let mut notify = |notice| eprintln!("{notice}");
+//!
+//! let synth = Synth { channels: 2, samples: Some("100k".parse()?), amplitude: vec![0.5].into(), ..Synth::default() };
+//! let options = SourceOptions { synth, ..SourceOptions::default() };
+//! let source = open_source(&"synth:".parse()?, options, &mut notify)?;
+//! let sink = open_sink(&path.display().to_string().parse()?, &SinkOptions::default(), &mut notify)?;
+//!
+//! let mut graph = Graph::new();
+//! let source = graph.add_boxed("source", source.stage);
+//! let sink = graph.add_boxed("recorder", sink.stage);
+//! graph.connect(source, sink, QueueOptions::block(64));
+//! graph.start()?.wait()?;
+//!
+//! let mut recording = SampleFile::open(&path)?;
+//! assert_eq!((recording.channels(), recording.len_samples()), (2, 100_000));
+//! let (min, max) = min_max(recording.block(0, 100_000)?.channel(0));
+//! assert!(min < -16_000 && max > 16_000, "half of full scale");
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | write a stage, connect stages, read a graph file | [`flow`] |
+//! | open a stream or a recording by its URI | [`stages`] |
+//! | read and make frames, count what was lost | [`frame`] |
+//! | send and receive datagrams in batches | [`datagram`] |
+//! | share a stream between processes | [`shm`] |
+//! | compute envelopes, triggers, measurements, spectra | [`scope`] |
+//! | show a stream: PNG, and by feature a `terminal` or a `window` | [`view`] |
+//! | move files over any distance | [`transfer`] |
+//! | measure what a path carries | [`probe`] |
+//!
+//! There is no command line, no terminal and no plotting in here: the `grebe` command is a package of its own.
 #![forbid(unsafe_code)]
 
 pub use {

@@ -165,7 +165,7 @@ impl Kind for ShmIn {
 
 /// Opens a source; what its opener is told becomes notes of the graph.
 fn source(uri: &Uri, options: SourceOptions, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-    let source = open_source(uri, options, &mut |notice| site.note(notice.text))?;
+    let source = open_source(uri, options, &mut |notice| site.note(notice.to_string()))?;
     if let Some(address) = source.address {
         site.note(format!("listening on {address}"));
     }
@@ -281,7 +281,7 @@ impl Kind for PipeOut {
 
 /// Opens a sink, with notes of the graph as [`source`] has them.
 fn sink(uri: &Uri, options: &SinkOptions, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-    Ok(open_sink(uri, options, &mut |notice| site.note(notice.text))?.stage)
+    Ok(open_sink(uri, options, &mut |notice| site.note(notice.to_string()))?.stage)
 }
 
 /// The URI of a UDP address.

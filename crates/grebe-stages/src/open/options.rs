@@ -1,11 +1,13 @@
 //! What may be chosen when a stream is opened, and what its opener is told.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use grebe_datagram::Granted;
 use grebe_frame::BatchPool;
-use grebe_shm::Policy;
+use grebe_shm::{Footprint, Policy};
 
 use crate::error::Error;
 use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, check_datagram_bytes};
@@ -72,13 +74,31 @@ pub struct SinkOptions {
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
-/// A line for a person, said while a stream is opened.
+/// What a person may want to know while a stream is opened; its text is a line for them.
 #[derive(Debug, Clone)]
-pub struct Notice {
-    /// The line.
-    pub text: String,
-    /// Whether something is not as it should be.
-    pub is_warning: bool,
+#[non_exhaustive]
+pub enum Notice {
+    /// The stream in shared memory is not there yet.
+    WaitingForStream {
+        /// The stream.
+        name: String,
+    },
+    /// A stream in shared memory was made.
+    Lending {
+        /// The stream.
+        name: String,
+        /// Its memory.
+        footprint: Footprint,
+    },
+    /// The stream begins once so many read it.
+    WaitingForReaders {
+        /// How many.
+        count: usize,
+    },
+    /// The kernel gave a smaller socket buffer than was asked for.
+    SmallBuffer(Granted),
+    /// How a recording is read: scaling, a recorder that was cut off.
+    Recording(String),
 }
 
 impl Default for Transport {
@@ -153,12 +173,14 @@ impl Cancel {
     }
 }
 
-impl Notice {
-    pub(super) fn info(text: String) -> Self {
-        Self { text, is_warning: false }
-    }
-
-    pub(super) fn warning(text: String) -> Self {
-        Self { text, is_warning: true }
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::WaitingForStream { name } => write!(f, "waiting for the stream shm://{name}"),
+            Notice::Lending { name, footprint } => write!(f, "lending as shm://{name}: {footprint}"),
+            Notice::WaitingForReaders { count } => write!(f, "waiting for {count} to read it"),
+            Notice::SmallBuffer(granted) => granted.fmt(f),
+            Notice::Recording(note) => f.write_str(note),
+        }
     }
 }

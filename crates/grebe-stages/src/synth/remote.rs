@@ -1,11 +1,9 @@
 //! Commands to a running generator, as they go over its standard input.
 
-use std::sync::mpsc::{self, Sender};
-
 use grebe_flow::RateHz;
 
 use super::settings::{Synth, WaveName};
-use super::source::{Change, SynthSource};
+use super::source::{SynthControl, SynthSource};
 use crate::error::Error;
 
 /// What a viewer tells its generator: 16 bytes, little-endian.
@@ -97,16 +95,16 @@ impl GeneratorCommand {
 #[derive(Debug)]
 pub struct SynthRemote {
     synth: Synth,
-    changes: Sender<Change>,
+    control: SynthControl,
     is_paused: bool,
 }
 
 impl SynthRemote {
     /// A generator, and its remote.
     pub(crate) fn new(synth: Synth) -> Result<(SynthSource, SynthRemote), Error> {
-        let (changes, taken) = mpsc::channel();
-        let source = SynthSource::with_changes(synth.options(), taken)?;
-        Ok((source, SynthRemote { synth, changes, is_paused: false }))
+        let source = SynthSource::new(synth.options())?;
+        let control = source.control();
+        Ok((source, SynthRemote { synth, control, is_paused: false }))
     }
 
     /// Carries out a command. A frequency that was given stays; one that was not follows the rate.
@@ -117,27 +115,19 @@ impl SynthRemote {
         let synth = match command {
             GeneratorCommand::TogglePause => {
                 self.is_paused = !self.is_paused;
-                self.tell(Change::Pause(self.is_paused));
+                self.control.set_paused(self.is_paused);
                 return Ok(());
             }
             GeneratorCommand::End => {
-                self.tell(Change::End);
+                self.control.end();
                 return Ok(());
             }
             GeneratorCommand::Rate(rate_hz) => Synth { rate: RateHz(rate_hz), ..self.synth.clone() },
             GeneratorCommand::Wave(wave) => Synth { wave: vec![wave].into(), ..self.synth.clone() },
         };
-        let options = synth.options();
-        // Computed in this thread: it may take some 20 ms per channel.
-        let generators = options.generators()?;
-        self.tell(Change::Remake(options, generators));
+        self.control.set(synth.options())?;
         self.synth = synth;
         Ok(())
-    }
-
-    fn tell(&self, change: Change) {
-        // A generator that has ended takes no more changes.
-        let _ = self.changes.send(change);
     }
 }
 

@@ -1,6 +1,7 @@
 //! `synth:` a generator as a source.
 
-use std::sync::mpsc::{self, Receiver};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
@@ -44,23 +45,87 @@ pub struct SynthSource {
     sequence: u64,
     next_sample: u64,
     dropped_samples: u64,
-    changes: Receiver<Change>,
+    control: SynthControl,
     is_paused: bool,
 }
 
-/// A change to a running generator, from another thread.
-#[derive(Debug)]
-pub(super) enum Change {
-    /// What to make from the next block on. Sample indices go on, and the stream ends where it would have ended.
-    Remake(SynthOptions, Vec<Generator>),
-    /// Pauses, or goes on where it stopped: no sample is left out.
-    Pause(bool),
-    End,
+/// Changes what a running [`SynthSource`] makes, from any thread. Clones change the same one.
+#[derive(Debug, Clone)]
+pub(super) struct SynthControl {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Looked at once per step, without the lock.
+    is_changed: AtomicBool,
+    channels: usize,
+    wanted: Mutex<Wanted>,
+}
+
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Other settings, and the generators that were made of them.
+    remade: Option<(SynthOptions, Vec<Generator>)>,
+    is_paused: bool,
+    is_ended: bool,
+}
+
+impl SynthControl {
+    /// For a generator of so many channels.
+    fn new(channels: usize) -> Self {
+        Self { shared: Arc::new(Shared { channels, ..Shared::default() }) }
+    }
+
+    /// From the next block on, the generator makes this instead; the indices of its samples go on. How many samples it makes in
+    /// all stays as it was. A setting out of its range, or another number of channels, is refused and changes nothing.
+    ///
+    /// The waves are computed in the caller's thread, which may take some 20 ms per channel.
+    pub(super) fn set(&self, options: SynthOptions) -> Result<(), Error> {
+        let channels = options.channels.len();
+        if channels != self.shared.channels {
+            let must = "a stream keeps its channels";
+            return Err(Error::Setting { what: "number of channels", got: channels.to_string(), must });
+        }
+        let generators = options.generators()?;
+        self.change(|wanted| wanted.remade = Some((options, generators)));
+        Ok(())
+    }
+
+    /// Pauses the generator, or lets it go on where it stopped: no sample is left out.
+    pub(super) fn set_paused(&self, is_paused: bool) {
+        self.change(|wanted| wanted.is_paused = is_paused);
+    }
+
+    /// Ends the stream.
+    pub(super) fn end(&self) {
+        self.change(|wanted| wanted.is_ended = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wanted)) {
+        change(&mut self.wanted());
+        self.shared.is_changed.store(true, Ordering::Release);
+    }
+
+    /// What is wanted, where that has changed since it was last asked for.
+    fn take_change(&self) -> Option<Wanted> {
+        if !self.shared.is_changed.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        let mut wanted = self.wanted();
+        let Wanted { remade, is_paused, is_ended } = &mut *wanted;
+        Some(Wanted { remade: remade.take(), is_paused: *is_paused, is_ended: *is_ended })
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        // Each change leaves it whole, so a poisoned lock still guards good values.
+        self.shared.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl SynthOptions {
     /// A generator per channel.
-    pub(super) fn generators(&self) -> Result<Vec<Generator>, Error> {
+    fn generators(&self) -> Result<Vec<Generator>, Error> {
         let setting = |what, got: String, must| Err(Error::Setting { what, got, must });
         if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS as usize {
             return setting("number of channels", self.channels.len().to_string(), "give 1 to 8");
@@ -79,14 +144,9 @@ impl SynthSource {
     /// # Errors
     /// A setting out of its range.
     pub fn new(options: SynthOptions) -> Result<Self, Error> {
-        Self::with_changes(options, mpsc::channel().1)
-    }
-
-    /// A generator that can be changed while it runs.
-    pub(super) fn with_changes(options: SynthOptions, changes: Receiver<Change>) -> Result<Self, Error> {
         let generators = options.generators()?;
         Ok(Self {
-            changes,
+            control: SynthControl::new(generators.len()),
             generators,
             options,
             counters: Counters::new(COUNTERS),
@@ -100,6 +160,11 @@ impl SynthSource {
         })
     }
 
+    /// What changes it while it runs.
+    pub(super) fn control(&self) -> SynthControl {
+        self.control.clone()
+    }
+
     /// Writes into this pool instead of one of its own, so that what is made lies where it is wanted: in memory that other
     /// processes read. Its chunks must be at least 64 KiB.
     pub fn pool(mut self, pool: BatchPool) -> Self {
@@ -107,14 +172,15 @@ impl SynthSource {
         self
     }
 
-    fn adopt(&mut self, change: Change) {
-        match change {
-            Change::Remake(options, generators) => {
-                self.options = SynthOptions { samples: self.options.samples, ..options };
-                self.generators = generators;
-            }
-            Change::Pause(is_paused) => self.is_paused = is_paused,
-            Change::End => self.options.samples = Some(self.next_sample),
+    /// Takes over what was changed.
+    fn adopt(&mut self, wanted: Wanted) {
+        self.is_paused = wanted.is_paused;
+        if wanted.is_ended {
+            self.options.samples = Some(self.next_sample);
+        }
+        if let Some((options, generators)) = wanted.remade {
+            self.options = SynthOptions { samples: self.options.samples, ..options };
+            self.generators = generators;
         }
         // What fell due meanwhile is neither made nor lost: the schedule begins anew.
         self.pacer = None;
@@ -186,8 +252,8 @@ impl Stage for SynthSource {
         output: &mut Outputs,
         ctx: &mut Context,
     ) -> Result<Outcome, StageError> {
-        while let Ok(change) = self.changes.try_recv() {
-            self.adopt(change);
+        if let Some(wanted) = self.control.take_change() {
+            self.adopt(wanted);
         }
         if self.samples_left() == 0 {
             return Ok(Outcome::End);
