@@ -26,7 +26,7 @@ mod kills {
     use grebe_frame::{Batch, BatchPool, Header};
     use grebe_shm::{Error, Policy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
-    pub fn main() {
+    pub(crate) fn main() {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         match arguments.as_slice() {

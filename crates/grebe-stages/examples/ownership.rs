@@ -39,7 +39,7 @@ mod linux {
     use grebe_testing::{CountingAllocator, allocations};
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-    pub fn main() {
+    pub(crate) fn main() {
         let arguments: Vec<String> = std::env::args().collect();
         match arguments.get(1).map(String::as_str) {
             Some("send") => send(arguments[2].parse().unwrap()),

@@ -34,7 +34,7 @@ mod steps {
 
     type Outcome = Result<(), Box<dyn Error>>;
 
-    pub fn all(directory: &Path) -> Outcome {
+    pub(crate) fn all(directory: &Path) -> Outcome {
         println!("two threads, one cache line: {:.0} ns there and back", canary_ns());
         hash();
         seal();

@@ -29,7 +29,7 @@ impl Kind for Rms {
 
 /// The stage itself.
 #[derive(Debug)]
-pub struct RmsStage {
+struct RmsStage {
     window: u64,
     samples: u64,
     squares: [u64; 8],

@@ -40,7 +40,7 @@ impl Kind for Threshold {
 
 /// The stage itself.
 #[derive(Debug)]
-pub struct ThresholdStage<W> {
+struct ThresholdStage<W> {
     level: i16,
     channel: usize,
     to: W,

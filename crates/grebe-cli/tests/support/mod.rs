@@ -7,20 +7,20 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The command with these arguments.
-pub fn grebe(arguments: &[&str]) -> Command {
+pub(crate) fn grebe(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_grebe"));
     command.args(arguments).stdin(Stdio::null());
     command
 }
 
 /// Runs it to its end, which must come within a minute.
-pub fn run(arguments: &[&str]) -> Output {
+pub(crate) fn run(arguments: &[&str]) -> Output {
     let child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     finish(child)
 }
 
 /// Waits for a child, a minute at most.
-pub fn finish(mut child: Child) -> Output {
+pub(crate) fn finish(mut child: Child) -> Output {
     // Read while waiting: a child that fills its pipe would wait for us.
     let stdout = child.stdout.take().map(|mut pipe| {
         std::thread::spawn(move || {
@@ -56,7 +56,7 @@ pub fn finish(mut child: Child) -> Output {
 }
 
 /// A listener on a port of the system's choice; ends with the test.
-pub struct Listener {
+pub(crate) struct Listener {
     pub child: Option<Child>,
     pub address: String,
     stderr: BufReader<ChildStderr>,
@@ -64,7 +64,7 @@ pub struct Listener {
 
 impl Listener {
     /// `grebe record udp://127.0.0.1:0 FILE --json ...`, up to where it listens.
-    pub fn record(file: &Path, more: &[&str]) -> Self {
+    pub(crate) fn record(file: &Path, more: &[&str]) -> Self {
         let mut arguments = vec!["record", "udp://127.0.0.1:0", file.to_str().unwrap(), "--json"];
         arguments.extend(more);
         let mut child = grebe(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -80,16 +80,16 @@ impl Listener {
         Self { child: Some(child), address, stderr }
     }
 
-    pub fn uri(&self) -> String {
+    pub(crate) fn uri(&self) -> String {
         format!("udp://{}", self.address)
     }
 
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
 
     /// Waits for its end: its exit status, its JSON, the rest of what it said.
-    pub fn finish(mut self) -> (Option<i32>, serde_json::Value, String) {
+    pub(crate) fn finish(mut self) -> (Option<i32>, serde_json::Value, String) {
         let output = finish(self.child.take().unwrap());
         let mut said = String::new();
         self.stderr.read_to_string(&mut said).unwrap();
@@ -107,17 +107,17 @@ impl Drop for Listener {
 }
 
 /// A file of `examples/data`.
-pub fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Sends a signal as a shell would: its own `kill`, since a minimal system has no other.
 #[cfg(unix)]
-pub fn signal(name: &str, id: u32) {
+pub(crate) fn signal(name: &str, id: u32) {
     let sent = Command::new("sh").args(["-c", &format!("kill {name} {id}")]).status().unwrap();
     assert!(sent.success());
 }

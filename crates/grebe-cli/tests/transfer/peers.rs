@@ -10,21 +10,21 @@ use serde_json::Value;
 use crate::support::{finish, grebe, text};
 
 /// The side that prints the ticket.
-pub struct Waiting {
+pub(crate) struct Waiting {
     pub child: Option<Child>,
     stdout: BufReader<ChildStdout>,
     pub ticket: String,
 }
 
 /// How a side ended: its status, its last line of JSON, what it said.
-pub struct Ended {
+pub(crate) struct Ended {
     pub status: Option<i32>,
     pub result: Value,
     pub said: String,
 }
 
 impl Waiting {
-    pub fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut command = grebe(arguments);
         command.args(["--json", "--listen", "127.0.0.1:0"]).env_remove("GREBE_TICKET");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -37,15 +37,15 @@ impl Waiting {
         Self { child: Some(child), stdout, ticket }
     }
 
-    pub fn recv(directory: &Path) -> Self {
+    pub(crate) fn recv(directory: &Path) -> Self {
         Self::start(&["recv", path(directory)])
     }
 
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
 
-    pub fn finish(mut self) -> Ended {
+    pub(crate) fn finish(mut self) -> Ended {
         let output = finish(self.child.take().unwrap());
         let mut stdout = String::new();
         self.stdout.read_to_string(&mut stdout).unwrap();
@@ -63,7 +63,7 @@ impl Drop for Waiting {
 }
 
 /// `grebe send` with a ticket on its standard input.
-pub fn send(files: &[&Path], ticket: &str, more: &[&str]) -> Child {
+pub(crate) fn send(files: &[&Path], ticket: &str, more: &[&str]) -> Child {
     let mut command = grebe(&["send", "--json"]);
     command.args(more).args(files).arg("--to").env_remove("GREBE_TICKET");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -72,7 +72,7 @@ pub fn send(files: &[&Path], ticket: &str, more: &[&str]) -> Child {
     child
 }
 
-pub fn sent(child: Child) -> Ended {
+pub(crate) fn sent(child: Child) -> Ended {
     let output = finish(child);
     ended(&output, &text(&output.stdout))
 }
@@ -86,7 +86,7 @@ fn ended(output: &Output, stdout: &str) -> Ended {
 }
 
 /// Bytes that no pattern repeats.
-pub fn file(directory: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<u8>) {
+pub(crate) fn file(directory: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<u8>) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let contents: Vec<u8> = (0..bytes)
         .map(|_| {
@@ -101,11 +101,11 @@ pub fn file(directory: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<u8>) {
     (path, contents)
 }
 
-pub fn path(path: &Path) -> &str {
+pub(crate) fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-pub fn names(directory: &Path) -> Vec<String> {
+pub(crate) fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

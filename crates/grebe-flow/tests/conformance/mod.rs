@@ -6,7 +6,7 @@ use grebe_flow::{Offer, Policy};
 use grebe_frame::{Batch, BatchPool, Header};
 
 /// A kind of queue.
-pub trait Carrier {
+pub(crate) trait Carrier {
     type Sender: Sending + Send + 'static;
     type Receiver: Receiving;
 
@@ -15,7 +15,7 @@ pub trait Carrier {
 }
 
 /// The end that is filled. Dropping it ends the stream.
-pub trait Sending {
+pub(crate) trait Sending {
     fn offer(&mut self, batch: Batch) -> Offer;
     fn has_room(&mut self) -> bool;
     fn is_closed(&mut self) -> bool;
@@ -24,7 +24,7 @@ pub trait Sending {
 }
 
 /// The end that is emptied.
-pub trait Receiving {
+pub(crate) trait Receiving {
     fn pop(&mut self) -> Option<Batch>;
     fn is_ended(&mut self) -> bool;
     /// Sleeps until there is a batch or the end, 30 s at most; whether there is.
@@ -55,7 +55,7 @@ macro_rules! conforms {
 }
 pub(crate) use conforms;
 
-pub fn what_fits_comes_out_in_order_under_every_policy<C: Carrier>() {
+pub(crate) fn what_fits_comes_out_in_order_under_every_policy<C: Carrier>() {
     for policy in POLICIES {
         let (pool, mut tx, mut rx) = C::open(8, 4, policy);
         let mut source = Source::new(pool);
@@ -68,7 +68,7 @@ pub fn what_fits_comes_out_in_order_under_every_policy<C: Carrier>() {
     }
 }
 
-pub fn a_full_queue_does_what_its_policy_says<C: Carrier>() {
+pub(crate) fn a_full_queue_does_what_its_policy_says<C: Carrier>() {
     for (policy, kept) in [
         (Policy::Block, [0, 1, 2, 3]),
         (Policy::DropLatest, [0, 1, 2, 3]),
@@ -89,7 +89,7 @@ pub fn a_full_queue_does_what_its_policy_says<C: Carrier>() {
     }
 }
 
-pub fn a_stopped_consumer_pins_no_more_than_its_capacity<C: Carrier>() {
+pub(crate) fn a_stopped_consumer_pins_no_more_than_its_capacity<C: Carrier>() {
     for policy in [Policy::DropOldest, Policy::DropLatest] {
         let (pool, mut tx, rx) = C::open(6, 4, policy);
         let mut source = Source::new(pool);
@@ -102,7 +102,7 @@ pub fn a_stopped_consumer_pins_no_more_than_its_capacity<C: Carrier>() {
     }
 }
 
-pub fn the_end_is_seen_only_after_everything_was_taken<C: Carrier>() {
+pub(crate) fn the_end_is_seen_only_after_everything_was_taken<C: Carrier>() {
     for policy in POLICIES {
         let (pool, mut tx, mut rx) = C::open(1, 2, policy);
         let _ = tx.offer(Source::new(pool).next().unwrap());
@@ -113,7 +113,7 @@ pub fn the_end_is_seen_only_after_everything_was_taken<C: Carrier>() {
     }
 }
 
-pub fn a_gone_consumer_is_noticed_and_nothing_is_queued_for_it<C: Carrier>() {
+pub(crate) fn a_gone_consumer_is_noticed_and_nothing_is_queued_for_it<C: Carrier>() {
     for policy in POLICIES {
         let (pool, mut tx, rx) = C::open(1, 2, policy);
         drop(rx);
@@ -122,7 +122,7 @@ pub fn a_gone_consumer_is_noticed_and_nothing_is_queued_for_it<C: Carrier>() {
     }
 }
 
-pub fn across_threads_nothing_is_lost_twice_or_reordered<C: Carrier>() {
+pub(crate) fn across_threads_nothing_is_lost_twice_or_reordered<C: Carrier>() {
     const BATCHES: u64 = 20_000;
     for policy in POLICIES {
         let (pool, mut tx, mut rx) = C::open(8, 4, policy);

@@ -70,7 +70,7 @@ fn widened(pyramid: &Pyramid, begin: u64, end: u64, span: &Range<u64>) -> Range<
     if start >= stop {
         return 0..0;
     }
-    let (down, up) = (resolution_at(&pyramid, start), resolution_at(&pyramid, stop - 1));
+    let (down, up) = (resolution_at(pyramid, start), resolution_at(pyramid, stop - 1));
     (start / down * down).max(oldest).max(begin)..stop.div_ceil(up) * up
 }
 

@@ -9,7 +9,7 @@ use grebe_transfer::internals::{
 
 /// How a side ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     Whole,
     Killed,
     /// Nobody answered, or nobody came.
@@ -21,14 +21,14 @@ pub enum End {
 }
 
 impl End {
-    pub fn is_error(self) -> bool {
+    pub(crate) fn is_error(self) -> bool {
         !matches!(self, Self::Whole | Self::Killed)
     }
 }
 
 /// The receiver's disk: what lies on it outlives a kill; what is known of it is what was noted.
 #[derive(Debug, Default, Clone)]
-pub struct Disk {
+pub(crate) struct Disk {
     bytes: Vec<u8>,
     written: RangeSet,
     pub noted: RangeSet,
@@ -45,26 +45,26 @@ impl Disk {
         }
     }
 
-    pub fn after_a_kill(self) -> Self {
+    pub(crate) fn after_a_kill(self) -> Self {
         Self { written: self.noted.clone(), ..self }
     }
 
     /// What ends by itself notes what it has.
-    pub fn after_an_end(mut self) -> Self {
+    pub(crate) fn after_an_end(mut self) -> Self {
         let total_bytes = self.bytes.len() as u64;
         self.note(total_bytes);
         self.after_a_kill()
     }
 }
 
-pub struct Ends {
+pub(crate) struct Ends {
     pub sender: SenderEnd,
     pub receiver: ReceiverEnd,
 }
 
 impl Ends {
     /// When one of them is to be polled again, the sender and the receiver not before they start.
-    pub fn next_time_us(&self, now_us: u64, starts_us: (u64, u64)) -> u64 {
+    pub(crate) fn next_time_us(&self, now_us: u64, starts_us: (u64, u64)) -> u64 {
         let sender_us = if self.sender.end.is_some() { u64::MAX } else { self.sender.next_time_us(now_us) };
         let receiver_us =
             if self.receiver.end.is_some() { u64::MAX } else { self.receiver.next_time_us(now_us) };
@@ -142,7 +142,7 @@ enum Met {
     Peer(Box<Session>, Option<(u64, Vec<u8>)>),
 }
 
-pub struct SenderEnd {
+pub(crate) struct SenderEnd {
     meeting: Option<Meeting>,
     session: Option<Session>,
     core: Sender,
@@ -152,7 +152,7 @@ pub struct SenderEnd {
 }
 
 impl SenderEnd {
-    pub fn new(key: &Key, asks: Option<Role>, total_bytes: u64, seed: u64) -> Self {
+    pub(crate) fn new(key: &Key, asks: Option<Role>, total_bytes: u64, seed: u64) -> Self {
         let mut core = Sender::new(total_bytes, SenderOptions { seed, ..SenderOptions::default() });
         core.make_available(total_bytes);
         Self {
@@ -173,7 +173,7 @@ impl SenderEnd {
         }
     }
 
-    pub fn take(&mut self, now_us: u64, datagram: &mut [u8]) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, now_us: u64, datagram: &mut [u8]) -> Option<Vec<u8>> {
         if self.end.is_some() {
             return None;
         }
@@ -208,7 +208,7 @@ impl SenderEnd {
         }
     }
 
-    pub fn poll(&mut self, now_us: u64) -> Option<Vec<u8>> {
+    pub(crate) fn poll(&mut self, now_us: u64) -> Option<Vec<u8>> {
         if self.end.is_some() {
             return None;
         }
@@ -249,7 +249,7 @@ impl SenderEnd {
     }
 }
 
-pub struct ReceiverEnd {
+pub(crate) struct ReceiverEnd {
     meeting: Option<Meeting>,
     session: Option<Session>,
     core: Receiver,
@@ -262,7 +262,7 @@ pub struct ReceiverEnd {
 }
 
 impl ReceiverEnd {
-    pub fn new(key: &Key, asks: Option<Role>, disk: &Disk) -> Self {
+    pub(crate) fn new(key: &Key, asks: Option<Role>, disk: &Disk) -> Self {
         Self {
             meeting: Some(Meeting::new(key, asks, Role::Send)),
             session: None,
@@ -277,7 +277,7 @@ impl ReceiverEnd {
     }
 
     /// Whether all bytes lie on the disk, in their places.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         let right = |range: std::ops::Range<u64>| {
             range.into_iter().all(|at| self.disk.bytes[at as usize] == pattern(at))
         };
@@ -292,7 +292,7 @@ impl ReceiverEnd {
         }
     }
 
-    pub fn take(&mut self, now_us: u64, datagram: &mut [u8]) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, now_us: u64, datagram: &mut [u8]) -> Option<Vec<u8>> {
         if self.end.is_some() {
             return None;
         }
@@ -336,7 +336,7 @@ impl ReceiverEnd {
         }
     }
 
-    pub fn poll(&mut self, now_us: u64) -> Option<Vec<u8>> {
+    pub(crate) fn poll(&mut self, now_us: u64) -> Option<Vec<u8>> {
         if self.end.is_some() {
             return None;
         }

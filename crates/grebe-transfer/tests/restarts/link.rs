@@ -3,7 +3,7 @@
 use grebe_testing::Rng;
 
 /// One direction.
-pub struct Link {
+pub(crate) struct Link {
     bits_per_s: f64,
     delay_us: u64,
     jitter_us: u64,
@@ -16,7 +16,7 @@ pub struct Link {
 }
 
 impl Link {
-    pub fn draw(random: &mut Rng) -> Self {
+    pub(crate) fn draw(random: &mut Rng) -> Self {
         let dark_us = random.u64(..8_000_000);
         let dark_for_us = if random.u64(..4) == 0 { random.u64(..4_000_000) } else { 0 };
         Self {
@@ -32,7 +32,7 @@ impl Link {
     }
 
     /// When a datagram arrives: never, once or twice.
-    pub fn carry(&mut self, now_us: u64, datagram_bytes: usize, random: &mut Rng) -> [Option<u64>; 2] {
+    pub(crate) fn carry(&mut self, now_us: u64, datagram_bytes: usize, random: &mut Rng) -> [Option<u64>; 2] {
         let dark = (self.dark_us.0..self.dark_us.1).contains(&now_us);
         let queued_us = self.free_us.saturating_sub(now_us);
         if datagram_bytes > 1_472 || dark || queued_us > self.queue_us || random.f64() < self.loss {
