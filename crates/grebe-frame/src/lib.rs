@@ -45,7 +45,6 @@
 //!
 //! Bytes that are no frame have a [`Refusal`]; a receiver counts them by reason in [`Refusals`].
 #![forbid(unsafe_code)]
-#![warn(unreachable_pub)]
 
 mod batch;
 mod frame;

@@ -58,7 +58,6 @@
 //! assert_eq!(consumer.join().unwrap(), (0..100).sum());
 //! ```
 #![deny(unsafe_code)]
-#![warn(unreachable_pub)]
 
 #[allow(unsafe_code, reason = "owns raw memory")]
 mod memory;

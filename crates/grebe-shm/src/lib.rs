@@ -52,7 +52,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(unsafe_code)]
-#![warn(unreachable_pub)]
 
 mod error;
 mod options;
