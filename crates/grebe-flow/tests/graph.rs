@@ -367,14 +367,14 @@ fn consumers_come_and_go_and_the_others_lose_nothing() {
     graph.open(source, 16);
     let running = graph.start().unwrap();
     for round in 0..1_000 {
-        let (guest, at_guest) = probe(|_| Ok(()));
-        let guest = running.attach(source, "guest", guest, QueueOptions::drop_oldest(4)).unwrap();
+        let (late, at_late) = probe(|_| Ok(()));
+        let late = running.attach(source, "late", late, QueueOptions::drop_oldest(4)).unwrap();
         if round % 10 == 0 {
-            assert!(at_guest.recv_timeout(Duration::from_secs(10)).is_ok(), "a guest is served");
+            assert!(at_late.recv_timeout(Duration::from_secs(10)).is_ok(), "a late consumer is served");
         }
-        guest.detach().unwrap();
+        late.detach().unwrap();
     }
-    let refused = running.attach(source, "guest", probe(|_| Ok(())).0, QueueOptions::block(4)).unwrap_err();
+    let refused = running.attach(source, "late", probe(|_| Ok(())).0, QueueOptions::block(4)).unwrap_err();
     assert!(refused.to_string().contains("a policy that drops"));
     let snapshot = running.stop().unwrap();
     let made = snapshot.stage("ramp").unwrap().frames_out;

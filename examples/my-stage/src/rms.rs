@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rms {
-    /// Samples a channel over which it is measured.
+    /// Samples per channel over which it is measured.
     pub window: Count,
 }
 
