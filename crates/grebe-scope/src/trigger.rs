@@ -89,7 +89,7 @@ impl Trigger {
     /// Looks for `condition`. After an event, those within the next `holdoff_samples` are only counted.
     ///
     /// # Errors
-    /// [`Error::Setting`] where `low` is not below `high`, or a range of widths or a time is empty.
+    /// [`Error::Setting`](crate::Error::Setting) where `low` is not below `high`, or a range of widths or a time is empty.
     pub fn new(condition: Condition, holdoff_samples: u64) -> Result<Trigger> {
         let Setup { rule, primary, secondary } = Setup::new(&condition)?;
         let (level, level_falling) = condition.levels();
