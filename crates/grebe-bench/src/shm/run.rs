@@ -13,7 +13,7 @@ use super::ingress;
 use super::options::Options;
 use super::other::Other;
 use super::produce::{Beset, ByOther, FrameSink, Havoc, Lent, Written, produce};
-use super::task::{Part, STREAM, Scenario, ShmTask, Technique};
+use super::task::{Part, Scenario, ShmTask, Technique};
 use crate::canary::{self, MachineState, Watcher};
 use crate::cores;
 use crate::error::{Error, Result};
@@ -160,7 +160,7 @@ impl OneRun<'_> {
 
     #[cfg(unix)]
     fn through_socket(self, task: &ShmTask) -> Result<StreamRun> {
-        let listener = std::os::unix::net::UnixListener::bind(task.directory.join(STREAM))
+        let listener = std::os::unix::net::UnixListener::bind(task.directory.join(super::task::STREAM))
             .map_err(Error::io("open a socket"))?;
         let consumers = self.start_all(task)?;
         let (stream, _) = listener.accept().map_err(Error::io("hear from the consumer"))?;
