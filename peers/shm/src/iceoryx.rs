@@ -6,6 +6,7 @@ use grebe_bench::Error;
 use grebe_bench::shm::{ChunkSender, Other, OtherStream};
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::prelude::*;
+use iceoryx2::service::port_factory::PortFactory as _;
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 
 type Failure = Box<dyn std::error::Error>;
