@@ -13,8 +13,7 @@ pub(crate) mod search;
 pub(crate) mod server;
 pub(crate) mod signing;
 #[cfg(test)]
-mod simulated;
-pub(crate) mod summary;
+mod tests;
 pub(crate) mod tracker;
 pub(crate) mod train;
 pub(crate) mod verdict;

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::proto::verdict::Verdict;
+use crate::proto::wire::Verdict;
 
 /// What this crate returns.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -9,6 +9,45 @@
 //! Reader and writer are functions that the send and the receive thread call, so that a group is worked on while it lies in one
 //! core's cache. They become threads where cores are idle, and as soon as a disk makes the network wait.
 
-mod clock;
 pub(crate) mod disk;
 pub(crate) mod session;
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Microseconds since it was made.
+#[derive(Debug, Clone, Copy)]
+struct Clock(Instant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn now_us(&self) -> u64 {
+        self.0.elapsed().as_micros() as u64
+    }
+
+    /// This clock and the system's at the same moment.
+    fn reading(&self) -> Reading {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Reading { us: self.now_us(), unix }
+    }
+}
+
+/// Two clocks at one moment.
+struct Reading {
+    us: u64,
+    unix: Duration,
+}
+
+impl Reading {
+    /// The time by this clock of what the system's clock stamped before.
+    fn us_at(&self, stamp: Duration) -> u64 {
+        self.us.saturating_sub(self.unix.saturating_sub(stamp).as_micros() as u64)
+    }
+}
+
+/// Seconds since 1970.
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -73,15 +73,15 @@ pub use grebe_packet::{Cancel, Purpose, Ticket};
 pub use io::{
     disk::source::Source,
     session::{
+        Notice, ReceiveProgress, ReceiveReport, SendReport,
         receive::{ReceiveListener, ReceiveOptions, receive},
-        report::{Notice, ReceiveProgress, ReceiveReport, SendReport},
         send::{SendListener, SendOptions, send},
     },
 };
 pub use proto::{
     congestion::{Mode, Phase, PhaseCost},
     sender::{Limit, SendCounters, SendProgress},
-    verdict::Verdict,
+    wire::Verdict,
 };
 
 /// The protocol's core for this workspace's benchmarks, fuzz targets and tests. It may change in any release.

@@ -1,7 +1,7 @@
 //! The protocol's core: it knows no socket, no file, no clock and no path of a file system. Time comes in as a number.
 //!
 //! ```text
-//!  sender ---> trains, sent_packets --+                  +-- received_packets, train_dispersion <--- receiver
+//!  sender ---> trains, sent_packets --+                  +-- received_packets, train <--- receiver
 //!    |                                +---> wire <-------+
 //!    +-------> congestion                                        simulator: both halves over an emulated path
 //! ```
@@ -16,7 +16,4 @@ pub(crate) mod sender;
 pub(crate) mod sent_packets;
 pub mod simulator;
 pub(crate) mod train;
-mod train_dispersion;
-pub(crate) mod verdict;
-mod windowed_filter;
 pub(crate) mod wire;

@@ -1,15 +1,13 @@
 //! The serving side: one socket for datagrams, and TCP connections at the same port.
 
-mod acceptor;
-
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use grebe_packet::{Cancel, Key, Purpose, Ticket};
 
-use self::acceptor::{Acceptor, FromConnection};
 use crate::error::{Error, Result};
 use crate::io::endpoint::Endpoint;
+use crate::io::tcp::{Acceptor, FromConnection};
 use crate::proto::handler::{Arrival, Outbox, PacketHandler};
 use crate::proto::limits::{Bounds, Limits};
 use crate::proto::packet::{Body, Packet};

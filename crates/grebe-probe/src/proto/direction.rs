@@ -15,7 +15,7 @@ use crate::proto::limits::Limits;
 use crate::proto::packet::TcpArrivals;
 use crate::proto::report::{Direction, LimitedBy, ProbeEvent, Rtt, TcpResult};
 use crate::proto::search::{Search, Step};
-use crate::proto::summary::Summary;
+use crate::proto::tracker::Summary;
 use crate::proto::train::{Train, packet_bits};
 
 /// A path that trains can be sent over.

@@ -6,7 +6,7 @@
 
 use crate::proto::estimate::{Estimate, share};
 use crate::proto::report::LimitedBy;
-use crate::proto::summary::Summary;
+use crate::proto::tracker::Summary;
 use crate::proto::train::{Train, packet_bits};
 
 /// What a train at some rate showed.
@@ -114,7 +114,7 @@ const TRIAL_COUNT: f64 = 400.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::simulated::SimulatedLink;
+    use crate::proto::tests::SimulatedLink;
 
     #[test]
     fn loss_intervals_hold_the_truth_nineteen_times_in_twenty() {

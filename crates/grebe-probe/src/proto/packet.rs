@@ -11,7 +11,6 @@
 
 mod body;
 mod request;
-mod tcp;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +18,8 @@ use grebe_packet::{Key, Reader, Writer};
 
 pub(crate) use self::body::{Body, Cookie, EndReason, Welcome};
 use self::body::{DATA_BODY_BYTES, KIND_DATA, KIND_SIZE};
-pub(crate) use self::request::{Request, Response, SIZES_MAX};
-use self::tcp::TCP_REQUEST_BYTES;
-pub(crate) use self::tcp::{TCP_BINS, TcpArrivals, TcpRequest};
+use self::request::TCP_REQUEST_BYTES;
+pub(crate) use self::request::{Request, Response, SIZES_MAX, TCP_BINS, TcpArrivals, TcpRequest};
 use crate::proto::signing::{Keys, Signer, TAG_BYTES};
 
 /// The version of what two ends of a probe say to each other. Ends of different versions do not understand each other.

@@ -2,8 +2,72 @@
 
 mod connect;
 pub(crate) mod receive;
-mod receiving;
-pub(crate) mod report;
 pub(crate) mod send;
-mod sending;
 mod tcp_relay;
+
+use crate::proto::congestion::PhaseCost;
+use crate::proto::sender::{SendCounters, SendProgress};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a user may want to know before the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// Nothing was heard over UDP for two seconds; TCP is tried beside it.
+    NoUdp {
+        /// Who was asked.
+        peer: SocketAddr,
+    },
+    /// The transfer goes over TCP.
+    OverTcp,
+}
+
+/// Where a transfer stands at its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReceiveProgress {
+    /// Bytes of the stream that are there.
+    pub received_bytes: u64,
+    /// All of them; 0: not known yet.
+    pub total_bytes: u64,
+    /// The sender's round trip, once it is known.
+    pub rtt_us: Option<u64>,
+}
+
+/// Files that arrived whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiveReport {
+    /// The files and directories that the sender named, where they are now.
+    pub paths: Vec<PathBuf>,
+    /// Bytes of all files and of the list of them.
+    pub content_bytes: u64,
+    /// Bytes of the stream that were there from an earlier session.
+    pub resumed_bytes: u64,
+    /// The sender's address.
+    pub peer: SocketAddr,
+    /// From the sender's first packet to the last byte written and verified.
+    pub took: Duration,
+}
+
+/// A transfer whose receiver has verified every byte.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SendReport {
+    /// Bytes of all files.
+    pub file_bytes: u64,
+    /// Bytes of the stream that the receiver had from an earlier session.
+    pub resumed_bytes: u64,
+    /// Who received them.
+    pub peer: SocketAddr,
+    /// From the first packet to the receiver's verdict.
+    pub took: Duration,
+    /// The handshake's part of it.
+    pub handshake: Duration,
+    /// What was sent, including repeats.
+    pub counters: SendCounters,
+    /// What each phase of the congestion control has cost, in the order of [`Phase`](crate::Phase).
+    pub phases: [PhaseCost; 5],
+    /// Bytes of UDP payload of the longest datagrams at the end.
+    pub datagram_bytes: usize,
+    /// Where the transfer stood at the end.
+    pub progress: SendProgress,
+}

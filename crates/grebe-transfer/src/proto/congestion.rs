@@ -15,33 +15,25 @@
 //! Loss slows nothing down unless it rises with the rate. docs/transfer-protocol.md, "Congestion control", is the specification;
 //! [`constants`] has every number with its unit and its source.
 
-mod capacity;
 mod competing_window;
 mod constants;
-mod delivery_rate;
-mod detector;
+mod estimators;
 mod loss;
-mod mode;
-mod next_state;
 mod path_model;
 mod phase;
-mod queue_delay;
 mod ramp;
 mod rate_probing;
-mod rtt;
-mod sample;
 
 use self::competing_window::CompetingWindow;
 pub(crate) use self::constants::RATE_SPAN_US_MIN;
 use self::constants::{PACE_BYTES_PER_S_MIN, PACKETS_PER_RTT_MIN, REPORT_DELAY_US_MAX, SHORT_PACKET_BYTES};
-pub use self::mode::Mode;
-use self::next_state::NextState;
+pub(crate) use self::path_model::AckSample;
+pub use self::path_model::Mode;
 use self::path_model::{PathModel, Round};
-use self::phase::PhaseLog;
+use self::phase::{NextState, PhaseLog};
 pub use self::phase::{Phase, PhaseCost};
 use self::ramp::Ramp;
 use self::rate_probing::RateProbing;
-pub(crate) use self::sample::AckSample;
 
 #[derive(Debug)]
 pub(crate) struct Controller {
@@ -93,10 +85,10 @@ impl Controller {
         if let Some(next) = next {
             self.follow(next, sample.now_us);
         }
-        if sample.train.is_some()
-            && let State::FirstTrain = self.state
-        {
-            self.begin_ramp(sample);
+        if let (State::FirstTrain, Some(heard)) = (&self.state, sample.train) {
+            self.path.capacity.on_first_train(heard.train);
+            self.path.expect_jitter(u64::from(heard.train.jitter_us));
+            self.state = State::Ramp(Ramp::after_first_train(sample.now_us, heard.train));
         }
         if round.is_some() {
             self.path.begin_round(self.state.gain(&self.path));
@@ -107,7 +99,7 @@ impl Controller {
     /// Bytes per second to send now; `None`: as fast as it goes, the first packets.
     pub(crate) fn pace(&self) -> Option<f64> {
         let Some(pace) = self.state.pace(&self.path) else { return self.limit_bytes_per_s };
-        let rtt_us = (self.min_rtt_us() + REPORT_DELAY_US_MAX) as f64;
+        let rtt_us = (self.path.rtt.min_us() + REPORT_DELAY_US_MAX) as f64;
         let floor = PACKETS_PER_RTT_MIN * SHORT_PACKET_BYTES * 1e6 / rtt_us;
         let pace = pace.max(floor).max(PACE_BYTES_PER_S_MIN);
         Some(self.limit_bytes_per_s.map_or(pace, |limit| pace.min(limit)))
@@ -161,7 +153,7 @@ impl Controller {
 
     /// The queueing delay last seen.
     pub(crate) fn queue_us(&self) -> u64 {
-        self.path.queue.now_us()
+        self.path.queue.now_us
     }
 
     /// How long to wait for a report before a packet is sent to ask for one.
@@ -181,25 +173,14 @@ impl Controller {
 
     /// The share of packets that is lost at any rate.
     pub(crate) fn base_loss(&self) -> f64 {
-        self.path.loss.base()
-    }
-
-    fn min_rtt_us(&self) -> u64 {
-        self.path.rtt.min_us()
-    }
-
-    fn begin_ramp(&mut self, sample: &AckSample) {
-        let Some(heard) = sample.train else { return };
-        self.path.capacity.on_first_train(heard.train);
-        self.path.expect_jitter(u64::from(heard.train.jitter_us));
-        self.state = State::Ramp(Ramp::after_first_train(sample.now_us, heard.train));
+        self.path.loss.base
     }
 
     fn follow(&mut self, next: NextState, now_us: u64) {
         // Flows that begin together draw other numbers, and so does each new state.
         let seed = self.seed.wrapping_add(now_us);
         if let State::CompetingWindow(window) = &self.state {
-            self.needs_dip = window.needs_dip();
+            self.needs_dip = window.classifier.needs_dip;
         }
         self.state = match next {
             NextState::RampFrom(rate) => State::Ramp(Ramp::from_rate(now_us, rate)),

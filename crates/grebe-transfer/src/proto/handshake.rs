@@ -33,7 +33,6 @@ pub enum Role {
 }
 
 /// A session both of whose ends have proven the key.
-#[derive(Debug)]
 pub struct Session {
     sealer: Sealer,
     opener: Opener,
@@ -198,18 +197,6 @@ impl Responder {
         let session = self.pending.swap_remove(at).session;
         self.pending.clear();
         Ok((session, number, plain))
-    }
-}
-
-impl std::fmt::Debug for Initiator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Initiator").finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Responder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Responder").field("pending", &self.pending.len()).finish_non_exhaustive()
     }
 }
 

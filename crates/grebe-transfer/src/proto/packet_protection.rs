@@ -10,7 +10,6 @@ use crate::proto::wire::{HEADER_BYTES, Header, TAG_BYTES, expand_number};
 const PACKETS_PER_KEY_LOG2: u32 = 20;
 
 /// Seals what one side sends.
-#[derive(Debug)]
 pub(crate) struct Sealer {
     connection: u32,
     generation: u64,
@@ -20,7 +19,6 @@ pub(crate) struct Sealer {
 
 /// Opens what the other side sends. It knows the keys before and after the present one, so that no packet is lost where packets
 /// overtake each other across a change of keys.
-#[derive(Debug)]
 pub(crate) struct Opener {
     connection: u32,
     generation: u64,
@@ -123,12 +121,6 @@ impl Secret {
         let key = UnboundKey::new(&AES_256_GCM, &bytes).map(LessSafeKey::new);
         bytes.zeroize();
         key.map_err(|_| Error::Keys { what: "the cipher takes no key".into() })
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret")
     }
 }
 

@@ -3,12 +3,10 @@
 use std::ops::Range;
 
 use crate::proto::ranges::RangeSet;
-use crate::proto::train::FIRST_PACKETS;
-use crate::proto::train_dispersion::TrainDispersion;
-use crate::proto::verdict::{SILENCE_US_MAX, Verdict};
+use crate::proto::train::{FIRST_PACKETS, TrainDispersion};
 use crate::proto::wire::{
-    Feedback, Frame, HeldRanges, INITIAL_WINDOW_BYTES, Offer, ReceivedPackets, RunBytes, Stamp, UDP_IP_BYTES,
-    decode_rtt,
+    Feedback, Frame, HeldRanges, INITIAL_WINDOW_BYTES, Offer, ReceivedPackets, RunBytes, SILENCE_US_MAX,
+    Stamp, UDP_IP_BYTES, Verdict, decode_rtt,
 };
 
 /// What a packet means to the caller.
@@ -33,15 +31,18 @@ pub enum Arrived<'a> {
 #[derive(Debug, Default)]
 pub struct Receiver {
     packets: ReceivedPackets,
-    received: RangeSet,
+    /// Bytes of the stream that are there.
+    pub(crate) received: RangeSet,
     total_bytes: Option<u64>,
     verdict: Option<Verdict>,
     closed: bool,
     window_bytes: u64,
     window_end: u64,
-    backlog_bytes: u64,
+    /// Bytes that arrived and are not stored yet: the sender is held back by as much.
+    pub(crate) backlog_bytes: u64,
     delivered_bytes: u64,
-    rtt_us: Option<u64>,
+    /// The sender's round trip, once the sender knows it.
+    pub(crate) rtt_us: Option<u64>,
     heard_us: u64,
     highest_us: u64,
     first_us: u64,
@@ -128,16 +129,6 @@ impl Receiver {
         }
     }
 
-    /// Whether all of the range is there.
-    pub(crate) fn has(&self, range: &Range<u64>) -> bool {
-        self.received.contains(range)
-    }
-
-    /// Sets how many bytes arrived and are not stored yet: the sender is held back by as much.
-    pub(crate) fn set_backlog(&mut self, bytes: u64) {
-        self.backlog_bytes = bytes;
-    }
-
     /// Writes the report that is due at `now_us` into `out` and returns its length; `None`: nothing is due.
     pub fn poll_report(&mut self, now_us: u64, out: &mut [u8]) -> Option<usize> {
         if self.outcomes_due > 0 && now_us >= self.next_outcome_us {
@@ -216,21 +207,11 @@ impl Receiver {
         self.verdict
     }
 
-    /// Bytes that are there.
-    pub(crate) fn received_bytes(&self) -> u64 {
-        self.received.covered()
-    }
-
     /// Whether the sender knows the verdict, or has been silent for so long that it is gone.
     pub fn is_over(&self, now_us: u64) -> bool {
         let linger_us = 4 * self.rtt_us.unwrap_or(0) + LINGER_US;
         let silence_us_max = if self.verdict.is_some() { linger_us } else { SILENCE_US_MAX };
         self.closed || now_us.saturating_sub(self.heard_us) > silence_us_max
-    }
-
-    /// The sender's round trip, once the sender knows it.
-    pub(crate) fn rtt_us(&self) -> Option<u64> {
-        self.rtt_us
     }
 
     /// Bytes of memory that this half holds.

@@ -1,4 +1,4 @@
-//! A packet train as its sender and its receiver measured it.
+//! Packet trains: how one left, and how far apart its packets arrive, which is as far as the bottleneck of the path lets them through.
 
 use crate::proto::wire::Train;
 
@@ -13,3 +13,154 @@ pub(crate) struct TrainHeard {
 
 /// Packets of the first train, with which a transfer begins.
 pub(crate) const FIRST_PACKETS: u64 = 32;
+
+/// The arrivals of the newest train: sums over their numbers and times, for the line that fits them best.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TrainDispersion {
+    /// The mark of the train; 0: no train has arrived yet.
+    mark: u8,
+    first: u64,
+    first_us: u64,
+    /// A packet arrived that was sent after the train.
+    passed: bool,
+    packets: u64,
+    highest: u64,
+    overtaken: u64,
+    last_us: u64,
+    bytes: u64,
+    number_sum: f64,
+    time_sum: f64,
+    number_square_sum: f64,
+    time_square_sum: f64,
+    product_sum: f64,
+}
+
+impl TrainDispersion {
+    /// Takes a packet of the train with this mark; 0: of no train. The first packet with a new mark begins the next train;
+    /// later packets of the train before are ignored.
+    pub(crate) fn take(&mut self, mark: u8, number: u64, now_us: u64, wire_bytes: u64) {
+        if mark == 0 {
+            return;
+        }
+        if mark != self.mark && (self.mark == 0 || number > self.highest) {
+            *self = Self { mark, first: number, first_us: now_us, highest: number, ..Self::default() };
+        }
+        if mark == self.mark {
+            self.add(number, now_us - self.first_us, wire_bytes);
+        }
+    }
+
+    /// Takes a packet that belongs to no train, and returns whether it is the first that was sent after this train.
+    pub(crate) fn end_with(&mut self, number: u64) -> bool {
+        let ends = self.mark > 0 && !self.passed && number > self.highest;
+        self.passed |= ends;
+        ends
+    }
+
+    /// The train for a report at this time about packets up to `highest`; `None` once enough reports had it.
+    pub(crate) fn reported_at(&self, now_us: u64, highest: u64) -> Option<Train> {
+        let is_fresh = now_us <= self.first_us + self.last_us + REPORTED_US
+            || highest < self.highest.saturating_add(REPORTED_PACKETS);
+        (self.mark > 0 && is_fresh).then(|| self.train())
+    }
+
+    fn add(&mut self, number: u64, at_us: u64, wire_bytes: u64) {
+        self.packets += 1;
+        self.overtaken += u64::from(number < self.highest);
+        self.highest = self.highest.max(number);
+        self.last_us = at_us;
+        self.bytes += if at_us > 0 { wire_bytes } else { 0 };
+        // Negative for a packet that the first arrival of the train overtook.
+        let (number, at) = (number as f64 - self.first as f64, at_us as f64);
+        self.number_sum += number;
+        self.time_sum += at;
+        self.number_square_sum += number * number;
+        self.time_square_sum += at * at;
+        self.product_sum += number * at;
+    }
+
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    fn train(&self) -> Train {
+        let plain =
+            Train { mark: self.mark, span_us: self.last_us as u32, bytes: self.bytes as u32, jitter_us: 0 };
+        if self.overtaken < OVERTAKEN_MIN || self.packets < 3 * OVERTAKEN_MIN {
+            return plain;
+        }
+        let packets = self.packets as f64;
+        let numbers = self.number_square_sum - self.number_sum * self.number_sum / packets;
+        let times = self.time_square_sum - self.time_sum * self.time_sum / packets;
+        let both = self.product_sum - self.number_sum * self.time_sum / packets;
+        if numbers <= 0.0 {
+            return plain;
+        }
+        let slope_us = (both / numbers).max(0.0);
+        let scatter_us = ((times - slope_us * both) / (packets - 2.0)).max(0.0).sqrt();
+        // The standard error of the slope is added: a rate too low costs less than one too high, which fills a queue for a
+        // round trip.
+        let error_us = scatter_us / numbers.sqrt();
+        let span_us = (slope_us + 0.5 * error_us).max(error_us) * (packets - 1.0);
+        // The range of a uniform distribution is 3.5 times its standard deviation.
+        let jitter_us = (3.5 * scatter_us).clamp(1.0, self.last_us as f64);
+        Train { span_us: (span_us as u32).min(plain.span_us), jitter_us: jitter_us as u32, ..plain }
+    }
+}
+
+/// Reports repeat a train for so long, or for so many packets, after its last one: a report may be lost, and a sender that
+/// waits for it sends little else.
+const REPORTED_US: u64 = 150_000;
+const REPORTED_PACKETS: u64 = 32;
+
+/// With so many packets overtaken, jitter spread the train as much as the path's rate did.
+const OVERTAKEN_MIN: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(times_us: impl Iterator<Item = (u64, u64)>) -> Train {
+        let mut arrivals: Vec<(u64, u64)> = times_us.map(|(number, at_us)| (at_us, number)).collect();
+        arrivals.sort_unstable();
+        let mut dispersion = TrainDispersion::default();
+        for (at_us, number) in &arrivals {
+            dispersion.take(1, *number, *at_us, 1_000);
+        }
+        dispersion.train()
+    }
+
+    #[test]
+    fn packets_in_order_are_as_far_apart_as_they_came() {
+        let train = train((0..32).map(|number| (number, number * 100)));
+        assert_eq!(train, Train { mark: 1, span_us: 3_100, bytes: 31_000, jitter_us: 0 });
+    }
+
+    #[test]
+    fn jitter_is_told_apart_from_the_rate() {
+        // Pseudo-random delays of up to 20 ms.
+        let late_us = |number: u64| number * 7_919 % 20_000;
+        let train = train((0..32).map(|number| (number, number * 100 + late_us(number))));
+        assert!((1_500..9_000).contains(&train.span_us), "{train:?}");
+        assert!((15_000..25_000).contains(&train.jitter_us), "{train:?}");
+    }
+
+    #[test]
+    fn the_next_train_takes_the_place_of_the_one_before() {
+        let mut dispersion = TrainDispersion::default();
+        assert_eq!(dispersion.reported_at(0, 0), None);
+        dispersion.take(1, 0, 1_000, 1_000);
+        dispersion.take(1, 1, 1_100, 1_000);
+        assert!(dispersion.end_with(2), "the first packet after it");
+        assert!(!dispersion.end_with(3), "only the first");
+        dispersion.take(2, 10, 9_000, 1_000);
+        dispersion.take(1, 1, 9_050, 1_000);
+        dispersion.take(2, 11, 9_200, 1_000);
+        let train = Train { mark: 2, span_us: 200, bytes: 1_000, jitter_us: 0 };
+        assert_eq!(dispersion.reported_at(9_300, 11), Some(train));
+        assert_eq!(dispersion.reported_at(10_000_000, 20), Some(train), "for a sender that waits for it");
+        assert_eq!(dispersion.reported_at(10_000_000, 2_000), None);
+        dispersion.take(3, u64::MAX, 10_000_000, 1_000);
+        assert!(dispersion.reported_at(20_000_000, 2_000).is_some(), "whatever number a peer writes");
+    }
+}

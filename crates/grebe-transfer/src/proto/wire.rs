@@ -7,20 +7,15 @@
 mod feedback;
 mod frame;
 mod header;
-mod held;
-mod stamp;
 
 pub use self::{
     feedback::{Feedback, ReceivedPackets, RunBytes, Train},
-    frame::{Frame, Offer},
-    header::{HEADER_BYTES, Header, TAG_BYTES},
-    held::HeldRanges,
-    stamp::Stamp,
+    frame::{Frame, HeldRanges, Offer, Verdict},
+    header::{HEADER_BYTES, Header, Stamp, TAG_BYTES},
 };
 pub(crate) use self::{
     frame::{DATA_HEADER_BYTES, data_header},
-    header::expand_number,
-    stamp::{TRAIN_MARKS, decode_rtt, encode_rtt},
+    header::{TRAIN_MARKS, decode_rtt, encode_rtt, expand_number},
 };
 
 /// Bytes that IPv4 and UDP put before each datagram.
@@ -31,3 +26,6 @@ pub(crate) const OVERHEAD_BYTES: usize = HEADER_BYTES + DATA_HEADER_BYTES + TAG_
 
 /// What may be sent before the receiver has said how much it takes.
 pub(crate) const INITIAL_WINDOW_BYTES: u64 = 1 << 20;
+
+/// For how long a peer that was there may be silent.
+pub(crate) const SILENCE_US_MAX: u64 = 60_000_000;

@@ -16,8 +16,7 @@ use crate::proto::packet::{
     Body, EndReason, Packet, Request, Response, SIZES_MAX, TcpArrivals, TcpRequest, Welcome,
 };
 use crate::proto::signing::{self, Keys};
-use crate::proto::summary::Summary;
-use crate::proto::tracker::{Tracker, nothing_arrived};
+use crate::proto::tracker::{Summary, Tracker, nothing_arrived};
 use crate::proto::train::Train;
 
 /// A session with a server.

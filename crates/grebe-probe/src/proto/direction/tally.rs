@@ -4,7 +4,7 @@ use crate::proto::echo::{Echo, bufferbloat_ms, median_rtt_ms};
 use crate::proto::estimate::{Estimate, share};
 use crate::proto::judge::{BaseLoss, Trial, judge};
 use crate::proto::report::{Direction, Rtt, Spacing, TrainResult};
-use crate::proto::summary::Summary;
+use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
 
 /// What is known of a direction so far.

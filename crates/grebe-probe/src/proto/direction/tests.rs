@@ -12,8 +12,8 @@ use crate::proto::echo::Echo;
 use crate::proto::estimate::Estimate;
 use crate::proto::limits::Limits;
 use crate::proto::report::{Direction, LimitedBy, Rtt};
-use crate::proto::simulated::SimulatedLink;
-use crate::proto::summary::Summary;
+use crate::proto::tests::SimulatedLink;
+use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
 
 impl TrainCarrier for SimulatedLink {

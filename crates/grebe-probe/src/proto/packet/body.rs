@@ -2,8 +2,7 @@
 
 use grebe_packet::{Error, Reader, Result, Writer};
 
-use crate::proto::packet::request::{Request, Response};
-use crate::proto::packet::tcp::TcpRequest;
+use crate::proto::packet::request::{Request, Response, TcpRequest};
 use crate::proto::signing::TAG_BYTES;
 use crate::proto::train::Train;
 

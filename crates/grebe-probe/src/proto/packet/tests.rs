@@ -6,7 +6,7 @@ use crate::proto::packet::{
     TCP_OPENING_BYTES, TcpArrivals, TcpRequest, Welcome, fuzz_packet,
 };
 use crate::proto::signing::Keys;
-use crate::proto::summary::Summary;
+use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
 
 fn every_body() -> Vec<Body> {

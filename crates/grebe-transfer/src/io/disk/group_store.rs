@@ -13,7 +13,7 @@ use crate::proto::wire::Offer;
 
 /// Checks, writes and notes whole groups.
 pub(super) struct GroupStore {
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
     offer: Offer,
     overwrite: bool,
     index: Vec<u8>,
@@ -47,10 +47,6 @@ impl GroupStore {
             notes: None,
             journal: None,
         }
-    }
-
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
     }
 
     /// Goes on with what an earlier session left.

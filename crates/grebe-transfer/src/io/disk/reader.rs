@@ -6,8 +6,8 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::groups::{self, HASH_BYTES};
-use super::patience::{Patience, has_cores_to_spare};
 use super::source::{ContentReader, Source};
+use super::{Patience, has_cores_to_spare};
 use crate::error::Error;
 use crate::proto::ranges::RangeSet;
 

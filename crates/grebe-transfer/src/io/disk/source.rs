@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use super::groups;
-use super::positioned::read_exact_at;
+use super::read_exact_at;
 use crate::error::{Error, Result};
 use crate::proto::index::{Entry, INDEX_BYTES_MAX, Index};
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::positioned::write_all_at;
+use super::write_all_at;
 use crate::error::{Error, Result};
 use crate::proto::index::{Entry, Index, PART};
 

@@ -9,13 +9,16 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use super::group_store::GroupStore;
 use super::groups;
 use super::journal::Journal;
-use super::patience::{Patience, has_cores_to_spare};
-use super::writer_thread::WriterThread;
+use super::{Patience, has_cores_to_spare};
 use crate::error::{Error, Result};
 use crate::proto::index::INDEX_BYTES_MAX;
 use crate::proto::ranges::RangeSet;
@@ -32,7 +35,8 @@ pub(in crate::io) struct Writer {
     newest: Option<(u64, Vec<u8>)>,
     empties: Vec<Vec<u8>>,
     stream_bytes: u64,
-    held: RangeSet,
+    /// What an earlier session left, as ranges of the stream.
+    pub(in crate::io) held: RangeSet,
 }
 
 impl Writer {
@@ -64,11 +68,6 @@ impl Writer {
             writer.store = Some(store);
         }
         Ok(writer)
-    }
-
-    /// What an earlier session left, as ranges of the stream.
-    pub(in crate::io) fn held(&self) -> &RangeSet {
-        &self.held
     }
 
     /// Takes bytes of the stream. `has` answers whether all of a range has arrived.
@@ -156,10 +155,91 @@ impl Drop for Writer {
 /// Where the list of files is longer, a thread creates them: that takes a while.
 const SHORT_INDEX_BYTES: u64 = 4 << 10;
 
+/// For a machine with idle cores, and for a slow disk.
+/// A thread that checks, writes and notes groups.
+struct WriterThread {
+    full: SyncSender<(u64, Vec<u8>)>,
+    empties: Receiver<Vec<u8>>,
+    done: Receiver<Result<Vec<PathBuf>>>,
+    thread: Option<JoinHandle<()>>,
+    /// Bytes handed over, and those of them that are written.
+    handed_over: u64,
+    written: Arc<AtomicU64>,
+}
+
+impl WriterThread {
+    /// Goes on with a store; `begun` is how its work went so far.
+    fn start(mut store: GroupStore, begun: Result<()>) -> Result<Self> {
+        // This never fills: the backlog holds the sender back.
+        let (full, groups) = sync_channel(1 << 14);
+        let (give_back, empties) = channel();
+        let (tell, done) = sync_channel(1);
+        let written = Arc::new(AtomicU64::new(0));
+        let counter = written.clone();
+        let directory = store.directory.clone();
+        let thread = Builder::new()
+            .name("grebe-write".into())
+            .spawn(move || {
+                let outcome = begun.and_then(|()| take_all(&mut store, &groups, &give_back, &counter));
+                let _ = tell.send(store.end(outcome));
+            })
+            .map_err(|source| Error::File { action: "start a thread to write", path: directory, source })?;
+        Ok(Self { full, empties, done, thread: Some(thread), handed_over: 0, written })
+    }
+
+    fn hand_over(&mut self, group: u64, buffer: Vec<u8>) {
+        self.handed_over += buffer.len() as u64;
+        // A thread that has ended says why in `outcome`.
+        let _ = self.full.send((group, buffer));
+    }
+
+    /// A buffer that is free again.
+    fn take_empty(&self) -> Option<Vec<u8>> {
+        self.empties.try_recv().ok()
+    }
+
+    /// Bytes handed over and not written yet.
+    fn backlog_bytes(&self) -> u64 {
+        self.handed_over.saturating_sub(self.written.load(Ordering::Relaxed))
+    }
+
+    /// How the writing ended, once it has: the files.
+    fn outcome(&self) -> Option<Result<Vec<PathBuf>>> {
+        self.done.try_recv().ok()
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        // The channel closed, the thread writes what it has, notes it, and ends.
+        self.full = sync_channel(0).0;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Takes groups until everything is whole and has its name, or until the other end is gone.
+fn take_all(
+    store: &mut GroupStore,
+    groups: &Receiver<(u64, Vec<u8>)>,
+    give_back: &Sender<Vec<u8>>,
+    written: &AtomicU64,
+) -> Result<Vec<PathBuf>> {
+    while !store.is_whole() {
+        let Ok((group, bytes)) = groups.recv() else { return Ok(Vec::new()) };
+        store.take(group, bytes, |buffer, bytes| {
+            written.fetch_add(bytes, Ordering::Relaxed);
+            // The other end may be gone: then nobody needs the buffer.
+            let _ = give_back.send(buffer);
+        })?;
+    }
+    store.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
@@ -260,7 +340,7 @@ mod tests {
             drop(writer);
             let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
             assert_eq!(
-                (writer.held().iter().count(), writer.held().prefix_end()),
+                (writer.held.iter().count(), writer.held.prefix_end()),
                 (1, rest[0].0),
                 "slow: {slow}"
             );
@@ -281,7 +361,7 @@ mod tests {
         Journal::create(into.path(), &sample.offer, &index).unwrap().add_whole().unwrap();
         let writer = Writer::start(into.path(), &sample.offer, false).unwrap();
         if cfg!(target_os = "linux") {
-            assert_eq!(writer.held().covered(), sample.offer.total_bytes);
+            assert_eq!(writer.held.covered(), sample.offer.total_bytes);
             assert_eq!(wait(&writer).unwrap(), [into.path().join("sample")]);
         }
         drop(writer);

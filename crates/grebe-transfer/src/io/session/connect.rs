@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use grebe_datagram::wait_readable;
 use grebe_packet::{Cancel, Key, Purpose, Ticket};
 
-use super::report::Notice;
-use super::tcp_relay;
+use super::{Notice, tcp_relay};
 use crate::error::{Error, Result};
-use crate::io::clock::unix_s;
+use crate::io::unix_s;
 use crate::proto::handshake::{Initiator, REPLY_BYTES, Responder, Role, Session};
 
 /// A session, its peer, and the round trip to the peer if it is known.

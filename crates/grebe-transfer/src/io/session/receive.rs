@@ -1,18 +1,22 @@
-//! Receiving files: the options, the listener and the report.
+//! Receiving files: the options, the listener, and the thread that opens packets, hands their bytes to the writer and reports to the sender.
 
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use grebe_datagram::{Options, Receiver as Datagrams};
 use grebe_packet::{Cancel, Ticket};
 
-use super::connect::{self, Asking};
-use super::receiving::Receiving;
-use super::report::{Notice, ReceiveProgress, ReceiveReport};
+use super::connect::{self, Asking, Connected};
 use super::tcp_relay::TcpRelay;
-use crate::error::Error;
-use crate::proto::handshake::{Responder, Role};
+use super::{Notice, ReceiveProgress, ReceiveReport};
+use crate::error::{Error, Result};
+use crate::io::disk::groups;
+use crate::io::disk::writer::Writer;
+use crate::io::{Clock, Reading, unix_s};
+use crate::proto::handshake::{Responder, Role, Session};
+use crate::proto::receiver::{Arrived, Receiver};
+use crate::proto::wire::{Frame, HEADER_BYTES, Offer, SILENCE_US_MAX, TAG_BYTES, Verdict};
 
 /// Waits for one sender: the one that has the ticket.
 #[derive(Debug)]
@@ -42,7 +46,7 @@ impl ReceiveListener {
     ///
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
-    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self, Error> {
+    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
         let datagrams = Datagrams::bind(address, &socket_options())?;
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
@@ -62,7 +66,7 @@ impl ReceiveListener {
         directory: &Path,
         options: &ReceiveOptions,
         on_progress: impl FnMut(&ReceiveProgress),
-    ) -> Result<ReceiveReport, Error> {
+    ) -> Result<ReceiveReport> {
         // The relay ends with the transfer.
         let Self { datagrams, ticket, relay: _relay } = self;
         let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
@@ -80,7 +84,7 @@ pub fn receive(
     directory: &Path,
     options: &ReceiveOptions,
     on_progress: impl FnMut(&ReceiveProgress),
-) -> Result<ReceiveReport, Error> {
+) -> Result<ReceiveReport> {
     let addresses = connect::addresses_of(ticket)?;
     let datagrams = Datagrams::bind(connect::local_for(&addresses), &socket_options())?;
     let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
@@ -110,3 +114,287 @@ impl Default for ReceiveOptions {
 fn socket_options() -> Options {
     Options { slots: 4, timestamps: true, ..Options::default() }
 }
+
+/// One transfer at its receiver.
+struct Receiving<'a> {
+    /// Another handle on the socket, to answer on.
+    socket: UdpSocket,
+    /// Until the ticket is spent.
+    responder: Option<Responder>,
+    /// When the ticket expires.
+    expires_unix_s: u64,
+    peer: Option<SocketAddr>,
+    session: Option<Session>,
+    core: Receiver,
+    /// Number of the next packet to the sender.
+    number: u64,
+    next_ready_us: u64,
+    next_progress_us: u64,
+    directory: &'a Path,
+    overwrite: bool,
+    writer: Option<Writer>,
+    offer: Option<Offer>,
+    paths: Vec<PathBuf>,
+    failure: Option<Error>,
+    first_us: u64,
+    /// When everything was whole; 0: it is not yet.
+    whole_us: u64,
+    /// When the newest datagram arrived.
+    arrived_us: u64,
+}
+
+impl<'a> Receiving<'a> {
+    fn new(datagrams: &Datagrams<Vec<u8>>, directory: &'a Path, overwrite: bool) -> Result<Self> {
+        let socket = datagrams.try_clone_socket();
+        Ok(Self {
+            socket: socket.map_err(|source| grebe_datagram::Error::Receive { source })?,
+            responder: None,
+            expires_unix_s: u64::MAX,
+            peer: None,
+            session: None,
+            core: Receiver::new(WINDOW_BYTES),
+            number: 0,
+            next_ready_us: 0,
+            next_progress_us: 0,
+            directory,
+            overwrite,
+            writer: None,
+            offer: None,
+            paths: Vec::new(),
+            failure: None,
+            first_us: 0,
+            whole_us: 0,
+            arrived_us: 0,
+        })
+    }
+
+    fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Waits for a sender that proves the key, until the ticket expires.
+    fn answer(&mut self, responder: Responder, expires_unix_s: u64) {
+        (self.responder, self.expires_unix_s) = (Some(responder), expires_unix_s);
+    }
+
+    /// Goes on with a sender that has answered.
+    fn go_on(&mut self, connected: Connected) {
+        (self.session, self.peer) = (Some(connected.session), Some(connected.peer));
+        self.core.heard(0);
+    }
+
+    /// Receives until the sender knows the verdict, or is silent for too long.
+    fn run(
+        mut self,
+        mut datagrams: Datagrams<Vec<u8>>,
+        cancel: &Cancel,
+        mut on_progress: impl FnMut(&ReceiveProgress),
+    ) -> Result<ReceiveReport> {
+        let clock = Clock::start();
+        loop {
+            self.check_stop(clock.now_us(), cancel)?;
+            self.receive_batch(&clock, &mut datagrams)?;
+            let now_us = clock.now_us();
+            self.take_outcome(now_us);
+            if self.core.verdict() == Some(Verdict::Whole) && self.whole_us == 0 {
+                self.whole_us = now_us;
+            }
+            self.report(now_us);
+            if now_us >= self.next_progress_us && self.offer.is_some() {
+                on_progress(&self.progress());
+                self.next_progress_us = now_us + 100_000;
+            }
+            if self.session.is_some() && self.core.is_over(now_us) {
+                break;
+            }
+        }
+        let report = self.finish()?;
+        on_progress(&self.progress());
+        Ok(report)
+    }
+
+    /// Fails where nobody connected in time, or where the user cancels; after the offer, the sender hears of that first.
+    fn check_stop(&mut self, now_us: u64, cancel: &Cancel) -> Result<()> {
+        if self.session.is_none() && unix_s() >= self.expires_unix_s {
+            return Err(Error::Expired);
+        }
+        if cancel.is_cancelled() && self.failure.is_none() {
+            if self.session.is_none() || self.offer.is_none() {
+                return Err(Error::Cancelled);
+            }
+            self.fail(now_us, Error::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Takes the datagrams that are there, or waits for the next until a report is due.
+    fn receive_batch(&mut self, clock: &Clock, datagrams: &mut Datagrams<Vec<u8>>) -> Result<()> {
+        let wait_us = self.core.next_time_us().saturating_sub(clock.now_us());
+        datagrams.set_timeout(Duration::from_millis(wait_us.div_ceil(1_000).clamp(1, WAIT_MS_MAX)));
+        let mut now = None;
+        datagrams.recv(
+            || Some(vec![0; SLOT_BYTES]),
+            |mut slot, received| {
+                let now = now.get_or_insert_with(|| clock.reading());
+                let arrived_us = self.arrived_us(now, received.timestamp);
+                for range in received.segments() {
+                    self.take_datagram(arrived_us, &mut slot[range], received.from);
+                }
+                Some(slot)
+            },
+        )?;
+        Ok(())
+    }
+
+    /// How the transfer ended.
+    fn finish(&mut self) -> Result<ReceiveReport> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let (Some(Verdict::Whole), Some(offer), Some(peer)) = (self.core.verdict(), self.offer, self.peer)
+        else {
+            return Err(if self.core.is_closed() {
+                Error::Ended { verdict: Verdict::Cancelled }
+            } else {
+                Error::Silent { waited: Duration::from_micros(SILENCE_US_MAX) }
+            });
+        };
+        Ok(ReceiveReport {
+            paths: std::mem::take(&mut self.paths),
+            content_bytes: groups::content_bytes(offer.total_bytes).unwrap_or(0),
+            resumed_bytes: self.writer.as_ref().map_or(0, |writer| writer.held.covered()),
+            peer,
+            took: Duration::from_micros(self.whole_us.saturating_sub(self.first_us)),
+        })
+    }
+
+    fn progress(&self) -> ReceiveProgress {
+        ReceiveProgress {
+            received_bytes: self.core.received.covered(),
+            total_bytes: self.offer.map_or(0, |offer| offer.total_bytes),
+            rtt_us: self.core.rtt_us,
+        }
+    }
+
+    /// When a datagram arrived, by the kernel's stamp where there is one: train dispersion measures the path's rate, and several
+    /// datagrams may have waited for this thread. The system's clock may be set at any time; the result never goes back.
+    fn arrived_us(&mut self, now: &Reading, stamp: Option<Duration>) -> u64 {
+        let arrived_us = stamp.map_or(now.us, |stamp| now.us_at(stamp));
+        self.arrived_us = arrived_us.clamp(self.arrived_us.min(now.us), now.us);
+        self.arrived_us
+    }
+
+    fn take_datagram(&mut self, now_us: u64, datagram: &mut [u8], from: SocketAddr) {
+        let datagram_bytes = datagram.len();
+        let (number, plain) = if let Some(session) = &mut self.session {
+            let highest = self.core.packets().highest();
+            let Ok((number, plain)) = session.open(self.core.packets(), datagram) else { return };
+            if highest.is_none_or(|highest| number > highest) {
+                // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
+                self.peer = Some(from);
+            }
+            (number, plain)
+        } else {
+            let Some(responder) = &mut self.responder else { return };
+            // A peer without the key gets no answer.
+            if let Ok(reply) = responder.on_init(datagram) {
+                let _ = self.socket.send_to(&reply, from);
+                return;
+            }
+            let Ok((session, number, plain)) = responder.on_sealed(datagram) else { return };
+            (self.session, self.responder, self.peer) = (Some(session), None, Some(from));
+            (number, plain)
+        };
+        if let Ok(frame) = Frame::decode(plain) {
+            self.take_frame(now_us, number, datagram_bytes, &frame);
+        }
+    }
+
+    fn take_frame(&mut self, now_us: u64, number: u64, datagram_bytes: usize, frame: &Frame<'_>) {
+        match self.core.on_packet(now_us, number, datagram_bytes, frame) {
+            Arrived::Offer(offer) => {
+                (self.offer, self.first_us) = (Some(offer), now_us);
+                match Writer::start(self.directory, &offer, self.overwrite) {
+                    Ok(writer) => {
+                        for range in writer.held.iter() {
+                            self.core.hold(range);
+                        }
+                        self.writer = Some(writer);
+                    }
+                    Err(error) => self.fail(now_us, error),
+                }
+            }
+            Arrived::Data { offset, payload } => {
+                if let Some(writer) = &mut self.writer
+                    && let Err(error) =
+                        writer.put(offset, payload, |range| self.core.received.contains(range))
+                {
+                    self.fail(now_us, error);
+                }
+            }
+            Arrived::Nothing => {}
+        }
+    }
+
+    /// Passes what became of the writing on to the core.
+    fn take_outcome(&mut self, now_us: u64) {
+        let Some(writer) = &self.writer else { return };
+        self.core.backlog_bytes = writer.backlog_bytes();
+        match writer.outcome() {
+            None => {}
+            Some(Ok(paths)) => {
+                self.paths = paths;
+                self.core.conclude(now_us, Verdict::Whole);
+            }
+            Some(Err(error)) => self.fail(now_us, error),
+        }
+    }
+
+    fn fail(&mut self, now_us: u64, error: Error) {
+        let verdict = match &error {
+            Error::Cancelled => Verdict::Cancelled,
+            Error::HashDiffers => Verdict::HashDiffers,
+            Error::Exists { .. } | Error::Index { .. } => Verdict::Refused,
+            _ => Verdict::CannotWrite,
+        };
+        self.core.conclude(now_us, verdict);
+        self.failure = Some(error);
+    }
+
+    /// Sends the reports that are due and, until the offer arrives, that the receiver is ready.
+    fn report(&mut self, now_us: u64) {
+        let (Some(session), Some(peer)) = (&mut self.session, self.peer) else { return };
+        let mut datagram = [0; REPORT_BYTES];
+        let room = HEADER_BYTES..REPORT_BYTES - TAG_BYTES;
+        loop {
+            let length = if !self.core.is_offered() && now_us >= self.next_ready_us {
+                self.next_ready_us = now_us + READY_EVERY_US;
+                Frame::Ready.encode(&mut datagram[room.clone()])
+            } else {
+                self.core.poll_report(now_us, &mut datagram[room.clone()])
+            };
+            let Some(length) = length else { return };
+            let datagram = &mut datagram[..HEADER_BYTES + length + TAG_BYTES];
+            if session.seal(self.number, datagram).is_ok() {
+                // The next report makes up for one that is lost.
+                let _ = self.socket.send_to(datagram, peer);
+            }
+            self.number += 1;
+        }
+    }
+}
+
+/// How far the sender may run ahead of the first missing byte, beside twice the bytes that arrive in a round trip.
+const WINDOW_BYTES: u64 = 48 << 20;
+
+/// One kernel buffer of coalesced datagrams.
+const SLOT_BYTES: usize = 65_536;
+
+/// Every path carries this.
+const REPORT_BYTES: usize = 1_200;
+
+/// Waits are whole milliseconds: a report need not be more punctual.
+const WAIT_MS_MAX: u64 = 20;
+
+/// Until the offer arrives.
+const READY_EVERY_US: u64 = 100_000;

@@ -1,21 +1,27 @@
-//! Sending files: the options, the listener and the report.
+//! Sending files: the options, the listener, and the thread that reads, builds packets, sends them and takes the receiver's reports.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::Sender as Datagrams;
+use grebe_datagram::{Options, Sender as Datagrams, route_payload_bytes, set_dont_fragment, wait_readable};
 use grebe_packet::{Cancel, Ticket};
 
 use super::connect::{self, Asking, Connected};
-use super::report::{Notice, SendReport};
-use super::sending::{Sending, UdpPath, open_udp};
 use super::tcp_relay::TcpRelay;
-use crate::error::Error;
+use super::{Notice, SendReport};
+use crate::error::{Error, Result};
+use crate::io::Clock;
+use crate::io::disk::outgoing::Outgoing;
 use crate::io::disk::source::Source;
 use crate::proto::congestion::Mode;
-use crate::proto::handshake::Role;
-use crate::proto::sender::{SendProgress, SenderOptions};
+use crate::proto::handshake::{Role, Session};
+use crate::proto::sender::{SendProgress, Sender, SenderOptions, Transmit};
+use crate::proto::sent_packets::Item;
+use crate::proto::wire::{
+    DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, ReceivedPackets, SILENCE_US_MAX, TAG_BYTES, Verdict,
+    data_header,
+};
 
 /// How files are sent.
 #[derive(Debug, Clone)]
@@ -54,7 +60,7 @@ pub fn send(
     ticket: &Ticket,
     options: &SendOptions,
     on_progress: impl FnMut(&SendProgress),
-) -> Result<SendReport, Error> {
+) -> Result<SendReport> {
     let start = Instant::now();
     let addresses = connect::addresses_of(ticket)?;
     let (datagrams, socket) = open_udp(connect::local_for(&addresses))?;
@@ -75,7 +81,7 @@ impl SendListener {
     ///
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
-    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self, Error> {
+    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
         let (datagrams, socket) = open_udp(address)?;
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
@@ -91,7 +97,7 @@ impl SendListener {
         source: &Arc<Source>,
         options: &SendOptions,
         on_progress: impl FnMut(&SendProgress),
-    ) -> Result<SendReport, Error> {
+    ) -> Result<SendReport> {
         // The relay ends with the transfer.
         let Self { datagrams, socket, ticket, relay: _relay } = self;
         let connected = connect::answer(&socket, &ticket, Role::Receive, &options.cancel)?;
@@ -119,7 +125,7 @@ fn run(
     start: Instant,
     options: &SendOptions,
     on_progress: impl FnMut(&SendProgress),
-) -> Result<SendReport, Error> {
+) -> Result<SendReport> {
     let handshake = start.elapsed();
     let peer = path.peer;
     let local_port = path.socket.local_addr().map_or(0, |local| local.port());
@@ -141,9 +147,215 @@ fn run(
         peer,
         took: start.elapsed(),
         handshake,
-        counters: sender.counters(),
-        phases: sender.phase_costs(clock.now_us()),
-        datagram_bytes: sender.datagram_bytes(),
+        counters: sender.counters,
+        phases: sender.controller.costs(clock.now_us()),
+        datagram_bytes: sender.sizes.longest(),
         progress: sender.progress(),
     })
 }
+
+/// A socket, and the peer at its other end.
+struct UdpPath {
+    datagrams: Datagrams,
+    /// Another handle on the same socket, for what the peer sends.
+    socket: UdpSocket,
+    peer: SocketAddr,
+}
+
+/// A socket for a sender at `local`, with a second handle for what the peer sends.
+fn open_udp(local: SocketAddr) -> Result<(Datagrams, UdpSocket)> {
+    let datagrams = Datagrams::unconnected(local, &Options::default())?;
+    let socket = datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
+    Ok((datagrams, socket))
+}
+
+impl UdpPath {
+    /// Bytes of UDP payload that the path carries for sure, and longer datagrams to probe, ascending. Those are for routes that
+    /// carry them, and for systems where a datagram that is too long for a hop is lost there and not cut into fragments.
+    fn datagram_bytes(&self) -> (usize, Vec<usize>) {
+        let route_bytes = route_payload_bytes(self.peer).unwrap_or(DATAGRAM_BYTES);
+        let is_whole = set_dont_fragment(&self.socket).is_ok();
+        let longer = [1_372, 1_424, 1_472, route_bytes].into_iter();
+        let probes = longer.filter(|bytes| is_whole && *bytes <= route_bytes).collect();
+        (route_bytes.min(DATAGRAM_BYTES), probes)
+    }
+}
+
+/// One transfer at its sender.
+struct Sending {
+    path: UdpPath,
+    session: Session,
+    sender: Sender,
+    clock: Clock,
+    outgoing: Outgoing,
+    offer: Offer,
+    /// Bytes that the receiver had from an earlier session.
+    resumed_bytes: u64,
+    received: ReceivedPackets,
+    /// Packets as they are handed to the kernel.
+    slab: Vec<u8>,
+    /// Datagrams of one length in the slab: where they begin and end, and the length.
+    runs: Vec<(usize, usize, usize)>,
+}
+
+impl Sending {
+    fn start(source: &Arc<Source>, path: UdpPath, session: Session, options: SenderOptions) -> Self {
+        let total_bytes = source.stream_bytes();
+        Self {
+            path,
+            session,
+            sender: Sender::new(total_bytes, options),
+            clock: Clock::start(),
+            outgoing: Outgoing::start(source),
+            offer: Offer { total_bytes, index_bytes: source.index_bytes(), content: source.content() },
+            resumed_bytes: 0,
+            received: ReceivedPackets::default(),
+            slab: vec![0; SLAB_BYTES],
+            runs: Vec::with_capacity(256),
+        }
+    }
+
+    /// Sends until the receiver has a verdict, or is silent for too long.
+    fn run(&mut self, cancel: &Cancel, mut on_progress: impl FnMut(&SendProgress)) -> Result<()> {
+        let mut next_progress_us = 0;
+        loop {
+            let now_us = self.clock.now_us();
+            self.take_reports(now_us);
+            if cancel.is_cancelled() {
+                self.sender.cancel();
+            }
+            if let Err(error) = self.send_due(now_us) {
+                // Tells the receiver, which then need not wait.
+                self.sender.cancel();
+                let _ = self.send_due(now_us);
+                return Err(error);
+            }
+            if now_us >= next_progress_us || self.sender.is_done() {
+                on_progress(&self.sender.progress());
+                next_progress_us = now_us + 100_000;
+            }
+            if self.sender.is_done() {
+                return match self.sender.verdict() {
+                    Some(Verdict::Whole) | None => Ok(()),
+                    Some(_) if cancel.is_cancelled() => Err(Error::Cancelled),
+                    Some(verdict) => Err(Error::Ended { verdict }),
+                };
+            }
+            if self.sender.is_peer_gone(now_us) {
+                return Err(Error::Silent { waited: Duration::from_micros(SILENCE_US_MAX) });
+            }
+            self.wait();
+        }
+    }
+
+    /// Waits until a packet is due, or a report or the reader is there.
+    fn wait(&mut self) {
+        let now_us = self.clock.now_us();
+        let wait_us = self.sender.next_time_us(now_us).saturating_sub(now_us).min(20_000);
+        if wait_us == 0 {
+            return;
+        }
+        if self.sender.is_waiting_for_source() {
+            // What is read next is as urgent as a report.
+            return self.outgoing.wait(Duration::from_micros(wait_us.min(SOURCE_WAIT_US)));
+        }
+        // A wait that fails is a short one.
+        let _ = wait_readable(&self.path.socket, Duration::from_micros(wait_us.max(WAIT_US_MIN)));
+    }
+
+    fn take_reports(&mut self, now_us: u64) {
+        let mut datagram = [0; 2_048];
+        for _ in 0..64 {
+            let Ok((length, _)) = self.path.socket.recv_from(&mut datagram) else { return };
+            let Ok((number, plain)) = self.session.open(&self.received, &mut datagram[..length]) else {
+                continue;
+            };
+            self.received.accept(number);
+            match Frame::decode(plain) {
+                Ok(Frame::Feedback(report)) => self.sender.on_feedback(now_us, &report),
+                Ok(Frame::Outcome(verdict)) => self.sender.on_outcome(now_us, verdict),
+                Ok(Frame::Held(held)) if self.resumed_bytes == 0 => {
+                    self.sender.on_held(now_us, &held);
+                    self.resumed_bytes = held.iter().map(|range| range.end - range.start).sum();
+                    self.outgoing.skip(self.sender.confirmed.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Builds the packets that are due and hands them to the kernel in as few calls as possible.
+    fn send_due(&mut self, now_us: u64) -> Result<()> {
+        let mut at = 0;
+        self.runs.clear();
+        while at + SLOT_BYTES <= SLAB_BYTES {
+            if self.sender.verdict().is_none() {
+                let (fresh_from, needed_from) = (self.sender.fresh, self.sender.confirmed.prefix_end());
+                self.sender.make_available(self.outgoing.advance(fresh_from, needed_from)?);
+            }
+            let Some(transmit) = self.sender.poll_transmit(now_us) else { break };
+            let length = self.build(&transmit, at)?;
+            match self.runs.last_mut() {
+                Some((_, end, segment)) if *segment == length => *end += length,
+                _ => self.runs.push((at, at + length, length)),
+            }
+            at += length;
+        }
+        if self.runs.is_empty() {
+            return Ok(());
+        }
+        let mut batch = self.path.datagrams.batch();
+        for (from, to, segment) in &self.runs {
+            // What the kernel refuses counts as lost: the core sends it again, or gives up after a long silence.
+            let _ = batch.push_run_to(self.path.peer, &self.slab[*from..*to], *segment);
+        }
+        let _ = batch.flush();
+        Ok(())
+    }
+
+    /// Builds one protected packet in the slab, and returns its length.
+    fn build(&mut self, transmit: &Transmit, at: usize) -> Result<usize> {
+        let stamp = transmit.stamp;
+        let frame_bytes = match transmit.item {
+            Item::Data { offset, len } => {
+                let payload_at = at + HEADER_BYTES + DATA_HEADER_BYTES;
+                self.slab[at + HEADER_BYTES..payload_at].copy_from_slice(&data_header(stamp, offset));
+                self.outgoing.fill(offset, &mut self.slab[payload_at..payload_at + len as usize])?;
+                DATA_HEADER_BYTES + len as usize
+            }
+            item => {
+                let frame = match item {
+                    Item::Offer => Frame::Offer { stamp, offer: self.offer },
+                    Item::Probe { datagram_bytes } => {
+                        let around = HEADER_BYTES + TAG_BYTES + PROBE_HEAD_BYTES;
+                        Frame::Probe { stamp, padding: (datagram_bytes as usize).saturating_sub(around) }
+                    }
+                    _ => Frame::Close,
+                };
+                let room = &mut self.slab[at + HEADER_BYTES..at + SLOT_BYTES - TAG_BYTES];
+                frame.encode(room).ok_or(Error::Malformed { what: "a frame longer than a datagram" })?
+            }
+        };
+        let length = HEADER_BYTES + frame_bytes + TAG_BYTES;
+        self.session.seal(transmit.number, &mut self.slab[at..at + length])?;
+        Ok(length)
+    }
+}
+
+/// For how long the sender waits for the reader without looking for reports.
+const SOURCE_WAIT_US: u64 = 500;
+
+/// Room for the longest datagram.
+const SLOT_BYTES: usize = 65_536;
+
+/// What is built at once still lies in the core's cache when the kernel copies it.
+const SLAB_BYTES: usize = 4 * SLOT_BYTES;
+
+/// Kind and stamp of a probe.
+const PROBE_HEAD_BYTES: usize = 6;
+
+/// Shorter sleeps cost more than they gain: the schedule makes up for a sleep that is too long.
+const WAIT_US_MIN: u64 = 100;
+
+/// Every path carries this.
+const DATAGRAM_BYTES: usize = 1_200;

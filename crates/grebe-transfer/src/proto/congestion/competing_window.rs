@@ -4,26 +4,18 @@
 //! Now and then it leaves the queue, to see whether the others still fill it.
 
 mod classifier;
-mod cubic;
-mod half_share;
-mod sample;
+#[cfg(test)]
+mod tests;
 
-use self::classifier::Classifier;
-use self::cubic::CubicWindow;
-use self::half_share::HalfShare;
-pub(super) use self::sample::WindowSample;
-use super::constants::{
-    ALONE_RTTS, ALONE_US, PRESENCE_TEST_INTERVAL_US, PRESENCE_TEST_ROUNDS, PRESENCE_TEST_WINDOW_SHARE,
-    SEGMENT_BYTES, WINDOW_CAP_SLACK_BYTES, WINDOW_PACE_GAIN, WINDOW_SEGMENTS_MIN,
-};
-use super::next_state::NextState;
-use super::path_model::PathModel;
-use super::sample::AckSample;
+use self::classifier::{Classifier, WindowSample};
+use super::constants::*;
+use super::path_model::{AckSample, PathModel};
+use super::phase::NextState;
 
 #[derive(Debug)]
 pub(super) struct CompetingWindow {
     window: CubicWindow,
-    classifier: Classifier,
+    pub(super) classifier: Classifier,
     half_share: Option<HalfShare>,
     recovery_until_us: u64,
     round_acked: u64,
@@ -46,9 +38,9 @@ impl CompetingWindow {
     /// misled before.
     pub(super) fn begin(now_us: u64, path: &PathModel, needs_dip: bool) -> Self {
         let rate = path.bandwidth();
-        let rate = (rate + path.capacity.rate_alone().max(rate)) / 2.0;
+        let rate = (rate + path.capacity.rate_alone.max(rate)) / 2.0;
         let window_bytes = rate * Self::loop_us(path) as f64 / 1e6;
-        Self::new(now_us, window_bytes, path.queue.now_us(), needs_dip)
+        Self::new(now_us, window_bytes, path.queue.now_us, needs_dip)
     }
 
     fn new(now_us: u64, window_bytes: f64, queue_us: u64, needs_dip: bool) -> Self {
@@ -74,25 +66,20 @@ impl CompetingWindow {
         self.window_bytes() as u64 + WINDOW_CAP_SLACK_BYTES
     }
 
-    /// Whether losses and refills misled.
-    pub(super) fn needs_dip(&self) -> bool {
-        self.classifier.needs_dip()
-    }
-
     pub(super) fn on_report(&mut self, path: &PathModel, sample: &AckSample) -> Option<NextState> {
         let sample = WindowSample {
             now_us: sample.now_us,
             rtt_us: Self::loop_us(path),
             min_rtt_us: path.rtt.min_us(),
-            queue_us: path.queue.now_us(),
+            queue_us: path.queue.now_us,
             acked: sample.acked_packets,
             lost: sample.lost_packets.saturating_sub(sample.late_packets),
             round_ended: sample.round_ended,
             in_flight_bytes: sample.in_flight_bytes,
-            path_bytes: path.delivery.recent() * path.loop_us() as f64 / 1e6,
+            path_bytes: path.delivery.recent * path.loop_us() as f64 / 1e6,
             capacity: path.capacity.rate(),
-            is_capacity_known: path.capacity.is_known(),
-            base_loss: path.loss.base(),
+            is_capacity_known: path.capacity.is_known,
+            base_loss: path.loss.base,
         };
         let has_competitors = self.on_sample(&sample, |packets| path.loss.usual(packets));
         (!has_competitors).then_some(NextState::ProbeUp)
@@ -104,7 +91,7 @@ impl CompetingWindow {
     }
 
     fn window_bytes(&self) -> f64 {
-        self.test.map_or(self.window.segments(), |test| test.segments) * SEGMENT_BYTES
+        self.test.map_or(self.window.segments, |test| test.segments) * SEGMENT_BYTES
     }
 
     /// `usual_losses` says how many of so many packets the path alone loses in a round. `false`: no other flow fills the queue.
@@ -151,7 +138,7 @@ impl CompetingWindow {
 
     fn begin_test(&mut self, sample: &WindowSample) {
         let segments = PRESENCE_TEST_WINDOW_SHARE * sample.path_bytes / SEGMENT_BYTES;
-        let segments = segments.clamp(WINDOW_SEGMENTS_MIN, self.window.segments().max(WINDOW_SEGMENTS_MIN));
+        let segments = segments.clamp(WINDOW_SEGMENTS_MIN, self.window.segments.max(WINDOW_SEGMENTS_MIN));
         self.test = Some(PresenceTest { segments, rounds: 0 });
     }
 
@@ -175,14 +162,14 @@ impl CompetingWindow {
         let Some(half_share) = &mut self.half_share else { return };
         if sample.round_ended && is_used {
             let packets = [self.round_acked, self.round_lost];
-            let segments = self.window.segments();
-            self.window.set(half_share.on_round(sample, &self.classifier, segments, packets));
+            let segments = self.window.segments;
+            self.window.segments = half_share.on_round(sample, &self.classifier, segments, packets);
         }
         if half_share.is_outdated(sample.now_us, &self.classifier) {
             // Perhaps it was never BBR, or another flow came that does back off.
             self.half_share = None;
             self.classifier.require_dip();
-            self.window = CubicWindow::new(self.window.segments());
+            self.window = CubicWindow::new(self.window.segments);
         }
     }
 
@@ -206,5 +193,98 @@ impl CompetingWindow {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// The window as CUBIC has it (RFC 9438), in segments.
+#[derive(Debug)]
+struct CubicWindow {
+    segments: f64,
+    /// W_max, W_est and cwnd_epoch of the RFC.
+    max: f64,
+    reno: f64,
+    at_epoch: f64,
+    epoch_us: Option<u64>,
+}
+
+impl CubicWindow {
+    fn new(segments: f64) -> Self {
+        let segments = segments.max(WINDOW_SEGMENTS_MIN);
+        Self { segments, max: segments, reno: segments, at_epoch: segments, epoch_us: None }
+    }
+
+    /// Sections 4.6 (multiplicative decrease) and 4.7 (fast convergence).
+    fn on_loss(&mut self) {
+        let is_shrinking = self.segments < self.max;
+        self.max = self.segments * if is_shrinking { (1.0 + CUBIC_BETA) / 2.0 } else { 1.0 };
+        self.segments = (self.segments * CUBIC_BETA).max(WINDOW_SEGMENTS_MIN);
+        (self.at_epoch, self.epoch_us) = (self.segments, None);
+    }
+
+    /// Sections 4.2 (window increase function) and 4.3 (Reno-friendly region).
+    fn on_ack(&mut self, now_us: u64, rtt_us: u64, acked: f64) {
+        if self.epoch_us.is_none() {
+            self.max = self.max.max(self.segments);
+            (self.reno, self.at_epoch) = (self.segments, self.segments);
+        }
+        let epoch_us = *self.epoch_us.get_or_insert(now_us);
+        let k_s = ((self.max - self.at_epoch) / CUBIC_C).cbrt();
+        let t_s = (now_us - epoch_us + rtt_us) as f64 / 1e6;
+        let cubic = self.max + CUBIC_C * (t_s - k_s).powi(3);
+        self.reno += acked * 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA) / self.segments;
+        let target = cubic.max(self.reno).min(CUBIC_TARGET_GAIN_MAX * self.segments);
+        self.segments += acked * ((target - self.segments) / self.segments).max(0.0);
+    }
+}
+
+/// The window beside a flow that does not back off at loss (BBR): half of what path and queue hold, without backing off either.
+///
+/// Any division of the path is stable beside BBR: it keeps what it has for ten rounds, and takes what is left to it. Each time that
+/// something is left to it and taken back, as much is lost. So the window goes to its place in small steps, and stays there.
+#[derive(Debug)]
+struct HalfShare {
+    since_us: u64,
+    /// The share of packets that is lost of late.
+    loss: f64,
+}
+
+impl HalfShare {
+    fn new(now_us: u64) -> Self {
+        Self { since_us: now_us, loss: 0.0 }
+    }
+
+    /// Whether no dip has shown for long that the other flow is still BBR.
+    fn is_outdated(&self, now_us: u64, classifier: &Classifier) -> bool {
+        match classifier.last_dip_us {
+            Some(dip_us) => now_us > dip_us + DIP_INTERVAL_LATER_US,
+            None => now_us > self.since_us + DIP_INTERVAL_US,
+        }
+    }
+
+    /// The window after a round of so many packets, from the one before, in segments.
+    fn on_round(
+        &mut self,
+        sample: &WindowSample,
+        classifier: &Classifier,
+        segments: f64,
+        [acked, lost]: [u64; 2],
+    ) -> f64 {
+        let packets = acked + lost;
+        if packets == 0 {
+            return segments;
+        }
+        self.loss += (lost as f64 / packets as f64 - self.loss) / HALF_SHARE_LOSS_ROUNDS;
+        let loss = (self.loss - sample.base_loss).max(0.0);
+        let excess = (loss - HALF_SHARE_LOSS_MAX).max(0.0);
+        // Growth slows down as the loss comes near its bound, so that several flows that do this come to the same window.
+        let step_max = HALF_SHARE_STEP * sample.capacity_segments(sample.min_rtt_us as f64).max(segments);
+        let growth_max = step_max * (1.0 - loss / HALF_SHARE_LOSS_MAX).max(0.0);
+        let step = (target(sample, classifier, segments) - segments).clamp(-step_max, growth_max);
+        (segments + step - excess * segments).max(WINDOW_SEGMENTS_MIN)
+    }
+}
+
+/// Half of what path and queue hold, in segments. Where the capacity is not known that may be too little, so that it shrinks nothing.
+fn target(sample: &WindowSample, classifier: &Classifier, segments: f64) -> f64 {
+    let min_rtt_us = sample.min_rtt_us as f64;
+    let held_us = min_rtt_us + classifier.usual_queue_us.min(min_rtt_us);
+    let target = HALF_SHARE_GAIN * sample.capacity_segments(held_us / 2.0);
+    if sample.is_capacity_known { target } else { target.max(segments) }
+}

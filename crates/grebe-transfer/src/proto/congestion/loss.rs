@@ -1,13 +1,11 @@
 //! What share of packets the path loses at any rate, and which losses come from too high a rate.
 
-use super::constants::{
-    BASE_LOSS_MAX, BASE_LOSS_PACKETS, EARLY_BASE_LOSS_PACKETS, LOSS_NOISE_FLOOR, LOSS_PACKETS_MIN,
-    PACKETS_PER_LOSS_EVENT, QUEUED_LOSS_EXCESS_MAX,
-};
+use super::constants::*;
 
 #[derive(Debug, Default)]
 pub(super) struct LossModel {
-    base: f64,
+    /// The share of packets that is lost at any rate.
+    pub(super) base: f64,
     /// The loss below the path's rate, and on how many packets it was measured.
     slow: Option<(f64, f64)>,
 }
@@ -39,11 +37,6 @@ pub(super) enum LossVerdict {
 }
 
 impl LossModel {
-    /// The share of packets that is lost at any rate.
-    pub(super) fn base(&self) -> f64 {
-        self.base
-    }
-
     pub(super) fn on_round(&mut self, round: &RoundLosses) -> LossVerdict {
         let packets = (round.acked + round.lost) as f64;
         if packets < LOSS_PACKETS_MIN {
@@ -103,7 +96,7 @@ mod tests {
         for _ in 0..20 {
             assert_eq!(losses.on_round(&round(40, false)), LossVerdict::Usual);
         }
-        assert!((losses.base() - 0.1).abs() < 0.001, "{}", losses.base());
+        assert!((losses.base - 0.1).abs() < 0.001, "{}", losses.base);
     }
 
     #[test]
@@ -112,7 +105,7 @@ mod tests {
         for _ in 0..20 {
             assert_eq!(losses.on_round(&round(40, true)), LossVerdict::Queued);
         }
-        assert_eq!(losses.base(), 0.0);
+        assert_eq!(losses.base, 0.0);
         assert_eq!(losses.on_round(&round(140, true)), LossVerdict::Excessive);
     }
 
@@ -120,6 +113,6 @@ mod tests {
     fn losses_of_competing_flows_say_nothing_about_the_path() {
         let mut losses = LossModel::default();
         losses.on_round(&RoundLosses { has_competitors: true, ..round(40, false) });
-        assert_eq!(losses.base(), 0.0);
+        assert_eq!(losses.base, 0.0);
     }
 }

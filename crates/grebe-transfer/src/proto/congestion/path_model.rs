@@ -1,18 +1,45 @@
 //! What is known of the path, from the reports alone: round trip, queue, bandwidth, loss, capacity and jitter. The states read
 //! it; they differ in what they send.
 
-use super::capacity::Capacity;
-use super::constants::{
-    BACKGROUND_CEILING_RTT_SHARE, BACKGROUND_CEILING_US_MIN, BACKGROUND_LOSS_EXCESS_MAX, CAP_BYTES_MIN,
-    CAP_GAIN, LOSS_EXCESS_MAX, QUEUE_CEILING_RTT_SHARE, QUEUE_CEILING_US_MIN, REPORT_DELAY_US_MAX,
-    SLOW_GAIN_MAX,
-};
-use super::delivery_rate::DeliveryRate;
+use super::constants::*;
+use super::estimators::{DeliveryRate, QueueDelay, RttEstimator};
 use super::loss::{LossModel, LossVerdict, RoundLosses};
-use super::mode::Mode;
-use super::queue_delay::QueueDelay;
-use super::rtt::RttEstimator;
-use super::sample::AckSample;
+use crate::proto::train::TrainHeard;
+use crate::proto::wire::Train;
+
+/// How much of a shared path to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// A share like that of the others.
+    #[default]
+    Fair,
+    /// All that the path gives, whatever queue there is.
+    Greedy,
+    /// What others leave.
+    Background,
+}
+
+/// What the controller learns from one report of the receiver.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AckSample {
+    pub(crate) now_us: u64,
+    pub(crate) rtt_us: Option<u64>,
+    /// Least one-way delay since the report before, with an unknown offset between the clocks.
+    pub(crate) one_way_delay_us: Option<u32>,
+    /// The receiver's clock, and the bytes on the wire that had come by then.
+    pub(crate) receiver_us: u64,
+    pub(crate) delivered_bytes: u64,
+    pub(crate) train: Option<TrainHeard>,
+    pub(crate) acked_packets: u64,
+    pub(crate) lost_packets: u64,
+    /// Packets that were declared lost and came after all.
+    pub(crate) late_packets: u64,
+    pub(crate) in_flight_bytes: u64,
+    /// This report ends a packet-timed round trip.
+    pub(crate) round_ended: bool,
+    /// The source, the receiver or a set limit held the sender back, not the path.
+    pub(crate) app_limited: bool,
+}
 
 #[derive(Debug)]
 pub(super) struct PathModel {
@@ -79,7 +106,7 @@ impl PathModel {
         self.in_flight_bytes = sample.in_flight_bytes;
         if let Some(delay_us) = sample.one_way_delay_us {
             self.queue.on_sample(sample.now_us, delay_us);
-            self.sums.on_queue(self.queue.now_us());
+            self.sums.on_queue(self.queue.now_us);
         }
         self.sums.acked += sample.acked_packets;
         self.sums.lost += sample.lost_packets;
@@ -127,7 +154,7 @@ impl PathModel {
 
     /// The rate that fills the path, in bytes per second: what arrives, and what the path loses of it at any rate.
     pub(super) fn full_rate(&self) -> f64 {
-        self.bandwidth() / (1.0 - self.loss.base())
+        self.bandwidth() / (1.0 - self.loss.base)
     }
 
     /// How much queue this flow may build alone.
@@ -140,12 +167,12 @@ impl PathModel {
     }
 
     pub(super) fn is_over_ceiling(&self) -> bool {
-        self.mode != Mode::Greedy && self.queue.now_us() > self.queue_ceiling_us()
+        self.mode != Mode::Greedy && self.queue.now_us > self.queue_ceiling_us()
     }
 
     /// A queue beyond the ceiling: the path gives no more than what came last. Says whether that is so.
     pub(super) fn cut_to_recent(&mut self) -> bool {
-        let is_over = self.is_over_ceiling() && self.delivery.recent() > 0.0;
+        let is_over = self.is_over_ceiling() && self.delivery.recent > 0.0;
         if is_over {
             self.delivery.forget_greater();
         }
@@ -177,5 +204,71 @@ impl RoundSums {
             Some(self.shortest_queue_us.map_or(queue_us, |shortest_us| shortest_us.min(queue_us)));
         self.queue_us += queue_us;
         self.reports += 1;
+    }
+}
+
+/// The path's capacity: what it carries for all flows together. Beside others the delivery rate says less than that.
+#[derive(Debug, Default)]
+pub(super) struct Capacity {
+    /// The greatest delivery rate since the queue was last empty, in bytes per second.
+    pub(super) rate_alone: f64,
+    /// What a train's dispersion told, in bytes per second; 0: nothing.
+    rate_by_train: f64,
+    /// Rounds in a row without a queue.
+    rounds_alone: u32,
+    /// [`rate`](Self::rate) is the capacity, and not only what others left of it.
+    pub(super) is_known: bool,
+}
+
+impl Capacity {
+    pub(super) fn on_bandwidth(&mut self, bandwidth: f64) {
+        self.rate_alone = self.rate_alone.max(bandwidth);
+    }
+
+    /// The first packets leave at once: the path's capacity spreads them, whoever else sends.
+    pub(super) fn on_first_train(&mut self, train: Train) {
+        if u64::from(train.bytes) >= CAPACITY_TRAIN_BYTES_MIN && train.span_us > train.jitter_us {
+            self.on_train_rate(f64::from(train.bytes) * 1e6 / f64::from(train.span_us));
+        }
+    }
+
+    /// What others sent into a train makes the capacity look less than it is, never more.
+    pub(super) fn on_train_rate(&mut self, rate: f64) {
+        (self.is_known, self.rate_by_train) = (true, self.rate_by_train.max(rate));
+    }
+
+    /// Takes a round in which the queue was empty at least once, and the bandwidth then.
+    pub(super) fn on_empty_round(&mut self, bandwidth: f64) {
+        self.rate_alone = bandwidth;
+        self.rounds_alone = self.rounds_alone.saturating_add(1);
+        if self.rounds_alone >= ALONE_ROUNDS {
+            (self.rate_by_train, self.is_known) = (0.0, true);
+        }
+    }
+
+    /// In bytes per second, as far as it showed.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate_alone.max(self.rate_by_train)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_train_tells_the_capacity_until_the_flow_was_alone() {
+        let mut capacity = Capacity::default();
+        capacity.on_first_train(Train { mark: 1, span_us: 3_000, bytes: 9_000, jitter_us: 0 });
+        assert!(!capacity.is_known, "too few came");
+        capacity.on_first_train(Train { mark: 1, span_us: 3_000, bytes: 36_000, jitter_us: 0 });
+        assert!(capacity.is_known);
+        assert_eq!(capacity.rate(), 12e6);
+        for _ in 0..ALONE_ROUNDS {
+            capacity.on_empty_round(10e6);
+        }
+        assert_eq!(capacity.rate(), 10e6);
+        capacity.on_bandwidth(11e6);
+        assert_eq!(capacity.rate(), 11e6);
     }
 }

@@ -1,4 +1,19 @@
-//! The names of what the controller does, and what each has cost.
+//! What the controller does, what follows, and what each phase has cost.
+
+/// The state that follows. The controller makes it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum NextState {
+    /// Growth from this rate, in bytes per second: the path became faster.
+    RampFrom(f64),
+    /// Rate probing, which drains the queue first.
+    Drain,
+    /// Rate probing at the rate that was confirmed.
+    Cruise,
+    /// Rate probing, which asks for more first: whoever filled the queue is gone.
+    ProbeUp,
+    /// The window beside flows that fill the queue.
+    CompetingWindow,
+}
 
 /// What the controller is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

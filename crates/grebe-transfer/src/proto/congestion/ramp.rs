@@ -1,15 +1,10 @@
 //! The ramp: the rate grows step by step from what the first train told. Each step is judged by what arrives of it, a round trip
 //! and a few reports later, or by a train of its own.
 
-use super::constants::{
-    FIRST_STEP_SHARE, PACE_BYTES_PER_S_MIN, RAMP_QUEUE_US_MIN, RAMP_RATE_SPAN_US_MAX, RATE_SPAN_US_MIN,
-    REPORT_DELAY_US_MAX, STEP_TAKEN_SHARE, TRAIN_BYTES_MAX, TRAIN_GAIN, TRAIN_PACKETS_MIN, TRAIN_SPAN_US_MIN,
-    TRAIN_UNSPREAD_SHARE, TRAINS_MAX, UNMEASURED_GAIN, UNMEASURED_RATE_SHARE, UNTRAINED_GAIN, UP_GAIN,
-};
+use super::constants::*;
 use super::loss::LossVerdict;
-use super::next_state::NextState;
-use super::path_model::{PathModel, Round};
-use super::sample::AckSample;
+use super::path_model::{AckSample, PathModel, Round};
+use super::phase::NextState;
 use crate::proto::train::TrainHeard;
 use crate::proto::wire::Train;
 
@@ -156,15 +151,15 @@ impl Ramp {
         }
         let train_us = if self.train == StepTrain::Sent { rtt_us / 2 + 2 * REPORT_DELAY_US_MAX } else { 0 };
         let judged_us = arrives_us + Self::rate_span_us(path) / 2 + train_us;
-        if now_us < judged_us || path.delivery.recent() == 0.0 {
+        if now_us < judged_us || path.delivery.recent == 0.0 {
             return None;
         }
         let queue_us_max = (path.queue_ceiling_us() / 2).max(RAMP_QUEUE_US_MIN);
-        let queue_us = path.queue.now_us();
+        let queue_us = path.queue.now_us;
         if queue_us > queue_us_max {
             return Some(NextState::Drain);
         }
-        if path.delivery.recent() / (1.0 - path.loss.base()) >= STEP_TAKEN_SHARE * self.rate {
+        if path.delivery.recent / (1.0 - path.loss.base) >= STEP_TAKEN_SHARE * self.rate {
             self.grow(now_us);
             return None;
         }
@@ -199,7 +194,7 @@ impl Ramp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mode::Mode;
+    use super::super::path_model::Mode;
     use super::*;
 
     const RTT_US: u64 = 100_000;
@@ -230,7 +225,7 @@ mod tests {
         let packets = ramp.order_train(&path, 1_500).unwrap();
         assert_eq!(packets, 93, "what 90 Mbit/s bring in 12.5 ms, half of the ceiling");
         assert_eq!(ramp.order_train(&path, 1_500), None, "one at a time");
-        assert!(!path.capacity.is_known());
+        assert!(!path.capacity.is_known);
         assert!(!hear(&mut ramp, &mut path, (3_000, 140_000), train(11_200, 140_000, 0)));
         assert_eq!(ramp.pace() * 8.0, 100e6);
         assert_eq!(path.capacity.rate(), ramp.pace());

@@ -8,17 +8,10 @@
 //!    +------loss beyond the path's own-------------+
 //! ```
 
-use super::constants::{
-    CRUISE_DRAIN_SHARE, CRUISE_ROUNDS_DRAWN, CRUISE_ROUNDS_MIN, DOWN_GAIN, DOWN_RTTS_MAX, DRAIN_GAIN_MAX,
-    DRAIN_GAIN_MIN, DRAIN_US_MIN, RAMP_AGAIN_GAIN_MIN, RATE_SPAN_PER_JITTER, RATE_SPAN_US_MAX,
-    RATE_SPAN_US_MIN, UP_GAIN, UP_GAIN_MAX, UP_GAIN_STEP, UP_GREW_MIN,
-};
-use super::detector::Detector;
+use super::constants::*;
 use super::loss::LossVerdict;
-use super::mode::Mode;
-use super::next_state::NextState;
-use super::path_model::{PathModel, Round};
-use super::phase::Phase;
+use super::path_model::{Mode, PathModel, Round};
+use super::phase::{NextState, Phase};
 
 #[derive(Debug)]
 pub(super) struct RateProbing {
@@ -75,7 +68,7 @@ impl RateProbing {
     /// In bytes per second.
     pub(super) fn pace(&self, path: &PathModel) -> f64 {
         if path.is_over_ceiling() && path.excess_bytes() > 0.0 {
-            let over_us = path.queue.now_us().saturating_sub(path.queue_ceiling_us() / 2) as f64;
+            let over_us = path.queue.now_us.saturating_sub(path.queue_ceiling_us() / 2) as f64;
             let drained = over_us / path.rtt.min_us().max(DRAIN_US_MIN) as f64;
             return path.full_rate() * (1.0 - drained).clamp(DRAIN_GAIN_MIN, DRAIN_GAIN_MAX);
         }
@@ -91,7 +84,7 @@ impl RateProbing {
         match self.step {
             Step::Cruise if path.mode == Mode::Greedy => 1.0,
             Step::Cruise => {
-                let queue = path.queue.now_us() as f64 / path.queue_ceiling_us() as f64;
+                let queue = path.queue.now_us as f64 / path.queue_ceiling_us() as f64;
                 1.0 - CRUISE_DRAIN_SHARE * queue.min(1.0)
             }
             Step::Up => self.up_gain,
@@ -160,7 +153,7 @@ impl RateProbing {
 
     fn leave_down(&mut self, now_us: u64, path: &PathModel) -> Option<NextState> {
         let grew = self.bandwidth_before > 0.0 && path.bandwidth() > UP_GREW_MIN * self.bandwidth_before;
-        if !grew || path.queue.now_us() >= path.queue_ceiling_us() / 4 {
+        if !grew || path.queue.now_us >= path.queue_ceiling_us() / 4 {
             (self.up_gain, self.bandwidth_before) = (UP_GAIN, 0.0);
             self.cruise_rounds = self.draw_rounds();
             self.enter(Step::Cruise, now_us);
@@ -185,5 +178,54 @@ impl RateProbing {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         CRUISE_ROUNDS_MIN + (self.random >> 33) as u32 % CRUISE_ROUNDS_DRAWN
+    }
+}
+
+/// Watches for a queue that stands although this flow drains its own in each probing cycle.
+#[derive(Debug, Default)]
+pub(super) struct Detector {
+    /// The shortest queue of each of the last rounds, oldest first.
+    shortest_us: [u64; STANDING_QUEUE_ROUNDS],
+    rounds: usize,
+}
+
+impl Detector {
+    /// Takes the shortest queue of a round; `true`: it has stood for so long that it is another flow's.
+    pub(super) fn on_round(&mut self, shortest_us: u64) -> bool {
+        self.shortest_us.rotate_left(1);
+        self.shortest_us[STANDING_QUEUE_ROUNDS - 1] = shortest_us;
+        self.rounds += 1;
+        let (early, late) = self.shortest_us.split_at(STANDING_QUEUE_ROUNDS / 2);
+        let sum = |queues_us: &[u64]| queues_us.iter().sum::<u64>() as f64;
+        self.rounds >= STANDING_QUEUE_ROUNDS && sum(late) > STANDING_QUEUE_SHARE_MIN * sum(early)
+    }
+
+    /// The queue was empty: whatever stood was this flow's own.
+    pub(super) fn on_empty_round(&mut self) {
+        self.rounds = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_that_stays_is_another_flows() {
+        let stays = |round: u64| 40_000 + round % 2 * 5_000;
+        let shrinks = |round: u64| 80_000 - round * 8_000;
+        for (queue_us, expected) in [(&stays as &dyn Fn(u64) -> u64, true), (&shrinks, false)] {
+            let mut detector = Detector::default();
+            assert_eq!((0..8).any(|round| detector.on_round(queue_us(round))), expected);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_empty_once_is_our_own() {
+        let mut detector = Detector::default();
+        for _ in 0..5 {
+            assert!(!(0..7).any(|_| detector.on_round(40_000)));
+            detector.on_empty_round();
+        }
     }
 }

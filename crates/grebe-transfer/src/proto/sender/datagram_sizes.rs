@@ -7,7 +7,7 @@ use crate::proto::wire::{OVERHEAD_BYTES, UDP_IP_BYTES};
 
 /// Lengths are bytes of UDP payload.
 #[derive(Debug)]
-pub(super) struct DatagramSizes {
+pub(crate) struct DatagramSizes {
     /// Lengths that the path was seen to carry, ascending; the first is the least one, which every path carries.
     carried: Vec<usize>,
     least: usize,
@@ -30,7 +30,7 @@ impl DatagramSizes {
     }
 
     /// The longest that the path carries.
-    pub(super) fn longest(&self) -> usize {
+    pub(crate) fn longest(&self) -> usize {
         self.carried.last().copied().unwrap_or(self.least)
     }
 

@@ -1,7 +1,6 @@
 //! Takes a report of the receiver: what arrived, what is lost, and what the controller learns from it.
 
-use super::progress::Limit;
-use super::state::Sender;
+use super::{Limit, Sender};
 use crate::proto::congestion::{AckSample, Phase, RATE_SPAN_US_MIN};
 use crate::proto::sent_packets::{Item, PacketState, SentPacket};
 use crate::proto::train::FIRST_PACKETS;

@@ -2,23 +2,11 @@
 
 use std::ops::Range;
 
-use super::progress::Limit;
-use super::state::Sender;
+use super::{Limit, Sender, Transmit};
 use crate::proto::congestion::Phase;
 use crate::proto::sent_packets::Item;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::{OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, encode_rtt};
-
-/// One packet to send now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transmit {
-    /// The packet's number: each is used once.
-    pub number: u64,
-    /// What it carries.
-    pub item: Item,
-    /// What the frame begins with.
-    pub stamp: Stamp,
-}
 
 impl Sender {
     /// The next packet that is due at `now_us`; `None`: call again at [`next_time_us`](Self::next_time_us), or with a report.

@@ -5,8 +5,7 @@ use crate::proto::ranges::RangeSet;
 use crate::proto::receiver::{Arrived, Receiver};
 use crate::proto::sender::{SendCounters, Sender, SenderOptions, Transmit};
 use crate::proto::sent_packets::Item;
-use crate::proto::verdict::Verdict;
-use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES};
+use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict};
 
 /// One transfer over the path.
 #[derive(Debug, Clone)]
@@ -185,8 +184,8 @@ impl FlowEnds {
     pub(super) fn into_report(self, until_us: u64) -> FlowReport {
         FlowReport {
             verdict: self.sender.verdict(),
-            counters: self.sender.counters(),
-            costs: self.sender.phase_costs(self.report.done_us.unwrap_or(until_us)),
+            counters: self.sender.counters,
+            costs: self.sender.controller.costs(self.report.done_us.unwrap_or(until_us)),
             ..self.report
         }
     }

@@ -1,14 +1,10 @@
 //! TCP flows that share the emulated path: when they send how much. They carry no content.
 
-mod ack;
-mod bbr;
-mod cubic;
+mod models;
 
 use std::collections::VecDeque;
 
-use self::ack::Ack;
-use self::bbr::Bbr;
-use self::cubic::Cubic;
+use self::models::{Ack, Bbr, Cubic};
 use crate::proto::wire::UDP_IP_BYTES;
 
 /// The congestion control of a TCP flow.

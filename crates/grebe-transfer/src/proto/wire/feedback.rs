@@ -2,7 +2,7 @@
 
 use grebe_packet::{Reader, ReplayWindow, Writer};
 
-use super::stamp::{KIND_FEEDBACK, TRAIN_MARKS};
+use super::header::{KIND_FEEDBACK, TRAIN_MARKS};
 use crate::error::{Error, Result};
 
 /// The packet numbers that arrived, of the newest 65,536: the replay window, and what a report says. A path that reorders by

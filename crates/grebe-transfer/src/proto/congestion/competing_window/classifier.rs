@@ -3,17 +3,63 @@
 //! BBR shows itself by a dip (its ProbeRTT empties the queue for 200 ms, and it is back at once), by a refill (what this flow left
 //! in the queue is taken within a few of its cycles), or by a streak of losses although this flow backs off at each.
 
-use super::sample::WindowSample;
-use crate::proto::congestion::constants::{
-    DEEP_DIP_ENDS_SHARE, DEEP_QUEUE_RTT_SHARE, DIP_BEGINS_SHARE, DIP_ENDS_SHARE, DIP_RTTS_MAX, DIP_US_MAX,
-    DIP_US_MIN, LOSS_STREAK_MAX, LOSS_STREAK_ROUNDS, OWN_DIP_ROUNDS, REFILL_QUEUE_SHARE_MIN,
-    REFILL_ROUNDS_MAX, REFILL_ROUNDS_MIN, REFILLED_SHARE, REFILLS_MAX, USUAL_QUEUE_ROUNDS,
-};
+use crate::proto::congestion::constants::*;
+
+/// What a report tells beside competing flows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WindowSample {
+    pub(super) now_us: u64,
+    /// From sending a packet to its report, with the queue.
+    pub(super) rtt_us: u64,
+    pub(super) min_rtt_us: u64,
+    pub(super) queue_us: u64,
+    pub(super) acked: u64,
+    pub(super) lost: u64,
+    pub(super) round_ended: bool,
+    pub(super) in_flight_bytes: u64,
+    /// What the path holds of this flow without a queue.
+    pub(super) path_bytes: f64,
+    /// The path's capacity in bytes per second, as far as it showed.
+    pub(super) capacity: f64,
+    pub(super) is_capacity_known: bool,
+    /// The share of packets that is lost at any rate.
+    pub(super) base_loss: f64,
+}
+
+impl WindowSample {
+    pub(super) fn is_queue_empty(&self) -> bool {
+        let empty_us = self.rtt_us / EMPTY_QUEUE_RTT_SHARE;
+        self.queue_us <= empty_us.clamp(EMPTY_QUEUE_US_MIN, EMPTY_QUEUE_US_MAX)
+    }
+
+    /// The path's product of capacity and time, in segments.
+    pub(super) fn capacity_segments(&self, us: f64) -> f64 {
+        self.capacity * us / 1e6 / SEGMENT_BYTES
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(now_ms: u64, queue_us: u64, lost: u64) -> WindowSample {
+    WindowSample {
+        now_us: now_ms * 1_000,
+        rtt_us: 100_000,
+        min_rtt_us: 50_000,
+        queue_us,
+        acked: 100,
+        lost,
+        round_ended: now_ms.is_multiple_of(100),
+        in_flight_bytes: 600_000,
+        path_bytes: 300_000.0,
+        capacity: 12e6,
+        is_capacity_known: true,
+        base_loss: 0.0,
+    }
+}
 
 #[derive(Debug)]
-pub(crate) struct Classifier {
+pub(in super::super) struct Classifier {
     /// The queue between dips, in microseconds.
-    usual_queue_us: f64,
+    pub(super) usual_queue_us: f64,
     decrease: Option<Decrease>,
     refills: u32,
     loss_streak: u32,
@@ -21,9 +67,10 @@ pub(crate) struct Classifier {
     /// Since this flow left the queue itself, for whatever reason.
     rounds_since_own_dip: u32,
     dip: Option<Dip>,
-    last_dip_us: Option<u64>,
+    /// When the other flow returned from its last dip.
+    pub(super) last_dip_us: Option<u64>,
     /// Losses and refills misled before: only dips count.
-    needs_dip: bool,
+    pub(in super::super) needs_dip: bool,
 }
 
 /// This flow backed off.
@@ -46,7 +93,7 @@ struct Dip {
 }
 
 impl Classifier {
-    pub(crate) fn new(queue_us: u64, needs_dip: bool) -> Self {
+    pub(super) fn new(queue_us: u64, needs_dip: bool) -> Self {
         Self {
             usual_queue_us: queue_us as f64,
             decrease: None,
@@ -61,7 +108,7 @@ impl Classifier {
     }
 
     /// Takes a report and this flow's window; `true`: the other flow has just shown that it does not back off.
-    pub(crate) fn on_report(&mut self, sample: &WindowSample, window_bytes: f64) -> bool {
+    pub(super) fn on_report(&mut self, sample: &WindowSample, window_bytes: f64) -> bool {
         if sample.round_ended {
             self.rounds_since_own_dip = self.rounds_since_own_dip.saturating_add(1);
             self.rounds_since_loss = self.rounds_since_loss.saturating_add(1);
@@ -72,7 +119,7 @@ impl Classifier {
     }
 
     /// This flow backs off at a loss, from this window; `true`: it did so too often for a flow that backs off as well.
-    pub(crate) fn on_decrease(&mut self, window_bytes: f64) -> bool {
+    pub(super) fn on_decrease(&mut self, window_bytes: f64) -> bool {
         self.loss_streak =
             if self.rounds_since_loss <= LOSS_STREAK_ROUNDS { self.loss_streak + 1 } else { 1 };
         (self.rounds_since_loss, self.rounds_since_own_dip) = (0, 0);
@@ -86,27 +133,14 @@ impl Classifier {
     }
 
     /// This flow left the queue for a presence test.
-    pub(crate) fn on_presence_test(&mut self) {
+    pub(super) fn on_presence_test(&mut self) {
         (self.rounds_since_own_dip, self.decrease, self.dip) = (0, None, None);
     }
 
     /// No dip came where BBR would have had one: losses and refills misled.
-    pub(crate) fn require_dip(&mut self) {
+    pub(super) fn require_dip(&mut self) {
         (self.loss_streak, self.refills, self.decrease, self.last_dip_us) = (0, 0, None, None);
         self.needs_dip = true;
-    }
-
-    pub(crate) fn needs_dip(&self) -> bool {
-        self.needs_dip
-    }
-
-    /// When the other flow returned from its last dip.
-    pub(crate) fn last_dip_us(&self) -> Option<u64> {
-        self.last_dip_us
-    }
-
-    pub(crate) fn usual_queue_us(&self) -> f64 {
-        self.usual_queue_us
     }
 
     /// Whether a dip has just ended that only a flow such as BBR makes: one that backs off at loss returns slowly.
@@ -173,7 +207,6 @@ impl Decrease {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::sample;
     use super::*;
 
     /// Takes the queue every 50 ms from one time to another; says whether the other flow was seen not to back off.
@@ -200,7 +233,7 @@ mod tests {
     fn a_flow_that_dips_and_is_back_soon_is_bbr() {
         let mut classifier = Classifier::new(50_000, false);
         assert!(shows_itself(&mut classifier, 100..6_000, 6e5, dip(60_000)));
-        assert!(classifier.last_dip_us().is_some());
+        assert!(classifier.last_dip_us.is_some());
         let mut classifier = Classifier::new(50_000, false);
         assert!(!shows_itself(&mut classifier, 100..6_000, 6e5, dip(8_000)), "CUBIC is not back so soon");
     }

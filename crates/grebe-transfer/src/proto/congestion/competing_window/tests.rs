@@ -1,6 +1,5 @@
-use super::sample::sample;
+use super::classifier::sample;
 use super::*;
-use crate::proto::congestion::constants::CUBIC_BETA;
 
 fn window() -> CompetingWindow {
     CompetingWindow::new(0, 600_000.0, 40_000, false)
@@ -84,4 +83,49 @@ fn one_that_never_dips_is_backed_off_to_again() {
     }
     assert!(window.half_share.is_none());
     assert!(window.window_bytes() < 0.5 * 600_000.0, "{}", window.window_bytes());
+}
+
+const PACKETS: [u64; 2] = [98, 2];
+
+fn after_rounds(
+    half_share: &mut HalfShare,
+    sample: &WindowSample,
+    mut segments: f64,
+    packets: [u64; 2],
+    rounds: u32,
+) -> f64 {
+    for _ in 0..rounds {
+        segments = half_share.on_round(sample, &Classifier::new(50_000, false), segments, packets);
+    }
+    segments
+}
+
+#[test]
+fn the_window_goes_to_half_and_stays_there() {
+    let sample = sample(1_000, 50_000, 0);
+    let mut half_share = HalfShare::new(0);
+    let half = 12e6 * 0.05 / SEGMENT_BYTES;
+    let early = after_rounds(&mut half_share, &sample, 40.0, PACKETS, 20);
+    assert!((60.0..0.5 * half).contains(&early), "in small steps: {early}");
+    let late = after_rounds(&mut half_share, &sample, early, PACKETS, 300);
+    assert!((0.9 * half..half).contains(&late), "{late} of {half}");
+    let above = after_rounds(&mut half_share, &sample, 2.0 * half, PACKETS, 300);
+    assert!((above - late).abs() < 1.0, "{above}");
+}
+
+#[test]
+fn several_that_lose_much_come_to_the_same_window() {
+    let sample = sample(1_000, 50_000, 0);
+    let [great, small] =
+        [400.0, 20.0].map(|segments| after_rounds(&mut HalfShare::new(0), &sample, segments, [85, 15], 200));
+    assert!(great < 100.0, "{great}");
+    assert!((great - small).abs() < 20.0, "{great} and {small}");
+}
+
+#[test]
+fn a_window_on_a_path_of_unknown_capacity_is_not_reduced() {
+    let sample = WindowSample { is_capacity_known: false, ..sample(1_000, 50_000, 0) };
+    let half = 12e6 * 0.05 / SEGMENT_BYTES;
+    let segments = after_rounds(&mut HalfShare::new(0), &sample, 2.0 * half, PACKETS, 300);
+    assert_eq!(segments, 2.0 * half);
 }

@@ -1,10 +1,91 @@
-//! BBR version 1 as `net/ipv4/tcp_bbr.c` of Linux 6 has it; the constants are those of that file.
+//! When TCP sends how much: CUBIC and BBR.
 
 use std::collections::VecDeque;
 
-use super::ack::Ack;
+/// One acknowledgement, and the state of the flow when it arrived.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ack {
+    pub(super) now_us: u64,
+    pub(super) rtt_us: u64,
+    pub(super) min_rtt_us: u64,
+    pub(super) packets_per_s: f64,
+    pub(super) paused: bool,
+    pub(super) lost: u64,
+    /// The packet that arrived.
+    pub(super) number: u64,
+    pub(super) next_number: u64,
+    pub(super) in_flight: u64,
+}
 
-/// Rates in packets per second, the window in packets.
+/// CUBIC as RFC 9438 has it, the window in packets.
+#[derive(Debug)]
+pub(super) struct Cubic {
+    pub(super) window: f64,
+    threshold: f64,
+    window_max: f64,
+    window_reno: f64,
+    epoch_us: Option<u64>,
+    recovery_end: u64,
+}
+
+impl Cubic {
+    pub(super) fn new() -> Self {
+        Self {
+            window: 10.0,
+            threshold: f64::INFINITY,
+            window_max: 0.0,
+            window_reno: 0.0,
+            epoch_us: None,
+            recovery_end: 0,
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &Ack) {
+        if ack.lost > 0 {
+            if ack.number >= self.recovery_end {
+                // Fast convergence (section 4.7): a flow whose share shrinks gives way faster.
+                let yields = if self.window < self.window_max { 0.85 } else { 1.0 };
+                self.window_max = self.window * yields;
+                self.window = (self.window * CUBIC_BETA).max(2.0);
+                (self.threshold, self.epoch_us) = (self.window, None);
+                self.recovery_end = ack.next_number;
+            }
+            return;
+        }
+        if self.window < self.threshold {
+            self.window += 1.0;
+            // HyStart++ (RFC 9406): slow start ends where the delay grows.
+            if ack.rtt_us > ack.min_rtt_us + (ack.min_rtt_us / 8).clamp(4_000, 16_000) {
+                self.threshold = self.window;
+            }
+            return;
+        }
+        let epoch_us = *self.epoch_us.get_or_insert_with(|| {
+            self.window_max = self.window_max.max(self.window);
+            self.window_reno = self.window;
+            ack.now_us
+        });
+        let k = ((self.window_max - self.window_max.min(self.threshold)) / CUBIC_C).cbrt();
+        let t = (ack.now_us - epoch_us + ack.rtt_us) as f64 / 1e6;
+        let target = self.window_max + CUBIC_C * (t - k).powi(3);
+        self.window_reno += 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA) / self.window;
+        let target = target.max(self.window_reno).min(1.5 * self.window);
+        self.window += ((target - self.window) / self.window).max(0.01 / self.window);
+    }
+
+    pub(super) fn on_silence(&mut self) {
+        self.threshold = self.window * CUBIC_BETA;
+        (self.window_max, self.window, self.epoch_us) = (self.window, 2.0, None);
+    }
+}
+
+/// RFC 9438, section 4.6.
+const CUBIC_BETA: f64 = 0.7;
+/// RFC 9438, section 5.
+const CUBIC_C: f64 = 0.4;
+
+/// BBR version 1 as `net/ipv4/tcp_bbr.c` of Linux 6 has it; the constants are those of that file. Rates in packets per second, the
+/// window in packets.
 #[derive(Debug)]
 pub(super) struct Bbr {
     rates: VecDeque<(u64, f64)>,
@@ -55,7 +136,7 @@ impl Bbr {
     }
 
     pub(super) fn window(&self) -> f64 {
-        if self.drain_until_us.is_some() { self.window.min(WINDOW_MIN) } else { self.window }
+        if self.drain_until_us.is_some() { self.window.min(BBR_WINDOW_MIN) } else { self.window }
     }
 
     pub(super) fn packets_per_s(&self) -> f64 {
@@ -168,7 +249,7 @@ impl Bbr {
         } else {
             self.window
         };
-        self.window = self.window.max(WINDOW_MIN);
+        self.window = self.window.max(BBR_WINDOW_MIN);
     }
 }
 
@@ -176,4 +257,4 @@ const HIGH_GAIN: f64 = 2.885;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// It paces a little below what it measured.
 const MARGIN: f64 = 0.99;
-const WINDOW_MIN: f64 = 4.0;
+const BBR_WINDOW_MIN: f64 = 4.0;

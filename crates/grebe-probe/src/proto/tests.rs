@@ -1,7 +1,6 @@
-//! A link in virtual time, for tests: a drop-tail queue in front of a bottleneck, then loss in runs, delay, jitter and copies.
+//! What tests of several modules use: a link in virtual time, a drop-tail queue in front of a bottleneck, then loss in runs, delay, jitter and copies.
 
-use crate::proto::summary::Summary;
-use crate::proto::tracker::Tracker;
+use crate::proto::tracker::{Summary, Tracker};
 use crate::proto::train::{Train, packet_bits};
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,294 @@
+//! Estimators of the path's round trip, queueing delay and delivery rate, and the windowed filters under them.
+
+use std::collections::VecDeque;
+
+use super::constants::*;
+
+/// Round-trip time: its minimum, mean and variation.
+#[derive(Debug)]
+pub(super) struct RttEstimator {
+    min: RecentMin<u64>,
+    smoothed_us: f64,
+    variation_us: f64,
+}
+
+impl RttEstimator {
+    pub(super) fn new(handshake_us: Option<u64>) -> Self {
+        let mut min = RecentMin::new(MIN_RTT_WINDOW_US);
+        if let Some(rtt_us) = handshake_us {
+            min.add(0, rtt_us);
+        }
+        let rtt_us = handshake_us.unwrap_or(0) as f64;
+        Self { min, smoothed_us: rtt_us, variation_us: rtt_us / 16.0 }
+    }
+
+    /// RFC 9002, section 5.3.
+    pub(super) fn on_sample(&mut self, now_us: u64, rtt_us: u64) {
+        self.min.add(now_us, rtt_us.max(1));
+        let rtt = rtt_us as f64;
+        if self.smoothed_us == 0.0 {
+            (self.smoothed_us, self.variation_us) = (rtt, rtt / 2.0);
+        } else {
+            self.variation_us += ((self.smoothed_us - rtt).abs() - self.variation_us) / 4.0;
+            self.smoothed_us += (rtt - self.smoothed_us) / 8.0;
+        }
+    }
+
+    pub(super) fn min_us(&self) -> u64 {
+        self.min.least().unwrap_or(INITIAL_RTT_US)
+    }
+
+    pub(super) fn smoothed_us(&self) -> u64 {
+        self.smoothed_us as u64
+    }
+
+    pub(super) fn variation_us(&self) -> u64 {
+        self.variation_us as u64
+    }
+
+    /// How often the receiver reports.
+    pub(super) fn report_interval_us(&self) -> u64 {
+        self.min_us().div_ceil(REPORTS_PER_RTT).min(REPORT_INTERVAL_US_MAX)
+    }
+
+    /// How long to wait for a report before a packet is sent to ask for one. RFC 9002, section 6.2.1.
+    pub(super) fn probe_timeout_us(&self) -> u64 {
+        if self.smoothed_us == 0.0 {
+            return 10 * INITIAL_RTT_US;
+        }
+        let wait_us = self.smoothed_us + (4.0 * self.variation_us).max(PROBE_TIMEOUT_GRANULARITY_US);
+        wait_us as u64 + REPORT_DELAY_US_MAX
+    }
+}
+
+/// The queueing delay of the path, from one-way delays.
+#[derive(Debug)]
+pub(super) struct QueueDelay {
+    /// The clocks of both hosts differ by an unknown constant: delays are counted from the first one.
+    origin: Option<u32>,
+    base: RecentMin<i64>,
+    /// The queueing delay last seen.
+    pub(super) now_us: u64,
+    /// Where packets overtake each other: the least queueing delay of as long as the jitter.
+    least: Option<RecentMin<u64>>,
+    /// The longest mean queue of a round, as a negative number.
+    longest_us: RecentMin<i64>,
+}
+
+impl QueueDelay {
+    pub(super) fn new() -> Self {
+        Self {
+            origin: None,
+            base: RecentMin::new(BASE_DELAY_WINDOW_US),
+            now_us: 0,
+            least: None,
+            longest_us: RecentMin::new(LONGEST_QUEUE_WINDOW_US),
+        }
+    }
+
+    /// Packets are late by up to this much without a queue: only the least delay of as long a time tells of one.
+    pub(super) fn expect_jitter(&mut self, jitter_us: u64) {
+        self.least = (jitter_us > 0).then(|| RecentMin::new(jitter_us));
+    }
+
+    pub(super) fn on_sample(&mut self, now_us: u64, one_way_delay_us: u32) {
+        let origin = *self.origin.get_or_insert(one_way_delay_us);
+        let delay = i64::from(one_way_delay_us.wrapping_sub(origin).cast_signed());
+        self.base.add(now_us, delay);
+        self.now_us = (delay - self.base.least().unwrap_or(delay)).unsigned_abs();
+        if let Some(least) = &mut self.least {
+            least.add(now_us, self.now_us);
+            self.now_us = least.least().unwrap_or(self.now_us);
+        }
+    }
+
+    /// Takes the mean queue of a round; whether that was a queue at all. One beyond `queue_us_max` always is; where the buffer is
+    /// shorter than that, a full one is told from an empty one by the longest seen.
+    pub(super) fn on_round(&mut self, now_us: u64, mean_us: u64, queue_us_max: u64) -> bool {
+        self.longest_us.add(now_us, -(mean_us as i64));
+        let longest_us = self.longest_us.least().unwrap_or(0).unsigned_abs();
+        mean_us > (longest_us / 3).clamp(QUIET_QUEUE_US_MIN, queue_us_max.max(QUIET_QUEUE_US_MIN))
+    }
+}
+
+/// How fast bytes arrive, as the receiver reports it, and the maximum of that: the path's bandwidth for this flow.
+#[derive(Debug)]
+pub(super) struct DeliveryRate {
+    /// The receiver's clock, and the bytes that had come by then.
+    history: VecDeque<(u64, u64)>,
+    /// The rate of late, in bytes per second; 0: not known.
+    pub(super) recent: f64,
+    bandwidth: RoundMax<BANDWIDTH_ROUNDS>,
+}
+
+impl DeliveryRate {
+    pub(super) fn new() -> Self {
+        Self { history: VecDeque::with_capacity(HISTORY_REPORTS), recent: 0.0, bandwidth: RoundMax::new() }
+    }
+
+    /// Takes the bytes that had come by `at_us` of the receiver's clock; the rate is that over the last `span_us`.
+    pub(super) fn on_sample(&mut self, at_us: u64, delivered_bytes: u64, span_us: u64) {
+        let newest = (at_us, delivered_bytes);
+        // An older report came late.
+        if self.history.back().is_some_and(|last| last.0 >= newest.0 || last.1 > newest.1) {
+            return;
+        }
+        while self.history.len() >= HISTORY_REPORTS
+            || self.history.get(1).is_some_and(|second| second.0 + span_us <= newest.0)
+        {
+            self.history.pop_front();
+        }
+        if let Some(oldest) = self.history.front()
+            && newest.0 - oldest.0 >= span_us / 2
+            && newest.0 - oldest.0 < span_us * 4
+        {
+            self.recent = (newest.1 - oldest.1) as f64 * 1e6 / (newest.0 - oldest.0) as f64;
+            self.bandwidth.add(self.recent);
+        }
+        self.history.push_back(newest);
+    }
+
+    /// The greatest rate of the last rounds, in bytes per second.
+    pub(super) fn bandwidth(&self) -> f64 {
+        self.bandwidth.greatest()
+    }
+
+    pub(super) fn next_round(&mut self) {
+        self.bandwidth.next_round();
+        self.bandwidth.add(self.recent);
+    }
+
+    /// Forgets all greater rates: the path does not give them any more.
+    pub(super) fn forget_greater(&mut self) {
+        if self.recent > 0.0 {
+            self.bandwidth.reset(self.recent);
+        }
+    }
+
+    /// Begins a new measurement: what came until now was sent at another rate.
+    pub(super) fn measure_anew(&mut self) {
+        self.history.clear();
+        self.recent = 0.0;
+    }
+}
+
+/// Eight reports per round trip, and a rate is measured over eight rounds at most.
+const HISTORY_REPORTS: usize = 64;
+
+/// The least value of the last one to two spans: two buckets that take turns.
+#[derive(Debug, Clone)]
+pub(super) struct RecentMin<T> {
+    span_us: u64,
+    since_us: u64,
+    before: Option<T>,
+    now: Option<T>,
+}
+
+impl<T: PartialOrd + Copy> RecentMin<T> {
+    pub(super) fn new(span_us: u64) -> Self {
+        Self { span_us, since_us: 0, before: None, now: None }
+    }
+
+    pub(super) fn add(&mut self, now_us: u64, value: T) {
+        if now_us >= self.since_us + self.span_us {
+            self.before = self.now.take();
+            self.since_us = now_us;
+        }
+        if self.now.is_none_or(|least| value < least) {
+            self.now = Some(value);
+        }
+    }
+
+    pub(super) fn least(&self) -> Option<T> {
+        match (self.before, self.now) {
+            (Some(before), Some(now)) => Some(if now < before { now } else { before }),
+            (before, now) => before.or(now),
+        }
+    }
+}
+
+/// The greatest value of the last `N` rounds.
+#[derive(Debug, Clone)]
+pub(super) struct RoundMax<const N: usize> {
+    rounds: [f64; N],
+    at: usize,
+}
+
+impl<const N: usize> RoundMax<N> {
+    pub(super) fn new() -> Self {
+        Self { rounds: [0.0; N], at: 0 }
+    }
+
+    pub(super) fn add(&mut self, value: f64) {
+        self.rounds[self.at] = self.rounds[self.at].max(value);
+    }
+
+    pub(super) fn next_round(&mut self) {
+        self.at = (self.at + 1) % N;
+        self.rounds[self.at] = 0.0;
+    }
+
+    /// Forgets all but this.
+    pub(super) fn reset(&mut self, value: f64) {
+        self.rounds = [0.0; N];
+        self.rounds[self.at] = value;
+    }
+
+    pub(super) fn greatest(&self) -> f64 {
+        self.rounds.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_buffer_that_is_full_is_told_from_an_empty_one() {
+        let mut queue = QueueDelay::new();
+        assert!(queue.on_round(0, 5_500, 6_000));
+        assert!(queue.on_round(1, 5_000, 6_000));
+        assert!(!queue.on_round(2, 1_000, 6_000));
+        assert!(queue.on_round(3, 7_000, 6_000), "longer than any is allowed to be");
+    }
+
+    #[test]
+    fn only_the_least_delay_counts_where_packets_overtake_each_other() {
+        let mut queue = QueueDelay::new();
+        queue.expect_jitter(10_000);
+        for (now_us, delay_us) in [(0, 100_000), (1_000, 109_000), (2_000, 104_000)] {
+            queue.on_sample(now_us, delay_us);
+        }
+        assert_eq!(queue.now_us, 0);
+        for (now_us, delay_us) in [(30_000, 109_000), (31_000, 104_000), (45_000, 106_000)] {
+            queue.on_sample(now_us, delay_us);
+        }
+        assert_eq!(queue.now_us, 4_000);
+    }
+
+    #[test]
+    fn the_least_is_forgotten_after_two_spans_at_most() {
+        let mut least = RecentMin::new(10);
+        least.add(0, 3);
+        least.add(5, 7);
+        assert_eq!(least.least(), Some(3));
+        least.add(12, 8);
+        assert_eq!(least.least(), Some(3));
+        least.add(23, 9);
+        assert_eq!(least.least(), Some(8));
+    }
+
+    #[test]
+    fn the_greatest_is_forgotten_after_its_rounds() {
+        let mut greatest = RoundMax::<3>::new();
+        greatest.add(5.0);
+        greatest.next_round();
+        greatest.add(2.0);
+        assert_eq!(greatest.greatest(), 5.0);
+        greatest.next_round();
+        greatest.next_round();
+        assert_eq!(greatest.greatest(), 2.0);
+        greatest.reset(1.0);
+        assert_eq!(greatest.greatest(), 1.0);
+    }
+}
