@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Snapshot, Stage, telemetry};
-use grebe_stages::{Cancel, Notice};
+use grebe_stages::Notice;
 
 use self::progress::Progress;
 use crate::ending::Ending;
@@ -59,15 +59,6 @@ pub(crate) fn tell(notice: Notice) {
         Notice::SmallBuffer(_) | Notice::Recording(_) => note!("grebe: {notice}"),
         _ => note!("{notice}"),
     }
-}
-
-/// Ends the wait for a stream on Ctrl-C, SIGTERM and SIGHUP.
-pub(crate) fn cancel_on_interrupt() -> Cancel {
-    let cancel = Cancel::default();
-    let cancelled = cancel.clone();
-    interrupt::catch();
-    interrupt::then(move || cancelled.cancel());
-    cancel
 }
 
 /// Ends the command when standard input is closed: its owner is gone.

@@ -33,8 +33,8 @@ pub(crate) fn then(action: impl Fn() + Send + 'static) {
 }
 
 /// A flag that is set when the user wants to end, for what can be cancelled.
-pub(crate) fn cancel() -> grebe_probe::Cancel {
-    let cancel = grebe_probe::Cancel::default();
+pub(crate) fn cancel() -> grebe_ring::Cancel {
+    let cancel = grebe_ring::Cancel::default();
     let cancelled = cancel.clone();
     catch();
     then(move || cancelled.cancel());

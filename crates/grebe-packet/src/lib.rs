@@ -36,7 +36,6 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod cancel;
 mod cursor;
 mod error;
 mod key;
@@ -44,9 +43,9 @@ mod replay;
 mod ticket;
 
 pub use address::Address;
-pub use cancel::Cancel;
 pub use cursor::{Reader, Writer};
 pub use error::{Error, Result};
+pub use grebe_ring::Cancel;
 pub use key::Key;
 pub use replay::ReplayWindow;
 pub use ticket::{Purpose, Ticket};

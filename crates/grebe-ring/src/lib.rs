@@ -73,7 +73,7 @@ pub use memory::Memory;
 pub use policy::{Policy, UnknownPolicy};
 pub use pool::{ChunkMut, Import, Lease, Pool};
 pub use ring::{Consumer, Producer, ring};
-pub use signal::Signal;
+pub use signal::{Cancel, Signal};
 
 /// The examples of README.md run as tests.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! The wake-up of one waiting thread.
+//! The wake-up of one waiting thread, and the wish that something ends.
 
 use std::time::Duration;
 
@@ -157,6 +157,29 @@ const SPINS: u32 = 0;
 const YIELDS: u32 = 8;
 #[cfg(loom)]
 const YIELDS: u32 = 0;
+
+/// Asks something to end, from any thread: all clones are one flag.
+///
+/// ```
+/// let cancel = grebe_ring::Cancel::default();
+/// let elsewhere = cancel.clone();
+/// elsewhere.cancel();
+/// assert!(cancel.is_cancelled());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl Cancel {
+    /// Asks it to end.
+    pub fn cancel(&self) {
+        self.0.store(true, std::sync::atomic::Ordering::Release);
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Acquire)
+    }
+}
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -5,7 +5,8 @@ use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::Play;
 use crate::ending::Ending;
-use crate::graph::{Pair, SEND_QUEUE_BATCHES, cancel_on_interrupt, end_with_stdin, tell};
+use crate::graph::{Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
+use crate::interrupt;
 
 pub(crate) fn run(options: &Play) -> Result<Ending> {
     if options.tethered {
@@ -21,7 +22,7 @@ pub(crate) fn run(options: &Play) -> Result<Ending> {
         ..SourceOptions::default()
     };
     let source = open_source(&Uri::File(options.file.clone()), from, &mut tell)?;
-    let to = SinkOptions { transport, cancel: cancel_on_interrupt(), ..SinkOptions::default() };
+    let to = SinkOptions { transport, cancel: interrupt::cancel(), ..SinkOptions::default() };
     let sink = open_sink(&options.to, &to, &mut tell)?;
     let pair = Pair {
         source: ("player", source.stage),

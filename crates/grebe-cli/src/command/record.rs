@@ -6,7 +6,8 @@ use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::Record;
 use crate::ending::Ending;
-use crate::graph::{Pair, cancel_on_interrupt, tell};
+use crate::graph::{Pair, tell};
+use crate::interrupt;
 use crate::output::note;
 
 pub(crate) fn run(options: &Record) -> Result<Ending> {
@@ -20,7 +21,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         policy: Policy::Block,
         waits: true,
         idle_timeout: options.idle_timeout,
-        cancel: cancel_on_interrupt(),
+        cancel: interrupt::cancel(),
         ..SourceOptions::default()
     };
     let source = open_source(&options.uri, from, &mut tell)?;

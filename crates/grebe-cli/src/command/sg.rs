@@ -7,7 +7,8 @@ use grebe_stages::{Error, SinkOptions, SourceOptions, Synth, Uri, WaveName, open
 use crate::cli::Sg;
 use crate::ending::{Ending, Usage};
 use crate::generator;
-use crate::graph::{Pair, SEND_QUEUE_BATCHES, cancel_on_interrupt, end_with_stdin, tell};
+use crate::graph::{Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
+use crate::interrupt;
 
 pub(crate) fn run(options: &Sg) -> Result<Ending> {
     if options.tethered && !options.remote {
@@ -17,7 +18,7 @@ pub(crate) fn run(options: &Sg) -> Result<Ending> {
     let to = SinkOptions {
         transport: transport.clone(),
         lends_pool: true,
-        cancel: cancel_on_interrupt(),
+        cancel: interrupt::cancel(),
         ..SinkOptions::default()
     };
     let sink = open_sink(&options.to, &to, &mut tell)?;

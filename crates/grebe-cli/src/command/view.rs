@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 use crate::cli::{self, View};
 use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
-use crate::graph::{cancel_on_interrupt, tell};
+use crate::graph::tell;
+use crate::interrupt;
 use crate::output::out;
 use crate::show::{self, Failure, Scope, Show, Shown, Surface};
 
@@ -150,7 +151,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         policy: Policy::DropOldest,
         waits: true,
         duration: options.after,
-        cancel: cancel_on_interrupt(),
+        cancel: interrupt::cancel(),
         ..SourceOptions::default()
     };
     if let Uri::Udp(_) = uri {

@@ -1,12 +1,11 @@
 //! What may be chosen when a stream is opened, and what its opener is told.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use grebe_datagram::Granted;
 use grebe_frame::BatchPool;
+pub use grebe_ring::Cancel;
 use grebe_shm::{Footprint, Policy};
 
 use crate::error::Error;
@@ -69,10 +68,6 @@ pub struct SinkOptions {
     /// Ends the wait for readers.
     pub cancel: Cancel,
 }
-
-/// Cancels an operation from any thread. Clones cancel the same one.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
 
 /// What a person may want to know while a stream is opened; its text is a line for them.
 #[derive(Debug, Clone)]
@@ -158,18 +153,6 @@ impl Default for SourceOptions {
             pool: None,
             cancel: Cancel::default(),
         }
-    }
-}
-
-impl Cancel {
-    /// Cancels it.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether it was cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
     }
 }
 
