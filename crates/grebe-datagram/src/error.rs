@@ -8,25 +8,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// What can go wrong with a socket or a batch.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
     /// A socket could not be opened, bound, connected or joined to a group.
     #[error("cannot {action} {address}: {source}")]
-    Open {
-        /// What was tried, as a verb.
-        action: &'static str,
-        /// The address it was tried with.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
+    Open { action: &'static str, address: SocketAddr, source: io::Error },
     /// A datagram longer than UDP carries.
     #[error("a datagram of {bytes} bytes: UDP carries at most {limit}; send smaller frames")]
-    TooLong {
-        /// Header and payload together.
-        bytes: usize,
-        /// The most that is possible.
-        limit: usize,
-    },
+    TooLong { bytes: usize, limit: usize },
     /// A run whose segment length is zero.
     #[error("a run of datagrams needs a segment length of at least 1 byte")]
     EmptySegment,
@@ -35,24 +24,13 @@ pub enum Error {
     NoDestination,
     /// The kernel took nothing for this long. What was not sent is still in the batch: `flush` goes on with it.
     #[error("the kernel took no datagram for {} ms: the link is stalled", waited.as_millis())]
-    Stalled {
-        /// For how long it was tried.
-        waited: Duration,
-    },
+    Stalled { waited: Duration },
     /// The kernel refused a datagram. It is counted as unsent and left out; `flush` goes on with the ones after it.
     #[error("cannot send a datagram of {bytes} bytes: {source}")]
-    Send {
-        /// Bytes of the refused datagram, or of the refused message.
-        bytes: usize,
-        /// What the system said.
-        source: io::Error,
-    },
+    Send { bytes: usize, source: io::Error },
     /// Receiving or waiting failed.
     #[error("cannot receive: {source}")]
-    Receive {
-        /// What the system said.
-        source: io::Error,
-    },
+    Receive { source: io::Error },
 }
 
 impl From<Error> for io::Error {

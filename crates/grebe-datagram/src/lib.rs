@@ -60,13 +60,10 @@
 
 #![deny(unsafe_code)]
 
-#[cfg(feature = "tokio")]
-mod async_receive;
-#[cfg(feature = "tokio")]
-mod async_send;
 mod burst;
 mod error;
-mod granted;
+#[cfg(feature = "tokio")]
+mod in_tokio;
 mod options;
 mod path;
 mod receive;
@@ -76,14 +73,11 @@ mod socket;
 #[allow(unsafe_code, reason = "system calls and their structs, nothing else")]
 mod sys;
 
-#[cfg(feature = "tokio")]
-pub use async_receive::AsyncReceiver;
-#[cfg(feature = "tokio")]
-pub use async_send::AsyncSender;
 pub use burst::{MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES};
 pub use error::{Error, Result};
-pub use granted::{Granted, Side};
-pub use options::{Interface, Options};
+#[cfg(feature = "tokio")]
+pub use in_tokio::{AsyncReceiver, AsyncSender};
+pub use options::{Granted, Interface, Options, Side};
 pub use path::{is_wsl2, route_payload_bytes};
 pub use receive::{Congestion, Receiver, RecvOutcome};
 pub use received::{Received, Segments};

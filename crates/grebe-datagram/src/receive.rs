@@ -13,8 +13,7 @@ pub use self::drops::Congestion;
 use self::drops::{DropCounter, Sampler};
 use self::wait::{Wait, Waiting};
 use crate::error::{Error, Result};
-use crate::granted::{Granted, Side};
-use crate::options::Options;
+use crate::options::{Granted, Options, Side};
 use crate::received::Received;
 use crate::{socket, sys};
 

@@ -18,8 +18,7 @@ use crate::burst::{
     Burst, Coalesce, Full, MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES, MAX_MESSAGES, MAX_SEGMENTS,
 };
 use crate::error::{Error, Result};
-use crate::granted::{Granted, Side};
-use crate::options::Options;
+use crate::options::{Granted, Options, Side};
 use crate::receive::Receiver;
 use crate::sys;
 
@@ -60,8 +59,7 @@ impl Sender {
             address: peer,
             source,
         })?;
-        sender.socket.peer = Some(peer);
-        sender.rule.max_segment_bytes = sender.socket.path_payload_bytes().unwrap_or(MAX_DATAGRAM_BYTES);
+        sender.set_peer(peer);
         Ok(sender)
     }
 
@@ -104,9 +102,8 @@ impl Sender {
         })?;
         let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
         let mut sender = Self::with(socket, local, options)?;
-        if peer.is_some() {
-            sender.socket.peer = peer;
-            sender.rule.max_segment_bytes = sender.socket.path_payload_bytes().unwrap_or(MAX_DATAGRAM_BYTES);
+        if let Some(peer) = peer {
+            sender.set_peer(peer);
         }
         Ok(sender)
     }
@@ -188,6 +185,11 @@ impl Sender {
             granted,
             counters: SendCounters::default(),
         })
+    }
+
+    fn set_peer(&mut self, peer: SocketAddr) {
+        self.socket.peer = Some(peer);
+        self.rule.max_segment_bytes = self.path_payload_bytes().unwrap_or(MAX_DATAGRAM_BYTES);
     }
 
     fn rule(&self) -> Coalesce {
@@ -275,20 +277,16 @@ impl<'d> SendBatch<'_, 'd> {
         if bytes <= self.sender.copy_below_bytes && self.sender.gso.usable() {
             return self.copy(to, header, payload);
         }
-        let mut pushed = self.burst.push(to, header, payload, self.sender.rule());
-        while pushed == Err(Full) {
+        while self.burst.push(to, header, payload, self.sender.rule()) == Err(Full) {
             self.flush()?;
-            pushed = self.burst.push(to, header, payload, self.sender.rule());
         }
         self.flush_at_burst()
     }
 
     #[inline]
     fn copy(&mut self, to: Option<SocketAddr>, header: &[u8], payload: &[u8]) -> Result<()> {
-        let mut pushed = self.burst.push_copied(to, header, payload, self.sender.rule());
-        while pushed == Err(Full) {
+        while self.burst.push_copied(to, header, payload, self.sender.rule()) == Err(Full) {
             self.flush()?;
-            pushed = self.burst.push_copied(to, header, payload, self.sender.rule());
         }
         self.sender.counters.copies += 1;
         self.flush_at_burst()
@@ -326,7 +324,8 @@ impl<'d> SendBatch<'_, 'd> {
 impl Drop for SendBatch<'_, '_> {
     fn drop(&mut self) {
         let sent_before = self.sender.counters.datagrams + self.sender.counters.unsent;
-        let pending = self.burst.datagrams() as u64 - self.progress_datagrams();
+        // What an interrupted flush has settled needs no more.
+        let pending = (self.burst.datagrams() - self.progress.settled(&self.burst)) as u64;
         // An error that comes back at once would come back for ever: one try for what is left.
         if pending > 0 && self.flush().is_err() {
             let settled = self.sender.counters.datagrams + self.sender.counters.unsent - sent_before;
@@ -336,19 +335,9 @@ impl Drop for SendBatch<'_, '_> {
     }
 }
 
-impl SendBatch<'_, '_> {
-    /// Datagrams of this batch that an interrupted flush has settled.
-    fn progress_datagrams(&self) -> u64 {
-        self.progress.settled(&self.burst) as u64
-    }
-}
-
 fn check_length(bytes: usize) -> Result<()> {
-    if bytes <= MAX_DATAGRAM_BYTES {
-        Ok(())
-    } else {
-        Err(Error::TooLong { bytes, limit: MAX_DATAGRAM_BYTES })
-    }
+    let is_too_long = bytes > MAX_DATAGRAM_BYTES;
+    if is_too_long { Err(Error::TooLong { bytes, limit: MAX_DATAGRAM_BYTES }) } else { Ok(()) }
 }
 
 fn gso_is_switched_off() -> bool {

@@ -7,8 +7,7 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::error::{Error, Result};
-use crate::granted::{Granted, Side};
-use crate::options::{Interface, Options};
+use crate::options::{Granted, Interface, Options, Side};
 use crate::sys;
 
 /// A datagram socket with the options that both sides share, not yet bound.

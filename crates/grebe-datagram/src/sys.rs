@@ -3,7 +3,7 @@
 //! | | Linux | macOS | Windows | other Unix |
 //! |---|---|---|---|---|
 //! | send | `sendmmsg` of GSO messages | `sendmsg_x` | `WSASendMsg`, USO | `sendmsg` |
-//! | receive | `recvmmsg` of GRO buffers | `recvmsg_x` | `WSARecvMsg` | `recvmsg` |
+//! | receive | `recvmmsg` of GRO buffers | `recvmsg_x` | `WSARecvFrom` | `recvmsg` |
 //! | drop counter | `SO_RXQ_OVFL`, `SO_MEMINFO` | - | - | - |
 
 mod errors;
@@ -46,15 +46,13 @@ use unix as native;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod absent;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use absent::{
+use absent as extras;
+pub(crate) use extras::{
     drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
     usable_buffer_bytes,
 };
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::{
-    drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
-    usable_buffer_bytes,
-};
+use linux as extras;
 
 pub(crate) use errors::{is_absent, is_out_of_buffers, may_be_gso};
 pub(crate) use native::{SendArrays, has_gso, set_dont_fragment};

@@ -51,7 +51,6 @@ impl Waiting {
         }
     }
 
-    /// Messages came.
     pub(super) fn received(&mut self, messages: usize, bytes: usize) {
         self.messages += messages;
         self.bytes += bytes;

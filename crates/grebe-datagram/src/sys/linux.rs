@@ -11,8 +11,8 @@ use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
 use socket2::{SockAddr, SockAddrStorage, Socket};
 
 use super::{cmsg, name};
-use crate::burst::{Burst, Source};
-use crate::granted::Side;
+use crate::burst::Burst;
+use crate::options::Side;
 use crate::received::Received;
 
 /// Aligned room for the control messages of one message: segment size, drop counter, timestamp.
@@ -53,27 +53,11 @@ impl SendArrays {
         let count = messages.len().min(self.headers.len());
         let entries =
             self.headers.iter_mut().zip(&mut self.controls).zip(&mut self.names).zip(&mut self.copied);
-        for (message, (((header, control), name), copied)) in messages[..count].iter().zip(entries) {
+        for (message, (((header, control), to), copied)) in messages[..count].iter().zip(entries) {
             let header = &mut header.msg_hdr;
-            match burst.source(message) {
-                Source::Slices(slices) => {
-                    // `IoSlice` is guaranteed to have the layout of `iovec`.
-                    header.msg_iov = slices.as_ptr().cast_mut().cast();
-                    header.msg_iovlen = slices.len() as _;
-                }
-                Source::Copied(bytes) => {
-                    *copied = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-                    header.msg_iov = copied;
-                    header.msg_iovlen = 1;
-                }
-            }
-            (header.msg_name, header.msg_namelen) = match message.to {
-                Some(to) => {
-                    *name = to.into();
-                    (name.as_ptr().cast_mut().cast(), name.len())
-                }
-                None => (ptr::null_mut(), 0),
-            };
+            let (first, pieces) = name::pieces(burst, message, copied);
+            (header.msg_iov, header.msg_iovlen) = (first, pieces as _);
+            (header.msg_name, header.msg_namelen) = name::destination(message.to, to);
             if message.datagrams > 1 {
                 let segment = (message.segment_bytes as u16).to_ne_bytes();
                 let room = bytes_of(control);

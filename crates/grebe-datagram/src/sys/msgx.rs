@@ -13,7 +13,7 @@ use libc::{c_int, c_void, iovec};
 use socket2::{SockAddr, SockAddrStorage};
 
 use super::name;
-use crate::burst::{Burst, Source};
+use crate::burst::Burst;
 use crate::received::Received;
 
 /// `struct msghdr_x` of XNU's `socket_private.h`.
@@ -77,26 +77,10 @@ impl SendBatches {
         let messages = &burst.messages()[from..];
         let count = messages.len().min(self.headers.len());
         let entries = self.headers.iter_mut().zip(&mut self.names).zip(&mut self.copied);
-        for (message, ((header, name), copied)) in messages[..count].iter().zip(entries) {
-            match burst.source(message) {
-                Source::Slices(slices) => {
-                    // `IoSlice` is guaranteed to have the layout of `iovec`.
-                    header.msg_iov = slices.as_ptr().cast_mut().cast();
-                    header.msg_iovlen = slices.len() as c_int;
-                }
-                Source::Copied(bytes) => {
-                    *copied = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-                    header.msg_iov = copied;
-                    header.msg_iovlen = 1;
-                }
-            }
-            (header.msg_name, header.msg_namelen) = match message.to {
-                Some(to) => {
-                    *name = to.into();
-                    (name.as_ptr().cast_mut().cast(), name.len())
-                }
-                None => (ptr::null_mut(), 0),
-            };
+        for (message, ((header, to), copied)) in messages[..count].iter().zip(entries) {
+            let (first, pieces) = name::pieces(burst, message, copied);
+            (header.msg_iov, header.msg_iovlen) = (first, pieces as _);
+            (header.msg_name, header.msg_namelen) = name::destination(message.to, to);
             header.msg_flags = 0;
             header.msg_datalen = message.bytes;
         }

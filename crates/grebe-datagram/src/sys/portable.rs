@@ -22,6 +22,31 @@ pub(super) fn send(socket: &Socket, burst: &crate::burst::Burst<'_>, from: usize
     Ok(1)
 }
 
+/// What receives one slot per call, where the system has no other way.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+#[derive(Debug)]
+pub(crate) struct RecvArrays;
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+impl RecvArrays {
+    pub(crate) fn new(_: usize) -> Self {
+        Self
+    }
+
+    pub(crate) fn last_drops(&self) -> Option<u32> {
+        None
+    }
+
+    pub(crate) fn receive<S: AsMut<[u8]>>(
+        &mut self,
+        socket: &Socket,
+        slots: &mut [S],
+        received: &mut Vec<Received>,
+    ) -> io::Result<()> {
+        receive(socket, slots, received)
+    }
+}
+
 pub(super) fn receive<S: AsMut<[u8]>>(
     socket: &Socket,
     slots: &mut [S],

@@ -5,8 +5,8 @@ use std::io;
 use socket2::Socket;
 
 use super::portable;
+pub(crate) use super::portable::RecvArrays;
 use crate::burst::Burst;
-use crate::received::Received;
 
 /// The system call that takes one message.
 #[derive(Debug)]
@@ -19,29 +19,6 @@ impl SendArrays {
 
     pub(crate) fn send(&mut self, socket: &Socket, burst: &Burst<'_>, from: usize) -> io::Result<usize> {
         portable::send(socket, burst, from)
-    }
-}
-
-/// One slot per call.
-#[derive(Debug)]
-pub(crate) struct RecvArrays;
-
-impl RecvArrays {
-    pub(crate) fn new(_: usize) -> Self {
-        Self
-    }
-
-    pub(crate) fn last_drops(&self) -> Option<u32> {
-        None
-    }
-
-    pub(crate) fn receive<S: AsMut<[u8]>>(
-        &mut self,
-        socket: &Socket,
-        slots: &mut [S],
-        received: &mut Vec<Received>,
-    ) -> io::Result<()> {
-        portable::receive(socket, slots, received)
     }
 }
 

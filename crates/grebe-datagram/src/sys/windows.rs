@@ -1,24 +1,21 @@
-//! Windows: `WSASendMsg` of several buffers, with USO where the stack has it, and `WSARecvMsg`. One message per call: there are
-//! no batches of messages. URO stays off (it delivers wrong boundaries on some drivers).
+//! Windows: `WSASendMsg` of several buffers, with USO where the stack has it. One message per call: there are no batches of
+//! messages. URO stays off (it delivers wrong boundaries on some drivers), so that receiving needs nothing of its own.
 
-use std::ffi::c_void;
 use std::fmt;
 use std::io;
-use std::mem::{size_of, size_of_val, zeroed};
 use std::os::windows::io::AsRawSocket;
 use std::ptr;
 use std::time::Duration;
 
-use socket2::{SockAddr, SockAddrStorage, Socket};
+use socket2::{SockAddr, Socket};
 use windows_sys::Win32::Networking::WinSock::{
-    IP_DONTFRAGMENT, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_UDP, IPV6_DONTFRAG, LPFN_WSARECVMSG, MSG_TRUNC,
-    POLLIN, POLLOUT, SIO_GET_EXTENSION_FUNCTION_POINTER, SOCKET, SOCKET_ERROR, UDP_SEND_MSG_SIZE, WSABUF,
-    WSAEMSGSIZE, WSAID_WSARECVMSG, WSAIoctl, WSAMSG, WSAPOLLFD, WSAPoll, WSASendMsg, setsockopt,
+    IP_DONTFRAGMENT, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_UDP, IPV6_DONTFRAG, POLLIN, POLLOUT, SOCKET,
+    SOCKET_ERROR, UDP_SEND_MSG_SIZE, WSABUF, WSAMSG, WSAPOLLFD, WSAPoll, WSASendMsg, setsockopt,
 };
 
-use super::{cmsg, name, portable};
+use super::cmsg;
+pub(crate) use super::portable::RecvArrays;
 use crate::burst::{Burst, Source};
-use crate::received::Received;
 
 pub(crate) struct SendArrays {
     control: [u64; 4],
@@ -63,86 +60,6 @@ impl SendArrays {
         let answer = unsafe { WSASendMsg(raw(socket), &header, 0, &mut sent, ptr::null_mut(), None) };
         if answer == SOCKET_ERROR { Err(io::Error::last_os_error()) } else { Ok(1) }
     }
-}
-
-pub(crate) struct RecvArrays {
-    name: SockAddrStorage,
-    /// `WSARecvMsg`, looked up with the first socket; `None` where the stack has none.
-    call: Option<LPFN_WSARECVMSG>,
-}
-
-impl RecvArrays {
-    pub(crate) fn new(_: usize) -> Self {
-        Self { name: SockAddrStorage::zeroed(), call: None }
-    }
-
-    pub(crate) fn last_drops(&self) -> Option<u32> {
-        None
-    }
-
-    pub(crate) fn receive<S: AsMut<[u8]>>(
-        &mut self,
-        socket: &Socket,
-        slots: &mut [S],
-        received: &mut Vec<Received>,
-    ) -> io::Result<()> {
-        let Some(call) = *self.call.get_or_insert_with(|| look_up(socket)) else {
-            return portable::receive(socket, slots, received);
-        };
-        let Some(slot) = slots.first_mut() else { return Ok(()) };
-        let slot = slot.as_mut();
-        let mut buffer = WSABUF { len: slot.len().min(65_535) as u32, buf: slot.as_mut_ptr() };
-        // SAFETY: null pointers and zero lengths are valid for this plain C struct.
-        let mut header: WSAMSG = unsafe { zeroed() };
-        header.name = (&raw mut self.name).cast();
-        header.namelen = size_of::<SockAddrStorage>() as i32;
-        header.lpBuffers = &mut buffer;
-        header.dwBufferCount = 1;
-        let mut len = 0;
-        // SAFETY: the header points at the slot, borrowed mutably until the end of this function, and at our own name, each
-        // with its true length; without OVERLAPPED nothing is kept after the call.
-        let answer = unsafe { call(raw(socket), &mut header, &mut len, ptr::null_mut(), None) };
-        let mut truncated = header.dwFlags & MSG_TRUNC != 0;
-        if answer == SOCKET_ERROR {
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(WSAEMSGSIZE) {
-                return Err(error);
-            }
-            // The buffer is full, and what did not fit is gone.
-            (truncated, len) = (true, buffer.len);
-        }
-        let len = len as usize;
-        received.push(Received {
-            len,
-            segment_bytes: len,
-            from: name::address(&self.name, usize::try_from(header.namelen).unwrap_or(0)),
-            truncated,
-            timestamp: None,
-        });
-        Ok(())
-    }
-}
-
-/// Asks the stack for `WSARecvMsg`.
-fn look_up(socket: &Socket) -> LPFN_WSARECVMSG {
-    let id = WSAID_WSARECVMSG;
-    let mut call: LPFN_WSARECVMSG = None;
-    let mut len = 0;
-    // SAFETY: the input is a GUID, the output has room for the function pointer that this GUID stands for.
-    let answer = unsafe {
-        WSAIoctl(
-            raw(socket),
-            SIO_GET_EXTENSION_FUNCTION_POINTER,
-            (&raw const id).cast::<c_void>(),
-            size_of_val(&id) as u32,
-            (&raw mut call).cast::<c_void>(),
-            size_of_val(&call) as u32,
-            &mut len,
-            ptr::null_mut(),
-            None,
-        )
-    };
-    if answer == 0 { call } else { None }
 }
 
 /// Whether the stack has USO. Only the option tells: some stacks ignore the control message and send one long datagram.
@@ -198,11 +115,5 @@ fn bytes_of(words: &mut [u64; 4]) -> &mut [u8] {
 impl fmt::Debug for SendArrays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SendArrays").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for RecvArrays {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecvArrays").finish_non_exhaustive()
     }
 }
