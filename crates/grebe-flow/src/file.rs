@@ -13,7 +13,6 @@ mod check;
 mod checked_edge;
 mod checked_stage;
 mod draft;
-mod processor;
 mod write;
 
 use std::path::Path;

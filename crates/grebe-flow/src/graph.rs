@@ -8,6 +8,7 @@ mod assemble;
 mod topology;
 
 use assemble::assemble;
+pub(crate) use topology::fused;
 use topology::{Edge, StageEntry, Topology, check};
 
 use crate::error::Error;
@@ -91,7 +92,7 @@ impl Graph {
     /// several inputs, or a thread the system did not give; nothing runs then.
     pub fn start(self) -> Result<Running, Error> {
         let order = check(&self.topology)?;
-        let worker_of = self.topology.fused();
+        let worker_of = self.topology.workers();
         Running::start(assemble(self.topology, &order, &worker_of))
     }
 

@@ -250,7 +250,6 @@ fn first_paragraph(description: Option<&serde_json::Value>) -> &str {
 
 type Read = Result<Box<dyn Ready>, toml::de::Error>;
 
-/// Parameters that were read.
 pub(crate) trait Ready {
     fn check(&self) -> Result<(), Fault>;
     fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault>;

@@ -56,7 +56,6 @@ mod error;
 mod file;
 mod graph;
 mod kind;
-mod latency;
 mod mistake;
 mod quantity;
 mod queue;

@@ -10,11 +10,8 @@
 //! alone. Under `block` the producer waits, under `drop_oldest` it evicts until the batch fits, under `drop_latest` the batch
 //! is refused. Drops are counted in frames and samples.
 //!
-//! A fan-out clones the lease into several queues, each under its own policy: a stopped consumer under a policy that drops costs
-//! its capacity in chunks and nothing else.
-//!
 //! Notifying the other side costs a fence while it is awake. A producer that waits for room is woken once for half a queue,
-//! not for each batch. The suite in `tests/conformance` runs over this queue and over shared memory.
+//! not for each batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};

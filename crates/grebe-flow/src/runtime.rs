@@ -6,17 +6,10 @@
 //! ```
 //!
 //! A worker calls its stages in the order of the stream, and sleeps on one [`Signal`](grebe_ring::Signal) when none of them has
-//! anything to do. Its input queues, its pool, and whoever stops the graph notify that signal. A wait *inside* a step, for room
-//! in a full queue or for a point in time, is on a second signal, which only room and the end notify: a stage that sleeps for
-//! room is not woken by each batch that its full input takes in. Every stage is called at least every 100 ms, so that it can
-//! be stopped.
-//!
-//! Stopping asks the sources first, lets what is queued drain for 0.7 s, then ends every stage at its next step. A stage that
-//! does not come back is named, and its thread left behind. The first error or panic of a stage ends the graph.
+//! anything to do. A wait *inside* a step, for room in a full queue or for a point in time, is on a second signal, which only
+//! room and the end notify. Every stage is called at least every 100 ms, so that it can be stopped.
 
-mod ended;
 mod handles;
-mod stepper;
 #[allow(unsafe_code, reason = "two system calls for which there is no library")]
 mod thread;
 mod worker;
@@ -27,10 +20,9 @@ use std::time::Duration;
 
 use grebe_ring::Policy;
 
-use ended::Ended;
 pub use handles::Node;
+use handles::{ABORT_TIMEOUT, DRAIN_TIMEOUT, Ended};
 pub(crate) use handles::{Handles, QueueHandle, StageHandle};
-pub use stepper::Stepper;
 pub use thread::short_slices;
 pub(crate) use worker::{Assembly, Route, StageSlot, Worker};
 
@@ -154,9 +146,9 @@ impl Running {
     pub fn stop(self) -> Result<Snapshot, Error> {
         self.flags.stop.store(true, Ordering::Release);
         self.handles.wake_all();
-        if !self.ended.wait(ended::DRAIN_TIMEOUT) {
+        if !self.ended.wait(DRAIN_TIMEOUT) {
             self.abort();
-            self.ended.wait(ended::ABORT_TIMEOUT);
+            self.ended.wait(ABORT_TIMEOUT);
         }
         self.close()
     }
@@ -194,7 +186,7 @@ impl Attached {
     /// The consumer's own error, or that it did not come back within a second (its thread is left behind).
     pub fn detach(self) -> Result<(), Error> {
         self.leave();
-        self.ended.wait(ended::DRAIN_TIMEOUT + ended::ABORT_TIMEOUT);
+        self.ended.wait(DRAIN_TIMEOUT + ABORT_TIMEOUT);
         self.ended.result(|_| self.name.clone())
     }
 
@@ -207,5 +199,41 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// Calls each stage of a graph in turn, on the caller's thread: no queue, no thread, and nothing that depends on time.
+#[derive(Debug)]
+pub struct Stepper {
+    worker: Worker,
+    handles: Handles,
+}
+
+impl Stepper {
+    pub(crate) fn new(assembly: Assembly) -> Self {
+        let worker = assembly.workers.into_iter().next().unwrap_or_default();
+        Self { worker, handles: assembly.handles }
+    }
+
+    /// Calls every stage once, upstream first, and again while it has input; whether any of them did something.
+    ///
+    /// # Errors
+    /// The error of the stage that failed.
+    pub fn step(&mut self) -> Result<bool, Error> {
+        self.worker.round().map_err(|failed| failed.error)
+    }
+
+    /// Steps until every stage has ended or nothing happens any more; whether all have ended.
+    ///
+    /// # Errors
+    /// The error of the stage that failed.
+    pub fn run(&mut self) -> Result<bool, Error> {
+        while self.step()? {}
+        Ok(self.worker.is_ended())
+    }
+
+    /// What has been counted.
+    pub fn snapshot(&self) -> Snapshot {
+        self.handles.snapshot()
     }
 }

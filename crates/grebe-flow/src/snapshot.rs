@@ -65,7 +65,7 @@ impl StageSnapshot {
 }
 
 /// What one queue has carried.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct QueueSnapshot {
     /// The stage that fills it.
     pub from: String,

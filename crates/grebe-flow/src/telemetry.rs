@@ -6,8 +6,7 @@
 //! ```
 //!
 //! [`publish`] serves a [`Report`] a second, as a line of JSON, to whoever connects; [`Watch`] finds and reads all that run
-//! for this user. A reader that is slow misses reports, one that is dead is hung up on: neither holds up the graph, which
-//! does not know of them. Without Unix sockets (Windows) both say so.
+//! for this user. A reader that is slow or dead never holds up the graph. Without Unix sockets (Windows) both say so.
 //!
 //! ```no_run
 //! # let graph = grebe_flow::Graph::new();
@@ -24,7 +23,6 @@ mod interval;
 #[cfg(unix)]
 mod publish;
 mod report;
-mod slowest;
 #[cfg(unix)]
 mod watch;
 

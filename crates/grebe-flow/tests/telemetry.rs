@@ -90,7 +90,7 @@ fn a_published_graph_is_found_read_and_gone_when_it_ends() {
     assert!(copy.copied_frames > 0 && copy.borrowed_frames > 0, "{copy:?}");
     let (copied, borrowed) = (copy.copied_frames, copy.borrowed_frames);
     assert!(copied.abs_diff(borrowed) <= (copied / 4).max(2), "every other one is copied: {copy:?}");
-    assert_eq!(report.queues[0].capacity_bytes, Some(1 << 20));
+    assert_eq!(report.queues[0].queue.capacity_bytes, Some(1 << 20));
     let path = published.path().to_owned();
     drop(published);
     assert!(!path.exists());

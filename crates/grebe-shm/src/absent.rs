@@ -8,7 +8,7 @@ use grebe_frame::{Batch, BatchPool, Header};
 
 use crate::error::Error;
 use crate::options::{PublisherOptions, SubscriberOptions};
-use crate::status::{Footprint, Status, Totals};
+use crate::status::{ConsumerStatus, Footprint, Totals};
 #[derive(Debug)]
 pub enum Publisher {}
 
@@ -31,7 +31,7 @@ impl Publisher {
     pub fn wait_for_consumers(&self, _: usize, _: Duration) -> bool {
         match *self {}
     }
-    pub fn status(&self) -> Status {
+    pub fn consumers(&self) -> Vec<ConsumerStatus> {
         match *self {}
     }
     pub fn totals(&self) -> Totals {

@@ -7,6 +7,7 @@ use std::time::Duration;
 /// Why a stream in shared memory cannot be had, or how it ended. The message names the stream, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
     /// A name that is no file name.
     #[error(
@@ -15,49 +16,22 @@ pub enum Error {
     Name(String),
     /// A setting is out of its range.
     #[error("{what} is {got}: {must}")]
-    Setting {
-        /// Name of the setting.
-        what: &'static str,
-        /// What was given.
-        got: u64,
-        /// What it must be.
-        must: &'static str,
-    },
+    Setting { what: &'static str, got: u64, must: &'static str },
     /// The directory of the control sockets cannot be used.
     #[error("cannot use {} for streams in shared memory: {why}", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// What is wrong with it, and what to do.
-        why: String,
-    },
+    Directory { path: PathBuf, why: String },
     /// A producer of this name is there already.
     #[error("a stream '{0}' is there already: choose another name, or end its producer")]
     InUse(String),
     /// No producer of this name is there.
     #[error("there is no stream '{name}': its producer has not started, or has ended ({})", path.display())]
-    NoStream {
-        /// The stream.
-        name: String,
-        /// Where its socket would be.
-        path: PathBuf,
-    },
+    NoStream { name: String, path: PathBuf },
     /// The producer refuses this consumer.
     #[error("the producer of '{name}' refuses: {reason}")]
-    Refused {
-        /// The stream.
-        name: String,
-        /// What it said.
-        reason: String,
-    },
+    Refused { name: String, reason: String },
     /// The producer has cut this consumer off.
     #[error("the producer of '{name}' has cut this consumer off: {reason}")]
-    CutOff {
-        /// The stream.
-        name: String,
-        /// What it said.
-        reason: String,
-    },
+    CutOff { name: String, reason: String },
     /// The producer ended without an end of stream.
     #[error("producer gone: '{0}' ended without an end of stream; everything before is complete")]
     ProducerGone(String),
@@ -65,31 +39,16 @@ pub enum Error {
     #[error(
         "the producer of '{name}' did not answer within {timeout:?}: it is stopped, or speaks another protocol"
     )]
-    Silent {
-        /// The stream.
-        name: String,
-        /// How long was waited.
-        timeout: Duration,
-    },
+    Silent { name: String, timeout: Duration },
     /// What the producer shares makes no sense.
     #[error("the shared memory of '{name}' is damaged: {what}")]
-    Damaged {
-        /// The stream.
-        name: String,
-        /// What was found.
-        what: String,
-    },
+    Damaged { name: String, what: String },
     /// A batch that does not lie in the stream's own pool.
     #[error("a batch of another pool cannot be lent as '{0}': copy it into a batch of the stream's own pool")]
     ForeignBatch(String),
     /// The system refused.
     #[error("cannot {action}: {source}")]
-    System {
-        /// What was tried, as a verb.
-        action: &'static str,
-        /// What it said.
-        source: io::Error,
-    },
+    System { action: &'static str, source: io::Error },
     /// There is no shared memory of this kind here.
     #[error(
         "streams in shared memory (shm://) are not on this platform: they need Linux; use udp:// or pipe:"

@@ -80,7 +80,7 @@ pub mod fuzz;
 pub use error::Error;
 pub use grebe_ring::Policy;
 pub use options::{PublisherOptions, SubscriberOptions};
-pub use status::{ConsumerStatus, Footprint, Status, Totals};
+pub use status::{ConsumerStatus, Footprint, Totals};
 #[cfg(not(loom))]
 pub use system::{Publisher, Subscriber, streams};
 

@@ -9,10 +9,8 @@
 
 use grebe_ring::Policy;
 
-/// The largest message.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256;
 
-/// One packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {
     /// A consumer introduces itself.
@@ -93,19 +91,15 @@ impl Message {
                 return 1;
             }
             Message::Hello(hello) => {
-                let policy = match hello.policy {
-                    Policy::Block => 0,
-                    Policy::DropOldest => 1,
-                    Policy::DropLatest => 2,
-                };
-                put(out, 0, &[policy, hello.queue_batches, hello.quota_chunks]);
+                let policy = POLICIES.iter().position(|known| *known == hello.policy).unwrap_or(0);
+                put(out, &[policy as u32, hello.queue_batches, hello.quota_chunks]);
                 let name = head(&hello.name, NAME_BYTES - 1).as_bytes();
                 out[NAME_AT..NAME_AT + name.len()].copy_from_slice(name);
                 (HELLO, NAME_AT + NAME_BYTES)
             }
             Message::Welcome(welcome) => {
                 let Welcome { chunk_bytes, chunks, table_words, queue_batches, quota_chunks } = *welcome;
-                put(out, 0, &[chunk_bytes, chunks, table_words, queue_batches, quota_chunks]);
+                put(out, &[chunk_bytes, chunks, table_words, queue_batches, quota_chunks]);
                 (WELCOME, FIELDS_AT + 5 * 4)
             }
             Message::Refused(why) => (REFUSED, FIELDS_AT + put_text(out, why)),
@@ -140,12 +134,7 @@ impl Message {
 
 fn hello(packet: &[u8]) -> Result<Message, Malformed> {
     let [policy, queue_batches, quota_chunks] = fields(packet);
-    let policy = match policy {
-        0 => Policy::Block,
-        1 => Policy::DropOldest,
-        2 => Policy::DropLatest,
-        _ => return Err(Malformed::Field("policy")),
-    };
+    let policy = *POLICIES.get(policy as usize).ok_or(Malformed::Field("policy"))?;
     if queue_batches == 0 {
         return Err(Malformed::Field("length of the queue"));
     }
@@ -183,10 +172,9 @@ fn fields<const N: usize>(packet: &[u8]) -> [u32; N] {
     })
 }
 
-fn put(out: &mut [u8], first: usize, fields: &[u32]) {
-    for (index, field) in fields.iter().enumerate() {
-        let at = FIELDS_AT + (first + index) * 4;
-        out[at..at + 4].copy_from_slice(&field.to_le_bytes());
+fn put(out: &mut [u8], fields: &[u32]) {
+    for (place, field) in out[FIELDS_AT..].chunks_exact_mut(4).zip(fields) {
+        place.copy_from_slice(&field.to_le_bytes());
     }
 }
 
@@ -203,16 +191,14 @@ fn text(bytes: &[u8]) -> String {
 
 /// The first characters of a text that fit into `bytes`.
 fn head(text: &str, bytes: usize) -> &str {
-    let mut end = text.len().min(bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(bytes)]
 }
 
 /// Batches that may wait at most.
 pub(crate) const QUEUE_MAX: u32 = 1 << 16;
 
+/// By the number that a packet has for each.
+const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];
 const MAGIC: u32 = u32::from_le_bytes(*b"GSHM");
 const VERSION: u16 = 1;
 const HELLO: u16 = 1;

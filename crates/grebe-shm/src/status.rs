@@ -24,11 +24,15 @@ impl Footprint {
     }
 }
 
-/// How a stream is doing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Those that are there now.
-    pub consumers: Vec<ConsumerStatus>,
+/// How a stream is doing, over all its consumers: to be asked while samples flow, since nothing is allocated for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Consumers that are there now.
+    pub consumers: u32,
+    /// Of the consumer whose queue is the fullest: how full it is, 0 to 100.
+    pub fullest_queue_percent: u32,
+    /// Chunks that are out, once for each consumer: waiting, and held.
+    pub out_chunks: u32,
     /// Consumers that were ever let in.
     pub joined: u64,
     /// Consumers that hung up, orderly or not.
@@ -41,25 +45,6 @@ pub struct Status {
     pub dropped_frames: u64,
     /// Samples per channel in them.
     pub dropped_samples: u64,
-}
-
-/// How a stream is doing, without its consumers' names: to be asked while samples flow, since nothing is allocated for it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Consumers that are there now.
-    pub consumers: u32,
-    /// Of the consumer whose queue is the fullest: how full it is, 0 to 100.
-    pub fullest_queue_percent: u32,
-    /// Chunks that are out, once for each consumer: waiting, and held.
-    pub out_chunks: u32,
-    /// Consumers that hung up, orderly or not.
-    pub hung_up: u64,
-    /// Consumers that were cut off.
-    pub cut_off: u64,
-    /// Frames lent, once for each consumer.
-    pub lent_frames: u64,
-    /// Frames that policies dropped, once for each consumer.
-    pub dropped_frames: u64,
 }
 
 /// One consumer of a stream.

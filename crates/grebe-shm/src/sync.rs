@@ -28,12 +28,10 @@ mod model {
             Self((0..count).map(|_| AtomicU64::new(0)).collect())
         }
 
-        /// The word at this index.
         pub(crate) fn at(&self, index: usize) -> &AtomicU64 {
             &self.0[index]
         }
 
-        /// How many there are.
         pub(crate) fn len(&self) -> usize {
             self.0.len()
         }

@@ -133,8 +133,8 @@ fn a_reader_that_writes_garbage_is_cut_off_and_another_loses_nothing() {
     assert_eq!(seen, [0, 1, 2, 3, 4]);
     publisher.reap();
     assert_eq!(pool.available(), pool.chunks(), "what the liar was lent is home");
-    let status = publisher.status();
-    assert_eq!((status.cut_off, status.consumers.len()), (1, 1));
+    let totals = publisher.totals();
+    assert_eq!((totals.cut_off, totals.consumers), (1, 1));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_reader_that_sends_wake_ups_without_a_reason_is_cut_off() {
     stranger.say(b"w");
     let said = stranger.hear();
     assert!(String::from_utf8_lossy(&said).contains("without a reason"), "{said:?}");
-    soon("it is gone", || publisher.status().consumers.is_empty());
+    soon("it is gone", || publisher.consumers().is_empty());
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn whoever_speaks_something_else_is_told_and_sent_away() {
     for mut stranger in silent {
         assert!(stranger.hear().is_empty(), "hung up after a while");
     }
-    assert_eq!(publisher.status().joined, 1);
+    assert_eq!(publisher.totals().joined, 1);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn readers_beyond_the_number_are_refused_until_one_goes() {
     let refused = reader(folder.path(), Policy::DropOldest).unwrap_err().to_string();
     assert!(refused.contains("it has 2 consumers, and takes no more"), "{refused}");
     drop(first);
-    soon("its place is free", || publisher.status().consumers.len() == 1);
+    soon("its place is free", || publisher.consumers().len() == 1);
     assert!(reader(folder.path(), Policy::DropOldest).is_ok());
 }
 
@@ -211,7 +211,7 @@ fn a_batch_outlives_its_subscriber_and_its_producer() {
     let batch = subscriber.pop().unwrap().unwrap();
     drop(subscriber);
     publisher.reap();
-    assert_eq!(publisher.status().consumers.len(), 1, "it still reads");
+    assert_eq!(publisher.consumers().len(), 1, "it still reads");
     assert_eq!(pool.available(), pool.chunks() - 1);
     drop((publisher, pool));
     assert!(batch.frames().next().unwrap().channel(0).iter().all(|&sample| sample == 7));

@@ -53,8 +53,8 @@ struct Tx {
 
 impl Sending for Tx {
     fn offer(&mut self, batch: Batch) -> Offer {
-        let before = self.publisher.status();
-        if before.consumers.is_empty() {
+        let before = self.publisher.totals();
+        if before.consumers == 0 {
             return Offer::Closed;
         }
         self.waits = match self.waits {
@@ -65,20 +65,20 @@ impl Sending for Tx {
         if self.waits {
             return Offer::Full(batch);
         }
-        let has_dropped = self.publisher.status().dropped_frames > before.dropped_frames;
+        let has_dropped = self.publisher.totals().dropped_frames > before.dropped_frames;
         if has_dropped && self.policy == Policy::DropLatest { Offer::Dropped } else { Offer::Queued }
     }
 
     fn has_room(&mut self) -> bool {
         self.publisher.reap();
-        let consumer = &self.publisher.status().consumers[0];
+        let consumer = &self.publisher.consumers()[0];
         consumer.queued_batches < consumer.queue_batches && consumer.out_chunks < consumer.quota_chunks
     }
 
     fn is_closed(&mut self) -> bool {
         // The hang-up is heard by another thread.
         let until = Instant::now() + Duration::from_secs(30);
-        while !self.publisher.status().consumers.is_empty() {
+        while !self.publisher.consumers().is_empty() {
             if Instant::now() > until {
                 return false;
             }

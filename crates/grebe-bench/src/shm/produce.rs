@@ -179,11 +179,11 @@ impl<'a> Havoc<'a> {
         if let Some(killed) = self.killed
             && self.faults.noticed_ms.is_none()
         {
-            let status = publisher.status();
-            if status.hung_up > 0 {
+            let totals = publisher.totals();
+            if totals.hung_up > 0 {
                 self.faults.noticed_ms = Some(killed.elapsed().as_secs_f64() * 1e3);
             }
-            self.faults.stopped_dropped = status.dropped_frames;
+            self.faults.stopped_dropped = totals.dropped_frames;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Whether what stands in a graph file makes a graph: names, inputs, the way it flows, threads, channels.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::ops::Range;
 
 use toml::Spanned;
@@ -8,6 +9,7 @@ use toml::Spanned;
 use super::checked_edge::{CheckedEdge, FileEdge};
 use super::checked_stage::{CheckedStage, FileStage};
 use super::draft::Draft;
+use crate::graph::fused;
 use crate::kind::Kinds;
 use crate::mistake::Mistakes;
 
@@ -40,50 +42,44 @@ pub(super) fn check(
 }
 
 fn refuse_twins(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
-    let mut first: HashMap<&str, Range<usize>> = HashMap::new();
-    for id in stages.iter().filter_map(|stage| stage.id.as_ref()) {
-        match first.get(id.get_ref().as_str()) {
-            Some(before) => {
-                mistakes
-                    .add(id.span(), format!("two stages are called '{}'", id.get_ref()))
-                    .label("give it a name of its own")
-                    .beside(before.clone(), "the first is here");
-            }
-            None => drop(first.insert(id.get_ref(), id.span())),
-        }
+    let ids = stages.iter().filter_map(|stage| stage.id.as_ref()).map(|id| (id.get_ref(), id.span()));
+    for (id, second, first) in repeated(ids) {
+        mistakes
+            .add(second, format!("two stages are called '{id}'"))
+            .label("give it a name of its own")
+            .beside(first, "the first is here");
     }
 }
 
 fn refuse_double_claims(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
-    let mut first: HashMap<String, Range<usize>> = HashMap::new();
-    for stage in stages {
-        let Some(claim) = stage.ready.as_ref().and_then(|ready| ready.claims()) else { continue };
-        match first.get(&claim) {
-            Some(before) => {
-                mistakes
-                    .add(stage.place(), format!("two stages want {claim} for themselves"))
-                    .beside(before.clone(), "the first is here");
-            }
-            None => drop(first.insert(claim, stage.place())),
-        }
+    let claim = |stage: &CheckedStage<'_, '_>| Some((stage.ready.as_ref()?.claims()?, stage.place()));
+    for (claim, second, first) in repeated(stages.iter().filter_map(claim)) {
+        mistakes
+            .add(second, format!("two stages want {claim} for themselves"))
+            .beside(first, "the first is here");
     }
 }
 
 fn refuse_double_inputs(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
-    let mut first: HashMap<(usize, usize), Range<usize>> = HashMap::new();
-    for edge in edges {
-        match first.get(&edge.to) {
-            Some(before) => {
-                let stage = &stages[edge.to.0];
-                let port = stage.kind.and_then(|kind| kind.ports().inputs.get(edge.to.1)).unwrap_or(&"");
-                mistakes
-                    .add(edge.to_span.clone(), format!("'{}.{port}' is connected twice", stage.name()))
-                    .label("an input takes one stream")
-                    .beside(before.clone(), "the first is here");
-            }
-            None => drop(first.insert(edge.to, edge.to_span.clone())),
-        }
+    for ((stage, port), second, first) in repeated(edges.iter().map(|edge| (edge.to, edge.to_span.clone()))) {
+        let stage = &stages[stage];
+        let port = stage.kind.and_then(|kind| kind.ports().inputs.get(port)).unwrap_or(&"");
+        mistakes
+            .add(second, format!("'{}.{port}' is connected twice", stage.name()))
+            .label("an input takes one stream")
+            .beside(first, "the first is here");
     }
+}
+
+/// What stands there more than once: each time after the first, with both places.
+fn repeated<T: Eq + Hash>(
+    all: impl Iterator<Item = (T, Range<usize>)>,
+) -> impl Iterator<Item = (T, Range<usize>, Range<usize>)> {
+    let mut first: HashMap<T, Range<usize>> = HashMap::new();
+    all.filter_map(move |(what, place)| match first.get(&what) {
+        Some(before) => Some((what, place, before.clone())),
+        None => first.insert(what, place).and(None),
+    })
 }
 
 fn refuse_open_ends(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
@@ -123,7 +119,6 @@ fn refuse_cycles(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistake
     }
 }
 
-/// The stages from one to another along the edges, both included.
 fn path(from: usize, to: usize, edges: &[(usize, usize)], seen: &mut Vec<usize>) -> Option<Vec<usize>> {
     if from == to {
         return Some(vec![to]);
@@ -141,11 +136,8 @@ fn path(from: usize, to: usize, edges: &[(usize, usize)], seen: &mut Vec<usize>)
 
 /// Stages that share a thread cannot be kept on different processors.
 fn refuse_split_workers(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
-    let mut workers: Vec<usize> = (0..stages.len()).collect();
-    for edge in edges.iter().filter(|edge| edge.queue.is_none()) {
-        let (one, other) = (workers[edge.from.0], workers[edge.to.0]);
-        workers.iter_mut().filter(|worker| **worker == other).for_each(|worker| *worker = one);
-    }
+    let is_fused = |edge: &&CheckedEdge| edge.queue.is_none();
+    let workers = fused(stages.len(), edges.iter().filter(is_fused).map(|edge| (edge.from.0, edge.to.0)));
     let mut pinned: HashMap<usize, &Spanned<usize>> = HashMap::new();
     for (stage, worker) in stages.iter().zip(workers) {
         let Some(cpu) = &stage.cpu else { continue };

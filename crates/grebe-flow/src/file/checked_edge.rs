@@ -23,7 +23,6 @@ pub struct FileEdge {
     pub queue: Option<QueueOptions>,
 }
 
-/// An edge whose ends exist.
 pub(super) struct CheckedEdge {
     /// Stage and port, by position.
     pub(super) from: (usize, usize),
@@ -34,7 +33,6 @@ pub(super) struct CheckedEdge {
 }
 
 impl CheckedEdge {
-    /// The edge, where both its ends exist.
     pub(super) fn of(
         edge: &DraftEdge,
         stages: &[CheckedStage<'_, '_>],
@@ -82,7 +80,6 @@ fn check_fused(span: Range<usize>, from: (usize, usize), to: &CheckedStage<'_, '
     }
 }
 
-/// Refuses what a fused edge says of a queue.
 fn refuse_queue(edge: &DraftEdge, mistakes: &mut Mistakes) {
     let fields = [
         ("capacity", edge.capacity.as_ref().map(Spanned::span)),
@@ -193,7 +190,6 @@ fn refuse_port(span: Range<usize>, id: &str, port: &str, side: Side, ports: Port
     mistake.help(format!("its {word}s: {}", own.join(", ")));
 }
 
-/// Which side of an edge is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     From,

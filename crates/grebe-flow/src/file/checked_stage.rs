@@ -7,7 +7,6 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use super::draft::{DraftStage, unknown_field};
-use super::processor::check_cpu;
 use crate::kind::{Fault, KindInfo, Kinds, Ready};
 use crate::mistake::{Mistakes, nearest};
 
@@ -28,7 +27,6 @@ pub struct FileStage {
 pub(super) struct CheckedStage<'a, 'k> {
     span: Range<usize>,
     pub(super) id: Option<Spanned<String>>,
-    /// Where its kind is written.
     pub(super) kind_span: Range<usize>,
     pub(super) kind: Option<&'k KindInfo>,
     pub(super) ready: Option<Box<dyn Ready>>,
@@ -163,4 +161,54 @@ fn find_kind<'k>(kind: &Spanned<String>, kinds: &'k Kinds, mistakes: &mut Mistak
         }
     }
     found
+}
+
+fn check_cpu(cpu: &Spanned<usize>, mistakes: &mut Mistakes) {
+    let there = processors();
+    if !there.contains(cpu.get_ref()) {
+        mistakes
+            .add(cpu.span(), format!("this machine lends no processor {} to this process", cpu.get_ref()))
+            .help(format!("there are {}", listed(&there)));
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(super) fn processors() -> Vec<usize> {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    match sched_getaffinity(None) {
+        Ok(set) => (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect(),
+        Err(_) => (0..CpuSet::MAX_CPU).collect(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn processors() -> Vec<usize> {
+    (0..std::thread::available_parallelism().map_or(usize::from(u16::MAX), usize::from)).collect()
+}
+
+/// `0-3, 6`.
+fn listed(numbers: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let range = |(first, last): (usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.into_iter().map(range).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_listed_in_ranges() {
+        assert_eq!(listed(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
+        assert_eq!(listed(&[]), "");
+        assert!(!processors().is_empty());
+    }
 }

@@ -146,7 +146,6 @@ impl<'a> Fields<'a> {
         self.take(name).and_then(|value| read(name, value, mistakes))
     }
 
-    /// The tables of `[[name]]`.
     fn tables(&mut self, name: &str, mistakes: &mut Mistakes) -> Vec<Spanned<DeTable<'a>>> {
         let Some(value) = self.take(name) else { return Vec::new() };
         let span = value.span();

@@ -333,7 +333,7 @@ fn every_mistake_is_told_at_its_place() {
 
 #[test]
 fn fused_stages_are_kept_on_one_processor() {
-    let there = processor::processors();
+    let there = checked_stage::processors();
     let &[one, other, ..] = there.as_slice() else {
         println!("skipped: fused stages on two processors, because this process has one");
         return;

@@ -59,7 +59,6 @@ struct Ends {
 }
 
 struct Input {
-    /// Among the names of the stage's inputs.
     position: Option<usize>,
     port: InPort,
 }

@@ -6,7 +6,6 @@ use crate::error::Error;
 use crate::queue::QueueOptions;
 use crate::stage::{Ports, Stage};
 
-/// The stages of a graph, and the edges between them.
 #[derive(Default)]
 pub(super) struct Topology {
     pub(super) stages: Vec<StageEntry>,
@@ -15,14 +14,11 @@ pub(super) struct Topology {
     pub(super) reserved_batches: usize,
 }
 
-/// A stage that was added.
 pub(super) struct StageEntry {
     pub(super) name: String,
     pub(super) stage: Box<dyn Stage>,
     pub(super) ports: Ports,
-    /// The processor that its thread is to be kept on.
     pub(super) cpu: Option<usize>,
-    /// Whether consumers may be attached while it runs.
     pub(super) is_open: bool,
 }
 
@@ -50,27 +46,28 @@ impl StageEntry {
 }
 
 impl Topology {
-    /// The edges that lead to a stage.
     pub(super) fn arriving(&self, stage: usize) -> impl Iterator<Item = &Edge> {
         self.edges.iter().filter(move |edge| edge.to == stage)
     }
 
-    /// Which worker each stage belongs to: fused stages share one.
-    pub(super) fn fused(&self) -> Vec<usize> {
-        let mut workers: Vec<usize> = (0..self.stages.len()).collect();
-        for edge in self.edges.iter().filter(|edge| edge.queue.is_none()) {
-            let (one, other) = (workers[edge.from], workers[edge.to]);
-            workers.iter_mut().filter(|worker| **worker == other).for_each(|worker| *worker = one);
-        }
-        workers
+    /// Which worker each stage belongs to.
+    pub(super) fn workers(&self) -> Vec<usize> {
+        let is_fused = |edge: &&Edge| edge.queue.is_none();
+        fused(self.stages.len(), self.edges.iter().filter(is_fused).map(|edge| (edge.from, edge.to)))
     }
 }
 
+/// Which worker each of so many stages belongs to, where each of these edges puts two stages on one thread.
+pub(crate) fn fused(stages: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
+    let mut workers: Vec<usize> = (0..stages).collect();
+    for (from, to) in edges {
+        let (one, other) = (workers[from], workers[to]);
+        workers.iter_mut().filter(|worker| **worker == other).for_each(|worker| *worker = one);
+    }
+    workers
+}
+
 /// Checks a graph; its stages, each behind all that lead to it.
-///
-/// # Errors
-/// A name used twice, a cycle, a stage or a named input connected to nothing, an input connected twice, or a fused stage with
-/// several inputs.
 pub(super) fn check(topology: &Topology) -> Result<Vec<usize>, Error> {
     let stages = &topology.stages;
     let mut names = HashSet::new();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use super::ended::Ended;
+use super::handles::Ended;
 use super::worker::Worker;
 use crate::error::Error;
 
@@ -67,7 +67,6 @@ pub fn short_slices() -> bool {
     self::attributes().is_some_and(|granted| granted.sched_runtime == SLICE_NS)
 }
 
-/// How this thread is scheduled.
 #[cfg(target_os = "linux")]
 fn attributes() -> Option<libc::sched_attr> {
     // SAFETY: plain numbers, for which zero is a value.

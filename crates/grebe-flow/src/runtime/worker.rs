@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::handles::{Handles, Node};
+use super::handles::{Failed, Handles, Node};
 use crate::counters::add;
 use crate::error::Error;
 use crate::stage::{Context, Flags, Inputs, Outcome, Outputs, STEP_TIMEOUT, Stage, StageError, Waker};
@@ -28,11 +28,9 @@ pub(crate) struct Assembly {
 pub(crate) struct Worker {
     pub(crate) slots: Vec<StageSlot>,
     pub(crate) waker: Waker,
-    /// The processor that the thread is kept on.
     pub(crate) cpu: Option<usize>,
 }
 
-/// A stage with its ends of everything.
 pub(crate) struct StageSlot {
     pub(crate) node: Node,
     pub(crate) name: String,
@@ -46,24 +44,14 @@ pub(crate) struct StageSlot {
     pub(crate) is_ended: bool,
 }
 
-/// An inline input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Route {
     /// Position of the stage among its worker's slots.
     pub(crate) slot: usize,
-    /// Position of the input.
     pub(crate) port: usize,
 }
 
-/// A stage that failed, and how.
-#[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) node: Node,
-    pub(crate) error: Error,
-}
-
 impl Worker {
-    /// Which stages it has.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         self.slots.iter().map(|slot| slot.node).collect()
     }
@@ -163,7 +151,6 @@ impl Worker {
     }
 }
 
-/// What came of a step.
 enum Step {
     Produced,
     Waits,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use grebe_frame::Batch;
 
+use crate::clock::LatencyMeter;
 use crate::counters::{StageCounts, add};
-use crate::latency::LatencyMeter;
 use crate::queue::QueueReceiver;
 
 /// What leads to a stage.

@@ -1,7 +1,8 @@
-//! What two snapshots say of the time between them.
+//! What two snapshots say of the time between them, and which stage holds the others up.
 
-use super::report::{QueueReport, Report, StageReport};
-use super::slowest;
+use grebe_ring::Policy;
+
+use super::report::{FULL, QueueReport, Report, Slowest, StageReport};
 use crate::snapshot::{QueueSnapshot, Snapshot, StageSnapshot};
 
 impl Report {
@@ -18,41 +19,30 @@ impl Report {
     /// assert_eq!((report.interval_s, report.stages[0].frames_per_s), (2.0, 100.0));
     /// ```
     pub fn between(name: &str, before: &Snapshot, after: &Snapshot) -> Self {
-        let interval = Interval::new(before, after);
-        let stages: Vec<StageReport> = after
-            .stages
-            .iter()
-            .enumerate()
-            .map(|(at, stage)| stage_report(&interval, before.stages.get(at), stage))
-            .collect();
-        let queues: Vec<QueueReport> = after
-            .queues
-            .iter()
-            .enumerate()
-            .map(|(at, queue)| queue_report(&interval, before.queues.get(at), queue))
-            .collect();
+        let interval = Interval { ns: after.at_ns.saturating_sub(before.at_ns) };
+        let stages = after.stages.iter().enumerate();
+        let stages: Vec<_> =
+            stages.map(|(at, stage)| stage_report(&interval, before.stages.get(at), stage)).collect();
+        let queues = after.queues.iter().enumerate();
+        let queues: Vec<_> =
+            queues.map(|(at, queue)| queue_report(&interval, before.queues.get(at), queue)).collect();
         Self {
             pid: std::process::id(),
             name: name.to_owned(),
             uptime_s: 0.0,
             interval_s: interval.ns as f64 / 1e9,
-            slowest: slowest::of(&stages, &queues),
+            slowest: slowest(&stages, &queues),
             stages,
             queues,
         }
     }
 }
 
-/// The time between two snapshots.
 struct Interval {
     ns: u64,
 }
 
 impl Interval {
-    fn new(before: &Snapshot, after: &Snapshot) -> Self {
-        Self { ns: after.at_ns.saturating_sub(before.at_ns) }
-    }
-
     /// Of a counter that had one value and has another.
     fn per_s(&self, before: u64, after: u64) -> f64 {
         if self.ns == 0 { 0.0 } else { after.saturating_sub(before) as f64 * 1e9 / self.ns as f64 }
@@ -88,25 +78,39 @@ fn stage_report(interval: &Interval, before: Option<&StageSnapshot>, after: &Sta
 fn queue_report(interval: &Interval, before: Option<&QueueSnapshot>, after: &QueueSnapshot) -> QueueReport {
     let (frames, dropped) = before.map_or((0, 0), |before| (before.frames, before.dropped_frames));
     QueueReport {
-        from: after.from.clone(),
-        to: after.to.clone(),
-        policy: after.policy,
+        queue: after.clone(),
         fill: after.fill(),
-        queued_batches: after.queued_batches,
-        capacity_batches: after.capacity_batches,
-        queued_bytes: after.queued_bytes,
-        capacity_bytes: after.capacity_bytes,
         frames_per_s: interval.per_s(frames, after.frames),
         dropped_frames_per_s: interval.per_s(dropped, after.dropped_frames),
-        dropped_frames: after.dropped_frames,
-        dropped_samples: after.dropped_samples,
     }
+}
+
+/// The stage before which work piles up and behind which it does not; where nothing piles up, the busiest.
+///
+/// A slow stage fills the `block` queues before it, one after the other up to the source: the slow one is the last of the
+/// stages with a full input.
+fn slowest(stages: &[StageReport], queues: &[QueueReport]) -> Option<Slowest> {
+    let input_fill = |stage: &StageReport| {
+        queues.iter().filter(|at| at.queue.to == stage.name).map(|at| at.fill).fold(0.0, f64::max)
+    };
+    let is_held_up = |stage: &StageReport| {
+        queues
+            .iter()
+            .any(|at| at.queue.from == stage.name && at.queue.policy == Policy::Block && at.fill >= FULL)
+    };
+    let busiest = |among: &mut dyn Iterator<Item = &StageReport>| {
+        among.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share)).map(|stage| Slowest {
+            stage: stage.name.clone(),
+            busy_share: stage.busy_share,
+            input_fill: input_fill(stage),
+        })
+    };
+    busiest(&mut stages.iter().filter(|stage| input_fill(stage) >= FULL && !is_held_up(stage)))
+        .or_else(|| busiest(&mut stages.iter().filter(|stage| stage.busy_share > 0.0)))
 }
 
 #[cfg(test)]
 mod tests {
-    use grebe_ring::Policy;
-
     use super::*;
     use crate::snapshot::Latency;
 
@@ -145,7 +149,7 @@ mod tests {
         let (stage, queue) = (&report.stages[0], &report.queues[0]);
         assert_eq!((stage.frames_per_s, stage.samples_per_s), (400.0, 4000.0));
         assert_eq!((stage.busy_share, stage.waiting_share), (0.5, 0.25));
-        assert_eq!((queue.dropped_frames_per_s, queue.dropped_frames), (8.0, 9));
+        assert_eq!((queue.dropped_frames_per_s, queue.queue.dropped_frames), (8.0, 9));
         assert!((queue.fill - 0.9).abs() < 1e-9, "by bytes it is fuller than by batches");
     }
 
@@ -163,5 +167,59 @@ mod tests {
         let line = serde_json::to_string(&report).unwrap();
         assert!(!line.contains('\n'));
         assert_eq!(serde_json::from_str::<Report>(&line).unwrap(), report);
+    }
+
+    /// A chain source > filter > sink with these busy shares and fills.
+    fn slowest_of(busy: [u64; 3], fills: [usize; 2], policy: Policy) -> Option<Slowest> {
+        let names = ["source", "filter", "sink"];
+        let at = |at_ns: u64| Snapshot {
+            at_ns,
+            stages: (0..3)
+                .map(|stage| StageSnapshot {
+                    name: names[stage].into(),
+                    busy_ns: busy[stage] * at_ns / 100,
+                    ..StageSnapshot::default()
+                })
+                .collect(),
+            queues: (0..2)
+                .map(|queue| QueueSnapshot {
+                    from: names[queue].into(),
+                    to: names[queue + 1].into(),
+                    policy,
+                    capacity_batches: 100,
+                    queued_batches: fills[queue],
+                    capacity_bytes: None,
+                    queued_bytes: 0,
+                    frames: 0,
+                    dropped_frames: 0,
+                    dropped_samples: 0,
+                })
+                .collect(),
+        };
+        Report::between("test", &at(0), &at(1_000_000_000)).slowest
+    }
+
+    #[test]
+    fn the_last_stage_with_a_full_input_is_the_slow_one() {
+        let sink = slowest_of([90, 70, 60], [100, 97], Policy::Block).unwrap();
+        assert_eq!(sink.stage, "sink");
+        assert_eq!(
+            sink.to_string(),
+            "sink, busy 60 %: its input is 97 % full and the stages before it wait or drop"
+        );
+        assert_eq!(slowest_of([90, 70, 60], [100, 3], Policy::Block).unwrap().stage, "filter");
+        // A queue that drops holds nobody up: both are too slow for their input, and the busier one is named.
+        assert_eq!(slowest_of([20, 95, 60], [100, 97], Policy::DropOldest).unwrap().stage, "filter");
+    }
+
+    #[test]
+    fn where_nothing_piles_up_the_busiest_is_named() {
+        let source = slowest_of([97, 30, 20], [5, 0], Policy::Block).unwrap();
+        assert_eq!(source.to_string(), "source, busy 97 %: it sets the pace");
+        assert_eq!(
+            slowest_of([10, 30, 20], [5, 0], Policy::Block).unwrap().to_string(),
+            "filter, busy 30 %: nothing waits for it"
+        );
+        assert_eq!(slowest_of([0, 0, 0], [0, 0], Policy::Block), None);
     }
 }

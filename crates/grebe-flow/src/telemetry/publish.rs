@@ -177,7 +177,6 @@ impl<F: Fn() -> Snapshot> Server<F> {
     }
 }
 
-/// A connected reader.
 struct Reader {
     stream: UnixStream,
     /// What is being written, and how much of it is.

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use grebe_ring::Policy;
 use serde::{Deserialize, Serialize};
 
-use crate::snapshot::Latency;
+use crate::snapshot::{Latency, QueueSnapshot};
 
 /// What a graph did over an interval, and all it counted since it started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,30 +57,15 @@ pub struct StageReport {
 /// What a queue did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueReport {
-    /// The stage that fills it.
-    pub from: String,
-    /// The stage that empties it.
-    pub to: String,
-    /// What happens when it is full.
-    pub policy: Policy,
+    /// What it is, and what it has carried since the start.
+    #[serde(flatten)]
+    pub queue: QueueSnapshot,
     /// How full it is, 0 to 1: by batches or by bytes, whichever is nearer to its bound.
     pub fill: f64,
-    /// Batches queued.
-    pub queued_batches: usize,
-    /// Batches that fit.
-    pub capacity_batches: usize,
-    /// Bytes that the queued batches pin.
-    pub queued_bytes: u64,
-    /// Bytes that fit, where they are bounded.
-    pub capacity_bytes: Option<usize>,
     /// Frames per second taken in.
     pub frames_per_s: f64,
     /// Frames per second dropped.
     pub dropped_frames_per_s: f64,
-    /// Frames dropped under its policy since the start.
-    pub dropped_frames: u64,
-    /// Samples per channel in them.
-    pub dropped_samples: u64,
 }
 
 /// The stage that limits the graph.

@@ -39,7 +39,6 @@ impl Borrower {
         }
     }
 
-    /// Where chunks go back.
     pub(crate) fn returns(&self) -> &Arc<Returns> {
         &self.returns
     }
@@ -85,7 +84,6 @@ impl Borrower {
         }
     }
 
-    /// Whether a descriptor waits.
     pub(crate) fn has_value(&self) -> bool {
         let words = &self.returns.words;
         words.at(TAIL).load(Ordering::Acquire) != words.at(HEAD).load(Ordering::Acquire)

@@ -36,7 +36,6 @@ impl Shape {
 /// Where the frames of a lent chunk are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Descriptor {
-    /// The chunk.
     pub chunk: u32,
     /// How many frames it holds.
     pub frames: u32,
@@ -62,34 +61,19 @@ impl Descriptor {
 pub(crate) enum Violation {
     /// The head moved back, or past what was queued.
     #[error("its head is at {head}, outside of what is queued")]
-    Head {
-        /// The word.
-        head: u64,
-    },
+    Head { head: u64 },
     /// The tail moved back, or further than there are slots.
     #[error("its tail is at {tail}, outside of what can be queued")]
-    Tail {
-        /// The word.
-        tail: u64,
-    },
+    Tail { tail: u64 },
     /// A word of the returns is neither new nor old.
     #[error("a returned word is {word:#x}, neither new nor old")]
-    Return {
-        /// The word.
-        word: u64,
-    },
+    Return { word: u64 },
     /// A chunk came back that was not out.
     #[error("it returned chunk {chunk}, which it was not lent")]
-    NotLent {
-        /// The chunk.
-        chunk: u32,
-    },
+    NotLent { chunk: u32 },
     /// A chunk came back that still waits in the queue.
     #[error("it returned chunk {chunk}, which it has not taken")]
-    NotTaken {
-        /// The chunk.
-        chunk: u32,
-    },
+    NotTaken { chunk: u32 },
     /// More wake-ups than were asked for.
     #[error("it sent a wake-up without a reason")]
     WakeUp,

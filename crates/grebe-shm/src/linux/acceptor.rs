@@ -72,7 +72,6 @@ impl Acceptor {
         Ok(Self { state, directory, path, listener, epoll, pending: Vec::new(), next_id: FIRST_ID })
     }
 
-    /// Until the publisher is gone.
     fn serve(mut self) {
         let mut events = Vec::with_capacity(32);
         loop {

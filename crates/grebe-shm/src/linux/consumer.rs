@@ -9,9 +9,8 @@ use grebe_ring::Policy;
 use super::packet::{self, Packet};
 use crate::lane::{Descriptor, Lender, Offer, Shape, Violation};
 use crate::message::Message;
-use crate::status::{ConsumerStatus, Status};
+use crate::status::{ConsumerStatus, Totals};
 
-/// One consumer.
 #[derive(Debug)]
 pub(super) struct Consumer {
     pub(super) id: u64,
@@ -72,7 +71,6 @@ impl Consumer {
         }
     }
 
-    /// Takes back what was returned.
     pub(super) fn reap(&mut self) {
         if let Err(violation) = self.lender.reap(drop).and_then(|_| self.lender.look()) {
             self.violates(violation);
@@ -110,7 +108,7 @@ impl Consumer {
     }
 
     /// Counts a batch that was dropped for this consumer, and tells it.
-    pub(super) fn count_dropped(&mut self, batch: &Batch, counted: &mut Status) {
+    pub(super) fn count_dropped(&mut self, batch: &Batch, counted: &mut Totals) {
         let frames = batch.len() as u64;
         self.dropped_frames += frames;
         self.lender.say_dropped(self.dropped_frames);

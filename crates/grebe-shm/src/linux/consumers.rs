@@ -10,20 +10,18 @@ use super::packet;
 use crate::lane::Descriptor;
 use crate::message::Message;
 use crate::options::PublisherOptions;
-use crate::status::{Status, Totals};
+use crate::status::Totals;
 
 /// The consumers. Locked once per batch; the lock is contended only when a consumer comes or goes.
 #[derive(Debug)]
 pub(super) struct Consumers {
     pub(super) all: Vec<Consumer>,
-    /// The batches sent last.
     resting: VecDeque<Batch>,
-    /// How many rest at most.
     rest_chunks: usize,
     block_timeout: Duration,
     pub(super) is_ended: bool,
-    /// What was counted over all consumers, also of those that are gone; its list of consumers stays empty.
-    pub(super) counted: Status,
+    /// What was counted over all consumers, also of those that are gone; what is now stays zero.
+    pub(super) counted: Totals,
 }
 
 impl Consumers {
@@ -34,7 +32,7 @@ impl Consumers {
             rest_chunks: options.rest_chunks,
             block_timeout: options.block_timeout,
             is_ended: false,
-            counted: Status::default(),
+            counted: Totals::default(),
         }
     }
 
@@ -98,12 +96,10 @@ impl Consumers {
         has_room
     }
 
-    /// Consumers that the batch waits for.
     pub(super) fn waiting(&mut self) -> impl Iterator<Item = &mut Consumer> {
         self.all.iter_mut().filter(|consumer| consumer.waits.is_some())
     }
 
-    /// Takes back what consumers returned.
     pub(super) fn reap(&mut self, stream: &str) {
         self.all.iter_mut().for_each(Consumer::reap);
         self.settle(stream);
@@ -141,20 +137,12 @@ impl Consumers {
         self.resting.clear();
     }
 
-    pub(super) fn status(&self) -> Status {
-        Status { consumers: self.all.iter().map(Consumer::status).collect(), ..self.counted.clone() }
-    }
-
     pub(super) fn totals(&self) -> Totals {
-        let Status { hung_up, cut_off, lent_frames, dropped_frames, .. } = self.counted;
         Totals {
             consumers: self.all.len() as u32,
             fullest_queue_percent: self.all.iter().map(Consumer::queue_percent).max().unwrap_or(0),
             out_chunks: self.all.iter().map(|consumer| consumer.lender.out()).sum(),
-            hung_up,
-            cut_off,
-            lent_frames,
-            dropped_frames,
+            ..self.counted
         }
     }
 }

@@ -118,7 +118,6 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The word at this index.
     #[inline]
     pub(crate) fn at(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.count, "a word of the lane");
@@ -127,7 +126,6 @@ impl Words {
         unsafe { self.mapping.0.base.add(self.offset).cast::<AtomicU64>().add(index).as_ref() }
     }
 
-    /// How many there are.
     #[allow(clippy::len_without_is_empty, reason = "never empty")]
     pub(crate) fn len(&self) -> usize {
         self.count

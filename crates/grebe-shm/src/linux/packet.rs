@@ -12,7 +12,6 @@ use rustix::net::{
 
 use crate::message::{MESSAGE_BYTES_MAX, Malformed, Message};
 
-/// What was received.
 #[derive(Debug)]
 pub(super) enum Packet {
     /// A message, and the descriptors in it.

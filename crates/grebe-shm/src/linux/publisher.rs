@@ -23,6 +23,7 @@ use grebe_ring::Signal;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::acceptor::Acceptor;
+use super::consumer::Consumer;
 use super::consumers::Consumers;
 use super::directory::Directory;
 use super::map::{self, Mapping};
@@ -31,7 +32,7 @@ use crate::error::Error;
 use crate::lane::{Descriptor, Shape};
 use crate::message::{QUEUE_MAX, Welcome};
 use crate::options::PublisherOptions;
-use crate::status::{Footprint, Status, Totals};
+use crate::status::{ConsumerStatus, Footprint, Totals};
 use crate::sync::{Ordering, Words};
 
 /// The producer's end of a stream: lends batches of its pool to every consumer, under the policy of each.
@@ -163,12 +164,12 @@ impl Publisher {
         self.state.signal.wait(timeout, || self.state.lock().all.len() >= count)
     }
 
-    /// How the stream is doing.
-    pub fn status(&self) -> Status {
-        self.state.lock().status()
+    /// Each consumer that is there now.
+    pub fn consumers(&self) -> Vec<ConsumerStatus> {
+        self.state.lock().all.iter().map(Consumer::status).collect()
     }
 
-    /// The same in short, without an allocation.
+    /// How the stream is doing, without an allocation.
     pub fn totals(&self) -> Totals {
         self.state.lock().totals()
     }

@@ -18,7 +18,6 @@ use crate::sync::Words;
 /// What the producer's threads share: the one that sends, and the acceptor's.
 #[derive(Debug)]
 pub(super) struct PublisherState {
-    /// Of the stream.
     pub(super) name: String,
     pub(super) options: PublisherOptions,
     /// The sealed memory that every consumer is handed.
@@ -32,7 +31,6 @@ pub(super) struct PublisherState {
     pub(super) signal: Signal,
 }
 
-/// A lane that was made for one consumer.
 struct Lane {
     fd: OwnedFd,
     shape: Shape,

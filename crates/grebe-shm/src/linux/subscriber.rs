@@ -217,7 +217,6 @@ impl Subscriber {
     }
 }
 
-/// Connects to the producer's socket.
 fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, Error> {
     let directory = options.directory.as_deref();
     let absent = |path| Error::NoStream { name: name.to_owned(), path };

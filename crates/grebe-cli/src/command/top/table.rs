@@ -1,5 +1,6 @@
 //! Reports as rows of a table, for a terminal and for a script alike.
 
+use grebe_flow::QueueSnapshot;
 use grebe_flow::telemetry::{QueueReport, Report, StageReport, Watched};
 use grebe_scope::Engineering;
 
@@ -143,7 +144,8 @@ fn silence(one: &Watched) -> String {
 
 /// A stage's row, with its first input; one more for each further input.
 fn stage_rows(stage: &StageReport, report: &Report) -> Vec<Row> {
-    let inputs: Vec<&QueueReport> = report.queues.iter().filter(|queue| queue.to == stage.name).collect();
+    let inputs: Vec<&QueueReport> =
+        report.queues.iter().filter(|input| input.queue.to == stage.name).collect();
     let is_slowest = report.slowest.as_ref().is_some_and(|slowest| slowest.stage == stage.name);
     let latency = |of: fn(grebe_flow::Latency) -> u64| {
         stage.latency.map_or("-".to_owned(), |latency| time(of(latency)))
@@ -161,14 +163,15 @@ fn stage_rows(stage: &StageReport, report: &Report) -> Vec<Row> {
         cells[7] = percent(stage.copied_frames as f64 / handled as f64);
     }
     let mut rows = Vec::new();
-    for (at, queue) in inputs.iter().enumerate() {
+    for (at, input) in inputs.iter().enumerate() {
+        let queue = &input.queue;
         if at > 0 {
             cells = std::array::from_fn(|_| String::new());
         }
         let from = if inputs.len() > 1 { format!("{}: ", queue.from) } else { String::new() };
         cells[QUEUE] = format!("{from}{}", capacity(queue));
-        cells[FILL] = percent(queue.fill);
-        cells[DROPPED] = match queue.dropped_frames_per_s {
+        cells[FILL] = percent(input.fill);
+        cells[DROPPED] = match input.dropped_frames_per_s {
             rate if rate > 0.0 => {
                 format!("{} ({}/s)", grouped(queue.dropped_frames), Engineering::new(rate, ""))
             }
@@ -176,7 +179,7 @@ fn stage_rows(stage: &StageReport, report: &Report) -> Vec<Row> {
         };
         let alarm = Alarm {
             is_slowest: is_slowest && at == 0,
-            is_full: queue.fill >= FULL,
+            is_full: input.fill >= FULL,
             has_dropped: queue.dropped_frames > 0,
         };
         rows.push(Row::Cells { cells: Box::new(cells.clone()), alarm });
@@ -188,7 +191,7 @@ fn stage_rows(stage: &StageReport, report: &Report) -> Vec<Row> {
     rows
 }
 
-fn capacity(queue: &QueueReport) -> String {
+fn capacity(queue: &QueueSnapshot) -> String {
     let bytes = queue.capacity_bytes.map(|bytes| format!(", {}iB", Binary(bytes))).unwrap_or_default();
     format!("{} {}{bytes}", queue.policy, queue.capacity_batches)
 }
@@ -233,7 +236,7 @@ pub(super) mod tests {
     use std::time::Duration;
 
     use grebe_flow::telemetry::Report;
-    use grebe_flow::{Latency, Policy, QueueSnapshot, Snapshot, StageSnapshot};
+    use grebe_flow::{Latency, Policy, Snapshot, StageSnapshot};
 
     use super::*;
 
