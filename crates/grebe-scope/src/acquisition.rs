@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::block;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_block};
 use crate::trigger::{Trigger, TriggerEvent};
 
 /// One record, lent for the time of the call.
@@ -100,7 +99,7 @@ impl Acquisition {
         block: &[&[i16]],
         mut each: impl FnMut(Record<'_>),
     ) -> Result<()> {
-        let len = block::check(block, self.recorder.channels, first_sample_index, self.next)?;
+        let len = check_block(block, self.recorder.channels, first_sample_index, self.next)?;
         if len == 0 {
             return Ok(());
         }

@@ -95,6 +95,13 @@ pub struct ColumnGrid {
     pub(crate) quantum: u64,
 }
 
+impl Default for ColumnGrid {
+    /// One sample per column.
+    fn default() -> ColumnGrid {
+        ColumnGrid::new(1.0)
+    }
+}
+
 impl ColumnGrid {
     /// A grid of `samples_per_column`, clamped to 2^-16 to 2^48; not-a-number counts as 1.
     pub fn new(samples_per_column: f64) -> ColumnGrid {

@@ -66,7 +66,6 @@
 #![deny(unsafe_code)]
 
 mod acquisition;
-mod block;
 mod column;
 mod comparator;
 mod density;

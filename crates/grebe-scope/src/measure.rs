@@ -6,12 +6,10 @@
 mod edges;
 mod levels;
 mod quantity;
-mod running;
 
 use edges::Edges;
 use levels::{LevelSet, Levels};
-pub use quantity::{Dimension, Quantity};
-pub use running::Running;
+pub use quantity::{Dimension, Quantity, Running};
 
 /// From raw counts to a unit: `value = counts * factor + offset`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -123,21 +121,15 @@ impl MeasurementStatistics {
 /// assert_eq!(m.get(Quantity::Frequency), Some(10.0));
 /// assert!((m.get(Quantity::Duty).unwrap() - 0.3).abs() < 1e-9);
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Measurer {
     levels: Levels,
-}
-
-impl Default for Measurer {
-    fn default() -> Self {
-        Measurer::new()
-    }
 }
 
 impl Measurer {
     /// A measurer with its working memory.
     pub fn new() -> Measurer {
-        Measurer { levels: Levels::new() }
+        Measurer::default()
     }
 
     /// Measures one channel over `runs`, each an unbroken run of samples. `rate_hz` must be positive; where it is

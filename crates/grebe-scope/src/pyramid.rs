@@ -13,21 +13,16 @@
 //! numbers depend on the samples alone. A node is written once, when the stream has passed its end. Newer parts of the
 //! stream are answered from finer levels, and the newest from the samples themselves.
 
-mod presence;
-mod range_stats;
 mod shape;
 mod track;
 
 use std::ops::Range;
 
-use crate::block;
 use crate::column::{Column, ColumnGrid, Coverage};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_block};
 use crate::simd::{self, Stats};
-use presence::Presence;
-pub use range_stats::RangeStats;
 use shape::Shape;
-use track::{ChannelTracks, CountTracks};
+use track::{ChannelTracks, CountTracks, Presence};
 
 /// The recent past of a multi-channel stream at every zoom, within a fixed number of bytes.
 ///
@@ -103,7 +98,7 @@ impl Pyramid {
     /// 2^62. Nothing changes then; a stream that began anew needs [`clear`](Pyramid::clear).
     pub fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) -> Result<()> {
         let next = self.begin.map(|_| self.next);
-        let len = block::check(block, self.channels.len(), first_sample_index, next)?;
+        let len = check_block(block, self.channels.len(), first_sample_index, next)?;
         if self.begin.is_none() {
             self.begin = Some(first_sample_index);
             self.next = first_sample_index;
@@ -311,6 +306,37 @@ impl Pyramid {
             }
         }
         best
+    }
+}
+
+/// Statistics of the samples of a range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RangeStats {
+    /// Smallest, largest, sum and sum of squares.
+    pub stats: Stats,
+    /// Samples that were there.
+    pub count: u64,
+    /// The range that was asked for, widened to whole nodes where only those are kept, and cut to the stream.
+    pub range: Range<u64>,
+}
+
+impl RangeStats {
+    /// Mean, in counts; `None` without samples.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.stats.sum as f64 / self.count as f64)
+    }
+
+    /// Root of the mean square, in counts; `None` without samples.
+    pub fn rms(&self) -> Option<f64> {
+        (self.count > 0).then(|| (self.stats.sum_sq as f64 / self.count as f64).sqrt())
+    }
+
+    /// Standard deviation (RMS of the AC part), in counts; `None` without samples.
+    pub fn deviation(&self) -> Option<f64> {
+        let n = i128::from(self.count);
+        let sum = i128::from(self.stats.sum);
+        // In whole numbers, so that a large offset does not eat the digits of a small deviation.
+        (n > 0).then(|| ((n * i128::from(self.stats.sum_sq) - sum * sum) as f64).sqrt() / n as f64)
     }
 }
 

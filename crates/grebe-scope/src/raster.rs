@@ -24,18 +24,15 @@
 //! ```
 
 mod canvas;
-mod image;
 mod lane;
 mod scene;
-mod text;
 mod theme;
 
 use crate::error::{Error, Result};
 use crate::units::Ticks;
-use canvas::{Canvas, Rect};
-pub use image::Image;
+pub use canvas::Image;
+use canvas::{Canvas, LINE_HEIGHT, Pen, Rect};
 pub use scene::{Axis, Cursor, Lane, Layer, Trace};
-use text::Pen;
 pub use theme::{Color, Theme};
 
 /// Everything a picture shows. Make one with [`Picture::new`] and fill in the rest.
@@ -99,12 +96,12 @@ impl<'a> Picture<'a> {
             self.draw_time_grid(&mut canvas, band, &ticks);
             if let Some(lane) = self.lanes.get(place as usize) {
                 let color = lane.color.unwrap_or(self.theme.trace(place as usize));
-                lane::draw(&mut canvas, &pen, &self.theme, lane, color, band, self.axis);
+                lane::draw(&mut canvas, &pen, &self.theme, lane, color, band);
             }
         }
         self.draw_time_labels(&mut canvas, &pen, plot, &ticks);
         self.draw_cursors(&mut canvas, &pen, plot);
-        Ok(Image { pixmap: canvas.into_pixmap() })
+        Ok(canvas.into_image())
     }
 
     /// Draws the header's pieces in as many rows as they need, and returns where the plot begins.
@@ -115,13 +112,13 @@ impl<'a> Picture<'a> {
             let width = pen.width(piece);
             if x > left && x + width > right {
                 x = left;
-                y += text::LINE_HEIGHT;
+                y += LINE_HEIGHT;
             }
             let color = if place == 0 { self.theme.text } else { self.theme.text_dim };
             pen.draw(canvas, x, y, piece, color);
             x += width + HEADER_SPACING;
         }
-        if self.header.is_empty() { 8 } else { y + text::LINE_HEIGHT + 4 }
+        if self.header.is_empty() { 8 } else { y + LINE_HEIGHT + 4 }
     }
 
     fn draw_time_grid(&self, canvas: &mut Canvas, band: Rect, ticks: &Ticks) {

@@ -3,7 +3,6 @@
 //! 0 dBFS is a sine that uses the whole range of `i16` (AES17). Levels are those of the sine that would cause
 //! them: the window's gain is divided out, so peaks read right with every window.
 
-mod peaks;
 mod window;
 
 use std::sync::Arc;
@@ -12,7 +11,6 @@ use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 
 use crate::error::{Error, Result};
-pub use peaks::Peak;
 pub use window::Window;
 
 /// How successive spectra are averaged.
@@ -25,6 +23,15 @@ pub enum Averaging {
     All,
     /// Exponential mean of the power: each new spectrum has the weight of one in this many (at least 1).
     Exponential(u32),
+}
+
+/// A peak of a spectrum.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    /// Where, in lines, found between lines.
+    pub line: f64,
+    /// Level of the peak, in dBFS.
+    pub dbfs: f64,
 }
 
 /// Power spectra of one channel.
@@ -163,7 +170,7 @@ impl Spectrum {
     /// The `count` highest peaks, the highest first: lines higher than their neighbours within the window's main
     /// lobe and above `floor_dbfs`, their frequency found between lines.
     pub fn peaks(&self, count: usize, floor_dbfs: f32) -> Vec<Peak> {
-        peaks::find(&self.dbfs, self.window, count, floor_dbfs)
+        find_peaks(&self.dbfs, self.window, count, floor_dbfs)
     }
 
     /// Samples per transform.
@@ -213,6 +220,49 @@ impl Spectrum {
     }
 }
 
+/// The table of peaks.
+fn find_peaks(dbfs: &[f32], window: Window, count: usize, floor_dbfs: f32) -> Vec<Peak> {
+    let reach = window.half_lobe_lines();
+    let mut found: Vec<Peak> = Vec::with_capacity(count + 1);
+    // Not the zero line and its lobe: that is the offset.
+    for place in reach + 1..dbfs.len().saturating_sub(1) {
+        let level = dbfs[place];
+        let least = found.last().filter(|_| found.len() == count).map_or(f64::NEG_INFINITY, |p| p.dbfs);
+        if level < floor_dbfs || f64::from(level) + LOSS_MAX_DB < least {
+            continue;
+        }
+        let around = &dbfs[place - reach..dbfs.len().min(place + reach + 1)];
+        let first_of_highest =
+            around[..reach].iter().all(|&l| l < level) && around[reach..].iter().all(|&l| l <= level);
+        if !first_of_highest {
+            continue;
+        }
+        let peak = between(dbfs, place, window);
+        let at = found.partition_point(|p| p.dbfs >= peak.dbfs);
+        found.insert(at, peak);
+        found.truncate(count);
+    }
+    found
+}
+
+/// Where a tone must lie for its two highest lines to differ as they do, and its level there: the shape of the
+/// window's main lobe is known, so this is exact for a tone alone.
+fn between(dbfs: &[f32], place: usize, window: Window) -> Peak {
+    let [a, b, c] = [dbfs[place - 1], dbfs[place], dbfs[place + 1]].map(f64::from);
+    let difference = a.max(c) - b;
+    let (mut near, mut far) = (0.0, 0.5);
+    for _ in 0..40 {
+        let middle = (near + far) / 2.0;
+        if window.lobe_db(1.0 - middle) - window.lobe_db(middle) < difference {
+            near = middle
+        } else {
+            far = middle
+        }
+    }
+    let line = place as f64 + if c >= a { near } else { -near };
+    Peak { line, dbfs: b - window.lobe_db(near) }
+}
+
 /// `10 log10(power)` to 0.00002 dB, in a form that compilers vectorise (`log10` of the library they do not).
 fn decibels(power: f32) -> f32 {
     let power = power.max(POWER_MIN);
@@ -228,6 +278,8 @@ fn decibels(power: f32) -> f32 {
     (exponent as f32 * std::f32::consts::LN_2 + ln) * (10.0 / std::f32::consts::LN_10)
 }
 
+/// How far a tone may lie above its highest line at most (no window, halfway between two lines).
+const LOSS_MAX_DB: f64 = 4.0;
 /// The level of a line without power.
 const FLOOR_DB: f32 = -200.0;
 const POWER_MIN: f32 = 1e-20;

@@ -6,14 +6,13 @@
 
 mod condition;
 mod lf_reject;
-mod rule;
 
 use crate::comparator::Comparator;
 use crate::error::Result;
 use crate::simd::{self, WORDS_MAX, Words};
 pub use condition::{Condition, Passage, Polarity, Slope};
+use condition::{Rule, Setup};
 pub use lf_reject::LfReject;
-use rule::{Rule, Setup};
 
 /// One trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 pub(crate) mod core;
 pub(crate) mod extract;
 pub(crate) mod feed;
-pub(crate) mod gaps;
 mod interpolate;
 pub(crate) mod link;
 pub(crate) mod math;
@@ -11,9 +10,7 @@ pub(crate) mod measure;
 mod meter;
 pub(crate) mod persistence;
 pub(crate) mod picture;
-pub(crate) mod span;
 pub(crate) mod spectrum;
-pub(crate) mod stage;
 pub(crate) mod status;
 pub(crate) mod trigger;
 pub(crate) mod viewport;

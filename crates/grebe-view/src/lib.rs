@@ -84,13 +84,12 @@ mod window;
 pub use data::{
     core::ScopeCore,
     extract::{Extract, ExtractRun},
-    feed::ScopeFeed,
+    feed::{ScopeFeed, ScopeStage},
     link::ScopeLink,
     math::MATH_CHANNEL,
     measure::ChannelMeasurements,
     picture::{ChannelColumns, Flow, GapMark, Picture, StreamInfo},
     spectrum::{ChannelSpectrum, SpectrumView},
-    stage::ScopeStage,
     status::{Loss, SourceStatus},
     trigger::{
         TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
@@ -99,12 +98,11 @@ pub use data::{
 };
 pub use error::Error;
 pub use model::{
-    channel::ChannelSetup,
+    channel::{ChannelSetup, ThemeChoice},
     controls::TriggerOptions,
     generator::{GeneratorRemote, GeneratorWish},
     options::ViewOptions,
     session::Session,
-    theme::ThemeChoice,
     vertical::VerticalScale,
 };
 pub use png::{PngOptions, render_png};

@@ -1,19 +1,15 @@
 //! The window: egui on wgpu, on a GPU or in software.
 
 mod bench;
-mod cursors;
 mod device;
 mod head;
 mod keyboard;
 mod labels;
 mod lanes;
-mod layout;
 mod marks;
 mod panes;
-mod persistence;
 mod plot;
 mod quads;
-mod show;
 mod side;
 mod spectrum;
 mod style;
@@ -35,7 +31,6 @@ use bench::WindowTimer;
 pub use bench::{FrameTimes, WindowBench};
 use device::DeviceLoss;
 use panes::ScopePanes;
-use quads::QuadPainter;
 
 /// Opens one window with a scope for each source, side by side, and returns when the person closes it, or someone a link.
 /// Keys go to the scope that the pointer is on.
@@ -88,19 +83,15 @@ fn open(
     native.wgpu_options.on_surface_status = Arc::new(move |it| status.surface_status(it));
     let (watched, told) = (loss.clone(), lost.clone());
     let create = move |creation: &eframe::CreationContext<'_>| -> Created {
-        let painter = match &creation.wgpu_render_state {
-            Some(state) => {
-                quads::prepare_gpu(state);
-                let ctx = creation.egui_ctx.clone();
-                watched.watch(&state.device, move || ctx.request_repaint());
-                QuadPainter::Instanced
-            }
-            None => QuadPainter::Mesh,
-        };
+        if let Some(state) = &creation.wgpu_render_state {
+            quads::prepare_gpu(state);
+            let ctx = creation.egui_ctx.clone();
+            watched.watch(&state.device, move || ctx.request_repaint());
+        }
         let scopes = scopes.into_iter().enumerate().map(|(number, (link, options))| {
             let ctx = creation.egui_ctx.clone();
             link.on_picture(move || ctx.request_repaint());
-            ScopePanes::numbered(number, link, options, painter)
+            ScopePanes::new(number, link, options)
         });
         Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench, loss: watched, lost: told }))
     };
@@ -150,7 +141,7 @@ impl eframe::App for ScopeWindow {
         if let (Some(bench), Some(scope)) = (&mut self.bench, self.scopes.first()) {
             bench.frame(ui.ctx(), scope, frame.info().cpu_usage);
         }
-        if self.scopes.iter().any(ScopePanes::is_done) {
+        if self.scopes.iter().any(|scope| scope.model.is_done()) {
             ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
         }
     }

@@ -20,11 +20,13 @@ pub(super) struct Levels {
     bins: Vec<(u64, i64)>,
 }
 
-impl Levels {
-    pub(super) fn new() -> Levels {
+impl Default for Levels {
+    fn default() -> Levels {
         Levels { bins: vec![(0, 0); BINS] }
     }
+}
 
+impl Levels {
     /// `None` without samples.
     pub(super) fn find(&mut self, runs: &[&[i16]]) -> Option<LevelSet> {
         let mut all = Stats::EMPTY;

@@ -1,4 +1,4 @@
-//! The quantities of the table.
+//! The quantities of the table, and their statistics over many measurements.
 
 /// A quantity of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,37 +73,90 @@ impl Quantity {
 
     /// Its name in a table.
     pub fn name(self) -> &'static str {
-        match self {
-            Quantity::PeakToPeak => "Vpp",
-            Quantity::Min => "min",
-            Quantity::Max => "max",
-            Quantity::Mean => "mean",
-            Quantity::Rms => "RMS",
-            Quantity::AcRms => "AC RMS",
-            Quantity::Base => "base",
-            Quantity::Top => "top",
-            Quantity::Frequency => "frequency",
-            Quantity::Period => "period",
-            Quantity::Duty => "duty",
-            Quantity::RiseTime => "rise",
-            Quantity::FallTime => "fall",
-            Quantity::Overshoot => "overshoot",
-            Quantity::PositiveWidth => "+width",
-            Quantity::NegativeWidth => "-width",
-        }
+        NAMES[self as usize].0
     }
 
     /// Which unit it has.
     pub fn dimension(self) -> Dimension {
-        match self {
-            Quantity::Frequency => Dimension::Frequency,
-            Quantity::Duty | Quantity::Overshoot => Dimension::Ratio,
-            Quantity::Period
-            | Quantity::RiseTime
-            | Quantity::FallTime
-            | Quantity::PositiveWidth
-            | Quantity::NegativeWidth => Dimension::Time,
-            _ => Dimension::Value,
+        NAMES[self as usize].1
+    }
+}
+
+/// By the order of [`Quantity::ALL`].
+const NAMES: [(&str, Dimension); Quantity::ALL.len()] = [
+    ("Vpp", Dimension::Value),
+    ("min", Dimension::Value),
+    ("max", Dimension::Value),
+    ("mean", Dimension::Value),
+    ("RMS", Dimension::Value),
+    ("AC RMS", Dimension::Value),
+    ("base", Dimension::Value),
+    ("top", Dimension::Value),
+    ("frequency", Dimension::Frequency),
+    ("period", Dimension::Time),
+    ("duty", Dimension::Ratio),
+    ("rise", Dimension::Time),
+    ("fall", Dimension::Time),
+    ("overshoot", Dimension::Ratio),
+    ("+width", Dimension::Time),
+    ("-width", Dimension::Time),
+];
+
+/// Count, smallest, mean, largest and deviation of the values added.
+///
+/// ```
+/// let mut running = grebe_scope::Running::default();
+/// for value in [1.0, 2.0, 3.0] {
+///     running.add(value);
+/// }
+/// assert_eq!((running.count(), running.mean(), running.deviation()), (3, Some(2.0), Some(1.0)));
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Running {
+    count: u64,
+    min: f64,
+    max: f64,
+    mean: f64,
+    /// Sum of squared distances from the mean (Welford's method: no cancellation).
+    squares: f64,
+}
+
+impl Running {
+    /// Adds a value; NaN is left out.
+    pub fn add(&mut self, value: f64) {
+        if value.is_nan() {
+            return;
         }
+        (self.min, self.max) =
+            if self.count == 0 { (value, value) } else { (self.min.min(value), self.max.max(value)) };
+        self.count += 1;
+        let distance = value - self.mean;
+        self.mean += distance / self.count as f64;
+        self.squares += distance * (value - self.mean);
+    }
+
+    /// Values added.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Smallest; `None` without values.
+    pub fn min(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// Largest; `None` without values.
+    pub fn max(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// Mean; `None` without values.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.mean)
+    }
+
+    /// Standard deviation of a sample (divided by one less than the count); `None` below two values.
+    pub fn deviation(&self) -> Option<f64> {
+        (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
     }
 }

@@ -1,6 +1,7 @@
-//! Pixels: filling and blending on an opaque image.
+//! Pixels: filling, blending and writing on an opaque image, and the finished picture.
 
-use tiny_skia::{LineJoin, Mask, Paint, PathBuilder, Pixmap, Stroke, Transform};
+use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
+use tiny_skia::Pixmap;
 
 use super::theme::Color;
 use crate::error::{Error, Result};
@@ -20,18 +21,13 @@ pub(super) struct Rect {
 
 impl Canvas {
     pub(super) fn new(width: u32, height: u32, background: Color) -> Result<Canvas> {
-        let refused = || Error::Setting {
-            what: "picture size",
-            got: format!("{width} x {height}"),
-            must: "160 x 120 to 16384 x 16384 pixels",
-        };
-        let mut pixmap = Pixmap::new(width, height).ok_or_else(refused)?;
+        let mut pixmap = new_pixmap(width, height)?;
         pixmap.fill(tiny_skia::Color::from_rgba8(background.r, background.g, background.b, 255));
         Ok(Canvas { pixmap })
     }
 
-    pub(super) fn into_pixmap(self) -> Pixmap {
-        self.pixmap
+    pub(super) fn into_image(self) -> Image {
+        Image { pixmap: self.pixmap }
     }
 
     pub(super) fn fill(&mut self, rect: Rect, color: Color) {
@@ -64,25 +60,104 @@ impl Canvas {
             *below = ((below_part + above_part + 127) / 255) as u8;
         }
     }
+}
 
-    /// A smooth line through `points`, cut at the edges of `clip`.
-    pub(super) fn line(&mut self, points: &[(f32, f32)], clip: Rect, color: Color) {
-        let mut path = PathBuilder::new();
-        for (place, &(x, y)) in points.iter().enumerate() {
-            if place == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
-        }
-        let sides = (clip.left as f32, clip.top as f32, clip.width as f32, clip.height as f32);
-        let area = tiny_skia::Rect::from_xywh(sides.0, sides.1, sides.2, sides.3);
-        let (Some(path), Some(area), Some(mut mask)) =
-            (path.finish(), area, Mask::new(self.pixmap.width(), self.pixmap.height()))
-        else {
-            return;
-        };
-        let area = PathBuilder::from_rect(area);
-        mask.fill_path(&area, tiny_skia::FillRule::Winding, false, Transform::identity());
-        let mut paint = Paint::default();
-        paint.set_color_rgba8(color.r, color.g, color.b, 255);
-        let stroke = Stroke { width: 1.5, line_join: LineJoin::Round, ..Stroke::default() };
-        self.pixmap.stroke_path(&path, &paint, &stroke, Transform::identity(), Some(&mask));
+/// Distance of two lines of text, in pixels.
+pub(super) const LINE_HEIGHT: i32 = 16;
+const SIZE: f32 = 13.5;
+
+/// Draws text in the monospaced face that the window uses too (Hack, shipped by `epaint_default_fonts`). If it could not be
+/// read, nothing would be drawn.
+pub(super) struct Pen {
+    font: Option<FontRef<'static>>,
+}
+
+impl Pen {
+    pub(super) fn new() -> Pen {
+        Pen { font: FontRef::try_from_slice(epaint_default_fonts::HACK_REGULAR).ok() }
     }
+
+    /// Width of `text` in pixels.
+    pub(super) fn width(&self, text: &str) -> i32 {
+        let Some(font) = &self.font else { return 0 };
+        let font = font.as_scaled(PxScale::from(SIZE));
+        text.chars().map(|c| font.h_advance(font.glyph_id(c))).sum::<f32>().ceil() as i32
+    }
+
+    /// Draws `text` with its upper left corner at `(x, y)`.
+    pub(super) fn draw(&self, canvas: &mut Canvas, x: i32, y: i32, text: &str, color: Color) {
+        let Some(font) = &self.font else { return };
+        let font = font.as_scaled(PxScale::from(SIZE));
+        let mut at = x as f32;
+        for c in text.chars() {
+            let id = font.glyph_id(c);
+            let glyph = id.with_scale_and_position(SIZE, point(at, y as f32 + font.ascent()));
+            at += font.h_advance(id);
+            let Some(outline) = font.outline_glyph(glyph) else { continue };
+            let bounds = outline.px_bounds();
+            let (left, top) = (bounds.min.x as i32, bounds.min.y as i32);
+            outline.draw(|dx, dy, cover| {
+                let alpha = (cover.clamp(0.0, 1.0) * 255.0).round() as u8;
+                canvas.blend(left + dx as i32, top + dy as i32, color, alpha);
+            });
+        }
+    }
+}
+
+/// A finished picture.
+#[derive(Debug, Clone)]
+pub struct Image {
+    pixmap: Pixmap,
+}
+
+impl Image {
+    pub(super) fn width(&self) -> u32 {
+        self.pixmap.width()
+    }
+
+    pub(super) fn height(&self) -> u32 {
+        self.pixmap.height()
+    }
+
+    /// Pixels row after row from the top left, four bytes each: red, green, blue, 255.
+    pub(super) fn rgba(&self) -> &[u8] {
+        self.pixmap.data()
+    }
+
+    /// Pictures one below the other, as wide as the widest.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] where all of them are higher than 16384 pixels, or there is none.
+    pub fn stack(images: &[Image]) -> Result<Image> {
+        let width = images.iter().map(Image::width).max().unwrap_or(0);
+        let height: u32 = images.iter().map(Image::height).sum();
+        let mut pixmap = new_pixmap(width, height)?;
+        let row = |width: u32| width as usize * 4;
+        let mut rows = pixmap.data_mut().chunks_exact_mut(row(width).max(1));
+        for image in images {
+            for from in image.rgba().chunks_exact(row(image.width())) {
+                if let Some(to) = rows.next() {
+                    to[..from.len()].copy_from_slice(from);
+                }
+            }
+        }
+        Ok(Image { pixmap })
+    }
+
+    /// The picture as a PNG file.
+    ///
+    /// # Errors
+    /// [`Error::Png`] where the encoder fails.
+    pub fn to_png(&self) -> Result<Vec<u8>> {
+        self.pixmap.encode_png().map_err(|why| Error::Png { why: why.to_string() })
+    }
+}
+
+fn new_pixmap(width: u32, height: u32) -> Result<Pixmap> {
+    let fits = width.max(height) <= 16384;
+    fits.then(|| Pixmap::new(width, height)).flatten().ok_or_else(|| Error::Setting {
+        what: "picture size",
+        got: format!("{width} x {height} pixels"),
+        must: "at most 16384 x 16384 pixels, and not empty",
+    })
 }

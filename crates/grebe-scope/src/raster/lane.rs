@@ -1,28 +1,19 @@
 //! One lane: its grid and labels, its trace, and the marks of lost samples.
 
-use super::canvas::{Canvas, Rect};
-use super::scene::{Axis, Lane, Trace};
-use super::text::{self, Pen};
+use super::canvas::{Canvas, LINE_HEIGHT, Pen, Rect};
+use super::scene::{Lane, Trace};
 use super::theme::{Color, Theme};
 use crate::column::Column;
 use crate::units::Ticks;
 
-pub(super) fn draw(
-    canvas: &mut Canvas,
-    pen: &Pen,
-    theme: &Theme,
-    lane: &Lane,
-    color: Color,
-    band: Rect,
-    axis: Axis,
-) {
+pub(super) fn draw(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, color: Color, band: Rect) {
     let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 32).clamp(3, 10));
     for value in ticks.values() {
         let Some(y) = lane.y_inside(value, band) else { continue };
         let line = if value == 0.0 { theme.grid_zero } else { theme.grid };
         canvas.fill(Rect { top: y, height: 1, ..band }, line);
         let label = ticks.label(value, lane.unit);
-        let top = (y - text::LINE_HEIGHT / 2).clamp(band.top - 2, band.top + band.height - text::LINE_HEIGHT);
+        let top = (y - LINE_HEIGHT / 2).clamp(band.top - 2, band.top + band.height - LINE_HEIGHT);
         pen.draw(canvas, band.left - 6 - pen.width(&label), top, &label, theme.text_dim);
     }
     match lane.trace {
@@ -33,7 +24,6 @@ pub(super) fn draw(
                 draw_columns(canvas, pen, theme, &scaled, layer.color, band, layer.columns);
             }
         }
-        Trace::Line(points) => draw_line(canvas, lane, color, band, axis, points),
         Trace::Intensity { width, cells } => draw_intensity(canvas, theme, color, band, width, cells),
     }
     for &(value, label) in lane.levels {
@@ -42,10 +32,9 @@ pub(super) fn draw(
             canvas.blend(x, y, theme.cursor, 200);
         }
         let left = band.left + band.width - pen.width(label) - 4;
-        pen.draw(canvas, left, y - text::LINE_HEIGHT, label, theme.cursor);
+        pen.draw(canvas, left, y - LINE_HEIGHT, label, theme.cursor);
     }
-    let name =
-        Rect { left: band.left, top: band.top, width: pen.width(lane.name) + 10, height: text::LINE_HEIGHT };
+    let name = Rect { left: band.left, top: band.top, width: pen.width(lane.name) + 10, height: LINE_HEIGHT };
     if !lane.name.is_empty() {
         canvas.fill(name, color);
         pen.draw(canvas, name.left + 5, name.top, lane.name, theme.plot);
@@ -103,28 +92,16 @@ fn mark_lost(canvas: &mut Canvas, theme: &Theme, at: Rect, all: bool) {
             canvas.blend(x, y, theme.gap, if all { 130 } else { 60 });
         }
     }
-    canvas.fill(Rect { height: 4.min(at.height), ..at }, theme.gap);
-    canvas
-        .fill(Rect { top: at.top + at.height - 4.min(at.height), height: 4.min(at.height), ..at }, theme.gap);
+    let height = at.height.min(4);
+    canvas.fill(Rect { height, ..at }, theme.gap);
+    canvas.fill(Rect { top: at.top + at.height - height, height, ..at }, theme.gap);
 }
 
 fn name_lost(canvas: &mut Canvas, pen: &Pen, theme: &Theme, run: Rect) {
     let width = pen.width("lost");
-    if run.width > width + 8 && run.height > 3 * text::LINE_HEIGHT {
+    if run.width > width + 8 && run.height > 3 * LINE_HEIGHT {
         let left = run.left + (run.width - width) / 2;
-        pen.draw(canvas, left, run.top + text::LINE_HEIGHT + 4, "lost", theme.gap);
-    }
-}
-
-fn draw_line(canvas: &mut Canvas, lane: &Lane, color: Color, band: Rect, axis: Axis, points: &[(f64, f64)]) {
-    let x_of =
-        |x: f64| (x - axis.start) / (axis.end - axis.start) * f64::from(band.width) + f64::from(band.left);
-    let breaks = |p: &(f64, f64)| !(p.0.is_finite() && p.1.is_finite());
-    for piece in points.split(breaks) {
-        // Far outside coordinates would cost the rasteriser its precision.
-        let limit = |v: f64| v.clamp(-1e5, 1e5) as f32;
-        let piece: Vec<_> = piece.iter().map(|&(x, y)| (limit(x_of(x)), limit(lane.y(y, band)))).collect();
-        canvas.line(&piece, band, color);
+        pen.draw(canvas, left, run.top + LINE_HEIGHT + 4, "lost", theme.gap);
     }
 }
 

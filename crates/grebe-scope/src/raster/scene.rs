@@ -43,9 +43,6 @@ pub struct Lane<'a> {
 pub enum Trace<'a> {
     /// Columns in raw counts, left to right over the whole plot; gaps are marked.
     Columns(&'a [Column]),
-    /// Points `(x, y)` joined by a line, x on the picture's axis and y in the lane's unit. A y that is not a
-    /// number breaks the line.
-    Line(&'a [(f64, f64)]),
     /// Several traces over each other, the last one in front.
     Layers(&'a [Layer<'a>]),
     /// Rows of brightness 0.0 to 1.0, the first at the top: persistence, waterfall.

@@ -54,11 +54,8 @@ fn a_gap_is_marked_and_no_line_crosses_it() {
 
 #[test]
 fn every_kind_of_trace_and_an_empty_picture_draw() {
-    let points: Vec<(f64, f64)> =
-        (0..100).map(|i| (f64::from(i) / 100.0, if i == 50 { f64::NAN } else { 1e9 })).collect();
     let cells = vec![0.7f32; 12];
     let lanes = [
-        Lane::new("line", Trace::Line(&points), -1.0, 1.0),
         Lane::new("cells", Trace::Intensity { width: 4, cells: &cells }, 0.0, 1.0),
         Lane::new("nothing", Trace::Columns(&[]), 0.0, 0.0),
         Lane::new("no width", Trace::Intensity { width: 0, cells: &cells }, f64::NAN, 1.0),

@@ -15,15 +15,14 @@ use crate::data::measure::PictureMeasurer;
 use crate::data::meter::{FlowMeter, TransitMeter};
 use crate::data::persistence::{Persistence, PersistenceView};
 use crate::data::picture::{ChannelColumns, GapMark, Picture, StreamInfo};
-use crate::data::span::default_span;
 use crate::data::spectrum::SpectrumAnalyzer;
 use crate::data::trigger::{TriggerMode, TriggerSearch, TriggerView};
-use crate::data::viewport::{Viewport, Window};
+use crate::data::viewport::{Viewport, Window, default_span};
 
 /// Keeps the history of one stream within a budget and answers viewports of it.
 ///
 /// The caller says what time it is, in nanoseconds of the monotonic clock.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ScopeCore {
     budget_bytes: usize,
     tracker: StreamTracker,
@@ -48,25 +47,7 @@ pub struct ScopeCore {
 impl ScopeCore {
     /// A scope whose history takes at most about `budget_bytes`.
     pub fn new(budget_bytes: usize) -> ScopeCore {
-        ScopeCore {
-            budget_bytes,
-            tracker: StreamTracker::new(),
-            pyramid: None,
-            stream: None,
-            trigger: None,
-            persistence: None,
-            measure: PictureMeasurer::new(),
-            math: None,
-            spectrum: SpectrumAnalyzer::new(),
-            gaps: VecDeque::with_capacity(GAPS_MAX),
-            gap_number: 0,
-            streams: 0,
-            is_ended: false,
-            flow: FlowMeter::new(),
-            transit: TransitMeter::new(),
-            newest_ts_ns: 0,
-            newest_arrival_ns: 0,
-        }
+        ScopeCore { budget_bytes, ..ScopeCore::default() }
     }
 
     /// Takes a batch that arrived at `now_ns`. Late and duplicate frames are counted and not drawn; a sender that began
@@ -95,7 +76,6 @@ impl ScopeCore {
         Ok(())
     }
 
-    /// Nothing more will arrive.
     pub(crate) fn end(&mut self) {
         self.is_ended = true;
     }
@@ -263,7 +243,7 @@ impl ScopeCore {
         self.stream = None;
         self.trigger = None;
         self.persistence = None;
-        self.transit = TransitMeter::new();
+        self.transit = TransitMeter::default();
         Ok(())
     }
 }
@@ -271,8 +251,7 @@ impl ScopeCore {
 /// The mean of what is visible, in raw counts; 0 where nothing is.
 fn mean(pyramid: &Pyramid, channel: usize, window: Range<f64>) -> f64 {
     let range = window.start.max(0.0) as u64..window.end.max(0.0) as u64;
-    let found = pyramid.range_stats(channel, range);
-    if found.count > 0 { found.stats.sum as f64 / found.count as f64 } else { 0.0 }
+    pyramid.range_stats(channel, range).mean().unwrap_or(0.0)
 }
 
 /// Where the columns of a picture lie.
@@ -321,7 +300,6 @@ fn channel_columns(pyramid: &Pyramid, channel: usize, extent: &Extent) -> Vec<Co
     out
 }
 
-/// Gaps that are remembered.
 const GAPS_MAX: usize = 256;
 /// Beyond any stream, and far from overflow in both directions.
 const COLUMN_END: i64 = 1 << 62;

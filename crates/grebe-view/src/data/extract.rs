@@ -1,4 +1,4 @@
-//! Copies samples out of the history, to be saved to files.
+//! Copies samples out of the history: to be computed with, or saved to files.
 
 use std::ops::Range;
 
@@ -27,7 +27,6 @@ pub struct ExtractRun {
 }
 
 impl Extract {
-    /// Samples per channel.
     pub(crate) fn len_samples(&self) -> u64 {
         self.runs.iter().map(|run| run.channels.first().map_or(0, Vec::len) as u64).sum()
     }
@@ -35,28 +34,49 @@ impl Extract {
     /// Copies at most the newest 2^24 samples per channel of `range`.
     pub(crate) fn of(pyramid: &Pyramid, rate_hz: f64, range: Range<u64>, triggers: Vec<f64>) -> Extract {
         let range = range.start.max(range.end.saturating_sub(SAMPLES_MAX))..range.end;
-        let mut runs: Vec<ExtractRun> = Vec::new();
+        let (mut copied, mut runs) = (Runs::default(), Vec::new());
         for channel in 0..pyramid.channels() {
-            let mut place = 0;
-            let mut next = None;
-            pyramid.samples(channel, range.clone(), |first, samples| {
-                // A piece also ends where the pyramid's ring wraps; there is no gap there.
-                if next == Some(first) {
-                    place -= 1;
-                } else if channel == 0 {
-                    runs.push(ExtractRun { first_sample_index: first, channels: Vec::new() });
-                }
-                if let Some(run) = runs.get_mut(place) {
-                    run.channels.resize_with(run.channels.len().max(channel + 1), Vec::new);
-                    run.channels[channel].extend_from_slice(samples);
-                }
-                place += 1;
-                next = Some(first + samples.len() as u64);
-            });
+            copied.copy(pyramid, channel, range.clone());
+            // What is missing is missing in all channels.
+            runs.resize_with(copied.iter().count(), ExtractRun::default);
+            for (run, (first_sample_index, samples)) in runs.iter_mut().zip(copied.iter()) {
+                run.first_sample_index = first_sample_index;
+                run.channels.push(samples.to_vec());
+            }
         }
         let (start, end) = (range.start as f64, range.end as f64);
         let triggers = triggers.into_iter().filter(|at| (start..end).contains(at)).collect();
         Extract { rate_hz, range, runs, triggers }
+    }
+}
+
+/// A copy of the samples of one channel.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pub(super) samples: Vec<i16>,
+    /// The index of the first sample of each stretch without a gap, and its length.
+    runs: Vec<(u64, usize)>,
+}
+
+impl Runs {
+    /// Takes the samples of `range` that are still kept singly.
+    pub(super) fn copy(&mut self, pyramid: &Pyramid, channel: usize, range: Range<u64>) {
+        self.samples.clear();
+        self.runs.clear();
+        pyramid.samples(channel, range, |first, piece| {
+            self.samples.extend_from_slice(piece);
+            match self.runs.last_mut() {
+                // A piece also ends where the pyramid's ring wraps; there is no gap there.
+                Some((begin, length)) if *begin + *length as u64 == first => *length += piece.len(),
+                _ => self.runs.push((first, piece.len())),
+            }
+        });
+    }
+
+    /// The stretches without a gap, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[i16])> {
+        let mut rest = &self.samples[..];
+        self.runs.iter().map(move |&(first, length)| (first, rest.split_off(..length).unwrap_or_default()))
     }
 }
 

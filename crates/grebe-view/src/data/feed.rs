@@ -1,13 +1,13 @@
 //! The data side of a scope: takes batches, and makes at most sixty pictures per second.
 
+use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
 use grebe_frame::Batch;
 use grebe_scope::Error as ScopeError;
 
 use crate::data::core::ScopeCore;
 use crate::data::link::ScopeLink;
-use grebe_flow::monotonic_ns;
 
-/// A scope to be fed from any thread; [`ScopeStage`](crate::data::stage::ScopeStage) is the same as a stage of a graph.
+/// A scope to be fed from any thread; [`ScopeStage`] is the same as a stage of a graph.
 #[derive(Debug)]
 pub struct ScopeFeed {
     /// `None` once the link has it.
@@ -52,10 +52,6 @@ impl ScopeFeed {
         }
     }
 
-    pub(super) fn link(&self) -> &ScopeLink {
-        &self.link
-    }
-
     fn answer(&mut self, now_ns: u64) {
         if !self.link.is_wanted() || now_ns.saturating_sub(self.answered_ns) < PICTURE_INTERVAL_NS {
             return;
@@ -78,6 +74,73 @@ impl Drop for ScopeFeed {
     }
 }
 
+/// A sink that shows its stream.
+///
+/// It never waits for its front end, so it keeps up with any stream that one core can reduce to columns. Give it a
+/// `drop_oldest` queue: where it cannot keep up, the stream is not held up. When the stream is over, the front end keeps
+/// the history.
+///
+/// ```
+/// use grebe_flow::{Graph, QueueOptions};
+/// use grebe_view::ScopeStage;
+/// # use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError};
+/// # struct Nothing;
+/// # impl Stage for Nothing {
+/// #     fn process(&mut self, _: &mut Inputs, _: &mut Outputs, _: &mut Context) -> Result<Outcome, StageError> {
+/// #         Ok(Outcome::End)
+/// #     }
+/// # }
+/// # let source = Nothing;
+///
+/// let (scope, link) = ScopeStage::new(256 << 20);
+/// let mut graph = Graph::new();
+/// let source = graph.add("source", source);
+/// let scope = graph.add("scope", scope);
+/// graph.connect(source, scope, QueueOptions::drop_oldest(64));
+/// let running = graph.start()?;
+/// // run_windows(vec![(link, options)]) goes here, on the main thread.
+/// # drop(link);
+/// running.stop()?;
+/// # Ok::<(), grebe_flow::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ScopeStage {
+    feed: ScopeFeed,
+}
+
+impl ScopeStage {
+    /// A scope whose history takes at most about `budget_bytes`, and the link for its front end.
+    pub fn new(budget_bytes: usize) -> (ScopeStage, ScopeLink) {
+        let (feed, link) = ScopeFeed::new(budget_bytes);
+        (ScopeStage { feed }, link)
+    }
+}
+
+impl Stage for ScopeStage {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        self.feed.link.wake_with(|| ctx.waker());
+        for _ in 0..BATCHES_PER_STEP {
+            let Some(batch) = input.next() else {
+                self.feed.idle();
+                return Ok(Outcome::WantsInput);
+            };
+            self.feed.ingest(&batch)?;
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+        self.feed.finish();
+        Ok(())
+    }
+}
+
+const BATCHES_PER_STEP: usize = 64;
 /// A little under a sixtieth of a second, so that a display of 60 Hz is never one interval late.
 const PICTURE_INTERVAL_NS: u64 = 15_000_000;
 const SIXTIETH_NS: u64 = 16_666_667;

@@ -2,6 +2,8 @@
 
 use grebe_scope::{Column, ColumnGrid, Pyramid};
 
+use crate::data::extract::Runs;
+
 /// Replaces columns that show one sample each by what a line through the samples passes in them. Columns next to a
 /// gap, or whose samples are no longer kept singly, stay as they are.
 pub(crate) fn join_samples(
@@ -14,30 +16,21 @@ pub(crate) fn join_samples(
     let step = grid.samples_per_column();
     let edge = |place: usize| (first_column + place as u64) as f64 * step;
     let (from, to) = (edge(0).floor() as u64, edge(out.len()).ceil() as u64 + 1);
-    let mut run = Polyline { first: 0, samples: Vec::with_capacity((to - from) as usize) };
-    // A piece also ends where the pyramid's ring wraps; there is no gap there.
-    pyramid.samples(channel, from..to, |first, samples| {
-        if first != run.first + run.samples.len() as u64 || run.samples.is_empty() {
-            run.draw(step, first_column, out);
-            run.first = first;
-            run.samples.clear();
-        }
-        run.samples.extend_from_slice(samples);
-    });
-    run.draw(step, first_column, out);
+    let mut copied = Runs::default();
+    copied.copy(pyramid, channel, from..to);
+    for (first, samples) in copied.iter() {
+        Polyline { first, samples }.draw(step, first_column, out);
+    }
 }
 
 /// A line through samples without a gap.
-struct Polyline {
+struct Polyline<'a> {
     first: u64,
-    samples: Vec<i16>,
+    samples: &'a [i16],
 }
 
-impl Polyline {
+impl Polyline<'_> {
     fn draw(&self, step: f64, first_column: u64, out: &mut [Column]) {
-        if self.samples.is_empty() {
-            return;
-        }
         let edge = |place: usize| (first_column + place as u64) as f64 * step;
         let (start, end) = (self.first as f64, (self.first + self.samples.len() as u64 - 1) as f64);
         let first_place = ((start / step).floor() as u64).saturating_sub(first_column) as usize;

@@ -39,13 +39,11 @@ struct State {
     on_picture: Option<Arc<dyn Fn() + Send + Sync>>,
     /// The scope itself, once its stream is over: from then on the front end's thread answers.
     parked: Option<ScopeCore>,
-    /// A stretch whose samples are wanted.
     wanted_range: Option<Range<u64>>,
     extract: Option<Extract>,
 }
 
 impl ScopeLink {
-    /// A link without a data side yet.
     pub(crate) fn new() -> ScopeLink {
         ScopeLink::default()
     }
@@ -92,7 +90,6 @@ impl ScopeLink {
         self.want();
     }
 
-    /// The samples that were asked for, once.
     pub(crate) fn take_extract(&self) -> Option<Extract> {
         self.state().extract.take()
     }
@@ -115,10 +112,7 @@ impl ScopeLink {
     /// Ends the front end. Can be called from any thread.
     pub fn close(&self) {
         self.shared.is_closed.store(true, Ordering::Release);
-        let wake = self.state().on_picture.clone();
-        if let Some(wake) = wake {
-            wake();
-        }
+        self.wake();
     }
 
     /// Whether someone called [`close`](ScopeLink::close).
@@ -126,7 +120,6 @@ impl ScopeLink {
         self.shared.is_closed.load(Ordering::Acquire)
     }
 
-    /// Lets requests wake the data side.
     pub(crate) fn wake_with(&self, waker: impl FnOnce() -> Waker) {
         if self.shared.data_side.get().is_none() {
             // Two calls at once would set the same.
@@ -134,7 +127,6 @@ impl ScopeLink {
         }
     }
 
-    /// Whether the front end waits for a picture.
     pub(crate) fn is_wanted(&self) -> bool {
         self.shared.is_wanted.load(Ordering::Acquire)
     }
@@ -148,13 +140,10 @@ impl ScopeLink {
             Err(TryLockError::WouldBlock) => return false,
         };
         if let Some(range) = state.wanted_range.take() {
-            let wake = state.on_picture.clone();
             drop(state);
             let extract = core.extract(range);
             self.state().extract = Some(extract);
-            if let Some(wake) = wake {
-                wake();
-            }
+            self.wake();
             return false;
         }
         // New data does not change a held picture.
@@ -162,13 +151,10 @@ impl ScopeLink {
         let Some(viewport) = state.viewport.filter(|_| has_news || state.is_changed) else { return false };
         self.shared.is_wanted.store(false, Ordering::Release);
         state.is_changed = false;
-        let wake = state.on_picture.clone();
         drop(state);
         let picture = core.answer(&viewport, now_ns);
         self.state().newest = Some(picture);
-        if let Some(wake) = wake {
-            wake();
-        }
+        self.wake();
         true
     }
 
@@ -180,8 +166,13 @@ impl ScopeLink {
         }
         state.parked = Some(core);
         state.is_changed = true;
-        let wake = state.on_picture.clone();
         drop(state);
+        self.wake();
+    }
+
+    /// Wakes the front end.
+    fn wake(&self) {
+        let wake = self.state().on_picture.clone();
         if let Some(wake) = wake {
             wake();
         }

@@ -3,6 +3,9 @@
 use std::ops::Range;
 
 use grebe_scope::{Error as ScopeError, Pyramid, Scale};
+use serde::{Deserialize, Serialize};
+
+use crate::data::extract::Runs;
 
 /// The number of the math channel: the first after those that a stream can have.
 pub const MATH_CHANNEL: usize = 8;
@@ -12,18 +15,13 @@ pub(crate) const LANES: usize = MATH_CHANNEL + 1;
 /// What the math channel computes, and of which channels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MathSettings {
-    /// What is computed.
     pub(crate) operation: MathOperation,
-    /// The first channel, from 0.
     pub(crate) a: MathInput,
-    /// The second channel, where the operation takes two.
     pub(crate) b: MathInput,
 }
 
-/// One input of the math channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MathInput {
-    /// Its number, from 0.
     pub(crate) channel: usize,
     /// Unit per count, and the value of count 0.
     pub(crate) scale: Scale,
@@ -32,7 +30,8 @@ pub(crate) struct MathInput {
 }
 
 /// The operations, in units of the inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum MathOperation {
     /// `A + B`.
     Add,
@@ -47,7 +46,6 @@ pub(crate) enum MathOperation {
 }
 
 impl MathOperation {
-    /// All, in the order of a menu.
     pub(crate) const ALL: [MathOperation; 5] = [
         MathOperation::Add,
         MathOperation::Subtract,
@@ -56,7 +54,6 @@ impl MathOperation {
         MathOperation::Integral,
     ];
 
-    /// Its name in a menu.
     pub(crate) fn name(self) -> &'static str {
         match self {
             MathOperation::Add => "A + B",
@@ -73,7 +70,6 @@ impl MathOperation {
         MathOperation::ALL.get(place.map_or(0, |place| place + 1)).copied()
     }
 
-    /// Whether it takes a second channel.
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, MathOperation::Add | MathOperation::Subtract | MathOperation::Multiply)
     }
@@ -106,13 +102,10 @@ impl MathOperation {
 pub(crate) struct MathChannel {
     history: Pyramid,
     scale: Scale,
-    /// Copies of the inputs' samples, and the results.
-    a: Vec<i16>,
-    b: Vec<i16>,
+    a: Runs,
+    b: Runs,
     values: Vec<f64>,
     counts: Vec<i16>,
-    /// Stretches without a gap: index of the first sample, and how many.
-    runs: Vec<(u64, usize)>,
 }
 
 impl MathChannel {
@@ -137,11 +130,10 @@ impl MathChannel {
         Ok(MathChannel {
             history: Pyramid::new(1, HISTORY_BYTES)?,
             scale: Scale::COUNTS,
-            a: Vec::new(),
-            b: Vec::new(),
+            a: Runs::default(),
+            b: Runs::default(),
             values: Vec::new(),
             counts: Vec::new(),
-            runs: Vec::new(),
         })
     }
 
@@ -156,19 +148,19 @@ impl MathChannel {
         // One sample before the left edge, for the slope there.
         let start = (window.start.max(1.0) as u64 - 1).max(end.saturating_sub(SAMPLES_MAX));
         let channels = pyramid.channels() - 1;
-        copy(pyramid, settings.a.channel.min(channels), start..end, &mut self.a, &mut self.runs);
-        copy(pyramid, settings.b.channel.min(channels), start..end, &mut self.b, &mut Vec::new());
+        self.a.copy(pyramid, settings.a.channel.min(channels), start..end);
+        self.b.copy(pyramid, settings.b.channel.min(channels), start..end);
         self.calculate(settings, rate);
         self.keep(settings);
     }
 
     fn calculate(&mut self, settings: &MathSettings, rate: f64) {
-        let MathChannel { a, b, values, runs, .. } = self;
-        let a = Input::new(&settings.a, a);
-        let b = Input::new(&settings.b, b);
+        let MathChannel { a, b, values, .. } = self;
+        let runs = a.iter().map(|(_, run)| run.len());
+        let (a, b) = (Input::new(&settings.a, &a.samples), Input::new(&settings.b, &b.samples));
         values.clear();
         let (mut place, mut sum, mut before) = (0, 0.0, 0.0);
-        for &(_, length) in &*runs {
+        for length in runs {
             for at in place..place + length {
                 let is_first = at == place;
                 let now = a.value(at);
@@ -193,7 +185,7 @@ impl MathChannel {
 
     /// Keeps the results as counts, scaled so that their whole range fits.
     fn keep(&mut self, settings: &MathSettings) {
-        let MathChannel { history, values, counts, runs, scale, .. } = self;
+        let MathChannel { history, a, values, counts, scale, .. } = self;
         let (min, max) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), &value| {
             // Comparisons pass over what is not a number.
             (min.min(value), max.max(value))
@@ -205,9 +197,8 @@ impl MathChannel {
         *scale = Scale { factor, offset };
         history.clear();
         let mut rest = &values[..];
-        for &(first, length) in &*runs {
-            let (run, behind) = rest.split_at(length);
-            rest = behind;
+        for (first, samples) in a.iter() {
+            let run = rest.split_off(..samples.len()).unwrap_or_default();
             let missing = usize::from(run.first().is_some_and(|value| value.is_nan()));
             counts.clear();
             counts.extend(run[missing..].iter().map(|value| ((value - offset) / factor).round() as i16));
@@ -237,25 +228,6 @@ impl Input<'_> {
     fn value(&self, at: usize) -> f64 {
         self.samples.get(at).map_or(0.0, |&sample| f64::from(sample) * self.factor + self.offset)
     }
-}
-
-fn copy(
-    pyramid: &Pyramid,
-    channel: usize,
-    range: Range<u64>,
-    samples: &mut Vec<i16>,
-    runs: &mut Vec<(u64, usize)>,
-) {
-    samples.clear();
-    runs.clear();
-    pyramid.samples(channel, range, |first, piece| {
-        samples.extend_from_slice(piece);
-        match runs.last_mut() {
-            // A piece also ends where the pyramid's ring wraps; there is no gap there.
-            Some((begin, length)) if *begin + *length as u64 == first => *length += piece.len(),
-            _ => runs.push((first, piece.len())),
-        }
-    });
 }
 
 /// Bounds the time that a picture takes from the data path.

@@ -1,7 +1,10 @@
 //! Measures the visible samples, a few times per second.
 
+use std::ops::Range;
+
 use grebe_scope::{Measurements, Measurer, Pyramid, Scale};
 
+use crate::data::extract::Runs;
 use crate::data::math::MATH_CHANNEL;
 use crate::data::viewport::Viewport;
 
@@ -17,31 +20,17 @@ pub struct ChannelMeasurements {
 }
 
 /// Measures pictures, and keeps the result until the next is due.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PictureMeasurer {
     measurer: Measurer,
     measured: Vec<ChannelMeasurements>,
     measured_ns: u64,
     viewport: Option<Viewport>,
     count: u64,
-    /// Copies of the window's unbroken runs, one after the other, and where each ends.
-    samples: Vec<i16>,
-    ends: Vec<usize>,
+    samples: Runs,
 }
 
 impl PictureMeasurer {
-    pub(crate) fn new() -> PictureMeasurer {
-        PictureMeasurer {
-            measurer: Measurer::new(),
-            measured: Vec::new(),
-            measured_ns: 0,
-            viewport: None,
-            count: 0,
-            samples: Vec::new(),
-            ends: Vec::new(),
-        }
-    }
-
     /// Measures the window if the viewport asks for it and a measurement is due. Returns the newest measurements, and the
     /// number of measurements so far.
     pub(crate) fn measure(
@@ -50,7 +39,7 @@ impl PictureMeasurer {
         math: Option<(&Pyramid, Scale)>,
         viewport: &Viewport,
         rate_hz: f64,
-        window: std::ops::Range<f64>,
+        window: Range<f64>,
         now_ns: u64,
     ) -> (Vec<ChannelMeasurements>, u64) {
         let Some(scales) = viewport.measure else {
@@ -82,34 +71,14 @@ impl PictureMeasurer {
         &mut self,
         pyramid: &Pyramid,
         channel: usize,
-        range: std::ops::Range<u64>,
+        range: Range<u64>,
         rate_hz: f64,
         scale: Scale,
     ) -> ChannelMeasurements {
-        let PictureMeasurer { measurer, samples, ends, .. } = self;
-        samples.clear();
-        ends.clear();
-        let mut next = None;
-        pyramid.samples(channel, range, |first, run| {
-            // A piece also ends where the pyramid's ring wraps; there is no gap there.
-            if next == Some(first) {
-                ends.pop();
-            }
-            samples.extend_from_slice(run);
-            ends.push(samples.len());
-            next = Some(first + run.len() as u64);
-        });
-        let mut begin = 0;
-        let runs: Vec<&[i16]> = ends
-            .iter()
-            .map(|&end| {
-                let run = &samples[begin..end];
-                begin = end;
-                run
-            })
-            .collect();
-        let set = measurer.measure(&runs, rate_hz, scale);
-        ChannelMeasurements { channel, set, samples: samples.len() as u64 }
+        self.samples.copy(pyramid, channel, range);
+        let runs: Vec<&[i16]> = self.samples.iter().map(|(_, run)| run).collect();
+        let set = self.measurer.measure(&runs, rate_hz, scale);
+        ChannelMeasurements { channel, set, samples: self.samples.samples.len() as u64 }
     }
 }
 

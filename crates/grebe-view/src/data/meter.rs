@@ -3,7 +3,7 @@
 use crate::data::picture::Flow;
 
 /// Totals of the last second or so, in steps of a sixteenth.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FlowMeter {
     marks: [Mark; MARKS],
     at: usize,
@@ -19,10 +19,6 @@ struct Mark {
 }
 
 impl FlowMeter {
-    pub(crate) fn new() -> FlowMeter {
-        FlowMeter { marks: [Mark::default(); MARKS], at: 0, total: Mark::default() }
-    }
-
     pub(crate) fn add(&mut self, now_ns: u64, frames: u64, samples: u64, bytes: u64) {
         if self.total.at_ns == 0 {
             self.marks = [Mark { at_ns: now_ns, ..Mark::default() }; MARKS];
@@ -54,33 +50,26 @@ impl FlowMeter {
 }
 
 /// The smallest difference between arrival and production time over the last 15 to 30 seconds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TransitMeter {
-    current_ns: i64,
-    previous_ns: i64,
+    current_ns: Option<i64>,
+    previous_ns: Option<i64>,
     since_ns: u64,
 }
 
 impl TransitMeter {
-    pub(crate) fn new() -> TransitMeter {
-        TransitMeter { current_ns: i64::MAX, previous_ns: i64::MAX, since_ns: 0 }
-    }
-
     pub(crate) fn add(&mut self, now_ns: u64, producer_ts_ns: u64) {
         if now_ns.saturating_sub(self.since_ns) > WINDOW_NS {
-            self.previous_ns = self.current_ns;
-            self.current_ns = i64::MAX;
+            self.previous_ns = self.current_ns.take();
             self.since_ns = now_ns;
         }
-        self.current_ns = self.current_ns.min((now_ns as i64).wrapping_sub(producer_ts_ns as i64));
+        let transit_ns = (now_ns as i64).wrapping_sub(producer_ts_ns as i64);
+        self.current_ns = Some(self.current_ns.map_or(transit_ns, |least| least.min(transit_ns)));
     }
 
     /// 0 before the first frame.
     pub(crate) fn min_ns(&self) -> i64 {
-        match self.current_ns.min(self.previous_ns) {
-            i64::MAX => 0,
-            min => min,
-        }
+        self.current_ns.into_iter().chain(self.previous_ns).min().unwrap_or(0)
     }
 }
 
@@ -94,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_steady_stream_has_its_rate_and_a_silent_one_fades() {
-        let mut meter = FlowMeter::new();
+        let mut meter = FlowMeter::default();
         let start = 5_000_000_000;
         for step in 0..300 {
             meter.add(start + step * 10_000_000, 4, 1000, 2000);
@@ -104,12 +93,12 @@ mod tests {
         assert!((flow.frames_per_s - 400.0).abs() < 10.0, "{flow:?}");
         assert!((flow.samples_per_s - 100_000.0).abs() < 2500.0, "{flow:?}");
         assert!(meter.flow(end + 10_000_000_000).frames_per_s < 50.0);
-        assert_eq!(FlowMeter::new().flow(0), Flow::default());
+        assert_eq!(FlowMeter::default().flow(0), Flow::default());
     }
 
     #[test]
     fn the_least_transit_is_forgotten_after_half_a_minute() {
-        let mut meter = TransitMeter::new();
+        let mut meter = TransitMeter::default();
         assert_eq!(meter.min_ns(), 0);
         let second = 1_000_000_000;
         meter.add(100 * second, 100 * second - 7);

@@ -6,19 +6,13 @@ use grebe_scope::{Acquisition, Density, Error as ScopeError, Pyramid};
 
 use crate::data::trigger::{TriggerSearch, TriggerSettings};
 
-/// The vertical ranges that the densities cover.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct PersistenceSettings {
-    /// Lowest and highest raw count, by channel.
-    pub(crate) ranges: [(i16, i16); 8],
-}
+/// Lowest and highest raw count that the densities cover, by channel.
+pub(crate) type Ranges = [(i16, i16); 8];
 
 /// How often the trace of one channel passed each cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChannelDensity {
-    /// The channel, from 0.
     pub(crate) channel: usize,
-    /// Cells per row.
     pub(crate) width: usize,
     /// Brightness, row after row from the top: 0 never, 255 most often.
     pub(crate) cells: Vec<u8>,
@@ -27,11 +21,7 @@ pub(crate) struct ChannelDensity {
 /// The densities of one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PersistenceView {
-    /// As asked for.
-    pub(crate) settings: PersistenceSettings,
-    /// One density per channel.
     pub(crate) channels: Vec<ChannelDensity>,
-    /// Triggers in the picture.
     pub(crate) records: u64,
     /// The part of the triggers since the last picture that was added; below 1 the density is a sample of them.
     pub(crate) fraction: f64,
@@ -42,7 +32,7 @@ pub(crate) struct PersistenceView {
 /// Adds a record around each trigger to the densities.
 #[derive(Debug)]
 pub(crate) struct Persistence {
-    settings: PersistenceSettings,
+    ranges: Ranges,
     trigger: TriggerSettings,
     span_samples: f64,
     acquisition: Acquisition,
@@ -56,7 +46,7 @@ impl Persistence {
     /// # Errors
     /// [`ScopeError::Setting`] where the span holds more samples than a record can.
     pub(crate) fn new(
-        settings: PersistenceSettings,
+        ranges: Ranges,
         trigger: TriggerSettings,
         run: &TriggerSearch,
         span_samples: f64,
@@ -68,14 +58,14 @@ impl Persistence {
             Acquisition::new(pyramid.channels(), run.channel(), run.another()?, pre_samples, record_samples)?;
         let densities: Result<Vec<_>, _> = (0..pyramid.channels())
             .map(|channel| {
-                let (bottom, top) = settings.ranges[channel % 8];
+                let (bottom, top) = ranges[channel % 8];
                 let mut density = Density::new(WIDTH, HEIGHT, bottom, top.max(bottom.saturating_add(1)))?;
                 density.limit_per_picture((SAMPLES_PER_PICTURE / record_samples).max(4));
                 Ok(density)
             })
             .collect();
         Ok(Persistence {
-            settings,
+            ranges,
             trigger,
             span_samples,
             acquisition,
@@ -86,17 +76,10 @@ impl Persistence {
         })
     }
 
-    /// Whether it was made for these settings.
-    pub(crate) fn is_for(
-        &self,
-        settings: &PersistenceSettings,
-        trigger: &TriggerSettings,
-        span_samples: f64,
-    ) -> bool {
-        (&self.settings, &self.trigger, self.span_samples) == (settings, trigger, span_samples)
+    pub(crate) fn is_for(&self, ranges: &Ranges, trigger: &TriggerSettings, span_samples: f64) -> bool {
+        (&self.ranges, &self.trigger, self.span_samples) == (ranges, trigger, span_samples)
     }
 
-    /// Takes the next block.
     pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) {
         let densities = &mut self.densities;
         // What is refused here is refused and counted by the history too.
@@ -127,8 +110,7 @@ impl Persistence {
         });
         let channels = channels.collect();
         self.number += 1;
-        let (settings, number) = (self.settings, self.number);
-        self.view = Some(Arc::new(PersistenceView { settings, channels, records, fraction, number }));
+        self.view = Some(Arc::new(PersistenceView { channels, records, fraction, number: self.number }));
         self.view.clone()
     }
 }
@@ -163,7 +145,7 @@ mod tests {
         let viewport = Viewport {
             span: Some(0.1),
             trigger: Some(TriggerSettings { level: Some(0), ..TriggerSettings::new(TriggerMode::Normal) }),
-            persistence: Some(PersistenceSettings { ranges }),
+            persistence: Some(ranges),
             ..Viewport::latest(100)
         };
         core.ingest(&batch(0, 1, 100, 1e3, value), 1).unwrap();

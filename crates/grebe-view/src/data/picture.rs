@@ -11,7 +11,7 @@ use crate::data::spectrum::SpectrumView;
 use crate::data::trigger::TriggerView;
 
 /// One answer to a [`Viewport`](crate::data::viewport::Viewport).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Picture {
     /// What the stream is; `None` while nothing has arrived.
     pub stream: Option<StreamInfo>,
@@ -124,34 +124,8 @@ pub(crate) struct Latency {
 }
 
 impl Picture {
-    /// The picture of a stream that has not begun.
     pub(crate) fn waiting() -> Picture {
-        Picture {
-            stream: None,
-            is_ended: false,
-            grid: ColumnGrid::new(1.0),
-            first_column: 0,
-            left_index: 0.0,
-            span_samples: 1.0,
-            channels: Vec::new(),
-            oldest_index: 0,
-            next_index: 0,
-            counts: TrackerCounts::default(),
-            flow: Flow::default(),
-            newest_ts_ns: 0,
-            newest_arrival_ns: 0,
-            transit_min_ns: 0,
-            trigger: None,
-            gaps: Vec::new(),
-            streams: 0,
-            triggers: Vec::new(),
-            persistence: None,
-            math: None,
-            measured: Vec::new(),
-            measured_count: 0,
-            spectrum: None,
-            memory_bytes: 0,
-        }
+        Picture { span_samples: 1.0, ..Picture::default() }
     }
 
     /// Samples per second where known, else 1: converts a span to samples.
@@ -169,7 +143,6 @@ impl Picture {
         self.span_samples / self.rate_or_one()
     }
 
-    /// The absolute sample index at the right edge.
     pub(crate) fn right_index(&self) -> f64 {
         self.left_index + self.span_samples
     }
@@ -186,7 +159,6 @@ impl Picture {
 }
 
 impl StreamInfo {
-    /// Samples per second where known, else 1.
     pub(crate) fn rate_or_one(&self) -> f64 {
         if self.rate_hz > 0.0 { self.rate_hz } else { 1.0 }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use grebe_scope::{Averaging, Peak, Pyramid, Spectrum};
 
+use crate::data::extract::Runs;
 use crate::data::viewport::{SpectrumSettings, Viewport};
 
 /// The spectra of one moment.
@@ -16,7 +17,6 @@ pub struct SpectrumView {
     pub size: usize,
     /// One per channel that was asked for and had enough samples without a gap.
     pub channels: Vec<ChannelSpectrum>,
-    /// Spectra of one channel over time.
     pub(crate) waterfall: Option<WaterfallView>,
     /// Grows with each view: a front end sees by it whether it has drawn this one.
     pub(crate) number: u64,
@@ -38,9 +38,7 @@ pub struct ChannelSpectrum {
 /// Rows of levels: the newest first, frequency from left to right.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WaterfallView {
-    /// The channel, from 0.
     pub(crate) channel: usize,
-    /// Cells per row.
     pub(crate) width: usize,
     /// All cells in dBFS, row after row; not-a-number where samples are missing.
     pub(crate) cells: Vec<f32>,
@@ -49,7 +47,7 @@ pub(crate) struct WaterfallView {
 }
 
 /// Transforms samples, and keeps the result until the next is due.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SpectrumAnalyzer {
     asked: Option<Viewport>,
     made_ns: u64,
@@ -57,22 +55,10 @@ pub(crate) struct SpectrumAnalyzer {
     number: u64,
     channels: Vec<Option<Spectrum>>,
     rows: Option<Spectrum>,
-    samples: Vec<i16>,
+    samples: Runs,
 }
 
 impl SpectrumAnalyzer {
-    pub(crate) fn new() -> SpectrumAnalyzer {
-        SpectrumAnalyzer {
-            asked: None,
-            made_ns: 0,
-            view: None,
-            number: 0,
-            channels: Vec::new(),
-            rows: None,
-            samples: Vec::new(),
-        }
-    }
-
     /// The spectra of the samples before `window.end`, if the viewport asks for them.
     pub(crate) fn view(
         &mut self,
@@ -82,7 +68,7 @@ impl SpectrumAnalyzer {
         now_ns: u64,
     ) -> Option<Arc<SpectrumView>> {
         let Some(settings) = viewport.spectrum else {
-            *self = SpectrumAnalyzer { number: self.number, ..SpectrumAnalyzer::new() };
+            *self = SpectrumAnalyzer { number: self.number, ..SpectrumAnalyzer::default() };
             return None;
         };
         let is_same = self.asked == Some(*viewport);
@@ -157,7 +143,7 @@ impl SpectrumAnalyzer {
                 spectrum
             }
         };
-        spectrum.append(start, &self.samples, |_| {});
+        spectrum.append(start, &self.samples.samples, |_| {});
         let view = ChannelSpectrum {
             channel,
             dbfs: spectrum.dbfs().to_vec(),
@@ -194,7 +180,7 @@ impl SpectrumAnalyzer {
         for (back, row) in cells.chunks_exact_mut(width).enumerate() {
             let Some(end) = newest.checked_sub(back as u64 * hop) else { break };
             if self.copy(pyramid, channel, end, size) {
-                rows.append(end - size as u64, &self.samples, |lines| gather(lines, row));
+                rows.append(end - size as u64, &self.samples.samples, |lines| gather(lines, row));
             }
         }
         self.rows = Some(rows);
@@ -204,15 +190,8 @@ impl SpectrumAnalyzer {
     /// Copies the `size` samples before `end`; returns whether none is missing.
     fn copy(&mut self, pyramid: &Pyramid, channel: usize, end: u64, size: usize) -> bool {
         let Some(start) = end.checked_sub(size as u64) else { return false };
-        self.samples.clear();
-        let (samples, mut next) = (&mut self.samples, start);
-        pyramid.samples(channel, start..end, |first, run| {
-            if first == next {
-                samples.extend_from_slice(run);
-                next += run.len() as u64;
-            }
-        });
-        self.samples.len() == size
+        self.samples.copy(pyramid, channel, start..end);
+        self.samples.samples.len() == size
     }
 }
 

@@ -1,4 +1,8 @@
-//! What only the source knows about a stream.
+//! What only the source knows about a stream, and in which place on the way the samples of each gap were lost.
+
+use std::collections::VecDeque;
+
+use crate::data::picture::GapMark;
 
 /// Losses and names that cannot be seen in the frames. Whoever opens the source fills it in; what is unknown stays `None`
 /// and is not shown.
@@ -29,4 +33,125 @@ pub struct Loss {
     pub frames: u64,
     /// Samples per channel.
     pub samples: u64,
+}
+
+/// Names each gap by the counters of the source that grew with it.
+#[derive(Debug, Default)]
+pub(crate) struct GapPlaces {
+    /// Frames lost on the network, datagrams in the kernel, frames in shared memory and in the queue, as of the last look.
+    seen: [u64; 4],
+    /// Number of the first gap without a name.
+    next: u64,
+    /// Gaps by number, with the place that lost them.
+    named: VecDeque<(u64, String)>,
+}
+
+impl GapPlaces {
+    /// Looks at the source's counters, and names the gaps that came since the last look by those that grew.
+    pub(crate) fn look(&mut self, gaps: &[GapMark], status: &SourceStatus) {
+        let now = [
+            status.network.map_or(0, |loss| loss.frames),
+            status.kernel_datagrams.unwrap_or(0),
+            status.shared_memory.map_or(0, |loss| loss.frames),
+            status.queue.map_or(0, |loss| loss.frames),
+        ];
+        let [network, kernel, shared_memory, queue] =
+            std::array::from_fn(|place| now[place] > self.seen[place]);
+        // What the kernel drops is missing in the network's count too: the kernel is the more exact answer.
+        let grown = [
+            (kernel, "kernel"),
+            (network && !kernel, "network"),
+            (shared_memory, "shared memory"),
+            (queue, "queue"),
+        ];
+        let grown: Vec<&str> = grown.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
+        let new: Vec<&GapMark> = gaps.iter().filter(|gap| gap.number >= self.next).collect();
+        let has_lost_frames = new.iter().any(|gap| gap.lost_frames > 0);
+        // The counters may be a moment behind the picture: then the next look names it.
+        let is_counted = [status.network, status.shared_memory, status.queue].iter().any(Option::is_some);
+        if has_lost_frames && grown.is_empty() && is_counted {
+            return;
+        }
+        for gap in new {
+            let lost = if grown.is_empty() { "on the way".to_owned() } else { grown.join(" + ") };
+            let place = match (gap.generator_samples > 0, gap.lost_frames > 0) {
+                (true, false) => "generator".to_owned(),
+                (true, true) => format!("generator + {lost}"),
+                _ => lost,
+            };
+            self.named.push_back((gap.number, place));
+            self.next = gap.number + 1;
+        }
+        let beyond = self.named.len().saturating_sub(NAMED_MAX);
+        self.named.drain(..beyond);
+        self.seen = now;
+    }
+
+    pub(crate) fn of(&self, gap: &GapMark) -> Option<&str> {
+        self.named.iter().find(|(number, _)| *number == gap.number).map(|(_, place)| place.as_str())
+    }
+}
+
+const NAMED_MAX: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(number: u64, generator_samples: u64, lost_frames: u64) -> GapMark {
+        GapMark { number, start: number * 100, end: number * 100 + 10, generator_samples, lost_frames }
+    }
+
+    fn status(network: u64, kernel: u64, queue: u64) -> SourceStatus {
+        let loss = |frames| Some(Loss { frames, samples: frames * 10 });
+        SourceStatus {
+            network: loss(network),
+            kernel_datagrams: Some(kernel),
+            queue: loss(queue),
+            ..SourceStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_gap_is_named_by_the_counter_that_grew_with_it() {
+        let mut places = GapPlaces::default();
+        let mut gaps = Vec::new();
+        for (number, status, generator, lost, expected) in [
+            (0, status(0, 0, 0), 5, 0, "generator"),
+            (1, status(2, 0, 0), 0, 2, "network"),
+            (2, status(4, 2, 0), 0, 2, "kernel"),
+            (3, status(4, 2, 1), 0, 1, "queue"),
+            (4, status(5, 2, 2), 7, 2, "generator + network + queue"),
+        ] {
+            gaps.push(gap(number, generator, lost));
+            places.look(&gaps, &status);
+            assert_eq!(places.of(&gaps[number as usize]), Some(expected));
+        }
+        assert_eq!(places.of(&gaps[1]), Some("network"), "a name stays");
+    }
+
+    #[test]
+    fn a_reader_of_shared_memory_was_not_on_a_network() {
+        let status = SourceStatus {
+            shared_memory: Some(Loss { frames: 4, samples: 40 }),
+            queue: Some(Loss::default()),
+            ..SourceStatus::default()
+        };
+        let (mut places, gaps) = (GapPlaces::default(), [gap(0, 0, 4)]);
+        places.look(&gaps, &status);
+        assert_eq!(places.of(&gaps[0]), Some("shared memory"));
+    }
+
+    #[test]
+    fn a_counter_that_is_late_names_the_gap_at_the_next_look() {
+        let (mut places, gaps) = (GapPlaces::default(), [gap(0, 0, 3)]);
+        places.look(&gaps, &status(0, 0, 0));
+        assert_eq!(places.of(&gaps[0]), None);
+        places.look(&gaps, &status(0, 0, 3));
+        assert_eq!(places.of(&gaps[0]), Some("queue"));
+        let unknown = [gap(0, 0, 3)];
+        let mut places = GapPlaces::default();
+        places.look(&unknown, &SourceStatus::default());
+        assert_eq!(places.of(&unknown[0]), Some("on the way"));
+    }
 }

@@ -1,13 +1,227 @@
 //! The trigger, which makes a picture stand still: a trigger is shown as soon as the window after it is filled.
 
 mod levels;
-mod rate;
 mod search;
-mod settings;
 
-pub use rate::TriggerRate;
+use grebe_scope::{Running, Slope};
+use serde::{Deserialize, Serialize};
+
 pub(crate) use search::TriggerSearch;
-pub use settings::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings, TriggerState, TriggerView};
+
+/// What triggers, and where the trigger stands on the screen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TriggerSettings {
+    /// When pictures are taken.
+    pub mode: TriggerMode,
+    /// What kind of event triggers.
+    pub kind: TriggerKind,
+    /// The channel that triggers, from 0.
+    pub channel: usize,
+    /// Direction of the crossing; `Rising` also means pulses above the level, and leaving a window.
+    pub slope: Slope,
+    /// The level to cross, in raw counts; `None` follows the middle of the signal. Where there are two levels, the middle
+    /// between them: they lie a quarter of the signal's height above and below.
+    pub level: Option<i16>,
+    /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
+    pub position: f64,
+    /// What of the signal the trigger sees.
+    pub coupling: TriggerCoupling,
+    /// Seconds without another trigger after each (samples where the rate is unknown); 0 for none.
+    pub holdoff_s: f64,
+    /// A new number arms the trigger for the next single shot.
+    pub shot: u32,
+}
+
+/// What of the signal a trigger sees.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum TriggerCoupling {
+    /// All of it.
+    #[default]
+    Dc,
+    /// Without its slow part: a high-pass filter of first order stands before the trigger. The level then counts from the
+    /// wandering baseline.
+    LfReject {
+        /// The corner (-3 dB) in hertz (cycles per sample where the rate is unknown); `None`: two cycles per screen.
+        corner_hz: Option<f64>,
+    },
+}
+
+impl TriggerCoupling {
+    /// The corner for a screen of `span` seconds; `None` for DC.
+    pub(crate) fn corner_hz(self, span: f64) -> Option<f64> {
+        match self {
+            TriggerCoupling::Dc => None,
+            TriggerCoupling::LfReject { corner_hz } => Some(corner_hz.unwrap_or(CYCLES_PER_SCREEN / span)),
+        }
+    }
+
+    pub(crate) fn is_lf_reject(self) -> bool {
+        self != TriggerCoupling::Dc
+    }
+}
+
+/// What kind of event triggers. Times are a division of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TriggerKind {
+    /// The level is crossed.
+    #[default]
+    Edge,
+    /// A pulse shorter than a division.
+    Pulse,
+    /// A pulse that passes one of two levels and not the other.
+    Runt,
+    /// The range between two levels is left or entered.
+    Window,
+    /// The level is not crossed for a division.
+    Dropout,
+}
+
+impl TriggerKind {
+    /// The next one, for a key that goes through all.
+    pub(crate) fn next(self) -> TriggerKind {
+        let at = TriggerKind::ALL.iter().position(|&kind| kind == self).unwrap_or(0);
+        TriggerKind::ALL[(at + 1) % TriggerKind::ALL.len()]
+    }
+
+    pub(crate) const ALL: [TriggerKind; 5] =
+        [TriggerKind::Edge, TriggerKind::Pulse, TriggerKind::Runt, TriggerKind::Window, TriggerKind::Dropout];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TriggerKind::Edge => "edge",
+            TriggerKind::Pulse => "pulse",
+            TriggerKind::Runt => "runt",
+            TriggerKind::Window => "window",
+            TriggerKind::Dropout => "dropout",
+        }
+    }
+
+    pub(crate) fn has_two_levels(self) -> bool {
+        matches!(self, TriggerKind::Runt | TriggerKind::Window)
+    }
+
+    fn is_timed(self) -> bool {
+        matches!(self, TriggerKind::Pulse | TriggerKind::Dropout)
+    }
+}
+
+/// When triggered pictures are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TriggerMode {
+    /// No trigger: the newest samples at the right edge.
+    Roll,
+    /// At each trigger; the newest samples where none comes for a while.
+    Auto,
+    /// At each trigger, and only then.
+    Normal,
+    /// At one trigger, whose picture stays.
+    Single,
+}
+
+/// The trigger's state, to be shown: a scope that stands still must say why.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TriggerView {
+    /// The settings, with the level that is used.
+    pub settings: TriggerSettings,
+    /// The level in raw counts, the lower one of two; with LF reject, from the mean of what is visible.
+    pub level: i16,
+    /// The upper one of two levels, else the same.
+    pub upper: i16,
+    /// Whether a picture is being taken.
+    pub state: TriggerState,
+    /// Absolute sample index of the trigger that is shown.
+    pub at: Option<f64>,
+    /// Triggers since the settings changed, shown or not, without those that were held off.
+    pub found: u64,
+    /// How often they come.
+    pub rate: TriggerRate,
+}
+
+/// Whether a triggered picture is being taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TriggerState {
+    /// No trigger yet.
+    Ready,
+    /// The picture shows a trigger; the scope waits for the next.
+    Triggered,
+    /// None came for a while: the picture runs free.
+    Free,
+    /// The single shot was taken.
+    Stopped,
+}
+
+impl TriggerSettings {
+    /// A rising edge of the first channel through the middle of the signal, in the middle of the screen.
+    pub fn new(mode: TriggerMode) -> TriggerSettings {
+        TriggerSettings {
+            mode,
+            kind: TriggerKind::Edge,
+            channel: 0,
+            slope: Slope::Rising,
+            level: None,
+            position: 0.5,
+            coupling: TriggerCoupling::Dc,
+            holdoff_s: 0.0,
+            shot: 0,
+        }
+    }
+
+    /// Whether `other` looks for the same: where the trigger stands on the screen does not matter.
+    fn is_same_trigger(&self, other: &TriggerSettings) -> bool {
+        TriggerSettings { position: other.position, ..*self } == *other
+    }
+}
+
+/// The corner of LF reject where none is set: what is slower than half a screen counts as the wandering baseline.
+const CYCLES_PER_SCREEN: f64 = 2.0;
+
+/// Intervals between the last triggers: at most 64, as far as the history holds them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TriggerRate {
+    /// From each trigger to the next, in seconds (samples where the rate is unknown). Intervals across missing samples are
+    /// left out: more triggers may lie in them.
+    pub intervals: Running,
+    /// Intervals left out because of missing samples.
+    pub gaps: u64,
+}
+
+impl TriggerRate {
+    /// Triggers per second (per sample where the rate is unknown); `None` below two triggers.
+    pub fn rate_hz(&self) -> Option<f64> {
+        self.intervals.mean().filter(|mean| *mean > 0.0).map(|mean| 1.0 / mean)
+    }
+
+    /// Triggers per minute; `None` above 10 Hz, where nobody counts so.
+    pub fn per_minute(&self) -> Option<f64> {
+        self.rate_hz().filter(|rate| *rate < SLOW_HZ).map(|rate| 60.0 * rate)
+    }
+
+    /// From triggers, oldest first, at `rate` samples per second.
+    fn of(found: impl Iterator<Item = Found>, rate: f64) -> TriggerRate {
+        let mut counted = TriggerRate::default();
+        let mut before: Option<f64> = None;
+        for found in found {
+            match before {
+                Some(_) if found.is_behind_gap => counted.gaps += 1,
+                Some(before) => counted.intervals.add((found.at - before) / rate),
+                None => {}
+            }
+            before = Some(found.at);
+        }
+        counted
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Found {
+    at: f64,
+    /// Whether samples are missing between it and the one before.
+    is_behind_gap: bool,
+}
+
+const SLOW_HZ: f64 = 10.0;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! What a front end asks for.
 
-use grebe_scope::{Scale, Window as Weighting};
+use grebe_scope::{Scale, Window as Weighting, step_125_down, step_125_up};
 
 use crate::data::math::MathSettings;
-use crate::data::persistence::PersistenceSettings;
+use crate::data::persistence::Ranges;
 use crate::data::trigger::TriggerSettings;
 
 /// The part of the stream to show, how wide, and what to compute of it.
@@ -23,12 +23,10 @@ pub struct Viewport {
     pub trigger: Option<TriggerSettings>,
     /// Units and offsets of the channels, if the visible samples are to be measured.
     pub measure: Option<[Scale; 8]>,
-    /// The math channel.
     pub(crate) math: Option<MathSettings>,
     /// Spectra of the newest samples before the right edge.
     pub spectrum: Option<SpectrumSettings>,
-    /// Densities of all triggers.
-    pub(crate) persistence: Option<PersistenceSettings>,
+    pub(crate) persistence: Option<Ranges>,
 }
 
 /// Which stretch of the stream a [`Viewport`] shows.
@@ -54,7 +52,6 @@ pub struct SpectrumSettings {
     pub averages: u32,
     /// Whether the highest level of each line is kept.
     pub is_peak_held: bool,
-    /// The channel whose waterfall is wanted.
     pub(crate) waterfall: Option<usize>,
 }
 
@@ -79,7 +76,6 @@ impl ChannelMask {
     pub const ALL: ChannelMask = ChannelMask(u8::MAX);
     pub(crate) const NONE: ChannelMask = ChannelMask(0);
 
-    /// Whether `channel` (from 0) is shown.
     pub(crate) fn contains(self, channel: usize) -> bool {
         channel < 8 && self.0 & (1 << channel) != 0
     }
@@ -106,12 +102,44 @@ impl Viewport {
         }
     }
 
-    /// The number of columns, within its limits.
     pub(crate) fn columns_in_range(&self) -> usize {
         self.columns.clamp(1, COLUMNS_MAX)
     }
 }
 
+/// The next shorter span, at least 10 samples of `rate_hz`.
+pub(crate) fn shorter_span(span: f64, rate_hz: f64) -> f64 {
+    let least = 10.0 / if rate_hz > 0.0 { rate_hz } else { 1.0 };
+    step_125_down(span * 0.9).max(step_125_up(least))
+}
+
+/// The next longer span, at most ten days.
+pub(crate) fn longer_span(span: f64) -> f64 {
+    step_125_up(span * 1.1).min(1e6)
+}
+
+/// The span to begin with: some 200,000 samples, at most ten seconds.
+pub(crate) fn default_span(rate_hz: f64) -> f64 {
+    if rate_hz > 0.0 { step_125_up(2e5 / rate_hz).min(10.0) } else { 1e4 }
+}
+
 /// Divisions of the time axis.
 pub(crate) const DIVISIONS: f64 = 10.0;
 const COLUMNS_MAX: usize = 16_384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_step_by_1_2_5_within_their_limits() {
+        assert_eq!(longer_span(1e-3), 2e-3);
+        assert_eq!(longer_span(2e-3), 5e-3);
+        assert_eq!(shorter_span(1e-3, 25e6), 5e-4);
+        assert_eq!(shorter_span(5e-7, 25e6), 5e-7, "ten samples at 25 MS/s are 400 ns");
+        assert_eq!(longer_span(1e6), 1e6);
+        assert_eq!(default_span(360.0), 10.0);
+        assert_eq!(default_span(25e6), 0.01);
+        assert_eq!(default_span(0.0), 1e4);
+    }
+}

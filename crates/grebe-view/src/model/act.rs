@@ -35,7 +35,6 @@ impl ViewModel {
         self.say_refusal(told);
     }
 
-    /// Moves by a part of the screen.
     pub(crate) fn pan(&mut self, part: f64) {
         self.controls.time.pan(&self.picture, part);
         self.hud_made_ns = 0;
@@ -52,7 +51,6 @@ impl ViewModel {
         self.controls.pins.segments(&self.picture, self.shown_trigger())
     }
 
-    /// Holds the picture at a trigger.
     pub(crate) fn show_segment(&mut self, at: f64) {
         let position = self.controls.trigger.settings.position;
         self.controls.time.hold_trigger(&self.picture, at, position);

@@ -1,5 +1,6 @@
-//! What the numbers of a channel mean, and how its trace looks.
+//! What the numbers of a channel mean, and how its trace looks in either theme.
 
+use grebe_scope::Scale;
 use grebe_scope::raster::{Color, Theme};
 
 use super::vertical::VerticalScale;
@@ -54,13 +55,18 @@ impl ChannelSetup {
     /// The same by scale and offset alone: inversion and AC coupling are in them. `mean` is that of the visible samples, in
     /// raw counts.
     pub(crate) fn resolved(&self, mean: f64) -> ChannelSetup {
-        let scale = if self.is_inverted { -self.scale } else { self.scale };
-        let offset = if self.is_inverted { -self.offset } else { self.offset };
-        let offset = if self.is_ac { -mean * scale } else { offset };
-        ChannelSetup { scale, offset, ..self.clone() }
+        let Scale { factor, offset } = self.dc_scale();
+        let offset = if self.is_ac { -mean * factor } else { offset };
+        ChannelSetup { scale: factor, offset, ..self.clone() }
     }
 
-    /// The colour of the trace.
+    /// Units per count, and the value of count 0, without AC coupling: the mean that it subtracts differs from picture to
+    /// picture.
+    pub(crate) fn dc_scale(&self) -> Scale {
+        let sign = if self.is_inverted { -1.0 } else { 1.0 };
+        Scale { factor: sign * self.scale, offset: sign * self.offset }
+    }
+
     pub(crate) fn trace_color(&self, channel: usize, theme: &Theme) -> Color {
         self.color.unwrap_or(theme.trace(hue(channel)))
     }
@@ -74,4 +80,30 @@ impl ChannelSetup {
 /// The colour's number. The math channel shares the last of eight: an eighth channel beside it is rare.
 pub(crate) fn hue(channel: usize) -> usize {
     channel.min(MATH_CHANNEL - 1)
+}
+
+/// One of the two themes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThemeChoice {
+    /// For dark surroundings.
+    #[default]
+    Dark,
+    /// For bright surroundings and for print.
+    Light,
+}
+
+impl ThemeChoice {
+    pub(crate) fn colors(self) -> Theme {
+        match self {
+            ThemeChoice::Dark => Theme::dark(),
+            ThemeChoice::Light => Theme::light(),
+        }
+    }
+
+    pub(crate) fn other(self) -> ThemeChoice {
+        match self {
+            ThemeChoice::Dark => ThemeChoice::Light,
+            ThemeChoice::Light => ThemeChoice::Dark,
+        }
+    }
 }

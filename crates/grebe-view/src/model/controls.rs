@@ -5,15 +5,16 @@ mod lanes;
 mod time;
 mod trigger;
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::math::{LANES, MATH_CHANNEL, MathOperation};
 use crate::data::picture::Picture;
 use crate::data::spectrum::{SIZE_MAX, SIZE_MIN};
 use crate::data::trigger::{TriggerMode, TriggerSettings};
-use crate::data::viewport::SpectrumSettings;
-use crate::data::viewport::{ChannelMask, Viewport};
+use crate::data::viewport::{ChannelMask, SpectrumSettings, Viewport};
 use crate::model::action::{Action, Step};
+use crate::model::channel::ThemeChoice;
 use crate::model::segments::Pins;
-use crate::model::theme::ThemeChoice;
 use cursors::Cursors;
 use grebe_scope::Window as Weighting;
 use lanes::Lanes;
@@ -21,7 +22,6 @@ use time::TimeAxis;
 use trigger::TriggerControls;
 pub use trigger::TriggerOptions;
 
-/// The settings of one scope.
 #[derive(Debug)]
 pub(crate) struct Controls {
     pub(crate) time: TimeAxis,
@@ -45,7 +45,8 @@ pub(crate) struct Controls {
 }
 
 /// What is shown beside the traces, and how they are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Show {
     pub(crate) spectrum: bool,
     pub(crate) waterfall: bool,
@@ -61,7 +62,7 @@ impl Controls {
         Controls {
             time: TimeAxis::default(),
             channels: ChannelMask::ALL,
-            lanes: Lanes::new(),
+            lanes: Lanes::default(),
             trigger: TriggerControls::new(),
             cursors: Cursors::default(),
             pins: Pins::default(),

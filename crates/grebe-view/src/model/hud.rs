@@ -10,15 +10,12 @@ use crate::data::viewport::DIVISIONS;
 /// Whether the stream moves, and whether the picture does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunState {
-    /// Nothing has arrived yet.
     Waiting,
-    /// Data arrives and is shown.
     Live,
     /// The picture is held; the stream goes on unseen.
     Paused,
     /// Nothing has arrived for more than a second.
     Stale,
-    /// The stream is over.
     Ended,
 }
 
@@ -30,7 +27,6 @@ pub(crate) struct Item {
     pub(crate) tone: Tone,
 }
 
-/// Whether a fact is good or bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -42,7 +38,6 @@ pub(crate) enum Tone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hud {
     pub(crate) state: RunState,
-    /// The source as the person named it.
     pub(crate) source: String,
     /// `4 ch × 25 MS/s`.
     pub(crate) stream: String,
@@ -50,13 +45,11 @@ pub(crate) struct Hud {
     pub(crate) span: String,
     /// `1 ms/div`.
     pub(crate) division: String,
-    /// Rates and latency.
     pub(crate) facts: Vec<Item>,
     /// Processor and memory; empty where unknown.
     pub(crate) costs: String,
     /// Losses, by place, in the order of the path.
     pub(crate) losses: Vec<Item>,
-    /// The trigger, if there is one.
     pub(crate) trigger: Option<TriggerWords>,
     /// The source's notice, or where the held picture lies.
     pub(crate) notice: Option<String>,
@@ -71,7 +64,6 @@ pub(crate) struct TriggerWords {
     pub(crate) level: String,
     /// `DC`, or `LF reject 1 Hz`.
     pub(crate) coupling: String,
-    /// Empty for none.
     pub(crate) holdoff: String,
     pub(crate) state: TriggerState,
 }

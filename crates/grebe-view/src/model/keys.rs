@@ -3,10 +3,8 @@
 use super::action::{Action, SaveWhat, Step};
 use crate::data::trigger::TriggerMode;
 
-/// Keys of one subject.
 pub(crate) struct KeyGroup {
     pub(crate) title: &'static str,
-    /// Keys and what they do.
     pub(crate) keys: &'static [(&'static str, &'static str)],
 }
 

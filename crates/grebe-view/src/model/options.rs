@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::channel::ChannelSetup;
+use super::channel::{ChannelSetup, ThemeChoice};
 use super::controls::{Controls, TriggerOptions};
 use super::generator::GeneratorRemote;
 use super::session::Session;
-use super::theme::ThemeChoice;
 use crate::data::extract::Extract;
 use crate::data::status::SourceStatus;
 

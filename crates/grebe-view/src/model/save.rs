@@ -1,15 +1,15 @@
 //! Saves files: the picture, samples and measurements as CSV, a recording.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use grebe_scope::Quantity;
+use grebe_scope::{Quantity, Running};
 
 use crate::data::extract::Extract;
 use crate::data::math::LANES;
 use crate::model::action::SaveWhat;
+use crate::model::readout::unit_of;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {
@@ -17,24 +17,17 @@ impl ViewModel {
     pub(super) fn begin_save(&mut self, what: SaveWhat) {
         match what {
             SaveWhat::Picture => {
-                let saved = self.free_path("png").and_then(|path| {
-                    let (width, height) = self.options.png_size;
-                    let bytes = (self.draw_png)(self, width, height).map_err(|error| error.to_string())?;
-                    write_file(&path, |file| file.write_all(&bytes))?;
-                    Ok(path)
-                });
+                let (width, height) = self.options.png_size;
+                let drawn = (self.draw_png)(self, width, height).map_err(|error| error.to_string());
+                let saved = drawn.and_then(|bytes| self.save_as("png", |file| file.write_all(&bytes)));
                 self.say_saved(saved);
             }
             SaveWhat::Measurements if self.picture.measured.is_empty() => {
                 self.say("nothing is measured: switch measurements on first (v)".into());
             }
             SaveWhat::Measurements => {
-                let saved = self.free_path("csv").and_then(|path| {
-                    let text = self.measurements_csv();
-                    write_file(&path, |file| file.write_all(text.as_bytes()))?;
-                    Ok(path)
-                });
-                self.say_saved(saved);
+                let text = self.measurements_csv();
+                self.say_saved(self.save_as("csv", |file| file.write_all(text.as_bytes())));
             }
             SaveWhat::Recording if self.options.export.is_none() => {
                 self.say("recordings cannot be saved from here".into());
@@ -53,14 +46,10 @@ impl ViewModel {
         let Some(what) = self.saving.take() else { return false };
         let saved = match what {
             // The history no longer has single samples of this stretch: the extremes that are drawn.
-            SaveWhat::Samples if extract.len_samples() == 0 => self.free_path("csv").and_then(|path| {
-                write_file(&path, |file| self.write_columns(file))?;
-                Ok(path)
-            }),
-            SaveWhat::Samples => self.free_path("csv").and_then(|path| {
-                write_file(&path, |file| self.write_samples(file, &extract))?;
-                Ok(path)
-            }),
+            SaveWhat::Samples if extract.len_samples() == 0 => {
+                self.save_as("csv", |file| self.write_columns(file))
+            }
+            SaveWhat::Samples => self.save_as("csv", |file| self.write_samples(file, &extract)),
             _ if extract.len_samples() == 0 => {
                 Err("the history holds no single samples of this stretch".into())
             }
@@ -79,6 +68,23 @@ impl ViewModel {
             Ok(path) => format!("saved {}", std::path::absolute(&path).unwrap_or(path).display()),
             Err(why) => format!("not saved: {why}"),
         });
+    }
+
+    /// Writes a new file; removes it again if it cannot be finished.
+    fn save_as(
+        &self,
+        extension: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<PathBuf, String> {
+        let path = self.free_path(extension)?;
+        let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
+        let mut file = BufWriter::new(fs::File::create_new(&path).map_err(failed)?);
+        let written = write(&mut file).and_then(|()| file.flush());
+        if let Err(error) = written {
+            let _ = fs::remove_file(&path);
+            return Err(failed(error));
+        }
+        Ok(path)
     }
 
     /// `grebe-1.csv`, or the next that does not exist.
@@ -126,13 +132,8 @@ impl ViewModel {
         let setups: Vec<_> = self.picture.channels.iter().map(|data| self.setup(data.channel)).collect();
         write!(file, "time ({})", self.picture.axis_unit())?;
         for (data, setup) in self.picture.channels.iter().zip(&setups) {
-            let name = setup.label(data.channel);
-            write!(
-                file,
-                ",{},{}",
-                heading(&format!("{name} min"), &setup.unit),
-                heading(&format!("{name} max"), &setup.unit)
-            )?;
+            let heading = |end: &str| heading(&format!("{} {end}", setup.label(data.channel)), &setup.unit);
+            write!(file, ",{},{}", heading("min"), heading("max"))?;
         }
         writeln!(file)?;
         let count = self.picture.channels.first().map_or(0, |data| data.columns.len());
@@ -153,53 +154,39 @@ impl ViewModel {
     }
 
     fn measurements_csv(&self) -> String {
-        let mut text = "channel,quantity,unit,value,min,max,mean,deviation,count\n".to_owned();
+        let mut lines = vec!["channel,quantity,unit,value,min,max,mean,deviation,count".to_owned()];
+        let cell = |value: Option<f64>| value.map_or(String::new(), plain);
+        let mut line = |channel: usize,
+                        quantity: &str,
+                        unit: &str,
+                        value: Option<f64>,
+                        over: &[Option<f64>; 4],
+                        count| {
+            let name = quoted(&self.setup(channel).label(channel));
+            let over = over.map(cell).join(",");
+            lines.push(format!("{name},{quantity},{},{},{over},{count}", quoted(unit), cell(value)));
+        };
+        let over = |of: &Running| [of.min(), of.max(), of.mean(), of.deviation()];
         for measured in &self.picture.measured {
-            let setup = self.setup(measured.channel);
+            let unit = self.setup(measured.channel).unit;
             for quantity in Quantity::ALL {
-                let value = self.measured_value(measured, quantity);
                 let running = self.statistics[measured.channel % LANES].get(quantity);
-                let cell = |value: Option<f64>| value.map_or(String::new(), plain);
-                // Writing to a string cannot fail.
-                let _ = writeln!(
-                    text,
-                    "{},{},{},{},{},{},{},{},{}",
-                    quoted(&setup.label(measured.channel)),
-                    quantity.name(),
-                    quoted(crate::model::readout::unit_of(quantity, &setup.unit)),
-                    cell(value),
-                    cell(running.min()),
-                    cell(running.max()),
-                    cell(running.mean()),
-                    cell(running.deviation()),
-                    running.count(),
-                );
+                let (value, unit) = (self.measured_value(measured, quantity), unit_of(quantity, &unit));
+                line(measured.channel, quantity.name(), unit, value, &over(running), running.count());
             }
         }
         if let Some(trigger) = self.picture.trigger {
-            let setup = self.setup(trigger.settings.channel);
-            let name = quoted(&setup.label(trigger.settings.channel));
             let (rate, unit) = (trigger.rate, self.picture.axis_unit());
-            let cell = |value: Option<f64>| value.map_or(String::new(), plain);
-            let intervals = &rate.intervals;
-            let _ = writeln!(
-                text,
-                "{name},trigger interval,{unit},,{},{},{},{},{}",
-                cell(intervals.min()),
-                cell(intervals.max()),
-                cell(intervals.mean()),
-                cell(intervals.deviation()),
-                intervals.count(),
-            );
+            let (channel, count) = (trigger.settings.channel, rate.intervals.count());
+            line(channel, "trigger interval", unit, None, &over(&rate.intervals), count);
             if unit == "s" {
-                let count = intervals.count();
-                let _ = writeln!(text, "{name},trigger rate,Hz,{},,,,,{count}", cell(rate.rate_hz()));
-                if let Some(per_minute) = rate.per_minute() {
-                    let _ = writeln!(text, "{name},trigger rate,1/min,{},,,,,{count}", plain(per_minute));
-                }
+                line(channel, "trigger rate", "Hz", rate.rate_hz(), &[None; 4], count);
+            }
+            if let Some(per_minute) = rate.per_minute().filter(|_| unit == "s") {
+                line(channel, "trigger rate", "1/min", Some(per_minute), &[None; 4], count);
             }
         }
-        text
+        lines.join("\n") + "\n"
     }
 }
 
@@ -219,15 +206,4 @@ fn quoted(text: &str) -> String {
 fn plain(value: f64) -> String {
     let digits = format!("{value:.8e}");
     digits.parse::<f64>().map_or(digits, |value| value.to_string())
-}
-
-/// Writes a new file; removes it again if it cannot be finished.
-fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
-    let mut file = BufWriter::new(fs::File::create_new(path).map_err(failed)?);
-    let written = write(&mut file).and_then(|()| file.flush());
-    written.map_err(|error| {
-        let _ = fs::remove_file(path);
-        failed(error)
-    })
 }

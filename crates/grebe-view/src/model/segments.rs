@@ -10,10 +10,8 @@ pub(crate) struct Pins {
     made: u32,
 }
 
-/// A pinned trigger.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pin {
-    /// Absolute sample index.
     pub(crate) at: f64,
     pub(crate) label: String,
 }
@@ -24,7 +22,6 @@ pub(crate) struct Segment {
     pub(crate) at: f64,
     /// `None` where newer triggers will push it out of the list.
     pub(crate) label: Option<String>,
-    /// Whether the picture shows it.
     pub(crate) is_shown: bool,
     /// Whether the history still reaches back to it.
     pub(crate) is_there: bool,

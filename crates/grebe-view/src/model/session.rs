@@ -1,18 +1,17 @@
 //! What a person has set, as a file: the next scope goes on from there.
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use grebe_scope::raster::Color;
 use grebe_scope::{Slope, Window as Weighting};
 
 use crate::data::math::MathOperation;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
-use crate::data::viewport::ChannelMask;
-use crate::data::viewport::SpectrumSettings;
+use crate::data::viewport::{ChannelMask, SpectrumSettings};
 use crate::error::Error;
-use crate::model::channel::ChannelSetup;
+use crate::model::channel::{ChannelSetup, ThemeChoice};
 use crate::model::controls::{Controls, Show};
-use crate::model::theme::ThemeChoice;
 use crate::model::vertical::VerticalScale;
 
 /// The settings of a scope, to be kept and restored.
@@ -27,13 +26,14 @@ use crate::model::vertical::VerticalScale;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Session {
-    #[serde(skip_serializing_if = "Option::is_none")]
     span_s: Option<f64>,
     light: bool,
-    cursors: Vec<f64>,
-    value_cursors: Vec<f64>,
+    #[serde(deserialize_with = "lenient")]
+    cursors: Option<[f64; 2]>,
+    #[serde(deserialize_with = "lenient")]
+    value_cursors: Option<[f64; 2]>,
     measure: bool,
-    show: ShowToml,
+    show: Show,
     trigger: TriggerToml,
     spectrum: SpectrumToml,
     math: MathToml,
@@ -42,31 +42,18 @@ pub struct Session {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct ShowToml {
-    spectrum: bool,
-    waterfall: bool,
-    channel_panel: bool,
-    overlay: bool,
-    persistence: bool,
-    segments: bool,
-    statistics: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
 struct TriggerToml {
-    /// Empty: what suits the span.
-    mode: String,
-    kind: String,
+    /// None: what suits the span.
+    #[serde(deserialize_with = "lenient")]
+    mode: Option<TriggerMode>,
+    #[serde(deserialize_with = "lenient")]
+    kind: TriggerKind,
     channel: usize,
     falling: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<i16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<f64>,
     lf_reject: bool,
     /// Corner of LF reject; none: two cycles per screen.
-    #[serde(skip_serializing_if = "Option::is_none")]
     corner_hz: Option<f64>,
     holdoff_s: f64,
 }
@@ -83,15 +70,15 @@ struct SpectrumToml {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct MathToml {
-    /// Empty: there is none.
-    operation: String,
+    #[serde(deserialize_with = "lenient")]
+    operation: Option<MathOperation>,
     a: usize,
     b: usize,
 }
 
 impl Default for MathToml {
     fn default() -> MathToml {
-        MathToml { operation: String::new(), a: 1, b: 2 }
+        MathToml { operation: None, a: 1, b: 2 }
     }
 }
 
@@ -105,11 +92,8 @@ struct ChannelToml {
     offset: f64,
     inverted: bool,
     ac: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     color: Option<[u8; 3]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     per_division: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<f64>,
 }
 
@@ -136,27 +120,18 @@ impl Session {
 
     pub(crate) fn of(controls: &Controls) -> Session {
         let (trigger, is_mode_chosen) = (controls.trigger.settings, controls.trigger.is_mode_chosen);
-        let (show, spectrum) = (controls.show, controls.spectrum);
-        let mask = controls.channels;
+        let spectrum = controls.spectrum;
         let channels = controls.lanes.setups.iter().enumerate();
         Session {
             span_s: controls.time.span,
             light: controls.theme == ThemeChoice::Light,
-            cursors: controls.cursors.times.map_or(Vec::new(), |cursors| cursors.to_vec()),
-            value_cursors: controls.cursors.values.map_or(Vec::new(), |cursors| cursors.to_vec()),
+            cursors: controls.cursors.times,
+            value_cursors: controls.cursors.values,
             measure: controls.is_measuring,
-            show: ShowToml {
-                spectrum: show.spectrum,
-                waterfall: show.waterfall,
-                channel_panel: show.channel_panel,
-                overlay: show.overlay,
-                persistence: show.persistence,
-                segments: show.segments,
-                statistics: show.statistics,
-            },
+            show: controls.show,
             trigger: TriggerToml {
-                mode: if is_mode_chosen { mode_name(trigger.mode).into() } else { String::new() },
-                kind: trigger.kind.name().into(),
+                mode: is_mode_chosen.then_some(trigger.mode),
+                kind: trigger.kind,
                 channel: trigger.channel + 1,
                 falling: trigger.slope == Slope::Falling,
                 level: trigger.level,
@@ -175,12 +150,12 @@ impl Session {
                 peak_hold: spectrum.is_peak_held,
             },
             math: MathToml {
-                operation: controls.math.map_or("", math_name).into(),
+                operation: controls.math,
                 a: controls.math_inputs[0] + 1,
                 b: controls.math_inputs[1] + 1,
             },
             channels: channels
-                .map(|(channel, setup)| ChannelToml::of(setup, mask.contains(channel)))
+                .map(|(channel, setup)| ChannelToml::of(setup, controls.channels.contains(channel)))
                 .collect(),
         }
     }
@@ -190,21 +165,15 @@ impl Session {
         let is_positive = |value: &f64| value.is_finite() && *value > 0.0;
         controls.time.span = self.span_s.filter(is_positive);
         controls.theme = if self.light { ThemeChoice::Light } else { ThemeChoice::Dark };
-        let pair = |cursors: &[f64]| <[f64; 2]>::try_from(cursors).ok();
-        controls.cursors.times = pair(&self.cursors);
-        controls.cursors.values = pair(&self.value_cursors);
+        controls.cursors.times = self.cursors;
+        controls.cursors.values = self.value_cursors;
         controls.is_measuring |= self.measure;
-        let ShowToml { spectrum, waterfall, channel_panel, overlay, persistence, segments, statistics } =
-            self.show;
-        controls.show =
-            Show { spectrum, waterfall, channel_panel, overlay, persistence, segments, statistics };
+        controls.show = self.show;
         let fresh = TriggerSettings::new(TriggerMode::Auto);
-        let mode = MODES.into_iter().find(|&mode| mode_name(mode) == self.trigger.mode);
-        let kind = TriggerKind::ALL.into_iter().find(|kind| kind.name() == self.trigger.kind);
-        controls.trigger.is_mode_chosen = mode.is_some();
+        controls.trigger.is_mode_chosen = self.trigger.mode.is_some();
         controls.trigger.settings = TriggerSettings {
-            mode: mode.unwrap_or(fresh.mode),
-            kind: kind.unwrap_or_default(),
+            mode: self.trigger.mode.unwrap_or(fresh.mode),
+            kind: self.trigger.kind,
             channel: self.trigger.channel.saturating_sub(1).min(7),
             slope: if self.trigger.falling { Slope::Falling } else { Slope::Rising },
             level: self.trigger.level,
@@ -226,7 +195,7 @@ impl Session {
             is_peak_held: self.spectrum.peak_hold,
             waterfall: None,
         };
-        controls.math = MathOperation::ALL.into_iter().find(|&it| math_name(it) == self.math.operation);
+        controls.math = self.math.operation;
         controls.math_inputs = [self.math.a, self.math.b].map(|channel| channel.saturating_sub(1).min(7));
         let mut mask = ChannelMask::ALL;
         for (channel, (setup, toml)) in controls.lanes.setups.iter_mut().zip(&self.channels).enumerate() {
@@ -270,27 +239,10 @@ impl ChannelToml {
     }
 }
 
-fn math_name(operation: MathOperation) -> &'static str {
-    match operation {
-        MathOperation::Add => "add",
-        MathOperation::Subtract => "subtract",
-        MathOperation::Multiply => "multiply",
-        MathOperation::Derivative => "derivative",
-        MathOperation::Integral => "integral",
-    }
+/// Reads a name; one that is not known is as in a new scope.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
+    Ok(toml::Value::deserialize(from)?.try_into().unwrap_or_default())
 }
-
-fn mode_name(mode: TriggerMode) -> &'static str {
-    match mode {
-        TriggerMode::Roll => "roll",
-        TriggerMode::Auto => "auto",
-        TriggerMode::Normal => "normal",
-        TriggerMode::Single => "single",
-    }
-}
-
-const MODES: [TriggerMode; 4] =
-    [TriggerMode::Roll, TriggerMode::Auto, TriggerMode::Normal, TriggerMode::Single];
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ pub(crate) struct ValueRange {
 }
 
 /// Follows a signal: grows at once, shrinks when the signal stayed small for two seconds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct AutoRange {
     range: Option<ValueRange>,
     /// Since when the range is larger than needed, and the extremes since then.
@@ -27,11 +27,6 @@ pub(crate) struct AutoRange {
 }
 
 impl AutoRange {
-    pub(crate) fn new() -> AutoRange {
-        AutoRange { range: None, small: None }
-    }
-
-    /// The range shown last.
     pub(crate) fn current(&self) -> Option<ValueRange> {
         self.range
     }
@@ -66,7 +61,6 @@ impl AutoRange {
 }
 
 impl ValueRange {
-    /// The range of a scale that is set.
     pub(crate) fn of(scale: VerticalScale) -> ValueRange {
         let half = DIVISIONS_VERTICAL / 2.0;
         let at = |divisions: f64| (divisions - scale.position) * scale.per_division;
@@ -130,7 +124,7 @@ mod tests {
 
     #[test]
     fn it_grows_at_once_and_shrinks_late() {
-        let mut auto = AutoRange::new();
+        let mut auto = AutoRange::default();
         let first = auto.follow(seen(-900.0, 900.0), 1.0, 0);
         assert!(first.top >= 900.0 && first.top <= 1300.0 && first.bottom == -first.top, "{first:?}");
         let grown = auto.follow(seen(-900.0, 5000.0), 1.0, SECOND);
@@ -142,7 +136,7 @@ mod tests {
 
     #[test]
     fn silence_and_nothing_have_a_range_too() {
-        let mut auto = AutoRange::new();
+        let mut auto = AutoRange::default();
         let nothing = auto.follow(None, 1.0, 0);
         assert!(nothing.height() > 0.0);
         let flat = auto.follow(seen(37.0, 37.0), 1.0, 0);
@@ -151,7 +145,7 @@ mod tests {
 
     #[test]
     fn it_stays_calm_on_a_signal_that_breathes() {
-        let mut auto = AutoRange::new();
+        let mut auto = AutoRange::default();
         let range = auto.follow(seen(-1000.0, 1000.0), 1.0, 0);
         for step in 0..600 {
             let top = 1000.0 + 30.0 * (step as f64 * 0.1).sin();

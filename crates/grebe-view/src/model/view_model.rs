@@ -6,17 +6,16 @@ use grebe_scope::{MeasurementStatistics, Scale, Ticks};
 use super::action::SaveWhat;
 use super::channel::ChannelSetup;
 use super::controls::Controls;
-use super::cpu::CpuMeter;
 use super::generator::Generator;
 use super::hud::Hud;
 use super::options::ViewOptions;
 use super::session::Session;
+use super::update::CpuMeter;
 use super::vertical::ValueRange;
-use crate::data::gaps::GapPlaces;
 use crate::data::link::ScopeLink;
 use crate::data::math::{LANES, MATH_CHANNEL, MathInput, MathOperation, MathSettings};
-use crate::data::persistence::PersistenceSettings;
 use crate::data::picture::{ChannelColumns, Picture};
+use crate::data::status::GapPlaces;
 use crate::data::trigger::TriggerView;
 use crate::data::viewport::DIVISIONS;
 use crate::error::Error;
@@ -83,23 +82,18 @@ impl ViewModel {
         let mut viewport = self.controls.viewport(&self.picture, columns);
         viewport.math = self.math_settings();
         if self.controls.is_measuring {
-            viewport.measure = Some(std::array::from_fn(|channel| {
-                // Without AC coupling: the mean that it subtracts differs from picture to picture.
-                let setup = ChannelSetup { is_ac: false, ..self.controls.lanes.setups[channel].clone() }
-                    .resolved(0.0);
-                Scale { factor: setup.scale, offset: setup.offset }
-            }));
+            viewport.measure =
+                Some(std::array::from_fn(|channel| self.controls.lanes.setups[channel].dc_scale()));
         }
         if self.controls.show.persistence {
-            let ranges = std::array::from_fn(|channel| {
+            viewport.persistence = Some(std::array::from_fn(|channel| {
                 let setup = self.setup(channel);
                 let range =
                     self.controls.lanes.range(channel).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
                 let count = |value: f64| ((value - setup.offset) / setup.scale).round() as i16;
                 let (a, b) = (count(range.bottom), count(range.top));
                 (a.min(b), a.max(b))
-            });
-            viewport.persistence = Some(PersistenceSettings { ranges });
+            }));
         }
         self.link.request(viewport)
     }
@@ -108,13 +102,11 @@ impl ViewModel {
         self.controls.is_done || self.link.is_closed()
     }
 
-    /// Shows a message for a few seconds.
     pub(super) fn say(&mut self, text: String) {
         self.message = Some((text, monotonic_ns()));
         self.hud_made_ns = 0;
     }
 
-    /// Where the trigger is to be drawn.
     pub(crate) fn trigger_marks(&self) -> TriggerMarks {
         let Some(trigger) = self.picture.trigger else { return TriggerMarks::default() };
         let part = trigger.at.map(|at| (at - self.picture.left_index) / self.picture.span_samples);
@@ -151,7 +143,6 @@ impl ViewModel {
         self.picture.channels.iter().position(|data| data.channel == selected).unwrap_or(0)
     }
 
-    /// The vertical range to show a channel in.
     pub(crate) fn range(&mut self, place: usize) -> ValueRange {
         let data = &self.picture.channels[place];
         let setup = self.setup(data.channel);
@@ -187,14 +178,10 @@ impl ViewModel {
         }
     }
 
-    /// What the math channel is computed of.
     fn math_settings(&self) -> Option<MathSettings> {
         let input = |channel: usize| {
-            // AC coupling is done there: the mean that it subtracts differs from picture to picture.
             let setup = &self.controls.lanes.setups[channel % LANES];
-            let plain = ChannelSetup { is_ac: false, ..setup.clone() }.resolved(0.0);
-            let scale = Scale { factor: plain.scale, offset: plain.offset };
-            MathInput { channel, scale, is_ac: setup.is_ac }
+            MathInput { channel, scale: setup.dc_scale(), is_ac: setup.is_ac }
         };
         let [a, b] = self.controls.math_inputs.map(input);
         self.controls.math.map(|operation| MathSettings { operation, a, b })
@@ -209,7 +196,6 @@ impl Drop for ViewModel {
     }
 }
 
-/// Where a trigger shows on the screen.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct TriggerMarks {
     /// Place of the trigger, 0.0 left edge to 1.0 right edge.
@@ -218,7 +204,6 @@ pub(crate) struct TriggerMarks {
     pub(crate) levels: Vec<(usize, f64)>,
 }
 
-/// The smallest and the largest visible value.
 pub(crate) fn extremes(data: &ChannelColumns, setup: &ChannelSetup) -> Option<ValueRange> {
     let visible = data.columns.iter().filter(|column| !column.is_empty());
     let (min, max) = visible.fold((i16::MAX, i16::MIN), |(min, max), c| (min.min(c.min), max.max(c.max)));

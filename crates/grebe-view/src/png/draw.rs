@@ -57,7 +57,6 @@ fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster:
     Ok(picture.draw()?)
 }
 
-/// One channel's part of the picture.
 struct Channel<'a> {
     data: &'a ChannelColumns,
     range: ValueRange,
@@ -104,7 +103,6 @@ impl Channel<'_> {
     }
 }
 
-/// The trigger and the time cursors.
 fn cursors(model: &ViewModel, start: f64, end: f64) -> Vec<Cursor<'static>> {
     let trigger =
         model.trigger_marks().part.map(|part| Cursor { at: start + part * (end - start), label: "T" });

@@ -3,7 +3,7 @@
 use super::*;
 use crate::data::feed::ScopeFeed;
 use crate::data::status::SourceStatus;
-use crate::model::theme::ThemeChoice;
+use crate::model::channel::ThemeChoice;
 use crate::testing;
 
 fn options() -> ViewOptions {

@@ -8,12 +8,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
+use crate::model::channel::ThemeChoice;
 use crate::model::channel::hue;
 use crate::model::hud::{RunState, Tone};
 use crate::model::keys::keys;
 use crate::model::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
 use crate::model::spectra::DB_PER_COUNT;
-use crate::model::theme::ThemeChoice;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
@@ -22,7 +22,6 @@ pub(super) fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(GUTTER).max(1)) * 2
 }
 
-/// How many colours the terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Palette {
     /// 24 bits.
@@ -445,7 +444,6 @@ fn plot_of(area: Rect) -> Rect {
 
 /// Bits of a braille character's dots, `[column][row]`.
 const DOT_BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
-/// Of a column of keys.
 const HELP_WIDTH: u16 = 46;
 /// Left of the lanes, for their labels.
 const GUTTER: u16 = 10;

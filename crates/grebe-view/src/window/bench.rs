@@ -44,10 +44,8 @@ pub struct FrameTimes {
     pub interval_ms_p99: f64,
 }
 
-/// Where the result is put.
 pub(super) type Slot = Arc<Mutex<Option<WindowBench>>>;
 
-/// Measures while the window runs.
 pub(super) struct WindowTimer {
     slot: Slot,
     duration: Duration,

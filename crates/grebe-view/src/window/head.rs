@@ -7,9 +7,9 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
 use crate::model::action::{Action, SaveWhat, Step};
+use crate::model::channel::ThemeChoice;
 use crate::model::generator::GeneratorWish;
 use crate::model::hud::{RunState, Tone};
-use crate::model::theme::ThemeChoice;
 
 impl ScopePanes {
     pub(super) fn head(&mut self, ui: &mut egui::Ui) {
@@ -83,20 +83,13 @@ impl ScopePanes {
         );
     }
 
-    /// Right to left.
     fn buttons(&mut self, ui: &mut egui::Ui) {
-        let mut wanted = None;
-        let mut button = |ui: &mut egui::Ui, text: &str, hint: &str, action: Action| {
-            if ui.button(text).on_hover_text(hint).clicked() {
-                wanted = Some(action);
-            }
-        };
-        button(ui, "?", "keys  (?)", Action::Help);
+        self.button(ui, "?", "keys  (?)", Action::Help);
         let other = match self.model.controls.theme {
             ThemeChoice::Dark => "light",
             ThemeChoice::Light => "dark",
         };
-        button(ui, other, "colours  (t)", Action::Theme);
+        self.button(ui, other, "colours  (t)", Action::Theme);
         ui.menu_button("save", |ui| {
             for (text, what) in [
                 ("picture (PNG)  S", SaveWhat::Picture),
@@ -115,42 +108,20 @@ impl ScopePanes {
             MenuButton::new("generator").config(config).ui(ui, |ui| self.generator_menu(ui));
         }
         self.cursor_menu(ui);
+        let (show, is_measuring) = (self.model.controls.show, self.model.controls.is_measuring);
+        self.toggle(ui, show.channel_panel, "channels", "names, scales, colours  (l)", Action::Channels);
+        let hint = "levels by frequency  (f); the waterfall too  (w)";
+        self.toggle(ui, show.spectrum, "spectrum", hint, Action::Spectrum);
+        self.toggle(ui, show.waterfall, "waterfall", "levels by frequency and time  (w)", Action::Waterfall);
+        let hint = "a table of measurements  (v), with statistics  (V)";
+        self.toggle(ui, is_measuring, "measure", hint, Action::Measure);
         let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
-        for (text, hint, action, is_on) in self.toggles() {
-            if ui.selectable_label(is_on, text).on_hover_text(hint).clicked() {
-                wanted = Some(action);
-            }
-        }
-        let mut button = |ui: &mut egui::Ui, text: &str, hint: &str, action: Action| {
-            if ui.button(text).on_hover_text(hint).clicked() {
-                wanted = Some(action);
-            }
-        };
-        button(ui, run, "hold the picture or go on  (space)", Action::Pause);
+        self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);
         ui.separator();
-        button(ui, "+", "longer time span  (\u{2192} or +)", Action::Longer);
+        self.button(ui, "+", "longer time span  (\u{2192} or +)", Action::Longer);
         let division = egui::RichText::new(&self.model.hud.division).monospace();
         ui.add_sized([86.0, 18.0], egui::Label::new(division));
-        button(ui, "\u{2212}", "shorter time span  (\u{2190} or -)", Action::Shorter);
-        if let Some(action) = wanted {
-            self.model.act(action);
-        }
-    }
-
-    /// Right to left: what can be switched on, and whether it is.
-    fn toggles(&self) -> [(&'static str, &'static str, Action, bool); 4] {
-        let (controls, show) = (&self.model.controls, self.model.controls.show);
-        [
-            ("channels", "names, scales, colours  (l)", Action::Channels, show.channel_panel),
-            ("spectrum", "levels by frequency  (f); the waterfall too  (w)", Action::Spectrum, show.spectrum),
-            ("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
-            (
-                "measure",
-                "a table of measurements  (v), with statistics  (V)",
-                Action::Measure,
-                controls.is_measuring,
-            ),
-        ]
+        self.button(ui, "\u{2212}", "shorter time span  (\u{2190} or -)", Action::Shorter);
     }
 
     fn cursor_menu(&mut self, ui: &mut egui::Ui) {
@@ -171,18 +142,12 @@ impl ScopePanes {
     /// Pause, rate and waveform of the generator.
     fn generator_menu(&mut self, ui: &mut egui::Ui) {
         let run = if self.model.generator.is_paused { "go on" } else { "pause" };
-        if ui.button(run).on_hover_text("make samples, or none  (G)").clicked() {
-            self.model.act(Action::GeneratorPause);
-        }
+        self.button(ui, run, "make samples, or none  (G)", Action::GeneratorPause);
         ui.separator();
         ui.label("rate");
         ui.horizontal(|ui| {
-            if ui.button("slower").on_hover_text("the next lower rate  (z)").clicked() {
-                self.model.act(Action::GeneratorRate(Step::Down));
-            }
-            if ui.button("faster").on_hover_text("the next higher rate  (Z)").clicked() {
-                self.model.act(Action::GeneratorRate(Step::Up));
-            }
+            self.button(ui, "slower", "the next lower rate  (z)", Action::GeneratorRate(Step::Down));
+            self.button(ui, "faster", "the next higher rate  (Z)", Action::GeneratorRate(Step::Up));
         });
         ui.separator();
         ui.label("waveform").on_hover_text("of all channels  (F)");

@@ -84,6 +84,11 @@ pub(super) fn name_slider(response: &egui::Response, name: impl Into<String>) {
     response.widget_info(move || WidgetInfo::labeled(egui::Role::Slider, true, name.clone()));
 }
 
+/// Names a field or a button for screen readers.
+pub(super) fn name_it(response: &egui::Response, name: &str) {
+    response.ctx.accesskit_node_builder(response.id, |node| node.set_label(name));
+}
+
 /// Left of the lanes, for their labels.
 pub(super) const GUTTER: f32 = 66.0;
 /// Below the lanes, for the time.

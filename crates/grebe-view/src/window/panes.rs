@@ -1,21 +1,25 @@
-//! What one scope of the window consists of: its model, its layout, its textures. The other files draw it.
+//! One scope of the window: its model, its layout, its textures, and the order of a frame. The other files draw it.
 
-use eframe::egui::{self, Color32, TextureHandle};
+use std::time::Duration;
+
+use eframe::egui::{self, Color32, Rect, TextureHandle, WidgetText, pos2};
+use grebe_flow::monotonic_ns;
 use grebe_scope::raster::Theme;
 
 use super::lanes::color32;
-use super::layout::Layout;
-use super::quads::QuadPainter;
+use super::style;
+use super::tiles::Layout;
 use crate::data::link::ScopeLink;
 use crate::data::math::LANES;
+use crate::model::action::Action;
+use crate::model::channel::ThemeChoice;
+use crate::model::hud::{RunState, STALE_NS};
 use crate::model::options::ViewOptions;
-use crate::model::theme::ThemeChoice;
 use crate::model::view_model::ViewModel;
 use crate::png;
 
 pub(super) struct ScopePanes {
     pub(super) model: ViewModel,
-    pub(super) painter: QuadPainter,
     /// Tells several scopes of one window apart.
     pub(super) id: egui::Id,
     /// `None` while it is being drawn.
@@ -39,23 +43,11 @@ pub(super) struct ScopePanes {
 }
 
 impl ScopePanes {
-    /// The first of a window.
-    #[cfg(test)]
-    pub(super) fn new(link: ScopeLink, options: ViewOptions, painter: QuadPainter) -> ScopePanes {
-        ScopePanes::numbered(0, link, options, painter)
-    }
-
     /// One of several in a window.
-    pub(super) fn numbered(
-        number: usize,
-        link: ScopeLink,
-        options: ViewOptions,
-        painter: QuadPainter,
-    ) -> ScopePanes {
+    pub(super) fn new(number: usize, link: ScopeLink, options: ViewOptions) -> ScopePanes {
         let id = egui::Id::unique(("scope", number));
         ScopePanes {
             model: ViewModel::new(link, options, png::encode),
-            painter,
             id,
             layout: Some(Layout::new(id.with("layout"))),
             waterfall: None,
@@ -70,6 +62,64 @@ impl ScopePanes {
         }
     }
 
+    /// One frame: keys first, then everything that is shown, from the top down.
+    pub(super) fn show(&mut self, ui: &mut egui::Ui) {
+        if self.has_keys {
+            self.keys(ui);
+        }
+        self.model.refresh();
+        if self.styled != Some(self.model.controls.theme) {
+            style::apply(ui.ctx(), self.model.controls.theme);
+            self.styled = Some(self.model.controls.theme);
+        }
+        self.head(ui);
+        let area = ui.available_rect_before_wrap();
+        let right = area.right() - self.side_width();
+        let bottom = area.bottom() - self.measurements_height();
+        self.panes(ui, Rect::from_min_max(area.min, pos2(right, bottom)));
+        self.measurements(ui, Rect::from_min_max(pos2(area.left(), bottom), pos2(right, area.bottom())));
+        self.side(ui, Rect::from_min_max(pos2(right, area.top()), area.max));
+        if self.has_keys && self.model.controls.is_help_open {
+            self.help(ui);
+        }
+        self.wake_when_stale(ui.ctx());
+    }
+
+    /// Draws once more when a stream that stops becomes stale: a picture at rest costs nothing meanwhile.
+    fn wake_when_stale(&self, ctx: &egui::Context) {
+        if self.model.hud.state == RunState::Live {
+            let age_ns = monotonic_ns().saturating_sub(self.model.picture.newest_arrival_ns);
+            ctx.request_repaint_after(Duration::from_nanos(STALE_NS.saturating_sub(age_ns) + 1_000_000));
+        }
+    }
+
+    /// A button that does something.
+    pub(super) fn button(
+        &mut self,
+        ui: &mut egui::Ui,
+        text: impl Into<WidgetText>,
+        hint: &str,
+        action: Action,
+    ) {
+        if ui.button(text.into()).on_hover_text(hint).clicked() {
+            self.model.act(action);
+        }
+    }
+
+    /// A button that stays pressed while something is on.
+    pub(super) fn toggle(
+        &mut self,
+        ui: &mut egui::Ui,
+        is_on: bool,
+        text: impl Into<WidgetText>,
+        hint: &str,
+        action: Action,
+    ) {
+        if ui.selectable_label(is_on, text.into()).on_hover_text(hint).clicked() {
+            self.model.act(action);
+        }
+    }
+
     /// Identifies the GPU buffers of an area of this scope.
     pub(super) fn slot(&self, area: &str) -> u64 {
         self.id.with(area).value()
@@ -81,10 +131,6 @@ impl ScopePanes {
 
     pub(super) fn theme(&self) -> Theme {
         self.model.controls.theme.colors()
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.model.is_done()
     }
 
     #[cfg(test)]

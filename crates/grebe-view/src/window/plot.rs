@@ -38,7 +38,6 @@ impl ScopePanes {
         }
     }
 
-    /// Wheel and drag.
     fn pointer(&mut self, ui: &egui::Ui, response: &egui::Response, plot: Rect) {
         let began = ui.input(|input| input.pointer.press_origin()).filter(|_| response.dragged());
         if let Some(channel) = began.and_then(|began| self.scale_at(plot, began)) {
@@ -95,7 +94,6 @@ impl ScopePanes {
         }
     }
 
-    /// Time and values under the pointer.
     fn readout(&self, ui: &egui::Ui, plot: Rect, pointer: Pos2) {
         let theme = self.theme();
         let part = f64::from((pointer.x - plot.left()) / plot.width());

@@ -1,7 +1,6 @@
-//! Thousands of upright rectangles per frame: instanced from one vertex buffer, or as a mesh where there is no wgpu.
+//! Thousands of upright rectangles per frame, instanced from one vertex buffer: a third of the cost of a mesh in software.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use eframe::egui::{self, Color32};
@@ -11,21 +10,11 @@ use egui_wgpu::{Callback, CallbackResources, CallbackTrait, RenderState, ScreenD
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Quad {
-    /// Left and right edge.
     pub(super) x: [f32; 2],
     /// Upper and lower edge; drawn smooth.
     pub(super) y: [f32; 2],
     /// Premultiplied red, green, blue, alpha, as egui has them.
     pub(super) color: [u8; 4],
-}
-
-/// How quads are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QuadPainter {
-    /// By the pipeline that [`prepare_gpu`] made.
-    Instanced,
-    /// As an egui mesh: some three times the cost in software, and without smooth edges.
-    Mesh,
 }
 
 impl Quad {
@@ -34,22 +23,9 @@ impl Quad {
     }
 }
 
-impl QuadPainter {
-    /// A shape that draws `quads` in `area`. `slot` identifies the area from frame to frame.
-    pub(super) fn shape(
-        self,
-        slot: u64,
-        area: egui::Rect,
-        pixels_per_point: f32,
-        quads: Vec<Quad>,
-    ) -> egui::Shape {
-        match self {
-            QuadPainter::Instanced => {
-                Callback::new_paint_callback(area, QuadCallback { slot, quads: Arc::new(quads) }).into()
-            }
-            QuadPainter::Mesh => mesh(area, pixels_per_point, &quads).into(),
-        }
-    }
+/// A shape that draws `quads` in `area`, whose `slot` identifies it from frame to frame.
+pub(super) fn shape(slot: u64, area: egui::Rect, quads: Vec<Quad>) -> egui::Shape {
+    Callback::new_paint_callback(area, QuadCallback { slot, quads }).into()
 }
 
 /// Makes the pipeline once, and keeps it with egui's renderer.
@@ -58,22 +34,9 @@ pub(super) fn prepare_gpu(state: &RenderState) {
     state.renderer.write().callback_resources.insert(gpu);
 }
 
-fn mesh(area: egui::Rect, pixels_per_point: f32, quads: &[Quad]) -> egui::Mesh {
-    let mut mesh = egui::Mesh::default();
-    mesh.reserve_vertices(quads.len() * 4);
-    mesh.reserve_triangles(quads.len() * 2);
-    for quad in quads {
-        let [r, g, b, a] = quad.color;
-        let corner = |x: f32, y: f32| area.min + egui::vec2(x, y) / pixels_per_point;
-        let rect = egui::Rect::from_min_max(corner(quad.x[0], quad.y[0]), corner(quad.x[1], quad.y[1]));
-        mesh.add_colored_rect(rect, Color32::from_rgba_premultiplied(r, g, b, a));
-    }
-    mesh
-}
-
 struct QuadCallback {
     slot: u64,
-    quads: Arc<Vec<Quad>>,
+    quads: Vec<Quad>,
 }
 
 impl CallbackTrait for QuadCallback {

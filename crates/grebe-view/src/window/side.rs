@@ -4,13 +4,13 @@ use eframe::egui::{self, DragValue, Rect, RichText, TextEdit, UiBuilder, vec2};
 use grebe_scope::Engineering;
 use grebe_scope::raster::Color;
 
+use super::labels::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::math::{MATH_CHANNEL, MathOperation};
 use crate::model::action::{Action, Step};
 
 impl ScopePanes {
-    /// Width of the panels.
     pub(super) fn side_width(&self) -> f32 {
         let show = self.model.controls.show;
         if show.channel_panel || show.segments { WIDTH } else { 0.0 }
@@ -47,13 +47,9 @@ impl ScopePanes {
         ui.add_space(4.0);
         ui.horizontal(|ui| {
             let show = self.model.controls.show;
-            if ui.selectable_label(show.overlay, "overlay").on_hover_text("all in one lane  (o)").clicked() {
-                self.model.act(Action::Overlay);
-            }
+            self.toggle(ui, show.overlay, "overlay", "all in one lane  (o)", Action::Overlay);
             let hint = "all triggers upon each other  (d)";
-            if ui.selectable_label(show.persistence, "persistence").on_hover_text(hint).clicked() {
-                self.model.act(Action::Persistence);
-            }
+            self.toggle(ui, show.persistence, "persistence", hint, Action::Persistence);
         });
         ui.add_space(10.0);
     }
@@ -74,139 +70,97 @@ impl ScopePanes {
         let is_selected = self.model.controls.lanes.selected == channel;
         let is_shown = self.model.controls.viewport(&self.model.picture, 1).channels.contains(channel);
         let stroke = if is_selected { self.trace_color(channel) } else { color32(theme.grid) };
-        egui::Frame::NONE
-            .stroke(egui::Stroke::new(1.0, stroke))
-            .corner_radius(4)
-            .inner_margin(egui::Margin::symmetric(7, 5))
-            .show(ui, |ui| {
-                ui.set_width(ui.available_width());
-                ui.horizontal(|ui| {
-                    let color = self.model.controls.lanes.setups[channel].trace_color(channel, &theme);
-                    let mut rgb = [color.r, color.g, color.b];
-                    let picked = ui.color_edit_button_srgb(&mut rgb).on_hover_text("colour");
-                    name_it(&picked, &format!("colour of channel {}", channel + 1));
-                    if picked.changed() {
-                        let [r, g, b] = rgb;
-                        self.model.controls.lanes.setups[channel].color = Some(Color::rgb(r, g, b));
-                    }
-                    let label = RichText::new(format!("CH{}", channel + 1)).monospace().color(color32(color));
-                    let hint = "choose it for the keys of one channel  (n)";
-                    if ui.selectable_label(is_selected, label).on_hover_text(hint).clicked() {
-                        self.model.act(Action::Select(channel));
-                    }
-                    let name = &mut self.model.controls.lanes.setups[channel].name;
-                    let edit =
-                        TextEdit::singleline(name).hint_text("name").desired_width(90.0).char_limit(24);
-                    let edit = ui.add(edit);
-                    self.is_typing |= edit.has_focus();
-                    name_it(&edit, &format!("name of channel {}", channel + 1));
-                    ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                        let word = if is_shown { "on" } else { "off" };
-                        let hint = format!("on / off  ({})", channel + 1);
-                        if ui.selectable_label(is_shown, word).on_hover_text(hint).clicked() {
-                            self.model.act(Action::Channel(channel));
-                        }
-                    });
-                });
-                if is_selected {
-                    self.channel_details(ui, channel);
+        card(stroke).show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ui.horizontal(|ui| {
+                let color = self.model.controls.lanes.setups[channel].trace_color(channel, &theme);
+                let mut rgb = [color.r, color.g, color.b];
+                let picked = ui.color_edit_button_srgb(&mut rgb).on_hover_text("colour");
+                name_it(&picked, &format!("colour of channel {}", channel + 1));
+                if picked.changed() {
+                    let [r, g, b] = rgb;
+                    self.model.controls.lanes.setups[channel].color = Some(Color::rgb(r, g, b));
                 }
+                let label = RichText::new(format!("CH{}", channel + 1)).monospace().color(color32(color));
+                let hint = "choose it for the keys of one channel  (n)";
+                self.toggle(ui, is_selected, label, hint, Action::Select(channel));
+                let name = &mut self.model.controls.lanes.setups[channel].name;
+                let edit = TextEdit::singleline(name).hint_text("name").desired_width(90.0).char_limit(24);
+                let edit = ui.add(edit);
+                self.is_typing |= edit.has_focus();
+                name_it(&edit, &format!("name of channel {}", channel + 1));
+                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                    let word = if is_shown { "on" } else { "off" };
+                    let hint = format!("on / off  ({})", channel + 1);
+                    self.toggle(ui, is_shown, word, &hint, Action::Channel(channel));
+                });
             });
+            if is_selected {
+                self.channel_details(ui, channel);
+            }
+        });
     }
 
-    /// The math channel.
     fn math_card(&mut self, ui: &mut egui::Ui) {
-        let theme = self.theme();
         let now = self.model.controls.math;
         let is_selected = now.is_some() && self.model.controls.lanes.selected == MATH_CHANNEL;
         let color = self.trace_color(MATH_CHANNEL);
-        let stroke = if is_selected { color } else { color32(theme.grid) };
-        let mut wanted = None;
-        egui::Frame::NONE
-            .stroke(egui::Stroke::new(1.0, stroke))
-            .corner_radius(4)
-            .inner_margin(egui::Margin::symmetric(7, 5))
-            .show(ui, |ui| {
-                ui.set_width(ui.available_width());
-                ui.horizontal_wrapped(|ui| {
-                    let name = RichText::new("math").color(color);
-                    let title = ui
-                        .selectable_label(is_selected, name)
-                        .on_hover_text("a channel computed of others  (E)");
-                    if title.clicked() {
-                        wanted = Some(Action::Select(if now.is_some() { MATH_CHANNEL } else { 0 }));
-                    }
-                    if ui.selectable_label(now.is_none(), "none").clicked() {
-                        wanted = Some(Action::Math(None));
-                    }
-                    for operation in MathOperation::ALL {
-                        if ui.selectable_label(now == Some(operation), operation.name()).clicked() {
-                            wanted = Some(Action::Math(Some(operation)));
-                        }
-                    }
-                });
-                let Some(operation) = now else { return };
-                ui.horizontal(|ui| {
-                    let inputs = if operation.is_binary() { 2 } else { 1 };
-                    for (place, name) in ["A", "B"].into_iter().enumerate().take(inputs) {
-                        let channel = self.model.controls.math_inputs[place];
-                        let of = format!("{name} = {}", self.model.setup(channel).label(channel));
-                        if ui.button(of).on_hover_text("the next channel  (N, B)").clicked() {
-                            wanted = Some(Action::MathInput(place));
-                        }
-                    }
-                });
-                if is_selected {
-                    self.scale_rows(ui, MATH_CHANNEL);
+        card(if is_selected { color } else { color32(self.theme().grid) }).show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ui.horizontal_wrapped(|ui| {
+                let select = Action::Select(if now.is_some() { MATH_CHANNEL } else { 0 });
+                let name = RichText::new("math").color(color);
+                self.toggle(ui, is_selected, name, "a channel computed of others  (E)", select);
+                self.toggle(ui, now.is_none(), "none", "no math channel", Action::Math(None));
+                for operation in MathOperation::ALL {
+                    let is_on = now == Some(operation);
+                    self.toggle(
+                        ui,
+                        is_on,
+                        operation.name(),
+                        "the math channel  (E)",
+                        Action::Math(Some(operation)),
+                    );
                 }
             });
-        if let Some(action) = wanted {
-            self.model.act(action);
-        }
+            let Some(operation) = now else { return };
+            ui.horizontal(|ui| {
+                let inputs = if operation.is_binary() { 2 } else { 1 };
+                for (place, name) in ["A", "B"].into_iter().enumerate().take(inputs) {
+                    let channel = self.model.controls.math_inputs[place];
+                    let of = format!("{name} = {}", self.model.setup(channel).label(channel));
+                    self.button(ui, of, "the next channel  (N, B)", Action::MathInput(place));
+                }
+            });
+            if is_selected {
+                self.scale_rows(ui, MATH_CHANNEL);
+            }
+        });
     }
 
-    /// Scale, position, coupling.
     fn scale_rows(&mut self, ui: &mut egui::Ui, channel: usize) {
         let setup = self.model.controls.lanes.setups[channel].clone();
-        let mut wanted = None;
         let dim = color32(self.theme().text_dim);
         ui.horizontal(|ui| {
             row_label(ui, "scale", dim);
-            if ui.button("\u{2212}").on_hover_text("finer  (y)").clicked() {
-                wanted = Some(Action::Vertical(Step::Down));
-            }
+            self.button(ui, "\u{2212}", "finer  (y)", Action::Vertical(Step::Down));
             // Without a set scale, the lane says what a grid line stands for.
             let unit = self.model.setup(channel).unit;
             let scale = setup.vertical.map_or("\u{2013}".into(), |vertical| {
                 format!("{}/div", Engineering::new(vertical.per_division, &unit))
             });
             ui.add_sized([80.0, 18.0], egui::Label::new(RichText::new(scale).monospace()));
-            if ui.button("+").on_hover_text("coarser  (Y)").clicked() {
-                wanted = Some(Action::Vertical(Step::Up));
-            }
-            let auto = ui.selectable_label(setup.vertical.is_none(), "auto");
-            if auto.on_hover_text("follow the signal  (u)").clicked() {
-                wanted = Some(Action::VerticalAuto);
-            }
+            self.button(ui, "+", "coarser  (Y)", Action::Vertical(Step::Up));
+            self.toggle(ui, setup.vertical.is_none(), "auto", "follow the signal  (u)", Action::VerticalAuto);
         });
         ui.horizontal(|ui| {
             row_label(ui, "position", dim);
-            if ui.button(RichText::new("\u{2193}").monospace()).on_hover_text("trace down  (j)").clicked() {
-                wanted = Some(Action::Position(-0.5));
-            }
-            if ui.button(RichText::new("\u{2191}").monospace()).on_hover_text("trace up  (k)").clicked() {
-                wanted = Some(Action::Position(0.5));
-            }
-            if ui.selectable_label(setup.is_ac, "AC").on_hover_text("without its mean  (a)").clicked() {
-                wanted = Some(Action::Coupling);
-            }
-            if ui.selectable_label(setup.is_inverted, "invert").on_hover_text("turned over  (i)").clicked() {
-                wanted = Some(Action::Invert);
-            }
+            let arrow = |text: &str| RichText::new(text).monospace();
+            self.button(ui, arrow("\u{2193}"), "trace down  (j)", Action::Position(-0.5));
+            self.button(ui, arrow("\u{2191}"), "trace up  (k)", Action::Position(0.5));
+            self.toggle(ui, setup.is_ac, "AC", "without its mean  (a)", Action::Coupling);
+            self.toggle(ui, setup.is_inverted, "invert", "turned over  (i)", Action::Invert);
         });
-        if let Some(action) = wanted {
-            self.model.act(action);
-        }
     }
 
     fn channel_details(&mut self, ui: &mut egui::Ui, channel: usize) {
@@ -276,18 +230,17 @@ impl ScopePanes {
     }
 }
 
-/// The label of a row of buttons.
+fn card(color: egui::Color32) -> egui::Frame {
+    let frame = egui::Frame::NONE.stroke(egui::Stroke::new(1.0, color)).corner_radius(4);
+    frame.inner_margin(egui::Margin::symmetric(7, 5))
+}
+
 fn row_label(ui: &mut egui::Ui, text: &str, color: egui::Color32) {
     let left_to_right = egui::Layout::left_to_right(egui::Align::Center);
     ui.allocate_ui_with_layout(vec2(LABEL_WIDTH, 18.0), left_to_right, |ui| {
         ui.set_min_width(LABEL_WIDTH);
         ui.label(RichText::new(text).color(color));
     });
-}
-
-/// Names a field for screen readers.
-fn name_it(response: &egui::Response, name: &str) {
-    response.ctx.accesskit_node_builder(response.id, |node| node.set_label(name));
 }
 
 const WIDTH: f32 = 284.0;

@@ -7,12 +7,13 @@ use grebe_scope::{Engineering, Ticks, Window as Weighting};
 
 use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, label_font, level_labels, value_tag, wheel_steps};
 use super::lanes::{Lane, LanePainter, color32};
-use super::layout::Pane;
 use super::panes::ScopePanes;
+use super::quads;
+use super::tiles::Pane;
 use crate::data::spectrum::WaterfallView;
 use crate::model::action::{Action, Step};
+use crate::model::channel::ThemeChoice;
 use crate::model::spectra::{DB_PER_COUNT, SpectrumTrace};
-use crate::model::theme::ThemeChoice;
 use crate::model::vertical::ValueRange;
 
 impl ScopePanes {
@@ -31,45 +32,41 @@ impl ScopePanes {
         let (start, end, unit, ticks) =
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
         let levels = Ticks::new(range.bottom, range.top, (plot.height() / 24.0).clamp(3.0, 10.0) as u32);
-        self.draw_spectrum(ui, area, plot, &traces, range, &levels, &parts(&ticks, start, end));
-        level_labels(ui, &self.theme(), plot, range, &levels, "dB");
-        axis_labels(ui, &self.theme(), plot, [start, end], &ticks, unit, 1);
+        let theme = self.theme();
+        let mut painter = LanePainter::new(area, pixels_per_point, &theme);
+        let lane = |columns, color| Lane { rect: plot, columns, range, color, scale: (DB_PER_COUNT, 0.0) };
+        let divisions: Vec<f32> =
+            ticks.values().map(|value| ((value - start) / (end - start)) as f32).collect();
+        painter.grid(&lane(&[], Color32::WHITE), &levels, &divisions);
+        for trace in &traces {
+            let color = self.trace_color(trace.channel);
+            painter.trace(&lane(&trace.hold, color.gamma_multiply(0.45)));
+            painter.trace(&lane(&trace.columns, color));
+        }
+        ui.painter().add(quads::shape(self.slot("spectrum"), area, painter.quads));
+        level_labels(ui, &theme, plot, range, &levels, "dB");
+        axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         self.peak_marks(ui, plot, range);
         if let Some(pointer) = pointer {
             self.spectrum_readout(ui, plot, pointer, &traces, [start, end], unit);
         }
         if traces.is_empty() {
-            let color = color32(self.theme().text_dim);
             let text = "no run of samples without a gap is long enough yet";
-            ui.painter().text(
-                plot.center(),
-                Align2::CENTER_CENTER,
-                text,
-                egui::FontId::proportional(15.0),
-                color,
-            );
+            let (font, color) = (egui::FontId::proportional(15.0), color32(theme.text_dim));
+            ui.painter().text(plot.center(), Align2::CENTER_CENTER, text, font, color);
         }
         response
     }
 
-    /// Right to left.
     fn spectrum_controls(&mut self, ui: &mut egui::Ui) {
         let settings = self.model.controls.spectrum;
-        let mut wanted = None;
-        if ui.small_button("\u{d7}").on_hover_text("close  (f)").clicked() {
-            wanted = Some(Action::Spectrum);
-        }
-        let hold = ui.selectable_label(settings.is_peak_held, "hold");
-        if hold.on_hover_text("keep the highest levels  (H)").clicked() {
-            wanted = Some(Action::PeakHold);
-        }
+        self.button(ui, "\u{d7}", "close  (f)", Action::Spectrum);
+        self.toggle(ui, settings.is_peak_held, "hold", "keep the highest levels  (H)", Action::PeakHold);
         let averages = match settings.averages {
             1 => "no average".into(),
             count => format!("average {count}"),
         };
-        if ui.button(averages).on_hover_text("spectra that are averaged  (A)").clicked() {
-            wanted = Some(Action::Averages);
-        }
+        self.button(ui, averages, "spectra that are averaged  (A)", Action::Averages);
         let weighting = ui.menu_button(settings.window.name(), |ui| {
             for window in Weighting::ALL {
                 if ui.selectable_label(window == settings.window, window.name()).clicked() {
@@ -79,49 +76,10 @@ impl ScopePanes {
             }
         });
         weighting.response.on_hover_text("weighting of the samples  (W)");
-        if ui.button("+").on_hover_text("longer transform, finer lines  ())").clicked() {
-            wanted = Some(Action::TransformSize(Step::Up));
-        }
-        ui.add_sized(
-            [58.0, 18.0],
-            egui::Label::new(egui::RichText::new(settings.size.to_string()).monospace()),
-        );
-        if ui.button("\u{2212}").on_hover_text("shorter transform  (()").clicked() {
-            wanted = Some(Action::TransformSize(Step::Down));
-        }
-        if let Some(action) = wanted {
-            self.model.act(action);
-        }
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "one call, one place")]
-    fn draw_spectrum(
-        &self,
-        ui: &egui::Ui,
-        area: Rect,
-        plot: Rect,
-        traces: &[SpectrumTrace],
-        range: ValueRange,
-        levels: &Ticks,
-        divisions: &[f32],
-    ) {
-        let theme = self.theme();
-        let mut painter = LanePainter::new(area, ui.ctx().pixels_per_point(), &theme);
-        let lane = |columns, color| Lane { rect: plot, columns, range, color, scale: (DB_PER_COUNT, 0.0) };
-        painter.grid(&lane(&[], Color32::WHITE), levels, divisions);
-        for trace in traces {
-            let color = self.trace_color(trace.channel);
-            if !trace.hold.is_empty() {
-                painter.trace(&lane(&trace.hold, color.gamma_multiply(0.45)));
-            }
-            painter.trace(&lane(&trace.columns, color));
-        }
-        ui.painter().add(self.painter.shape(
-            self.slot("spectrum"),
-            area,
-            painter.pixels_per_point,
-            painter.quads,
-        ));
+        self.button(ui, "+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up));
+        let size = egui::RichText::new(settings.size.to_string()).monospace();
+        ui.add_sized([58.0, 18.0], egui::Label::new(size));
+        self.button(ui, "\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down));
     }
 
     /// The highest peak of each channel, at its place.
@@ -205,12 +163,8 @@ impl ScopePanes {
         let channel = self.model.controls.lanes.selected;
         let words = self.model.setup(channel).label(channel);
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
-            if ui.small_button("\u{d7}").on_hover_text("close  (w)").clicked() {
-                panes.model.act(Action::Waterfall);
-            }
-            if ui.button("next channel").on_hover_text("(n)").clicked() {
-                panes.model.act(Action::NextChannel);
-            }
+            panes.button(ui, "\u{d7}", "close  (w)", Action::Waterfall);
+            panes.button(ui, "next channel", "(n)", Action::NextChannel);
         });
         let plot = plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 10.0 {
@@ -276,14 +230,8 @@ impl ScopePanes {
     }
 }
 
-/// The plot within a pane of frequencies.
 fn plot_rect(area: Rect) -> Rect {
     Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max - vec2(12.0, AXIS_HEIGHT))
-}
-
-/// The places of ticks, 0.0 left edge to 1.0 right edge.
-fn parts(ticks: &Ticks, start: f64, end: f64) -> Vec<f32> {
-    ticks.values().map(|value| ((value - start) / (end - start)) as f32).collect()
 }
 
 /// Colours from the floor to full scale, each step brighter (darker on light) than the one before.

@@ -4,7 +4,7 @@ use eframe::egui::{self, Color32, FontFamily, FontId, Stroke, TextStyle};
 use grebe_scope::raster::Theme;
 
 use super::lanes::color32;
-use crate::model::theme::ThemeChoice;
+use crate::model::channel::ThemeChoice;
 
 /// Amber for a held picture: easily told from live and from loss.
 const HELD: [Color32; 2] = [Color32::from_rgb(240, 180, 60), Color32::from_rgb(150, 95, 0)];
@@ -41,17 +41,14 @@ pub(super) fn apply(ctx: &egui::Context, choice: ThemeChoice) {
     });
 }
 
-/// The colour of good news.
 pub(super) fn good(choice: ThemeChoice) -> Color32 {
     GOOD[choice as usize]
 }
 
-/// The colour of a held picture.
 pub(super) fn held(choice: ThemeChoice) -> Color32 {
     HELD[choice as usize]
 }
 
-/// Text on a filled chip.
 pub(super) fn on_chip(theme: &Theme) -> Color32 {
     color32(theme.plot)
 }

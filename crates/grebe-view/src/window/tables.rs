@@ -56,5 +56,4 @@ impl ScopePanes {
     }
 }
 
-/// Of a row of the measurement table.
 const ROW_HEIGHT: f32 = 22.0;

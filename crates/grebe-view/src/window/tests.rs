@@ -9,13 +9,13 @@ use egui_kittest::kittest::Queryable;
 use super::*;
 use crate::data::feed::ScopeFeed;
 use crate::data::status::SourceStatus;
+use crate::model::channel::ThemeChoice;
 use crate::model::generator::{Generator, GeneratorRemote, GeneratorWish};
 use crate::model::options::ViewOptions;
-use crate::model::theme::ThemeChoice;
 use crate::testing::sine_batch;
 
 /// A scope over an ended stream of three channels with a gap: nothing on it depends on the time of day.
-fn panes(theme: ThemeChoice, painter: QuadPainter) -> ScopePanes {
+fn panes(theme: ThemeChoice) -> ScopePanes {
     let (mut feed, link) = ScopeFeed::new(1 << 20);
     for block in (0..40).filter(|block| !(20..24).contains(block)) {
         feed.ingest(&sine_batch(block * 50, 3, 50, 1e3)).unwrap();
@@ -28,7 +28,7 @@ fn panes(theme: ThemeChoice, painter: QuadPainter) -> ScopePanes {
     });
     options.theme = Some(theme);
     options.span = Some(2.0);
-    ScopePanes::new(link, options, painter)
+    ScopePanes::new(0, link, options)
 }
 
 /// A harness without a renderer: for what a person reads and presses.
@@ -41,7 +41,7 @@ fn harness(panes: ScopePanes) -> Harness<'static, ScopePanes> {
 }
 
 fn dark() -> Harness<'static, ScopePanes> {
-    harness(panes(ThemeChoice::Dark, QuadPainter::Mesh))
+    harness(panes(ThemeChoice::Dark))
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn channels_switch_off_and_on_and_the_overlay_opens_and_closes() {
     harness.key_press(egui::Key::Escape);
     harness.run();
     assert!(harness.query_by_label("pause / run").is_none());
-    assert!(!harness.state().is_done(), "escape leaves the overlay first");
+    assert!(!harness.state().model.is_done(), "escape leaves the overlay first");
     harness.key_press(egui::Key::Escape);
     harness.run();
-    assert!(harness.state().is_done());
+    assert!(harness.state().model.is_done());
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
 
 #[test]
 fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
-    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    let mut panes = panes(ThemeChoice::Dark);
     (panes.model.controls.lanes.setups[1].unit, panes.model.controls.lanes.setups[1].scale) =
         ("V".into(), 1e-3);
     let mut harness = harness(panes);
@@ -191,7 +191,7 @@ fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
 
 #[test]
 fn a_channel_is_computed_of_others_named_and_measured() {
-    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    let mut panes = panes(ThemeChoice::Dark);
     for setup in &mut panes.model.controls.lanes.setups[..2] {
         (setup.unit, setup.scale) = ("V".into(), 1e-3);
     }
@@ -323,7 +323,7 @@ fn the_spectrum_names_the_tone_and_zooms() {
 #[test]
 fn a_generator_is_told_what_a_person_wants() {
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    let mut panes = panes(ThemeChoice::Dark);
     let tell = told.clone();
     panes.model.generator = Generator::new(Some(GeneratorRemote {
         waves: vec!["sine", "noise"],
@@ -379,7 +379,7 @@ fn a_stream_that_changes_midway_goes_on_as_another_picture_and_says_so() {
     let mut options = ViewOptions::new(SourceStatus::default);
     options.span = Some(0.2);
     (0..8).for_each(|block| feed.ingest(&sine_batch(block * 50, 2, 50, 1e3)).unwrap());
-    let mut harness = harness(ScopePanes::new(link, options, QuadPainter::Mesh));
+    let mut harness = harness(ScopePanes::new(0, link, options));
     feed.idle();
     harness.run();
     harness.get_by_label("2 \u{d7} 1 kS/s");
@@ -401,7 +401,7 @@ fn two_scopes_stand_side_by_side_and_one_has_the_keys() {
         let name = format!("source {number}");
         let options =
             ViewOptions::new(move || SourceStatus { name: name.clone(), ..SourceStatus::default() });
-        ScopePanes::numbered(number, link, options, QuadPainter::Mesh)
+        ScopePanes::new(number, link, options)
     };
     let mut harness = Harness::builder().with_size(egui::vec2(1600.0, 500.0)).build_ui_state(
         |ui, (scopes, active): &mut (Vec<ScopePanes>, usize)| side_by_side(ui, scopes, active),

@@ -1,14 +1,12 @@
-//! Draws the panes where the layout has them.
+//! The panes, traces above spectrum above waterfall until a person drags them elsewhere.
 
 use eframe::egui::{self, CursorIcon, Rect, Sense, UiBuilder, pos2, vec2};
-use egui_tiles::{Behavior, SimplificationOptions, TileId, UiResponse};
+use egui_tiles::{Behavior, Container, SimplificationOptions, Tile, TileId, Tree, UiResponse};
 
 use super::lanes::color32;
-use super::layout::Pane;
 use super::panes::ScopePanes;
 
 impl ScopePanes {
-    /// All panes that are on, in `area`.
     pub(super) fn panes(&mut self, ui: &mut egui::Ui, area: Rect) {
         let Some(mut layout) = self.layout.take() else { return };
         let show = self.model.controls.show;
@@ -81,6 +79,47 @@ impl Behavior<Pane> for Shown<'_> {
         match state {
             egui_tiles::ResizeState::Idle => egui::Stroke::new(1.0, color32(theme.grid)),
             _ => egui::Stroke::new(2.0, color32(theme.grid_zero)),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pane {
+    Traces,
+    Spectrum,
+    Waterfall,
+}
+
+pub(super) struct Layout {
+    tree: Tree<Pane>,
+}
+
+impl Layout {
+    pub(super) fn new(id: egui::Id) -> Layout {
+        let panes = vec![Pane::Traces, Pane::Spectrum, Pane::Waterfall];
+        let mut tree = Tree::new_vertical(id, panes);
+        let traces = tree.tiles.find_pane(&Pane::Traces);
+        if let (Some(Tile::Container(Container::Linear(linear))), Some(traces)) =
+            (tree.root().and_then(|root| tree.tiles.get_mut(root)), traces)
+        {
+            linear.shares.set_share(traces, 1.7);
+        }
+        Layout { tree }
+    }
+
+    fn set_visible(&mut self, pane: Pane, is_visible: bool) {
+        if let Some(tile) = self.tree.tiles.find_pane(&pane) {
+            self.tree.set_visible(tile, is_visible);
+        }
+    }
+}
+
+impl Pane {
+    fn name(self) -> &'static str {
+        match self {
+            Pane::Traces => "traces",
+            Pane::Spectrum => "spectrum",
+            Pane::Waterfall => "waterfall",
         }
     }
 }

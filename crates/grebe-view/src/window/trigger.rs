@@ -4,6 +4,7 @@ use eframe::egui::containers::menu::{MenuButton, MenuConfig};
 use eframe::egui::{self, RichText};
 use grebe_scope::Engineering;
 
+use super::labels::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
@@ -12,10 +13,8 @@ use crate::model::action::{Action, Step};
 use crate::model::hud::DC;
 
 impl ScopePanes {
-    /// Right to left.
     pub(super) fn trigger(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
-        let mut wanted = None;
         if let Some(trigger) = self.model.hud.trigger.clone() {
             let color = match trigger.state {
                 TriggerState::Triggered => style::good(self.model.controls.theme),
@@ -25,10 +24,7 @@ impl ScopePanes {
             let word = RichText::new(trigger.state_word()).monospace().color(color);
             ui.add_sized([76.0, 18.0], egui::Label::new(word));
             let hint = "the last triggers, to be looked at again  (g)";
-            let list = ui.selectable_label(self.model.controls.show.segments, "list");
-            if list.on_hover_text(hint).clicked() {
-                wanted = Some(Action::Segments);
-            }
+            self.toggle(ui, self.model.controls.show.segments, "list", hint, Action::Segments);
             let mut sees = trigger.coupling.clone();
             if !trigger.holdoff.is_empty() {
                 sees += &format!(" \u{b7} {}", trigger.holdoff);
@@ -36,31 +32,19 @@ impl ScopePanes {
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
             let (menu, _) = MenuButton::new(sees).config(config).ui(ui, |ui| self.trigger_input(ui));
             menu.on_hover_text("coupling of the trigger  (L), and its holdoff  (; :)");
-            let kind = ui.button(trigger.kind.name());
-            if kind.on_hover_text("edge, pulse, runt, window or dropout  (b)").clicked() {
-                wanted = Some(Action::TriggerKind);
-            }
-            let slope = ui.button(trigger.slope).on_hover_text("the other direction  (e)");
-            if slope.clicked() {
-                wanted = Some(Action::Slope);
-            }
+            let hint = "edge, pulse, runt, window or dropout  (b)";
+            self.button(ui, trigger.kind.name(), hint, Action::TriggerKind);
+            self.button(ui, trigger.slope, "the other direction  (e)", Action::Slope);
             let source = format!("{} {}", trigger.source, trigger.level);
             let hint = "next trigger channel  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
-            if ui.button(source).on_hover_text(hint).clicked() {
-                wanted = Some(Action::Source);
-            }
+            self.button(ui, source, hint, Action::Source);
         }
         let mode = self.model.controls.mode(&self.model.picture);
         for (choice, name, hint) in MODES {
-            if ui.selectable_label(mode == choice, name).on_hover_text(hint).clicked() {
-                wanted = Some(Action::Trigger(choice));
-            }
+            self.toggle(ui, mode == choice, name, hint, Action::Trigger(choice));
         }
         ui.label(RichText::new("trigger").color(color32(theme.text_dim)));
         self.trigger_width = ui.min_rect().width();
-        if let Some(action) = wanted {
-            self.model.act(action);
-        }
     }
 
     /// Coupling and holdoff: in a menu, and above the list of the last triggers.
@@ -77,7 +61,6 @@ impl ScopePanes {
             false => "none".into(),
         };
         let dim = color32(self.theme().text_dim);
-        let mut wanted = None;
         egui::Grid::new("trigger sees").num_columns(2).spacing([8.0, 5.0]).show(ui, |ui| {
             ui.label(RichText::new("coupling").color(dim));
             ui.horizontal(|ui| {
@@ -85,51 +68,44 @@ impl ScopePanes {
                 let hint = "without the slow part, on which a level would slip  (L)";
                 let fast = ui.selectable_label(!is_dc, "LF reject").on_hover_text(hint);
                 if (all.clicked() && !is_dc) || (fast.clicked() && is_dc) {
-                    wanted = Some(Action::TriggerCoupling);
+                    self.model.act(Action::TriggerCoupling);
                 }
             });
             ui.end_row();
             if !is_dc {
                 ui.label(RichText::new("below").color(dim));
-                let hints = ["takes less off", "takes more off"];
-                wanted =
-                    stepper(ui, &corner, hints, ["lower corner", "higher corner"], Action::Corner).or(wanted);
+                let words = [("lower corner", "takes less off"), ("higher corner", "takes more off")];
+                self.stepper(ui, &corner, words, Action::Corner);
                 ui.end_row();
             }
             ui.label(RichText::new("holdoff").color(dim)).on_hover_text("no trigger so long after one");
-            let hints = ["shorter  (;)", "longer  (:)"];
-            let names = ["shorter holdoff", "longer holdoff"];
-            wanted = stepper(ui, &holdoff, hints, names, Action::Holdoff).or(wanted);
+            let words = [("shorter holdoff", "shorter  (;)"), ("longer holdoff", "longer  (:)")];
+            self.stepper(ui, &holdoff, words, Action::Holdoff);
             ui.end_row();
         });
-        if let Some(action) = wanted {
-            self.model.act(action);
-        }
     }
-}
 
-/// A value between two buttons.
-fn stepper(
-    ui: &mut egui::Ui,
-    value: &str,
-    hints: [&str; 2],
-    names: [&'static str; 2],
-    action: impl Fn(Step) -> Action,
-) -> Option<Action> {
-    let mut wanted = None;
-    ui.horizontal(|ui| {
-        let mut button = |ui: &mut egui::Ui, sign: &str, place: usize, step: Step| {
-            let response = ui.button(sign).on_hover_text(hints[place]);
-            response.ctx.accesskit_node_builder(response.id, |node| node.set_label(names[place]));
-            if response.clicked() {
-                wanted = Some(action(step));
-            }
-        };
-        button(ui, "\u{2212}", 0, Step::Down);
-        ui.add_sized([64.0, 18.0], egui::Label::new(RichText::new(value).monospace()));
-        button(ui, "+", 1, Step::Up);
-    });
-    wanted
+    /// A value between two buttons; each has a name and a hint.
+    fn stepper(
+        &mut self,
+        ui: &mut egui::Ui,
+        value: &str,
+        [down, up]: [(&'static str, &str); 2],
+        action: impl Fn(Step) -> Action,
+    ) {
+        ui.horizontal(|ui| {
+            let mut button = |ui: &mut egui::Ui, sign: &str, (name, hint), step| {
+                let response = ui.button(sign).on_hover_text(hint);
+                name_it(&response, name);
+                if response.clicked() {
+                    self.model.act(action(step));
+                }
+            };
+            button(ui, "\u{2212}", down, Step::Down);
+            ui.add_sized([64.0, 18.0], egui::Label::new(RichText::new(value).monospace()));
+            button(ui, "+", up, Step::Up);
+        });
+    }
 }
 
 /// Right to left, as they are laid out.

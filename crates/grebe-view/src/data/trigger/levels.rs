@@ -2,7 +2,7 @@
 
 use grebe_scope::{LfReject, Pyramid, min_max};
 
-use super::settings::TriggerSettings;
+use super::TriggerSettings;
 
 /// One level, or two that differ, and a hysteresis of a sixteenth of the signal's height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use grebe_scope::{Condition, Error as ScopeError, LfReject, Passage, Polarity, Pyramid, Slope, Trigger};
 
 use super::levels::{self, Levels, Swing};
-use super::rate::{Found, TriggerRate};
-use super::settings::{TriggerKind, TriggerMode, TriggerSettings, TriggerState, TriggerView};
+use super::{Found, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView};
 use crate::data::viewport::DIVISIONS;
 
 /// Searches one channel, and chooses the window to show.

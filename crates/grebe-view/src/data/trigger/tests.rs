@@ -194,3 +194,16 @@ fn a_held_off_trigger_is_not_counted_and_a_gap_parts_intervals() {
     assert_eq!((rate.intervals.mean(), rate.gaps), (Some(0.14), 1));
     assert_eq!(rate.per_minute().unwrap().round(), 429.0);
 }
+
+#[test]
+fn intervals_across_gaps_are_left_out() {
+    let found = [(0.0, true), (100.0, false), (210.0, false), (900.0, true), (1000.0, false)];
+    let found = found.map(|(at, is_behind_gap)| Found { at, is_behind_gap });
+    let rate = TriggerRate::of(found.into_iter(), 100.0);
+    assert_eq!((rate.intervals.count(), rate.gaps), (3, 1));
+    let mean = (1.0 + 1.1 + 1.0) / 3.0;
+    assert!((rate.rate_hz().unwrap() - 1.0 / mean).abs() < 1e-9);
+    assert!((rate.per_minute().unwrap() - 60.0 / mean).abs() < 1e-9);
+    assert!(TriggerRate::of(found.into_iter(), 1e6).per_minute().is_none(), "10 kHz");
+    assert!(TriggerRate::of(found.into_iter().take(1), 100.0).rate_hz().is_none());
+}

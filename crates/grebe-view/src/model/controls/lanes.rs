@@ -9,7 +9,7 @@ use crate::model::channel::ChannelSetup;
 use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, VerticalScale};
 
 /// The settings of each channel, by number.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Lanes {
     pub(crate) setups: [ChannelSetup; LANES],
     /// The channel that the keys for one channel work on.
@@ -18,10 +18,6 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) fn new() -> Lanes {
-        Lanes { setups: Default::default(), selected: 0, ranges: std::array::from_fn(|_| AutoRange::new()) }
-    }
-
     /// The vertical range of a channel whose visible extremes are `seen`, in units of `resolution` per count.
     pub(crate) fn follow(&mut self, channel: usize, seen: Option<ValueRange>, resolution: f64) -> ValueRange {
         let range = self.ranges[channel % LANES].follow(seen, resolution, monotonic_ns());
@@ -36,7 +32,7 @@ impl Lanes {
 
     /// Fits the range of a channel anew: its numbers mean something else from now on.
     pub(super) fn refit(&mut self, channel: usize) {
-        self.ranges[channel] = AutoRange::new();
+        self.ranges[channel] = AutoRange::default();
     }
 
     pub(super) fn selected_setup(&mut self) -> &mut ChannelSetup {

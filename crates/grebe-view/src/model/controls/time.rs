@@ -1,8 +1,7 @@
 //! Which stretch of time is shown, and where time counts from.
 
 use crate::data::picture::Picture;
-use crate::data::span;
-use crate::data::viewport::Window;
+use crate::data::viewport::{Window, longer_span, shorter_span};
 
 /// The time axis as it is set.
 #[derive(Debug, Default)]
@@ -40,8 +39,8 @@ impl TimeAxis {
     pub(crate) fn zoom(&mut self, picture: &Picture, is_shorter: bool, at: f64) {
         let samples = self.span_samples(picture);
         self.span = Some(match is_shorter {
-            true => span::shorter(self.span_or(picture), picture.stream.map_or(0.0, |stream| stream.rate_hz)),
-            false => span::longer(self.span_or(picture)),
+            true => shorter_span(self.span_or(picture), picture.stream.map_or(0.0, |stream| stream.rate_hz)),
+            false => longer_span(self.span_or(picture)),
         });
         if self.is_held() {
             let fixed = self.right_index(picture) - (1.0 - at) * samples;

@@ -9,41 +9,30 @@ use super::*;
 struct Look {
     name: &'static str,
     theme: ThemeChoice,
-    painter: QuadPainter,
     keys: &'static str,
 }
 
 const LOOKS: [Look; 20] = [
-    Look { name: "scope_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "" },
-    Look { name: "scope_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "" },
-    Look { name: "spectrum_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "fw" },
-    Look { name: "spectrum_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "fw" },
-    Look { name: "channels_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "lnyyai" },
-    Look { name: "channels_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "lo" },
-    Look { name: "measure_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "cV" },
-    Look { name: "measure_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "cV" },
-    Look {
-        name: "trigger_dark",
-        theme: ThemeChoice::Dark,
-        painter: QuadPainter::Instanced,
-        keys: "mbbbg{{P",
-    },
-    Look { name: "trigger_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "mbg{" },
-    Look {
-        name: "trigger_rate_dark",
-        theme: ThemeChoice::Dark,
-        painter: QuadPainter::Instanced,
-        keys: "mrL::nvC",
-    },
-    Look { name: "math_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "lEEv" },
-    Look { name: "held_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "m[+c" },
-    Look { name: "held_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "m[+c" },
-    Look { name: "overlay_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Instanced, keys: "oc" },
-    Look { name: "single_light", theme: ThemeChoice::Light, painter: QuadPainter::Instanced, keys: "13si" },
-    Look { name: "waterfall_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "nwo" },
-    Look { name: "off_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "123" },
-    Look { name: "keys_dark", theme: ThemeChoice::Dark, painter: QuadPainter::Mesh, keys: "?" },
-    Look { name: "keys_light", theme: ThemeChoice::Light, painter: QuadPainter::Mesh, keys: "?" },
+    Look { name: "scope_dark", theme: ThemeChoice::Dark, keys: "" },
+    Look { name: "scope_light", theme: ThemeChoice::Light, keys: "" },
+    Look { name: "spectrum_dark", theme: ThemeChoice::Dark, keys: "fw" },
+    Look { name: "spectrum_light", theme: ThemeChoice::Light, keys: "fw" },
+    Look { name: "channels_dark", theme: ThemeChoice::Dark, keys: "lnyyai" },
+    Look { name: "channels_light", theme: ThemeChoice::Light, keys: "lo" },
+    Look { name: "measure_dark", theme: ThemeChoice::Dark, keys: "cV" },
+    Look { name: "measure_light", theme: ThemeChoice::Light, keys: "cV" },
+    Look { name: "trigger_dark", theme: ThemeChoice::Dark, keys: "mbbbg{{P" },
+    Look { name: "trigger_light", theme: ThemeChoice::Light, keys: "mbg{" },
+    Look { name: "trigger_rate_dark", theme: ThemeChoice::Dark, keys: "mrL::nvC" },
+    Look { name: "math_light", theme: ThemeChoice::Light, keys: "lEEv" },
+    Look { name: "held_dark", theme: ThemeChoice::Dark, keys: "m[+c" },
+    Look { name: "held_light", theme: ThemeChoice::Light, keys: "m[+c" },
+    Look { name: "overlay_dark", theme: ThemeChoice::Dark, keys: "oc" },
+    Look { name: "single_light", theme: ThemeChoice::Light, keys: "13si" },
+    Look { name: "waterfall_light", theme: ThemeChoice::Light, keys: "nwo" },
+    Look { name: "off_dark", theme: ThemeChoice::Dark, keys: "123" },
+    Look { name: "keys_dark", theme: ThemeChoice::Dark, keys: "?" },
+    Look { name: "keys_light", theme: ThemeChoice::Light, keys: "?" },
 ];
 
 #[test]
@@ -57,7 +46,7 @@ fn every_look_is_as_it_was_designed() {
         let mut harness = Harness::builder()
             .with_size(egui::vec2(1180.0, 660.0))
             .renderer(renderer)
-            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(look.theme, look.painter));
+            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(look.theme));
         harness.run();
         press(&mut harness, look.keys);
         harness.snapshot(look.name);

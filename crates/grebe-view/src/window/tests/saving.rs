@@ -9,7 +9,7 @@ use crate::data::extract::Extract;
 fn what_is_saved_can_be_read_again() {
     let folder = std::env::temp_dir().join(format!("grebe-view-save-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    let mut panes = panes(ThemeChoice::Dark);
     panes.model.options.folder = folder.clone();
     let mut harness = harness(panes);
     press(&mut harness, "DSM");
@@ -36,7 +36,7 @@ fn what_is_saved_can_be_read_again() {
 #[test]
 fn a_recording_has_the_visible_samples_and_the_triggers_within() {
     let saved: Arc<Mutex<Option<Extract>>> = Arc::default();
-    let mut panes = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    let mut panes = panes(ThemeChoice::Dark);
     let keep = saved.clone();
     panes.model.options.export = Some(Box::new(move |path, extract| {
         *keep.lock().unwrap() = Some(extract.clone());
@@ -74,7 +74,7 @@ fn a_session_restores_what_was_set() {
     press(&mut harness, "mmecfo2V:LCEE");
     let session = crate::model::session::Session::of(&harness.state().model.controls);
     let session = crate::model::session::Session::from_toml(&session.to_toml()).unwrap();
-    let mut fresh = panes(ThemeChoice::Dark, QuadPainter::Mesh);
+    let mut fresh = panes(ThemeChoice::Dark);
     session.restore(&mut fresh.model.controls);
     let harness = self::harness(fresh);
     harness.get_by_label("falling");
