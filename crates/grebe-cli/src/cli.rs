@@ -17,8 +17,8 @@ pub(crate) use bench::{
 };
 pub(crate) use probe::{Probe, SshHost, Target};
 pub(crate) use stream::{Play, Record, Sg};
-pub(crate) use transfer::{Meeting, Recv, Send, TransferMode};
-pub(crate) use view::{Channels, Demo, MeasureFormat, Theme, View};
+pub(crate) use transfer::{Meeting, Recv, Send};
+pub(crate) use view::{Channels, Demo, View};
 
 /// Moves, shows, records and ships sampled signals at the speed of the machine.
 ///

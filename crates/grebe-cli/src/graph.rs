@@ -1,18 +1,20 @@
 //! Running a graph of stages, from its start to what is said of it at its end.
 
-pub(crate) mod progress;
 pub(crate) mod report;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Snapshot, Stage, telemetry};
+use grebe_scope::Engineering;
 use grebe_stages::Notice;
+use indicatif::{ProgressBar, ProgressStyle};
 
-use self::progress::Progress;
+use self::report::Losses;
 use crate::ending::Ending;
 use crate::interrupt;
 use crate::output::note;
+use crate::units::grouped;
 
 /// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on. `grebe top`
 /// shows it under `name`.
@@ -53,6 +55,50 @@ impl Pair {
     }
 }
 
+/// A line on standard error, rewritten twice a second, from the first second on; nothing where that is no terminal.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    began: Instant,
+    /// The stage whose samples are shown.
+    stage: String,
+}
+
+impl Progress {
+    /// Follows what goes through the stage of this name.
+    pub(crate) fn of(stage: impl Into<String>) -> Self {
+        let bar = ProgressBar::new_spinner();
+        // A template that cannot fail: it is a constant, and a test draws it.
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, began: Instant::now(), stage: stage.into() }
+    }
+
+    /// Shows the counters.
+    pub(crate) fn show(&self, snapshot: &Snapshot) {
+        let elapsed = self.began.elapsed();
+        if elapsed < Duration::from_secs(1) {
+            return;
+        }
+        let Some(stage) = snapshot.stage(&self.stage) else { return };
+        let samples = stage.samples_in.max(stage.samples_out);
+        let rate = samples as f64 / elapsed.as_secs_f64();
+        let losses = Losses::of(snapshot);
+        let lost = if losses.is_none() { "no loss".to_owned() } else { losses.to_string() };
+        self.bar.set_message(format!(
+            "{} samples  {}  {lost}",
+            grouped(samples),
+            Engineering::new(rate, "S/s")
+        ));
+        self.bar.tick();
+    }
+
+    /// Removes the line.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Says on standard error what a person may want to know while a stream is opened.
 pub(crate) fn tell(notice: Notice) {
     match notice {
@@ -71,3 +117,11 @@ pub(crate) fn end_with_stdin() {
 
 /// Of what is sent: about 100 ms at 25 MS/s, for as long as the sender's system calls may stall before the generator does.
 pub(crate) const SEND_QUEUE_BATCHES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_template_is_valid() {
+        assert!(indicatif::ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}").is_ok());
+    }
+}

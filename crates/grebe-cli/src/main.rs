@@ -1,7 +1,7 @@
 //! The `grebe` command.
 //!
 //! ```text
-//!  main -> command (a module per command) -> show, generator, transfer, doctor -> graph -> output, interrupt, ending, cli
+//!  main -> command (a module per command) -> show, generator, transfer -> graph -> output, interrupt, ending, cli
 //! ```
 #![forbid(unsafe_code)]
 // A closed or full standard output must not panic: `output` writes.
@@ -9,7 +9,6 @@
 
 mod cli;
 mod command;
-mod doctor;
 mod ending;
 mod generator;
 mod graph;
@@ -42,13 +41,10 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<Ending> {
     match cli.command.unwrap_or(Command::Demo(cli::Demo::default())) {
-        Command::Sg(options) => match options.as_play() {
-            Some(play) => command::play::run(&play),
-            None => command::sg::run(&options),
-        },
+        Command::Sg(options) => command::stream::sg(&options),
         Command::View(options) => command::view::run(&options),
-        Command::Record(options) => command::record::run(&options),
-        Command::Play(options) => command::play::run(&options),
+        Command::Record(options) => command::stream::record(&options),
+        Command::Play(options) => command::stream::play(&options),
         Command::Demo(options) => command::demo::run(&options),
         Command::Run(options) => command::run::run(&options),
         Command::Top(options) => command::top::run(&options),

@@ -1,15 +1,14 @@
 //! Showing streams: in a window, in the terminal, or as a picture.
 
-mod export;
-mod sessions;
+mod files;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use grebe_flow::{
-    Context, Counters, Graph, Inputs, Outcome, Outputs, Ports, QueueOptions, Running, Snapshot, Stage,
-    StageError, telemetry,
+    Context, Counters, Graph, Inputs, Outputs, Ports, QueueOptions, Running, Snapshot, Stage, StageResult,
+    telemetry,
 };
 use grebe_view::{
     ChannelSetup, Error, GeneratorRemote, Loss, Picture, PngOptions, ScopeLink, ScopeStage, SourceStatus,
@@ -21,7 +20,7 @@ use crate::graph::report::Losses;
 use crate::interrupt;
 use crate::output::note;
 
-pub(crate) use sessions::of_source as session_of_source;
+pub(crate) use files::session_of_source;
 
 /// Where the picture goes.
 pub(crate) enum Surface {
@@ -125,7 +124,7 @@ impl Show {
     /// Reads a session that was asked for, so that an error is said before anything is opened.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.session {
-            Some(path) if self.is_session_required => sessions::read(path).map(drop),
+            Some(path) if self.is_session_required => files::read_session(path).map(drop),
             _ => Ok(()),
         }
     }
@@ -150,17 +149,17 @@ impl Shown {
         options.spectrum = self.show.spectrum;
         options.channels = self.show.channels.clone();
         options.trigger = self.show.trigger;
-        options.export = Some(Box::new(export::export));
+        options.export = Some(Box::new(files::export));
         options.generator = self.show.generator.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = &self.show.session {
             // A session that was asked for was checked before. Without another one, the scope begins afresh.
-            options.session = sessions::read(path).unwrap_or_else(|error| {
+            options.session = files::read_session(path).unwrap_or_else(|error| {
                 note!("grebe: {error:#}: beginning afresh");
                 None
             });
             let path = path.clone();
             options.keep_session = Some(Box::new(move |session| {
-                if let Err(error) = sessions::write(&path, session) {
+                if let Err(error) = files::write_session(&path, session) {
                     note!("grebe: {error:#}");
                 }
             }));
@@ -248,12 +247,7 @@ struct Watched {
 }
 
 impl Stage for Watched {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let outcome = self.stage.process(input, output, ctx);
         if let Err(error) = &outcome {
             self.failure.set(error.to_string());
@@ -261,7 +255,7 @@ impl Stage for Watched {
         outcome
     }
 
-    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> Result<(), StageError> {
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         self.stage.finish(output, ctx)
     }
 

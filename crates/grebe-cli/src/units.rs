@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grebe_flow::{Count, NoQuantity, RateHz, SizeBytes, Time};
 
 /// A rate in hertz, with decimal multiples: `360`, `48k`, `25M`, `1.5G`.
@@ -46,6 +47,19 @@ pub(crate) fn pixels(text: &str) -> Result<(u32, u32), String> {
         Some((width @ 160..=16_384, height @ 120..=16_384)) => Ok((width, height)),
         _ => Err("give WIDTHxHEIGHT between 160x120 and 16384x16384, for example 1280x720".to_owned()),
     }
+}
+
+/// One of some values, by its name; each has a line of help, or none of them has.
+pub(crate) fn choice<T: Copy + Send + Sync>(
+    choices: &'static [(&'static str, &'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let names = choices.iter().map(|(name, help, _)| match *help {
+        "" => PossibleValue::new(*name),
+        help => PossibleValue::new(*name).help(help),
+    });
+    PossibleValuesParser::new(names).try_map(|name| {
+        choices.iter().find(|choice| choice.0 == name).map(|choice| choice.2).ok_or("is none of the choices")
+    })
 }
 
 /// A factor above zero, such as `--speed 100`.

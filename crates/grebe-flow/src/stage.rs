@@ -16,6 +16,9 @@ use crate::counters::Counters;
 /// What went wrong in a stage; the runtime adds the stage's name.
 pub type StageError = Box<dyn std::error::Error + Send + Sync>;
 
+/// What a stage's calls return.
+pub type StageResult<T = Outcome> = Result<T, StageError>;
+
 /// Handles samples: a source makes batches, a sink takes them, what stands between does both.
 ///
 /// The runtime calls [`process`](Stage::process) from one thread, again and again, until it says
@@ -25,19 +28,14 @@ pub trait Stage: Send {
     ///
     /// # Errors
     /// An error ends the graph, with the stage's name before the message. Bad *data* is no error: count it and go on.
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError>;
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult;
 
     /// The last call, after the end of all inputs, after [`Outcome::End`], or when the graph is stopped: leave what was
     /// made so far good (close files, tell the peer). Not called after an error or a panic: `Drop` has that case.
     ///
     /// # Errors
     /// As for [`process`](Stage::process).
-    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> Result<(), StageError> {
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         let _ = (output, ctx);
         Ok(())
     }

@@ -1,6 +1,5 @@
-//! Recordings: which formats there are, and how they are read, played and written.
+//! Recordings: how they are read, played and written. A new format is a row in [`FORMATS`] and a module beside `wav`.
 
-mod open;
 mod play;
 mod raw;
 mod record;
@@ -8,10 +7,55 @@ mod sample_file;
 mod sigmf;
 mod wav;
 
-pub(crate) use open::is_recording;
+use std::path::Path;
+
+use crate::error::Error;
+
 pub(crate) use play::{FileSource, PlayOptions};
 pub(crate) use record::{RecordOptions, SigmfSink};
 pub use {
     sample_file::{Block, SampleFile, Segment},
     sigmf::{SigmfSettings, SigmfSummary, SigmfWriter},
 };
+
+/// A format of recordings.
+struct Format {
+    /// How its files end, in lower case.
+    extensions: &'static [&'static str],
+    open: fn(&Path) -> Result<SampleFile, Error>,
+}
+
+const FORMATS: [Format; 2] = [
+    Format { extensions: &["sigmf-meta", "sigmf-data", "sigmf-collection"], open: sigmf::open },
+    Format { extensions: &["wav", "wave"], open: wav::open },
+];
+
+/// What is said of a file of another format.
+const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection and .wav";
+
+impl SampleFile {
+    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection` or `.wav`.
+    ///
+    /// # Errors
+    /// An [`Error`] that names the file, where it is missing, empty, truncated, contradicts itself, or is of a kind that
+    /// cannot be read.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        match format_of(path) {
+            Some(format) => (format.open)(path),
+            None => Err(Error::Field {
+                path: path.into(),
+                what: format!("unknown kind of file; known are {KNOWN}"),
+            }),
+        }
+    }
+}
+
+/// Whether the name is that of a recording.
+pub(crate) fn is_recording(path: &Path) -> bool {
+    format_of(path).is_some()
+}
+
+fn format_of(path: &Path) -> Option<&'static Format> {
+    let extension = path.extension()?.to_string_lossy().to_ascii_lowercase();
+    FORMATS.iter().find(|format| format.extensions.contains(&extension.as_str()))
+}

@@ -57,11 +57,10 @@ mod uri;
 pub use {
     error::Error,
     file::{Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter},
+    grebe_ring::Cancel,
     io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource},
     kinds::kinds,
-    open::{
-        Cancel, Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_sink, open_source,
-    },
+    open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_sink, open_source},
     per_channel::PerChannel,
     stream::block_length,
     synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},

@@ -16,20 +16,14 @@
 mod decimate;
 mod fill_gaps;
 mod gain;
-mod null;
-mod rate_meter;
+mod pass;
 mod select;
-mod tee;
-mod throttle;
 mod workspace;
 
 pub use {
     decimate::Decimate,
     fill_gaps::{FillGaps, Filler},
     gain::Gain,
-    null::Null,
-    rate_meter::RateMeter,
+    pass::{Null, RateMeter, Tee, Throttle},
     select::Select,
-    tee::Tee,
-    throttle::Throttle,
 };

@@ -1,10 +1,235 @@
 //! What sources share: how many samples make a frame, when a sample is due, and where a stream is cut.
 
-mod block;
-mod limit;
-mod pace;
+use std::time::{Duration, Instant};
 
-pub use block::block_length;
-pub(crate) use block::{CHUNK_BYTES, DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, check_datagram_bytes};
-pub(crate) use limit::Limit;
-pub(crate) use pace::{LOOK_INTERVAL, Pacer};
+use grebe_flow::{Context, Outputs, monotonic_ns};
+use grebe_frame::{Batch, BatchMut, BatchPool, Frame, Full, HEADER_BYTES, Header};
+
+use crate::error::Error;
+
+/// Bytes of a datagram that crosses any network without fragments.
+pub(crate) const DATAGRAM_BYTES: usize = 1400;
+
+/// Bytes of the largest datagram that is chosen by default, where nothing but memory lies between the ends.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_000;
+
+/// The chunk size of every source: what the kernel fills with coalesced datagrams at most.
+pub(crate) const CHUNK_BYTES: usize = 65_536;
+
+/// The block length, in samples per channel: what a datagram holds, at most 10 ms of the signal, at least one sample, and
+/// rounded down to 32 where it is larger, so that every channel begins at a multiple of 64 bytes.
+///
+/// ```
+/// use grebe_stages::block_length;
+///
+/// assert_eq!(block_length(1400, 1, 100e6), 640);
+/// assert_eq!(block_length(1400, 4, 25e6), 160);
+/// assert_eq!(block_length(1400, 1, 360.0), 3);
+/// assert_eq!(block_length(1400, 1, 0.0), 640, "no rate, no limit in time");
+/// ```
+pub fn block_length(datagram_bytes: usize, channels: usize, rate_hz: f64) -> u32 {
+    let fits = datagram_bytes.saturating_sub(HEADER_BYTES) / (2 * channels.max(1));
+    let timely = if rate_hz > 0.0 { (rate_hz * BLOCK_S_MAX) as usize } else { usize::MAX };
+    let block = fits.min(timely).max(1);
+    (if block > ALIGN { block - block % ALIGN } else { block }) as u32
+}
+
+/// Refuses a size of datagrams that holds no frame, or that UDP cannot carry.
+pub(crate) fn check_datagram_bytes(bytes: usize) -> Result<(), Error> {
+    if (DATAGRAM_BYTES_MIN..=grebe_datagram::MAX_DATAGRAM_BYTES).contains(&bytes) {
+        return Ok(());
+    }
+    Err(Error::Setting { what: "datagram size", got: bytes.to_string(), must: "give 80 to 65507 bytes" })
+}
+
+/// A header and one sample of eight channels.
+const DATAGRAM_BYTES_MIN: usize = 80;
+const BLOCK_S_MAX: f64 = 0.010;
+const ALIGN: usize = 32;
+
+/// Lets a number of samples per channel pass, and no more.
+#[derive(Debug, Default)]
+pub(crate) struct Limit {
+    /// `None`: all of them.
+    left: Option<u64>,
+}
+
+impl Limit {
+    pub(crate) fn new(samples: Option<u64>) -> Self {
+        Self { left: samples }
+    }
+
+    /// Whether no more will pass.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.left == Some(0)
+    }
+
+    /// Hands on what may pass of a batch.
+    pub(crate) fn send(&mut self, batch: Batch, output: &mut Outputs, ctx: &Context) {
+        let Some(left) = &mut self.left else { return output.send(batch, ctx) };
+        let samples = batch.samples();
+        if samples <= *left {
+            *left -= samples;
+            return output.send(batch, ctx);
+        }
+        // Only the last batch of a stream is cut, into memory of its own.
+        if *left > 0
+            && let Some(cut) = cut(&batch, *left)
+        {
+            output.send(cut, ctx);
+        }
+        *left = 0;
+    }
+}
+
+/// The first samples of a batch.
+fn cut(batch: &Batch, samples: u64) -> Option<Batch> {
+    let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
+    let mut own = BatchPool::new(1, bytes).acquire()?;
+    let mut left = samples;
+    for frame in batch.frames() {
+        let length = left.min(u64::from(frame.header().block_length_samples));
+        if length == 0 {
+            break;
+        }
+        push_start(&mut own, &frame, length as usize).ok()?;
+        left -= length;
+    }
+    Some(own.freeze())
+}
+
+fn push_start(own: &mut BatchMut, frame: &Frame<'_>, length: usize) -> Result<(), Full> {
+    let header = Header { block_length_samples: length as u32, ..frame.header() };
+    own.push(&header, |channel, out| out.copy_from_slice(&frame.channel(channel)[..length]))
+}
+
+/// Paces a stream to its rate: sample `first + k` is due `k / rate` after the start, whatever happened before.
+#[derive(Debug, Clone)]
+pub(crate) struct Pacer {
+    began: Instant,
+    began_ns: u64,
+    first: u64,
+    /// Samples per second and channel; 0 = as fast as it goes.
+    rate_hz: f64,
+    /// The sample up to which the present burst goes.
+    burst_end: u64,
+}
+
+impl Pacer {
+    /// Sample `first` is due now.
+    pub(crate) fn start(rate_hz: f64, first: u64) -> Self {
+        Self { began: Instant::now(), began_ns: monotonic_ns(), first, rate_hz, burst_end: first }
+    }
+
+    /// Up to which sample the stream is due, once `wanted` samples are; `next` is the end of the block to make next. Without a rate,
+    /// all are due.
+    ///
+    /// A burst holds what was due when it began. What falls due while it is made waits for the next one: at a high rate there is
+    /// always one more block due, and each block on its own would cost a wake-up and a system call.
+    pub(crate) fn due_samples(&mut self, next: u64, wanted: u64) -> Option<u64> {
+        if self.is_free() {
+            return Some(u64::MAX);
+        }
+        if next > self.burst_end {
+            let due = self.first + (self.began.elapsed().as_secs_f64() * self.rate_hz) as u64;
+            if due < wanted {
+                return None;
+            }
+            self.burst_end = due;
+        }
+        Some(self.burst_end)
+    }
+
+    /// Sleeps until `samples` are due or the graph is stopped, and for 100 ms at most, so that a change of the rate is seen.
+    pub(crate) fn sleep_until_due(&self, samples: u64, ctx: &Context) {
+        if !self.is_free() {
+            ctx.sleep_until((self.began + self.offset(samples)).min(Instant::now() + LOOK_INTERVAL));
+        }
+    }
+
+    /// The stamp of a sample: when it was due; now, where there is no rate.
+    pub(crate) fn stamp_ns(&self, sample: u64) -> u64 {
+        if self.is_free() { monotonic_ns() } else { self.began_ns + self.offset(sample).as_nanos() as u64 }
+    }
+
+    pub(crate) fn is_free(&self) -> bool {
+        self.rate_hz <= 0.0
+    }
+
+    fn offset(&self, samples: u64) -> Duration {
+        // Beyond a thousand years the schedule no longer matters.
+        Duration::from_secs_f64((samples.saturating_sub(self.first) as f64 / self.rate_hz).min(1e10))
+    }
+}
+
+/// How soon a source sees that its settings were changed.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{batches_of, frames_of};
+
+    #[test]
+    fn the_limits_are_those_that_the_message_names() {
+        let error = check_datagram_bytes(79).unwrap_err().to_string();
+        assert!(error.contains(&format!("{DATAGRAM_BYTES_MIN} to {}", grebe_datagram::MAX_DATAGRAM_BYTES)));
+        assert!(check_datagram_bytes(80).is_ok() && check_datagram_bytes(65_508).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_block_fits_its_datagram(bytes in 80usize..65_508, channels in 1usize..=8, rate in 0.0..1e10f64) {
+            let block = block_length(bytes, channels, rate) as usize;
+            prop_assert!(block >= 1);
+            prop_assert!(HEADER_BYTES + block * channels * 2 <= bytes);
+            prop_assert!(block <= 32 || block.is_multiple_of(32));
+        }
+    }
+
+    #[test]
+    fn a_batch_is_cut_at_the_sample() {
+        for channels in [1, 5, 8] {
+            let batch = batches_of(channels, &[(0, 64), (64, 33), (97, 40)], 3).remove(0);
+            let whole = frames_of(std::slice::from_ref(&batch));
+            for samples in [1, 64, 65, 97, 136] {
+                let part = frames_of(&[cut(&batch, samples).unwrap()]);
+                let of = |frames: &[(Header, Vec<Vec<i16>>)], channel: usize| -> Vec<i16> {
+                    frames.iter().flat_map(|(_, samples)| samples[channel].clone()).collect()
+                };
+                for channel in 0..channels as usize {
+                    assert_eq!(of(&part, channel), of(&whole, channel)[..samples as usize]);
+                }
+                assert!(part.iter().zip(&whole).all(|((cut, _), (was, _))| cut.sequence == was.sequence));
+            }
+        }
+    }
+
+    #[test]
+    fn stamps_follow_the_rate_and_not_the_load() {
+        let pacer = Pacer::start(1000.0, 0);
+        assert_eq!(pacer.stamp_ns(2500) - pacer.stamp_ns(500), 2_000_000_000);
+        assert!(pacer.stamp_ns(u64::MAX) > 0);
+        let later = Pacer::start(1000.0, 500);
+        assert_eq!(later.stamp_ns(1500) - later.stamp_ns(500), 1_000_000_000);
+        assert_eq!(later.stamp_ns(500), later.began_ns);
+    }
+
+    #[test]
+    fn what_falls_due_while_a_burst_is_made_waits_for_the_next() {
+        let mut pacer = Pacer::start(1e9, 0);
+        std::thread::sleep(Duration::from_micros(10));
+        let burst = pacer.due_samples(1, 10_000).expect("10 us have gone by");
+        std::thread::sleep(Duration::from_micros(10));
+        assert_eq!(pacer.due_samples(burst, 1), Some(burst));
+        assert_eq!(pacer.due_samples(burst + 1, u64::MAX), None);
+        assert!(pacer.due_samples(burst + 1, burst + 1) > Some(burst));
+    }
+
+    #[test]
+    fn without_a_rate_everything_is_due() {
+        assert_eq!(Pacer::start(0.0, 0).due_samples(1, 1), Some(u64::MAX));
+    }
+}

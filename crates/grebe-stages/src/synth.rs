@@ -14,18 +14,15 @@
 //! ```
 
 mod generator;
-mod noise;
-mod phase;
 mod remote;
 mod settings;
 mod source;
-mod spec;
-mod tile;
+mod wave;
 
 pub use {
     generator::Generator,
     remote::{GeneratorCommand, SynthRemote},
     settings::{Synth, WaveName},
     source::{SynthOptions, SynthSource},
-    spec::{ChannelSpec, Wave},
+    wave::{ChannelSpec, Wave},
 };

@@ -109,7 +109,7 @@ impl FromStr for Uri {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let malformed = |reason: &str| Error::Uri { uri: text.to_owned(), reason: reason.to_owned() };
+        let malformed = |reason: &str| Error::Name { name: text.to_owned(), reason: reason.to_owned() };
         if let Some(rest) = text.strip_prefix("udp://") {
             return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?));
         }

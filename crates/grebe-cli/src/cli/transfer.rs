@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use grebe_transfer::Mode;
 
 use crate::units;
 
@@ -27,8 +28,8 @@ pub(crate) struct Send {
     #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
     pub(crate) bwlimit: Option<f64>,
     /// How much of a shared path to take.
-    #[arg(long, value_enum, default_value_t = TransferMode::Fair)]
-    pub(crate) mode: TransferMode,
+    #[arg(long, default_value = "fair", value_parser = units::choice(&MODES))]
+    pub(crate) mode: Mode,
     #[command(flatten)]
     pub(crate) meeting: Meeting,
     /// Print the ticket, the progress and the result as lines of JSON on standard output.
@@ -78,12 +79,8 @@ pub(crate) struct Meeting {
     pub(crate) wait: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TransferMode {
-    /// A share like that of the others.
-    Fair,
-    /// All that the path gives.
-    Greedy,
-    /// What the others leave.
-    Background,
-}
+const MODES: [(&str, &str, Mode); 3] = [
+    ("fair", "A share like that of the others", Mode::Fair),
+    ("greedy", "All that the path gives", Mode::Greedy),
+    ("background", "What the others leave", Mode::Background),
+];

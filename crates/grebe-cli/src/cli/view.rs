@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use grebe_stages::Uri;
+use grebe_view::ThemeChoice;
 
 use super::stream::Transport;
 use super::trigger::Trigger;
@@ -44,14 +45,14 @@ pub(crate) struct View {
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) span: Option<Duration>,
     /// Colours [default: dark, or as they were].
-    #[arg(long, value_enum)]
-    pub(crate) theme: Option<Theme>,
+    #[arg(long, value_parser = units::choice(&THEMES))]
+    pub(crate) theme: Option<ThemeChoice>,
     /// Show the spectrum from the start.
     #[arg(long)]
     pub(crate) spectrum: bool,
     /// Print measurements of the picture on standard output.
-    #[arg(long, value_enum, value_name = "FORMAT", requires = "png")]
-    pub(crate) measure: Option<MeasureFormat>,
+    #[arg(long, value_parser = ["json"], value_name = "FORMAT", requires = "png")]
+    pub(crate) measure: Option<String>,
     #[command(flatten)]
     pub(crate) channels: Channels,
     #[command(flatten)]
@@ -87,17 +88,6 @@ pub(crate) struct Channels {
     pub(crate) offset: Vec<f64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Theme {
-    Dark,
-    Light,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MeasureFormat {
-    Json,
-}
-
 #[derive(Debug, Default, Args)]
 pub(crate) struct Demo {
     /// A recording to play, over and over, instead of the generator.
@@ -106,3 +96,6 @@ pub(crate) struct Demo {
     #[arg(long)]
     pub(crate) term: bool,
 }
+
+const THEMES: [(&str, &str, ThemeChoice); 2] =
+    [("dark", "", ThemeChoice::Dark), ("light", "", ThemeChoice::Light)];

@@ -5,7 +5,6 @@ mod panels;
 mod picture;
 mod ssh_server;
 mod table;
-mod ticket;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -17,8 +16,7 @@ use grebe_probe::{
     Ticket,
 };
 
-use self::ssh_server::SshServer;
-use self::ticket::advertised;
+use self::ssh_server::{SshServer, advertised};
 use crate::cli::{Probe, SshHost, Target};
 use crate::ending::{Ending, Usage};
 use crate::graph::end_with_stdin;

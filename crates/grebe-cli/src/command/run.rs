@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::Run;
 use crate::ending::{Ending, Usage};
-use crate::graph::progress::Progress;
-use crate::graph::{drive, report};
+use crate::graph::{Progress, drive, report};
 use crate::output::note;
 use crate::{interrupt, output};
 

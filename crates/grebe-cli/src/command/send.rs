@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use grebe_scope::Engineering;
-use grebe_transfer::{Error, Limit, Mode, SendListener, SendOptions, SendProgress, SendReport, Source, send};
+use grebe_transfer::{Error, Limit, SendListener, SendOptions, SendProgress, SendReport, Source, send};
 use serde_json::json;
 
-use crate::cli::{Send, TransferMode};
+use crate::cli::Send;
 use crate::ending::Ending;
 use crate::interrupt;
 use crate::output::{note, out};
@@ -21,11 +21,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
         note!("left out, neither a file nor a directory: {}", path.display());
     }
     let sends = SendOptions {
-        mode: match options.mode {
-            TransferMode::Fair => Mode::Fair,
-            TransferMode::Greedy => Mode::Greedy,
-            TransferMode::Background => Mode::Background,
-        },
+        mode: options.mode,
         limit_bits_per_s: options.bwlimit,
         answer_within: options.meeting.wait,
         cancel: interrupt::cancel(),

@@ -10,7 +10,7 @@ use grebe_flow::QueueOptions;
 use grebe_scope::Quantity;
 use grebe_shm::Policy;
 use grebe_stages::{OpenSource, PipeSource, SourceOptions, Uri, open_source};
-use grebe_view::{ChannelSetup, MATH_CHANNEL, Picture, PngOptions, ThemeChoice, TriggerView};
+use grebe_view::{ChannelSetup, MATH_CHANNEL, Picture, PngOptions, TriggerView};
 use serde_json::{Map, Value, json};
 
 use crate::cli::{self, View};
@@ -51,7 +51,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         generator.check()?;
     }
     let (ending, picture) = ended?;
-    if let (Some(picture), Some(cli::MeasureFormat::Json)) = (picture, options.measure) {
+    if let Some(picture) = picture.filter(|_| options.measure.is_some()) {
         let measured = measurements(&picture, &setups(&options.channels)?);
         out!("{}", serde_json::to_string_pretty(&measured)?)?;
     }
@@ -129,7 +129,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
         is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(_)),
         span_s: options.span.map(|span| span.as_secs_f64()).or(span_s),
-        theme: options.theme.map(theme),
+        theme: options.theme,
         spectrum: options.spectrum,
         channels: setups(&options.channels)?,
         trigger: options.trigger.options(),
@@ -203,13 +203,6 @@ fn setups(channels: &cli::Channels) -> Result<Vec<ChannelSetup>> {
 
 fn is_file(uri: &Uri) -> bool {
     matches!(uri, Uri::File(_))
-}
-
-fn theme(theme: cli::Theme) -> ThemeChoice {
-    match theme {
-        cli::Theme::Dark => ThemeChoice::Dark,
-        cli::Theme::Light => ThemeChoice::Light,
-    }
 }
 
 /// What was measured of a picture, for a program: values in units, seconds, hertz and parts of one.

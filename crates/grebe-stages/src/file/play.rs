@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{BatchMut, BatchPool, Header};
 
 use crate::error::Error;
@@ -147,12 +147,7 @@ impl FileSource {
 }
 
 impl Stage for FileSource {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if self.samples_left() == 0 || self.position >= self.file.len_samples() && !self.rewind() {
             return Ok(Outcome::End);
         }

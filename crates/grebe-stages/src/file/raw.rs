@@ -100,8 +100,7 @@ impl RawFile {
         stride: usize,
         out: &mut [i16],
     ) -> Result<(), Error> {
-        self.try_read(position, length, stride, out)
-            .map_err(|source| Error::Read { path: self.path.clone(), source })
+        self.try_read(position, length, stride, out).map_err(|source| Error::file("read", &self.path)(source))
     }
 
     fn try_read(

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Arrival, Frame, Header, StreamTracker};
 
 use crate::error::Error;
@@ -101,12 +101,7 @@ impl SigmfSink {
 }
 
 impl Stage for SigmfSink {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else {
             // A stream that pauses: what is there goes to the disk.
             if let Some(writer) = self.writer.as_mut().filter(|_| self.flushed.elapsed() >= FLUSH_AFTER) {
@@ -125,7 +120,7 @@ impl Stage for SigmfSink {
         Ok(Outcome::Produced)
     }
 
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
         self.publish();
         match self.writer.take() {
             Some(writer) => Ok(writer.finish().map(drop)?),
@@ -162,7 +157,10 @@ fn mark_restart(writer: &mut SigmfWriter, header: &Header, is_restart: bool) -> 
 /// Finds at once what would otherwise be found when the first frame arrives, minutes later.
 fn check_writable(path: &Path, overwrite: bool) -> Result<(), Error> {
     if path.file_name().is_none() || path.is_dir() {
-        return Err(Error::Kind { path: path.to_owned(), known: "NAME.sigmf-meta" });
+        return Err(Error::Field {
+            path: path.to_owned(),
+            what: "unknown kind of file; known are NAME.sigmf-meta".to_owned(),
+        });
     }
     let base = Base::of(path);
     let mut names = [base.meta(), base.data(), base.collection()].into_iter();
@@ -180,7 +178,7 @@ fn check_writable(path: &Path, overwrite: bool) -> Result<(), Error> {
             _ => Err(error),
         })
         .and_then(|_| fs::remove_file(&probe))
-        .map_err(|source| Error::Create { path: path.to_owned(), source })
+        .map_err(Error::file("create", path))
 }
 
 /// Where the rate is unknown, a duration is no number of samples, and does not end the recording.

@@ -104,7 +104,7 @@ impl SampleFile {
     /// block makes the window grow to hold it.
     ///
     /// # Errors
-    /// [`Error::Shape`] beyond the file's end, [`Error::Read`] where the file cannot be read (any more).
+    /// [`Error::Shape`] beyond the file's end, [`Error::File`] where the file cannot be read (any more).
     #[inline]
     pub fn block(&mut self, position: u64, length: usize) -> Result<Block<'_>, Error> {
         if !self.window.holds(position, length) {

@@ -17,19 +17,17 @@
 
 mod checksum;
 mod create;
-mod fields;
+mod layout;
 mod metadata;
 mod metadata_writer;
-mod names;
 mod reader;
-mod settings;
 mod writer;
 
-pub(crate) use names::Base;
+pub(crate) use layout::Base;
 pub(crate) use reader::open;
 pub use {
-    settings::{SigmfSettings, SigmfSummary},
-    writer::SigmfWriter,
+    create::SigmfSettings,
+    writer::{SigmfSummary, SigmfWriter},
 };
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::file::sample_file::{SampleFile, Segment};
 
 /// Opens a WAV file: 8-, 16-, 24- and 32-bit integers, 32- and 64-bit floats, up to 8 channels.
 pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
-    let file = File::open(path).map_err(|source| Error::Open { path: path.into(), source })?;
+    let file = File::open(path).map_err(Error::file("open", path))?;
     Chunks { path, file: &file }.open()
 }
 
@@ -45,7 +45,7 @@ impl Chunks<'_> {
         let (mut format, mut large_bytes, mut at) = (None, None, 12u64);
         for _ in 0..CHUNKS_MAX {
             if at + 8 > file_bytes {
-                return Err(self.truncated("it ends before its samples (a data chunk) begin".into()));
+                return Err(self.truncated("it ends before its samples (a data chunk) begin"));
             }
             self.seek(at)?;
             let head = self.array::<8>()?;
@@ -122,7 +122,7 @@ impl Chunks<'_> {
         let bytes = match declared {
             Some(declared) if declared > present => {
                 let why = format!("{declared} bytes of samples are announced and {present} are there");
-                return Err(self.truncated(why));
+                return Err(self.truncated(&why));
             }
             Some(declared) => declared,
             None => {
@@ -133,7 +133,7 @@ impl Chunks<'_> {
         if bytes % frame_bytes != 0 {
             let why =
                 format!("its {bytes} bytes of samples are no multiple of {frame_bytes}, one of each channel");
-            return Err(self.truncated(why));
+            return Err(self.truncated(&why));
         }
         let len_samples = bytes / frame_bytes;
         if len_samples == 0 {
@@ -155,25 +155,25 @@ impl Chunks<'_> {
     fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], Error> {
         let mut bytes = [0; BYTES];
         self.file.read_exact(&mut bytes).map(|()| bytes).map_err(|source| match source.kind() {
-            std::io::ErrorKind::UnexpectedEof => self.truncated("it ends within its header".into()),
+            std::io::ErrorKind::UnexpectedEof => self.truncated("it ends within its header"),
             _ => self.unreadable(source),
         })
     }
 
     fn unreadable(&self, source: std::io::Error) -> Error {
-        Error::Read { path: self.path.into(), source }
+        Error::file("read", self.path)(source)
     }
 
-    fn malformed(&self, why: &'static str) -> Error {
-        Error::Format { path: self.path.into(), expected: "WAV", why }
+    fn malformed(&self, why: &str) -> Error {
+        Error::Content { path: self.path.into(), what: format!("is no WAV file: {why}") }
     }
 
-    fn truncated(&self, why: String) -> Error {
-        Error::Truncated { path: self.path.into(), why }
+    fn truncated(&self, why: &str) -> Error {
+        Error::truncated(self.path, why)
     }
 
-    fn field(&self, field: &str, got: u16, must: &'static str) -> Error {
-        Error::Field { path: self.path.into(), field: field.into(), got: got.to_string(), must }
+    fn field(&self, field: &str, got: u16, must: &str) -> Error {
+        Error::field(self.path, field, got, must)
     }
 }
 

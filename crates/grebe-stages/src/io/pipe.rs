@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header, StreamTracker};
 
 use crate::error::Error;
@@ -77,10 +77,13 @@ impl<R: Read + Send> PipeSource<R> {
             if bytes.len() < HEADER_BYTES {
                 break;
             }
-            let header = Header::parse(bytes).map_err(|reason| Error::Pipe { at: self.position, reason })?;
+            let refused = |why: String| Error::Pipe { at: self.position, why };
+            let header = Header::parse(bytes).map_err(|reason| refused(reason.to_string()))?;
             let frame_bytes = header.frame_bytes();
             if frame_bytes > FRAME_BYTES_MAX {
-                return Err(Error::FrameTooLarge { bytes: frame_bytes, most: FRAME_BYTES_MAX });
+                return Err(refused(format!(
+                    "a frame of {frame_bytes} bytes; the largest is {FRAME_BYTES_MAX}"
+                )));
             }
             if bytes.len() < frame_bytes {
                 if frame_bytes > self.chunk_bytes {
@@ -104,12 +107,7 @@ impl<R: Read + Send> PipeSource<R> {
 }
 
 impl<R: Read + Send> Stage for PipeSource<R> {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         // Made before there is anything to read, because it takes a while.
         let pool = self.pool.get_or_insert_with(|| {
             // Chunks are larger than elsewhere, so that a read takes much of what a full pipe holds.
@@ -131,7 +129,10 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         if read == 0 {
             return match begun {
                 0 => Ok(Outcome::End),
-                _ => Err(Error::PipeCut { at: self.position, bytes: begun }.into()),
+                _ => {
+                    let why = format!("it ended within a frame, of which {begun} bytes arrived");
+                    Err(Error::Pipe { at: self.position, why }.into())
+                }
             };
         }
         let result = self.split(&mut batch, begun + read);
@@ -181,12 +182,7 @@ impl<W: Write + Send> PipeSink<W> {
 }
 
 impl<W: Write + Send> Stage for PipeSink<W> {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
         match self.write(&batch) {
@@ -199,7 +195,7 @@ impl<W: Write + Send> Stage for PipeSink<W> {
         }
     }
 
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
         let Some(last) = self.last.filter(|_| !self.reader_gone) else { return Ok(()) };
         let mut end = [0; HEADER_BYTES];
         last.end_of_stream(monotonic_ns()).write(&mut end);
@@ -370,7 +366,10 @@ mod tests {
     fn a_stream_that_is_cut_says_where() {
         let (bytes, _) = stream(&[10, 10]);
         let cut = read(bytes[..bytes.len() - 3].to_vec(), vec![1000]).1.unwrap_err();
-        assert_eq!(cut, "stage: the pipe ended within a frame: 81 bytes of it arrived, at byte 84");
+        assert_eq!(
+            cut,
+            "stage: the pipe carries no frame at byte 84: it ended within a frame, of which 81 bytes arrived"
+        );
         let mut damaged = bytes;
         damaged[84] = 0;
         let lost = read(damaged, vec![1000]).1.unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{Batch, BatchMut, BatchPool, Header};
 use grebe_shm::{Error as ShmError, Footprint, Publisher, PublisherOptions};
 
@@ -130,12 +130,7 @@ impl ShmSink {
 }
 
 impl Stage for ShmSink {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         if self.is_new {
             self.is_new = false;
             if let Some(pool) = &mut self.pool {
@@ -161,7 +156,7 @@ impl Stage for ShmSink {
         Ok(Outcome::Produced)
     }
 
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
         let end = self.last.map(|last| last.end_of_stream(monotonic_ns()));
         self.publisher.end(end.as_ref());
         self.publish();

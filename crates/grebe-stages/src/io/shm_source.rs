@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::StreamTracker;
 use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
 
@@ -60,12 +60,7 @@ impl ShmSource {
 }
 
 impl Stage for ShmSource {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if let Some(batch) = self.subscriber.pop()? {
             for frame in batch.frames() {
                 self.tracker.arrive(&frame.header());

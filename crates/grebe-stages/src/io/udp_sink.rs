@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Granted, Options, Sender};
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{Batch, HEADER_BYTES, Header};
 
 /// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
@@ -66,12 +66,7 @@ impl UdpSink {
 }
 
 impl Stage for UdpSink {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         while self.held.len() < HELD_MAX
             && let Some(batch) = input.next()
         {
@@ -85,7 +80,7 @@ impl Stage for UdpSink {
         Ok(Outcome::Produced)
     }
 
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
         let Some(last) = self.last else { return Ok(()) };
         let mut end = [0; HEADER_BYTES];
         last.end_of_stream(monotonic_ns()).write(&mut end);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Granted, Options, Received, Receiver};
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{BatchMut, BatchPool, Header, Refusals, StreamTracker};
 
 use crate::error::Error;
@@ -84,12 +84,7 @@ impl UdpSource {
 }
 
 impl Stage for UdpSource {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let pool = self.pool.get_or_insert_with(|| {
             // As many chunks as the graph can hold, the receiver's own slots, and the compacting batch.
             let own = || BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grebe_flow::{Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
+use grebe_flow::{Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,7 +32,7 @@ impl Kind for Decimate {
         }
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+    fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(DecimateStage::new(&self)))
     }
 }
@@ -190,12 +190,7 @@ impl Block {
 }
 
 impl Stage for DecimateStage {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let next = self.pending.take().or_else(|| Some((input.next()?, 0, 0)));
         let Some((batch, done, mut from)) = next else { return Ok(Outcome::WantsInput) };
         for (at, frame) in batch.frames().enumerate().skip(done) {
@@ -209,7 +204,7 @@ impl Stage for DecimateStage {
         Ok(Outcome::Produced)
     }
 
-    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> Result<(), StageError> {
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         self.close_group();
         for _ in 0..FINISH_TRIES {
             if self.block.flush(&mut self.rewriter, output, ctx) {

@@ -1,7 +1,7 @@
 //! Fills the gaps of a stream.
 
 use grebe_flow::{
-    Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError,
+    Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult,
 };
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ impl Kind for FillGaps {
         }
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+    fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(FillGapsStage::new(&self)))
     }
 }
@@ -258,12 +258,7 @@ impl Position {
 }
 
 impl Stage for FillGapsStage {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let next = self.pending.take().or_else(|| Some((input.next()?, 0)));
         let Some((batch, done)) = next else { return Ok(Outcome::WantsInput) };
         let left = if done == 0 && Self::is_whole(&batch) {

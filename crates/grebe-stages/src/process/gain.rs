@@ -1,6 +1,6 @@
 //! Multiplies and shifts samples.
 
-use grebe_flow::{Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
+use grebe_flow::{Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
 use grebe_frame::{Batch, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,7 +52,7 @@ impl Kind for Gain {
         Ok(incoming)
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+    fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(GainStage::new(&self)))
     }
 }
@@ -87,12 +87,7 @@ impl GainStage {
 }
 
 impl Stage for GainStage {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = self.pending.take().or_else(|| input.next()) else {
             return Ok(Outcome::WantsInput);
         };

@@ -1,6 +1,6 @@
 //! Hands on some of the channels.
 
-use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError};
+use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,7 +41,7 @@ impl Kind for Select {
         }
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+    fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(SelectStage::new(&self)))
     }
 }
@@ -82,12 +82,7 @@ impl SelectStage {
 }
 
 impl Stage for SelectStage {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let next = self.pending.take().or_else(|| Some((input.next()?, 0)));
         let Some((batch, done)) = next else { return Ok(Outcome::WantsInput) };
         if done == 0 && batch.frames().all(|frame| self.is_same(&frame.header())) {

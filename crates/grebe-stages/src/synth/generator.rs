@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use super::noise::Noise;
-use super::phase::{Course, Shape, Table};
-use super::spec::{ChannelSpec, Scale, Wave};
-use super::tile;
+use super::wave::{self, ChannelSpec, Course, Noise, Scale, Shape, Table, Wave};
 use crate::error::Error;
 
 /// Makes the samples of one channel. A clone shares what was computed.
@@ -43,7 +40,7 @@ impl Generator {
                 let course = Course::sweep(spec, end_hz, sweep_samples, rate_hz);
                 let method = Method::Phase(course, Table::new(&Shape::Sine(scale)));
                 if sweep_samples <= TILE_SAMPLES_MAX {
-                    Method::Tile(tile::repeat(sweep_samples, |out| Generator { method }.fill(0, out)))
+                    Method::Tile(wave::repeat(sweep_samples, |out| Generator { method }.fill(0, out)))
                 } else {
                     method
                 }
@@ -57,7 +54,7 @@ impl Generator {
     #[inline]
     pub fn fill(&self, first_sample_index: u64, out: &mut [i16]) {
         match &self.method {
-            Method::Tile(tile) => tile::fill(tile, first_sample_index, out),
+            Method::Tile(tile) => wave::fill_from(tile, first_sample_index, out),
             Method::Phase(course, table) => table.fill(course, first_sample_index, out),
             Method::Noise(noise) => noise.fill(first_sample_index, out),
         }
@@ -65,8 +62,8 @@ impl Generator {
 }
 
 fn periodic(shape: Shape, spec: &ChannelSpec, rate_hz: f64) -> Method {
-    match tile::periods(spec.frequency_hz / rate_hz, TILE_SAMPLES_MAX) {
-        Some((periods, samples)) => Method::Tile(tile::compute(&shape, spec.phase_turns, periods, samples)),
+    match wave::periods(spec.frequency_hz / rate_hz, TILE_SAMPLES_MAX) {
+        Some((periods, samples)) => Method::Tile(wave::compute(&shape, spec.phase_turns, periods, samples)),
         None => Method::Phase(Course::constant(spec, rate_hz), Table::new(&shape)),
     }
 }

@@ -96,7 +96,6 @@ impl GeneratorCommand {
 pub struct SynthRemote {
     synth: Synth,
     control: SynthControl,
-    is_paused: bool,
 }
 
 impl SynthRemote {
@@ -104,7 +103,7 @@ impl SynthRemote {
     pub(crate) fn new(synth: Synth) -> Result<(SynthSource, SynthRemote), Error> {
         let source = SynthSource::new(synth.options())?;
         let control = source.control();
-        Ok((source, SynthRemote { synth, control, is_paused: false }))
+        Ok((source, SynthRemote { synth, control }))
     }
 
     /// Carries out a command. A frequency that was given stays; one that was not follows the rate.
@@ -114,18 +113,19 @@ impl SynthRemote {
     pub fn obey(&mut self, command: GeneratorCommand) -> Result<(), Error> {
         let synth = match command {
             GeneratorCommand::TogglePause => {
-                self.is_paused = !self.is_paused;
-                self.control.set_paused(self.is_paused);
+                self.control.change(|wanted| wanted.is_paused = !wanted.is_paused);
                 return Ok(());
             }
             GeneratorCommand::End => {
-                self.control.end();
+                self.control.change(|wanted| wanted.is_ended = true);
                 return Ok(());
             }
             GeneratorCommand::Rate(rate_hz) => Synth { rate: RateHz(rate_hz), ..self.synth.clone() },
             GeneratorCommand::Wave(wave) => Synth { wave: vec![wave].into(), ..self.synth.clone() },
         };
-        self.control.set(synth.options())?;
+        let options = synth.options();
+        let generators = options.generators()?;
+        self.control.change(|wanted| wanted.remade = Some((options, generators)));
         self.synth = synth;
         Ok(())
     }

@@ -3,12 +3,12 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use grebe_flow::{Count, Fault, Kind, Ports, RateHz, Site, SizeBytes, Stage, StageError, Time};
+use grebe_flow::{Count, Fault, Kind, Ports, RateHz, Site, SizeBytes, Stage, StageResult, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::source::{SynthOptions, SynthSource};
-use super::spec::{ChannelSpec, Wave};
+use super::wave::{ChannelSpec, Wave};
 use crate::error::Error;
 use crate::per_channel::PerChannel;
 use crate::stream::{DATAGRAM_BYTES, block_length, check_datagram_bytes};
@@ -103,10 +103,9 @@ impl FromStr for WaveName {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let name = if text == "sawtooth" { "saw" } else { text };
-        Self::ALL
-            .into_iter()
-            .find(|wave| wave.name() == name)
-            .ok_or_else(|| Error::Wave { name: text.to_owned() })
+        let reason = || "is no waveform: use sine, square, triangle, saw, chirp or noise".to_owned();
+        let found = Self::ALL.into_iter().find(|wave| wave.name() == name);
+        found.ok_or_else(|| Error::Name { name: text.to_owned(), reason: reason() })
     }
 }
 
@@ -208,7 +207,7 @@ impl Kind for Synth {
         Ok(Some(self.channels))
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+    fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(SynthSource::new(self.options())?))
     }
 }

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header, MAX_CHANNELS};
 
 use super::generator::Generator;
-use super::spec::ChannelSpec;
+use super::wave::ChannelSpec;
 use crate::error::Error;
 use crate::stream::{CHUNK_BYTES, LOOK_INTERVAL, Pacer};
 
@@ -50,66 +50,36 @@ pub struct SynthSource {
 }
 
 /// Changes what a running [`SynthSource`] makes, from any thread. Clones change the same one.
-#[derive(Debug, Clone)]
-pub(super) struct SynthControl {
-    shared: Arc<Shared>,
-}
+#[derive(Debug, Clone, Default)]
+pub(super) struct SynthControl(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     /// Looked at once per step, without the lock.
     is_changed: AtomicBool,
-    channels: usize,
     wanted: Mutex<Wanted>,
 }
 
+/// What a generator should do from the next block on; the indices of its samples go on.
 #[derive(Debug, Default)]
-struct Wanted {
-    /// Other settings, and the generators that were made of them.
-    remade: Option<(SynthOptions, Vec<Generator>)>,
-    is_paused: bool,
-    is_ended: bool,
+pub(super) struct Wanted {
+    /// Other settings for the same channels, and the generators that were made of them in the caller's thread, which may take
+    /// some 20 ms per channel.
+    pub(super) remade: Option<(SynthOptions, Vec<Generator>)>,
+    /// Where it stopped, it goes on: no sample is left out.
+    pub(super) is_paused: bool,
+    pub(super) is_ended: bool,
 }
 
 impl SynthControl {
-    /// For a generator of so many channels.
-    fn new(channels: usize) -> Self {
-        Self { shared: Arc::new(Shared { channels, ..Shared::default() }) }
-    }
-
-    /// From the next block on, the generator makes this instead; the indices of its samples go on. How many samples it makes in
-    /// all stays as it was. A setting out of its range, or another number of channels, is refused and changes nothing.
-    ///
-    /// The waves are computed in the caller's thread, which may take some 20 ms per channel.
-    pub(super) fn set(&self, options: SynthOptions) -> Result<(), Error> {
-        let channels = options.channels.len();
-        if channels != self.shared.channels {
-            let must = "a stream keeps its channels";
-            return Err(Error::Setting { what: "number of channels", got: channels.to_string(), must });
-        }
-        let generators = options.generators()?;
-        self.change(|wanted| wanted.remade = Some((options, generators)));
-        Ok(())
-    }
-
-    /// Pauses the generator, or lets it go on where it stopped: no sample is left out.
-    pub(super) fn set_paused(&self, is_paused: bool) {
-        self.change(|wanted| wanted.is_paused = is_paused);
-    }
-
-    /// Ends the stream.
-    pub(super) fn end(&self) {
-        self.change(|wanted| wanted.is_ended = true);
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Wanted)) {
+    pub(super) fn change(&self, change: impl FnOnce(&mut Wanted)) {
         change(&mut self.wanted());
-        self.shared.is_changed.store(true, Ordering::Release);
+        self.0.is_changed.store(true, Ordering::Release);
     }
 
     /// What is wanted, where that has changed since it was last asked for.
     fn take_change(&self) -> Option<Wanted> {
-        if !self.shared.is_changed.swap(false, Ordering::Acquire) {
+        if !self.0.is_changed.swap(false, Ordering::Acquire) {
             return None;
         }
         let mut wanted = self.wanted();
@@ -119,13 +89,13 @@ impl SynthControl {
 
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
         // Each change leaves it whole, so a poisoned lock still guards good values.
-        self.shared.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SynthOptions {
     /// A generator per channel.
-    fn generators(&self) -> Result<Vec<Generator>, Error> {
+    pub(super) fn generators(&self) -> Result<Vec<Generator>, Error> {
         let setting = |what, got: String, must| Err(Error::Setting { what, got, must });
         if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS as usize {
             return setting("number of channels", self.channels.len().to_string(), "give 1 to 8");
@@ -146,7 +116,7 @@ impl SynthSource {
     pub fn new(options: SynthOptions) -> Result<Self, Error> {
         let generators = options.generators()?;
         Ok(Self {
-            control: SynthControl::new(generators.len()),
+            control: SynthControl::default(),
             generators,
             options,
             counters: Counters::new(COUNTERS),
@@ -246,12 +216,7 @@ impl SynthSource {
 }
 
 impl Stage for SynthSource {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if let Some(wanted) = self.control.take_change() {
             self.adopt(wanted);
         }

@@ -19,8 +19,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use grebe_probe::{Address, Error, PROTOCOL, Purpose, Ticket};
 use serde::Deserialize;
 
-use super::ticket::advertised;
 use crate::cli::{Probe, SshHost};
+use crate::ending::Usage;
 use crate::interrupt;
 use crate::output::note;
 
@@ -244,6 +244,17 @@ fn address(host: &SshHost) -> Result<String> {
         Some(name) if resolve(name).is_ok() => Ok(name.to_owned()),
         _ => Err(anyhow!("{error:#}; --advertise HOST says where datagrams go if ssh goes another way")),
     }
+}
+
+/// The ticket, with the address where the user says that its server is found.
+pub(super) fn advertised(options: &Probe, mut ticket: Ticket) -> Result<Ticket> {
+    if let Some(place) = &options.advertise {
+        let port = place.port.or(ticket.addresses.first().map(Address::port)).unwrap_or_default();
+        let address =
+            Address::new(&place.host, port).map_err(|error| Usage(format!("--advertise: {error}")))?;
+        ticket.addresses = vec![address];
+    }
+    Ok(ticket)
 }
 
 /// The first address of a host.

@@ -1,4 +1,4 @@
-//! Creating a recording's files: all of them, or none.
+//! How to record, and creating a recording's files: all of them, or none.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -6,12 +6,47 @@ use std::path::{Path, PathBuf};
 
 use grebe_frame::MAX_CHANNELS;
 
-use super::fields::CollectionFile;
+use super::layout::{Base, CollectionFile, temporary};
 use super::metadata::{Metadata, Staged};
 use super::metadata_writer::{MetadataWriter, Summation};
-use super::names::{Base, temporary};
-use super::settings::SigmfSettings;
 use crate::error::Error;
+
+/// How to record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SigmfSettings {
+    /// 1 to 8.
+    pub channels: usize,
+    /// Samples per second and channel, up to 10^12; 0 = unknown.
+    pub sample_rate_hz: f64,
+    /// Whether a recording of the same name is replaced.
+    pub overwrite: bool,
+    /// Whether the SHA-512 of the data is entered. Up to 100 MB/s it is computed while recording, on another thread that
+    /// reads the data behind the writer (a tenth to a fifth of a core); beyond, when the recording is finished, with a
+    /// thread per channel, which takes a second or two for each GB of a channel.
+    pub checksum: bool,
+    /// What a person should know of the recording.
+    pub description: Option<String>,
+}
+
+impl SigmfSettings {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let setting = |what, got: String, must| Err(Error::Setting { what, got, must });
+        if self.channels == 0 || self.channels > MAX_CHANNELS as usize {
+            return setting("number of channels", self.channels.to_string(), "give 1 to 8");
+        }
+        if !(0.0..=RATE_HZ_MAX).contains(&self.sample_rate_hz) {
+            return setting("sample rate", self.sample_rate_hz.to_string(), "give 0 (unknown) to 10^12 Hz");
+        }
+        Ok(())
+    }
+}
+
+impl Default for SigmfSettings {
+    /// One channel of unknown rate, with a checksum; nothing is overwritten.
+    fn default() -> Self {
+        Self { channels: 1, sample_rate_hz: 0.0, overwrite: false, checksum: true, description: None }
+    }
+}
 
 /// A channel's data.
 #[derive(Debug)]
@@ -29,10 +64,8 @@ pub(super) fn create(
 ) -> Result<(Vec<Channel>, MetadataWriter, Vec<PathBuf>), Error> {
     settings.check()?;
     if path.extension().is_some_and(|extension| extension == "sigmf") || path.file_name().is_none() {
-        return Err(Error::Kind {
-            path: path.into(),
-            known: "NAME.sigmf-meta (a .sigmf archive cannot be written)",
-        });
+        let what = "unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)";
+        return Err(Error::Field { path: path.into(), what: what.to_owned() });
     }
     let base = Base::of(path);
     let existing = existing(&base, settings.channels);
@@ -42,8 +75,7 @@ pub(super) fn create(
         return Err(Error::Exists { path: path.clone() });
     }
     if let Some(path) = existing.iter().find(|path| path.is_dir()) {
-        let source = io::ErrorKind::IsADirectory.into();
-        return Err(Error::Create { path: path.clone(), source });
+        return Err(Error::file("create", path)(io::ErrorKind::IsADirectory.into()));
     }
     let metadata = metadata(settings, &base);
     let mut created = Created::default();
@@ -54,13 +86,13 @@ pub(super) fn create(
     created.staged.append(metadata.stage(None)?);
     let mut data = Vec::new();
     for path in &created.data_paths {
-        data.push(File::open(path).map_err(|source| Error::Open { path: path.clone(), source })?);
+        data.push(File::open(path).map_err(Error::file("open", path))?);
     }
     let mut files = Vec::new();
     files.extend(metadata.collection.as_ref().map(Base::collection));
     files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
     let metadata_writer = MetadataWriter::start(metadata, data, summation(settings))
-        .map_err(|source| Error::Create { path: files[0].clone(), source })?;
+        .map_err(Error::file("create", &files[0]))?;
     created.commit()?;
     for stale in existing.iter().filter(|stale| !files.contains(stale)) {
         let _ = fs::remove_file(stale);
@@ -132,7 +164,7 @@ impl Channel {
                     .kind()
                 {
                     io::ErrorKind::AlreadyExists => Error::Exists { path: path.clone() },
-                    _ => Error::Create { path: path.clone(), source },
+                    _ => Error::file("create", &path)(source),
                 })?;
             created.files.push(path.clone());
             created.data_paths.push(path.clone());
@@ -163,3 +195,5 @@ fn existing(base: &Base, channels: usize) -> Vec<PathBuf> {
 /// Per channel: writes of this size reach the speed of the disk.
 pub(super) const BUFFER_BYTES: usize = 1 << 20;
 const SUM_WHILE_RECORDING_BYTES_PER_SECOND: f64 = 100e6;
+/// What SigMF allows.
+const RATE_HZ_MAX: f64 = 1e12;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::checksum::Summing;
-use super::fields::{
-    Annotation, Capture, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream, VERSION, datetime,
+use super::layout::{
+    Annotation, Base, Capture, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream, VERSION,
+    datetime, temporary,
 };
-use super::names::{Base, temporary};
 use crate::error::Error;
 
 /// Where samples go on after a gap.
@@ -148,21 +148,21 @@ impl Staged {
     /// A new file that will be `path`.
     pub(super) fn create(&mut self, path: PathBuf) -> Result<File, Error> {
         let temporary = temporary(&path);
-        let file = File::create(&temporary).map_err(|source| Error::Create { path: path.clone(), source })?;
+        let file = File::create(&temporary).map_err(Error::file("create", &path))?;
         self.files.push((temporary, path));
         Ok(file)
     }
 
     /// Writes a value; the sum of the file.
     fn json(&mut self, path: PathBuf, value: &impl serde::Serialize, durable: bool) -> Result<String, Error> {
-        let failed = |source| Error::Create { path: path.clone(), source };
+        let failed = Error::file("create", &path);
         let mut out = Summing::new(BufWriter::with_capacity(BUFFER_BYTES, self.create(path.clone())?));
         serde_json::to_writer_pretty(&mut out, value).map_err(|error| failed(error.into()))?;
-        out.write_all(b"\n").map_err(failed)?;
+        out.write_all(b"\n").map_err(&failed)?;
         let (out, sum) = out.finish();
         let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
         if durable {
-            file.sync_all().map_err(failed)?;
+            file.sync_all().map_err(&failed)?;
         }
         Ok(sum)
     }
@@ -174,7 +174,7 @@ impl Staged {
     /// Gives all files their names.
     pub(super) fn commit(mut self) -> Result<(), Error> {
         for (temporary, path) in &self.files {
-            fs::rename(temporary, path).map_err(|source| Error::Create { path: path.clone(), source })?;
+            fs::rename(temporary, path).map_err(Error::file("create", path))?;
         }
         self.files.clear();
         Ok(())

@@ -158,7 +158,7 @@ impl Task {
         self.metadata.write(Some(sums))?;
         match failed {
             None => Ok(self.metadata.segments.len() as u64),
-            Some(source) => Err(Error::Read { path: self.metadata.recordings[0].data(), source }),
+            Some(source) => Err(Error::file("read", &self.metadata.recordings[0].data())(source)),
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Reading: what the metadata claim is checked against the data before a sample is handed out.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use grebe_frame::MAX_CHANNELS;
 use serde::de::DeserializeOwned;
 
 use super::checksum::Sum;
-use super::fields::{Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
-use super::names::Base;
+use super::layout::{Base, Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
 use crate::error::Error;
 use crate::file::raw::{Encoding, Number, Order, RawFile};
 use crate::file::sample_file::{SampleFile, Segment};
@@ -35,14 +34,14 @@ fn open_collection(base: &Base) -> Result<SampleFile, Error> {
         let name = stream.name();
         if !is_plain_name(name) {
             let must = "it must name a recording in the same folder";
-            return Err(field(&path, format!("core:streams[{position}]"), name, must));
+            return Err(Error::field(&path, &format!("core:streams[{position}]"), name, must));
         }
         recordings.push(Recording::open(&base.beside(name))?);
     }
     let channels: usize = recordings.iter().map(|recording| recording.source.channels()).sum();
     if channels == 0 || channels > MAX_CHANNELS as usize {
         let must = "there must be 1 to 8 channels in all";
-        return Err(field(&path, "core:streams".into(), format!("{channels} channels"), must));
+        return Err(Error::field(&path, "core:streams", format!("{channels} channels"), must));
     }
     join(&path, recordings)
 }
@@ -66,7 +65,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error
     for (position, recording) in recordings.iter_mut().enumerate() {
         let differs = |what, got: String| {
             let must = "it must be the same for all recordings of a collection; open them one by one";
-            Err(field(path, format!("{what} of core:streams[{position}]"), got, must))
+            Err(Error::field(path, &format!("{what} of core:streams[{position}]"), got, must))
         };
         if recording.sample_rate_hz != sample_rate_hz {
             return differs("the sample rate", recording.sample_rate_hz.to_string());
@@ -120,7 +119,7 @@ impl Recording {
         let channels = global.num_channels.unwrap_or(1).saturating_mul(components);
         if channels == 0 || channels > u64::from(MAX_CHANNELS) {
             let must = "1 to 8 channels can be read (4 of complex samples)";
-            return Err(field(&path, "core:num_channels".into(), channels / components, must));
+            return Err(Error::field(&path, "core:num_channels", channels / components, must));
         }
         let sample_rate_hz = sample_rate(&path, global, &mut notes)?;
         let data = Data::open(base, &meta, encoding.number.bytes() as u64 * channels)?;
@@ -131,7 +130,7 @@ impl Recording {
                 "it ends within a sample; cut its last {} bytes off to read the rest",
                 data.odd_bytes
             );
-            return Err(Error::Truncated { path: data.path, why });
+            return Err(Error::truncated(&data.path, &why));
         }
         if data.len_samples == 0 {
             return Err(Error::Empty { path: data.path });
@@ -172,21 +171,21 @@ impl Data {
         let global = &meta.global;
         if global.metadata_only == Some(true) {
             let must = "the recording has no data to read";
-            return Err(field(&meta_path, "core:metadata_only".into(), true, must));
+            return Err(Error::field(&meta_path, "core:metadata_only", true, must));
         }
         let path = match &global.dataset {
             None => base.data(),
             Some(name) if is_plain_name(name) => meta_path.with_file_name(name),
             Some(name) => {
                 let must = "it must name a file in the same folder";
-                return Err(field(&meta_path, "core:dataset".into(), name, must));
+                return Err(Error::field(&meta_path, "core:dataset", name, must));
             }
         };
         let later = meta.captures.iter().skip(1).position(|capture| capture.header_bytes.unwrap_or(0) > 0);
         if let Some(position) = later {
             let must = "bytes between samples cannot be read; only before the first capture";
             let name = format!("captures[{}].core:header_bytes", position + 1);
-            return Err(field(&meta_path, name, "above 0", must));
+            return Err(Error::field(&meta_path, &name, "above 0", must));
         }
         let offset_bytes = meta.captures.first().and_then(|capture| capture.header_bytes).unwrap_or(0);
         let open = || {
@@ -194,13 +193,13 @@ impl Data {
             let file_bytes = file.metadata()?.len();
             Ok((file, file_bytes))
         };
-        let (file, file_bytes) = open().map_err(|source| Error::Open { path: path.clone(), source })?;
+        let (file, file_bytes) = open().map_err(Error::file("open", &path))?;
         let around = offset_bytes.saturating_add(global.trailing_bytes.unwrap_or(0));
         let Some(bytes) = file_bytes.checked_sub(around) else {
             let why = format!(
                 "its {file_bytes} bytes are fewer than the {around} that should surround its samples"
             );
-            return Err(Error::Truncated { path, why });
+            return Err(Error::truncated(&path, &why));
         };
         let (len_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
         Ok(Self { path, file, file_bytes, offset_bytes, len_samples, odd_bytes })
@@ -212,11 +211,12 @@ impl Data {
             return Ok(());
         };
         let sum = self.file.try_clone().and_then(|file| Sum::new(file).finish(self.file_bytes));
-        let sum = sum.map_err(|source| Error::Read { path: self.path.clone(), source })?;
+        let sum = sum.map_err(Error::file("read", &self.path))?;
         if sum.eq_ignore_ascii_case(expected) {
             Ok(())
         } else {
-            Err(Error::Checksum { path: self.path.clone() })
+            let what = "does not match core:sha512 in its metadata: it was truncated or changed; remove core:sha512 to read it as it is";
+            Err(Error::Content { path: self.path.clone(), what: what.to_owned() })
         }
     }
 }
@@ -228,7 +228,7 @@ fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<
     for (number, capture) in meta.captures.iter().enumerate() {
         let start = |must| {
             let name = format!("captures[{number}].core:sample_start");
-            Err(field(path, name, capture.sample_start, must))
+            Err(Error::field(path, &name, capture.sample_start, must))
         };
         let Some(position) = capture.sample_start.checked_sub(offset) else {
             return start("it must not be below core:offset");
@@ -244,7 +244,7 @@ fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<
         let first_sample_index = capture.global_index.unwrap_or(capture.sample_start);
         if first_sample_index > INDEX_MAX {
             let name = format!("captures[{number}].core:global_index");
-            return Err(field(path, name, first_sample_index, "it must be below 2^63"));
+            return Err(Error::field(path, &name, first_sample_index, "it must be below 2^63"));
         }
         if number == 0 && position > 0 {
             let first_sample_index = first_sample_index.saturating_sub(position);
@@ -304,14 +304,14 @@ fn encoding(path: &Path, datatype: &str) -> Result<(Encoding, u64), Error> {
     };
     parse().ok_or_else(|| {
         let must = "it must be r or c, one of i8 u8 i16 u16 i32 u32 f32 f64, and from 16 bits on _le or _be, as in ri16_le";
-        field(path, "core:datatype".into(), datatype, must)
+        Error::field(path, "core:datatype", datatype, must)
     })
 }
 
 fn sample_rate(path: &Path, global: &Global, notes: &mut Vec<String>) -> Result<f64, Error> {
     match global.sample_rate {
         Some(rate_hz) if rate_hz > 0.0 && rate_hz.is_finite() => Ok(rate_hz),
-        Some(rate_hz) => Err(field(path, "core:sample_rate".into(), rate_hz, "it must be above 0")),
+        Some(rate_hz) => Err(Error::field(path, "core:sample_rate", rate_hz, "it must be above 0")),
         None => {
             notes.push("the metadata do not say the sample rate".into());
             Ok(0.0)
@@ -323,18 +323,17 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(META_BYTES_MAX).read_to_end(&mut bytes))
-        .map_err(|source: io::Error| Error::Open { path: path.into(), source })?;
-    serde_json::from_slice(&bytes).map_err(|source| Error::Json { path: path.into(), source })
+        .map_err(Error::file("open", path))?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let what = format!("is not valid metadata: {error}");
+        Error::Content { path: path.into(), what }
+    })
 }
 
 /// A recording names its files; it must not reach out of its folder.
 fn is_plain_name(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
-}
-
-fn field(path: &Path, field: String, got: impl ToString, must: &'static str) -> Error {
-    Error::Field { path: path.into(), field, got: got.to_string(), must }
 }
 
 /// A tenth of a second of summing.

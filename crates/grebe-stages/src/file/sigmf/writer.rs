@@ -8,10 +8,9 @@ use std::time::SystemTime;
 
 use grebe_frame::Frame;
 
-use super::create::{BUFFER_BYTES, Channel, create};
+use super::create::{BUFFER_BYTES, Channel, SigmfSettings, create};
 use super::metadata::Captured;
 use super::metadata_writer::{Event, MetadataWriter};
-use super::settings::{SigmfSettings, SigmfSummary};
 use crate::error::Error;
 
 /// Records a stream as SigMF: one recording, or one per channel and a collection.
@@ -54,13 +53,24 @@ pub struct SigmfWriter {
     has_ended: bool,
 }
 
+/// What was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigmfSummary {
+    /// Samples per channel.
+    pub len_samples: u64,
+    /// Stretches without a gap.
+    pub segments: u64,
+    /// All files, the one to open first.
+    pub files: Vec<PathBuf>,
+}
+
 impl SigmfWriter {
     /// Creates the files. `path` is the recording's name with or without `.sigmf-meta`, `.sigmf-data`,
     /// `.sigmf-collection`.
     ///
     /// # Errors
     /// [`Error::Setting`] for a setting out of range, [`Error::Exists`] where a recording of that name is
-    /// there and must not be overwritten, [`Error::Create`] where a file cannot be created. Nothing is left behind, and
+    /// there and must not be overwritten, [`Error::File`] where a file cannot be created. Nothing is left behind, and
     /// what was there is as it was.
     pub fn create(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
         let (channels, metadata, files) = create(path, settings)?;
@@ -161,7 +171,7 @@ impl SigmfWriter {
     ///
     /// # Errors
     /// [`Error::Write`] where the rest cannot be written (what was written before is closed all the same), or
-    /// [`Error::Create`] where the metadata cannot be: the recording can be read, and counts as not closed.
+    /// [`Error::File`] where the metadata cannot be: the recording can be read, and counts as not closed.
     pub fn finish(mut self) -> Result<SigmfSummary, Error> {
         let flushed = if self.has_ended { Ok(()) } else { self.flush() };
         let good_samples = self.good_samples;

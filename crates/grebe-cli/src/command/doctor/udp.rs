@@ -36,10 +36,28 @@ fn over_loopback() -> Result<Vec<Check>, grebe_datagram::Error> {
     let drops = receiver.recv(|| Some(vec![0; SLOT_BYTES]), |_, _| None)?.kernel_drops;
     Ok(vec![
         receive_buffer(granted),
-        batches(calls == 1 && together > 1),
+        either(
+            calls == 1 && together > 1,
+            "many datagrams per call",
+            "sent and received in batches",
+            "one call each",
+            "a third of the rate: a system call for every datagram",
+        ),
         segmentation(sender.gso()),
-        coalescing(coalesced > Options::default().slots),
-        drop_counter(drops.is_some()),
+        either(
+            coalesced > Options::default().slots,
+            "many datagrams per kernel buffer, receiving (GRO)",
+            "works on loopback",
+            "not here (Linux 5.12 has it)",
+            "a receiver of small datagrams is several times slower",
+        ),
+        either(
+            drops.is_some(),
+            "drop counter",
+            "the kernel says what it drops",
+            "not on this system",
+            "losses in the receive buffer cannot be told from those on the way",
+        ),
     ])
 }
 
@@ -90,54 +108,19 @@ fn receive_buffer(granted: Granted) -> Check {
     }
 }
 
-fn batches(work: bool) -> Check {
-    let name = "many datagrams per call";
-    if work {
-        return Check::ok(AREA, name, "sent and received in batches");
-    }
-    Check::missing(AREA, name, "one call each", "a third of the rate: a system call for every datagram")
-}
-
 fn segmentation(gso: Gso) -> Check {
     let name = "many datagrams per kernel buffer, sending (GSO)";
-    match gso {
-        Gso::Active => Check::ok(AREA, name, "works on loopback"),
-        _ if std::env::var_os("GREBE_NO_GSO").is_some_and(|value| value != "0") => {
-            Check::limited(AREA, name, "turned off", "small datagrams are ten times slower")
-                .fixed_by("unset GREBE_NO_GSO")
-        }
-        _ => Check::missing(
-            AREA,
-            name,
-            "not here (Linux 4.18 and Windows 10 2004 have it)",
-            "small datagrams are ten times slower",
-        ),
+    let is_off = std::env::var_os("GREBE_NO_GSO").is_some_and(|value| value != "0");
+    if gso != Gso::Active && is_off {
+        return Check::limited(AREA, name, "turned off", "small datagrams are ten times slower")
+            .fixed_by("unset GREBE_NO_GSO");
     }
+    let missing = "not here (Linux 4.18 and Windows 10 2004 have it)";
+    either(gso == Gso::Active, name, "works on loopback", missing, "small datagrams are ten times slower")
 }
 
-fn coalescing(works: bool) -> Check {
-    let name = "many datagrams per kernel buffer, receiving (GRO)";
-    if works {
-        return Check::ok(AREA, name, "works on loopback");
-    }
-    Check::missing(
-        AREA,
-        name,
-        "not here (Linux 5.12 has it)",
-        "a receiver of small datagrams is several times slower",
-    )
-}
-
-fn drop_counter(is_there: bool) -> Check {
-    if is_there {
-        return Check::ok(AREA, "drop counter", "the kernel says what it drops");
-    }
-    Check::missing(
-        AREA,
-        "drop counter",
-        "not on this system",
-        "losses in the receive buffer cannot be told from those on the way",
-    )
+fn either(is_there: bool, name: &'static str, found: &str, missing: &str, costs: &str) -> Check {
+    if is_there { Check::ok(AREA, name, found) } else { Check::missing(AREA, name, missing, costs) }
 }
 
 /// The interfaces that are up, where the system lists them.

@@ -1,4 +1,6 @@
-//! Ways to another process on this machine: shared memory and pipes.
+//! Ways to other processes: shared memory and pipes on this machine, `ssh` to others.
+
+use std::process::{Command, Stdio};
 
 use super::Check;
 
@@ -6,12 +8,15 @@ const AREA: &str = "local";
 
 #[cfg(target_os = "linux")]
 pub(super) fn checks() -> Vec<Check> {
-    vec![shared_memory(), runtime_directory(), pipes()]
+    vec![shared_memory(), runtime_directory(), pipes(), ssh()]
 }
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn checks() -> Vec<Check> {
-    vec![Check::missing(AREA, "shared memory", "only on Linux", "processes are joined by UDP or pipes")]
+    vec![
+        Check::missing(AREA, "shared memory", "only on Linux", "processes are joined by UDP or pipes"),
+        ssh(),
+    ]
 }
 
 #[cfg(target_os = "linux")]
@@ -53,6 +58,18 @@ fn pipes() -> Check {
         Ok(_) => Check::ok(AREA, "pipes", format!("{} KiB", PIPE_BYTES >> 10)),
         Err(_) => Check::limited(AREA, "pipes", format!("{limit} bytes at most"), "more wake-ups a megabyte")
             .fixed_by(format!("sudo sysctl -w fs.pipe-max-size={PIPE_BYTES}")),
+    }
+}
+
+fn ssh() -> Check {
+    let asked = Command::new("ssh").arg("-V").stdin(Stdio::null()).output();
+    match asked {
+        Ok(output) if output.status.success() => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            Check::ok("tools", "ssh", said.lines().next().unwrap_or("there").trim().to_owned())
+        }
+        _ => Check::missing("tools", "ssh", "not found", "the far end has to be started by hand")
+            .fixed_by("sudo apt-get install openssh-client"),
     }
 }
 
