@@ -324,6 +324,20 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_stream_stands_behind_its_last_frame() {
+        let end = sample().end_of_stream(99);
+        let expected = Header {
+            sequence: sample().sequence + 1,
+            producer_ts_ns: 99,
+            first_sample_index: sample().first_sample_index + 167,
+            block_length_samples: 0,
+            ..sample()
+        };
+        assert_eq!(end, expected);
+        assert!(end.is_end_of_stream());
+    }
+
+    #[test]
     fn the_checksum_is_castagnoli() {
         // RFC 3720, B.4: 32 bytes of zeroes.
         assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);

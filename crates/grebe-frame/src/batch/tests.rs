@@ -87,3 +87,93 @@ fn adopting_beyond_the_chunk_is_refused() {
     assert_eq!(batch.adopt(1000, &header(0, 4)), Err(Full));
     assert_eq!(batch.adopt(944, &header(0, 4)), Ok(()));
 }
+
+#[test]
+fn a_batch_says_what_it_holds_while_it_is_built_and_after() {
+    let mut pool = BatchPool::new(3, 1024);
+    let mut batches: Vec<BatchMut> = (0..3).map(|_| pool.acquire().unwrap()).collect();
+    let mut indices: Vec<u32> = batches.iter().map(BatchMut::index).collect();
+    indices.sort_unstable();
+    assert_eq!(indices, [0, 1, 2], "each chunk has its own index");
+
+    let mut batch = batches.pop().unwrap();
+    assert_eq!(
+        (batch.len(), batch.is_empty(), batch.filled_bytes(), batch.capacity_bytes()),
+        (0, true, 0, 1024)
+    );
+    batch.push(&header(0, 8), |_, samples| samples.fill(1)).unwrap();
+    batch.push(&header(1, 8), |_, samples| samples.fill(2)).unwrap();
+    // 64 + 2 channels of 16 bytes, the second one from the next multiple of 64.
+    assert_eq!((batch.len(), batch.is_empty(), batch.filled_bytes()), (2, false, 128 + 96));
+    assert_eq!((batch.frames().size_hint(), batch.frames().len()), ((2, Some(2)), 2));
+
+    batch.clear();
+    assert_eq!((batch.len(), batch.filled_bytes()), (0, 0));
+    assert!(batch.freeze().is_empty(), "a cleared batch has no frames");
+
+    let mut batch = batches.pop().unwrap();
+    batch.push(&header(0, 8), |_, _| ()).unwrap();
+    let batch = batch.freeze();
+    assert_eq!((batch.len(), batch.is_empty(), batch.pinned_bytes()), (1, false, 1024));
+    assert_eq!(batch.offsets().collect::<Vec<_>>(), [0]);
+}
+
+#[test]
+fn a_copied_frame_is_the_frame_at_the_next_multiple_of_64() {
+    let mut pool = BatchPool::new(2, 400);
+    let mut from = pool.acquire().unwrap();
+    from.push(&header(7, 5), |channel, samples| samples.fill(100 + channel as i16)).unwrap();
+    let from = from.freeze();
+    let frame = from.frames().next().unwrap();
+
+    let mut to = pool.acquire().unwrap();
+    let mut copies = 0;
+    while to.push_copy(&frame) == Ok(()) {
+        copies += 1;
+    }
+    // 64 + 20 bytes a frame, from 0, 128 and 256; the fourth would end at 468 of 448.
+    assert_eq!((copies, to.len(), to.filled_bytes()), (3, 3, 256 + 84));
+    let to = to.freeze();
+    assert_eq!(to.offsets().collect::<Vec<_>>(), [0, 128, 256]);
+    for copy in to.frames() {
+        assert_eq!(copy.header(), frame.header());
+        assert_eq!(copy.payload(), frame.payload());
+    }
+}
+
+#[test]
+fn a_chunk_that_a_receiver_filled_is_the_batch() {
+    let mut pool = BatchPool::new(2, 1024);
+    let mut from = pool.acquire().unwrap();
+    from.push(&header(3, 16), |channel, samples| samples.fill(channel as i16 - 5)).unwrap();
+    let from = from.freeze();
+
+    let mut slab = pool.acquire().unwrap();
+    assert_eq!(slab.chunk().len(), 1024);
+    slab.as_mut()[..128].copy_from_slice(&from.chunk()[..128]);
+    slab.adopt(0, &header(3, 16)).unwrap();
+    let slab = slab.freeze();
+    assert_eq!(slab.chunk()[..128], from.chunk()[..128]);
+    assert_eq!(slab.frames().next().unwrap().channel(1).as_ref(), [-4; 16]);
+}
+
+#[test]
+fn updating_reaches_every_channel_of_every_frame_and_no_header() {
+    let mut batch = BatchPool::new(1, 1024).acquire().unwrap();
+    for sequence in 0..2 {
+        batch.push(&header(sequence, 3), |_, samples| samples.fill(10)).unwrap();
+    }
+    batch.update(|header, channel, samples| {
+        for (at, sample) in samples.iter_mut().enumerate() {
+            *sample += (header.sequence as i16) * 100 + channel as i16 * 10 + at as i16;
+        }
+    });
+    let batch = batch.freeze();
+    let seen: Vec<Vec<i16>> =
+        batch.frames().flat_map(|frame| [frame.channel(0).to_vec(), frame.channel(1).to_vec()]).collect();
+    assert_eq!(seen, [[10, 11, 12], [20, 21, 22], [110, 111, 112], [120, 121, 122]]);
+    assert!(
+        batch.frames().all(|frame| Header::parse(frame.header_bytes()).is_ok()),
+        "headers are as they were"
+    );
+}
