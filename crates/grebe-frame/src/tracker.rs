@@ -356,6 +356,124 @@ mod tests {
     }
 
     #[test]
+    fn the_position_the_end_and_the_counts_are_told() {
+        let mut tracker = StreamTracker::new();
+        assert_eq!((tracker.next_sample_index(), tracker.is_ended()), (None, false));
+        tracker.arrive(&frame(4));
+        tracker.arrive(&frame(5));
+        assert_eq!((tracker.next_sample_index(), tracker.is_ended()), (Some(60), false));
+        tracker.arrive(&frame(5).end_of_stream(2_000));
+        assert_eq!((tracker.next_sample_index(), tracker.is_ended()), (Some(60), true));
+        assert_eq!((tracker.counts().frames, tracker.counts().samples), (2, 20));
+        tracker.forget();
+        assert_eq!((tracker.next_sample_index(), tracker.is_ended()), (None, false));
+        assert_eq!(tracker.arrive(&frame(90)), Arrival::First, "what was forgotten is no gap");
+        assert_eq!((tracker.counts().frames, tracker.counts().lost_frames), (3, 0));
+    }
+
+    #[test]
+    fn an_index_that_runs_back_is_another_stream_and_one_that_stands_still_is_a_gap_of_frames() {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(5));
+        let empty_gap = Header { first_sample_index: 60, ..frame(8) };
+        let gap = Gap { frames: 2, samples: 0, generator_samples: 0 };
+        assert_eq!(tracker.arrive(&empty_gap), Arrival::After(gap));
+        let back = Header { first_sample_index: 0, ..frame(9) };
+        assert_eq!(tracker.arrive(&back), Arrival::Restart);
+        assert_eq!(tracker.counts().lost_samples, 0);
+    }
+
+    #[test]
+    fn a_frame_of_before_the_end_that_comes_again_is_a_duplicate() {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(0));
+        tracker.arrive(&frame(1));
+        tracker.arrive(&frame(1).end_of_stream(1_001));
+        assert_eq!(tracker.arrive(&frame(1)), Arrival::Duplicate);
+        assert_eq!(tracker.counts().duplicate_frames, 1);
+    }
+
+    #[test]
+    fn a_frame_farther_back_than_any_network_holds_one_is_another_stream() {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(70_000));
+        assert_eq!(tracker.arrive(&frame(70_001 - LATE_FRAMES_MAX)), Arrival::Duplicate);
+        assert_eq!(tracker.arrive(&frame(70_000 - LATE_FRAMES_MAX)), Arrival::Restart);
+    }
+
+    /// Loses `losses` runs of `frames` frames each behind `from`; the last frame that arrived.
+    fn lose(tracker: &mut StreamTracker, from: u64, losses: u64, frames: u64) -> u64 {
+        (1..=losses).fold(from, |last, _| {
+            tracker.arrive(&frame(last + frames + 1));
+            last + frames + 1
+        })
+    }
+
+    #[test]
+    fn a_late_frame_within_a_run_of_lost_ones_leaves_those_around_it_missing() {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(0));
+        tracker.arrive(&frame(10));
+        for sequence in [5, 3, 7, 1, 9, 4, 6, 2, 8] {
+            assert_eq!(tracker.arrive(&frame(sequence)), Arrival::Late, "{sequence}");
+            assert_eq!(tracker.arrive(&frame(sequence)), Arrival::Duplicate, "{sequence}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_runs_are_forgotten_first() {
+        // One run is split in the middle: two ranges, of which the earlier one is the oldest.
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(0));
+        tracker.arrive(&frame(10));
+        assert_eq!(tracker.arrive(&frame(5)), Arrival::Late);
+        let last = lose(&mut tracker, 10, MISSING_RANGES_MAX as u64 - 2, 1);
+        assert_eq!(tracker.arrive(&frame(4)), Arrival::Late, "all ranges are remembered");
+        lose(&mut tracker, last, 1, 1);
+        assert_eq!(tracker.arrive(&frame(1)), Arrival::Duplicate, "the oldest is forgotten");
+        assert_eq!(tracker.arrive(&frame(6)), Arrival::Late, "the next is not");
+    }
+
+    #[test]
+    fn splitting_a_run_while_as_many_are_remembered_as_can_be_forgets_the_oldest() {
+        let full = || {
+            let mut tracker = StreamTracker::new();
+            tracker.arrive(&frame(0));
+            let last = lose(&mut tracker, 0, MISSING_RANGES_MAX as u64, 3);
+            (tracker, last)
+        };
+        let (mut tracker, last) = full();
+        assert_eq!(tracker.arrive(&frame(last - 2)), Arrival::Late, "the last run, in its middle");
+        assert_eq!(tracker.arrive(&frame(2)), Arrival::Duplicate, "the first run is forgotten");
+        // All that came before the two halves is pushed out, and then the earlier half.
+        lose(&mut tracker, last, MISSING_RANGES_MAX as u64 - 1, 1);
+        assert_eq!(tracker.arrive(&frame(last - 3)), Arrival::Duplicate);
+        assert_eq!(tracker.arrive(&frame(last - 1)), Arrival::Late);
+
+        let (mut tracker, _) = full();
+        assert_eq!(tracker.arrive(&frame(2)), Arrival::Late, "the first run, in its middle");
+        assert_eq!(tracker.arrive(&frame(1)), Arrival::Duplicate, "only its later part is kept");
+        assert_eq!(tracker.arrive(&frame(3)), Arrival::Late);
+    }
+
+    #[test]
+    fn what_the_generator_dropped_takes_no_place_among_the_missing_frames() {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&frame(0));
+        tracker.arrive(&frame(2));
+        for sequence in 3..1_000 {
+            let dropped = (sequence - 2) * 10;
+            tracker.arrive(&Header {
+                first_sample_index: sequence * 10 + dropped,
+                sg_drops_total: dropped,
+                ..frame(sequence)
+            });
+        }
+        assert_eq!(tracker.arrive(&frame(1)), Arrival::Late);
+        assert_eq!(tracker.counts().lost_frames, 1);
+    }
+
+    #[test]
     fn other_channels_are_another_stream() {
         let mut tracker = StreamTracker::new();
         tracker.arrive(&frame(0));
