@@ -4,14 +4,14 @@
 //! about 65 and 325 ns (the best of five tries; means are 100 and 480), for seconds to minutes. What crosses cores then differs
 //! by up to a factor of three. Only runs in the same state can be compared.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cores;
+use crate::system;
 
 /// How far apart the cores were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,43 +43,40 @@ pub fn read() -> Reading {
 #[derive(Debug)]
 pub(crate) struct Watcher {
     stop: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<Vec<MachineState>>,
+    thread: thread::JoinHandle<Vec<MachineState>>,
 }
 
 impl Watcher {
-    /// Starts to read.
     pub(crate) fn start() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
+        let thread = thread::spawn(move || {
             let mut states = Vec::new();
             while !seen.load(Ordering::Relaxed) {
-                states.push(bounce(GLANCE_PART).state);
-                std::thread::sleep(GLANCE_EVERY);
+                states.push(bounce(Duration::from_micros(20)).state);
+                thread::sleep(Duration::from_millis(250));
             }
             states
         });
         Self { stop, thread }
     }
 
-    /// The share of readings, from 0 to 1, that were of `state`.
-    pub(crate) fn share(self, state: MachineState) -> f64 {
+    /// The share of readings, from 0 to 1, that were near.
+    pub(crate) fn near(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         // The thread cannot panic; if it did, nothing was read.
         let states = self.thread.join().unwrap_or_default();
-        states.iter().filter(|&&seen| seen == state).count() as f64 / states.len().max(1) as f64
+        let near = states.iter().filter(|&&state| state == MachineState::Near);
+        near.count() as f64 / states.len().max(1) as f64
     }
 }
 
-const GLANCE_EVERY: Duration = Duration::from_millis(250);
-const GLANCE_PART: Duration = Duration::from_micros(20);
-
 fn bounce(part: Duration) -> Reading {
-    let cores = cores::two();
+    let cores = system::two_cores();
     let ball = Ball(AtomicU64::new(0));
-    let round_trip_ns = std::thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            cores::stay_on(cores.map(|(_, second)| second));
+    let round_trip_ns = thread::scope(|scope| {
+        scope.spawn(|| {
+            system::stay_on(cores.map(|(_, second)| second));
             let mut next = 1;
             ball.0.store(READY, Ordering::Release);
             while ball.wait_for(next) {
@@ -87,35 +84,26 @@ fn bounce(part: Duration) -> Reading {
                 next += 2;
             }
         });
-        let before = cores::stay_on(cores.map(|(first, _)| first));
+        let before = system::stay_on(cores.map(|(first, _)| first));
         // Its core may be busy: this one is left to others meanwhile.
         while ball.0.load(Ordering::Acquire) != READY {
-            std::thread::sleep(Duration::from_micros(50));
+            thread::sleep(Duration::from_micros(50));
         }
-        let mut best = f64::INFINITY;
-        let mut at = 0;
+        let (mut best, mut at) = (f64::INFINITY, 0);
         // The best of several parts: a part in which a thread was put off the core says nothing about distance.
         for _ in 0..PARTS {
-            let began = Instant::now();
-            let first = at;
+            let (began, first) = (Instant::now(), at);
             while began.elapsed() < part {
                 for _ in 0..16 {
                     ball.0.store(at + 1, Ordering::Release);
-                    if !ball.wait_for(at + 2) {
-                        break;
-                    }
+                    ball.wait_for(at + 2);
                     at += 2;
                 }
             }
-            let trips = (at - first) / 2;
-            if trips > 0 {
-                best = best.min(began.elapsed().as_nanos() as f64 / trips as f64);
-            }
+            best = best.min(began.elapsed().as_nanos() as f64 / ((at - first) / 2).max(1) as f64);
         }
         ball.0.store(STOP, Ordering::Release);
-        // The other thread cannot panic; if it did, the reading is what it is.
-        let _ = other.join();
-        cores::go_back(before);
+        system::go_back(before);
         best
     });
     let state = match round_trip_ns {
@@ -131,6 +119,7 @@ fn bounce(part: Duration) -> Reading {
 struct Ball(AtomicU64);
 
 impl Ball {
+    /// Whether that value came, and not the end.
     fn wait_for(&self, value: u64) -> bool {
         let mut spins = 0_u32;
         loop {
@@ -142,7 +131,7 @@ impl Ball {
             spins += 1;
             if spins.is_multiple_of(1 << 14) {
                 // On a single core the other side needs this one.
-                std::thread::yield_now();
+                thread::yield_now();
             }
         }
     }
@@ -152,22 +141,6 @@ const STOP: u64 = u64::MAX;
 const PARTS: u32 = 5;
 /// The other side runs; even, so that it is nobody's turn.
 const READY: u64 = STOP - 1;
-
-impl fmt::Display for MachineState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MachineState::Near => "near",
-            MachineState::Mixed => "mixed",
-            MachineState::Far => "far",
-        })
-    }
-}
-
-impl fmt::Display for Reading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({:.0} ns)", self.state, self.round_trip_ns)
-    }
-}
 
 #[cfg(test)]
 mod tests {

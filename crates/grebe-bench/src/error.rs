@@ -7,32 +7,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name that this crate does not know.
-    #[error("no {kind} is called {name}; there are {known}")]
-    Unknown {
-        /// Of what: a scenario, a part, a link, a technique.
-        kind: &'static str,
-        /// What was asked for.
-        name: String,
-        /// All names.
-        known: String,
-    },
-    /// A frame of these channels does not fit.
-    #[error("{bytes} bytes have no room for a frame of {channels} channels; at least {needed} are needed")]
-    TooSmall {
-        /// What was asked for.
-        bytes: usize,
-        /// Channels per frame.
-        channels: u32,
-        /// Bytes of the smallest frame.
-        needed: usize,
-    },
-    /// Something is missing here, without which nothing can be measured.
-    #[error("{what}")]
-    Needs {
-        /// What is missing, and what to do.
-        what: String,
-    },
+    /// What was asked for does not exist or makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// Something is missing here, without which nothing can be measured, or two sides that should have done the same did not.
+    #[error("{0}")]
+    Failed(String),
     /// A process or thread of a run failed.
     #[error("the {side} failed: {reason}")]
     Peer {
@@ -44,14 +24,6 @@ pub enum Error {
     /// The user ended it.
     #[error("ended before it was done")]
     Cancelled,
-    /// Two sides that should have done the same did not.
-    #[error("{bench}: {what}")]
-    Wrong {
-        /// Which bench.
-        bench: &'static str,
-        /// What differs.
-        what: String,
-    },
     /// A graph failed.
     #[error(transparent)]
     Flow(#[from] grebe_flow::Error),
@@ -79,11 +51,28 @@ impl Error {
         move |source| Error::Io { action, source }
     }
 
-    pub(crate) fn unknown(kind: &'static str, name: &str, known: &[&str]) -> Error {
-        Error::Unknown { kind, name: name.to_owned(), known: known.join(", ") }
-    }
-
     pub(crate) fn peer(side: &'static str, reason: impl ToString) -> Error {
         Error::Peer { side, reason: reason.to_string() }
     }
+
+    /// A bench failed to measure what it should.
+    pub(crate) fn wrong(bench: &str, what: impl std::fmt::Display) -> Error {
+        Error::Failed(format!("{bench}: {what}"))
+    }
+}
+
+/// Those of `all` that are named, in the order of `all`, or all where no name is given.
+pub(crate) fn choose<T: Clone>(
+    all: &[T],
+    name_of: impl Fn(&T) -> &str,
+    kind: &str,
+    names: &[String],
+) -> Result<Vec<T>> {
+    if let Some(name) = names.iter().find(|name| !all.iter().any(|one| name_of(one) == name.as_str())) {
+        let mut known: Vec<&str> = all.iter().map(&name_of).collect();
+        known.dedup();
+        return Err(Error::Usage(format!("no {kind} is called {name}; there are {}", known.join(", "))));
+    }
+    let is_chosen = |one: &&T| names.is_empty() || names.iter().any(|name| name == name_of(one));
+    Ok(all.iter().filter(is_chosen).cloned().collect())
 }

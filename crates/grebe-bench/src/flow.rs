@@ -2,54 +2,166 @@
 
 mod chain;
 mod decimate;
-mod fan_out;
 mod hop;
-mod pairs;
 mod stages;
-mod telemetry;
 
 use std::time::Duration;
 
-pub use pairs::{Beside, beside};
+use clap::{Parser, ValueEnum};
+use serde_json::json;
 
-use crate::error::{Error, Result};
-use crate::row::Tell;
+use crate::canary::{self, Reading};
+use crate::error::Result;
+use crate::row::{Progress, Row, Tell, digits, range};
+use crate::runs::{Pairs, Runs, Spread};
 
 /// What to measure.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Parser)]
 pub struct Options {
-    /// By name: `chain`, `hop`, `fan_out`, `decimate`, `telemetry`; none: all of them.
-    pub parts: Vec<String>,
-    /// About how long one run takes.
-    pub duration: Duration,
-    /// Pairs of runs, each beside its baseline; medians are reported. Where an interval of the ratio is asked for, at least 24.
-    pub repeats: usize,
+    /// What to measure [default: all].
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    pub parts: Vec<Part>,
+    /// How long and how often. Where an interval of the ratio is asked for, there are at least 24 runs.
+    #[command(flatten)]
+    pub runs: Runs,
 }
 
-type Part = fn(Duration, usize, Tell) -> Result<()>;
+impl Default for Options {
+    fn default() -> Self {
+        Self::parse_from([""])
+    }
+}
 
-const PARTS: [(&str, Part); 5] = [
-    ("chain", chain::run),
-    ("hop", hop::run),
-    ("fan_out", fan_out::run),
-    ("decimate", decimate::run),
-    ("telemetry", telemetry::run),
-];
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Part {
+    /// A chain of stages.
+    Chain,
+    /// Handing on a batch.
+    Hop,
+    /// A slow consumer beside a fast one.
+    FanOut,
+    /// A stage that decimates.
+    Decimate,
+    /// Reading the counters.
+    Telemetry,
+}
 
 /// Measures everything that the options name.
 ///
 /// # Errors
-/// Where a name is unknown, a graph fails, or what it did is not what its baseline did.
+/// Where a graph fails, or what it did is not what its baseline did.
 pub fn run(options: &Options, tell: Tell) -> Result<()> {
-    let by_name = |name: &String| {
-        let found = PARTS.into_iter().find(|(known, _)| known == name);
-        found.ok_or_else(|| Error::unknown("part", name, &PARTS.map(|(known, _)| known)))
-    };
-    let parts = match options.parts.as_slice() {
-        [] => PARTS.to_vec(),
-        names => names.iter().map(by_name).collect::<Result<_>>()?,
-    };
-    parts.into_iter().try_for_each(|(_, run)| run(options.duration, options.repeats, tell))
+    let Runs { duration, repeats } = options.runs;
+    let parts = if options.parts.is_empty() { Part::value_variants() } else { &options.parts };
+    for part in parts {
+        let run: fn(Duration, usize, Tell) -> Result<()> = match part {
+            Part::Chain => chain::run,
+            Part::Hop => hop::run,
+            Part::FanOut => chain::fan_out,
+            Part::Decimate => decimate::run,
+            Part::Telemetry => hop::telemetry,
+        };
+        run(duration, repeats.into(), tell)?;
+    }
+    Ok(())
+}
+
+/// What is measured beside what.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside<'a> {
+    /// Which bench.
+    pub bench: &'a str,
+    /// Which case of it.
+    pub case: &'a str,
+    /// What the values are in.
+    pub unit: &'a str,
+    /// The name of the baseline.
+    pub baseline: &'a str,
+    /// Pairs of runs.
+    pub pairs: usize,
+}
+
+/// Measures ours and the baseline in turns; a row, with the ratio that is asked for at least.
+///
+/// # Errors
+/// The first that either says.
+pub fn beside(
+    of: Beside,
+    ratio_min: f64,
+    ours: impl FnMut() -> Result<f64>,
+    baseline: impl FnMut() -> Result<f64>,
+) -> Result<Row> {
+    let compared = Compared::measure(of, ours, baseline)?;
+    let is_met = compared.ratio >= ratio_min;
+    Ok(compared.row("", ("ratio", &format!(">= {ratio_min}"), is_met)))
+}
+
+/// What was measured, beside its baseline of the same minutes.
+struct Compared<'a> {
+    of: Beside<'a>,
+    ours: Spread,
+    baseline: Spread,
+    /// The median of the pairs' ratios, ours to the baseline, and the 95 % interval of their mean.
+    ratio: f64,
+    interval: Option<(f64, f64)>,
+    machine: (Reading, Reading),
+}
+
+impl<'a> Compared<'a> {
+    fn measure(
+        of: Beside<'a>,
+        ours: impl FnMut() -> Result<f64>,
+        baseline: impl FnMut() -> Result<f64>,
+    ) -> Result<Self> {
+        let before = canary::read();
+        let pairs = Pairs::measure(of.pairs, ours, baseline)?;
+        Ok(Self {
+            of,
+            ours: Spread::of(&pairs.ours),
+            baseline: Spread::of(&pairs.baseline),
+            ratio: pairs.ratio(),
+            interval: pairs.interval(),
+            machine: (before, canary::read()),
+        })
+    }
+
+    /// The row, with what else the runs counted, and what is asked of it: a name, the bound, and whether it is met.
+    fn row(&self, note: &str, (name, bound, is_met): (&str, &str, bool)) -> Row {
+        let Beside { bench, case, unit, baseline, pairs } = self.of;
+        let json = json!({
+            "bench": bench,
+            "case": case,
+            "unit": unit,
+            "ours": self.ours,
+            "baseline_name": baseline,
+            "baseline": self.baseline,
+            "ratio": self.ratio,
+            "ratio_interval": self.interval,
+            "pairs": pairs,
+            "note": note,
+            "machine_before": self.machine.0,
+            "machine_after": self.machine.1,
+        });
+        let interval = self.interval.map(|(low, high)| format!(" [{low:.3}, {high:.3}]"));
+        let ratio = format!("{:.3}{}", self.ratio, interval.unwrap_or_default());
+        Row::new("The runtime, each beside the same work without it", &json)
+            .name("bench", bench)
+            .name("case", case)
+            .range("ours", format!("{} {unit}", range(&self.ours)))
+            .text("baseline", format!("{baseline}: {}", range(&self.baseline)))
+            .cell("ratio [95 %]", &ratio)
+            .cell("pairs", pairs)
+            .text("notes", note)
+            .machine(Some(self.machine), "")
+            .goal(name, bound, format!("{} {unit}, ratio {ratio}", digits(self.ours.median)), is_met)
+    }
+
+    /// Tells the row.
+    fn tell(&self, tell: Tell, note: &str, goal: (&str, &str, bool)) {
+        tell(Progress::Row(&self.row(note, goal)));
+    }
 }
 
 #[cfg(test)]
@@ -59,7 +171,8 @@ mod tests {
 
     #[test]
     fn every_part_gives_its_rows_with_a_baseline_beside_each() {
-        let options = Options { parts: Vec::new(), duration: Duration::from_millis(4), repeats: 3 };
+        let runs = Runs { duration: Duration::from_millis(4), repeats: 3 };
+        let options = Options { parts: Vec::new(), runs };
         let mut rows = Vec::new();
         run(&options, &mut |progress| {
             if let Progress::Row(row) = progress {
@@ -89,8 +202,7 @@ mod tests {
 
     #[test]
     fn an_unknown_part_is_answered_with_the_known_ones() {
-        let options = Options { parts: vec!["speed".to_owned()], duration: Duration::ZERO, repeats: 1 };
-        let error = run(&options, &mut |_| {}).unwrap_err().to_string();
+        let error = Options::try_parse_from(["", "--parts", "speed"]).unwrap_err().to_string();
         assert!(error.contains("speed") && error.contains("fan_out"), "{error}");
     }
 }

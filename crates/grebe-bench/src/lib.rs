@@ -4,14 +4,16 @@
 //! and says what was lost and how far apart the machine's cores were before and after ([`canary`]). Every frame and file is
 //! checked for being the right one, on both sides of every comparison.
 //!
-//! Each bench has its options and a function `run`, which prints nothing and hands each row to a closure:
+//! Each bench has its options, which a command line can take as its own (`clap::Args`), and a function `run`, which prints
+//! nothing and hands each row to a closure:
 //!
 //! ```
-//! use grebe_bench::flow::{self, Options};
-//! use grebe_bench::{Progress, markdown};
+//! use grebe_bench::{Progress, flow, markdown};
 //! use std::time::Duration;
 //!
-//! let options = Options { parts: vec!["hop".to_owned()], duration: Duration::from_millis(2), repeats: 3 };
+//! let mut options = flow::Options::default();
+//! options.parts = vec![flow::Part::Hop];
+//! options.runs.duration = Duration::from_millis(2);
 //! let mut rows = Vec::new();
 //! flow::run(&options, &mut |progress| {
 //!     if let Progress::Row(row) = progress {
@@ -27,15 +29,14 @@
 #![forbid(unsafe_code)]
 
 pub mod canary;
-mod clock;
-mod cores;
 mod error;
 pub mod flow;
 mod peer;
 mod row;
+mod runs;
 pub mod shm;
-mod stats;
 mod stream;
+mod system;
 pub mod transfer;
 pub mod udp;
 pub mod view;
@@ -43,30 +44,19 @@ pub mod view;
 pub use error::{Error, Result};
 pub use peer::Launcher;
 pub use row::{Progress, Row, markdown};
-pub use stream::{Checker, Turns};
+pub use runs::{Machine, Runs};
+pub use stream::{Checker, FrameSender, Frames};
 
-/// Runs a process of a bench: its task comes on standard input, its answers go to standard output.
+/// Runs a process of a bench: its task comes on standard input, its answers go to standard output. `other` is a program that
+/// measures its own shared memory beside ours.
 ///
 /// # Errors
 /// Where the task cannot be read or nobody listens. What fails in the task itself is an answer.
-pub fn peer_main() -> Result<()> {
-    answer(None)
-}
-
-/// The same for a program that measures its own shared memory beside ours.
-///
-/// # Errors
-/// As [`peer_main`].
-pub fn peer_main_beside(other: &dyn shm::Other) -> Result<()> {
-    answer(Some(other))
-}
-
-fn answer(other: Option<&dyn shm::Other>) -> Result<()> {
-    let task = peer::read_task()?;
-    let done = match task.bench.as_str() {
-        "udp" => udp::peer(task.parse()?),
-        "shm" => shm::peer(&task.parse()?, other),
-        _ => transfer::peer(task.parse()?),
+pub fn peer_main(other: Option<&dyn shm::Other>) -> Result<()> {
+    let done = match peer::Task::read()? {
+        peer::Task::Udp(task) => udp::peer(task),
+        peer::Task::Shm(task) => shm::peer(&task, other),
+        peer::Task::Transfer(task) => return transfer::peer(task),
     };
-    done.or_else(|error| peer::say_failed(&error))
+    done.or_else(|error| peer::say_either::<()>(&Err(error.to_string())))
 }

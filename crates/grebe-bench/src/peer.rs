@@ -10,9 +10,11 @@ use std::time::Duration;
 use grebe_transfer::Cancel;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::shm::ShmTask;
+use crate::transfer::TransferTask;
+use crate::udp::UdpTask;
 
 /// Starts processes that call [`peer_main`](crate::peer_main) and do nothing else.
 #[derive(Clone)]
@@ -35,11 +37,26 @@ impl std::fmt::Debug for Launcher {
     }
 }
 
-/// What a process is to do, and for which bench.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Task<T> {
-    pub bench: String,
-    pub task: T,
+/// What a process is to do, by bench.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Task {
+    Udp(UdpTask),
+    Shm(ShmTask),
+    Transfer(TransferTask),
+}
+
+impl Task {
+    /// The task of this process.
+    pub(crate) fn read() -> Result<Self> {
+        let mut from = stdin_unbuffered()?;
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        // A line, and not a byte more: what follows may be samples.
+        while from.read(&mut byte).map_err(Error::io("read the task"))? == 1 && byte[0] != b'\n' {
+            line.push(byte[0]);
+        }
+        serde_json::from_slice(&line).map_err(|error| Error::peer("task", error))
+    }
 }
 
 /// What a process says.
@@ -47,6 +64,7 @@ pub(crate) type Answer<T> = std::result::Result<T, String>;
 
 /// A process with a task, seen from the one that started it.
 pub(crate) struct Peer {
+    /// What it is called in errors.
     side: &'static str,
     pub child: Child,
     stdin: Option<ChildStdin>,
@@ -55,38 +73,25 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Starts it. `side` is what it is called in errors.
     pub(crate) fn start(
         mut command: Command,
         side: &'static str,
-        bench: &str,
-        task: &impl Serialize,
+        task: Task,
         cancel: &Cancel,
     ) -> Result<Self> {
-        let mut child = on_its_own(&mut command)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(Error::io("start a process of the run"))?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = on_its_own(&mut command).spawn().map_err(Error::io("start a process of the run"))?;
+        let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (told, answers) = mpsc::channel();
         thread::spawn(move || {
-            for line in
-                stdout.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(|line| line.ok())
-            {
-                if told.send(line).is_err() {
-                    return;
-                }
-            }
+            let lines = stdout.map(BufReader::new).into_iter().flat_map(BufRead::lines);
+            // Until it is gone, or nobody listens any more.
+            lines.map_while(|line| line.ok()).try_for_each(|line| told.send(line))
         });
-        let mut peer = Self { side, child, stdin, answers, cancel: cancel.clone() };
-        let text = serde_json::to_string(&Task { bench: bench.to_owned(), task })
-            .map_err(|error| Error::peer(side, error))?;
-        let written = peer.stdin.as_mut().map(|stdin| writeln!(stdin, "{text}"));
-        match written {
-            Some(Ok(())) => Ok(peer),
-            _ => Err(peer.failed("it takes no task")),
-        }
+        let text = serde_json::to_string(&task).map_err(|error| Error::peer(side, error))?;
+        let is_taken = stdin.as_mut().is_some_and(|stdin| writeln!(stdin, "{text}").is_ok());
+        let peer = Self { side, child, stdin, answers, cancel: cancel.clone() };
+        if is_taken { Ok(peer) } else { Err(peer.failed("it takes no task")) }
     }
 
     /// Its next answer.
@@ -145,33 +150,12 @@ pub(crate) fn on_its_own(command: &mut Command) -> &mut Command {
     command
 }
 
-/// The task of this process.
-pub(crate) fn read_task() -> Result<Task<Value>> {
-    let mut from = stdin_unbuffered()?;
-    let (mut line, mut byte) = (Vec::new(), [0]);
-    // A line, and not a byte more: what follows may be samples.
-    while from.read(&mut byte).map_err(Error::io("read the task"))? == 1 && byte[0] != b'\n' {
-        line.push(byte[0]);
-    }
-    serde_json::from_slice(&line).map_err(|error| Error::peer("task", error))
-}
-
-impl Task<Value> {
-    pub(crate) fn parse<T: DeserializeOwned>(self) -> Result<T> {
-        serde_json::from_value(self.task).map_err(|error| Error::peer("task", error))
-    }
-}
-
 /// Tells the process that started this one something.
 pub(crate) fn say(answer: &impl Serialize) -> Result<()> {
     say_either(&Answer::Ok(answer))
 }
 
-/// Tells it what went wrong.
-pub(crate) fn say_failed(reason: &impl ToString) -> Result<()> {
-    say_either::<()>(&Err(reason.to_string()))
-}
-
+/// Tells it that, or what went wrong.
 pub(crate) fn say_either<T: Serialize>(answer: &Answer<T>) -> Result<()> {
     let text = serde_json::to_string(answer).map_err(|error| Error::peer("task", error))?;
     let mut stdout = io::stdout().lock();

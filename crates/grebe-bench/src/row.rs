@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::canary::Reading;
-use crate::stats::Spread;
+use crate::runs::Spread;
 
 /// What a bench tells while it runs.
 #[derive(Debug)]
@@ -39,16 +39,15 @@ struct Cell {
 enum Kind {
     Name,
     Number,
+    /// A number, and behind it in parentheses the smallest and the largest where several were measured.
+    Range,
     Text,
 }
 
-/// Something that is asked of a result.
-#[derive(Debug, Serialize)]
-struct Goal {
-    name: &'static str,
-    bound: String,
-    measured: String,
-    is_met: bool,
+impl Cell {
+    fn has_range(&self) -> bool {
+        self.kind == Kind::Range && self.text.contains('(')
+    }
 }
 
 impl Row {
@@ -67,46 +66,51 @@ impl Row {
 
     /// A cell that says what was measured.
     pub(crate) fn name(self, column: &'static str, text: impl ToString) -> Self {
-        self.add(column, text.to_string(), Kind::Name)
+        self.add(column, text, Kind::Name)
     }
 
-    /// A cell that says how much; the column is its unit or what is counted. `-` where there is nothing to say.
+    /// A cell that says how much; the column is its unit or what is counted. Without text there is nothing to say.
     pub(crate) fn cell(self, column: &'static str, text: impl ToString) -> Self {
-        self.add(column, text.to_string(), Kind::Number)
+        self.add(column, text, Kind::Number)
     }
 
-    /// A cell of words, which need no column to be understood. `-` where there is nothing to say.
+    /// The same, where the text may be a [`range`].
+    pub(crate) fn range(self, column: &'static str, text: impl ToString) -> Self {
+        self.add(column, text, Kind::Range)
+    }
+
+    /// A cell of words, which need no column to be understood.
     pub(crate) fn text(self, column: &'static str, text: impl ToString) -> Self {
-        self.add(column, text.to_string(), Kind::Text)
+        self.add(column, text, Kind::Text)
     }
 
-    fn add(mut self, column: &'static str, text: String, kind: Kind) -> Self {
+    fn add(mut self, column: &'static str, text: impl ToString, kind: Kind) -> Self {
+        let text = text.to_string();
+        let text = if text.is_empty() { "-".to_owned() } else { text };
         self.cells.push(Cell { column, text, kind });
         self
     }
 
-    /// The round trips of the canary before and after.
-    pub(crate) fn machine(self, machine: Option<(Reading, Reading)>) -> Self {
-        let text = machine.map(|(before, after)| {
-            let (before, after) = (before.round_trip_ns, after.round_trip_ns);
-            format!("{before:.0}-{after:.0}")
+    /// The round trips of the canary before and after, and a word on what was between.
+    pub(crate) fn machine(self, machine: Option<(Reading, Reading)>, between: &str) -> Self {
+        let text = machine.map_or(String::new(), |(before, after)| {
+            format!("{:.0}-{:.0}{between}", before.round_trip_ns, after.round_trip_ns)
         });
-        self.cell("ns between cores", text.unwrap_or_else(|| "-".to_owned()))
+        self.cell("ns between cores", text)
     }
 
     /// With something that is asked of it.
     pub(crate) fn goal(
         mut self,
-        name: &'static str,
+        name: &str,
         bound: impl ToString,
-        measured: String,
+        measured: impl ToString,
         is_met: bool,
     ) -> Self {
-        let goal = json!(Goal { name, bound: bound.to_string(), measured, is_met });
-        if let Some(fields) = self.json.as_object_mut() {
-            let goals = fields.entry("goals").or_insert_with(|| json!([]));
-            goals.as_array_mut().into_iter().for_each(|goals| goals.push(goal.clone()));
-        }
+        let (bound, measured) = (bound.to_string(), measured.to_string());
+        let goal = json!({ "name": name, "bound": bound, "measured": measured, "is_met": is_met });
+        let goals = self.json.as_object_mut().map(|fields| fields.entry("goals").or_insert(json!([])));
+        goals.and_then(Value::as_array_mut).into_iter().for_each(|goals| goals.push(goal.clone()));
         self
     }
 
@@ -123,7 +127,7 @@ impl Row {
         }
         let cells = self.cells.iter().filter(|cell| cell.text != "-").filter_map(|cell| match cell.kind {
             Kind::Name => None,
-            Kind::Number => Some(format!("{} {}", cell.text, cell.column)),
+            Kind::Number | Kind::Range => Some(format!("{} {}", cell.text, cell.column)),
             Kind::Text => Some(cell.text.clone()),
         });
         let goals = self.goals().map(|goal| {
@@ -180,15 +184,19 @@ fn table(out: &mut String, rows: &[Row]) {
     if !first.title.is_empty() {
         let _ = writeln!(out, "{}\n", first.title);
     }
-    let line =
-        |cells: &mut dyn Iterator<Item = &str>| format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
-    *out += &line(&mut first.cells.iter().map(|cell| cell.column));
+    let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
+    let column = |(at, cell): (usize, &Cell)| {
+        let has_range = rows.iter().any(|row| row.cells[at].has_range());
+        format!("{}{}", cell.column, if has_range { " (range)" } else { "" })
+    };
+    let columns: Vec<String> = first.cells.iter().enumerate().map(column).collect();
+    *out += &line(columns.iter().map(String::as_str).collect());
     for cell in &first.cells {
-        *out += if cell.kind == Kind::Number { "|--:" } else { "|---" };
+        *out += if matches!(cell.kind, Kind::Number | Kind::Range) { "|--:" } else { "|---" };
     }
     *out += "|\n";
     for row in rows {
-        *out += &line(&mut row.cells.iter().map(|cell| cell.text.as_str()));
+        *out += &line(row.cells.iter().map(|cell| cell.text.as_str()).collect());
     }
 }
 
@@ -227,7 +235,7 @@ mod tests {
     fn row(title: &str, is_met: bool) -> Row {
         let measured = format!("{} s", digits(2.351));
         let row = Row::new(title, &json!({ "seconds": 2.351 })).name("link", "B").cell("s", "2.35");
-        row.cell("lost", "-").goal("time", "<= 2.5 s", measured, is_met)
+        row.cell("lost", "").goal("time", "<= 2.5 s", measured, is_met)
     }
 
     #[test]
@@ -245,6 +253,22 @@ mod tests {
         assert_eq!(table.matches("| link | s | lost |\n|---|--:|--:|\n").count(), 2, "{table}");
         assert!(table.contains("Links\n\n| link") && table.contains("| scp | no sshd |"), "{table}");
         assert!(table.contains("| time | B | <= 2.5 s | 2.35 s | **not met** |"), "{table}");
+    }
+
+    #[test]
+    fn a_column_says_range_only_where_there_is_one() {
+        let row = |high| {
+            let text = range(&Spread { low: 1.0, median: 2.0, high });
+            Row::new("Rates", &json!({})).range("GB/s", text)
+        };
+        let single = Row::new("Rates", &json!({})).range("GB/s", range(&Spread::of(&[2.0])));
+        let table = markdown(std::slice::from_ref(&single));
+        assert!(table.contains("| GB/s |"), "{table}");
+        assert!(markdown(&[single.clone(), row(3.0)]).contains("| GB/s (range) |"));
+        assert_eq!(
+            (single.line().as_str(), row(3.0).line().as_str()),
+            ("2.00 GB/s", "2.00 (1.00-3.00) GB/s")
+        );
     }
 
     #[test]

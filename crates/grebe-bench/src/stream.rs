@@ -1,16 +1,44 @@
 //! What the benches of streams share: frames whose samples are known, their pace, their check, and what a run of them measured.
 
 mod check;
-mod pace;
+mod maker;
 mod pattern;
 mod run;
-mod scenario;
-mod turns;
 
 pub use check::Checker;
 pub(crate) use check::{Seen, Work};
-pub(crate) use pace::Pace;
-pub(crate) use pattern::Pattern;
-pub(crate) use run::{Faults, Made, RunOf, SocketCosts, StreamRun};
-pub(crate) use scenario::Stream;
-pub use turns::Turns;
+pub use maker::{FrameSender, Frames};
+pub(crate) use maker::{Made, Maker, Plan};
+pub(crate) use run::{Faults, RunOf, SocketCosts, StreamRun, measured};
+
+use grebe_frame::HEADER_BYTES;
+
+use crate::error::{Error, Result};
+
+/// What is sent, and at which rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Stream {
+    pub label: &'static str,
+    /// Channels per frame.
+    pub channels: u32,
+    /// Samples per channel and frame; `None`: what fits.
+    pub block: Option<u32>,
+    /// Millions of samples per second and channel; `None`: as fast as it goes.
+    pub target_msps: Option<f64>,
+}
+
+impl Stream {
+    /// Samples per channel in a frame of at most so many bytes, a multiple of `grain`.
+    pub(crate) fn block_for(&self, frame_bytes: usize, grain: usize) -> Result<u32> {
+        let sample_bytes = 2 * self.channels as usize;
+        let room = frame_bytes.saturating_sub(HEADER_BYTES) / sample_bytes / grain * grain;
+        if room == 0 {
+            return Err(Error::Usage(format!(
+                "{frame_bytes} bytes have no room for a frame of {} channels; at least {} are needed",
+                self.channels,
+                HEADER_BYTES + sample_bytes * grain
+            )));
+        }
+        Ok(self.block.map_or(room as u32, |block| block.min(room as u32)))
+    }
+}

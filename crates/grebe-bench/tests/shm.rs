@@ -3,13 +3,13 @@
 use std::process::Command;
 use std::time::Duration;
 
-use grebe_bench::shm::{self, Options};
-use grebe_bench::{Launcher, Progress, Row, Turns, markdown, peer_main};
+use grebe_bench::shm::{self, Options, Part};
+use grebe_bench::{Launcher, Progress, Row, Runs, markdown, peer_main};
 use serde_json::Value;
 
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("peer") {
-        return peer_main().unwrap();
+        return peer_main(None).unwrap();
     }
     if cfg!(target_os = "linux") {
         every_technique_delivers_what_was_made();
@@ -29,11 +29,8 @@ fn options(duration_ms: u64) -> Options {
         command.arg("peer");
         command
     });
-    Options {
-        duration: Duration::from_millis(duration_ms),
-        turns: Turns { repeats: 1, ..Turns::default() },
-        ..Options::new(launcher)
-    }
+    let runs = Runs { duration: Duration::from_millis(duration_ms), repeats: 1 };
+    Options { runs, launcher: Some(launcher), ..Options::default() }
 }
 
 fn run(options: &Options) -> (Vec<Row>, Vec<Value>) {
@@ -91,10 +88,9 @@ fn every_technique_delivers_what_was_made() {
 }
 
 fn every_way_into_a_program_leads_to_the_same_stages() {
-    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let (_, json) = run(&Options {
-        parts: names(&["pipe", "ingress"]),
-        scenarios: names(&["free_run", "ingress_10MSPS"]),
+        parts: vec![Part::Pipe, Part::Ingress],
+        scenario: ["free_run", "ingress_10MSPS"].map(str::to_owned).to_vec(),
         ..options(60)
     });
     let text = |row: &Value, field: &str| row[field].as_str().unwrap().to_owned();
@@ -126,7 +122,7 @@ fn every_way_into_a_program_leads_to_the_same_stages() {
 }
 
 fn a_frame_larger_than_a_chunk_is_refused() {
-    let options = Options { frame_bytes: 1 << 20, ..options(20) };
+    let options = Options { frame_size: 1 << 20, ..options(20) };
     let error = shm::run(&options, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("does not fit a chunk"), "{error}");
 }

@@ -11,10 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use bench::{
-    Bench, BenchAll, BenchFlow, BenchShm, BenchTransfer, BenchUdp, BenchView, Buffers, Machine, Results,
-    WhichBench,
-};
+pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use probe::{Probe, SshHost, Target};
 pub(crate) use stream::{Play, Record, Sg};
 pub(crate) use transfer::{Meeting, Recv, Send};

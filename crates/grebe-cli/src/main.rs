@@ -50,7 +50,7 @@ fn run(cli: Cli) -> Result<Ending> {
         Command::Top(options) => command::top::run(&options),
         Command::Send(options) => command::send::run(&options),
         Command::Recv(options) => command::recv::run(&options),
-        Command::Bench(options) => command::bench::run(&options),
+        Command::Bench(options) => command::bench::run(options),
         Command::Probe(options) => command::probe::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => command::completions::run(shell),

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use grebe_bench::Error;
-use grebe_bench::shm::{ChunkSender, Other, OtherStream};
+use grebe_bench::shm::{Other, OtherStream};
+use grebe_bench::{Error, FrameSender, Frames};
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::PortFactory as _;
@@ -12,6 +12,7 @@ use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 type Failure = Box<dyn std::error::Error>;
 
 /// See the module.
+#[derive(Debug)]
 pub struct Iceoryx;
 
 impl Other for Iceoryx {
@@ -19,7 +20,7 @@ impl Other for Iceoryx {
         "iceoryx2"
     }
 
-    fn producer(&self, stream: &OtherStream) -> Result<Box<dyn ChunkSender>, Error> {
+    fn producer(&self, stream: &OtherStream) -> Result<Box<dyn FrameSender>, Error> {
         Ok(Box::new(Producer::open(stream).map_err(refused("start"))?))
     }
 
@@ -47,17 +48,17 @@ impl Producer {
         Ok(Self { publisher, service, _node: node })
     }
 
-    fn send(&self, bytes: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), Failure> {
-        let sample = self.publisher.loan_slice_uninit(bytes)?;
-        // SAFETY: shared memory that the system gave, so it was written; and `fill` writes every byte.
+    fn send(&self, frames: &Frames<'_>) -> Result<(), Failure> {
+        let sample = self.publisher.loan_slice_uninit(frames.bytes())?;
+        // SAFETY: shared memory that the system gave, so it was written; and every byte is written here.
         let mut sample = unsafe { sample.assume_init() };
-        fill(sample.payload_mut());
+        frames.write(sample.payload_mut());
         sample.send()?;
         Ok(())
     }
 }
 
-impl ChunkSender for Producer {
+impl FrameSender for Producer {
     fn wait_for(&mut self, consumers: usize) -> Result<(), Error> {
         let until = Instant::now() + Duration::from_secs(10);
         while self.service.dynamic_config().number_of_subscribers() < consumers {
@@ -69,8 +70,8 @@ impl ChunkSender for Producer {
         Ok(())
     }
 
-    fn send(&mut self, bytes: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), Error> {
-        Producer::send(self, bytes, fill).map_err(refused("send"))
+    fn send(&mut self, frames: &Frames<'_>) -> Result<(), Error> {
+        Producer::send(self, frames).map_err(refused("send"))
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grebe_bench::shm::{self, Options};
-use grebe_bench::{Launcher, Progress, Turns, canary::MachineState, markdown, peer_main_beside};
+use grebe_bench::{Launcher, Machine, Progress, Runs, markdown, peer_main};
 
 use iceoryx::Iceoryx;
 
@@ -20,9 +20,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let first = arguments.next();
     if first.as_deref() == Some("peer") {
-        return Ok(peer_main_beside(&Iceoryx)?);
+        return Ok(peer_main(Some(&Iceoryx))?);
     }
-    let repeats: usize = first.map_or(Ok(5), |text| text.parse())?;
+    let repeats: u16 = first.map_or(Ok(5), |text| text.parse())?;
     let seconds: f64 = arguments.next().map_or(Ok(0.5), |text| text.parse())?;
     let labels = arguments.next().unwrap_or_else(|| "1ch_1GSPS,4ch_1GSPS_fanout2,free_run".to_owned());
     let launcher = Launcher::new(|| {
@@ -31,12 +31,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         command
     });
     let options = Options {
-        scenarios: labels.split(',').map(str::to_owned).collect(),
-        duration: Duration::from_secs_f64(seconds),
+        scenario: labels.split(',').map(str::to_owned).collect(),
+        runs: Runs { duration: Duration::from_secs_f64(seconds), repeats },
         // A machine that is never near is measured as it is.
-        turns: Turns { repeats, state: Some(MachineState::Near), patience: Duration::from_secs(10) },
+        machine: Machine { near: true, far: false, patience: Duration::from_secs(10) },
+        launcher: Some(launcher),
         others: vec![Arc::new(Iceoryx)],
-        ..Options::new(launcher)
+        ..Options::default()
     };
     let mut rows = Vec::new();
     shm::run(&options, &mut |progress| {

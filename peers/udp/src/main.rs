@@ -11,14 +11,14 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_bench::udp::{self, FrameSender, Frames, Options, Other};
-use grebe_bench::{Checker, Error, Progress, Row, Turns, markdown};
+use grebe_bench::udp::{self, Buffers, Options, Other};
+use grebe_bench::{Checker, Error, FrameSender, Frames, Progress, Row, Runs, markdown};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use tokio::io::Interest;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let repeats: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let repeats: u16 = arguments.next().map_or(Ok(5), |text| text.parse())?;
     let seconds: f64 = arguments.next().map_or(Ok(0.5), |text| text.parse())?;
     let duration = Duration::from_secs_f64(seconds);
     let mut rows: Vec<Row> = Vec::new();
@@ -29,17 +29,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     for bytes in [192, 1_400, 4_000, 9_000, 16_000, 32_000, 65_000] {
-        eprintln!("{bytes} bytes: iperf3 {}", iperf_words(bytes, repeats, seconds));
+        eprintln!("{bytes} bytes: iperf3 {}", iperf_words(bytes, repeats.into(), seconds));
         let options = Options {
-            datagram_bytes: vec![bytes],
-            duration,
-            turns: Turns { repeats, ..Turns::default() },
+            datagram_size: vec![bytes],
+            buffers: Buffers::Privileged,
+            runs: Runs { duration, repeats },
             others: vec![Arc::new(QuinnUdp)],
             ..Options::default()
         };
         udp::run(&options, &mut tell)?;
     }
-    udp::receive_calls(duration, repeats, &[("tokio", tokio_receive)], &mut tell)?;
+    udp::receive_calls(duration, repeats.into(), &[("tokio", tokio_receive)], &mut tell)?;
     println!("{}", markdown(&rows));
     Ok(())
 }
@@ -56,6 +56,7 @@ fn iperf_words(bytes: usize, repeats: usize, seconds: f64) -> String {
 }
 
 /// quinn-udp, as its users send and receive.
+#[derive(Debug)]
 struct QuinnUdp;
 
 impl Other for QuinnUdp {

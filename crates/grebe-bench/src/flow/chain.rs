@@ -1,60 +1,55 @@
 //! A generator, three transforms that read and write every sample, and a sink that hashes every byte: as stages on one thread,
-//! as stages on a thread each, and as one plain loop.
+//! as stages on a thread each, and as one plain loop. And one source with two consumers: a fast one under `block`, and one that
+//! sleeps for each frame under `drop_oldest`; against the fast one alone.
 
 use std::hint::black_box;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Graph, QueueOptions};
+use grebe_flow::{Graph, QueueOptions, Snapshot, telemetry};
 use grebe_frame::{BatchPool, Header};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 
-use super::pairs::{Beside, compare};
-use super::stages::{CHANGES, CHUNK_BYTES, Hash, RATE_HZ, Transform, block_samples, synth, timed};
+use super::stages::{CHANGES, CHUNK_BYTES, Hash, RATE_HZ, Sleeper, Transform, block_samples, synth, timed};
+use super::{Beside, Compared};
 use crate::error::{Error, Result};
-use crate::row::{Progress, Tell};
+use crate::row::Tell;
 
 pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> {
     let block = u64::from(block_samples(1));
     let samples = (duration.as_secs_f64() * EXPECTED_SPS) as u64 / block * block;
     for (case, is_fused) in [("one thread", true), ("one thread per stage", false)] {
-        let (mut hashes, mut dropped, mut copied) = ((0, 0), 0, 0);
+        let (mut dropped, mut copied) = (0, 0);
+        let (mut ours, mut theirs) = (0, 0);
         let of = Beside { bench: "chain", case, unit: "GSPS", baseline: "one loop", pairs: repeats };
-        let compared = compare(
-            of,
-            || {
-                let run = staged(samples, is_fused)?;
-                (hashes.0, dropped, copied) = (run.hash, dropped + run.dropped, copied + run.copied);
-                Ok(run.gsps)
-            },
-            || {
-                let (gsps, hash) = looped(samples)?;
-                hashes.1 = hash;
-                Ok(gsps)
-            },
-        )?;
-        if hashes.0 != hashes.1 {
-            let what = format!("the stages' hash is {:x}, the loop's {:x}", hashes.0, hashes.1);
-            return Err(Error::Wrong { bench: "chain", what });
+        let staged = || {
+            let (snapshot, gsps, hash) = staged(samples, is_fused)?;
+            ours = hash;
+            dropped += snapshot.dropped_frames();
+            copied += snapshot.stages.iter().map(|stage| stage.copied_frames).sum::<u64>();
+            Ok(gsps)
+        };
+        let looped = || {
+            let (gsps, hash) = looped(samples)?;
+            theirs = hash;
+            Ok(gsps)
+        };
+        let compared = Compared::measure(of, staged, looped)?;
+        if ours != theirs {
+            return Err(Error::wrong(
+                "chain",
+                format!("the stages' hash is {ours:x}, the loop's {theirs:x}"),
+            ));
         }
         let note = format!("{dropped} dropped, {copied} copied, hashes equal");
         let is_met = compared.ours.median >= 2.0 && dropped == 0;
-        let row = compared.row(&note, ("rate", ">= 2 GSPS, 0 dropped".to_owned(), is_met));
-        tell(Progress::Row(&row));
+        compared.tell(&mut *tell, &note, ("rate", ">= 2 GSPS, 0 dropped", is_met));
     }
     Ok(())
 }
 
-struct Staged {
-    gsps: f64,
-    hash: u64,
-    dropped: u64,
-    copied: u64,
-}
-
-fn staged(samples: u64, is_fused: bool) -> Result<Staged> {
-    let result = Arc::new(AtomicU64::new(0));
+/// What the graph counted, billions of samples per second, and the hash.
+fn staged(samples: u64, is_fused: bool) -> Result<(Snapshot, f64, u64)> {
+    let (hash, result) = Hash::new();
     let mut graph = Graph::new();
     let mut last = graph.add("synth", synth(1, |_| Wave::Sine, samples)?);
     let mut connect = |graph: &mut Graph, to| {
@@ -69,19 +64,15 @@ fn staged(samples: u64, is_fused: bool) -> Result<Staged> {
         let stage = graph.add(name, Transform(change));
         connect(&mut graph, stage);
     }
-    let sink = graph.add("hash", Hash::to(result.clone()));
+    let sink = graph.add("hash", hash);
     connect(&mut graph, sink);
     let (took, snapshot) = timed(graph)?;
     let arrived = snapshot.stage("hash").map_or(0, |stage| stage.samples_in);
     if arrived != samples {
-        return Err(Error::Wrong { bench: "chain", what: format!("{arrived} of {samples} samples arrived") });
+        return Err(Error::wrong("chain", format!("{arrived} of {samples} samples arrived")));
     }
-    Ok(Staged {
-        gsps: samples as f64 / took.as_nanos() as f64,
-        hash: result.load(Ordering::Relaxed),
-        dropped: snapshot.dropped_frames(),
-        copied: snapshot.stages.iter().map(|stage| stage.copied_frames).sum(),
-    })
+    let (hash, _) = result.recv().map_err(|_| Error::wrong("chain", "nothing was hashed"))?;
+    Ok((snapshot, samples as f64 / took.as_nanos() as f64, hash))
 }
 
 /// The same work on the same frames without stages: no queue, no counters, no lease handed on.
@@ -104,11 +95,70 @@ fn looped(samples: u64) -> Result<(f64, u64)> {
             generator.fill(first_sample_index, out);
             CHANGES.iter().for_each(|change| black_box(change)(out));
         });
-        filled.map_err(|_| Error::Wrong { bench: "chain", what: "a frame does not fit".to_owned() })?;
+        filled.map_err(|_| Error::wrong("chain", "a frame does not fit"))?;
         hash = batch.frames().fold(hash, |hash, frame| Hash::add(hash, frame.payload()));
         first_sample_index += u64::from(block_samples(1));
     }
     Ok((samples as f64 / began.elapsed().as_nanos() as f64, hash))
+}
+
+pub(super) fn fan_out(duration: Duration, repeats: usize, tell: Tell) -> Result<()> {
+    let block = u64::from(block_samples(1));
+    let samples = (duration.as_secs_f64() * EXPECTED_SPS) as u64 / block * block;
+    let (mut dropped, mut slept) = (0, 0);
+    let of = Beside {
+        bench: "fan_out",
+        case: "beside one that sleeps 100 ms per frame",
+        unit: "GSPS",
+        baseline: "alone",
+        pairs: repeats.max(24),
+    };
+    let beside = || {
+        let run = consume(samples, true)?;
+        (dropped, slept) = (dropped + run.dropped, slept + run.slept);
+        Ok(run.gsps)
+    };
+    let compared = Compared::measure(of, beside, || Ok(consume(samples, false)?.gsps))?;
+    let note = format!("the sleeping one took {slept} frames, {dropped} were dropped for it (drop_oldest)");
+    let is_met = compared.interval.is_some_and(|(_, high)| high >= 1.0);
+    compared.tell(tell, &note, ("rate", "no slower than alone", is_met));
+    Ok(())
+}
+
+struct Consumed {
+    gsps: f64,
+    /// Frames that the slow one's queue dropped, and those it took.
+    dropped: u64,
+    slept: u64,
+}
+
+fn consume(samples: u64, has_sleeper: bool) -> Result<Consumed> {
+    let (hash, done) = Hash::new();
+    let mut graph = Graph::new();
+    let source = graph.add("synth", synth(1, |_| Wave::Sine, samples)?);
+    let fast = graph.add("fast", hash);
+    graph.connect(source, fast, QueueOptions::block(8));
+    if has_sleeper {
+        let slow = graph.add("slow", Sleeper(Duration::from_millis(100)));
+        graph.connect(source, slow, QueueOptions::drop_oldest(4));
+    }
+    let began = Instant::now();
+    let running = graph.start()?;
+    let published = telemetry::publish(&running, "bench").ok();
+    let (_, at) = done.recv().map_err(|_| Error::wrong("fan_out", "the fast consumer did not end"))?;
+    let snapshot = running.stop()?;
+    drop(published);
+    let taken = |name: &str| snapshot.stage(name).map_or(0, |stage| stage.samples_in);
+    if taken("fast") != samples {
+        let what = format!("{} of {samples} samples reached the fast consumer", taken("fast"));
+        return Err(Error::wrong("fan_out", what));
+    }
+    let slow = snapshot.queues.iter().find(|queue| queue.to == "slow");
+    Ok(Consumed {
+        gsps: samples as f64 / at.duration_since(began).as_nanos() as f64,
+        dropped: slow.map_or(0, |queue| queue.dropped_frames),
+        slept: snapshot.stage("slow").map_or(0, |stage| stage.frames_in),
+    })
 }
 
 const EXPECTED_SPS: f64 = 3e9;

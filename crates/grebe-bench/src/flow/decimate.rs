@@ -9,12 +9,12 @@ use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, 
 use grebe_frame::{BatchPool, Header};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 
-use super::pairs::{Beside, compare};
 use super::stages::{CHUNK_BYTES, RATE_HZ, Sink, block_samples, synth, timed};
-use crate::cores;
+use super::{Beside, Compared};
 use crate::error::{Error, Result};
-use crate::row::{Progress, Tell};
-use crate::stats::Spread;
+use crate::row::Tell;
+use crate::runs::Spread;
+use crate::system;
 
 pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> {
     for (channels, case) in [(1, "1 channel of noise"), (4, "4 channels of noise")] {
@@ -23,29 +23,25 @@ pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> 
         let mut ends = Vec::new();
         let baseline = "the loop on memory last written by the other core";
         let of = Beside { bench: "decimate", case, unit: "GSPS busy", baseline, pairs: repeats };
-        let compared = compare(
-            of,
-            || {
-                let (busy_gsps, end_gsps) = staged(channels, samples)?;
-                ends.push(end_gsps);
-                Ok(busy_gsps)
-            },
-            || looped(channels, samples),
-        )?;
+        let staged = || {
+            let (busy_gsps, end_gsps) = staged(channels, samples)?;
+            ends.push(end_gsps);
+            Ok(busy_gsps)
+        };
+        let compared = Compared::measure(of, staged, || looped(channels, samples))?;
         let end_gsps = Spread::of(&ends).median;
         let note = format!(
             "end to end {end_gsps:.2} GSPS, {:.0} % of the loop: the generator of noise is the rest",
             end_gsps / compared.baseline.median.max(f64::MIN_POSITIVE) * 100.0
         );
-        let is_met = compared.ratio >= 0.7;
-        tell(Progress::Row(&compared.row(&note, ("rate", ">= 70 % of the loop".to_owned(), is_met))));
+        compared.tell(&mut *tell, &note, ("rate", ">= 70 % of the loop", compared.ratio >= 0.7));
     }
     Ok(())
 }
 
 /// Billions of samples per second of busy time, and of the whole run, over all channels.
 fn staged(channels: usize, samples: u64) -> Result<(f64, f64)> {
-    let cpus = cores::two();
+    let cpus = system::two_cores();
     let mut graph = Graph::new();
     let source =
         graph.add("synth", synth(channels, |channel| Wave::Noise { seed: channel as u64 + 1 }, samples)?);
@@ -102,7 +98,7 @@ fn extremes(samples: &[i16], out: &mut [i16]) {
 
 /// The loop on blocks that another thread, on the other core, wrote and handed over: as many as the queue holds at a time.
 fn looped(channels: usize, samples: u64) -> Result<f64> {
-    let cpus = cores::two();
+    let cpus = system::two_cores();
     let block = block_samples(channels) as usize;
     let all = samples * channels as u64;
     let blocks = all / (block * channels) as u64;
@@ -117,7 +113,7 @@ fn looped(channels: usize, samples: u64) -> Result<f64> {
     let mut spent = Duration::ZERO;
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            cores::stay_on(cpus.map(|(first, _)| first));
+            system::stay_on(cpus.map(|(first, _)| first));
             for index in 0..blocks {
                 let Ok(mut samples) = emptied.recv() else { return };
                 for (generator, out) in generators.iter().zip(samples.chunks_exact_mut(block)) {
@@ -128,7 +124,7 @@ fn looped(channels: usize, samples: u64) -> Result<f64> {
                 }
             }
         });
-        let before = cores::stay_on(cpus.map(|(_, second)| second));
+        let before = system::stay_on(cpus.map(|(_, second)| second));
         let mut out = vec![0; block.div_ceil(BIN) * 2];
         for samples in filled {
             let began = Instant::now();
@@ -140,13 +136,13 @@ fn looped(channels: usize, samples: u64) -> Result<f64> {
             // The writer may be done already.
             let _ = empty.send(samples);
         }
-        cores::go_back(before);
+        system::go_back(before);
     });
     Ok((blocks * (block * channels) as u64) as f64 / spent.as_nanos() as f64)
 }
 
 fn wrong(what: &str) -> Error {
-    Error::Wrong { bench: "decimate", what: what.to_owned() }
+    Error::wrong("decimate", what)
 }
 
 const BIN: usize = 256;

@@ -1,7 +1,6 @@
 //! The stages that the benches are built of.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, Snapshot, Stage, StageError, telemetry};
@@ -74,16 +73,16 @@ impl Stage for Transform {
 }
 
 /// Hashes every byte of every payload.
-#[derive(Debug, Default)]
 pub(super) struct Hash {
     hash: u64,
-    /// Where it goes at the end.
-    result: Arc<AtomicU64>,
+    /// Gets the hash, and when it was complete.
+    done: mpsc::Sender<(u64, Instant)>,
 }
 
 impl Hash {
-    pub(super) fn to(result: Arc<AtomicU64>) -> Self {
-        Self { hash: 0, result }
+    pub(super) fn new() -> (Self, mpsc::Receiver<(u64, Instant)>) {
+        let (done, result) = mpsc::channel();
+        (Self { hash: 0, done }, result)
     }
 
     /// One more payload.
@@ -108,8 +107,7 @@ impl Stage for Hash {
     }
 
     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
-        self.result.store(self.hash, Ordering::Relaxed);
-        Ok(())
+        Ok(self.done.send((self.hash, Instant::now()))?)
     }
 }
 
@@ -147,15 +145,14 @@ impl Stage for Relend {
 /// Batches of [`FRAMES`] frames of 1400 bytes.
 pub(super) fn small_frames(batches: usize) -> Result<Vec<Batch>> {
     let mut pool = BatchPool::new(batches, CHUNK_BYTES);
-    let wrong = |what: &str| Error::Wrong { bench: "hop", what: what.to_owned() };
     (0..batches)
         .map(|_| {
-            let mut batch = pool.acquire().ok_or_else(|| wrong("a new pool has no chunk"))?;
+            let mut batch = pool.acquire().ok_or_else(|| Error::wrong("hop", "a new pool has no chunk"))?;
             for sequence in 0..FRAMES {
                 let header =
                     Header { sequence, channel_count: 1, block_length_samples: 668, ..Header::default() };
                 let filled = batch.push(&header, |_, samples| samples.fill(sequence as i16));
-                filled.map_err(|_| wrong("46 frames of 1400 bytes do not fit into 64 KiB"))?;
+                filled.map_err(|_| Error::wrong("hop", "46 frames of 1400 bytes do not fit into 64 KiB"))?;
             }
             Ok(batch.freeze())
         })

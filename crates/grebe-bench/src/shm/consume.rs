@@ -1,28 +1,28 @@
 //! The consuming side of a run, a process of its own.
 
 use std::io::Read;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use grebe_shm::{Policy, Subscriber};
+use grebe_shm::{Error as ShmError, Policy, Subscriber, SubscriberOptions};
 
-use super::ingress;
-use super::join::{join, subscriber_options};
-use super::other::{Other, OtherStream};
-use super::task::{STREAM, ShmTask, Technique};
+use super::{Other, PATIENCE, STREAM, ShmTask, Technique, graphs};
 use crate::error::{Error, Result};
-use crate::peer;
 use crate::stream::Checker;
+use crate::{peer, system};
 
 /// Runs a consumer as a process: it says when it is ready, where it has to, and after the run what it saw.
 pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
-    task.settle();
+    grebe_flow::short_slices();
+    if task.core.is_some() {
+        system::stay_on(task.core);
+    }
     if !matches!(task.technique, Technique::Pipe | Technique::PlainPipe) {
         peer::end_with_input();
     }
     if task.in_graph {
-        return peer::say(&ingress::consume(task)?);
+        return peer::say(&graphs::consume(task)?);
     }
-    let mut checker = Checker::new(task.channels, task.block, task.work)?;
+    let mut checker = Checker::new(task.plan.channels, task.plan.block, task.work)?;
     match task.technique {
         Technique::Shm => lent(task, &mut checker)?,
         Technique::UnixStream => read_all(connect(task)?, task, &mut checker)?,
@@ -33,7 +33,7 @@ pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
         }
         Technique::Other => {
             let other = other.ok_or_else(|| Error::peer("consumer", "it knows no other program"))?;
-            other.consume(&other_stream(task), &mut |chunk| {
+            other.consume(&task.for_other(), &mut |chunk| {
                 checker.frames(chunk, Checker::now_ns());
                 checker.is_ended()
             })?;
@@ -45,21 +45,34 @@ pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
     peer::say(&checker.finish())
 }
 
-/// The stream as another program is told it.
-pub(super) fn other_stream(task: &ShmTask) -> OtherStream {
-    OtherStream {
-        name: task.directory.to_string_lossy().into_owned(),
-        chunk_bytes: task.chunk_bytes,
-        queue_chunks: task.queue_batches as usize,
-        has_rate: task.target_msps.is_some(),
+/// Subscribes, as soon as the stream is there.
+pub(super) fn subscribe<T>(
+    task: &ShmTask,
+    policy: Policy,
+    connect: impl Fn(&SubscriberOptions) -> Result<T, ShmError>,
+) -> Result<T> {
+    let options = SubscriberOptions {
+        policy,
+        queue_batches: task.queue_batches,
+        name: "bench".to_owned(),
+        directory: Some(task.directory.clone()),
+        ..SubscriberOptions::default()
+    };
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match connect(&options) {
+            Err(ShmError::NoStream { .. }) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return Ok(other?),
+        }
     }
 }
 
 /// Reads what is lent until the stream ends.
 fn lent(task: &ShmTask, checker: &mut Checker) -> Result<()> {
-    let policy = if task.target_msps.is_some() { Policy::DropOldest } else { Policy::Block };
-    let options = subscriber_options(task, policy);
-    let mut subscriber = join(|| Subscriber::connect(STREAM, &options))?;
+    let policy = if task.plan.target_msps.is_some() { Policy::DropOldest } else { Policy::Block };
+    let mut subscriber = subscribe(task, policy, |options| Subscriber::connect(STREAM, options))?;
     while !subscriber.is_ended() {
         while let Some(batch) = subscriber.pop()? {
             let now_ns = Checker::now_ns();
@@ -75,7 +88,7 @@ fn lent(task: &ShmTask, checker: &mut Checker) -> Result<()> {
 
 /// Reads frames back to back until the stream ends.
 fn read_all(mut from: impl Read, task: &ShmTask, checker: &mut Checker) -> Result<()> {
-    let frame_bytes = task.frame_bytes();
+    let frame_bytes = task.plan.frame_bytes();
     // Frames are multiples of 64 bytes, so that each but one that straddles the end stands aligned.
     let mut buffer = vec![0; (READ_BYTES / frame_bytes).max(1) * frame_bytes];
     let mut filled = 0;
@@ -96,6 +109,9 @@ fn read_all(mut from: impl Read, task: &ShmTask, checker: &mut Checker) -> Resul
     Ok(())
 }
 
+/// As much as a pipe holds at most is read at once, while it stays in cache.
+const READ_BYTES: usize = 256 << 10;
+
 #[cfg(unix)]
 fn connect(task: &ShmTask) -> Result<std::os::unix::net::UnixStream> {
     std::os::unix::net::UnixStream::connect(task.directory.join(STREAM))
@@ -106,6 +122,3 @@ fn connect(task: &ShmTask) -> Result<std::os::unix::net::UnixStream> {
 fn connect(_: &ShmTask) -> Result<std::io::Empty> {
     Err(Error::peer("consumer", "there are no Unix sockets here"))
 }
-
-/// As much as a pipe holds at most is read at once, while it stays in cache.
-const READ_BYTES: usize = 256 << 10;

@@ -1,69 +1,57 @@
 //! What is asked of each technique, and the rows that say whether it was reached.
 
-use super::task::Technique;
+use super::Technique;
 use crate::row::Row;
 use crate::stream::{Faults, StreamRun};
 
 /// The row of a median run, with what is asked of it.
 pub(super) fn row(title: &str, run: &StreamRun) -> Row {
-    let embedded = run
-        .latency_ratio
-        .map_or("-".to_owned(), |ratio| format!("{:.2}/{:.2}/{:.2}", ratio.p50, ratio.p99, ratio.max));
-    let notes = run.faults.map_or("-".to_owned(), |Faults { noticed_ms, stopped_dropped, leftover_chunks }| {
+    let embedded =
+        run.latency_ratio.map(|ratio| format!("{:.2}/{:.2}/{:.2}", ratio.p50, ratio.p99, ratio.max));
+    let notes = run.faults.map(|Faults { noticed_ms, stopped_dropped, leftover_chunks }| {
         let noticed = noticed_ms.map_or("never".to_owned(), |ms| format!("after {ms:.2} ms"));
         format!("kill noticed {noticed}, {stopped_dropped} dropped for the stopped one, {leftover_chunks} chunks left")
     });
     let mib = run.footprint_bytes as f64 / f64::from(1 << 20);
-    let row = run
+    let mut row = run
         .row(title)
         .cell("us of allowed sleep", format!("{:.0}", run.sleep_budget_us))
-        .cell("times embedded's latency", embedded)
-        .cell("MiB shared", if run.footprint_bytes > 0 { format!("{mib:.1}") } else { "-".to_owned() })
-        .text("notes", notes);
-    let row = if run.target_rate_msps > 0.0 { at_a_rate(row, run) } else { row };
-    let row = if run.technique == Technique::Shm.name() { of_shared_memory(row, run) } else { row };
-    match &run.faults {
-        Some(faults) => beside_faults(row, run, faults),
-        None => row,
+        .cell("times embedded's latency", embedded.unwrap_or_default())
+        .cell("MiB shared", if run.footprint_bytes > 0 { format!("{mib:.1}") } else { String::new() })
+        .text("notes", notes.unwrap_or_default());
+    let (lost, latency) = (run.lost(), run.latency);
+    if run.target_rate_msps > 0.0 {
+        // A hundred milliseconds for four channels, because they were twice the work of a process then.
+        let within_ms = if run.channels == 1 { 50.0 } else { 100.0 };
+        let late_or_lost = lost + run.frames_skipped;
+        row = row
+            .goal(
+                "latency, end to end",
+                format!("all within {within_ms} ms"),
+                format!("max {:.2} ms", latency.max_us / 1e3),
+                latency.max_us <= within_ms * 1e3,
+            )
+            .goal(
+                "zero drops",
+                "0 frames lost or not made",
+                format!("{late_or_lost} of {} in {:.1} s", run.frames_sent, run.duration_s),
+                late_or_lost == 0,
+            );
     }
-}
-
-fn at_a_rate(row: Row, run: &StreamRun) -> Row {
-    // A hundred milliseconds for four channels, because they were twice the work of a process then.
-    let within_ms = if run.channels == 1 { 50.0 } else { 100.0 };
-    let lost = run.lost() + run.frames_skipped;
-    row.goal(
-        "latency, end to end",
-        format!("all within {within_ms} ms"),
-        format!("max {:.2} ms", run.latency.max_us / 1e3),
-        run.latency.max_us <= within_ms * 1e3,
-    )
-    .goal(
-        "zero drops",
-        "0 frames lost or not made",
-        format!("{lost} of {} in {:.1} s", run.frames_sent, run.duration_s),
-        lost == 0,
-    )
-}
-
-fn of_shared_memory(row: Row, run: &StreamRun) -> Row {
-    let gb_per_s = run.gb_per_sec();
-    let p99_us = run.latency.p99_us;
-    let row = if run.target_rate_msps > 0.0 {
-        let measured = format!("p99 {:.3} ms", p99_us / 1e3);
-        row.goal("latency, producer to consumer", "p99 <= 1 ms", measured, p99_us <= 1_000.0)
-    } else {
-        row.goal("free running", ">= 20 GB/s", format!("{gb_per_s:.1} GB/s"), gb_per_s >= 20.0)
-    };
-    let row = row.goal("zero payload copies", "0 bytes", format!("{} bytes", run.copies), run.copies == 0);
-    run.ratios.iter().fold(row, |row, (name, ratio)| {
-        row.goal("ahead of the others", "> 1", format!("{ratio:.2} times {name}"), *ratio > 1.0)
-    })
-}
-
-fn beside_faults(row: Row, run: &StreamRun, faults: &Faults) -> Row {
-    let Faults { noticed_ms, stopped_dropped, leftover_chunks } = *faults;
-    let lost = run.lost();
+    if run.technique == Technique::Shm.name() {
+        let (p99_ms, gb_per_s) = (latency.p99_us / 1e3, run.gb_per_sec());
+        row = if run.target_rate_msps > 0.0 {
+            let measured = format!("p99 {p99_ms:.3} ms");
+            row.goal("latency, producer to consumer", "p99 <= 1 ms", measured, p99_ms <= 1.0)
+        } else {
+            row.goal("free running", ">= 20 GB/s", format!("{gb_per_s:.1} GB/s"), gb_per_s >= 20.0)
+        };
+        row = row.goal("zero payload copies", "0 bytes", format!("{} bytes", run.copies), run.copies == 0);
+        for (name, ratio) in &run.ratios {
+            row = row.goal("ahead of the others", "> 1", format!("{ratio:.2} times {name}"), *ratio > 1.0);
+        }
+    }
+    let Some(Faults { noticed_ms, stopped_dropped, leftover_chunks }) = run.faults else { return row };
     row.goal(
         "fan-out independence",
         "0 frames lost beside a stopped consumer",
@@ -81,18 +69,28 @@ fn beside_faults(row: Row, run: &StreamRun, faults: &Faults) -> Row {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::canary;
-    use crate::stream::{Made, RunOf, Seen, Stream, Work};
+    use crate::stream::{Made, Plan, RunOf, Seen, Work};
 
     #[test]
     fn what_is_out_of_bounds_is_missed() {
-        let stream = Stream { label: "1ch_1GSPS", channels: 1, block: None, target_msps: Some(1_000.0) };
-        let of = RunOf { stream, technique: "pipe", block: 64, works: &[Work::MinMax] };
+        let plan = Plan {
+            channels: 1,
+            block: 64,
+            target_msps: Some(1_000.0),
+            duration: Duration::ZERO,
+            tick: Duration::ZERO,
+            late_max: Duration::ZERO,
+            burst_max: None,
+            frames_max: 1,
+        };
+        let of = RunOf { label: "1ch_1GSPS", technique: "pipe", plan: &plan, works: &[Work::MinMax] };
         let made = Made { frames: 10, ..Made::default() };
         let machine = canary::read();
-        let mut run =
-            StreamRun::new(of, made, &[Seen { frames: 10, ..Seen::default() }], (machine, machine), None);
+        let mut run = StreamRun::new(of, made, &[Seen { frames: 10, ..Seen::default() }], (machine, machine));
         run.latency.max_us = 49_999.0;
         assert_eq!(row("", &run).line().matches(": met").count(), 2);
         run.latency.max_us = 50_001.0;

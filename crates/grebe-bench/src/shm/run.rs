@@ -1,26 +1,18 @@
 //! Runs in turns: shared memory and its baselines see the same minutes of the machine.
 
-use std::net::SocketAddr;
-use std::process::Child;
 use std::time::Duration;
 
 use grebe_transfer::Cancel;
 use tempfile::TempDir;
 
-use super::consume::other_stream;
-use super::goals;
-use super::ingress;
-use super::options::Options;
-use super::other::Other;
-use super::produce::{Beset, ByOther, FrameSink, Havoc, Lent, Written, produce};
-use super::task::{Part, Scenario, ShmTask, Technique};
-use crate::canary::{self, MachineState, Watcher};
-use crate::cores;
+use super::produce::{Havoc, Lent, Written};
+use super::{Options, Other, Part, Scenario, ShmTask, Technique, goals, graphs};
 use crate::error::{Error, Result};
-use crate::peer::Peer;
+use crate::peer::{Peer, Task};
 use crate::row::{Progress, Tell};
-use crate::stream::{Faults, Made, RunOf, Seen, Stream, StreamRun, Turns, Work};
-use crate::udp;
+use crate::runs::Runs;
+use crate::stream::{FrameSender, Made, Maker, Plan, RunOf, Seen, Stream, StreamRun, Work, measured};
+use crate::{system, udp};
 
 /// Measures everything that the options name.
 ///
@@ -29,13 +21,14 @@ use crate::udp;
 pub fn run(options: &Options, tell: Tell) -> Result<()> {
     // As each consumer does, and each thread of a graph.
     grebe_flow::short_slices();
-    for scenario in Scenario::choose(&options.parts, &options.scenarios)? {
-        let mut kinds: Vec<Kind> =
-            scenario.techniques(options.baselines).into_iter().map(Kind::Ours).collect();
+    for scenario in Scenario::choose(&options.parts, &options.scenario)? {
+        let techniques = scenario.techniques(!options.no_baseline);
+        let mut kinds: Vec<Kind> = techniques.iter().map(|&technique| Kind::Ours(technique)).collect();
         if scenario.part == Part::Shm && !scenario.has_faults() {
             kinds.extend(options.others.iter().map(|other| Kind::Other(other.as_ref())));
         }
-        let mut runs = options.turns.medians(&kinds, |kind| OneRun { options, scenario }.measure(kind))?;
+        let once = |kind: &Kind| OneRun { options, scenario }.measure(kind);
+        let mut runs = options.machine.medians(options.runs.repeats, &kinds, once)?;
         if let Some((first, others)) = runs.split_first_mut() {
             match scenario.part {
                 Part::Ingress => others.iter_mut().for_each(|other| other.compare_latency(first)),
@@ -70,7 +63,13 @@ impl OneRun<'_> {
         let made = tempfile::Builder::new().prefix("grebe-bench-").tempdir();
         let room = made.map_err(Error::io("make a directory for sockets"))?;
         match *kind {
-            Kind::Other(other) => self.by_other(other, &self.task(Technique::Other, &room)?),
+            Kind::Other(other) => {
+                let task = self.task(Technique::Other, &room)?;
+                let mut sender = other.producer(&task.for_other())?;
+                let consumers = self.start_all(&task)?;
+                let run = self.measured(&task, || produced(&task, sender.as_mut(), consumers))?;
+                Ok(StreamRun { technique: other.name().to_owned(), ..run })
+            }
             Kind::Ours(Technique::Udp) if self.scenario.part == Part::Shm => self.over_udp(),
             Kind::Ours(technique) => {
                 let task = self.task(technique, &room)?;
@@ -86,33 +85,33 @@ impl OneRun<'_> {
 
     fn task(self, technique: Technique, room: &TempDir) -> Result<ShmTask> {
         let (options, Stream { channels, target_msps, .. }) = (self.options, self.scenario.stream);
-        // Longer beside faults, so that each batch is as many frames as a chunk holds.
-        let tick = if self.scenario.has_faults() { FAULTS_TICK } else { options.tick };
-        let task = ShmTask {
+        let mut plan = Plan {
             channels,
-            block: self.scenario.stream.block_for(options.frame_bytes, 32)?,
+            block: self.scenario.stream.block_for(options.frame_size, 32)?,
             target_msps,
-            duration: options.duration,
-            tick,
+            duration: options.runs.duration,
+            // Longer beside faults, so that each batch is as many frames as a chunk holds.
+            tick: if self.scenario.has_faults() { Duration::from_micros(500) } else { options.tick },
+            late_max: Duration::from_millis(100),
+            burst_max: Some(Duration::from_millis(1)),
+            frames_max: 1,
+        };
+        let frame_bytes = plan.frame_bytes();
+        if frame_bytes > options.chunk_size {
+            return Err(Error::Usage(format!("a frame of {frame_bytes} bytes does not fit a chunk")));
+        }
+        if technique != Technique::PlainPipe {
+            plan.frames_max = options.chunk_size / frame_bytes;
+        }
+        Ok(ShmTask {
+            plan,
             technique,
             in_graph: self.scenario.part == Part::Ingress,
             work: Work::MinMax,
-            queue_batches: match target_msps {
-                Some(_) => options.queue_batches,
-                None => options.free_queue_batches,
-            },
-            chunk_bytes: options.chunk_bytes,
+            queue_batches: if target_msps.is_some() { options.queue } else { options.free_queue },
+            chunk_bytes: options.chunk_size,
             core: None,
             directory: room.path().to_owned(),
-        };
-        if task.frame_bytes() > options.chunk_bytes {
-            let reason = format!("a frame of {} bytes does not fit a chunk", task.frame_bytes());
-            return Err(Error::peer("producer", reason));
-        }
-        Ok(match technique {
-            // One frame per call.
-            Technique::PlainPipe => ShmTask { chunk_bytes: task.frame_bytes(), ..task },
-            _ => task,
         })
     }
 
@@ -123,48 +122,22 @@ impl OneRun<'_> {
         let footprint_bytes = lent.footprint_bytes();
         let consumers = self.start_all(task)?;
         if has_faults {
-            let (run, faults) = self.lend_beside_faults(task, lent, consumers)?;
-            return Ok(StreamRun { footprint_bytes, faults: Some(faults), ..run });
+            lent.havoc = Some(Havoc::new(task.plan.duration, self.start(task)?, self.start(task)?));
         }
         let run = self.measured(task, || {
             lent.wait_for(count)?;
             produced(task, &mut lent, consumers)
         })?;
-        Ok(StreamRun { footprint_bytes, ..run })
-    }
-
-    /// Beside a consumer that is stopped and one that is killed.
-    fn lend_beside_faults(
-        self,
-        task: &ShmTask,
-        mut lent: Lent,
-        consumers: Vec<Peer>,
-    ) -> Result<(StreamRun, Faults)> {
-        let count = consumers.len() + 2;
-        let (stopped, mut killed) = (self.start(task)?, self.start(task)?);
-        let mut faults = Faults::default();
-        // A process that is gone already is one whose end the row does not show as noticed.
-        let (mut stop, mut kill) = (|| suspend(&stopped.child), || _ = killed.child.kill());
-        let run = self.measured(task, || {
-            lent.wait_for(count)?;
-            let havoc = Havoc::new(task.duration, &mut stop, &mut kill);
-            let mut beset = Beset { lent: &mut lent, havoc };
-            let produced = produced(task, &mut beset, consumers)?;
-            faults = beset.havoc.faults;
-            Ok(produced)
-        })?;
-        drop((stopped, killed));
-        faults.leftover_chunks = lent.leftover_chunks(self.options);
-        Ok((run, faults))
+        Ok(StreamRun { footprint_bytes, faults: lent.faults(self.options), ..run })
     }
 
     #[cfg(unix)]
     fn through_socket(self, task: &ShmTask) -> Result<StreamRun> {
-        let listener = std::os::unix::net::UnixListener::bind(task.directory.join(super::task::STREAM))
+        let listener = std::os::unix::net::UnixListener::bind(task.directory.join(super::STREAM))
             .map_err(Error::io("open a socket"))?;
         let consumers = self.start_all(task)?;
-        let (stream, _) = listener.accept().map_err(Error::io("hear from the consumer"))?;
-        self.measured(task, || produced(task, &mut Written::new(task, stream), consumers))
+        let (to, _) = listener.accept().map_err(Error::io("hear from the consumer"))?;
+        self.measured(task, || produced(task, &mut Written { to, chunk: Vec::new() }, consumers))
     }
 
     #[cfg(not(unix))]
@@ -176,35 +149,22 @@ impl OneRun<'_> {
         let mut consumers = self.start_all(task)?;
         let consumer = consumers.first_mut().ok_or_else(|| Error::peer("consumer", "there is none"))?;
         consumer.answer::<()>()?;
-        let pipe = consumer.stdin()?;
+        let to = consumer.stdin()?;
         #[cfg(target_os = "linux")]
         if task.technique == Technique::Pipe {
             // What the system refuses stays as it is.
-            let _ = rustix::pipe::fcntl_setpipe_size(&pipe, 1 << 20);
+            let _ = rustix::pipe::fcntl_setpipe_size(&to, 1 << 20);
         }
-        self.measured(task, || produced(task, &mut Written::new(task, pipe), consumers))
+        self.measured(task, || produced(task, &mut Written { to, chunk: Vec::new() }, consumers))
     }
 
     /// A way into a program, whose ends are graphs.
     fn into_graph(self, task: &ShmTask) -> Result<StreamRun> {
         if task.technique == Technique::Embedded {
-            return self.measured(task, || ingress::embedded(task).map(|(made, seen)| (made, vec![seen])));
+            return self.measured(task, || graphs::embedded(task).map(|(made, seen)| (made, vec![seen])));
         }
-        // Its socket must be there before the consumer looks for it.
-        let shm = match task.technique {
-            Technique::Shm => Some(ingress::Outlet::shm(task, self.options.chunks)?),
-            _ => None,
-        };
-        let footprint_bytes = shm.as_ref().map_or(0, |sink| sink.footprint().total_bytes());
-        let mut consumer = self.start(task)?;
-        let outlet = match (task.technique, shm) {
-            (Technique::Shm, Some(sink)) => ingress::Outlet::joined(sink)?,
-            (Technique::Udp, _) => ingress::Outlet::udp(consumer.answer::<SocketAddr>()?)?,
-            _ => {
-                consumer.answer::<()>()?;
-                ingress::Outlet::pipe(consumer.stdin()?)
-            }
-        };
+        let (outlet, mut consumer) = graphs::Outlet::open(self.options, task, || self.start(task))?;
+        let footprint_bytes = outlet.footprint_bytes;
         let mut copied = 0;
         let run = self.measured(task, || {
             let (made, bytes) = outlet.produce(task)?;
@@ -214,85 +174,71 @@ impl OneRun<'_> {
         Ok(StreamRun { footprint_bytes, copies: run.copies + copied, ..run })
     }
 
-    fn by_other(self, other: &dyn Other, task: &ShmTask) -> Result<StreamRun> {
-        let mut sender = other.producer(&other_stream(task))?;
-        let consumers = self.start_all(task)?;
-        let run = self.measured(task, || {
-            sender.wait_for(consumers.len())?;
-            produced(task, &mut ByOther { sender, frame_bytes: task.frame_bytes() }, consumers)
-        })?;
-        Ok(StreamRun { technique: other.name().to_owned(), ..run })
-    }
-
     /// UDP as `bench udp` measures it, at this frame size.
     fn over_udp(self) -> Result<StreamRun> {
         let options = udp::Options {
-            duration: self.options.duration,
-            turns: Turns { repeats: 1, ..Turns::default() },
-            baseline: false,
-            launcher: Some(self.options.launcher.clone()),
+            runs: Runs { repeats: 1, ..self.options.runs },
+            no_baseline: true,
+            launcher: self.options.launcher.clone(),
             ..udp::Options::default()
         };
-        let runs = udp::medians(&options, self.scenario.stream, self.options.frame_bytes, true, None)?;
+        let runs = udp::medians(&options, self.scenario.stream, self.options.frame_size, true)?;
         let run = runs.into_iter().next().ok_or_else(|| Error::peer("receiver", "it gave no run"))?;
         // Half of the latency budget, which the receiver has, and a quarter, which the sender has.
         let sleep_budget_us = options.latency.as_secs_f64() * 0.75e6;
         Ok(StreamRun { technique: Technique::Udp.name().to_owned(), sleep_budget_us, sockets: None, ..run })
     }
 
-    /// The run that `produce` makes, with the machine's state around it.
+    /// The run that `produce` makes, on a core of its own.
     fn measured(
         self,
         task: &ShmTask,
         produce: impl FnOnce() -> Result<(Made, Vec<Seen>)>,
     ) -> Result<StreamRun> {
-        let before = canary::read();
-        // At full speed a run is short, and any other thread would be measured with it.
-        let watcher = task.target_msps.map(|_| Watcher::start());
-        let is_pinned = self.options.pin && !task.in_graph;
-        let anywhere = is_pinned.then(|| cores::stay_on(cores::all().first().copied())).flatten();
-        let produced = produce();
-        cores::go_back(anywhere);
-        let (made, seen) = produced?;
-        let near = watcher.map(|watcher| watcher.share(MachineState::Near));
         let of = RunOf {
-            stream: self.scenario.stream,
+            label: self.scenario.stream.label,
             technique: task.technique.name(),
-            block: task.block,
+            plan: &task.plan,
             works: self.scenario.consumers,
         };
-        let run = StreamRun::new(of, made, &seen, (before, canary::read()), near);
-        let sleep_budget_us = ingress::sleep_budget(task).as_secs_f64() * 1e6;
+        let is_pinned = !self.options.no_pin && !task.in_graph;
+        let run = measured(of, || {
+            let anywhere = is_pinned.then(|| system::stay_on(system::cores().first().copied()));
+            let produced = produce();
+            system::go_back(anywhere.flatten());
+            produced
+        })?;
+        let sleep_budget_us = graphs::sleep_budget(task).as_secs_f64() * 1e6;
         Ok(StreamRun { sleep_budget_us, ..run })
     }
 
     fn start(self, task: &ShmTask) -> Result<Peer> {
-        Peer::start(self.options.launcher.command(), "consumer", "shm", task, &Cancel::default())
+        let launcher = self.options.launcher.as_ref();
+        let launcher = launcher.ok_or_else(|| Error::peer("consumer", "nothing is set that starts it"))?;
+        Peer::start(launcher.command(), "consumer", Task::Shm(task.clone()), &Cancel::default())
     }
 
     fn start_all(self, task: &ShmTask) -> Result<Vec<Peer>> {
-        let places = self.scenario.consumers.iter().enumerate();
-        let start =
-            |(place, &work)| self.start(&ShmTask { work, core: self.options.core(place), ..task.clone() });
-        places.map(start).collect()
+        let start = |(place, &work)| self.start(&ShmTask { work, core: self.core(place), ..task.clone() });
+        self.scenario.consumers.iter().enumerate().map(start).collect()
+    }
+
+    /// The core for the consumer at this place: the producer has the first one, and the consumers the others, the last one first;
+    /// else the system may put two that wake each other on one core.
+    fn core(self, place: usize) -> Option<usize> {
+        let cores = system::cores();
+        let others = cores.get(1..).filter(|others| !others.is_empty()).unwrap_or(&cores);
+        let core = others.iter().rev().nth(place % others.len().max(1)).copied();
+        core.filter(|_| !self.options.no_pin)
     }
 }
 
-/// Makes the frames, and asks the consumers what they saw.
-fn produced(task: &ShmTask, sink: &mut dyn FrameSink, consumers: Vec<Peer>) -> Result<(Made, Vec<Seen>)> {
-    let made = produce(task, sink)?;
+/// Makes the frames once the consumers are there, and asks them what they saw.
+fn produced(task: &ShmTask, sender: &mut dyn FrameSender, consumers: Vec<Peer>) -> Result<(Made, Vec<Seen>)> {
+    sender.wait_for(consumers.len())?;
+    let mut maker = Maker::new(&task.plan);
+    let made = maker.run(sender)?;
+    sender.end(&maker.end())?;
     let seen = consumers.into_iter().map(|mut consumer| consumer.answer());
     Ok((made, seen.collect::<Result<_>>()?))
 }
-
-#[cfg(unix)]
-fn suspend(child: &Child) {
-    use rustix::process::{Pid, Signal, kill_process};
-    let _ = kill_process(Pid::from_child(child), Signal::STOP);
-}
-
-/// Never called: where this is compiled, no stream is in shared memory.
-#[cfg(not(unix))]
-fn suspend(_: &Child) {}
-
-const FAULTS_TICK: Duration = Duration::from_micros(500);

@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::pattern::Pattern;
-use crate::clock;
 use crate::error::{Error, Result};
+use crate::system;
 
 /// What a consumer does with a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,11 +39,9 @@ pub(crate) struct Seen {
     pub cpu: Option<Duration>,
     /// From when a frame was due to when it was taken.
     pub latency: Latency,
-    /// Receiving system calls, where they are counted.
+    /// Receiving system calls, the kernel's drop counter and the receive buffer that it granted, where they are known.
     pub calls: u64,
-    /// The kernel's drop counter, where there is one.
     pub kernel_drops: Option<u64>,
-    /// The receive buffer that the kernel granted.
     pub granted_bytes: usize,
 }
 
@@ -130,7 +128,7 @@ impl Checker {
         }
         let expected = *self.expected.get_or_insert_with(|| {
             self.first_ns = now_ns;
-            self.cpu_before = clock::thread_cpu();
+            self.cpu_before = system::thread_cpu();
             header.sequence
         });
         self.last_ns = now_ns;
@@ -140,8 +138,7 @@ impl Checker {
         let is_good = match self.work {
             Work::Compare => self.pattern.holds(header, payload),
             Work::MinMax => {
-                header.channel_count == self.pattern.channels()
-                    && header.block_length_samples == self.pattern.block()
+                self.pattern.describes(header)
                     && min_max(samples(payload)) == self.ranges[(header.sequence % Pattern::PERIOD) as usize]
             }
             Work::CopyOut => self.copy_out(header, payload),
@@ -186,7 +183,7 @@ impl Checker {
     /// The time of the clock that frames are stamped with.
     #[inline]
     pub fn now_ns() -> u64 {
-        clock::now_ns()
+        system::now_ns()
     }
 
     /// Whether a stream of datagrams is over: it has ended, or nothing came since `last` for too long. To be asked every 50 ms at
@@ -204,7 +201,7 @@ impl Checker {
     pub(crate) fn finish(mut self) -> Seen {
         let us = |ns: u64| ns as f64 / 1e3;
         self.seen.duration = Duration::from_nanos(self.last_ns.saturating_sub(self.first_ns));
-        self.seen.cpu = clock::since(clock::thread_cpu(), self.cpu_before);
+        self.seen.cpu = system::since(system::thread_cpu(), self.cpu_before);
         self.seen.latency = Latency {
             p50_us: us(self.latency.value_at_quantile(0.5)),
             p99_us: us(self.latency.value_at_quantile(0.99)),
@@ -226,12 +223,6 @@ const STEP_BYTES: usize = 8 << 10;
 mod tests {
     use super::*;
 
-    fn header(pattern: &Pattern, sequence: u64) -> Header {
-        let mut bytes = [0; HEADER_BYTES];
-        pattern.header(sequence, 0, 0.0, &mut bytes);
-        Header::parse(&bytes).unwrap()
-    }
-
     #[test]
     fn stale_frames_are_seen_by_every_kind_of_work_and_missing_ones_are_not_counted() {
         for work in [Work::Compare, Work::MinMax, Work::CopyOut] {
@@ -239,7 +230,7 @@ mod tests {
             for sequence in (0..10).filter(|&sequence| sequence != 7) {
                 // The fifth has the samples of the frame before.
                 let payload = pattern.payload(if sequence == 4 { 3 } else { sequence });
-                checker.frame(&header(&pattern, sequence), payload, 0);
+                checker.frame(&pattern.header(sequence, 0, 0.0), payload, 0);
             }
             assert!(!checker.is_ended());
             checker.end();
@@ -253,7 +244,7 @@ mod tests {
     fn frames_that_came_behind_their_successor_are_counted() {
         let (pattern, mut checker) = (Pattern::new(1, 32), Checker::new(1, 32, Work::Compare).unwrap());
         for sequence in [0, 2, 1, 3] {
-            checker.frame(&header(&pattern, sequence), pattern.payload(sequence), 0);
+            checker.frame(&pattern.header(sequence, 0, 0.0), pattern.payload(sequence), 0);
         }
         checker.datagram(b"no frame", 0);
         let seen = checker.finish();

@@ -1,11 +1,10 @@
 //! Samples that are a function of (channel, sample index), without computing any while a run is on.
 //!
-//! The payload of frame `n` is a window of a table of noise, and which window follows from `n`: each begins 64 bytes (unaligned
-//! sources lose 10-30 %) behind the one before, and comes back only after 4,093 frames, a prime. A stale buffer, a swapped
-//! frame or channel, and a shift by any number of samples all show as samples that are not the table's. The source is as hot
-//! in cache as samples that were made a moment ago.
+//! The payload of frame `n` is a window of a table of noise: each begins 64 bytes (unaligned sources lose 10-30 %) behind the one
+//! before, and comes back only after 4,093 frames, a prime. Stale, swapped and shifted samples all show. The source is as hot in
+//! cache as samples that were made a moment ago.
 
-use grebe_frame::{HEADER_BYTES, Header};
+use grebe_frame::Header;
 
 /// Windows of the table.
 const WINDOWS: u64 = 4_093;
@@ -22,6 +21,9 @@ pub(crate) struct Pattern {
     payload_bytes: usize,
     channels: u32,
     block: u32,
+    /// Bytes by which every hundredth payload is off, to see that it is noticed.
+    #[cfg(test)]
+    pub(crate) spoiled_by: isize,
 }
 
 impl Pattern {
@@ -44,7 +46,15 @@ impl Pattern {
         let skip = table.as_ptr().align_offset(64).min(64);
         // What was made behind byte 64 is moved to the aligned place.
         table.copy_within(64.., skip);
-        Self { table, skip, payload_bytes, channels, block }
+        Self {
+            table,
+            skip,
+            payload_bytes,
+            channels,
+            block,
+            #[cfg(test)]
+            spoiled_by: 0,
+        }
     }
 
     /// What the frame with this sequence carries.
@@ -52,35 +62,29 @@ impl Pattern {
     pub(crate) fn payload(&self, sequence: u64) -> &[u8] {
         let window = (sequence % WINDOWS) as usize;
         let at = self.skip + window * GRAIN * 2;
+        #[cfg(test)]
+        let at = match sequence % 100 {
+            99 => at.saturating_add_signed(self.spoiled_by).min(self.table.len() - self.payload_bytes),
+            _ => at,
+        };
         &self.table[at..at + self.payload_bytes]
     }
 
     #[inline]
-    pub(crate) fn header(
-        &self,
-        sequence: u64,
-        producer_ts_ns: u64,
-        rate_hz: f64,
-        out: &mut [u8; HEADER_BYTES],
-    ) {
-        let header = Header {
+    pub(crate) fn header(&self, sequence: u64, producer_ts_ns: u64, sample_rate_hz: f64) -> Header {
+        Header {
             sequence,
             producer_ts_ns,
             channel_count: self.channels,
             block_length_samples: self.block,
-            sample_rate_hz: rate_hz,
+            sample_rate_hz,
             sg_drops_total: 0,
-            first_sample_index: sequence * u64::from(self.block),
-        };
-        header.write_unchecked(out);
+            first_sample_index: sequence.wrapping_mul(u64::from(self.block)),
+        }
     }
 
-    pub(crate) fn block(&self) -> u32 {
-        self.block
-    }
-
-    pub(crate) fn channels(&self) -> u32 {
-        self.channels
+    pub(crate) fn payload_bytes(&self) -> usize {
+        self.payload_bytes
     }
 
     /// Whether these are the samples of the frame that the header claims to be.
@@ -92,9 +96,7 @@ impl Pattern {
     /// Whether a frame of this sequence has such a header.
     #[inline]
     pub(crate) fn describes(&self, header: &Header) -> bool {
-        header.channel_count == self.channels
-            && header.block_length_samples == self.block
-            && header.first_sample_index == header.sequence.wrapping_mul(u64::from(self.block))
+        *header == self.header(header.sequence, header.producer_ts_ns, header.sample_rate_hz)
     }
 }
 
@@ -114,9 +116,7 @@ mod tests {
     #[test]
     fn stale_swapped_and_shifted_payloads_are_known() {
         let pattern = Pattern::new(2, 100);
-        let mut bytes = [0; HEADER_BYTES];
-        pattern.header(7, 0, 0.0, &mut bytes);
-        let header = Header::parse(&bytes).unwrap();
+        let header = pattern.header(7, 0, 0.0);
         let good = pattern.payload(7).to_vec();
         assert!(pattern.holds(&header, &good));
         assert!(!pattern.holds(&header, pattern.payload(6)), "stale");

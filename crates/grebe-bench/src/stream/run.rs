@@ -1,25 +1,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use grebe_frame::HEADER_BYTES;
 use serde::Serialize;
 
 use super::check::{Latency, Seen, Work};
-use super::scenario::Stream;
-use crate::canary::{MachineState, Reading};
+use super::maker::{Made, Plan};
+use crate::canary::{self, MachineState, Reading, Watcher};
+use crate::error::Result;
 use crate::row::{Row, percent};
-
-/// What a producer did.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Made {
-    pub frames: u64,
-    /// Frames it was too late to make.
-    pub skipped: u64,
-    /// From the first frame to the last.
-    pub duration: Duration,
-    /// Processor time of its thread.
-    pub cpu: Option<Duration>,
-}
 
 /// The median run of a technique; the first thirteen fields are those of the C++ program.
 #[derive(Debug, Clone, Serialize)]
@@ -35,7 +23,6 @@ pub(crate) struct StreamRun {
     pub target_rate_msps: f64,
     /// Seconds from the first frame to the last, at the slowest side.
     pub duration_s: f64,
-    /// Frames made.
     pub frames_sent: u64,
     /// Frames taken, by the consumer that took the fewest.
     pub frames_recv: u64,
@@ -55,13 +42,11 @@ pub(crate) struct StreamRun {
     pub near: Option<f64>,
     /// Throughput against each baseline of the same turns, by name.
     pub ratios: BTreeMap<String, f64>,
-    /// Runs that this is the median of.
+    /// Runs that this is the median of, and the slowest and the fastest of them as `throughput_msps`.
     pub runs: usize,
-    /// The slowest and the fastest of them, as `throughput_msps`.
     pub throughput_msps_range: [f64; 2],
-    /// The most frames that any of them lost or did not make in time.
+    /// The most frames that any of them lost or did not make in time, and their largest 99th percentile of latency.
     pub lost_max: u64,
-    /// The largest 99th percentile of latency of them, in microseconds.
     pub p99_us_max: f64,
     /// Frames that were not what their header says, over all consumers and runs.
     pub corrupt: u64,
@@ -69,9 +54,8 @@ pub(crate) struct StreamRun {
     pub reordered: u64,
     /// Payload bytes (for sockets: datagrams) copied on the way, in user space; what a consumer copies on purpose is not counted.
     pub copies: u64,
-    /// Share of a core that the producing thread used.
+    /// Shares of a core that the producing thread and the busiest consumer used.
     pub cpu_sender: Option<f64>,
-    /// Share of a core that the busiest consumer used.
     pub cpu_receiver: Option<f64>,
     /// From when a frame was due to when the slowest consumer took it.
     pub latency: Latency,
@@ -79,7 +63,7 @@ pub(crate) struct StreamRun {
     pub sleep_budget_us: f64,
     /// Shared memory, where there is some: fixed from the start.
     pub footprint_bytes: usize,
-    /// For a way into a program: latency against the producer being a stage of it.
+    /// For a way into a program: latency as a multiple of what it is where the producer is a stage of it.
     pub latency_ratio: Option<LatencyRatio>,
     /// Where consumers were stopped and killed.
     pub faults: Option<Faults>,
@@ -106,11 +90,8 @@ pub(crate) struct ConsumerRun {
 /// Latency as a multiple of another.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct LatencyRatio {
-    /// Of the medians.
     pub p50: f64,
-    /// Of the 99th percentiles.
     pub p99: f64,
-    /// Of the slowest.
     pub max: f64,
 }
 
@@ -130,15 +111,13 @@ pub(crate) struct Faults {
 pub(crate) struct SocketCosts {
     /// Datagrams per batch at most.
     pub burst_size: usize,
-    /// Whether buffers beyond the system's limit were asked for.
+    /// Whether buffers beyond the system's limit were asked for, and the receive buffer that was granted.
     pub privileged: bool,
-    /// The receive buffer that was granted.
     pub recv_buffer_bytes: usize,
     /// Throughput against the baseline of one call per datagram of the same turns.
     pub ratio: Option<f64>,
-    /// Frames lost while the kernel's counter of full buffers grew.
+    /// Frames lost while the kernel's counter of full buffers grew, and frames lost otherwise.
     pub lost_kernel: u64,
-    /// Frames lost otherwise.
     pub lost_network: u64,
     /// Kernel buffers dropped; `None`: not counted by this system or technique.
     pub kernel_drops: Option<u64>,
@@ -148,14 +127,25 @@ pub(crate) struct SocketCosts {
     pub backoffs: u64,
 }
 
-/// What was run.
+/// What is run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunOf<'a> {
-    pub stream: Stream,
+    pub label: &'a str,
     pub technique: &'a str,
-    pub block: u32,
-    /// What each consumer did.
+    pub plan: &'a Plan,
+    /// What each consumer does.
     pub works: &'a [Work],
+}
+
+/// Runs once, and looks at the machine around it.
+pub(crate) fn measured(of: RunOf, run: impl FnOnce() -> Result<(Made, Vec<Seen>)>) -> Result<StreamRun> {
+    let before = canary::read();
+    // At full speed a run is short, and any other thread would be measured with it.
+    let watcher = of.plan.target_msps.map(|_| Watcher::start());
+    let ended = run();
+    let near = watcher.map(Watcher::near);
+    let (made, seen) = ended?;
+    Ok(StreamRun { near, ..StreamRun::new(of, made, &seen, (before, canary::read())) })
 }
 
 impl StreamRun {
@@ -164,9 +154,8 @@ impl StreamRun {
         made: Made,
         seen: &[Seen],
         (machine_before, machine_after): (Reading, Reading),
-        near: Option<f64>,
     ) -> Self {
-        let RunOf { stream, technique, block, works } = of;
+        let RunOf { label, technique, plan, works } = of;
         let longest = seen.iter().map(|seen| seen.duration).max().unwrap_or_default().max(made.duration);
         let duration_s = longest.as_secs_f64().max(1e-9);
         let share = |cpu: Option<Duration>| cpu.map(|cpu| cpu.as_secs_f64() / duration_s);
@@ -174,7 +163,7 @@ impl StreamRun {
         let frames_recv = seen.iter().map(|seen| seen.frames).min().unwrap_or(0);
         let lost: u64 = seen.iter().map(lost_by).sum();
         let frames_per_sec = frames_recv as f64 / duration_s;
-        let msps = frames_per_sec * f64::from(block) / 1e6;
+        let msps = frames_per_sec * f64::from(plan.block) / 1e6;
         let latest = seen.iter().map(|seen| seen.latency).max_by(|a, b| a.p99_us.total_cmp(&b.p99_us));
         let latency = latest.unwrap_or_default();
         let consumer = |(seen, &work): (&Seen, &Work)| ConsumerRun {
@@ -187,23 +176,23 @@ impl StreamRun {
             latency: seen.latency,
         };
         Self {
-            label: stream.label.to_owned(),
-            channels: stream.channels,
-            block_size: block,
-            datagram_size: HEADER_BYTES + stream.channels as usize * block as usize * 2,
-            target_rate_msps: stream.target_msps.unwrap_or(0.0),
+            label: label.to_owned(),
+            channels: plan.channels,
+            block_size: plan.block,
+            datagram_size: plan.frame_bytes(),
+            target_rate_msps: plan.target_msps.unwrap_or(0.0),
             duration_s,
             frames_sent: made.frames,
             frames_recv,
             frames_per_sec,
             throughput_msps: msps,
-            throughput_mbps: msps * f64::from(stream.channels) * 16.0,
+            throughput_mbps: msps * f64::from(plan.channels) * 16.0,
             drop_rate: lost as f64 / (made.frames * seen.len().max(1) as u64).max(1) as f64,
             technique: technique.to_owned(),
             frames_skipped: made.skipped,
             machine_before,
             machine_after,
-            near,
+            near: None,
             ratios: BTreeMap::new(),
             runs: 1,
             throughput_msps_range: [msps; 2],
@@ -232,9 +221,8 @@ impl StreamRun {
         };
         runs.sort_by(|a, b| by(a).total_cmp(&by(b)));
         let count = runs.len();
-        let rates = runs.iter().map(|run| run.throughput_msps);
-        let range = rates
-            .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], msps| [low.min(msps), high.max(msps)]);
+        let rates = || runs.iter().map(|run| run.throughput_msps);
+        let range = [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)];
         let corrupt = runs.iter().map(|run| run.corrupt).sum();
         let lost_max = runs.iter().map(|run| run.lost_max).max().unwrap_or(0);
         let p99_us_max = runs.iter().map(|run| run.p99_us_max).fold(0.0, f64::max);
@@ -272,11 +260,8 @@ impl StreamRun {
     /// Whether the machine was in this state before, after and, where that was read, all through the run, and a sender of
     /// datagrams at full speed had its core to itself: else another program was measured.
     pub(crate) fn is_all(&self, state: MachineState) -> bool {
-        let meanwhile = match state {
-            MachineState::Near => self.near.is_none_or(|share| share == 1.0),
-            MachineState::Far => self.near.is_none_or(|share| share == 0.0),
-            MachineState::Mixed => true,
-        };
+        let share = if state == MachineState::Near { 1.0 } else { 0.0 };
+        let meanwhile = self.near.is_none_or(|near| near == share);
         let is_disturbed = self.sockets.is_some()
             && self.target_rate_msps == 0.0
             && self.cpu_sender.is_some_and(|share| share < 0.9);
@@ -287,9 +272,10 @@ impl StreamRun {
     pub(crate) fn row(&self, title: &str) -> Row {
         let consumers: Vec<String> = self.consumers.iter().map(|consumer| percent(consumer.cpu)).collect();
         let [slowest, fastest] = self.throughput_msps_range;
-        let latency = self.latency;
-        let ratios: Vec<String> =
-            self.ratios.iter().map(|(name, ratio)| format!("{ratio:.2} {name}")).collect();
+        let rate = format!("{:.1}", self.throughput_msps);
+        let rate = if self.runs > 1 { format!("{rate} ({slowest:.1}-{fastest:.1})") } else { rate };
+        let Latency { p50_us, p99_us, max_us } = self.latency;
+        let ratios = self.ratios.iter().map(|(name, ratio)| format!("{ratio:.2} {name}"));
         let mut row = Row::new(title, self)
             .name("scenario", &self.label)
             .name("technique", &self.technique)
@@ -301,10 +287,8 @@ impl StreamRun {
                 .cell("MiB buffer", format!("{}{buffer}", sockets.recv_buffer_bytes >> 20));
         }
         row = row
-            .cell(
-                "MSPS/ch (range)",
-                format!("{:.1} ({slowest:.1}-{fastest:.1}, {})", self.throughput_msps, self.runs),
-            )
+            .range("MSPS/ch", rate)
+            .cell("runs", self.runs)
             .cell("GB/s", format!("{:.2}", self.gb_per_sec()))
             .cell("frames/s", format!("{:.0}", self.frames_per_sec))
             .cell("s", format!("{:.1}", self.duration_s))
@@ -314,18 +298,12 @@ impl StreamRun {
             None => row.cell("skipped", self.frames_skipped),
         };
         let near = self.near.map_or(String::new(), |near| format!(", {:.0} % near", near * 100.0));
-        let cores = (self.machine_before.round_trip_ns, self.machine_after.round_trip_ns);
         row.cell("copied", self.copies)
             .cell("CPU", format!("{}/{}", percent(self.cpu_sender), consumers.join(" ")))
-            .cell(
-                "us p50/p99/max (largest p99)",
-                format!(
-                    "{:.0}/{:.0}/{:.0} ({:.0})",
-                    latency.p50_us, latency.p99_us, latency.max_us, self.p99_us_max
-                ),
-            )
-            .cell("times", if ratios.is_empty() { "-".to_owned() } else { ratios.join(", ") })
+            .cell("us p50/p99/max", format!("{p50_us:.0}/{p99_us:.0}/{max_us:.0}"))
+            .cell("largest p99", format!("{:.0}", self.p99_us_max))
+            .cell("times", ratios.collect::<Vec<_>>().join(", "))
             .cell("corrupt", if self.corrupt > 0 { format!("**{}**", self.corrupt) } else { "0".to_owned() })
-            .cell("ns between cores", format!("{:.0}-{:.0}{near}", cores.0, cores.1))
+            .machine(Some((self.machine_before, self.machine_after)), &near)
     }
 }

@@ -4,71 +4,53 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::link::{self, Link};
-use super::options::Options;
-use super::program::{Kept, find};
+use super::link::Link;
+use super::programs::{Kept, find};
 use super::room::Room;
-use super::row::{LinkRow, Over, Sent, TcpRun};
-use super::tasks::TransferTask;
+use super::row::{LinkRuns, Sent, TcpRun};
+use super::{Options, TransferTask};
 use crate::canary;
 use crate::error::{Error, Result};
-use crate::peer::Peer;
+use crate::peer::{Peer, Task};
 use crate::row::{Progress, Row, Tell};
 
 /// A row per link. The program is started anew for each run, with another seed.
-pub(super) fn run(options: &Options, program: &Path, tell: Tell) -> Result<()> {
-    check(program)?;
-    for link in &link::choose(&options.links)? {
-        let row = measure(options, program, link, tell)?;
-        tell(Progress::Row(&row.row()));
-    }
-    Ok(())
+pub(super) fn run(options: &Options, program: &Path, links: &[Link], tell: Tell) -> Result<()> {
+    check(program).map_err(|what| Error::Failed(format!("--wanlink {what}")))?;
+    links.iter().try_for_each(|link| measure(options, program, link, tell))
 }
 
 /// What is missing is said before anything is started.
-fn check(program: &Path) -> Result<()> {
-    let needs = |what: String| Err(Error::Needs { what });
+fn check(program: &Path) -> std::result::Result<(), String> {
+    #[cfg(unix)]
+    let is_root = rustix::process::geteuid().is_root();
+    #[cfg(not(unix))]
+    let is_root = false;
+    let named = program.display();
     if !cfg!(target_os = "linux") {
-        return needs("--wanlink needs the network namespaces of Linux".to_owned());
+        Err("needs the network namespaces of Linux".to_owned())
+    } else if !is_root {
+        Err(format!("needs root, for network namespaces: sudo grebe bench transfer --wanlink {named}"))
+    } else if find("ip").is_err() {
+        Err("needs the ip command: on Debian, apt-get install iproute2".to_owned())
+    } else if !program.is_file() {
+        Err(format!(
+            "{named}: there is no such program; it is called with --name, --delay, --rate, --loss, --loss-back and --seed"
+        ))
+    } else {
+        Ok(())
     }
-    if !is_root() {
-        return needs(format!(
-            "--wanlink needs root, for network namespaces: sudo grebe bench transfer --wanlink {}",
-            program.display()
-        ));
-    }
-    if find("ip").is_none() {
-        return needs("--wanlink needs the ip command: on Debian, apt-get install iproute2".to_owned());
-    }
-    if !program.is_file() {
-        return needs(format!(
-            "--wanlink {}: there is no such program; it is called with --name, --delay, --rate, --loss, --loss-back and --seed",
-            program.display()
-        ));
-    }
-    Ok(())
 }
 
-#[cfg(unix)]
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-#[cfg(not(unix))]
-fn is_root() -> bool {
-    false
-}
-
-fn measure(options: &Options, program: &Path, link: &Link, tell: Tell) -> Result<LinkRow> {
+fn measure(options: &Options, program: &Path, link: &Link, tell: Tell) -> Result<()> {
     let room = Room::new(options, link.file_bytes)?;
     let before = canary::read();
-    let mut sent: Vec<Sent> = Vec::new();
-    let mut tcp = ["bbr", "cubic"].map(|name| (format!("TCP {}", name.to_uppercase()), Vec::new()));
-    for repeat in 0..options.repeats.max(1) {
+    let mut sent = Vec::new();
+    let mut tcp = [("TCP BBR", Vec::new()), ("TCP CUBIC", Vec::new())];
+    for repeat in 0..options.repeats {
         let doing = |what: &str| format!("link {}, {}: {what}, run {}", link.name, link.words(), repeat + 1);
         tell(Progress::Doing(&doing("the emulator")));
-        let seed = options.seed.wrapping_add(repeat as u64);
-        let emulator = Emulator::start(options, program, link, seed)?;
+        let emulator = Emulator::start(options, program, link, options.seed.wrapping_add(repeat.into()))?;
         let refused = emulator.widen()?;
         if repeat == 0 && !refused.is_empty() {
             let what = format!("link {}: room for TCP and silence of IPv6", link.name);
@@ -90,38 +72,42 @@ fn measure(options: &Options, program: &Path, link: &Link, tell: Tell) -> Result
         }
     }
     let machine = Some((before, canary::read()));
-    Ok(LinkRow::of(link, Over::Emulator, &sent, &tcp, TCP_PATIENCE_S, machine))
+    let runs = LinkRuns { link, over: "emulator", sent, tcp, patience_s: TCP_PATIENCE_S, machine };
+    tell(Progress::Row(&runs.row()));
+    Ok(())
 }
 
 /// A link that is there as long as this is.
 struct Emulator<'a> {
     options: &'a Options,
-    name: String,
+    /// Where the sender and the receiver are.
+    namespaces: [String; 2],
     program: Option<Kept>,
 }
+
+const SENDER: usize = 0;
+const RECEIVER: usize = 1;
 
 impl<'a> Emulator<'a> {
     fn start(options: &'a Options, program: &Path, link: &Link, seed: u64) -> Result<Self> {
         let name = format!("grebe-bench-{}", std::process::id());
-        // Its number is a C long that becomes part of a state: large ones are not worth a trap.
-        let seed = (seed % (1 << 31)).to_string();
-        let numbers =
-            [link.rtt_ms / 2.0, link.rate_mbit, link.loss, link.loss_back].map(|number| number.to_string());
-        let [delay, rate, loss, loss_back] = &numbers;
-        let arguments = [
-            ["--name", &name],
-            ["--delay", delay],
-            ["--rate", rate],
-            ["--loss", loss],
-            ["--loss-back", loss_back],
-            ["--seed", &seed],
+        let numbers = [
+            ("--delay", link.rtt_ms / 2.0),
+            ("--rate", link.rate_mbit),
+            ("--loss", link.loss),
+            ("--loss-back", link.loss_back),
+            // Its number is a C long that becomes part of a state: large ones are not worth a trap.
+            ("--seed", (seed % (1 << 31)) as f64),
         ];
+        let mut arguments = vec!["--name".to_owned(), name.clone()];
+        arguments
+            .extend(numbers.iter().flat_map(|(option, number)| [(*option).to_owned(), number.to_string()]));
         let program = std::path::absolute(program).map_err(Error::io("find the emulator"))?;
-        let command = options.launcher.command();
-        let kept = Kept::start(command, "emulator", program, arguments.as_flattened(), &options.cancel)?;
+        let kept = Kept::start(options, "emulator", &program, &arguments)?;
         // From here on it is tidied up, whatever happens.
-        let mut emulator = Self { options, name, program: Some(kept) };
-        let (a, b) = (emulator.namespace(Side::A), emulator.namespace(Side::B));
+        let namespaces = ["a", "b"].map(|side| format!("{name}-{side}"));
+        let mut emulator = Self { options, namespaces, program: Some(kept) };
+        let [a, b] = emulator.namespaces.clone();
         if let Some(program) = &mut emulator.program {
             program.wait_until(|| is_up(&a, HOST_A) && is_up(&b, HOST_B))?;
         }
@@ -131,8 +117,8 @@ impl<'a> Emulator<'a> {
     /// Sets both ends up for long distances, and says what could not be set.
     fn widen(&self) -> Result<Vec<String>> {
         let mut refused: Vec<String> = Vec::new();
-        for side in [Side::A, Side::B] {
-            refused.extend(self.peer(side, "namespace", &TransferTask::Widen)?.answer::<Vec<String>>()?);
+        for side in [SENDER, RECEIVER] {
+            refused.extend(self.peer(side, "namespace", TransferTask::Widen)?.answer::<Vec<String>>()?);
         }
         refused.sort();
         refused.dedup();
@@ -141,10 +127,10 @@ impl<'a> Emulator<'a> {
 
     fn grebe(&self, room: &Room) -> Result<Sent> {
         let receive = TransferTask::Receive { directory: room.arrivals(), host: HOST_B };
-        let mut receiver = self.peer(Side::B, "receiver", &receive)?;
+        let mut receiver = self.peer(RECEIVER, "receiver", receive)?;
         let (ticket, device) = (receiver.answer()?, Some(DEVICE.to_owned()));
         let send = TransferTask::Send { file: room.file(), ticket, device };
-        let sent = self.peer(Side::A, "sender", &send)?.answer()?;
+        let sent = self.peer(SENDER, "sender", send)?.answer()?;
         receiver.answer::<()>()?;
         room.check_arrived("grebe")?;
         Ok(sent)
@@ -153,10 +139,10 @@ impl<'a> Emulator<'a> {
     fn tcp(&self, room: &Room, link: &Link, congestion: &str) -> Result<TcpRun> {
         let receive =
             TransferTask::TcpReceive { file: room.arrived(), host: HOST_B, patience_s: TCP_PATIENCE_S };
-        let mut receiver = self.peer(Side::B, "TCP receiver", &receive)?;
+        let mut receiver = self.peer(RECEIVER, "TCP receiver", receive)?;
         let (to, congestion) = (receiver.answer()?, Some(congestion.to_owned()));
         let send = TransferTask::TcpSend { file: room.file(), to, congestion };
-        let mut sender = self.peer(Side::A, "TCP sender", &send)?;
+        let mut sender = self.peer(SENDER, "TCP sender", send)?;
         match sender.answer::<()>() {
             Ok(()) => {}
             Err(Error::Peer { reason, .. }) => return Ok(TcpRun::Refused(reason)),
@@ -174,19 +160,12 @@ impl<'a> Emulator<'a> {
     }
 
     /// A process of ours at one end of the link.
-    fn peer(&self, side: Side, called: &'static str, task: &TransferTask) -> Result<Peer> {
-        let ours = self.options.launcher.command();
+    fn peer(&self, side: usize, called: &'static str, task: TransferTask) -> Result<Peer> {
+        let ours = self.options.launcher()?.command();
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.namespace(side)]).arg(ours.get_program()).args(ours.get_args());
-        task.start(command, called, &self.options.cancel)
-    }
-
-    fn namespace(&self, side: Side) -> String {
-        let side = match side {
-            Side::A => "a",
-            Side::B => "b",
-        };
-        format!("{}-{side}", self.name)
+        let namespace = &self.namespaces[side];
+        command.args(["netns", "exec", namespace]).arg(ours.get_program()).args(ours.get_args());
+        Peer::start(command, called, Task::Transfer(task), &self.options.cancel)
     }
 }
 
@@ -194,20 +173,13 @@ impl Drop for Emulator<'_> {
     fn drop(&mut self) {
         // Interrupted, it removes both namespaces.
         drop(self.program.take());
-        for side in [Side::A, Side::B] {
-            let namespace = self.namespace(side);
-            if Path::new("/var/run/netns").join(&namespace).exists() {
+        for namespace in &self.namespaces {
+            if Path::new("/var/run/netns").join(namespace).exists() {
                 // It ended otherwise. What cannot be removed can only be left.
-                let _ = quiet_ip(&["netns", "delete", &namespace]).status();
+                let _ = quiet_ip(&["netns", "delete", namespace]).status();
             }
         }
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Side {
-    A,
-    B,
 }
 
 fn is_up(namespace: &str, host: IpAddr) -> bool {
@@ -235,8 +207,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_said_before_anything_is_started() {
-        let error = check(Path::new("/no/such/emulator")).unwrap_err().to_string();
-        let expected = if is_root() { "no such program" } else { "needs" };
-        assert!(error.contains("--wanlink") && error.contains(expected), "{error}");
+        let error = run(&Options::default(), Path::new("/no/such/emulator"), &[], &mut |_| {}).unwrap_err();
+        let error = error.to_string();
+        let is_root = !error.contains("needs");
+        assert!(error.contains("--wanlink") && (!is_root || error.contains("no such program")), "{error}");
     }
 }

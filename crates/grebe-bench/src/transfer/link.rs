@@ -3,7 +3,7 @@
 use rand_mt::Mt;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Result, choose};
 
 /// A link with a bottleneck, whose queue holds one round trip, and what goes over it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,41 +52,29 @@ fn named() -> Vec<Link> {
 }
 
 /// Those of A to E with these names, in the order of the alphabet; without names all of them.
-pub(super) fn choose(names: &[String]) -> Result<Vec<Link>> {
-    let all = named();
-    for name in names {
-        if !all.iter().any(|link| &link.name == name) {
-            let known: Vec<_> = all.iter().map(|link| link.name.as_str()).collect();
-            return Err(Error::unknown("link", name, &known));
-        }
-    }
-    Ok(all.into_iter().filter(|link| names.is_empty() || names.contains(&link.name)).collect())
+pub(super) fn chosen(names: &[String]) -> Result<Vec<Link>> {
+    choose(&named(), |link| &link.name, "link", names)
 }
 
 /// Links drawn at random: rate from 10 to 300 Mbit/s and round trip from 5 to 400 ms, both evenly in their logarithms, loss 0 for
 /// one in five and else up to 10 %, runs of ten for three in ten, jitter of 1 to 20 ms for three in ten. The file is 50 MB, or
 /// what the link carries in 10 s. The same seed draws the same links.
 pub(super) fn drawn(count: usize, seed: u64) -> Vec<Link> {
-    let mut dice = Dice::new(seed);
+    // As Python seeds: by as many words as the number has.
+    let words = if seed >> 32 == 0 { &[seed as u32][..] } else { &[seed as u32, (seed >> 32) as u32] };
+    let mut random = Mt::new_with_key(words.iter().copied());
+    let mut draw = || draw(&mut random);
     (1..=count)
         .map(|number| {
-            let rate_mbit = (10.0 * 30_f64.powf(dice.draw())).round();
-            let rtt_ms = (5.0 * 80_f64.powf(dice.draw())).round();
-            let loss = if dice.draw() < 0.2 { 0.0 } else { (100.0 * dice.draw()).round() / 1e3 };
-            let burst = if dice.draw() < 0.3 { 10 } else { 1 };
-            let jitter_ms = if dice.draw() < 0.3 { (1.0 + 19.0 * dice.draw()).round() } else { 0.0 };
+            let rate_mbit = (10.0 * 30_f64.powf(draw())).round();
+            let rtt_ms = (5.0 * 80_f64.powf(draw())).round();
+            let loss = if draw() < 0.2 { 0.0 } else { (100.0 * draw()).round() / 1e3 };
+            let burst = if draw() < 0.3 { 10 } else { 1 };
+            let jitter_ms = if draw() < 0.3 { (1.0 + 19.0 * draw()).round() } else { 0.0 };
             let file_bytes = FILE_BYTES.min(1_000_000 * (1.25 * rate_mbit).round_ties_even() as u64);
-            let link = Link {
-                name: number.to_string(),
-                rate_mbit,
-                rtt_ms,
-                loss,
-                loss_back: 0.0,
-                burst,
-                jitter_ms,
-                file_bytes,
-                goal_s: 0.0,
-            };
+            let (name, loss_back, goal_s) = (number.to_string(), 0.0, 0.0);
+            let link =
+                Link { name, rate_mbit, rtt_ms, loss, loss_back, burst, jitter_ms, file_bytes, goal_s };
             Link { goal_s: link.goal_by_formula_s(), ..link }
         })
         .collect()
@@ -132,23 +120,10 @@ fn percent(share: f64) -> String {
 
 const FILE_BYTES: u64 = 50_000_000;
 
-/// Python's `random.Random(seed).random()`, by which the links of the documentation were drawn.
-struct Dice(Mt);
-
-impl Dice {
-    fn new(seed: u64) -> Self {
-        let (low, high) = (seed as u32, (seed >> 32) as u32);
-        Self(match high {
-            0 => Mt::new_with_key([low]),
-            _ => Mt::new_with_key([low, high]),
-        })
-    }
-
-    /// Evenly distributed from 0 to below 1.
-    fn draw(&mut self) -> f64 {
-        let (high, low) = (self.0.next_u32() >> 5, self.0.next_u32() >> 6);
-        (f64::from(high) * f64::from(1 << 26) + f64::from(low)) / (1_u64 << 53) as f64
-    }
+/// Evenly distributed from 0 to below 1, as Python's `random.random()` by which the links of the documentation were drawn.
+fn draw(random: &mut Mt) -> f64 {
+    let (high, low) = (random.next_u32() >> 5, random.next_u32() >> 6);
+    (f64::from(high) * f64::from(1 << 26) + f64::from(low)) / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]
@@ -217,11 +192,11 @@ mod tests {
     #[test]
     fn links_are_chosen_by_name() {
         let names = |of: &[&str]| -> Vec<String> { of.iter().map(|&name| name.to_owned()).collect() };
-        let chosen = choose(&names(&["D", "A"])).unwrap();
-        assert_eq!(chosen.iter().map(|link| link.name.as_str()).collect::<String>(), "AD");
-        let error = choose(&names(&["A", "Q"])).unwrap_err().to_string();
+        let links = chosen(&names(&["D", "A"])).unwrap();
+        assert_eq!(links.iter().map(|link| link.name.as_str()).collect::<String>(), "AD");
+        let error = chosen(&names(&["A", "Q"])).unwrap_err().to_string();
         assert!(error.contains('Q') && error.contains("A, B, C, D, E"), "{error}");
-        assert_eq!(chosen[0].words(), "100 Mbit/s, 250 ms, 1 %");
+        assert_eq!(links[0].words(), "100 Mbit/s, 250 ms, 1 %");
         assert_eq!(drawn(3, 20_261_121)[2].words(), "23 Mbit/s, 279 ms, 3.3 % in runs of 10");
     }
 }

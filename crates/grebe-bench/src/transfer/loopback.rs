@@ -2,124 +2,107 @@
 
 use std::collections::BTreeMap;
 
-use super::iperf::Iperf;
-use super::options::Options;
-use super::room::Room;
-use super::row::{CopyRow, Sent};
-use super::scp::Scp;
-use super::tasks::{LOOPBACK, TransferTask};
+use serde_json::json;
+
+use super::peers::LOOPBACK;
+use super::programs::{Scp, find, iperf};
+use super::room::{Room, size_words};
+use super::row::Sent;
+use super::{Options, TransferTask};
 use crate::canary;
 use crate::error::{Error, Result};
-use crate::row::{Progress, Row, Tell};
-use crate::stats::{Pairs, Spread};
+use crate::row::{Progress, Row, Tell, range};
+use crate::runs::{Pairs, Spread};
 
-/// A row per program, that of grebe first; rounds of all of them in turn.
+/// A way to hand the file over: its name, what it does, and seconds for it.
+type Way<'a> = (&'static str, String, Box<dyn Fn() -> Result<f64> + 'a>);
+
+/// A row per way, that of grebe first; rounds of all of them in turn.
 pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
     tell(Progress::Doing("writing the file"));
-    let room = Room::new(options, options.size_bytes)?;
-    let mut leave_out = |what: &str, why: String| tell(Progress::Row(&Row::left_out(what, &why)));
-    let mut programs = vec![Program::Grebe, Program::Tcp];
-    match Iperf::find() {
-        Ok(iperf) => programs.push(Program::Iperf(iperf)),
-        Err(why) => leave_out("iperf3", why),
+    let room = &Room::new(options, options.size as u64)?;
+    let files = format!("{} to {}", room.words(), room.words());
+    let mut ways: Vec<Way> = vec![
+        ("grebe", format!("{files}, encrypted, hashed at both ends"), Box::new(|| grebe(options, room))),
+        ("TCP", format!("{files}, read and written, nothing else"), Box::new(|| tcp(options, room))),
+    ];
+    match find("iperf3") {
+        Ok(path) => {
+            let does = "TCP, no file, no hash, no encryption".to_owned();
+            ways.push(("iperf3", does, Box::new(move || iperf(&path, options))));
+        }
+        Err(error) => tell(Progress::Row(&Row::left_out("iperf3", &error.to_string()))),
     }
-    match Scp::start(options, &room)? {
-        Ok(scp) => programs.push(Program::Scp(scp)),
-        Err(why) => leave_out("scp", why),
+    match Scp::start(options, room) {
+        Ok(scp) => {
+            let copy = move || scp.copy(&room.file(), &room.arrived(), options);
+            ways.push(("scp", format!("{files}, encrypted, with its login"), Box::new(copy)));
+        }
+        Err(Error::Cancelled) => return Err(Error::Cancelled),
+        Err(error) => tell(Progress::Row(&Row::left_out("scp", &error.to_string()))),
     }
     let before = canary::read();
-    let mut seconds: Vec<Vec<f64>> = programs.iter().map(|_| Vec::new()).collect();
-    for round in 0..options.repeats.max(1) {
-        for step in 0..programs.len() {
+    let mut seconds: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
+    for round in 0..usize::from(options.repeats) {
+        for step in 0..ways.len() {
             // Who is first changes from round to round.
-            let at = (round + step) % programs.len();
-            tell(Progress::Doing(&format!("{} on this machine, round {}", programs[at].name(), round + 1)));
-            seconds[at].push(programs[at].run(options, &room)?);
+            let at = (round + step) % ways.len();
+            let (name, _, run) = &ways[at];
+            tell(Progress::Doing(&format!("{name} on this machine, round {}", round + 1)));
+            seconds[at].push(run()?);
+            if *name != "iperf3" {
+                room.check_arrived(name)?;
+            }
         }
     }
     let after = canary::read();
-    let does_in = format!("{} to {}", room.words(), room.words());
-    for (at, program) in programs.iter().enumerate() {
-        let rates: Vec<f64> = seconds[at].iter().map(|s| options.size_bytes as f64 * 8.0 / s / 1e9).collect();
-        let mut ratios = BTreeMap::new();
-        if at == 0 {
-            for (other, theirs) in programs.iter().zip(&seconds).skip(1) {
-                // Theirs first: who takes longer is slower.
-                let pairs = Pairs { ours: theirs.clone(), baseline: seconds[0].clone() };
-                ratios.insert(other.name().to_owned(), pairs.ratio());
-            }
-        }
-        let row = CopyRow {
-            way: program.name().to_owned(),
-            does: program.does(&does_in),
-            size_bytes: options.size_bytes,
-            gbit_per_s: Spread::of(&rates),
-            runs: rates.len(),
-            ratios,
-            machine_before: before,
-            machine_after: after,
-        };
-        tell(Progress::Row(&row.row()));
+    let size = options.size as u64;
+    let title =
+        format!("{} from one process of this machine to another, every byte compared", size_words(size));
+    for (at, (name, does, _)) in ways.iter().enumerate() {
+        let rate = Spread::over(&seconds[at], |s| size as f64 * 8.0 / s / 1e9);
+        // Theirs first: who takes longer is slower.
+        let ratio = |theirs: &[f64]| Pairs { ours: theirs.to_vec(), baseline: seconds[0].clone() }.ratio();
+        let others = ways.iter().zip(&seconds).skip(1).take(if at == 0 { ways.len() } else { 0 });
+        let ratios: BTreeMap<&str, f64> = others.map(|(way, theirs)| (way.0, ratio(theirs))).collect();
+        let json = json!({
+            "kind": "copy",
+            "way": name,
+            "does": does,
+            "size_bytes": size,
+            "gbit_per_s": rate,
+            "runs": seconds[at].len(),
+            "ratios": ratios,
+            "machine_before": before,
+            "machine_after": after,
+        });
+        let times: Vec<_> = ratios.iter().map(|(other, ratio)| format!("{ratio:.2} {other}")).collect();
+        let row = Row::new(&title, &json)
+            .name("program", name)
+            .range("Gbit/s", range(&rate))
+            .cell("runs", seconds[at].len())
+            .text("does", does)
+            .cell("times", times.join(", "))
+            .machine(Some((before, after)), "");
+        tell(Progress::Row(&row));
     }
     Ok(())
 }
 
-enum Program {
-    Grebe,
-    Tcp,
-    Iperf(Iperf),
-    Scp(Scp),
-}
-
-impl Program {
-    fn name(&self) -> &'static str {
-        match self {
-            Program::Grebe => "grebe",
-            Program::Tcp => "TCP",
-            Program::Iperf(_) => "iperf3",
-            Program::Scp(_) => "scp",
-        }
-    }
-
-    fn does(&self, files: &str) -> String {
-        match self {
-            Program::Grebe => format!("{files}, encrypted, hashed at both ends"),
-            Program::Tcp => format!("{files}, read and written, nothing else"),
-            Program::Iperf(_) => "TCP, no file, no hash, no encryption".to_owned(),
-            Program::Scp(_) => format!("{files}, encrypted, with its login"),
-        }
-    }
-
-    /// Seconds for the file, which is compared and removed afterwards.
-    fn run(&self, options: &Options, room: &Room) -> Result<f64> {
-        let seconds = match self {
-            Program::Grebe => grebe(options, room)?.seconds,
-            Program::Tcp => tcp(options, room)?,
-            Program::Iperf(iperf) => return iperf.run(options),
-            Program::Scp(scp) => scp
-                .copy(&room.file(), &room.arrived(), options)?
-                .map_err(|reason| Error::peer("scp", reason))?,
-        };
-        room.check_arrived(self.name())?;
-        Ok(seconds)
-    }
-}
-
-fn grebe(options: &Options, room: &Room) -> Result<Sent> {
+fn grebe(options: &Options, room: &Room) -> Result<f64> {
     let receive = TransferTask::Receive { directory: room.arrivals(), host: LOOPBACK };
-    let mut receiver = receive.start(options.launcher.command(), "receiver", &options.cancel)?;
+    let mut receiver = options.start("receiver", receive)?;
     let send = TransferTask::Send { file: room.file(), ticket: receiver.answer()?, device: None };
-    let mut sender = send.start(options.launcher.command(), "sender", &options.cancel)?;
-    let sent = sender.answer()?;
+    let sent: Sent = options.start("sender", send)?.answer()?;
     receiver.answer::<()>()?;
-    Ok(sent)
+    Ok(sent.seconds)
 }
 
 fn tcp(options: &Options, room: &Room) -> Result<f64> {
     let receive = TransferTask::TcpReceive { file: room.arrived(), host: LOOPBACK, patience_s: 600.0 };
-    let mut receiver = receive.start(options.launcher.command(), "TCP receiver", &options.cancel)?;
+    let mut receiver = options.start("TCP receiver", receive)?;
     let send = TransferTask::TcpSend { file: room.file(), to: receiver.answer()?, congestion: None };
-    let mut sender = send.start(options.launcher.command(), "TCP sender", &options.cancel)?;
+    let mut sender = options.start("TCP sender", send)?;
     sender.answer::<()>()?;
     let seconds = sender.answer()?;
     receiver.answer::<u64>()?;

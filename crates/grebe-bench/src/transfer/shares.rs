@@ -2,12 +2,13 @@
 
 use grebe_transfer::internals::simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
 
-use super::options::Options;
-use super::parallel;
-use super::row::ShareRow;
+use serde_json::json;
+
+use super::Options;
+use super::simulated::beside_each_other;
 use crate::error::Result;
-use crate::row::{Progress, Tell};
-use crate::stats::Spread;
+use crate::row::{Progress, Row, Tell, range};
+use crate::runs::Spread;
 
 /// A row per pair, each the median of the repeats, which differ in who starts when.
 pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
@@ -42,26 +43,15 @@ const PAIRS: [([Party; 2], Option<usize>); 5] = [
 ];
 
 fn measure(options: &Options, on: Bottleneck, tell: Tell) -> Result<()> {
-    let repeats = options.repeats.max(1);
-    let jobs =
-        PAIRS.iter().flat_map(|(pair, _)| (0..repeats).map(move |repeat| (*pair, repeat, on))).collect();
-    let (mut rows, mut runs): (Vec<ShareRow>, _) = (Vec::new(), Vec::new());
-    parallel::for_each(
-        jobs,
-        |(pair, repeat, on)| once(*pair, *repeat, *on),
-        &options.cancel,
-        |run| {
-            runs.push(run);
-            if runs.len() == repeats {
-                let (pair, beside) = PAIRS[rows.len()];
-                let lost_by_cubic = beside.map(|at| rows[at].lost.median);
-                let row = row(pair, on, &std::mem::take(&mut runs), lost_by_cubic);
-                tell(Progress::Row(&row.row()));
-                rows.push(row);
-            }
-            Ok(())
-        },
-    )
+    let repeats: Vec<usize> = (0..options.repeats.into()).collect();
+    let mut lost: Vec<f64> = Vec::new();
+    for (pair, cubic) in PAIRS {
+        options.check_cancel()?;
+        let runs = beside_each_other(&repeats, |&repeat| once(pair, repeat, on))?;
+        lost.push(Spread::over(&runs, |run| run.lost).median);
+        tell(Progress::Row(&row(pair, on, &runs, cubic.map(|at| lost[at]))));
+    }
+    Ok(())
 }
 
 /// What one run gave.
@@ -115,20 +105,40 @@ fn rate_of(by_tenth: &[u64], seconds: u64) -> f64 {
     bytes as f64 * 8.0 / (seconds as f64 * 2.0 / 3.0) / 1e6
 }
 
-fn row(pair: [Party; 2], on: Bottleneck, runs: &[Shared], lost_by_cubic: Option<f64>) -> ShareRow {
-    let spread = |of: fn(&Shared) -> f64| Spread::over(runs, of);
-    let share = spread(|run| run.rates_mbit[0] / (run.rates_mbit[0] + run.rates_mbit[1]).max(1e-9));
-    let is_ours = pair.contains(&Grebe);
-    ShareRow {
-        flows: pair.map(|party| party.name().to_owned()),
-        path: format!("{} Mbit/s, {} ms, a queue of one round trip", on.rate_mbit, on.rtt_ms),
-        share,
-        rate_mbit: spread(|run| run.rates_mbit[0] + run.rates_mbit[1]),
-        lost: spread(|run| run.lost),
-        lost_by_cubic,
-        is_fair: is_ours.then_some((0.35..=0.65).contains(&share.median)),
-        runs: runs.len(),
-    }
+/// `lost_by_cubic` is what is lost where a second CUBIC stands in our place.
+fn row(pair: [Party; 2], on: Bottleneck, runs: &[Shared], lost_by_cubic: Option<f64>) -> Row {
+    let share = Spread::over(runs, |run| run.rates_mbit[0] / run.rates_mbit.iter().sum::<f64>().max(1e-9));
+    let rate = Spread::over(runs, |run| run.rates_mbit.iter().sum());
+    let lost = Spread::over(runs, |run| run.lost);
+    let is_fair = pair.contains(&Grebe).then_some((0.35..=0.65).contains(&share.median));
+    let path = format!("{} Mbit/s, {} ms, a queue of one round trip", on.rate_mbit, on.rtt_ms);
+    let flows = pair.map(Party::name);
+    let json = json!({
+        "kind": "share",
+        "flows": flows,
+        "path": path,
+        "share": share,
+        "rate_mbit": rate,
+        "lost": lost,
+        "lost_by_cubic": lost_by_cubic,
+        "is_fair": is_fair,
+        "runs": runs.len(),
+    });
+    let percents = |of: &Spread| {
+        range(&Spread { low: 100.0 * of.low, median: 100.0 * of.median, high: 100.0 * of.high })
+    };
+    let row = Row::new(format!("Two flows on {path}, simulated"), &json)
+        .name("flows", format!("{:<12}", flows.join(", ")))
+        .range("% the first one's share", percents(&share))
+        .range("Mbit/s of both", range(&rate))
+        .range("% lost", percents(&lost))
+        .cell(
+            "% lost beside a second CUBIC",
+            lost_by_cubic.map_or(String::new(), |lost| format!("{:.2}", 100.0 * lost)),
+        )
+        .cell("runs", runs.len());
+    let measured = format!("{:.0} %", 100.0 * share.median);
+    is_fair.map_or(row.clone(), |is_fair| row.goal("share", "35 to 65 %", measured, is_fair))
 }
 
 impl Party {
@@ -152,12 +162,10 @@ const PACKET_PAYLOAD_BYTES: f64 = 1_435.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::Launcher;
 
     #[test]
     fn every_pair_fills_the_path_and_stands_beside_a_second_cubic() {
-        let launcher = Launcher::new(|| std::process::Command::new("nobody"));
-        let options = Options { repeats: 2, ..Options::new(launcher) };
+        let options = Options { repeats: 2, ..Options::default() };
         let mut rows = Vec::new();
         measure(&options, Bottleneck { rate_mbit: 20.0, rtt_ms: 40, seconds: 12 }, &mut |progress| {
             if let Progress::Row(row) = progress {

@@ -1,72 +1,52 @@
 //! Links in the simulator: the protocol's own core, and TCP flows as models, over the same path in virtual time.
 
-use grebe_transfer::Cancel;
+use std::thread;
+
 use grebe_transfer::internals::simulator::{
     self, Congestion, Flow, Path, TcpFlow, simulate, simulate_beside,
 };
 
-use super::link::{self, Link};
-use super::options::Options;
-use super::parallel;
-use super::row::{LinkRow, Over, PhaseRow, Sent, TcpRun};
+use super::Options;
+use super::link::Link;
+use super::row::{LinkRuns, PhaseRow, Sent, TcpRun};
 use crate::error::{Error, Result};
 use crate::row::{Progress, Tell};
 
-/// A row per link A to E.
-pub(super) fn named(options: &Options, tell: Tell) -> Result<()> {
-    run(options, link::choose(&options.links)?, tell)
+/// A row per link; its repeats run beside each other, as their time is virtual.
+pub(super) fn run(options: &Options, links: &[Link], tell: Tell) -> Result<()> {
+    for link in links {
+        options.check_cancel()?;
+        tell(Progress::Doing(&format!("link {}, {}, in the simulator", link.name, link.words())));
+        let path = path_of(link);
+        let seeds: Vec<u64> =
+            (0..u64::from(options.repeats)).map(|at| options.seed.wrapping_add(at)).collect();
+        let tcp = |congestion| beside_each_other(&seeds, |&seed| tcp(link, &path, congestion, seed));
+        let (ours, cubic, bbr) = thread::scope(|scope| {
+            let cubic = scope.spawn(|| tcp(Congestion::Cubic));
+            let bbr = scope.spawn(|| tcp(Congestion::Bbr));
+            let ours = beside_each_other(&seeds, |&seed| ours(link, &path, seed));
+            (ours, cubic.join(), bbr.join())
+        });
+        let panicked = |_| Error::wrong("transfer", "a simulation panicked");
+        let tcp = [("TCP CUBIC", cubic.map_err(panicked)??), ("TCP BBR", bbr.map_err(panicked)??)];
+        let sent = ours?.into_iter().collect::<Result<_>>()?;
+        let runs = LinkRuns { link, over: "simulator", sent, tcp, patience_s: PATIENCE_S, machine: None };
+        tell(Progress::Row(&runs.row()));
+    }
+    Ok(())
 }
 
-/// A row per link drawn at random.
-pub(super) fn drawn(options: &Options, tell: Tell) -> Result<()> {
-    run(options, link::drawn(options.drawn, options.seed), tell)
-}
-
-fn run(options: &Options, links: Vec<Link>, tell: Tell) -> Result<()> {
-    tell(Progress::Doing("links in the simulator"));
-    measure(links, options.seed, options.repeats, &options.cancel, |row| tell(Progress::Row(&row.row())))
-}
-
-/// The median of the repeats of each link.
-fn measure(
-    links: Vec<Link>,
-    seed: u64,
-    repeats: usize,
-    cancel: &Cancel,
-    mut done: impl FnMut(LinkRow),
-) -> Result<()> {
-    let repeats = repeats.max(1);
-    let jobs = links
-        .iter()
-        .flat_map(|link| (0..repeats as u64).map(move |at| (link.clone(), seed.wrapping_add(at))))
-        .collect();
-    let (mut links, mut sent) = (links.into_iter(), Vec::new());
-    let no_tcp = || TCP.map(|(name, _)| (name.to_owned(), Vec::new()));
-    let mut tcp = no_tcp();
-    parallel::for_each(
-        jobs,
-        |(link, seed)| once(link, *seed),
-        cancel,
-        |run| {
-            let (ours, theirs) = run?;
-            sent.push(ours);
-            tcp.iter_mut().zip(theirs).for_each(|((_, runs), run)| runs.push(run));
-            if sent.len() == repeats
-                && let Some(link) = links.next()
-            {
-                done(LinkRow::of(&link, Over::Simulator, &sent, &tcp, PATIENCE_S, None));
-                (sent, tcp) = (Vec::new(), no_tcp());
-            }
-            Ok(())
-        },
-    )
-}
-
-const TCP: [(&str, Congestion); 2] = [("TCP CUBIC", Congestion::Cubic), ("TCP BBR", Congestion::Bbr)];
-
-fn once(link: &Link, seed: u64) -> Result<(Sent, [TcpRun; 2])> {
-    let path = path_of(link);
-    Ok((ours(link, &path, seed)?, TCP.map(|(_, congestion)| tcp(link, &path, congestion, seed))))
+/// What comes of each, on a thread each.
+pub(super) fn beside_each_other<J: Sync, T: Send>(
+    jobs: &[J],
+    work: impl Fn(&J) -> T + Sync,
+) -> Result<Vec<T>> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = jobs.iter().map(|job| scope.spawn(|| work(job))).collect();
+        let results = threads.into_iter().map(|thread| thread.join());
+        results.collect::<std::result::Result<_, _>>()
+    })
+    .map_err(|_| Error::wrong("transfer", "a simulation panicked"))
 }
 
 fn ours(link: &Link, path: &Path, seed: u64) -> Result<Sent> {
@@ -76,7 +56,7 @@ fn ours(link: &Link, path: &Path, seed: u64) -> Result<Sent> {
     let end = ends.first().filter(|end| end.is_whole());
     let (Some(end), Some(done_us)) = (end, end.and_then(|end| end.done_us)) else {
         let what = format!("{} with seed {seed}: the file did not come whole", link.words());
-        return Err(Error::Wrong { bench: "transfer", what });
+        return Err(Error::wrong("transfer", what));
     };
     Ok(Sent {
         seconds: done_us as f64 / 1e6 + handshake_s(link),
@@ -149,35 +129,54 @@ const SEGMENT_PAYLOAD_BYTES: f64 = 1_448.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transfer::link;
 
     fn short(rate_mbit: f64, rtt_ms: f64, loss: f64, file_bytes: u64) -> Link {
-        Link { rate_mbit, rtt_ms, loss, file_bytes, goal_s: 60.0, ..link::choose(&[]).unwrap().remove(0) }
+        Link { rate_mbit, rtt_ms, loss, file_bytes, goal_s: 60.0, ..link::chosen(&[]).unwrap().remove(0) }
     }
 
     #[test]
     fn a_row_has_runs_phases_and_tcp_beside_it_and_repeats_to_the_digit() {
+        let links = [short(20.0, 20.0, 0.0, 2_000_000), short(50.0, 100.0, 0.02, 2_000_000)];
+        let options = Options { seed: 1, repeats: 3, ..Options::default() };
         let measured = || {
             let mut rows = Vec::new();
-            let links = vec![short(20.0, 20.0, 0.0, 2_000_000), short(50.0, 100.0, 0.02, 2_000_000)];
-            measure(links, 1, 3, &Cancel::default(), |row| rows.push(row)).unwrap();
+            run(&options, &links, &mut |progress| {
+                if let Progress::Row(row) = progress {
+                    rows.push(serde_json::to_value(row).unwrap());
+                }
+            })
+            .unwrap();
             rows
         };
         let rows = measured();
         assert_eq!(rows, measured());
         assert_eq!(rows.len(), 2);
-        for row in &rows {
-            assert_eq!((row.runs, row.phases.len(), row.baselines.len()), (3, 5, 2));
-            assert!(row.is_met && row.seconds.median > row.link.wire_s() + row.link.rtt_ms / 1e3);
-            assert!(row.wire_bytes_ratio.low > 1.0, "{row:?}");
-            let in_phases: f64 = row.phases.iter().map(|phase| phase.seconds).sum();
-            let without_handshake_s = row.seconds.median - handshake_s(&row.link);
-            assert!((in_phases - without_handshake_s).abs() < 0.1, "{in_phases} s, {row:?}");
-            for baseline in &row.baselines {
-                let seconds = baseline.seconds.unwrap().median;
-                assert!(seconds > row.link.wire_s() && baseline.ratio.unwrap() > 0.0, "{row:?}");
+        for (row, link) in rows.iter().zip(&links) {
+            let number = |path: &str| row.pointer(path).and_then(|value| value.as_f64()).unwrap();
+            let list = |field: &str| row[field].as_array().unwrap().clone();
+            assert_eq!((number("/runs"), list("phases").len(), list("baselines").len()), (3.0, 5, 2));
+            assert!(row["is_met"] == true && number("/wire_bytes_ratio/low") > 1.0, "{row}");
+            assert!(number("/seconds/median") > link.wire_s() + link.rtt_ms / 1e3, "{row}");
+            let in_phases: f64 = list("phases").iter().map(|phase| phase["seconds"].as_f64().unwrap()).sum();
+            let without_handshake_s = number("/seconds/median") - handshake_s(link);
+            assert!((in_phases - without_handshake_s).abs() < 0.1, "{in_phases} s, {row}");
+            for at in 0..2 {
+                assert!(number(&format!("/baselines/{at}/seconds/median")) > link.wire_s(), "{row}");
+                assert!(number(&format!("/baselines/{at}/ratio")) > 0.0, "{row}");
             }
         }
-        assert_ne!(rows[1].seconds.low, rows[1].seconds.high, "losses differ from seed to seed");
+        assert_ne!(rows[1]["seconds"]["low"], rows[1]["seconds"]["high"], "losses differ from seed to seed");
+    }
+
+    #[test]
+    fn who_ends_it_or_panics_is_told() {
+        let options = Options::default();
+        options.cancel.cancel();
+        let ended = run(&options, &[short(20.0, 20.0, 0.0, 1)], &mut |_| {});
+        assert!(matches!(ended, Err(Error::Cancelled)));
+        let ended = beside_each_other(&[1, 2], |&number| assert_eq!(number, 1, "on purpose"));
+        assert!(ended.unwrap_err().to_string().contains("panicked"));
     }
 
     #[test]

@@ -6,31 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Options, Receiver};
-use serde::Serialize;
+use serde_json::json;
 
-use crate::clock;
 use crate::error::{Error, Result};
 use crate::row::{Progress, Row, Tell};
+use crate::runs::Spread;
+use crate::system;
 
 /// A technique to receive: it gets a socket that does not block, and whether it is to stop, and returns how many datagrams came in
 /// how many calls.
 pub type ReceiveCalls = fn(UdpSocket, &dyn Fn() -> bool) -> io::Result<(u64, u64)>;
 
 /// What one receiver managed.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy)]
 struct Received {
-    technique: &'static str,
-    /// Sending threads.
-    senders: usize,
     sent_per_sec: f64,
     recv_per_sec: f64,
-    /// Datagrams per receiving call.
     per_call: f64,
     /// Processor time per received datagram, nanoseconds; `None` where the system does not tell.
     cpu_ns: Option<f64>,
-    /// Datagrams per second against one call per datagram.
-    ratio: f64,
-    runs: usize,
 }
 
 /// Receives small datagrams from 1, 2, 4 and 8 senders, for `duration` each and in turns: by one blocking call per datagram, by
@@ -44,47 +38,56 @@ pub fn run(
     others: &[(&'static str, ReceiveCalls)],
     tell: Tell,
 ) -> Result<()> {
+    let mut techniques = vec![("one_call", Some(one_call as ReceiveCalls))];
+    techniques.extend(others.iter().map(|&(name, calls)| (name, Some(calls))));
+    techniques.push(("batches of 32", None));
     for senders in [1, 2, 4, 8] {
-        let mut runs: Vec<Vec<Received>> = vec![Vec::new(); 2 + others.len()];
+        let mut runs: Vec<Vec<Received>> = techniques.iter().map(|_| Vec::new()).collect();
         for _ in 0..repeats.max(1) {
-            runs[0].push(single("one_call", one_call, senders, duration)?);
-            for (&(name, calls), runs) in others.iter().zip(&mut runs[1..]) {
-                runs.push(single(name, calls, senders, duration)?);
+            for ((_, calls), runs) in techniques.iter().zip(&mut runs) {
+                runs.push(calls.map_or_else(
+                    || batched(senders, duration),
+                    |calls| by_calls(calls, senders, duration),
+                )?);
             }
-            runs[1 + others.len()].push(batched(senders, duration)?);
         }
-        let medians = runs.into_iter().filter_map(median).collect::<Vec<_>>();
-        let baseline = medians.first().map_or(1.0, |run| run.recv_per_sec);
-        for median in medians {
-            tell(Progress::Row(&row(Received { ratio: median.recv_per_sec / baseline, ..median })));
+        let median = |of: fn(&Received) -> f64, runs: &[Received]| Spread::over(runs, of).median;
+        let baseline = median(|run| run.recv_per_sec, &runs[0]);
+        for ((technique, _), runs) in techniques.iter().zip(&runs) {
+            let rate = median(|run| run.recv_per_sec, runs);
+            let sent = median(|run| run.sent_per_sec, runs);
+            let per_call = median(|run| run.per_call, runs);
+            let cpu_ns = runs[0].cpu_ns.map(|_| median(|run| run.cpu_ns.unwrap_or(0.0), runs));
+            let json = json!({
+                "technique": technique,
+                "senders": senders,
+                "sent_per_sec": sent,
+                "recv_per_sec": rate,
+                "per_call": per_call,
+                "cpu_ns": cpu_ns,
+                "ratio": rate / baseline,
+                "runs": runs.len(),
+            });
+            let row = Row::new(format!("Receiving datagrams of {DATAGRAM_BYTES} bytes"), &json)
+                .name("technique", technique)
+                .cell("senders", senders)
+                .cell("k/s", format!("{:.0}", rate / 1e3))
+                .cell("k/s sent", format!("{:.0}", sent / 1e3))
+                .cell("per call", format!("{per_call:.1}"))
+                .cell("ns CPU each", cpu_ns.map_or(String::new(), |ns| format!("{ns:.0}")))
+                .cell("times one_call", format!("{:.2}", rate / baseline))
+                .cell("runs", runs.len());
+            tell(Progress::Row(&row));
         }
     }
     Ok(())
 }
 
-fn row(run: Received) -> Row {
-    Row::new(format!("Receiving datagrams of {DATAGRAM_BYTES} bytes"), &run)
-        .name("technique", run.technique)
-        .cell("senders", run.senders)
-        .cell("k/s", format!("{:.0}", run.recv_per_sec / 1e3))
-        .cell("k/s sent", format!("{:.0}", run.sent_per_sec / 1e3))
-        .cell("per call", format!("{:.1}", run.per_call))
-        .cell("ns CPU each", run.cpu_ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")))
-        .cell("times one_call", format!("{:.2}", run.ratio))
-        .cell("runs", run.runs)
-}
-
-fn median(mut runs: Vec<Received>) -> Option<Received> {
-    runs.sort_by(|a, b| a.recv_per_sec.total_cmp(&b.recv_per_sec));
-    let count = runs.len();
-    runs.into_iter().nth(count / 2).map(|median| Received { runs: count, ..median })
-}
-
-fn single(name: &'static str, calls: ReceiveCalls, senders: usize, duration: Duration) -> Result<Received> {
+fn by_calls(calls: ReceiveCalls, senders: usize, duration: Duration) -> Result<Received> {
     let receiver = bind(&options())?;
     let socket = receiver.try_clone_socket().map_err(Error::io("copy a socket"))?;
     let address = receiver.local_addr()?;
-    measure(name, senders, duration, address, |stop| calls(socket, stop).map_err(Error::io("receive")))
+    measure(senders, duration, address, |stop| calls(socket, stop).map_err(Error::io("receive")))
 }
 
 fn one_call(socket: UdpSocket, stop: &dyn Fn() -> bool) -> io::Result<(u64, u64)> {
@@ -104,7 +107,7 @@ fn one_call(socket: UdpSocket, stop: &dyn Fn() -> bool) -> io::Result<(u64, u64)
 fn batched(senders: usize, duration: Duration) -> Result<Received> {
     let mut receiver = bind(&Options { gro: false, slots: 32, ..options() })?;
     let address = receiver.local_addr()?;
-    measure("batches of 32", senders, duration, address, |stop| {
+    measure(senders, duration, address, |stop| {
         let (mut count, mut calls) = (0, 0);
         while !stop() {
             let outcome = receiver.recv(|| Some(vec![0; 2_048]), |slot, _| Some(slot))?;
@@ -124,7 +127,6 @@ fn bind(options: &Options) -> Result<Receiver<Vec<u8>>> {
 }
 
 fn measure(
-    technique: &'static str,
     senders: usize,
     duration: Duration,
     to: SocketAddr,
@@ -133,10 +135,10 @@ fn measure(
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sending: Vec<_> = (0..senders).map(|_| scope.spawn(|| send(to, &stop))).collect();
-        let (began, cpu_before) = (Instant::now(), clock::thread_cpu());
+        let (began, cpu_before) = (Instant::now(), system::thread_cpu());
         let received = receive(&|| began.elapsed() >= duration);
         let elapsed = began.elapsed().as_secs_f64();
-        let cpu = clock::since(clock::thread_cpu(), cpu_before);
+        let cpu = system::since(system::thread_cpu(), cpu_before);
         stop.store(true, Ordering::Relaxed);
         let mut sent = 0;
         for sender in sending {
@@ -145,14 +147,10 @@ fn measure(
         }
         let (count, calls) = received?;
         Ok(Received {
-            technique,
-            senders,
             sent_per_sec: sent as f64 / elapsed,
             recv_per_sec: count as f64 / elapsed,
             per_call: count as f64 / calls.max(1) as f64,
             cpu_ns: cpu.map(|cpu| cpu.as_nanos() as f64 / count.max(1) as f64),
-            ratio: 1.0,
-            runs: 1,
         })
     })
 }
@@ -177,11 +175,18 @@ mod tests {
 
     #[test]
     fn datagrams_and_calls_are_counted() {
-        let one = single("one_call", one_call, 1, Duration::from_millis(60)).unwrap();
+        let one = by_calls(one_call, 1, Duration::from_millis(60)).unwrap();
         assert!((one.per_call - 1.0).abs() < f64::EPSILON);
         let many = batched(1, Duration::from_millis(60)).unwrap();
         assert!(many.recv_per_sec > 0.0 && many.per_call > 0.0);
-        let row = row(many);
-        assert!(row.line().contains("per call"), "{}", row.line());
+        let mut lines = Vec::new();
+        run(Duration::from_millis(5), 1, &[], &mut |progress| {
+            if let Progress::Row(row) = progress {
+                lines.push(row.line());
+            }
+        })
+        .unwrap();
+        assert_eq!(lines.len(), 8);
+        assert!(lines.iter().all(|line| line.contains("per call")), "{lines:?}");
     }
 }

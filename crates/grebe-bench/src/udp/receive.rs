@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use grebe_datagram::Receiver;
 
-use super::task::{Technique, UdpTask};
+use super::{Technique, UdpTask};
 use crate::error::{Error, Result};
 use crate::peer;
 use crate::stream::{Checker, Seen, Work};
@@ -28,17 +28,18 @@ pub(super) struct Bound {
 
 impl Bound {
     pub(super) fn open(task: UdpTask) -> Result<Self> {
-        let receiver = Receiver::bind(SocketAddr::new(task.host, 0), &task.options())?;
+        let receiver = Receiver::bind(SocketAddr::new(task.host, 0), &task.socket_options())?;
         Ok(Self { address: receiver.local_addr()?, receiver, task })
     }
 
     /// Receives until the stream ends, or nothing comes for a second.
     pub(super) fn receive(self) -> Result<Seen> {
         let granted_bytes = self.receiver.granted().granted_bytes;
-        let mut checker = Checker::new(self.task.channels, self.task.block, Work::Compare)?;
-        match self.task.technique {
-            Technique::OneCall => one_call(&self.receiver, &mut checker)?,
-            Technique::Mmsg | Technique::Gso | Technique::GsoRun => batched(self.receiver, &mut checker)?,
+        let mut checker = Checker::new(self.task.plan.channels, self.task.plan.block, Work::Compare)?;
+        if self.task.technique == Technique::OneCall {
+            one_call(&self.receiver, &mut checker)?;
+        } else {
+            batched(self.receiver, &mut checker)?;
         }
         Ok(Seen { granted_bytes, ..checker.finish() })
     }

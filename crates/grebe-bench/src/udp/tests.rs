@@ -2,33 +2,31 @@
 
 use std::time::Duration;
 
-use super::options::Options;
-use super::reach;
-use super::run::all;
-use super::task::{Fault, scenario};
+use super::{Buffers, Options, Technique, all, reach, scenarios};
 use crate::row::{Progress, markdown};
-use crate::stream::{StreamRun, Turns};
+use crate::runs::Runs;
+use crate::stream::StreamRun;
 
 fn options() -> Options {
     Options {
-        scenarios: vec!["4ch_10MSPS".to_owned()],
-        datagram_bytes: vec![1_400],
-        techniques: ["mmsg", "gso", "gso_run"].map(str::to_owned).to_vec(),
-        duration: Duration::from_millis(150),
-        turns: Turns { repeats: 1, ..Turns::default() },
+        scenario: vec!["4ch_10MSPS".to_owned()],
+        datagram_size: vec![1_400],
+        technique: vec![Technique::Mmsg, Technique::Gso, Technique::GsoRun],
+        buffers: Buffers::Privileged,
+        runs: Runs { duration: Duration::from_millis(150), repeats: 1 },
         ..Options::default()
     }
 }
 
-fn runs(options: &Options, fault: Option<Fault>) -> Vec<StreamRun> {
+fn runs(options: &Options) -> Vec<StreamRun> {
     let mut runs = Vec::new();
-    all(options, fault, &mut |run| runs.push(run)).unwrap();
+    all(options, &mut |run| runs.push(run)).unwrap();
     runs
 }
 
 #[test]
 fn every_technique_delivers_what_was_sent() {
-    let runs = runs(&options(), None);
+    let runs = runs(&options());
     let techniques: Vec<_> = runs.iter().map(|run| run.technique.as_str()).collect();
     assert_eq!(techniques, ["one_call", "mmsg", "gso", "gso_run"]);
     for run in runs {
@@ -44,12 +42,13 @@ fn every_technique_delivers_what_was_sent() {
 
 #[test]
 fn stale_swapped_and_shifted_samples_are_detected_on_every_technique() {
-    for fault in [Fault::Stale, Fault::Swapped, Fault::Shifted] {
-        for run in runs(&options(), Some(fault)) {
+    // The samples of the frame before, the second half in place of the first, and samples moved by one.
+    for (fault, spoiled_by) in [("stale", -64), ("swapped", 668), ("shifted", 2)] {
+        for run in runs(&Options { spoiled_by, ..options() }) {
             let expected = run.frames_recv / 100;
             assert!(
                 run.corrupt.abs_diff(expected) <= 1 + expected / 2 && run.corrupt > 0,
-                "{fault:?}: every hundredth frame was spoiled: {run:?}"
+                "{fault}: every hundredth frame was spoiled: {run:?}"
             );
         }
     }
@@ -57,7 +56,7 @@ fn stale_swapped_and_shifted_samples_are_detected_on_every_technique() {
 
 #[test]
 fn the_json_has_the_fields_of_the_seeds() {
-    let options = Options { baseline: false, techniques: vec!["gso".to_owned()], ..options() };
+    let options = Options { no_baseline: true, technique: vec![Technique::Gso], ..options() };
     let mut rows = Vec::new();
     super::run(&options, &mut |progress| {
         if let Progress::Row(row) = progress {
@@ -96,18 +95,27 @@ fn the_json_has_the_fields_of_the_seeds() {
 #[test]
 fn a_search_ends_below_the_rate_that_fails() {
     let options = Options {
-        scenarios: vec!["1ch_1MSPS".to_owned()],
-        duration: Duration::from_millis(60),
-        techniques: vec!["gso".to_owned()],
+        scenario: vec!["1ch_1MSPS".to_owned()],
+        runs: Runs { duration: Duration::from_millis(60), repeats: 1 },
+        technique: vec![Technique::Gso],
         ..options()
     };
     let (mut tried, mut rows) = (0, 0);
-    reach::run(&options, 2_000.0, 2, &mut |progress| match progress {
+    reach(&options, 2_000.0, 2, &mut |progress| match progress {
         Progress::Doing(_) => tried += 1,
         Progress::Row(_) => rows += 1,
     })
     .unwrap();
     assert!(tried >= 2 && rows == 1);
+}
+
+fn scenario(label: &str) -> crate::Result<crate::stream::Stream> {
+    scenarios(&[label.to_owned()]).map(|found| found[0])
+}
+
+#[test]
+fn all_names_every_scenario() {
+    assert_eq!(scenarios(&["all".to_owned()]).unwrap().len(), 13);
 }
 
 #[test]

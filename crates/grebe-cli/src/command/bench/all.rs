@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value};
 
 use super::printer::write_json;
-use crate::cli::BenchAll;
+use crate::cli::Results;
 use crate::ending::Ending;
 use crate::interrupt;
 use crate::output::note;
@@ -23,7 +23,7 @@ const BENCHES: [(&str, &[&str]); 6] = [
     ("transfer", &["transfer"]),
 ];
 
-pub(super) fn run(options: &BenchAll) -> Result<Ending> {
+pub(super) fn run(options: &Results) -> Result<Ending> {
     interrupt::catch();
     let this = std::env::current_exe().context("cannot find the grebe command itself")?;
     let folder = tempfile::tempdir().context("cannot make a directory for the results")?;
@@ -40,13 +40,13 @@ pub(super) fn run(options: &BenchAll) -> Result<Ending> {
         let json = folder.path().join("results.json");
         let mut command = Command::new(&this);
         command.arg("bench").args(arguments).arg("--json").arg(&json);
-        if options.results.table {
+        if options.table {
             command.arg("--table");
         }
         let is_good = finish(&mut command).context(words)?;
         results.extend(take(&json).map(|result| (name.to_owned(), result)));
         if interrupt::is_pending() {
-            write_json(&options.results, &results)?;
+            write_json(options, &results)?;
             return Ok(Ending::Interrupted);
         }
         if !is_good {
@@ -54,7 +54,7 @@ pub(super) fn run(options: &BenchAll) -> Result<Ending> {
         }
         note!("");
     }
-    write_json(&options.results, &results)?;
+    write_json(options, &results)?;
     if !failed.is_empty() {
         bail!("these benches failed, and said why: {}", failed.join(", "));
     }

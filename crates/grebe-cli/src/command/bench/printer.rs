@@ -12,43 +12,43 @@ use crate::cli::Results;
 use crate::ending::{Ending, Usage};
 use crate::output::{note, out};
 
+/// Runs a bench, and shows what it tells.
+pub(super) fn show(
+    results: &Results,
+    bench: impl FnOnce(&mut dyn FnMut(Progress<'_>)) -> Result<(), Error>,
+) -> Result<Ending> {
+    let bar = ProgressBar::new_spinner();
+    // A template that cannot fail: it is a constant.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+        bar.set_style(style);
+    }
+    let mut printer = Printer { title: String::new(), rows: Vec::new(), bar };
+    let ended = bench(&mut |progress| match progress {
+        Progress::Doing(what) => printer.doing(what),
+        Progress::Row(row) => printer.row(row),
+    });
+    printer.bar.finish_and_clear();
+    // What was measured before it failed or was ended is a result, too.
+    if results.table && !printer.rows.is_empty() {
+        out!("{}", markdown(&printer.rows))?;
+    }
+    write_json(results, &printer.rows)?;
+    match ended {
+        Ok(()) => Ok(Ending::Good),
+        Err(Error::Cancelled) => Ok(Ending::Interrupted),
+        Err(Error::Usage(what)) => Err(Usage(what).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Each row under the title of its table and, below the rows, where a person looks on, what is being measured.
-pub(super) struct Printer {
+struct Printer {
     title: String,
     rows: Vec<Row>,
     bar: ProgressBar,
 }
 
 impl Printer {
-    /// Runs a bench, and shows what it tells.
-    pub(super) fn show(
-        results: &Results,
-        bench: impl FnOnce(&mut dyn FnMut(Progress<'_>)) -> Result<(), Error>,
-    ) -> Result<Ending> {
-        let bar = ProgressBar::new_spinner();
-        // A template that cannot fail: it is a constant.
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-            bar.set_style(style);
-        }
-        let mut printer = Self { title: String::new(), rows: Vec::new(), bar };
-        let ended = bench(&mut |progress| match progress {
-            Progress::Doing(what) => printer.doing(what),
-            Progress::Row(row) => printer.row(row),
-        });
-        printer.bar.finish_and_clear();
-        // What was measured before it failed or was ended is a result, too.
-        if results.table && !printer.rows.is_empty() {
-            out!("{}", markdown(&printer.rows))?;
-        }
-        write_json(results, &printer.rows)?;
-        match ended {
-            Ok(()) => Ok(Ending::Good),
-            Err(Error::Cancelled) => Ok(Ending::Interrupted),
-            Err(error @ Error::Unknown { .. }) => Err(Usage(error.to_string()).into()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     fn doing(&self, what: &str) {
         self.bar.set_message(what.to_owned());
         self.bar.enable_steady_tick(std::time::Duration::from_millis(100));

@@ -1,45 +1,66 @@
-//! What the processes of a run do.
+//! The processes of a run: what they are told to do, and how they do it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grebe_transfer::{Purpose, ReceiveListener, ReceiveOptions, SendOptions, Source, Ticket, send};
+use serde::{Deserialize, Serialize};
 
-use super::kept;
+use super::programs::{guard, keep};
 use super::row::{PhaseRow, Sent};
-use super::tasks::TransferTask;
 use crate::error::Result;
-use crate::peer::{end_with_input, say, say_either, say_failed};
+use crate::peer::{end_with_input, say, say_either};
 
-type Done = std::result::Result<(), Box<dyn std::error::Error>>;
+/// When standard input ends, so does the process.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum TransferTask {
+    /// Answers with a ticket, then, when the files are whole, with nothing.
+    Receive { directory: PathBuf, host: IpAddr },
+    /// Answers with what was [`Sent`].
+    Send { file: PathBuf, ticket: String, device: Option<String> },
+    /// Answers with its address, then with the bytes that came, within `patience_s` from the first.
+    TcpReceive { file: PathBuf, host: IpAddr, patience_s: f64 },
+    /// Answers with nothing when it is connected, then with the seconds.
+    TcpSend { file: PathBuf, to: SocketAddr, congestion: Option<String> },
+    /// Sets the network namespace up for long distances. Answers with what could not be set.
+    Widen,
+    /// Removes a directory once the process that started this one is gone without having done so.
+    Guard { directory: PathBuf },
+    /// Keeps a program running, and interrupts it when it is to end. Answers when it has ended.
+    Keep { program: PathBuf, arguments: Vec<String> },
+}
+
+/// This machine, for those who listen to itself only.
+pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+type Done<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Runs a process of a run. What fails in its task is an answer.
 pub(crate) fn peer(task: TransferTask) -> Result<()> {
-    match &task {
-        TransferTask::Keep { program, arguments } => return say_either(&kept::keep(program, arguments)),
-        TransferTask::Guard { directory } => {
-            kept::guard(directory);
-            return Ok(());
-        }
-        _ => end_with_input(),
+    if !matches!(task, TransferTask::Guard { .. } | TransferTask::Keep { .. }) {
+        end_with_input();
     }
     let done = match task {
         TransferTask::Receive { directory, host } => receive(&directory, host),
         TransferTask::Send { file, ticket, device } => send_file(file, &ticket, device.as_deref()),
         TransferTask::TcpReceive { file, host, patience_s } => tcp_receive(&file, host, patience_s),
         TransferTask::TcpSend { file, to, congestion } => tcp_send(&file, to, congestion.as_deref()),
-        TransferTask::Widen => say(&widen()).map_err(Into::into),
-        TransferTask::Guard { .. } | TransferTask::Keep { .. } => Ok(()),
+        TransferTask::Widen => return say(&widen()),
+        TransferTask::Keep { program, arguments } => return say_either(&keep(&program, &arguments)),
+        TransferTask::Guard { directory } => {
+            guard(&directory);
+            Ok(())
+        }
     };
-    done.or_else(|error| say_failed(&error))
+    done.or_else(|error| say_either::<()>(&Err(error.to_string())))
 }
 
 fn receive(directory: &Path, host: IpAddr) -> Done {
-    let listener = ReceiveListener::bind(SocketAddr::new(host, 0), TICKET_LIFETIME)?;
+    let listener = ReceiveListener::bind(SocketAddr::new(host, 0), Duration::from_secs(60))?;
     say(&listener.ticket.word().as_str())?;
     listener.receive(directory, &ReceiveOptions::default(), |_| {})?;
     Ok(say(&())?)
@@ -52,16 +73,15 @@ fn send_file(file: PathBuf, ticket: &str, device: Option<&str>) -> Done {
     let source = Arc::new(Source::open(&[file])?);
     let report = send(&source, &ticket, &SendOptions::default(), |_| {})?;
     let seconds = began.elapsed().as_secs_f64();
-    let sent_after = device.and_then(sent_by);
-    let mut phases = PhaseRow::of(&report.phases);
+    let device_bytes = device.and_then(sent_by).zip(sent_before).map(|(after, before)| after - before);
     let handshake = PhaseRow {
         phase: "handshake".to_owned(),
         entries: 1,
         round_trips: 1,
         seconds: report.handshake.as_secs_f64(),
     };
+    let mut phases = PhaseRow::of(&report.phases);
     phases.insert(0, handshake);
-    let device_bytes = sent_before.zip(sent_after).map(|(before, after)| after.saturating_sub(before));
     Ok(say(&Sent {
         seconds,
         wire_bytes: device_bytes.unwrap_or(report.counters.wire_bytes),
@@ -72,8 +92,7 @@ fn send_file(file: PathBuf, ticket: &str, device: Option<&str>) -> Done {
 
 /// Bytes that a device of this network namespace has sent.
 fn sent_by(device: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/net/dev").ok()?;
-    sent_in(&text, device)
+    sent_in(&std::fs::read_to_string("/proc/self/net/dev").ok()?, device)
 }
 
 fn sent_in(text: &str, device: &str) -> Option<u64> {
@@ -133,10 +152,7 @@ fn tcp_send(file: &Path, to: SocketAddr, congestion: Option<&str>) -> Done {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn connect_with(
-    to: SocketAddr,
-    congestion: &str,
-) -> std::result::Result<TcpStream, Box<dyn std::error::Error>> {
+fn connect_with(to: SocketAddr, congestion: &str) -> Done<TcpStream> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -151,30 +167,28 @@ fn connect_with(
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn connect_with(_: SocketAddr, _: &str) -> std::result::Result<TcpStream, Box<dyn std::error::Error>> {
+fn connect_with(_: SocketAddr, _: &str) -> Done<TcpStream> {
     Err("only on Linux can a program choose how TCP reacts to loss".into())
 }
 
 /// TCP needs buffers of a path's rate times its round trip; and IPv6 would put packets of its own on the wire.
 fn widen() -> Vec<String> {
-    [
+    let settings = [
         ("net/ipv4/tcp_rmem", "4096 131072 67108864"),
         ("net/ipv4/tcp_wmem", "4096 65536 67108864"),
         ("net/ipv6/conf/all/disable_ipv6", "1"),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| {
+    ];
+    let refused = |(name, value): (&str, &str)| {
         let path = Path::new("/proc/sys").join(name);
         // Without IPv6 there is nothing to turn off.
-        let written =
-            if path.exists() || !name.contains("ipv6") { std::fs::write(path, value) } else { Ok(()) };
-        written.err().map(|error| format!("{} = {value}: {error}", name.replace('/', ".")))
-    })
-    .collect()
+        let is_needed = path.exists() || !name.contains("ipv6");
+        let error = is_needed.then(|| std::fs::write(path, value))?.err()?;
+        Some(format!("{} = {value}: {error}", name.replace('/', ".")))
+    };
+    settings.into_iter().filter_map(refused).collect()
 }
 
 const BLOCK_BYTES: usize = 1 << 20;
-const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
