@@ -1,7 +1,9 @@
 //! What is counted while a graph runs, readable at any time without slowing it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use grebe_frame::Header;
 
 use crate::snapshot::{Latency, StageSnapshot};
 
@@ -59,6 +61,10 @@ pub(crate) struct StageCounts {
     pub(crate) copied_frames: AtomicU64,
     /// Written once a second.
     pub(crate) latency: Mutex<Option<Latency>>,
+    /// Where the stream that the stage handed on ends, once it has ended.
+    pub(crate) end: OnceLock<Header>,
+    /// The stage is in its last call.
+    pub(crate) is_finishing: AtomicBool,
 }
 
 impl StageCounts {

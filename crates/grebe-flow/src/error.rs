@@ -41,6 +41,13 @@ pub enum Error {
     /// A stage did not come back in time; its thread is left behind.
     #[error("{0} did not stop within {1:?}: its thread is left behind")]
     Overstayed(String, Duration),
+    /// A graph whose queues hold more than the machine has left.
+    #[error(
+        "the queues of this graph hold up to {} MiB, and {} MiB of memory are left: give them less capacity, or the graph fewer stages",
+        needed_bytes >> 20,
+        left_bytes >> 20
+    )]
+    Memory { needed_bytes: u64, left_bytes: u64 },
     /// A graph file with mistakes in it.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),

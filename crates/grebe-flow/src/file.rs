@@ -15,13 +15,14 @@ mod checked_stage;
 mod draft;
 mod write;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 pub use checked_edge::FileEdge;
 pub use checked_stage::FileStage;
 
 use crate::error::Error;
-use crate::graph::Graph;
+use crate::graph::{Graph, check_memory};
 use crate::kind::{Kinds, Site};
 use crate::mistake::Mistakes;
 use crate::runtime::Node;
@@ -83,6 +84,16 @@ impl GraphFile {
     /// The edges, as they stand in the file.
     pub fn edges(&self) -> &[FileEdge] {
         &self.edges
+    }
+
+    /// Finds a graph that this machine has not the memory for, without opening anything.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn check_memory(&self) -> Result<(), Error> {
+        let targets: HashSet<&str> = self.edges.iter().map(|edge| edge.to.0.as_str()).collect();
+        let sources = self.stages.iter().filter(|stage| !targets.contains(stage.id.as_str())).count();
+        check_memory(sources, self.stages.len(), self.edges.iter().filter_map(|edge| edge.queue))
     }
 
     /// The stages that lead nowhere: where the samples end up.

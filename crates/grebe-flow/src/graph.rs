@@ -92,6 +92,9 @@ impl Graph {
     /// several inputs, or a thread the system did not give; nothing runs then.
     pub fn start(self) -> Result<Running, Error> {
         let order = check(&self.topology)?;
+        let queues = self.topology.edges.iter().filter_map(|edge| edge.queue);
+        let sources = (0..order.len()).filter(|&at| !self.topology.edges.iter().any(|edge| edge.to == at));
+        check_memory(sources.count(), order.len(), queues)?;
         let worker_of = self.topology.workers();
         Running::start(assemble(self.topology, &order, &worker_of))
     }
@@ -129,3 +132,31 @@ impl std::fmt::Debug for Graph {
         f.debug_struct("Graph").field("stages", &names).field("edges", &edges).finish()
     }
 }
+
+/// Refuses queues that hold more than the memory that is left: each source has as many chunks as the whole graph can hold.
+pub(crate) fn check_memory(
+    sources: usize,
+    stages: usize,
+    queues: impl Iterator<Item = QueueOptions>,
+) -> Result<(), Error> {
+    let batches = queues.map(|queue| queue.capacity_batches as u64).sum::<u64>() + 2 * stages as u64;
+    let needed_bytes = batches.saturating_mul(CHUNK_BYTES).saturating_mul(sources.max(1) as u64);
+    match left_bytes() {
+        Some(left_bytes) if needed_bytes > left_bytes => Err(Error::Memory { needed_bytes, left_bytes }),
+        _ => Ok(()),
+    }
+}
+
+/// The memory that is left on this machine, and to the group of processes that this one is in; `None` where nobody tells.
+fn left_bytes() -> Option<u64> {
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let machine = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let machine = machine.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let machine = machine.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10;
+    let group = number("/sys/fs/cgroup/memory.max").zip(number("/sys/fs/cgroup/memory.current"));
+    let group = group.map(|(most, used)| most.saturating_sub(used));
+    Some(machine.min(group.unwrap_or(u64::MAX)))
+}
+
+/// Of a source's chunk.
+const CHUNK_BYTES: u64 = 64 << 10;

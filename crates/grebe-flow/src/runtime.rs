@@ -111,6 +111,7 @@ impl Running {
                 detached: detached.clone(),
                 batches_in_flight: self.batches_in_flight,
                 counts,
+                upstream: Some(producer.counts.clone()),
             },
             is_ended: false,
         };
@@ -139,7 +140,8 @@ impl Running {
         self.close()
     }
 
-    /// Stops: sources end, what is queued is drained for up to 0.7 s, then every stage ends at its next step.
+    /// Stops: sources end, what is queued is drained for up to 0.7 s, then every stage ends at its next step. A stage's last call
+    /// ([`Stage::finish`]) takes as long as it takes.
     ///
     /// # Errors
     /// The first error of a stage, or the name of one that did not come back (its thread is left behind).
@@ -148,7 +150,10 @@ impl Running {
         self.handles.wake_all();
         if !self.ended.wait(DRAIN_TIMEOUT) {
             self.abort();
-            self.ended.wait(ABORT_TIMEOUT);
+            // A stage in its last call is closing a file or telling its peer: work that has a bound, and that must be done.
+            let is_finishing =
+                |stage: usize| self.handles.stages[stage].counts.is_finishing.load(Ordering::Acquire);
+            while !self.ended.wait(ABORT_TIMEOUT) && self.ended.is_any_missing(is_finishing) {}
         }
         self.close()
     }

@@ -409,3 +409,63 @@ fn a_thousand_starts_and_stops_leave_nothing_behind() {
     assert!(count("fd") < files + 50, "{} descriptors, {files} before", count("fd"));
     assert!(memory_kib() < memory + 64 * 1024, "{} KiB, {memory} before", memory_kib());
 }
+
+/// Closes something for longer than a stage may take to come back.
+struct Closing(bool);
+
+impl Stage for Closing {
+    fn process(
+        &mut self,
+        input: &mut Inputs,
+        _: &mut Outputs,
+        _: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        match input.next() {
+            Some(_) if self.0 => Err("it cannot go on".into()),
+            Some(_) => Ok(Outcome::Produced),
+            None => Ok(Outcome::WantsInput),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+        std::thread::sleep(Duration::from_millis(1_500));
+        Ok(())
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if self.0 {
+            std::thread::sleep(Duration::from_millis(1_500));
+        }
+    }
+}
+
+#[test]
+fn a_stage_that_closes_what_it_wrote_takes_the_time_that_it_needs() {
+    for fails in [false, true] {
+        let mut graph = Graph::new();
+        let source = graph.add("source", ramp(u64::MAX));
+        let sink = graph.add("sink", Closing(fails));
+        graph.connect(source, sink, QueueOptions::block(4));
+        let running = graph.start().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        let stopped = running.stop().map(drop).map_err(|error| error.to_string());
+        assert_eq!(stopped, if fails { Err("sink: it cannot go on".to_owned()) } else { Ok(()) });
+    }
+}
+
+#[test]
+fn queues_that_hold_more_than_the_memory_that_is_left_are_refused() {
+    let mut graph = Graph::new();
+    let mut last = graph.add("source", ramp(1));
+    for number in 0..1_000 {
+        let next = graph.add(format!("{number}"), Closing(false));
+        graph.connect(last, next, QueueOptions::block(1 << 20));
+        last = next;
+    }
+    if cfg!(target_os = "linux") {
+        let error = graph.start().unwrap_err();
+        assert!(matches!(error, Error::Memory { .. }), "{error}");
+    }
+}

@@ -82,7 +82,7 @@ pub struct TrackerCounts {
     pub lost_frames: u64,
     /// Samples per channel missing on the way.
     pub lost_samples: u64,
-    /// Samples per channel that the generator dropped.
+    /// Samples per channel that the generator dropped, by what its headers say: also those that it never gave an index.
     pub generator_samples: u64,
     /// Frames that came after later ones.
     pub late_frames: u64,
@@ -150,6 +150,11 @@ impl StreamTracker {
             if header.first_sample_index < position.sample_index {
                 return self.begin(Arrival::Restart);
             }
+            if header.sequence == position.sequence && header.first_sample_index == position.sample_index {
+                // Only the generator's count of drops moved.
+                self.count_drops(&position, header);
+                return Arrival::InOrder;
+            }
             return Arrival::After(self.gap(&position, header));
         }
         if position.ended && header.sequence >= position.sequence {
@@ -160,8 +165,12 @@ impl StreamTracker {
 
     fn gap(&mut self, position: &Position, header: &Header) -> Gap {
         let samples = header.first_sample_index - position.sample_index;
-        let generator_samples = header.sg_drops_total.saturating_sub(position.sg_drops_total).min(samples);
-        let gap = Gap { frames: header.sequence - position.sequence, samples, generator_samples };
+        let frames = header.sequence - position.sequence;
+        let drops = self.count_drops(position, header);
+        // More drops than missing samples: a generator that gives dropped samples no index.
+        let sent = frames.saturating_mul(header.block_length_samples.into());
+        let generator_samples = if drops <= samples { drops } else { samples.saturating_sub(sent) };
+        let gap = Gap { frames, samples, generator_samples };
         if gap.frames > 0 {
             if self.missing.len() == MISSING_RANGES_MAX {
                 self.missing.pop_front();
@@ -170,8 +179,14 @@ impl StreamTracker {
         }
         self.counts.lost_frames = self.counts.lost_frames.saturating_add(gap.frames);
         self.counts.lost_samples = self.counts.lost_samples.saturating_add(samples - generator_samples);
-        self.counts.generator_samples = self.counts.generator_samples.saturating_add(generator_samples);
         gap
+    }
+
+    /// What the generator dropped since the last frame.
+    fn count_drops(&mut self, position: &Position, header: &Header) -> u64 {
+        let drops = header.sg_drops_total.saturating_sub(position.sg_drops_total);
+        self.counts.generator_samples = self.counts.generator_samples.saturating_add(drops);
+        drops
     }
 
     /// A frame whose place has passed: late, a duplicate, or the beginning of another stream.
@@ -268,6 +283,7 @@ impl Position {
         header.sequence == self.sequence
             && header.first_sample_index == self.sample_index
             && header.channel_count == self.channel_count
+            && header.sg_drops_total == self.sg_drops_total
             && !self.ended
     }
 }
@@ -312,6 +328,20 @@ mod tests {
         assert_eq!(tracker.arrive(&later(3, 65, 35)), Arrival::After(gap));
         let counts = tracker.counts();
         assert_eq!((counts.lost_frames, counts.lost_samples, counts.generator_samples), (1, 10, 35));
+    }
+
+    #[test]
+    fn drops_that_were_given_no_index_are_the_generators_too() {
+        let mut tracker = StreamTracker::new();
+        let counted = |sequence, drops| Header { sg_drops_total: drops, ..frame(sequence) };
+        tracker.arrive(&counted(0, 5));
+        assert_eq!(tracker.arrive(&counted(1, 7_005)), Arrival::InOrder);
+        assert_eq!(tracker.arrive(&counted(2, 7_005)), Arrival::InOrder);
+        // One of 10 samples is lost as well: the index jumps by it alone.
+        let gap = Gap { frames: 1, samples: 10, generator_samples: 0 };
+        assert_eq!(tracker.arrive(&counted(4, 8_005)), Arrival::After(gap));
+        let counts = tracker.counts();
+        assert_eq!((counts.lost_frames, counts.lost_samples, counts.generator_samples), (1, 10, 8_000));
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(super) fn assemble(topology: Topology, order: &[usize], worker_of: &[usize])
             detached: Arc::new(AtomicBool::new(false)),
             batches_in_flight,
             counts: handles[stage].counts.clone(),
+            upstream: upstream_of(stage, &topology.edges).map(|before| handles[before].counts.clone()),
         };
         worker.slots.push(slot(Node(stage), entry, std::mem::take(&mut ends[stage]), &handles[stage], ctx));
     }
@@ -46,6 +47,12 @@ pub(super) fn assemble(topology: Topology, order: &[usize], worker_of: &[usize])
         route.slot = slot_of[route.slot];
     }
     Assembly { handles: Handles { stages: handles, queues }, flags, batches_in_flight, workers }
+}
+
+/// The stage before, where there is just one.
+fn upstream_of(stage: usize, edges: &[Edge]) -> Option<usize> {
+    let mut before = edges.iter().filter(|edge| edge.to == stage).map(|edge| edge.from);
+    before.next().filter(|_| before.next().is_none())
 }
 
 /// The ends that a stage has of the queues and buffers around it.

@@ -107,6 +107,11 @@ impl Ended {
         self.lock().iter().all(Option::is_some)
     }
 
+    /// Whether this is so of one that has not ended.
+    pub(super) fn is_any_missing(&self, is_so: impl Fn(usize) -> bool) -> bool {
+        self.lock().iter().enumerate().any(|(stage, result)| result.is_none() && is_so(stage))
+    }
+
     /// Waits until all have ended; whether they have.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
         let unfinished = |results: &mut Vec<Option<_>>| results.iter().any(Option::is_none);

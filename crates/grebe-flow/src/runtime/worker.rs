@@ -91,6 +91,8 @@ impl Worker {
                     Err(error) => {
                         // The rest ends in order: sources stop, queues drain.
                         self.slots[at].ctx.flags.stop.store(true, Ordering::Release);
+                        // Instead of a last call it is dropped, and may have as much to do.
+                        self.slots[at].ctx.counts.is_finishing.store(true, Ordering::Release);
                         self.end(at);
                         return Err(Failed { node: self.slots[at].node, error });
                     }
@@ -185,7 +187,11 @@ impl StageSlot {
 
     fn finish(&mut self) -> Result<Step, StageError> {
         self.is_ended = true;
-        self.stage.finish(&mut self.output, &mut self.ctx)?;
+        self.ctx.counts.is_finishing.store(true, Ordering::Release);
+        let finished = self.stage.finish(&mut self.output, &mut self.ctx);
+        self.ctx.counts.is_finishing.store(false, Ordering::Release);
+        finished?;
+        self.ctx.pass_on_end();
         Ok(Step::Ended)
     }
 

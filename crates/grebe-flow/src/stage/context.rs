@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use grebe_frame::{BatchMut, BatchPool};
+use grebe_frame::{BatchMut, BatchPool, Header};
 use grebe_ring::Signal;
 
+use crate::clock::monotonic_ns;
 use crate::counters::{StageCounts, add};
 
 /// What a stage may ask of the thread that drives it.
@@ -18,6 +19,8 @@ pub struct Context {
     pub(crate) detached: Arc<AtomicBool>,
     pub(crate) batches_in_flight: usize,
     pub(crate) counts: Arc<StageCounts>,
+    /// Of the stage before, where there is just one.
+    pub(crate) upstream: Option<Arc<StageCounts>>,
 }
 
 impl Context {
@@ -81,6 +84,39 @@ impl Context {
     /// Wakes this stage from another thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
+    }
+
+    /// The end of the stream behind its last frame, to be called in [`finish`](crate::Stage::finish): with the sample index
+    /// and the drops that the source told for what it could not hand on as a frame any more. `None` where there is nothing
+    /// to end: no frame, and no source that says what it would have sent.
+    pub fn end_of_stream(&self, last: Option<Header>) -> Option<Header> {
+        let told = self.upstream.as_ref().and_then(|counts| counts.end.get()).copied();
+        let end = last.map(|last| last.end_of_stream(monotonic_ns()));
+        match (end, told) {
+            // A stream that began again may end before the one that the source speaks of.
+            (Some(end), Some(told)) if told.first_sample_index >= end.first_sample_index => Some(Header {
+                sequence: told.sequence.max(end.sequence),
+                first_sample_index: told.first_sample_index,
+                sg_drops_total: told.sg_drops_total.max(end.sg_drops_total),
+                ..end
+            }),
+            (Some(end), _) => Some(end),
+            (None, told) => told.map(|told| Header { producer_ts_ns: monotonic_ns(), ..told }),
+        }
+    }
+
+    /// Tells the stages behind where the stream ends, beyond the last frame that they got: what a source dropped at its end is
+    /// seen by nobody else. To be called in [`finish`](crate::Stage::finish); a stage that does not call it passes on what the
+    /// stage before told.
+    pub fn set_end_of_stream(&self, end: Header) {
+        // A stage ends once.
+        let _ = self.counts.end.set(Header { block_length_samples: 0, ..end });
+    }
+
+    pub(crate) fn pass_on_end(&self) {
+        if let Some(told) = self.upstream.as_ref().and_then(|counts| counts.end.get()) {
+            self.set_end_of_stream(*told);
+        }
     }
 
     pub(crate) fn is_aborted(&self) -> bool {
