@@ -11,28 +11,38 @@ use grebe_stages::Notice;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::report::Losses;
-use crate::ending::Ending;
+use crate::ending::{Ending, one_line};
 use crate::interrupt;
 use crate::output::note;
 use crate::units::grouped;
 
 /// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on. `grebe top`
-/// shows it under `name`.
-pub(crate) fn drive(name: &str, graph: Graph, progress: &Progress) -> Result<(Snapshot, Ending)> {
+/// shows it under `name`. Returns its last counters, also where it failed.
+pub(crate) fn drive(name: &str, graph: Graph, progress: &Progress) -> Result<(Snapshot, Result<Ending>)> {
     interrupt::catch();
     let running = graph.start()?;
     // A graph that cannot be watched runs all the same.
     let _published = telemetry::publish(&running, name).ok();
+    let observe = running.observer();
     while !running.wait_timeout(Duration::from_millis(50)) {
         if interrupt::is_pending() {
-            let snapshot = running.stop()?;
+            let stopped = std::thread::scope(|scope| {
+                let stopping = scope.spawn(move || running.stop());
+                let began = Instant::now();
+                while !stopping.is_finished() {
+                    std::thread::sleep(Duration::from_millis(5));
+                    progress.show_closing(&observe(), began.elapsed());
+                }
+                stopping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
             progress.clear();
-            return Ok((snapshot, Ending::Interrupted));
+            return Ok((observe(), stopped.map(|_| Ending::Interrupted).map_err(Into::into)));
         }
         progress.show(&running.snapshot());
     }
     progress.clear();
-    Ok((running.wait()?, Ending::Good))
+    let ended = running.wait();
+    Ok((observe(), ended.map(|_| Ending::Good).map_err(Into::into)))
 }
 
 /// The graph of most commands: a source and a sink, with a queue between them that makes the source wait.
@@ -50,8 +60,9 @@ impl Pair {
         let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
         graph.connect(source, sink, QueueOptions::block(queue_batches));
         let (snapshot, ending) = drive(command, graph, &Progress::of(to))?;
-        report::print(verb, to, &snapshot, as_json)?;
-        Ok(ending)
+        let error = ending.as_ref().err().map(one_line);
+        report::print(verb, to, &snapshot, error, as_json)?;
+        ending
     }
 }
 
@@ -93,6 +104,19 @@ impl Progress {
         self.bar.tick();
     }
 
+    /// Shows that what is under way is being finished.
+    fn show_closing(&self, snapshot: &Snapshot, since: Duration) {
+        if since >= CLOSING_SHOWN_AFTER {
+            let samples =
+                snapshot.stage(&self.stage).map_or(0, |stage| stage.samples_in.max(stage.samples_out));
+            self.bar.set_message(format!(
+                "closing: {} samples go to the disk or the reader; Ctrl-C again leaves it as it is",
+                grouped(samples)
+            ));
+            self.bar.tick();
+        }
+    }
+
     /// Removes the line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
@@ -114,6 +138,8 @@ pub(crate) fn end_with_stdin() {
         interrupt::raise();
     });
 }
+
+const CLOSING_SHOWN_AFTER: Duration = Duration::from_millis(500);
 
 /// Of what is sent: about 100 ms at 25 MS/s, for as long as the sender's system calls may stall before the generator does.
 pub(crate) const SEND_QUEUE_BATCHES: usize = 64;

@@ -5,6 +5,7 @@
 //! standard error is for a person: where it cannot be said, nothing else changes.
 
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
@@ -39,6 +40,21 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
         }
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// Writes a file as a whole, and says so; `-` is standard output.
+pub(crate) fn file(path: &Path, content: &[u8]) -> io::Result<()> {
+    if is_stdout(path) {
+        return bytes(content).map_err(io::Error::other);
+    }
+    grebe_stages::write_whole(path, content)?;
+    note!("wrote {}", path.display());
+    Ok(())
+}
+
+/// Whether the name of a file is that of standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 /// Whether the reader of standard output has closed it: whoever writes for ever can end.

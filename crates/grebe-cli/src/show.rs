@@ -18,7 +18,7 @@ use grebe_view::{
 use crate::ending::Ending;
 use crate::graph::report::Losses;
 use crate::interrupt;
-use crate::output::note;
+use crate::output::{self, note};
 
 pub(crate) use files::session_of_source;
 
@@ -42,8 +42,8 @@ pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Optio
     let mut picture = None;
     let ended = match (surface, shown.as_slice()) {
         (Surface::Png(png), [only, ..]) => {
-            grebe_view::render_png(&only.link, only.options(), png).map(|drawn| {
-                note!("wrote {}", png.path.display());
+            let write = |bytes: &[u8]| output::file(&png.path, bytes);
+            grebe_view::render_png(&only.link, only.options(), png, write).map(|drawn| {
                 picture = Some(drawn);
             })
         }

@@ -290,8 +290,7 @@ fn a_killed_recorder_leaves_what_it_had_written() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let data = folder.path().join("killed.sigmf-data");
-    while fs::metadata(&data).map_or(0, |meta| meta.len()) < 4 << 20 {
+    while SampleFile::open(&file).map_or(0, |recording| recording.len_samples()) < 2 << 20 {
         std::thread::sleep(Duration::from_millis(10));
     }
     support::signal("-KILL", recorder.id());
@@ -332,6 +331,45 @@ fn a_reader_that_goes_away_ends_the_pipe_without_an_error() {
     drop(pipe);
     let output = finish(generator);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+/// `grebe record pipe: FILE --json` of these bytes: its exit status, its JSON, what it said.
+fn record_pipe(bytes: &[u8], name: &str) -> (Option<i32>, serde_json::Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input");
+    fs::write(&input, bytes).unwrap();
+    let file = folder.path().join(name);
+    let recorder = grebe(&["record", "pipe:", file.to_str().unwrap(), "--json"])
+        .stdin(fs::File::open(&input).unwrap())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = finish(recorder);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), report, text(&output.stderr))
+}
+
+#[test]
+fn a_writer_that_is_gone_is_told_from_one_that_has_ended() {
+    let (datagrams, _) = stream(5);
+    let (status, report, said) = record_pipe(&datagrams.concat(), "ended");
+    assert_eq!((status, report["samples"].as_u64()), (Some(0), Some(5 * 64)), "{said}");
+    assert_eq!(report["error"], serde_json::Value::Null);
+    let (status, report, said) = record_pipe(&datagrams[..5].concat(), "gone");
+    assert_eq!((status, report["samples"].as_u64()), (Some(3), Some(5 * 64)), "{said}");
+    assert!(report["error"].as_str().unwrap().contains("without an end of stream"), "{report}");
+}
+
+#[test]
+fn a_stream_that_nobody_listens_to_is_not_called_whole() {
+    // A port that was free a moment ago.
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = support::run(&["sg", "--samples", "10k", "--to", &format!("udp://{nobody}")]);
+    let said = text(&output.stderr);
+    assert!(said.contains("sends refused, nobody listens there"), "{said}");
+    let output = support::run(&["sg", "--samples", "10k", "--to", "udp://127.0.0.1:0"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -219,3 +219,29 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_with_its_name() {
     let error = file.block(0, 2000).unwrap_err().to_string();
     assert!(error.contains("ecg.sigmf-data"), "{error}");
 }
+
+#[test]
+#[cfg(unix)]
+fn a_picture_goes_to_where_its_name_leads() {
+    let ecg = example("ecg.sigmf-meta");
+    let draw = |to: &str| {
+        let output = run(&["view", ecg.to_str().unwrap(), "--png", to, "--after", "1s", "--size", "160x120"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        output
+    };
+    assert!(draw("-").stdout.starts_with(b"\x89PNG"));
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(place("target.png"), place("link.png")).unwrap();
+    draw(place("link.png").to_str().unwrap());
+    assert!(fs::symlink_metadata(place("link.png")).unwrap().is_symlink());
+    assert!(fs::read(place("target.png")).unwrap().starts_with(b"\x89PNG"));
+    assert!(std::process::Command::new("mkfifo").arg(place("fifo")).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let fifo = place("fifo");
+        move || fs::read(fifo).unwrap()
+    });
+    draw(place("fifo").to_str().unwrap());
+    assert!(reader.join().unwrap().starts_with(b"\x89PNG"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside them");
+}

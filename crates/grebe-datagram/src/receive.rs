@@ -75,6 +75,13 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         if options.batch && options.gro {
             sys::enable_gro(&socket);
         }
+        if let SocketAddr::V6(every) = address
+            && every.ip().is_unspecified()
+        {
+            // Every address is also every IPv4 address, whatever this system's default is.
+            let either = socket.set_only_v6(false);
+            either.map_err(|source| Error::Open { action: "open a UDP socket for", address, source })?;
+        }
         let at = socket::bind_address(address);
         socket.bind(&at.into()).map_err(|source| Error::Open { action: "bind", address: at, source })?;
         if address.ip().is_multicast() {

@@ -16,6 +16,9 @@ pub enum Error {
     /// A recording of this name is there already.
     #[error("{} exists already: choose another name, or allow overwriting", path.display())]
     Exists { path: PathBuf },
+    /// Another recorder writes a recording of this name.
+    #[error("{} is being recorded by another: choose another name", path.display())]
+    Busy { path: PathBuf },
     /// A file without samples.
     #[error("{} holds no samples", path.display())]
     Empty { path: PathBuf },
@@ -52,6 +55,11 @@ pub enum Error {
     /// A stream whose sender has gone without an end of stream.
     #[error("nothing arrived for {timeout:?}: the sender is gone (it sent no end of stream)")]
     Idle { timeout: Duration },
+    /// A byte stream that was closed without an end of stream.
+    #[error(
+        "the pipe was closed without an end of stream: its writer is gone, and what it wrote last may be missing"
+    )]
+    Gone,
     /// A byte stream that is not whole frames back to back.
     #[error("the pipe carries no frame at byte {at}: {why}")]
     Pipe { at: u64, why: String },

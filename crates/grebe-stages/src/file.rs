@@ -1,5 +1,6 @@
 //! Recordings: how they are read, played and written. A new format is a row in [`FORMATS`] and a module beside `wav`.
 
+mod output;
 mod play;
 mod raw;
 mod record;
@@ -14,6 +15,7 @@ use crate::error::Error;
 pub(crate) use play::{FileSource, PlayOptions};
 pub(crate) use record::{RecordOptions, SigmfSink};
 pub use {
+    output::write_whole,
     sample_file::{Block, SampleFile, Segment},
     sigmf::{SigmfSettings, SigmfSummary, SigmfWriter},
 };

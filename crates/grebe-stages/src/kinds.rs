@@ -94,7 +94,7 @@ struct UdpIn {
     uri: String,
     /// Ends after this many samples per channel, or with the stream.
     samples: Option<Count>,
-    /// Fails once the sender has been silent for this long.
+    /// Fails once the sender has been silent for this long, also where it never came.
     idle_timeout: Option<Time>,
     /// Datagrams per system call, 1 to 128; 1 is the lowest latency.
     #[serde(default = "burst")]
@@ -196,7 +196,7 @@ fn source(uri: &Uri, options: SourceOptions, site: &mut Site) -> StageResult<Box
 struct Record {
     /// The recording to make: NAME.sigmf-meta.
     file: PathBuf,
-    /// Ends after this much of the signal.
+    /// Ends after this much of the signal, gaps included.
     duration: Option<Time>,
     /// Replaces a recording of the same name.
     #[serde(default)]

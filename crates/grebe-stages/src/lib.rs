@@ -56,7 +56,7 @@ mod uri;
 
 pub use {
     error::Error,
-    file::{Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter},
+    file::{Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter, write_whole},
     grebe_ring::Cancel,
     io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource},
     kinds::kinds,

@@ -46,7 +46,7 @@ pub struct SourceOptions {
     pub samples: Option<u64>,
     /// Ends a recording after this much of the signal.
     pub duration: Option<Duration>,
-    /// Fails once the sender has been silent for this long.
+    /// Fails once the sender has been silent for this long, also where it never came.
     pub idle_timeout: Option<Duration>,
     /// Plays a recording at so many times its rate; `None`: as fast as it is taken.
     pub speed: Option<f64>,
@@ -150,7 +150,10 @@ fn udp_source(
     notify: &mut dyn FnMut(Notice),
 ) -> Result<OpenSource, Error> {
     let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
-    let mut source = UdpSource::bind(at.to_listen()?, &options.transport.socket_options()).map_err(failed)?;
+    let socket_options = options.transport.socket_options();
+    let (address, otherwise) = at.to_listen()?;
+    let bind = |address| UdpSource::bind(address, &socket_options);
+    let mut source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
     if source.granted().is_clamped() {
         notify(Notice::SmallBuffer(source.granted()));
     }
@@ -198,7 +201,7 @@ fn shm_source(
 
 fn standard_input(options: &SourceOptions) -> Result<OpenSource, Error> {
     let stdin = pipe::stdin().map_err(|source| Error::Closed { what: "standard input", source })?;
-    Ok(OpenSource::of(PipeSource::new(stdin).samples(options.samples)))
+    Ok(OpenSource::of(PipeSource::new(stdin).idle_timeout(options.idle_timeout).samples(options.samples)))
 }
 
 fn recording(

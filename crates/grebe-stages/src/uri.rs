@@ -1,7 +1,7 @@
 //! The name of either end of a stream.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -12,7 +12,7 @@ use crate::file::is_recording;
 ///
 /// | written | as a source | as a sink |
 /// |---|---|---|
-/// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all) | sends to it |
+/// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all; a multicast address: joins it) | sends to it |
 /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.wav` | plays the file | records to it |
@@ -81,13 +81,25 @@ impl HostPort {
         Self { host: host.into(), port }
     }
 
-    /// The address to listen on.
-    pub(crate) fn to_listen(&self) -> Result<SocketAddr, Error> {
-        if self.host.is_empty() { Ok((Ipv4Addr::UNSPECIFIED, self.port).into()) } else { self.resolve() }
+    /// The address to listen on, and another for where it cannot be had: without a host an IPv6 socket hears every address, IPv4
+    /// too, and a machine without IPv6 has none.
+    pub(crate) fn to_listen(&self) -> Result<(SocketAddr, SocketAddr), Error> {
+        if self.host.is_empty() {
+            return Ok((
+                (Ipv6Addr::UNSPECIFIED, self.port).into(),
+                (Ipv4Addr::UNSPECIFIED, self.port).into(),
+            ));
+        }
+        self.resolve().map(|address| (address, address))
     }
 
     /// The address to send to; this machine where no host is named.
     pub(crate) fn to_send(&self) -> Result<SocketAddr, Error> {
+        if self.port == 0 {
+            let reason =
+                "has no receiver's port: 0 is any port, and only a listener can have that".to_owned();
+            return Err(Error::Name { name: format!("udp://{self}"), reason });
+        }
         if self.host.is_empty() { Ok((Ipv4Addr::LOCALHOST, self.port).into()) } else { self.resolve() }
     }
 
@@ -301,6 +313,13 @@ mod tests {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn any_port_is_for_listeners_only() {
+        assert!(HostPort::new("127.0.0.1", 0).to_listen().is_ok());
+        let error = HostPort::new("127.0.0.1", 0).to_send().unwrap_err().to_string();
+        assert!(error.starts_with("'udp://127.0.0.1:0' has no receiver's port"), "{error}");
     }
 
     #[test]

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use grebe_datagram::{Options, Sender};
 use grebe_flow::{
-    Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageBench, StageError, StageSnapshot,
+    Context, Count, Graph, Inputs, Kind, Outcome, Outputs, QueueOptions, RateHz, Site, Stage, StageBench,
+    StageError, StageSnapshot,
 };
-use grebe_frame::{Arrival, Batch, Header, StreamTracker};
+use grebe_frame::{Arrival, Batch, BatchPool, Header, StreamTracker};
+use grebe_stages::process::{Decimate, FillGaps, Filler, Null, Select};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 use grebe_stages::{
-    GeneratorCommand, SigmfSettings, SigmfWriter, SourceOptions, SynthOptions, SynthSource, UdpSource, Uri,
-    block_length, open_source,
+    GeneratorCommand, PipeSink, SigmfSettings, SigmfWriter, SourceOptions, Synth, SynthOptions, SynthSource,
+    UdpSource, Uri, block_length, open_source,
 };
 
 fn made(source: impl Stage + 'static) -> Vec<Batch> {
@@ -294,4 +296,156 @@ fn send(sender: &mut Sender, header: &Header, payload: &[u8]) {
     let mut batch = sender.batch();
     batch.push(&head, payload).unwrap();
     batch.flush().unwrap();
+}
+
+/// Keeps what a sink writes.
+#[derive(Clone, Default)]
+struct Written(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Sends a frame of 12 samples, and says at its end that it dropped 90 more.
+struct DropsAtItsEnd(Option<Batch>);
+
+impl Stage for DropsAtItsEnd {
+    fn process(
+        &mut self,
+        _: &mut Inputs,
+        output: &mut Outputs,
+        ctx: &mut Context,
+    ) -> Result<Outcome, StageError> {
+        let Some(batch) = self.0.take() else { return Ok(Outcome::End) };
+        output.send(batch, ctx);
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> Result<(), StageError> {
+        let end =
+            Header { sequence: 1, channel_count: 2, first_sample_index: 102, sg_drops_total: 90, ..END };
+        ctx.set_end_of_stream(end);
+        Ok(())
+    }
+}
+
+const END: Header = Header {
+    sequence: 0,
+    producer_ts_ns: 0,
+    channel_count: 2,
+    block_length_samples: 0,
+    sample_rate_hz: 1e6,
+    sg_drops_total: 0,
+    first_sample_index: 0,
+};
+
+/// What a pipe carries of such a stream, behind these stages.
+fn piped(frame: Option<Batch>, between: &[&str]) -> Vec<Header> {
+    let written = Written::default();
+    let mut graph = Graph::new();
+    let mut last = graph.add("source", DropsAtItsEnd(frame));
+    for kind in between {
+        let stage: Box<dyn Stage> = match *kind {
+            "select" => Select { channels: vec![2] }.build(&mut Site::new("select")).unwrap(),
+            "decimate" => Decimate { factor: Count(3) }.build(&mut Site::new("decimate")).unwrap(),
+            _ => FillGaps { with: Filler::Zero, longest: Count(1) }.build(&mut Site::new("fill")).unwrap(),
+        };
+        let next = graph.add_boxed(*kind, stage);
+        graph.connect(last, next, QueueOptions::block(4));
+        last = next;
+    }
+    let sink = graph.add("pipe", PipeSink::new(written.clone()));
+    graph.connect(last, sink, QueueOptions::block(4));
+    graph.start().unwrap().wait().unwrap();
+    let bytes = written.0.lock().unwrap().clone();
+    let (mut headers, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let header = Header::parse(&bytes[at..]).unwrap();
+        at += header.frame_bytes();
+        headers.push(header);
+    }
+    headers
+}
+
+#[test]
+fn what_a_source_dropped_at_its_end_stands_in_the_end_of_the_stream() {
+    let frame = || {
+        let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
+        batch.push(&Header { block_length_samples: 12, ..END }, |_, samples| samples.fill(1)).unwrap();
+        Some(batch.freeze())
+    };
+    for (between, index, drops) in
+        [(&[][..], 102, 90), (&["select"], 102, 90), (&["fill"], 102, 90), (&["decimate"], 68, 60)]
+    {
+        let headers = piped(frame(), between);
+        let mut tracker = StreamTracker::new();
+        for header in &headers {
+            tracker.arrive(header);
+        }
+        assert!(tracker.is_ended(), "{between:?}");
+        assert_eq!(tracker.next_sample_index(), Some(index), "{between:?}");
+        let counts = tracker.counts();
+        assert_eq!((counts.lost_samples, counts.generator_samples), (0, drops), "{between:?}");
+    }
+    // A stream of which no frame was left says so too.
+    let headers = piped(None, &[]);
+    assert_eq!(headers.len(), 1);
+    assert!(headers[0].is_end_of_stream() && headers[0].first_sample_index == 102);
+}
+
+#[test]
+fn a_slow_generator_drops_nothing() {
+    let slow = Synth { rate: RateHz(5.0), samples: Some(Count(3)), ..Synth::default() };
+    let options = SourceOptions { synth: slow, ..SourceOptions::default() };
+    let source = open_source(&Uri::Synth, options, &mut |_| ()).unwrap();
+    let (tell, heard) = std::sync::mpsc::channel();
+    let mut graph = Graph::new();
+    let (source, sink) = (graph.add_boxed("source", source.stage), graph.add("headers", Headers(tell)));
+    graph.connect(source, sink, QueueOptions::block(4));
+    graph.start().unwrap().wait().unwrap();
+    let headers: Vec<Header> = heard.into_iter().collect();
+    assert_eq!(headers.iter().map(|header| header.first_sample_index).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(headers.iter().all(|header| header.sg_drops_total == 0));
+}
+
+#[test]
+fn a_sender_that_never_comes_is_silent_too() {
+    let options = SourceOptions { idle_timeout: Some(Duration::from_millis(50)), ..SourceOptions::default() };
+    let source = open_source(&"udp://127.0.0.1:0".parse().unwrap(), options, &mut |_| ()).unwrap();
+    let mut graph = Graph::new();
+    let (source, sink) = (graph.add_boxed("source", source.stage), graph.add("sink", Null {}));
+    graph.connect(source, sink, QueueOptions::block(4));
+    let error = graph.start().unwrap().wait().unwrap_err().to_string();
+    assert!(error.contains("the sender is gone"), "{error}");
+}
+
+#[test]
+fn a_port_without_a_host_is_heard_by_either_protocol() {
+    let source = open_source(&"udp://:0".parse().unwrap(), SourceOptions::default(), &mut |_| ()).unwrap();
+    let port = source.address.unwrap().port();
+    let (tell, heard) = std::sync::mpsc::channel();
+    let mut graph = Graph::new();
+    let (source, sink) = (graph.add_boxed("source", source.stage), graph.add("headers", Headers(tell)));
+    graph.connect(source, sink, QueueOptions::block(4));
+    let running = graph.start().unwrap();
+    let mut frame = [0; 64 + 24];
+    let header = Header { block_length_samples: 6, ..END };
+    header.write(frame.first_chunk_mut().unwrap());
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(&frame, ("127.0.0.1", port)).unwrap();
+    assert_eq!(heard.recv_timeout(Duration::from_secs(10)).unwrap().block_length_samples, 6);
+    running.stop().unwrap();
+    // Where this machine has no IPv6, there is one protocol.
+    if std::net::UdpSocket::bind("[::1]:0").is_ok() {
+        let source =
+            open_source(&"udp://:0".parse().unwrap(), SourceOptions::default(), &mut |_| ()).unwrap();
+        assert!(source.address.unwrap().is_ipv6());
+    }
 }

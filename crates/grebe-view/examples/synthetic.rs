@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let shown = if let Some(path) = value("--png") {
         let png = PngOptions { after: Duration::from_millis(500), ..PngOptions::new(path) };
-        grebe_view::render_png(&link, options, &png).map(drop)
+        grebe_view::render_png(&link, options, &png, |bytes| std::fs::write(&png.path, bytes)).map(drop)
     } else if has("--term") {
         grebe_view::run_terminal(link, options)
     } else {

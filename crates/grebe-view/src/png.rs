@@ -2,8 +2,7 @@
 
 mod draw;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use grebe_scope::raster;
@@ -18,7 +17,7 @@ pub(crate) use draw::encode;
 /// What to draw, how large, and when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PngOptions {
-    /// The file; replaced as a whole where it exists.
+    /// The file that is written, for what is said of it.
     pub path: PathBuf,
     /// Width in pixels, 160 to 16384.
     pub width: u32,
@@ -47,18 +46,23 @@ impl PngOptions {
     }
 }
 
-/// Waits, draws, and writes the file; returns what was drawn. The file appears whole or not at all.
+/// Waits, draws, and hands the PNG to `write`; returns what was drawn.
 ///
 /// # Errors
 /// [`Error::NothingArrived`], [`Error::Scope`] for a size out of range, [`Error::Write`].
-pub fn render_png(link: &ScopeLink, options: ViewOptions, png: &PngOptions) -> Result<Picture, Error> {
+pub fn render_png(
+    link: &ScopeLink,
+    options: ViewOptions,
+    png: &PngOptions,
+    write: impl FnOnce(&[u8]) -> std::io::Result<()>,
+) -> Result<Picture, Error> {
     let mut model = ViewModel::new(link.clone(), options, encode);
     if png.measure {
         model.controls.is_measuring = true;
     }
     wait_for_picture(&mut model, png)?;
     let bytes = encode(&mut model, png.width, png.height)?;
-    write_whole(&png.path, &bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
+    write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
     Ok(model.picture.clone())
 }
 
@@ -83,18 +87,6 @@ fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error
             return Err(Error::NothingArrived { seconds, path: png.path.clone() });
         }
     }
-}
-
-/// Writes beside the file first, then renames.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        // The error is already known; what is left of the attempt is removed if possible.
-        let _ = fs::remove_file(&beside);
-    }
-    written
 }
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);

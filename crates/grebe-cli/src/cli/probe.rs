@@ -74,7 +74,7 @@ pub(crate) struct Probe {
     /// Print everything as JSON; with --serve, the ticket.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Draw goodput, loss and round trip, over the rate and over time, to this file.
+    /// Draw goodput, loss and round trip, over the rate and over time, to this file; - is standard output.
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     pub(crate) png: Option<PathBuf>,
 }

@@ -106,17 +106,17 @@ pub(crate) struct Play {
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n\n\
     The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
     one recording, several make one per channel and a .sigmf-collection that ties them.\n\
-    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://),\n\
+    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://, pipe:),\n\
     130 interrupted.")]
 pub(crate) struct Record {
     /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file.
     pub(crate) uri: Uri,
     /// The recording to make: NAME.sigmf-meta.
     pub(crate) file: PathBuf,
-    /// End after this much of the signal.
+    /// End after this much of the signal, gaps included.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) duration: Option<Duration>,
-    /// Fail once the sender has been silent for this long.
+    /// Fail once the sender has been silent for this long, also where it never came.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) idle_timeout: Option<Duration>,
     /// Replace a recording of the same name.

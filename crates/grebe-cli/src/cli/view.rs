@@ -32,7 +32,7 @@ pub(crate) struct View {
     /// Show it in the terminal.
     #[arg(long, conflicts_with = "png")]
     pub(crate) term: bool,
-    /// Draw one picture to this file, without a display or a GPU.
+    /// Draw one picture to this file, without a display or a GPU; - is standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) png: Option<PathBuf>,
     /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end].

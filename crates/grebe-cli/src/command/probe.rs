@@ -97,6 +97,9 @@ fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
         moves: options.amount.clone(),
         cancel,
     };
+    if options.json && options.png.as_deref().is_some_and(output::is_stdout) {
+        return Err(Usage("--png - and --json would both write to standard output".into()).into());
+    }
     if let Some(folder) = options.png.as_deref().and_then(Path::parent).filter(|folder| *folder != "")
         && !folder.is_dir()
     {
@@ -105,9 +108,10 @@ fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
     let report = live::probe(ticket, &probe_options, options.json)?;
     if let Some(path) = &options.png {
         picture::write(&report, path)?;
-        note!("wrote {}", path.display());
     }
-    if options.json {
+    if options.png.as_deref().is_some_and(output::is_stdout) {
+        note!("{}", table::text(&report));
+    } else if options.json {
         out!("{}", serde_json::to_string_pretty(&report)?)?;
     } else {
         output::text(&table::text(&report))?;

@@ -8,7 +8,7 @@ use grebe_flow::{Error, GraphFile, KindInfo, Kinds, Ports};
 use serde_json::{Map, Value};
 
 use crate::cli::Run;
-use crate::ending::{Ending, Usage};
+use crate::ending::{Ending, Usage, one_line};
 use crate::graph::{Progress, drive, report};
 use crate::output::note;
 use crate::{interrupt, output};
@@ -20,6 +20,7 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     }
     let path = options.graph.as_deref().context("name a graph file")?;
     let file = load(path, &kinds)?;
+    file.check_memory()?;
     if options.check {
         note!("{} is good: {} stages, {} edges", path.display(), file.stages().len(), file.edges().len());
         return Ok(Ending::Good);
@@ -37,8 +38,9 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     let name = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
     let (snapshot, ending) = drive(&name, graph, &Progress::of(followed))?;
-    report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, options.json)?;
-    Ok(ending)
+    let error = ending.as_ref().err().map(one_line);
+    report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, error, options.json)?;
+    ending
 }
 
 /// Reads the file; what is wrong with it is shown at its place before the error that says how much it is.

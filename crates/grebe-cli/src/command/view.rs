@@ -18,7 +18,7 @@ use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
 use crate::graph::tell;
 use crate::interrupt;
-use crate::output::out;
+use crate::output::{self, out};
 use crate::show::{self, Failure, Scope, Show, Shown, Surface};
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
@@ -38,6 +38,9 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     let is_alone = options.term || options.png.is_some();
     if is_alone && uris.len() > 1 {
         return Err(Usage("several sources need the window: give one to --term and --png".into()).into());
+    }
+    if options.measure.is_some() && options.png.as_deref().is_some_and(output::is_stdout) {
+        return Err(Usage("--png - and --measure would both write to standard output".into()).into());
     }
     if let Some(duration) = options.bench {
         return bench(open(&uris, 0, options, &mut Spawn::None)?, options.size, duration);
@@ -235,6 +238,7 @@ fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
         "span_s": picture.span(),
         "lost_frames": picture.counts.lost_frames,
         "lost_samples": picture.counts.lost_samples,
+        "generator_samples": picture.counts.generator_samples,
         "channels": channels.collect::<Vec<_>>(),
         "trigger": picture.trigger.map(|trigger| triggers(&trigger, picture.axis_unit() == "s")),
     })

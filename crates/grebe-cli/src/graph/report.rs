@@ -26,6 +26,10 @@ pub(crate) struct Losses {
     pub(crate) duplicate_frames: u64,
     pub(crate) refused_datagrams: u64,
     pub(crate) foreign_datagrams: u64,
+    /// Sends that came back because nobody listens at that port.
+    pub(crate) refused_sends: u64,
+    /// Datagrams that the system did not take.
+    pub(crate) unsent_datagrams: u64,
 }
 
 impl Losses {
@@ -41,6 +45,8 @@ impl Losses {
             duplicate_frames: own("duplicate_frames"),
             refused_datagrams: refusals(snapshot).map(|(_, count)| count).sum(),
             foreign_datagrams: own("foreign_datagrams"),
+            refused_sends: own("refused"),
+            unsent_datagrams: own("unsent"),
         }
     }
 
@@ -59,21 +65,28 @@ impl Losses {
             "late_frames": self.late_frames,
             "duplicate_frames": self.duplicate_frames,
             "foreign_datagrams": self.foreign_datagrams,
+            "refused_sends": self.refused_sends,
+            "unsent_datagrams": self.unsent_datagrams,
         })
     }
 }
 
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // At the end of a stream, where no frame tells of them.
+        let lone_samples = if self.network_frames == 0 { u64::MAX } else { 0 };
         let places = [
             (self.generator_samples, "samples dropped by the generator"),
             (self.network_frames, "frames lost on the way"),
+            (self.network_samples.min(lone_samples), "samples lost on the way"),
             (self.kernel_drops.unwrap_or(0), "buffers dropped by the kernel"),
             (self.queue_frames, "frames dropped by a queue"),
             (self.late_frames, "frames late"),
             (self.duplicate_frames, "frames twice"),
             (self.refused_datagrams, "datagrams refused"),
             (self.foreign_datagrams, "datagrams of another sender"),
+            (self.refused_sends, "sends refused, nobody listens there"),
+            (self.unsent_datagrams, "datagrams not sent"),
         ];
         let mut said = places
             .into_iter()
@@ -90,9 +103,15 @@ impl fmt::Display for Losses {
 }
 
 /// Says what a stage has done: a line on standard error for people, or JSON on standard output for a program.
-pub(crate) fn print(verb: &str, stage: &str, snapshot: &Snapshot, as_json: bool) -> Result<()> {
+pub(crate) fn print(
+    verb: &str,
+    stage: &str,
+    snapshot: &Snapshot,
+    error: Option<String>,
+    as_json: bool,
+) -> Result<()> {
     match snapshot.stage(stage) {
-        Some(stage) if as_json => out!("{}", json(stage, snapshot))?,
+        Some(stage) if as_json => out!("{}", json(stage, snapshot, error))?,
         Some(stage) => note!("{}", summary(verb, stage, snapshot)),
         None => {}
     }
@@ -103,10 +122,12 @@ pub(crate) fn print(verb: &str, stage: &str, snapshot: &Snapshot, as_json: bool)
 pub(crate) fn print_graph<'a>(
     ends: impl Iterator<Item = &'a str>,
     snapshot: &Snapshot,
+    error: Option<String>,
     as_json: bool,
 ) -> Result<()> {
     if as_json {
-        return out!("{}", json!({ "graph": snapshot, "losses": Losses::of(snapshot).json() }));
+        let losses = Losses::of(snapshot).json();
+        return out!("{}", json!({ "graph": snapshot, "losses": losses, "error": error }));
     }
     for stage in ends.filter_map(|name| snapshot.stage(name)) {
         note!("{}: {}", stage.name, handled(stage));
@@ -128,11 +149,12 @@ fn is_loss(name: &str) -> bool {
         "lost_",
         "late_",
         "duplicate_",
-        "refused_",
         "kernel_",
         "foreign_",
         "generator_",
         "dropped_",
+        "refused",
+        "unsent",
         "streams",
     ];
     told.iter().any(|start| name.starts_with(start))
@@ -143,8 +165,14 @@ fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
     format!("{verb} {}; {}{}", handled(stage), Losses::of(snapshot), refused_by_reason(snapshot))
 }
 
+/// Frames and samples per channel: of a recorder, those that stand in the recording.
+fn counts(stage: &StageSnapshot) -> (u64, u64) {
+    let passed = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
+    stage.own("recorded_frames").zip(stage.own("recorded_samples")).unwrap_or(passed)
+}
+
 fn handled(stage: &StageSnapshot) -> String {
-    let (frames, samples) = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
+    let (frames, samples) = counts(stage);
     format!("{} samples per channel in {} frames", grouped(samples), grouped(frames))
 }
 
@@ -157,12 +185,14 @@ fn refused_by_reason(snapshot: &Snapshot) -> String {
 }
 
 /// The same for programs.
-fn json(stage: &StageSnapshot, snapshot: &Snapshot) -> Value {
+fn json(stage: &StageSnapshot, snapshot: &Snapshot, error: Option<String>) -> Value {
+    let (frames, samples) = counts(stage);
     let refused: serde_json::Map<String, Value> =
         refusals(snapshot).map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();
     json!({
-        "frames": stage.frames_in.max(stage.frames_out),
-        "samples": stage.samples_in.max(stage.samples_out),
+        "frames": frames,
+        "samples": samples,
+        "error": error,
         "copied_frames": snapshot.stages.iter().filter_map(|stage| stage.own("copied_frames")).sum::<u64>(),
         "losses": Losses::of(snapshot).json(),
         "refused_datagrams": refused,

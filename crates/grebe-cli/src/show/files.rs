@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use grebe_stages::{Error, SigmfSettings, SigmfWriter};
+use grebe_stages::{Error, SigmfSettings, SigmfWriter, write_whole};
 use grebe_view::{Extract, Session};
 
 /// The file of a source: in the folder that the system has for the state of programs.
@@ -17,8 +17,11 @@ pub(crate) fn session_of_source(name: &str) -> Option<PathBuf> {
     Some(state.join("grebe").join("sessions").join(file_name(name)))
 }
 
-/// The session in the file; `None` where there is no file.
+/// The session in the file; `None` where there is no file. A device may have no end, and a FIFO no beginning.
 pub(super) fn read_session(path: &Path) -> Result<Option<Session>> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Ok(None);
+    }
     match fs::read_to_string(path) {
         Ok(text) => {
             let session = Session::from_toml(&text);
@@ -29,20 +32,14 @@ pub(super) fn read_session(path: &Path) -> Result<Option<Session>> {
     }
 }
 
-/// Writes the session: beside the file first, then in its place.
+/// Writes the session.
 pub(super) fn write_session(path: &Path, session: &Session) -> Result<()> {
     let failed = || format!("cannot keep the settings in {}", path.display());
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(failed)?;
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
     let text = format!("# Settings of a scope: grebe view --session FILE\n{}", session.to_toml());
-    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written.with_context(failed)
+    write_whole(path, text.as_bytes()).with_context(failed)
 }
 
 /// Letters and digits of the name, and a number that tells apart what is then the same.

@@ -108,15 +108,7 @@ impl FileSource {
             if due_samples.saturating_sub(self.played_samples()) < block {
                 break;
             }
-            let header = Header {
-                sequence: self.sequence,
-                producer_ts_ns: self.stamp_ns(),
-                channel_count: self.file.channels() as u32,
-                block_length_samples: block as u32,
-                sample_rate_hz: self.file.sample_rate_hz(),
-                sg_drops_total: self.gaps_samples,
-                first_sample_index: self.next_index,
-            };
+            let header = self.header(block as u32);
             let samples = self.file.block(self.position, block as usize)?;
             if batch.push(&header, |channel, out| out.copy_from_slice(samples.channel(channel))).is_err() {
                 break;
@@ -126,6 +118,19 @@ impl FileSource {
             self.next_index += block;
         }
         Ok(())
+    }
+
+    /// Of a frame of so many samples, the next ones; of none, where the stream ends.
+    fn header(&self, block_samples: u32) -> Header {
+        Header {
+            sequence: self.sequence,
+            producer_ts_ns: self.stamp_ns(),
+            channel_count: self.file.channels() as u32,
+            block_length_samples: block_samples,
+            sample_rate_hz: self.file.sample_rate_hz(),
+            sg_drops_total: self.gaps_samples,
+            first_sample_index: self.next_index,
+        }
     }
 
     /// When the next sample was due.
@@ -172,5 +177,10 @@ impl Stage for FileSource {
             output.send(batch.freeze(), ctx);
         }
         Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        ctx.set_end_of_stream(self.header(0));
+        Ok(())
     }
 }

@@ -1,19 +1,19 @@
 //! A SigMF recording as a sink.
 
-use std::fs::{self, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Arrival, Frame, Header, StreamTracker};
 
 use crate::error::Error;
+use crate::file::output::NameLock;
 use crate::file::sigmf::{Base, SigmfSettings, SigmfWriter};
 
 /// How a stream is recorded.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecordOptions {
-    /// Ends after this much of the signal, to the sample.
+    /// Ends after this much of the signal, gaps included, to the sample.
     pub(crate) duration: Option<Duration>,
     /// Replaces a recording of the same name.
     pub(crate) overwrite: bool,
@@ -25,11 +25,17 @@ pub(crate) struct RecordOptions {
 /// another segment; one that changes its channels or its rate ends the recording with an error, and what was recorded is good.
 #[derive(Debug)]
 pub(crate) struct SigmfSink {
-    path: PathBuf,
+    base: Base,
+    /// The recording's name, until the writer has it.
+    name: Option<NameLock>,
     options: RecordOptions,
     writer: Option<SigmfWriter>,
     stream: Option<Header>,
     tracker: StreamTracker,
+    /// Samples per channel of the signal so far, gaps included: what a duration is of.
+    signal_samples: u64,
+    gap_samples: u64,
+    frames: u64,
     counters: Counters,
     flushed: Instant,
 }
@@ -38,15 +44,25 @@ impl SigmfSink {
     /// A recording at `path` (`NAME.sigmf-meta`), to be created when the first frame arrives.
     ///
     /// # Errors
-    /// Its folder cannot be written to, or a recording of that name is there already.
+    /// Its folder cannot be written to, a recording of that name is there already, or another recorder has the name.
     pub(crate) fn create(path: &Path, options: RecordOptions) -> Result<Self, Error> {
-        check_writable(path, options.overwrite)?;
+        let base = Base::to_record(path)?;
+        // Finds at once what would otherwise be found when the first frame arrives, minutes later.
+        let name = base.lock()?;
+        let mut names = [base.meta(), base.data(), base.collection()].into_iter();
+        if let Some(path) = names.find(|path| !options.overwrite && path.exists()) {
+            return Err(Error::Exists { path });
+        }
         Ok(Self {
-            path: path.to_owned(),
+            base,
+            name: Some(name),
             options,
             writer: None,
             stream: None,
             tracker: StreamTracker::new(),
+            signal_samples: 0,
+            gap_samples: 0,
+            frames: 0,
             counters: Counters::new(COUNTERS),
             flushed: Instant::now(),
         })
@@ -70,33 +86,39 @@ impl SigmfSink {
                 overwrite: self.options.overwrite,
                 ..SigmfSettings::default()
             };
-            self.writer = Some(SigmfWriter::create(&self.path, &settings)?);
+            let name = self.name.take().map_or_else(|| self.base.lock(), Ok)?;
+            self.writer = Some(SigmfWriter::create_locked(&self.base, &settings, name)?);
         }
         let Some(writer) = self.writer.as_mut() else { return Ok(false) };
-        let is_restart = arrival == Arrival::Restart;
-        let Some(length) = self.options.duration.map(|duration| samples_of(duration, header.sample_rate_hz))
-        else {
+        let rate_hz = header.sample_rate_hz;
+        let length = self.options.duration.map_or(u64::MAX, |duration| samples_of(duration, rate_hz));
+        if let Arrival::After(gap) = arrival {
+            self.signal_samples = self.signal_samples.saturating_add(gap.samples);
+            self.gap_samples = self.gap_samples.saturating_add(gap.samples);
+        }
+        let block = u64::from(header.block_length_samples);
+        let left = length.saturating_sub(self.signal_samples).min(block);
+        self.signal_samples = self.signal_samples.saturating_add(block);
+        if left == block {
             writer.write_frame(frame)?;
-            mark_restart(writer, &header, is_restart)?;
-            return Ok(false);
-        };
-        let left = length.saturating_sub(writer.len_samples());
-        if left >= u64::from(header.block_length_samples) {
-            writer.write_frame(frame)?;
-        } else {
+        } else if left > 0 {
             let channels: Vec<_> =
                 (0..header.channel_count as usize).map(|channel| frame.channel(channel)).collect();
             let cut: Vec<&[i16]> = channels.iter().map(|samples| &samples[..left as usize]).collect();
             writer.write(header.first_sample_index, &cut)?;
         }
-        mark_restart(writer, &header, is_restart)?;
-        Ok(writer.len_samples() >= length)
+        self.frames += u64::from(left > 0);
+        if arrival == Arrival::Restart && left > 0 {
+            // After the write: a label belongs to the stream that was written last.
+            writer.annotate(header.first_sample_index, left, "the sender began again")?;
+        }
+        Ok(self.signal_samples >= length)
     }
 
     fn publish(&self) {
-        let counts = self.tracker.counts();
         self.counters.set(RECORDED, self.writer.as_ref().map_or(0, SigmfWriter::len_samples));
-        self.counters.set(GAPS_SAMPLES, counts.lost_samples + counts.generator_samples);
+        self.counters.set(GAP, self.gap_samples);
+        self.counters.set(FRAMES, self.frames);
     }
 }
 
@@ -110,22 +132,26 @@ impl Stage for SigmfSink {
             }
             return Ok(Outcome::WantsInput);
         };
+        let mut outcome = Ok(Outcome::Produced);
         for frame in batch.frames() {
-            if self.write(&frame)? {
-                self.publish();
-                return Ok(Outcome::End);
+            match self.write(&frame) {
+                Ok(false) => continue,
+                Ok(true) => outcome = Ok(Outcome::End),
+                Err(error) => outcome = Err(error.into()),
             }
+            break;
         }
         self.publish();
-        Ok(Outcome::Produced)
+        outcome
     }
 
     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
         self.publish();
-        match self.writer.take() {
-            Some(writer) => Ok(writer.finish().map(drop)?),
-            None => Ok(()),
+        if let Some(writer) = self.writer.take() {
+            let summary = writer.finish()?;
+            self.counters.set(RECORDED, summary.len_samples);
         }
+        Ok(())
     }
 
     fn counters(&self) -> Option<Counters> {
@@ -142,45 +168,6 @@ impl Drop for SigmfSink {
     }
 }
 
-/// To be called after the write: a label belongs to the stream that was written last.
-fn mark_restart(writer: &mut SigmfWriter, header: &Header, is_restart: bool) -> Result<(), Error> {
-    if !is_restart {
-        return Ok(());
-    }
-    writer.annotate(
-        header.first_sample_index,
-        u64::from(header.block_length_samples),
-        "the sender began again",
-    )
-}
-
-/// Finds at once what would otherwise be found when the first frame arrives, minutes later.
-fn check_writable(path: &Path, overwrite: bool) -> Result<(), Error> {
-    if path.file_name().is_none() || path.is_dir() {
-        return Err(Error::Field {
-            path: path.to_owned(),
-            what: "unknown kind of file; known are NAME.sigmf-meta".to_owned(),
-        });
-    }
-    let base = Base::of(path);
-    let mut names = [base.meta(), base.data(), base.collection()].into_iter();
-    if let Some(path) = names.find(|path| !overwrite && path.exists()) {
-        return Err(Error::Exists { path });
-    }
-    let mut probe = base.data().into_os_string();
-    probe.push(".part");
-    OpenOptions::new()
-        .create_new(true)
-        .write(true)
-        .open(&probe)
-        .or_else(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => OpenOptions::new().write(true).open(&probe),
-            _ => Err(error),
-        })
-        .and_then(|_| fs::remove_file(&probe))
-        .map_err(Error::file("create", path))
-}
-
 /// Where the rate is unknown, a duration is no number of samples, and does not end the recording.
 fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
     if rate_hz > 0.0 { (duration.as_secs_f64() * rate_hz).round() as u64 } else { u64::MAX }
@@ -191,7 +178,49 @@ fn describe(header: &Header) -> String {
     format!("{} channel{plural} at {} S/s", header.channel_count, header.sample_rate_hz)
 }
 
-const COUNTERS: &[&str] = &["recorded_samples", "gap_samples"];
+const COUNTERS: &[&str] = &["recorded_samples", "gap_samples", "recorded_frames"];
 const RECORDED: usize = 0;
-const GAPS_SAMPLES: usize = 1;
+const GAP: usize = 1;
+const FRAMES: usize = 2;
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use grebe_flow::StageBench;
+
+    use super::*;
+    use crate::file::SampleFile;
+    use crate::testing::batches_of;
+
+    #[test]
+    fn a_duration_is_of_the_signal_and_the_counts_are_of_the_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sigmf-meta");
+        // At 1 MS/s: 64 samples, a gap of 64, and 22 of the next block.
+        let options = RecordOptions { duration: Some(Duration::from_micros(150)), overwrite: false };
+        let mut bench = StageBench::new(SigmfSink::create(&path, options).unwrap()).unwrap();
+        for batch in batches_of(1, &[(0, 64), (128, 64), (192, 64)], 1) {
+            bench.feed(batch).unwrap();
+        }
+        bench.end().unwrap();
+        let snapshot = bench.snapshot();
+        let own = |name: &str| snapshot.stage("stage").unwrap().own(name);
+        assert_eq!((own("recorded_samples"), own("recorded_frames")), (Some(86), Some(2)));
+        let file = SampleFile::open(&path).unwrap();
+        let lengths: Vec<u64> = file.segments().iter().map(|segment| segment.length_samples).collect();
+        assert_eq!(lengths, [64, 22]);
+    }
+
+    #[test]
+    fn a_gap_beyond_the_duration_ends_the_recording_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sigmf-meta");
+        let options = RecordOptions { duration: Some(Duration::from_micros(100)), overwrite: false };
+        let mut bench = StageBench::new(SigmfSink::create(&path, options).unwrap()).unwrap();
+        for batch in batches_of(1, &[(0, 64), (500, 64)], 1) {
+            bench.feed(batch).unwrap();
+        }
+        bench.end().unwrap();
+        assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 64);
+    }
+}

@@ -1,8 +1,9 @@
 //! `pipe:` frames back to back on standard input and output, or on a pipe to another program.
 
 use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header, StreamTracker};
 
 use crate::error::Error;
@@ -22,6 +23,10 @@ pub struct PipeSource<R> {
     rest: Vec<u8>,
     position: u64,
     tracker: StreamTracker,
+    /// How the stream ended, once it has.
+    end: Option<Header>,
+    idle_timeout: Option<Duration>,
+    heard: Instant,
     counters: ArrivalCounters,
     limit: Limit,
     wait: Wait<R>,
@@ -57,10 +62,19 @@ impl<R: Read + Send> PipeSource<R> {
             rest: Vec::with_capacity(FRAME_BYTES_MAX),
             position: 0,
             tracker: StreamTracker::new(),
+            end: None,
+            idle_timeout: None,
+            heard: Instant::now(),
             counters: ArrivalCounters::new(),
             limit: Limit::default(),
             wait,
         }
+    }
+
+    /// Ends the stream with an error once nothing has come for this long.
+    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.idle_timeout = timeout;
+        self
     }
 
     /// Ends the stream after this many samples per channel.
@@ -87,13 +101,15 @@ impl<R: Read + Send> PipeSource<R> {
             }
             if bytes.len() < frame_bytes {
                 if frame_bytes > self.chunk_bytes {
-                    self.chunk_bytes = FRAME_BYTES_MAX;
+                    self.chunk_bytes = frame_bytes.next_power_of_two();
                     self.pool = None;
                 }
                 break;
             }
             let arrival = self.tracker.arrive(&header);
-            if arrival.is_new() && !header.is_end_of_stream() {
+            if header.is_end_of_stream() {
+                self.end = Some(header);
+            } else if arrival.is_new() {
                 // Never full: the table of a chunk has room for as many frames as it has headers' worth of bytes.
                 let _ = batch.adopt(at, &header);
             }
@@ -111,13 +127,20 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         // Made before there is anything to read, because it takes a while.
         let pool = self.pool.get_or_insert_with(|| {
             // Chunks are larger than elsewhere, so that a read takes much of what a full pipe holds.
-            let mut pool = BatchPool::new(ctx.batches_in_flight().min(POOL_CHUNKS_MAX), self.chunk_bytes);
+            let mut pool = BatchPool::new(
+                ctx.batches_in_flight().min(POOL_CHUNKS_MAX).min(POOL_BYTES_MAX / self.chunk_bytes),
+                self.chunk_bytes,
+            );
             pool.wake_on_return(ctx.signal().clone());
             pool
         });
         if !ctx.waiting(|| (self.wait)(&self.from))? {
-            return Ok(Outcome::Produced);
+            return match self.idle_timeout {
+                Some(timeout) if self.heard.elapsed() >= timeout => Err(Error::Idle { timeout }.into()),
+                _ => Ok(Outcome::Produced),
+            };
         }
+        self.heard = Instant::now();
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
         let begun = self.rest.len();
         batch.chunk()[..begun].copy_from_slice(&self.rest);
@@ -128,7 +151,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         };
         if read == 0 {
             return match begun {
-                0 => Ok(Outcome::End),
+                0 => Err(Error::Gone.into()),
                 _ => {
                     let why = format!("it ended within a frame, of which {begun} bytes arrived");
                     Err(Error::Pipe { at: self.position, why }.into())
@@ -146,6 +169,13 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         }
         result?;
         Ok(if self.tracker.is_ended() { Outcome::End } else { Outcome::Produced })
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(end) = self.end {
+            ctx.set_end_of_stream(end);
+        }
+        Ok(())
     }
 
     fn counters(&self) -> Option<Counters> {
@@ -195,10 +225,10 @@ impl<W: Write + Send> Stage for PipeSink<W> {
         }
     }
 
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
-        let Some(last) = self.last.filter(|_| !self.reader_gone) else { return Ok(()) };
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let Some(header) = ctx.end_of_stream(self.last).filter(|_| !self.reader_gone) else { return Ok(()) };
         let mut end = [0; HEADER_BYTES];
-        last.end_of_stream(monotonic_ns()).write(&mut end);
+        header.write(&mut end);
         match self.to.write_all(&end).and_then(|()| self.to.flush()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
@@ -262,8 +292,11 @@ impl<R> std::fmt::Debug for PipeSource<R> {
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1 << 20;
 const CHUNK_BYTES: usize = 256 << 10;
-const FRAME_BYTES_MAX: usize = 1 << 20;
+/// Eight channels of 256 Ki samples; what other programs write in one piece has a quarter of that.
+const FRAME_BYTES_MAX: usize = 4 << 20;
 const POOL_CHUNKS_MAX: usize = 64;
+/// Of large frames there are fewer chunks.
+const POOL_BYTES_MAX: usize = 128 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -313,6 +346,17 @@ mod tests {
         (bytes, samples)
     }
 
+    /// The same with an end of stream.
+    fn whole_stream(blocks: &[u32]) -> (Vec<u8>, Vec<Vec<i16>>) {
+        let (mut bytes, samples) = stream(blocks);
+        let mut end = [0; HEADER_BYTES];
+        let first_sample_index = blocks.iter().map(|&block| u64::from(block)).sum();
+        let sequence = blocks.len() as u64;
+        Header { sequence, channel_count: 1, first_sample_index, ..Header::default() }.write(&mut end);
+        bytes.extend(end);
+        (bytes, samples)
+    }
+
     fn read(bytes: Vec<u8>, lengths: Vec<usize>) -> (Vec<Vec<i16>>, Result<(), String>) {
         let source = PipeSource::waiting(Pieces { bytes, at: 0, lengths, turn: 0 }, |_| Ok(true));
         let mut bench = StageBench::new(source).unwrap();
@@ -332,7 +376,7 @@ mod tests {
         fn where_reads_end_does_not_matter(
             blocks in prop::collection::vec(1u32..700, 1..40), lengths in prop::collection::vec(1usize..3000, 1..20),
         ) {
-            let (bytes, samples) = stream(&blocks);
+            let (bytes, samples) = whole_stream(&blocks);
             let (frames, result) = read(bytes, lengths);
             prop_assert_eq!(result, Ok(()));
             prop_assert_eq!(frames, samples);
@@ -341,11 +385,12 @@ mod tests {
 
     #[test]
     fn a_frame_larger_than_a_chunk_gets_larger_chunks() {
-        let (bytes, samples) = stream(&[100, 400_000, 100, 500_000]);
+        // The third is as large as other programs make them: 1,048,640 bytes.
+        let (bytes, samples) = whole_stream(&[100, 400_000, 524_288, 100, 1_500_000]);
         assert_eq!(read(bytes, vec![CHUNK_BYTES]), (samples, Ok(())));
-        let (bytes, _) = stream(&[600_000]);
+        let (bytes, _) = stream(&[2_200_000]);
         let refused = read(bytes, vec![CHUNK_BYTES]).1.unwrap_err();
-        assert!(refused.contains("1200064 bytes"), "{refused}");
+        assert!(refused.contains("4400064 bytes"), "{refused}");
     }
 
     #[test]
@@ -360,6 +405,14 @@ mod tests {
             .flat_map(|frame| frame.channel(0).into_owned())
             .collect();
         assert_eq!(samples, (0..13).collect::<Vec<i16>>());
+    }
+
+    #[test]
+    fn a_writer_that_has_gone_between_two_frames_is_missed() {
+        for blocks in [&[][..], &[10, 10]] {
+            let gone = read(stream(blocks).0, vec![1000]).1.unwrap_err();
+            assert!(gone.contains("closed without an end of stream"), "{gone}");
+        }
     }
 
     #[test]

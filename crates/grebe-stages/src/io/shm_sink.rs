@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, BatchMut, BatchPool, Header};
 use grebe_shm::{Error as ShmError, Footprint, Publisher, PublisherOptions};
+
+use crate::error::Error;
 
 /// Lends frames to every process that reads the stream of this name.
 ///
@@ -72,7 +74,7 @@ impl ShmSink {
         sent.map(drop)
     }
 
-    fn copy(&mut self, batch: &Batch, ctx: &Context) -> Result<(), ShmError> {
+    fn copy(&mut self, batch: &Batch, ctx: &Context) -> Result<(), Error> {
         let mut copy: Option<BatchMut> = None;
         for frame in batch.frames() {
             loop {
@@ -91,14 +93,15 @@ impl ShmSink {
                     break;
                 }
                 if place.is_empty() {
-                    // No chunk holds the frame. Sources make none that large.
-                    break;
+                    let what = "bytes of a frame in shared memory";
+                    let (got, expected) = (frame.header().frame_bytes(), place.capacity_bytes());
+                    return Err(Error::Shape { what, got: got as u64, expected: expected as u64 });
                 }
                 self.send(&place.freeze(), ctx)?;
             }
         }
         match copy {
-            Some(copy) => self.send(&copy.freeze(), ctx),
+            Some(copy) => Ok(self.send(&copy.freeze(), ctx)?),
             None => Ok(()),
         }
     }
@@ -156,9 +159,8 @@ impl Stage for ShmSink {
         Ok(Outcome::Produced)
     }
 
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
-        let end = self.last.map(|last| last.end_of_stream(monotonic_ns()));
-        self.publisher.end(end.as_ref());
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        self.publisher.end(ctx.end_of_stream(self.last).as_ref());
         self.publish();
         Ok(())
     }

@@ -87,6 +87,13 @@ impl Stage for ShmSource {
         Ok(Outcome::Produced)
     }
 
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(end) = self.subscriber.end_header().filter(|_| self.subscriber.is_ended()) {
+            ctx.set_end_of_stream(end);
+        }
+        Ok(())
+    }
+
     fn counters(&self) -> Option<Counters> {
         Some(self.counters.shared())
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Granted, Options, Sender};
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, HEADER_BYTES, Header};
 
 /// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
@@ -80,10 +80,10 @@ impl Stage for UdpSink {
         Ok(Outcome::Produced)
     }
 
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
-        let Some(last) = self.last else { return Ok(()) };
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let Some(header) = ctx.end_of_stream(self.last) else { return Ok(()) };
         let mut end = [0; HEADER_BYTES];
-        last.end_of_stream(monotonic_ns()).write(&mut end);
+        header.write(&mut end);
         let began = Instant::now();
         for repeat in 0..END_REPEATS {
             let at = began + END_OVER * repeat / (END_REPEATS - 1);
@@ -91,8 +91,12 @@ impl Stage for UdpSink {
             let mut sending = self.sender.batch();
             sending.push(&end, &[])?;
             sending.flush()?;
+            drop(sending);
+            if repeat == 0 {
+                // A receiver that has the end is gone: that it refuses the repeats is no loss.
+                self.publish();
+            }
         }
-        self.publish();
         Ok(())
     }
 

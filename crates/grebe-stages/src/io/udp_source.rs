@@ -20,6 +20,7 @@ use crate::stream::{CHUNK_BYTES, Limit};
 pub struct UdpSource {
     receiver: Receiver<BatchMut>,
     idle_timeout: Option<Duration>,
+    began: Instant,
     pool: Option<BatchPool>,
     /// The pool to receive into instead, until the first step takes it.
     given: Option<BatchPool>,
@@ -36,6 +37,7 @@ impl UdpSource {
         Ok(Self {
             receiver: Receiver::bind(at, options)?,
             idle_timeout: None,
+            began: Instant::now(),
             pool: None,
             given: None,
             intake: Intake::default(),
@@ -76,8 +78,11 @@ impl UdpSource {
     }
 
     fn check_idle(&self) -> Result<(), Error> {
-        match (self.idle_timeout, self.intake.heard) {
-            (Some(timeout), Some(heard)) if heard.elapsed() >= timeout => Err(Error::Idle { timeout }),
+        match self.idle_timeout {
+            // A sender that never came is silent too.
+            Some(timeout) if self.intake.heard.unwrap_or(self.began).elapsed() >= timeout => {
+                Err(Error::Idle { timeout })
+            }
             _ => Ok(()),
         }
     }
@@ -116,6 +121,13 @@ impl Stage for UdpSource {
         Ok(Outcome::Produced)
     }
 
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(end) = self.intake.end {
+            ctx.set_end_of_stream(end);
+        }
+        Ok(())
+    }
+
     fn counters(&self) -> Option<Counters> {
         Some(self.counters.shared())
     }
@@ -125,6 +137,8 @@ impl Stage for UdpSource {
 #[derive(Debug, Default)]
 struct Intake {
     tracker: StreamTracker,
+    /// How the stream ended, once it has.
+    end: Option<Header>,
     refusals: Refusals,
     /// Whose stream this is.
     sender: Option<SocketAddr>,
@@ -151,7 +165,9 @@ impl Intake {
             match Header::parse_datagram(&slab.chunk()[range.clone()]) {
                 Ok(header) if self.is_ours(received.from) => {
                     let arrival = self.tracker.arrive(&header);
-                    if arrival.is_new() && !header.is_end_of_stream() {
+                    if arrival.is_new() && header.is_end_of_stream() {
+                        self.end = Some(header);
+                    } else if arrival.is_new() {
                         // Cannot be full: the datagram lies in the chunk, and every frame is longer than a table's row.
                         let _ = slab.adopt(range.start, &header);
                     }

@@ -147,17 +147,11 @@ impl Block {
         if !self.channels[0].is_empty() {
             return;
         }
-        let ratio = 2.0 / factor as f64;
-        let sample_rate_hz = header.sample_rate_hz * ratio;
-        let fits = block_length(DATAGRAM_BYTES, header.channel_count as usize, sample_rate_hz) as usize;
+        self.header = scaled(header, group * 2, factor);
+        let Header { channel_count, sample_rate_hz, .. } = self.header;
         // Pairs stay together.
-        self.length_max = (fits & !1).max(2);
-        self.header = Header {
-            sample_rate_hz,
-            first_sample_index: group * 2,
-            sg_drops_total: (header.sg_drops_total as f64 * ratio) as u64,
-            ..*header
-        };
+        self.length_max =
+            (block_length(DATAGRAM_BYTES, channel_count as usize, sample_rate_hz) as usize & !1).max(2);
     }
 
     fn push(&mut self, extremes: &[(i16, i16)]) {
@@ -209,6 +203,11 @@ impl Stage for DecimateStage {
         for _ in 0..FINISH_TRIES {
             if self.block.flush(&mut self.rewriter, output, ctx) {
                 self.rewriter.flush(output, ctx);
+                if let Some(end) = ctx.end_of_stream(None) {
+                    let index = end.first_sample_index.div_ceil(self.factor) * 2;
+                    let scaled = scaled(&end, index, self.factor);
+                    ctx.set_end_of_stream(Header { sequence: self.block.sequence, ..scaled });
+                }
                 return Ok(());
             }
             // A graph that is being stopped does not wait for a chunk by itself.
@@ -220,6 +219,13 @@ impl Stage for DecimateStage {
     fn ports(&self) -> Ports {
         Decimate::PORTS
     }
+}
+
+/// A header as it is behind the stage, at this sample index there.
+fn scaled(header: &Header, first_sample_index: u64, factor: u64) -> Header {
+    let ratio = 2.0 / factor as f64;
+    let sg_drops_total = (header.sg_drops_total as f64 * ratio) as u64;
+    Header { sample_rate_hz: header.sample_rate_hz * ratio, first_sample_index, sg_drops_total, ..*header }
 }
 
 /// Written so that compilers make vector instructions of it.

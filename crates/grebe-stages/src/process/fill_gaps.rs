@@ -276,6 +276,15 @@ impl Stage for FillGapsStage {
         }
     }
 
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        // Numbered as the frames that went on.
+        if let (Some(end), Some(position)) = (ctx.end_of_stream(None), &self.position) {
+            let lost = end.sequence.saturating_sub(position.sequence_in);
+            ctx.set_end_of_stream(Header { sequence: position.sequence_out + lost, ..end });
+        }
+        Ok(())
+    }
+
     fn counters(&self) -> Option<Counters> {
         Some(self.counters.clone())
     }

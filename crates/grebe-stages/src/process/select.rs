@@ -99,6 +99,13 @@ impl Stage for SelectStage {
         Ok(Outcome::Produced)
     }
 
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(end) = ctx.end_of_stream(None) {
+            ctx.set_end_of_stream(Header { channel_count: self.channels.len() as u32, ..end });
+        }
+        Ok(())
+    }
+
     fn ports(&self) -> Ports {
         Select::PORTS
     }

@@ -165,6 +165,19 @@ impl SynthSource {
         u64::from(self.options.block_samples).min(self.samples_left())
     }
 
+    /// Of a frame of so many samples, the next ones; of none, where the stream ends.
+    fn header(&self, block_samples: u32) -> Header {
+        Header {
+            sequence: self.sequence,
+            producer_ts_ns: self.stamp_ns(),
+            channel_count: self.generators.len() as u32,
+            block_length_samples: block_samples,
+            sample_rate_hz: self.options.rate_hz,
+            sg_drops_total: self.dropped_samples,
+            first_sample_index: self.next_sample,
+        }
+    }
+
     /// When the next sample was due.
     fn stamp_ns(&self) -> u64 {
         self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.next_sample))
@@ -179,7 +192,9 @@ impl SynthSource {
     /// Leaves out what is too late to be made.
     fn skip_what_is_late(&mut self, due_samples: u64) {
         let late = due_samples.saturating_sub(self.next_sample).min(self.samples_left());
-        if late as f64 > self.options.rate_hz * BACKLOG_S_MAX {
+        // What travels together is due together, and not late.
+        let together = self.together() - self.next_sample;
+        if late as f64 > self.options.rate_hz * BACKLOG_S_MAX + together as f64 {
             self.next_sample += late;
             self.dropped_samples += late;
             self.counters.set(DROPPED, self.dropped_samples);
@@ -193,15 +208,7 @@ impl SynthSource {
             if block == 0 || due_samples.saturating_sub(self.next_sample) < block {
                 return;
             }
-            let header = Header {
-                sequence: self.sequence,
-                producer_ts_ns: self.stamp_ns(),
-                channel_count: self.generators.len() as u32,
-                block_length_samples: block as u32,
-                sample_rate_hz: self.options.rate_hz,
-                sg_drops_total: self.dropped_samples,
-                first_sample_index: self.next_sample,
-            };
+            let header = self.header(block as u32);
             let generators = &self.generators;
             let filled = batch.push(&header, |channel, samples| {
                 generators[channel].fill(header.first_sample_index, samples)
@@ -249,6 +256,11 @@ impl Stage for SynthSource {
             output.send(batch.freeze(), ctx);
         }
         Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        ctx.set_end_of_stream(self.header(0));
+        Ok(())
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -1,5 +1,8 @@
 //! PNG files, without a display.
 
+use std::fs;
+use std::path::Path;
+
 use super::*;
 use crate::data::feed::ScopeFeed;
 use crate::data::status::SourceStatus;
@@ -18,10 +21,13 @@ fn an_ended_stream_is_drawn_at_once_and_nothing_half_written_is_left() {
     feed.ingest(&testing::sine_batch(0, 2, 2000, 1e3)).unwrap();
     feed.finish();
     let path = folder.join("scope.png");
-    let picture = render_png(&link, options(), &PngOptions::new(&path)).unwrap();
+    let picture =
+        render_png(&link, options(), &PngOptions::new(&path), |png| std::fs::write(&path, png)).unwrap();
     assert_eq!(picture.channels.len(), 2);
     assert!(fs::read(&path).unwrap().starts_with(b"\x89PNG"));
-    let missing = render_png(&link, options(), &PngOptions::new(folder.join("no/such.png")));
+    let nowhere = folder.join("no/such.png");
+    let missing =
+        render_png(&link, options(), &PngOptions::new(&nowhere), |png| std::fs::write(&nowhere, png));
     assert!(matches!(missing, Err(Error::Write { .. })), "{missing:?}");
     let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["scope.png"]);
@@ -58,7 +64,7 @@ fn pictures_are_as_they_were_designed() {
 fn a_silent_source_is_an_error_that_names_the_file() {
     let (_feed, link) = ScopeFeed::new(1 << 20);
     let png = PngOptions { wait: Duration::from_millis(20), ..PngOptions::new("never.png") };
-    let error = render_png(&link, options(), &png).unwrap_err();
+    let error = render_png(&link, options(), &png, |_| Ok(())).unwrap_err();
     assert!(error.to_string().contains("never.png"), "{error}");
     assert!(!Path::new("never.png").exists());
 }

@@ -13,14 +13,12 @@ use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
 use super::panels::{Panel, Span, rate_unit};
+use crate::output;
 
 /// Draws the report to a PNG file, which appears whole or not at all.
 pub(crate) fn write(report: &Report, path: &Path) -> Result<()> {
     let png = encode(&draw(report)?)?;
-    let part = path.with_added_extension("part");
-    std::fs::write(&part, png)
-        .and_then(|()| std::fs::rename(&part, path))
-        .with_context(|| format!("cannot write {}", path.display()))
+    output::file(path, &png).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Rows of pixels of red, green and blue.

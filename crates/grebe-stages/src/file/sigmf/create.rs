@@ -2,13 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use grebe_frame::MAX_CHANNELS;
 
-use super::layout::{Base, CollectionFile, temporary};
+use super::layout::{Base, CollectionFile};
 use super::metadata::{Metadata, Staged};
-use super::metadata_writer::{MetadataWriter, Summation};
+use super::metadata_writer::MetadataWriter;
 use crate::error::Error;
 
 /// How to record.
@@ -21,8 +21,8 @@ pub struct SigmfSettings {
     /// Whether a recording of the same name is replaced.
     pub overwrite: bool,
     /// Whether the SHA-512 of the data is entered. Up to 100 MB/s it is computed while recording, on another thread that
-    /// reads the data behind the writer (a tenth to a fifth of a core); beyond, when the recording is finished, with a
-    /// thread per channel, which takes a second or two for each GB of a channel.
+    /// reads the data behind the writer (a tenth to a fifth of a core). Where more than 64 MiB are not summed yet when the
+    /// recording is finished, it has none: closing a recording does not read it again.
     pub checksum: bool,
     /// What a person should know of the recording.
     pub description: Option<String>,
@@ -57,27 +57,24 @@ pub(super) struct Channel {
     pub(super) buffer: Vec<u8>,
 }
 
-/// Creates the files; returns the data file of each channel, the metadata writer, and all paths, the one to open first.
+/// Creates the files of the recording; returns the data file of each channel, the metadata writer, and all paths, the one to
+/// open first.
 pub(super) fn create(
-    path: &Path,
+    base: &Base,
     settings: &SigmfSettings,
 ) -> Result<(Vec<Channel>, MetadataWriter, Vec<PathBuf>), Error> {
     settings.check()?;
-    if path.extension().is_some_and(|extension| extension == "sigmf") || path.file_name().is_none() {
-        let what = "unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)";
-        return Err(Error::Field { path: path.into(), what: what.to_owned() });
-    }
-    let base = Base::of(path);
-    let existing = existing(&base, settings.channels);
+    let existing = existing(base, settings.channels);
     if !settings.overwrite
         && let Some(path) = existing.first()
     {
         return Err(Error::Exists { path: path.clone() });
     }
-    if let Some(path) = existing.iter().find(|path| path.is_dir()) {
-        return Err(Error::file("create", path)(io::ErrorKind::IsADirectory.into()));
+    if let Some(path) = existing.iter().find(|path| fs::metadata(path).is_ok_and(|there| !there.is_file())) {
+        let what = "is no regular file, and is not replaced: choose another name".to_owned();
+        return Err(Error::Content { path: path.clone(), what });
     }
-    let metadata = metadata(settings, &base);
+    let metadata = metadata(settings, base);
     let mut created = Created::default();
     let mut channels = Vec::new();
     for recording in &metadata.recordings {
@@ -85,14 +82,14 @@ pub(super) fn create(
     }
     created.staged.append(metadata.stage(None)?);
     let mut data = Vec::new();
-    for path in &created.data_paths {
+    for path in created.data_paths.iter().filter(|_| settings.checksum) {
         data.push(File::open(path).map_err(Error::file("open", path))?);
     }
     let mut files = Vec::new();
     files.extend(metadata.collection.as_ref().map(Base::collection));
     files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
-    let metadata_writer = MetadataWriter::start(metadata, data, summation(settings))
-        .map_err(Error::file("create", &files[0]))?;
+    let metadata_writer =
+        MetadataWriter::start(metadata, data, is_fast(settings)).map_err(Error::file("create", &files[0]))?;
     created.commit()?;
     for stale in existing.iter().filter(|stale| !files.contains(stale)) {
         let _ = fs::remove_file(stale);
@@ -112,16 +109,12 @@ fn metadata(settings: &SigmfSettings, base: &Base) -> Metadata {
         description: settings.description.clone(),
         segments: Vec::new(),
         annotations: Vec::new(),
+        known_samples: 0,
     }
 }
 
-fn summation(settings: &SigmfSettings) -> Summation {
-    let bytes_per_second = settings.sample_rate_hz * settings.channels as f64 * 2.0;
-    match (settings.checksum, bytes_per_second <= SUM_WHILE_RECORDING_BYTES_PER_SECOND) {
-        (false, _) => Summation::Never,
-        (true, true) => Summation::WhileRecording,
-        (true, false) => Summation::Afterwards,
-    }
+fn is_fast(settings: &SigmfSettings) -> bool {
+    settings.sample_rate_hz * settings.channels as f64 * 2.0 > SUM_WHILE_RECORDING_BYTES_PER_SECOND
 }
 
 /// The files of a recording that is being created. They are removed where that fails.
@@ -154,8 +147,8 @@ impl Drop for Created {
 impl Channel {
     fn create(path: PathBuf, overwrite: bool, created: &mut Created) -> Result<Self, Error> {
         let file = if overwrite {
-            let file = created.staged.create(path.clone())?;
-            created.data_paths.push(temporary(&path));
+            let (file, temporary) = created.staged.create(&path)?;
+            created.data_paths.push(temporary);
             file
         } else {
             // Where two recorders want the same name, one of them gets it.

@@ -8,6 +8,9 @@ use jiff::Timestamp;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
+use crate::file::output::{NameLock, followed};
+
 /// A recording's path without what follows the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Base(PathBuf);
@@ -19,6 +22,29 @@ impl Base {
             .extension()
             .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)));
         Self(if known { path.with_extension("") } else { path.into() })
+    }
+
+    /// Of a recording to be made: where its own file leads, by symbolic links.
+    pub(crate) fn to_record(path: &Path) -> Result<Self, Error> {
+        let refused = |what: &str| Err(Error::Field { path: path.into(), what: what.to_owned() });
+        if path.as_os_str() == "-" {
+            return refused(
+                "a recording is several files, and cannot be standard output: name it NAME.sigmf-meta",
+            );
+        }
+        if path.file_name().is_none() || path.is_dir() || path.extension().is_some_and(|it| it == "sigmf") {
+            return refused(
+                "unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)",
+            );
+        }
+        let meta = Self::of(path).meta();
+        Ok(Self::of(&followed(&meta).map_err(Error::file("create", &meta))?))
+    }
+
+    /// Takes the name, for one recorder.
+    pub(crate) fn lock(&self) -> Result<NameLock, Error> {
+        let name = format!(".{}.sigmf-lock", self.name());
+        NameLock::take(self.0.with_file_name(name), &self.meta())
     }
 
     /// Of a recording that lies beside this one.
@@ -115,6 +141,19 @@ pub(super) struct Global {
     pub(super) trailing_bytes: Option<u64>,
     #[serde(rename = "core:sha512", skip_serializing_if = "Option::is_none")]
     pub(super) sha512: Option<String>,
+    #[serde(rename = "core:extensions", skip_serializing_if = "Option::is_none", skip_deserializing)]
+    pub(super) extensions: Option<[Extension; 1]>,
+    /// While recording: samples per channel before which no gap is missing in the captures.
+    #[serde(rename = "grebe:known_samples", skip_serializing_if = "Option::is_none")]
+    pub(super) known_samples: Option<u64>,
+}
+
+/// Where fields of another namespace come from.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Extension {
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+    pub(super) optional: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -7,10 +7,11 @@ use std::time::SystemTime;
 
 use super::checksum::Summing;
 use super::layout::{
-    Annotation, Base, Capture, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream, VERSION,
-    datetime, temporary,
+    Annotation, Base, Capture, Collection, CollectionFile, Extension, Global, MetaOut, NOT_CLOSED, Stream,
+    VERSION, datetime, temporary,
 };
 use crate::error::Error;
+use crate::file::output::followed;
 
 /// Where samples go on after a gap.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,8 @@ pub(super) struct Metadata {
     pub(super) description: Option<String>,
     pub(super) segments: Vec<Captured>,
     pub(super) annotations: Vec<Annotation>,
+    /// Samples per channel up to which all segments are entered.
+    pub(super) known_samples: u64,
 }
 
 impl Metadata {
@@ -82,6 +85,8 @@ impl Metadata {
             metadata_only: None,
             offset: None,
             trailing_bytes: None,
+            extensions: closed.is_none().then_some([EXTENSION]),
+            known_samples: closed.is_none().then_some(self.known_samples),
             sha512: closed.flatten(),
         }
     }
@@ -145,18 +150,22 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// A new file that will be `path`.
-    pub(super) fn create(&mut self, path: PathBuf) -> Result<File, Error> {
-        let temporary = temporary(&path);
-        let file = File::create(&temporary).map_err(Error::file("create", &path))?;
-        self.files.push((temporary, path));
-        Ok(file)
+    /// A new file that will be `path`, and where it is until then.
+    pub(super) fn create(&mut self, path: &Path) -> Result<(File, PathBuf), Error> {
+        let mut create = || {
+            let place = followed(path)?;
+            let temporary = temporary(&place);
+            let file = File::create(&temporary)?;
+            self.files.push((temporary.clone(), place));
+            Ok((file, temporary))
+        };
+        create().map_err(Error::file("create", path))
     }
 
     /// Writes a value; the sum of the file.
     fn json(&mut self, path: PathBuf, value: &impl serde::Serialize, durable: bool) -> Result<String, Error> {
         let failed = Error::file("create", &path);
-        let mut out = Summing::new(BufWriter::with_capacity(BUFFER_BYTES, self.create(path.clone())?));
+        let mut out = Summing::new(BufWriter::with_capacity(BUFFER_BYTES, self.create(&path)?.0));
         serde_json::to_writer_pretty(&mut out, value).map_err(|error| failed(error.into()))?;
         out.write_all(b"\n").map_err(&failed)?;
         let (out, sum) = out.finish();
@@ -189,4 +198,5 @@ impl Drop for Staged {
     }
 }
 
+const EXTENSION: Extension = Extension { name: "grebe", version: env!("CARGO_PKG_VERSION"), optional: true };
 const BUFFER_BYTES: usize = 256 << 10;

@@ -1,14 +1,14 @@
 //! The metadata writer: a thread beside the recording that does what may take long.
 //!
-//! It rewrites the metadata when segments are added, so that a recorder that is killed leaves a recording. It also computes the
-//! checksum of the data, by reading them behind the writer while they are still in the page cache. The writer of the samples
-//! only sends it events, and stores how many samples the system has taken.
+//! It rewrites the metadata once a second, so that a recorder that is killed leaves a recording, and says in them up to which
+//! sample all gaps are known. It also computes the checksum of the data, by reading them behind the writer while they are still
+//! in the page cache. The writer of the samples only sends it events, and stores how many samples the system has taken.
 
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -40,23 +40,15 @@ pub(super) enum Event {
     Finish,
 }
 
-/// When the data are summed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Summation {
-    Never,
-    WhileRecording,
-    /// At the end, all channels at once.
-    Afterwards,
-}
-
 impl MetadataWriter {
-    /// Starts the thread. `data`: each channel's file, to read.
-    pub(super) fn start(metadata: Metadata, data: Vec<File>, summation: Summation) -> io::Result<Self> {
+    /// Starts the thread. `data`: each channel's file, to read and to sum; none where no checksum is wanted. A fast recording is
+    /// not summed meanwhile.
+    pub(super) fn start(metadata: Metadata, data: Vec<File>, is_fast: bool) -> io::Result<Self> {
         let (events, inbox) = mpsc::channel();
         let progress = Arc::new(Progress::default());
-        let task = Task { metadata, inbox, progress: progress.clone(), summation };
         let sums = data.into_iter().map(Sum::new).collect();
-        let thread = thread::Builder::new().name("sigmf-metadata".into()).spawn(move || task.run(sums))?;
+        let task = Task { metadata, inbox, progress: progress.clone(), sums, is_fast };
+        let thread = thread::Builder::new().name("sigmf-metadata".into()).spawn(move || task.run())?;
         Ok(Self { events, progress, thread })
     }
 
@@ -89,12 +81,16 @@ struct Task {
     metadata: Metadata,
     inbox: Receiver<Event>,
     progress: Arc<Progress>,
-    summation: Summation,
+    /// By channel; none where no checksum is wanted, or where one cannot be computed.
+    sums: Vec<Sum>,
+    is_fast: bool,
 }
 
 impl Task {
-    fn run(mut self, mut sums: Vec<Sum>) -> Result<u64, Error> {
-        let (mut next_write, mut next_flush) = (Instant::now(), Instant::now());
+    fn run(mut self) -> Result<u64, Error> {
+        let began = Instant::now();
+        let (mut next_write, mut next_flush) = (began, began);
+        // Events that came since the metadata were written.
         let mut is_changed = false;
         loop {
             let now = Instant::now();
@@ -102,78 +98,102 @@ impl Task {
                 self.progress.flush_due.store(true, Ordering::Relaxed);
                 next_flush = now + INTERVAL;
             }
-            if is_changed && now >= next_write {
+            let good_samples = self.good_samples();
+            if now >= next_write && (is_changed || good_samples > self.metadata.known_samples) {
+                // Every segment that begins before these samples was told before they were written.
+                if let Some(last) = self.take_events() {
+                    return last;
+                }
+                self.metadata.known_samples = good_samples;
                 // What cannot be written now is tried again, and told at the end; the metadata before stay good.
                 is_changed = self.metadata.write(None).is_err();
-                // Metadata of millions of segments take long: a twentieth of the time at most.
-                next_write = Instant::now() + INTERVAL.max(now.elapsed() * 20);
+                // Often at first, so that little is lost. Metadata of millions of segments take long: a twentieth of the time.
+                next_write = Instant::now() + (now - began).clamp(TICK, INTERVAL).max(now.elapsed() * 20);
             }
-            let idle = self.sum_step(&mut sums);
+            let idle = self.sum_step();
             match self.inbox.recv_timeout(idle) {
-                Err(RecvTimeoutError::Timeout) => continue,
-                Ok(Event::Finish) => return self.finish(sums),
-                Ok(Event::Segment(segment)) => self.metadata.segments.push(segment),
-                Ok(Event::Annotation { first_sample_index, length_samples, label }) => {
-                    self.metadata.annotate(first_sample_index, length_samples, label);
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    if is_changed {
-                        self.metadata.write(None)?;
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(event) => {
+                    is_changed = true;
+                    if self.take(event) {
+                        return self.finish();
                     }
-                    return Ok(self.metadata.segments.len() as u64);
                 }
+                Err(RecvTimeoutError::Disconnected) => return self.leave_open(),
             }
-            is_changed = true;
         }
     }
 
+    fn good_samples(&self) -> u64 {
+        self.progress.good_samples.load(Ordering::Acquire)
+    }
+
+    /// Takes the events that have come; the result of the thread, where they say that it is over.
+    fn take_events(&mut self) -> Option<Result<u64, Error>> {
+        loop {
+            match self.inbox.try_recv() {
+                Ok(event) => {
+                    if self.take(event) {
+                        return Some(self.finish());
+                    }
+                }
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => return Some(self.leave_open()),
+            }
+        }
+    }
+
+    /// Whether the event is the last.
+    fn take(&mut self, event: Event) -> bool {
+        match event {
+            Event::Finish => return true,
+            Event::Segment(segment) => self.metadata.segments.push(segment),
+            Event::Annotation { first_sample_index, length_samples, label } => {
+                self.metadata.annotate(first_sample_index, length_samples, label);
+            }
+        }
+        false
+    }
+
     /// Sums a piece of the channel that is the furthest behind; returns how long there is nothing to do afterwards.
-    fn sum_step(&mut self, sums: &mut [Sum]) -> Duration {
-        let good_bytes = self.progress.good_samples.load(Ordering::Acquire) * 2;
-        if self.summation == Summation::WhileRecording
-            && let Some(sum) = sums.iter_mut().min_by_key(|sum| sum.bytes())
+    fn sum_step(&mut self) -> Duration {
+        let good_bytes = self.good_samples() * 2;
+        if !self.is_fast
+            && let Some(sum) = self.sums.iter_mut().min_by_key(|sum| sum.bytes())
             && sum.bytes() < good_bytes
         {
             match sum.step(good_bytes) {
                 Ok(()) => return Duration::ZERO,
-                // Tried again, and told, at the end.
-                Err(_) => self.summation = Summation::Afterwards,
+                Err(_) => self.sums.clear(),
             }
         }
         TICK
     }
 
-    /// Closes the recording, without checksums where they cannot be computed.
-    fn finish(mut self, sums: Vec<Sum>) -> Result<u64, Error> {
-        let good_samples = self.progress.good_samples.load(Ordering::Acquire);
-        let sums = match self.summation {
-            Summation::Never => Ok(None),
-            _ => finish_sums(sums, good_samples * 2).map(Some),
-        };
+    /// Closes the recording; without checksums where they cannot be computed, or not soon.
+    fn finish(&mut self) -> Result<u64, Error> {
+        let good_samples = self.good_samples();
+        let bytes = good_samples * 2;
+        let sums = std::mem::take(&mut self.sums);
+        let left_bytes: u64 = sums.iter().map(|sum| bytes.saturating_sub(sum.bytes())).sum();
+        let is_soon = !sums.is_empty() && left_bytes <= CLOSING_BYTES_MAX;
+        let sums = is_soon.then(|| sums.into_iter().map(|sum| sum.finish(bytes)).collect());
         self.metadata.cut(good_samples);
-        let (sums, failed) = match sums {
-            Ok(sums) => (sums, None),
-            Err(source) => (None, Some(source)),
-        };
-        self.metadata.write(Some(sums))?;
-        match failed {
-            None => Ok(self.metadata.segments.len() as u64),
-            Some(source) => Err(Error::file("read", &self.metadata.recordings[0].data())(source)),
-        }
+        self.metadata.write(Some(sums.and_then(io::Result::ok)))?;
+        Ok(self.metadata.segments.len() as u64)
     }
-}
 
-fn finish_sums(sums: Vec<Sum>, bytes: u64) -> io::Result<Vec<String>> {
-    thread::scope(|scope| {
-        let threads: Vec<_> = sums.into_iter().map(|sum| scope.spawn(move || sum.finish(bytes))).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    })
+    /// The writer was dropped: all that it wrote is known, and the recording stays "not closed".
+    fn leave_open(&mut self) -> Result<u64, Error> {
+        self.metadata.known_samples = self.good_samples();
+        self.metadata.write(None)?;
+        Ok(self.metadata.segments.len() as u64)
+    }
 }
 
 /// How late the metadata writer may notice that samples were added.
 const TICK: Duration = Duration::from_millis(50);
-/// The most that a killed recorder loses of a slow stream, and how often metadata are written at most.
+/// The most that a killed recorder loses, and how often metadata are written at most.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Over all channels, what may still be summed when the recording is closed: a tenth of a second.
+const CLOSING_BYTES_MAX: u64 = 64 << 20;

@@ -122,9 +122,17 @@ impl Recording {
             return Err(Error::field(&path, "core:num_channels", channels / components, must));
         }
         let sample_rate_hz = sample_rate(&path, global, &mut notes)?;
-        let data = Data::open(base, &meta, encoding.number.bytes() as u64 * channels)?;
+        let mut data = Data::open(base, &meta, encoding.number.bytes() as u64 * channels)?;
         if !closed {
-            notes.push(format!("{}: its recorder was cut off; what was written is read", path.display()));
+            // Behind that, nobody knows where the gaps are.
+            let known = global.known_samples.unwrap_or(u64::MAX).min(data.len_samples);
+            let left_out = match data.len_samples - known {
+                0 => String::new(),
+                left => format!("; its last {left} samples are left out, gaps in them were not noted yet"),
+            };
+            let read = "its recorder was cut off; what was written is read";
+            notes.push(format!("{}: {read}{left_out}", path.display()));
+            data.len_samples = known;
         } else if data.odd_bytes > 0 {
             let why = format!(
                 "it ends within a sample; cut its last {} bytes off to read the rest",

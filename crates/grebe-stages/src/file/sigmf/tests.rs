@@ -309,6 +309,77 @@ fn a_recording_longer_than_its_buffers_is_summed_and_bit_exact() {
 }
 
 #[test]
+fn closing_a_fast_recording_does_not_read_it_again() {
+    let (_folder, path) = scratch("fast.sigmf-meta");
+    // 68 MB, and none of them summed while it is recorded.
+    let mut writer =
+        SigmfWriter::create(&path, &SigmfSettings { sample_rate_hz: 1e9, ..settings(1) }).unwrap();
+    let block = vec![1_i16; 1 << 20];
+    for number in 0..33 {
+        writer.write(number << 20, &[&block]).unwrap();
+    }
+    writer.finish().unwrap();
+    let global = read_json(&path)["global"].clone();
+    assert_eq!(global.get("core:sha512"), None, "{global}");
+    assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 33 << 20);
+    validate(&path);
+}
+
+#[test]
+fn samples_behind_the_last_gap_that_was_noted_are_left_out_in_words() {
+    let (_folder, path) = scratch("doubt.sigmf-meta");
+    drop(record(&path, &settings(1), &[(0, 500), (700, 100)]));
+    let mut meta = read_json(&path);
+    assert_eq!(meta["global"]["grebe:known_samples"], 600);
+    // As a kill leaves it that came before the second gap was noted.
+    meta["global"]["grebe:known_samples"] = json!(500);
+    meta["captures"].as_array_mut().unwrap().truncate(1);
+    fs::write(&path, meta.to_string()).unwrap();
+    let file = SampleFile::open(&path).unwrap();
+    assert_eq!(stretches(&file), [(0, 500, 0)]);
+    assert!(file.notes()[0].contains("its last 100 samples are left out"), "{:?}", file.notes());
+}
+
+#[test]
+fn a_name_is_for_one_recorder_at_a_time_however_it_is_written() {
+    let (folder, path) = scratch("same.sigmf-meta");
+    let first = record(&path, &settings(1), &[(0, 10)]);
+    let overwrite = SigmfSettings { overwrite: true, ..settings(1) };
+    for name in ["same.sigmf-meta", "./same", "same.sigmf-data", "x/../same"] {
+        fs::create_dir_all(folder.path().join("x")).unwrap();
+        let error = SigmfWriter::create(&folder.path().join(name), &overwrite).unwrap_err();
+        assert!(matches!(error, Error::Busy { .. }), "{name}: {error}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&path, folder.path().join("other.sigmf-meta")).unwrap();
+        let error = SigmfWriter::create(&folder.path().join("other"), &overwrite).unwrap_err();
+        assert!(matches!(error, Error::Busy { .. }), "{error}");
+        fs::remove_file(folder.path().join("other.sigmf-meta")).unwrap();
+    }
+    first.finish().unwrap();
+    record(&path, &overwrite, &[(0, 20)]).finish().unwrap();
+    assert_eq!(names(&folder), ["same.sigmf-data", "same.sigmf-meta", "x"]);
+    assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 20);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_recording_follows_links_and_replaces_nothing_special() {
+    let (folder, path) = scratch("link.sigmf-meta");
+    let target = folder.path().join("target.sigmf-meta");
+    std::os::unix::fs::symlink(&target, &path).unwrap();
+    let overwrite = SigmfSettings { overwrite: true, ..settings(1) };
+    record(&path, &overwrite, &[(0, 10)]).finish().unwrap();
+    assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
+    assert_eq!(SampleFile::open(&target).unwrap().len_samples(), 10);
+    let fifo = folder.path().join("fifo.sigmf-data");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let error = SigmfWriter::create(&folder.path().join("fifo"), &overwrite).unwrap_err().to_string();
+    assert!(error.contains("fifo.sigmf-data is no regular file"), "{error}");
+}
+
+#[test]
 fn a_slow_stream_is_on_the_disk_within_seconds_and_readable_meanwhile() {
     let (folder, path) = scratch("slow.sigmf-meta");
     let mut writer = SigmfWriter::create(&path, &settings(2)).unwrap();
@@ -372,7 +443,7 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
     let path = folder.path().join("none/x.sigmf-meta");
     let error = SigmfWriter::create(&path, &settings(2)).unwrap_err().to_string();
     assert!(
-        error.starts_with("cannot create ") && error.contains("none/x_ch1.sigmf-data: No such file"),
+        error.starts_with("cannot create ") && error.contains("none/x.sigmf-meta: No such file"),
         "{error}"
     );
 

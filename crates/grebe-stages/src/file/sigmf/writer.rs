@@ -9,9 +9,11 @@ use std::time::SystemTime;
 use grebe_frame::Frame;
 
 use super::create::{BUFFER_BYTES, Channel, SigmfSettings, create};
+use super::layout::Base;
 use super::metadata::Captured;
 use super::metadata_writer::{Event, MetadataWriter};
 use crate::error::Error;
+use crate::file::output::NameLock;
 
 /// Records a stream as SigMF: one recording, or one per channel and a collection.
 ///
@@ -51,6 +53,7 @@ pub struct SigmfWriter {
     metadata: Option<MetadataWriter>,
     /// Before its time, by a write that failed.
     has_ended: bool,
+    _name: NameLock,
 }
 
 /// What was recorded.
@@ -69,12 +72,24 @@ impl SigmfWriter {
     /// `.sigmf-collection`.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a setting out of range, [`Error::Exists`] where a recording of that name is
+    /// [`Error::Setting`] for a setting out of range, [`Error::Busy`] while another recorder has the name, [`Error::Exists`] where a recording of that name is
     /// there and must not be overwritten, [`Error::File`] where a file cannot be created. Nothing is left behind, and
     /// what was there is as it was.
     pub fn create(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
-        let (channels, metadata, files) = create(path, settings)?;
+        let base = Base::to_record(path)?;
+        let name = base.lock()?;
+        Self::create_locked(&base, settings, name)
+    }
+
+    /// Creates the files of a recording whose name is taken already.
+    pub(crate) fn create_locked(
+        base: &Base,
+        settings: &SigmfSettings,
+        name: NameLock,
+    ) -> Result<Self, Error> {
+        let (channels, metadata, files) = create(base, settings)?;
         Ok(Self {
+            _name: name,
             channels,
             next_sample_index: None,
             taken_samples: 0,
