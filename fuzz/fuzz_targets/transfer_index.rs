@@ -1,5 +1,7 @@
 #![no_main]
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use grebe_transfer::internals::Index;
@@ -9,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(index) = Index::decode(bytes) else { return };
     for entry in &index.entries {
-        assert!(Path::new(&entry.name).components().all(|part| matches!(part, Component::Normal(_))));
+        assert!(Path::new(OsStr::from_bytes(&entry.name)).components().all(|part| matches!(part, Component::Normal(_))));
     }
     assert_eq!(Index::decode(&index.encode()).expect("what is written is read"), index);
 });

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use probe::{Probe, SshHost, Target};
 pub(crate) use stream::{Play, Record, Sg};
-pub(crate) use transfer::{Meeting, Recv, Send};
+pub(crate) use transfer::{AskWhen, Meeting, Recv, Send};
 pub(crate) use view::{Channels, Demo, View};
 
 /// Moves, shows, records and ships sampled signals at the speed of the machine.

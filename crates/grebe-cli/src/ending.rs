@@ -10,6 +10,8 @@ use grebe_transfer::Error as TransferError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Good,
+    /// Something was left out, and named.
+    Partial,
     Interrupted,
 }
 
@@ -88,6 +90,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// The other side fell silent, or is gone.
 const SILENT: u8 = 3;
+/// Something was left out.
+pub(crate) const PARTIAL: u8 = 4;
 /// As a shell says of a command that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 

@@ -30,6 +30,7 @@ use crate::output::note;
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(Ending::Good) => ExitCode::SUCCESS,
+        Ok(Ending::Partial) => ExitCode::from(ending::PARTIAL),
         Ok(Ending::Interrupted) => ExitCode::from(ending::INTERRUPTED),
         Err(error) if ending::is_cancelled(&error) => ExitCode::from(ending::INTERRUPTED),
         Err(error) => {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{Notice, Purpose, Ticket};
+use grebe_transfer::{LeftOut, Notice, Purpose, Ticket, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -41,6 +41,28 @@ pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
 /// Reads the word of a ticket for a transfer.
 pub(crate) fn ticket_of(word: &str) -> Result<Ticket, grebe_transfer::Error> {
     Ok(Ticket::from_word(word, Purpose::Transfer)?)
+}
+
+/// Whether a word is a ticket that was cut or mistyped, rather than the name of a directory.
+pub(crate) fn is_like_a_ticket(word: &str) -> bool {
+    let begins = word.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("grebe"));
+    let is_long = word.len() >= 30 && word.bytes().all(|letter| letter.is_ascii_alphanumeric());
+    begins && is_long && !std::path::Path::new(word).exists()
+}
+
+/// Says what was not transferred, and why.
+pub(crate) fn tell_left_out(left_out: &[LeftOut]) {
+    const SHOWN: usize = 20;
+    for left in left_out.iter().take(SHOWN) {
+        note!("left out: {}: {}", shown(&left.path), left.why);
+    }
+    if left_out.len() > SHOWN {
+        note!("left out: {} more; --json has them all", left_out.len() - SHOWN);
+    }
+}
+
+pub(crate) fn left_out_json<'a>(left_out: impl Iterator<Item = &'a LeftOut>) -> Value {
+    left_out.map(|left| json!({ "path": left.path.to_string_lossy(), "why": left.why })).collect()
 }
 
 /// Puts the addresses into the ticket where the other side finds us.

@@ -1,8 +1,9 @@
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::proto::index::printable;
 use crate::proto::wire::Verdict;
 
 /// What this crate returns.
@@ -34,7 +35,7 @@ pub enum Error {
         what: String,
     },
     /// The peer did not answer at all.
-    #[error("no answer from {peer} within {} s: is it running, and does a firewall between let UDP pass?", waited.as_secs())]
+    #[error("no answer from {peer} within {} s: is it running, and and does its host let UDP in, through a firewall, or by a port that a router passes on?", waited.as_secs())]
     NoAnswer {
         /// Who was asked.
         peer: SocketAddr,
@@ -56,13 +57,13 @@ pub enum Error {
         why: &'static str,
     },
     /// Something of this name is there already.
-    #[error("{} exists: move it away, or say that it may be replaced", path.display())]
+    #[error("{} exists: move it away, or say that it may be replaced", shown(path))]
     Exists {
         /// What is there.
         path: PathBuf,
     },
     /// The disk has less room than the transfer needs.
-    #[error("{} has room for {free_bytes} bytes, and {needed_bytes} are to come", path.display())]
+    #[error("{} has room for {free_bytes} bytes, and {needed_bytes} are to come", shown(path))]
     NoRoom {
         /// Where they were to be put.
         path: PathBuf,
@@ -71,6 +72,9 @@ pub enum Error {
         /// What is needed.
         needed_bytes: u64,
     },
+    /// The user of this side does not want the files.
+    #[error("the files were declined; nothing was received")]
+    Declined,
     /// This side was cancelled.
     #[error("stopped; what has come is kept, and the same files sent again go on from there")]
     Cancelled,
@@ -89,7 +93,7 @@ pub enum Error {
         verdict: Verdict,
     },
     /// A file could not be opened, read, written or renamed.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", shown(path))]
     File {
         /// What was tried, as a verb.
         action: &'static str,
@@ -113,6 +117,11 @@ impl From<grebe_packet::Error> for Error {
     }
 }
 
+/// A path for people: nothing in it does anything to a terminal.
+pub fn shown(path: &Path) -> String {
+    printable(path.as_os_str().as_encoded_bytes())
+}
+
 fn describe(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Whole => "it has everything",
@@ -121,6 +130,8 @@ fn describe(verdict: Verdict) -> &'static str {
         }
         Verdict::CannotWrite => "it cannot write; its own message says why",
         Verdict::Refused => "it does not take these files; its own message says why",
+        Verdict::Partial => "it could not have all of it; its own message says what",
+        Verdict::Exists => "files of these names are there already, and may not be replaced (--overwrite)",
         Verdict::Cancelled => {
             "it was told to stop, or could not read; the same files sent again go on from here"
         }

@@ -52,8 +52,9 @@
 //!
 //! # What holds
 //! - `send` returns when the receiver has written and verified every byte; each 256 KiB have a BLAKE3 hash.
-//! - Received files end in `.part` until everything is whole. After a crash, a [`Cancel`] or a broken path, send the same files
-//!   to the same directory again, with a new ticket: the transfer goes on where it was.
+//! - Received files lie in a folder `.grebe-partial` until everything is whole. After a crash, a [`Cancel`] or a broken path, send
+//!   the same files to the same directory again, with a new ticket: the transfer goes on where it was.
+//! - A file that cannot be sent, or that changes meanwhile, does not stop the others, and is [named](LeftOut).
 //! - A path that lets no UDP pass is crossed over TCP, and [`SendOptions::notify`] says so.
 //! - [`Mode`] says how much of a shared path to take; [`SendProgress::limit`] says what keeps a transfer from being faster.
 //!
@@ -68,10 +69,10 @@ mod error;
 mod io;
 mod proto;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, shown};
 pub use grebe_packet::{Cancel, Purpose, Ticket};
 pub use io::{
-    disk::source::Source,
+    disk::{Accept, LeftOut, Offered, source::Source},
     session::{
         Notice, ReceiveProgress, ReceiveReport, SendReport,
         receive::{ReceiveListener, ReceiveOptions, receive},

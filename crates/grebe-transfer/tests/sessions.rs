@@ -1,7 +1,7 @@
 //! Both ends of a transfer in this process: sockets, disks and threads as two hosts would have them.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +9,15 @@ use std::thread::scope;
 use std::time::Duration;
 
 use grebe_transfer::{
-    Error, ReceiveListener, ReceiveOptions, ReceiveReport, Result, SendListener, SendOptions, SendReport,
-    Source, Ticket, receive, send,
+    Error, Offered, ReceiveListener, ReceiveOptions, ReceiveReport, Result, SendListener, SendOptions,
+    SendReport, Source, Ticket, Verdict, receive, send,
 };
+
+/// What a test notes, it notes nowhere in the user's own directories.
+fn receives() -> ReceiveOptions {
+    let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
+    ReceiveOptions { state: Some(state), ..ReceiveOptions::default() }
+}
 
 fn listener() -> ReceiveListener {
     ReceiveListener::bind("127.0.0.1:0".parse().unwrap(), Duration::from_secs(60)).unwrap()
@@ -47,8 +53,7 @@ fn a_file_arrives_whole_under_its_name() {
         let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let file = from.path().join("sample.bin");
         fs::write(&file, contents(bytes)).unwrap();
-        let (sent, received) =
-            transfer(&[file], into.path(), &SendOptions::default(), &ReceiveOptions::default());
+        let (sent, received) = transfer(&[file], into.path(), &SendOptions::default(), &receives());
         assert_eq!(sent.unwrap().file_bytes, bytes as u64);
         let path = into.path().join("sample.bin");
         assert_eq!(received.unwrap().paths, std::slice::from_ref(&path));
@@ -69,7 +74,7 @@ fn the_sender_may_make_the_ticket_and_directories_come_as_they_are() {
     let files = source(&[from.path().join("d")]);
     scope(|scope| {
         let sending = scope.spawn(|| listener.send(&files, &SendOptions::default(), |_| {}));
-        receive(&ticket, into.path(), &ReceiveOptions::default(), |_| {}).unwrap();
+        receive(&ticket, into.path(), &receives(), |_| {}).unwrap();
         sending.join().unwrap().unwrap();
     });
     assert!(into.path().join("d/empty").is_dir());
@@ -84,19 +89,19 @@ fn what_was_stopped_goes_on_where_it_was() {
     let file = from.path().join("sample.bin");
     fs::write(&file, contents(5_000_000)).unwrap();
     let slowly = SendOptions { limit_bits_per_s: Some(40e6), ..SendOptions::default() };
-    let receives = ReceiveOptions::default();
-    let (cancel, paths) = (receives.cancel.clone(), [file]);
+    let stopped = receives();
+    let (cancel, paths) = (stopped.cancel.clone(), [file]);
     let (sent, received) = scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(500));
             cancel.cancel();
         });
-        transfer(&paths, into.path(), &slowly, &receives)
+        transfer(&paths, into.path(), &slowly, &stopped)
     });
     assert!(matches!(sent, Err(Error::Ended { .. })), "{sent:?}");
     assert!(matches!(received, Err(Error::Cancelled)), "{received:?}");
     assert!(!into.path().join("sample.bin").exists());
-    let (sent, received) = transfer(&paths, into.path(), &SendOptions::default(), &ReceiveOptions::default());
+    let (sent, received) = transfer(&paths, into.path(), &SendOptions::default(), &receives());
     let (sent, received) = (sent.unwrap(), received.unwrap());
     assert!(received.resumed_bytes > 0, "it went on");
     assert_eq!(sent.resumed_bytes, received.resumed_bytes);
@@ -110,12 +115,84 @@ fn a_file_that_is_there_is_not_overwritten() {
     let file = from.path().join("precious.bin");
     fs::write(&file, contents(10_000)).unwrap();
     fs::write(into.path().join("precious.bin"), b"precious").unwrap();
-    let (sent, received) =
-        transfer(&[file], into.path(), &SendOptions::default(), &ReceiveOptions::default());
+    let (sent, received) = transfer(&[file], into.path(), &SendOptions::default(), &receives());
     assert!(matches!(sent, Err(Error::Ended { .. })), "{sent:?}");
     assert!(matches!(received, Err(Error::Exists { .. })), "{received:?}");
     assert_eq!(fs::read(into.path().join("precious.bin")).unwrap(), b"precious");
     assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[test]
+fn what_a_person_declines_does_not_come() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("line\nend\u{1b}[2J");
+    fs::write(&file, contents(10_000)).unwrap();
+    let accept: grebe_transfer::Accept = Arc::new(|offered: &Offered| {
+        assert_eq!(
+            (offered.names.clone(), offered.files, offered.bytes),
+            (vec!["line\\nend\\u{1b}[2J".to_owned()], 1, 10_000)
+        );
+        false
+    });
+    let receives = ReceiveOptions { accept: Some(accept), asks: true, ..receives() };
+    let (sent, received) = transfer(&[file], into.path(), &SendOptions::default(), &receives);
+    assert!(matches!(sent, Err(Error::Ended { verdict: Verdict::Refused })), "{sent:?}");
+    assert!(matches!(received, Err(Error::Declined)), "{received:?}");
+    assert_eq!(fs::read_dir(into.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_sent_is_named_and_the_others_come() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |name: &str| from.path().join("d").join(name);
+    fs::create_dir(from.path().join("d")).unwrap();
+    fs::write(at("changes"), contents(6_000_000)).unwrap();
+    fs::write(at("good"), contents(700_000)).unwrap();
+    let slowly = SendOptions { limit_bits_per_s: Some(40e6), ..SendOptions::default() };
+    let (sent, received) = scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(600));
+            let mut file = fs::OpenOptions::new().write(true).open(at("changes")).unwrap();
+            file.write_all(&vec![9; 6_000_000]).unwrap();
+        });
+        transfer(&[from.path().join("d")], into.path(), &slowly, &receives())
+    });
+    let (sent, received) = (sent.unwrap(), received.unwrap());
+    assert!(sent.is_partial);
+    assert_eq!(sent.left_out[0].path, at("changes"));
+    assert_eq!(received.left_out[0].path, into.path().join("d/changes"));
+    assert!(fs::read(into.path().join("d/good")).unwrap() == contents(700_000));
+    assert!(!into.path().join("d/changes").exists(), "torn, and never verified");
+    assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_change_of_mode_or_links_costs_no_progress() {
+    use std::os::unix::fs::PermissionsExt;
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("sample.bin");
+    fs::write(&file, contents(5_000_000)).unwrap();
+    let slowly = SendOptions { limit_bits_per_s: Some(40e6), ..SendOptions::default() };
+    let stopped = receives();
+    scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(600));
+            stopped.cancel.cancel();
+        });
+        let (_, received) = transfer(std::slice::from_ref(&file), into.path(), &slowly, &stopped);
+        assert!(matches!(received, Err(Error::Cancelled)));
+    });
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    fs::hard_link(&file, from.path().join("link")).unwrap();
+    let (sent, received) = transfer(&[file], into.path(), &SendOptions::default(), &receives());
+    let sent = sent.unwrap();
+    assert!(sent.resumed_bytes > 1_000_000, "{}", sent.resumed_bytes);
+    assert!(sent.counters.wire_bytes < 5_000_000, "{:?}", sent.counters);
+    assert!(received.unwrap().left_out.is_empty());
+    let sample = into.path().join("sample.bin");
+    assert!(fs::read(&sample).unwrap() == contents(5_000_000));
+    assert_eq!(fs::metadata(sample).unwrap().permissions().mode() & 0o700, 0o600);
 }
 
 #[test]
@@ -130,7 +207,7 @@ fn a_sender_that_stops_says_so() {
             std::thread::sleep(Duration::from_millis(300));
             cancel.cancel();
         });
-        transfer(&paths, into.path(), &sends, &ReceiveOptions::default())
+        transfer(&paths, into.path(), &sends, &receives())
     });
     assert!(matches!(sent, Err(Error::Cancelled)), "{sent:?}");
     assert!(matches!(received, Err(Error::Ended { .. })), "{received:?}");
@@ -175,7 +252,7 @@ fn where_no_udp_passes_tcp_does() {
     listener.ticket.addresses = vec![only_tcp.into()];
     let ticket = listener.ticket.clone();
     scope(|scope| {
-        let receiving = scope.spawn(|| listener.receive(into.path(), &ReceiveOptions::default(), |_| {}));
+        let receiving = scope.spawn(|| listener.receive(into.path(), &receives(), |_| {}));
         send(&source(&[file]), &ticket, &SendOptions::default(), |_| {}).unwrap();
         receiving.join().unwrap().unwrap();
     });
@@ -186,6 +263,6 @@ fn where_no_udp_passes_tcp_does() {
 fn a_ticket_that_is_over_is_not_answered() {
     let listener = ReceiveListener::bind("127.0.0.1:0".parse().unwrap(), Duration::ZERO).unwrap();
     let into = tempfile::tempdir().unwrap();
-    let received = listener.receive(into.path(), &ReceiveOptions::default(), |_| {});
+    let received = listener.receive(into.path(), &receives(), |_| {});
     assert!(matches!(received, Err(Error::Expired)));
 }

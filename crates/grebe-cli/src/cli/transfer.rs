@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use grebe_transfer::Mode;
 
 use crate::units;
@@ -42,8 +42,8 @@ pub(crate) struct Send {
     grebe recv incoming                          prints a ticket for the sender\n  \
     grebe recv incoming --listen 0.0.0.0:4733 --advertise lab.example.org\n  \
     grebe recv --from < ticket                   with the sender's ticket, into this directory\n\n\
-    Names end in .part until all is whole. What was cut off goes on where it was when the same files are sent again, with a new\n\
-    ticket.")]
+    Files lie in .grebe-partial until all is whole. What was cut off goes on where it was when the same files are sent again, with\n\
+    a new ticket.")]
 pub(crate) struct Recv {
     /// Where to put the files [default: .]; a sender's ticket may stand before it.
     #[arg(value_name = "[TICKET] [DIR]", num_args = 0..=2)]
@@ -54,6 +54,11 @@ pub(crate) struct Recv {
     /// Replace files that exist.
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// When to show what is offered and ask before it is taken; auto: where names that begin with a dot would go into the home
+    /// or the working directory.
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value_t = AskWhen::Auto,
+        default_missing_value = "always")]
+    pub(crate) ask: AskWhen,
     #[command(flatten)]
     pub(crate) meeting: Meeting,
     /// Print the ticket, the progress and the result as lines of JSON on standard output.
@@ -84,3 +89,10 @@ const MODES: [(&str, &str, Mode); 3] = [
     ("greedy", "All that the path gives", Mode::Greedy),
     ("background", "What the others leave", Mode::Background),
 ];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AskWhen {
+    Auto,
+    Always,
+    Never,
+}

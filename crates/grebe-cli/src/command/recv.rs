@@ -1,18 +1,21 @@
 //! `grebe recv`: files from whoever holds the other end of a ticket.
 
 use std::cell::RefCell;
+use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
 use grebe_transfer::{
-    Error, ReceiveListener, ReceiveOptions, ReceiveProgress, ReceiveReport, Ticket, receive,
+    Accept, Error, Offered, ReceiveListener, ReceiveOptions, ReceiveProgress, ReceiveReport, Ticket, receive,
+    shown,
 };
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::cli::Recv;
+use crate::cli::{AskWhen, Recv};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::{note, out};
@@ -23,6 +26,9 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let receives = ReceiveOptions {
         overwrite: options.overwrite,
+        asks: options.ask != AskWhen::Never,
+        accept: Some(accept(options.ask, &directory)),
+        state: None,
         answer_within: options.meeting.wait,
         cancel: interrupt::cancel(),
         notify: transfer::notify,
@@ -44,8 +50,9 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     display.borrow().clear();
     match received {
         Ok(received) => {
+            transfer::tell_left_out(&received.left_out);
             tell(&received, options.json)?;
-            Ok(Ending::Good)
+            Ok(if received.left_out.is_empty() { Ending::Good } else { Ending::Partial })
         }
         Err(error @ Error::Cancelled) => {
             note!("{error}");
@@ -58,6 +65,13 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
 /// The ticket, if one was given, and the directory.
 fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
     let first = options.places.first().filter(|word| transfer::ticket_of(word).is_ok());
+    if let (None, [word]) = (first, &options.places[..])
+        && transfer::is_like_a_ticket(word)
+    {
+        // A directory of that name would be made, and nobody would ever come.
+        let word = Zeroizing::new(word.clone());
+        return Err(transfer::ticket_of(&word).err().map_or_else(usage, Into::into));
+    }
     let directory = match (&options.places[..], first) {
         ([_, directory], Some(_)) | ([directory], None) => directory.as_str(),
         ([] | [_], _) => ".",
@@ -73,6 +87,50 @@ fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
     }
     let ticket = transfer::given_ticket(first.or(options.from.as_ref()).map(String::as_str))?;
     Ok((ticket, Path::new(directory).to_path_buf()))
+}
+
+/// Says what is offered, and asks where the user wants to be asked, or where hidden files would come among the user's own.
+fn accept(when: AskWhen, directory: &Path) -> Accept {
+    let is_among_own = is_home_or_here(directory);
+    Arc::new(move |offered: &Offered| {
+        const NAMES_SHOWN: usize = 8;
+        let mut names = offered.names.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        if offered.names.len() > NAMES_SHOWN {
+            names += &format!(" and {} more", offered.names.len() - NAMES_SHOWN);
+        }
+        let files = if offered.files == 1 { "1 file".into() } else { format!("{} files", offered.files) };
+        note!("offered: {names} ({files}, {})", transfer::size(offered.bytes));
+        let has_hidden = offered.names.iter().any(|name| name.starts_with('.'));
+        match when {
+            AskWhen::Never => true,
+            AskWhen::Auto if !(is_among_own && has_hidden) => true,
+            AskWhen::Auto => {
+                note!("names that begin with a dot may change how your programs work");
+                is_wanted()
+            }
+            AskWhen::Always => is_wanted(),
+        }
+    })
+}
+
+fn is_home_or_here(directory: &Path) -> bool {
+    let same = |other: PathBuf| {
+        std::fs::canonicalize(directory)
+            .is_ok_and(|place| std::fs::canonicalize(other).is_ok_and(|other| place == other))
+    };
+    std::env::current_dir().is_ok_and(same) || std::env::home_dir().is_some_and(same)
+}
+
+/// Asks at the terminal; without one the answer is no.
+fn is_wanted() -> bool {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        note!("nobody can be asked here: name another directory, or say --ask=never");
+        return false;
+    }
+    note!("take them? [y/N]");
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer).is_ok_and(|_| matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn usage() -> anyhow::Error {
@@ -114,6 +172,7 @@ fn tell(received: &ReceiveReport, json: bool) -> Result<()> {
         let result = json!({
             "result": {
                 "paths": paths,
+                "left_out": transfer::left_out_json(received.left_out.iter()),
                 "bytes": received.content_bytes,
                 "resumed_bytes": received.resumed_bytes,
                 "peer": received.peer.to_string(),
@@ -123,7 +182,11 @@ fn tell(received: &ReceiveReport, json: bool) -> Result<()> {
         return out!("{result}");
     }
     for path in &received.paths {
-        out!("{}", path.display())?;
+        if std::io::stdout().is_terminal() {
+            out!("{}", shown(path))?;
+        } else {
+            out!("{}", path.display())?;
+        }
     }
     let resumed = match received.resumed_bytes {
         0 => String::new(),

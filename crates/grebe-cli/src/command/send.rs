@@ -17,9 +17,7 @@ use crate::transfer::{self, Display};
 pub(crate) fn run(options: &Send) -> Result<Ending> {
     let ticket = transfer::given_ticket(options.to.as_deref())?;
     let source = Arc::new(Source::open(&options.files)?);
-    for path in source.left_out() {
-        note!("left out, neither a file nor a directory: {}", path.display());
-    }
+    transfer::tell_left_out(source.left_out());
     let sends = SendOptions {
         mode: options.mode,
         limit_bits_per_s: options.bwlimit,
@@ -42,8 +40,13 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     display.borrow().clear();
     match sent {
         Ok(report) => {
+            transfer::tell_left_out(&report.left_out);
+            if report.is_partial && report.left_out.is_empty() {
+                note!("the receiver could not have all of it; its own message says what");
+            }
             tell(&report, &source, options.json)?;
-            Ok(Ending::Good)
+            let is_whole = !report.is_partial && source.left_out().is_empty();
+            Ok(if is_whole { Ending::Good } else { Ending::Partial })
         }
         Err(error @ Error::Cancelled) => {
             note!("{error}");
@@ -93,6 +96,8 @@ fn tell(report: &SendReport, source: &Source, json: bool) -> Result<()> {
             "result": {
                 "names": source.names(),
                 "files": source.files(),
+                "left_out": transfer::left_out_json(source.left_out().iter().chain(&report.left_out)),
+                "complete": !report.is_partial && source.left_out().is_empty(),
                 "bytes": report.file_bytes,
                 "resumed_bytes": report.resumed_bytes,
                 "peer": report.peer.to_string(),

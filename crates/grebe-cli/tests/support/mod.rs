@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 /// The command with these arguments.
 pub(crate) fn grebe(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_grebe"));
-    command.args(arguments).stdin(Stdio::null());
+    // What a test notes, it notes nowhere in the user's own directories.
+    let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
+    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state);
     command
 }
 

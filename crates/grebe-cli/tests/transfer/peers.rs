@@ -25,7 +25,12 @@ pub(crate) struct Ended {
 
 impl Waiting {
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_in(Path::new("."), arguments)
+    }
+
+    pub(crate) fn start_in(directory: &Path, arguments: &[&str]) -> Self {
         let mut command = grebe(arguments);
+        command.current_dir(directory);
         command.args(["--json", "--listen", "127.0.0.1:0"]).env_remove("GREBE_TICKET");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -103,6 +108,12 @@ pub(crate) fn file(directory: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<
 
 pub(crate) fn path(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// The journal of a transfer that is not over.
+pub(crate) fn journal(directory: &Path) -> Option<PathBuf> {
+    let folders = fs::read_dir(directory.join(".grebe-partial")).ok()?;
+    folders.flatten().map(|folder| folder.path().join("journal")).find(|path| path.exists())
 }
 
 pub(crate) fn names(directory: &Path) -> Vec<String> {

@@ -11,12 +11,88 @@ mod journal;
 pub(super) mod outgoing;
 mod reader;
 pub(crate) mod source;
+mod system;
 mod target;
 pub(super) mod writer;
 
-use std::fs::File;
-use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::proto::index::{Index, printable};
+
+pub(super) use self::journal::key as journal_key;
+pub(super) use self::target::Named;
+
+/// A file or directory that was not transferred.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Where it lies at the sender, or would lie at the receiver.
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// What a sender has for a receiver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offered {
+    /// The files and directories that the sender named; letters that would move a terminal's cursor are escape sequences.
+    pub names: Vec<String>,
+    /// All files in them.
+    pub files: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+/// Says whether an offer is taken.
+pub type Accept = Arc<dyn Fn(&Offered) -> bool + Send + Sync>;
+
+/// Where files are put, and how.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) directory: PathBuf,
+    /// Journals are believed with it.
+    pub(super) key: [u8; 32],
+    pub(super) overwrite: bool,
+    pub(super) accept: Option<Accept>,
+    pub(super) asks: bool,
+}
+
+impl Place {
+    fn offer(&self, index: &Index) -> Result<()> {
+        let tops = index.entries.iter().filter(|entry| entry.is_top());
+        let names = tops.map(|entry| printable(&entry.name)).collect();
+        let offered = Offered { names, files: index.files(), bytes: index.file_bytes() };
+        if self.accept.as_ref().is_none_or(|accept| accept(&offered)) { Ok(()) } else { Err(Error::Declined) }
+    }
+}
+
+/// What became of a file at the sender: a byte at the end of the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileStatus {
+    Good,
+    Changed,
+    Unreadable,
+}
+
+impl FileStatus {
+    fn of(byte: u8) -> Self {
+        match byte {
+            0 => Self::Good,
+            1 => Self::Changed,
+            _ => Self::Unreadable,
+        }
+    }
+
+    fn why(self) -> &'static str {
+        match self {
+            Self::Good => "",
+            Self::Changed => "it changed while it was sent: send it again",
+            Self::Unreadable => "the sender could not read it",
+        }
+    }
+}
 
 /// Whether threads that wait for each other are faster than one that does everything: each end of a transfer needs one core, and
 /// both ends may be on this machine.
@@ -49,36 +125,3 @@ impl Patience {
 
 /// What the peer sends meanwhile waits in the receiver's socket.
 const SLOW: Duration = Duration::from_millis(20);
-
-#[cfg(unix)]
-fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
-}
-
-#[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, offset)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        bytes = &mut bytes[read..];
-        offset += read as u64;
-    }
-    Ok(())
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
-        bytes = &bytes[written..];
-        offset += written as u64;
-    }
-    Ok(())
-}

@@ -5,6 +5,7 @@ pub(crate) mod receive;
 pub(crate) mod send;
 mod tcp_relay;
 
+use crate::io::disk::LeftOut;
 use crate::proto::congestion::PhaseCost;
 use crate::proto::sender::{SendCounters, SendProgress};
 use std::net::SocketAddr;
@@ -39,6 +40,8 @@ pub struct ReceiveProgress {
 pub struct ReceiveReport {
     /// The files and directories that the sender named, where they are now.
     pub paths: Vec<PathBuf>,
+    /// What could not be had, although the sender had it: for want of a name here, or because it changed while it was sent.
+    pub left_out: Vec<LeftOut>,
     /// Bytes of all files and of the list of them.
     pub content_bytes: u64,
     /// Bytes of the stream that were there from an earlier session.
@@ -54,6 +57,11 @@ pub struct ReceiveReport {
 pub struct SendReport {
     /// Bytes of all files.
     pub file_bytes: u64,
+    /// What the receiver does not have, beside what [`Source::left_out`](crate::Source::left_out) names: files that changed while they were
+    /// sent, or that could not be read when their turn came.
+    pub left_out: Vec<LeftOut>,
+    /// The receiver could not have all that was sent; it says what.
+    pub is_partial: bool,
     /// Bytes of the stream that the receiver had from an earlier session.
     pub resumed_bytes: u64,
     /// Who received them.

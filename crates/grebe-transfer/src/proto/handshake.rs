@@ -202,7 +202,7 @@ impl Responder {
 
 const KIND_INIT: u8 = 1;
 const KIND_REPLY: u8 = 2;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const INIT_HEAD_BYTES: usize = 1 + 1 + 4;
 const INIT_USED_BYTES: usize = INIT_HEAD_BYTES + 32 + 1 + 16;
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";

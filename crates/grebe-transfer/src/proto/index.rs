@@ -11,8 +11,8 @@ pub(crate) const INDEX_BYTES_MAX: usize = 16 << 20;
 
 /// All files and directories of one transfer.
 ///
-/// Names are relative, in UTF-8, with `/` between components. An index that is read has only names that stay inside the
-/// directory that they are put into, and no two that would meet there.
+/// Names are relative, any bytes that the sender's system has in its names, with `/` between components. An index that is read has
+/// only names that stay inside the directory that they are put into, and no two that are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Index {
     /// In the order of their bytes; a directory comes before what is in it.
@@ -23,7 +23,7 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its name, from where it was named on down.
-    pub name: String,
+    pub name: Vec<u8>,
     /// Its bytes; `None`: a directory.
     pub bytes: Option<u64>,
     /// The lower nine bits of its mode.
@@ -37,14 +37,20 @@ impl Entry {
         let (kind, file_bytes) = (reader.u8().ok()?, reader.u64().ok()?);
         let (mode, modified_unix_ns) = (reader.u16().ok()? & 0o777, reader.i64().ok()?);
         let name_bytes = reader.u16().ok()?;
-        let name = std::str::from_utf8(reader.take(name_bytes.into()).ok()?).ok()?.to_owned();
+        let name = reader.take(name_bytes.into()).ok()?.to_vec();
         let is_possible = kind <= 1 && file_bytes < 1 << 47;
         is_possible.then(|| Self { name, bytes: (kind == 1).then_some(file_bytes), mode, modified_unix_ns })
     }
 
-    /// The first component of the name: what the user named, and what is renamed when all is whole.
-    pub(crate) fn top(&self) -> &str {
-        self.name.split('/').next().unwrap_or_default()
+    /// Whether this is what the user named, and not something in a directory.
+    pub(crate) fn is_top(&self) -> bool {
+        !self.name.contains(&b'/')
+    }
+
+    /// The name of the directory that it is in.
+    pub(crate) fn above(&self) -> Option<&[u8]> {
+        let slash = self.name.iter().rposition(|byte| *byte == b'/')?;
+        Some(&self.name[..slash])
     }
 }
 
@@ -52,6 +58,11 @@ impl Index {
     /// Bytes of all files.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.entries.iter().filter_map(|entry| entry.bytes).sum()
+    }
+
+    /// How many files there are: each has a status at the end of the content.
+    pub(crate) fn files(&self) -> u64 {
+        self.entries.iter().filter(|entry| entry.bytes.is_some()).count() as u64
     }
 
     /// The index as bytes.
@@ -63,7 +74,7 @@ impl Index {
             out.extend_from_slice(&entry.mode.to_be_bytes());
             out.extend_from_slice(&entry.modified_unix_ns.to_be_bytes());
             out.extend_from_slice(&(entry.name.len() as u16).to_be_bytes());
-            out.extend_from_slice(entry.name.as_bytes());
+            out.extend_from_slice(&entry.name);
         }
         out
     }
@@ -89,53 +100,73 @@ impl Index {
 
     /// Whether all names are safe and apart.
     pub(crate) fn check(&self) -> Result<()> {
-        let refuse = |entry: &Entry, why| Err(Error::Index { name: entry.name.clone(), why });
+        let refuse = |entry: &Entry, why| Err(Error::Index { name: printable(&entry.name), why });
         let mut seen = HashSet::new();
         let mut total_bytes = 0_u64;
         let mut directories = HashSet::new();
         for entry in &self.entries {
-            if !entry.name.split('/').all(is_plain_component) {
-                return refuse(entry, "it leads out of the directory, or is no name for a file everywhere");
+            if !entry.name.split(|byte| *byte == b'/').all(is_plain_component) {
+                return refuse(entry, "it leads out of the directory, or is no name of a file");
+            }
+            if entry.name.split(|byte| *byte == b'/').any(is_reserved) {
+                return refuse(entry, "such names are for grebe's own files");
             }
             total_bytes = total_bytes.saturating_add(entry.bytes.unwrap_or(0));
             if total_bytes >= 1 << 47 {
                 return refuse(entry, "it makes the whole larger than 128 TiB");
             }
-            if !seen.insert(entry.name.as_str()) {
+            if !seen.insert(&entry.name[..]) {
                 return refuse(entry, "it comes twice");
             }
-            if let Some((above, _)) = entry.name.rsplit_once('/')
-                && !directories.contains(above)
-            {
+            if entry.above().is_some_and(|above| !directories.contains(above)) {
                 return refuse(entry, "its directory does not come before it");
             }
             if entry.bytes.is_none() {
-                directories.insert(entry.name.as_str());
+                directories.insert(&entry.name[..]);
             }
         }
-        // Until everything is whole `a` is named `a.part`: another file of that name would be in its way.
-        let clash = self.entries.iter().find(|entry| {
-            entry.top() == entry.name && seen.contains(format!("{}{PART}", entry.name).as_str())
-        });
-        clash.map_or(Ok(()), |entry| refuse(entry, "another one has its name with .part"))
+        Ok(())
     }
 }
 
-/// What a name ends with until all is whole.
-pub(crate) const PART: &str = ".part";
-
-const VERSION: u8 = 1;
-
-/// One component that no system takes for a path, a device or a stream.
-fn is_plain_component(name: &str) -> bool {
-    (1..=COMPONENT_BYTES_MAX).contains(&name.len())
-        && name != "."
-        && name != ".."
-        && !name.chars().any(|letter| letter.is_control() || matches!(letter, '/' | '\\' | ':'))
+/// A name for people: what is no letter, or would move a terminal's cursor, as an escape sequence.
+pub(crate) fn printable(name: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter.is_control() || is_invisible(letter) {
+                text.extend(letter.escape_default());
+            } else {
+                text.push(letter);
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
 }
 
-/// Names of 255 bytes are what file systems take; one needs room for `.part`.
-const COMPONENT_BYTES_MAX: usize = 255 - PART.len();
+/// Letters that turn the direction of writing round, or are not seen.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Whether a component is for files that this program makes in the receiver's directory, in whatever case a system compares names.
+pub(crate) fn is_reserved(component: &[u8]) -> bool {
+    component.get(..RESERVED.len()).is_some_and(|head| head.eq_ignore_ascii_case(RESERVED))
+}
+
+/// One component that leads nowhere else. What else a name may have in it is for the receiver's system to say.
+fn is_plain_component(name: &[u8]) -> bool {
+    (1..=COMPONENT_BYTES_MAX).contains(&name.len()) && name != b"." && name != b".." && !name.contains(&0)
+}
+
+const VERSION: u8 = 2;
+const RESERVED: &[u8] = b".grebe-";
+
+/// The longest of any system: 255 units of UTF-16 take no more in UTF-8.
+const COMPONENT_BYTES_MAX: usize = 765;
 
 #[cfg(test)]
 mod tests {
@@ -143,8 +174,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(name: &str, bytes: Option<u64>) -> Entry {
-        Entry { name: name.to_owned(), bytes, mode: 0o644, modified_unix_ns: -7 }
+    fn entry(name: impl AsRef<[u8]>, bytes: Option<u64>) -> Entry {
+        Entry { name: name.as_ref().to_vec(), bytes, mode: 0o644, modified_unix_ns: -7 }
     }
 
     fn read(entries: Vec<Entry>) -> Result<Index> {
@@ -152,26 +183,42 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_read_again() {
-        let entries =
+    fn an_index_is_read_again_whatever_letters_its_names_have() {
+        let mut entries =
             vec![entry("a", Some(3)), entry("d", None), entry("d/é e", Some(0)), entry("d/f", None)];
+        for name in [&b"obs_2024-01-01T12:00:00.fits"[..], b"a\\b", b"new\nline", b"\xff\xfe", &[b'x'; 255]] {
+            entries.push(entry(name, Some(1)));
+        }
         assert_eq!(read(entries.clone()).unwrap().entries, entries);
     }
 
     #[test]
     fn names_that_lead_elsewhere_are_refused() {
-        for name in ["", ".", "..", "../f", "/etc/f", "a//b", "a\\b", "c:f", "a\nb", "d/../../f", "d/"] {
+        for name in ["", ".", "..", "../f", "/etc/f", "a//b", "a\0b", "d/../../f", "d/"] {
             let error = read(vec![entry("d", None), entry(name, Some(1))]).unwrap_err();
             assert!(matches!(error, Error::Index { .. }), "{name:?}: {error}");
         }
     }
 
     #[test]
+    fn names_of_our_own_files_are_refused() {
+        for name in [".grebe-partial", ".grebe-0123456789abcdef.journal", "d/.Grebe-Partial"] {
+            assert!(read(vec![entry("d", None), entry(name, Some(1))]).is_err(), "{name}");
+        }
+        assert!(read(vec![entry(".grebe", Some(1))]).is_ok());
+    }
+
+    #[test]
     fn names_that_meet_are_refused() {
         assert!(read(vec![entry("a", Some(1)), entry("a", Some(2))]).is_err());
-        assert!(read(vec![entry("a.part", Some(1)), entry("a", Some(2))]).is_err());
         assert!(read(vec![entry("a", Some(1)), entry("a/b", Some(2))]).is_err(), "a file is no directory");
         assert!(read(vec![entry("d/b", Some(2))]).is_err(), "the directory is missing");
+    }
+
+    #[test]
+    fn a_name_does_nothing_to_a_terminal() {
+        assert_eq!(printable(b"a\x1b[2Jb\xff\nc \xc3\xa9"), "a\\u{1b}[2Jb\\xff\\nc é");
+        assert_eq!(printable("a\u{202e}b".as_bytes()), "a\\u{202e}b");
     }
 
     proptest! {
@@ -182,7 +229,7 @@ mod tests {
                 *first = VERSION;
             }
             if let Ok(index) = Index::decode(&bytes) {
-                prop_assert!(index.entries.iter().all(|entry| !entry.name.contains("..") || entry.name.len() > 2));
+                prop_assert!(index.entries.iter().all(|entry| entry.name != b".."));
             }
         }
     }

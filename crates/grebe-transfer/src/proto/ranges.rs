@@ -87,6 +87,12 @@ impl RangeSet {
         range.is_empty() || self.ranges.get(at).is_some_and(|held| held.start <= range.start)
     }
 
+    /// Whether any of the range is in.
+    pub(crate) fn touches(&self, range: &Range<u64>) -> bool {
+        let at = self.ranges.partition_point(|held| held.end <= range.start);
+        self.ranges.get(at).is_some_and(|held| held.start < range.end)
+    }
+
     /// Calls `each` with every part of `range` that is not in.
     pub(crate) fn missing(&self, range: Range<u64>, mut each: impl FnMut(Range<u64>)) {
         let mut from = range.start;

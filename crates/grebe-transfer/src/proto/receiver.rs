@@ -336,7 +336,7 @@ mod tests {
             let frame = Frame::Data { stamp, offset: 0, payload: &[0; 1_000] };
             assert_eq!(receiver.on_packet(number * 100, number, 1_000, &frame), Arrived::Nothing);
         }
-        let offer = Offer { total_bytes: 50_000, index_bytes: 10, content: [0; 32] };
+        let offer = Offer { total_bytes: 50_000, index_bytes: 10, content: [0; 32], touched: [0; 8] };
         let arrived = receiver.on_packet(2_000, 0, 100, &Frame::Offer { stamp, offer });
         assert_eq!(arrived, Arrived::Offer(offer));
         let mut report = [0; 1_200];

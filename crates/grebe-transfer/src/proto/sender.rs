@@ -220,7 +220,7 @@ impl Sender {
         if self.verdict.is_none() {
             self.verdict = Some(verdict);
             self.closes_due = CLOSES;
-            if verdict == Verdict::Whole {
+            if matches!(verdict, Verdict::Whole | Verdict::Partial) {
                 self.received_bytes = self.total_bytes;
             }
         }

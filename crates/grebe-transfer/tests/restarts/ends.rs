@@ -236,7 +236,12 @@ impl SenderEnd {
                 Frame::Data { stamp, offset, payload: &payload }.encode(&mut frame).unwrap()
             }
             Item::Offer => {
-                let offer = Offer { total_bytes: self.total_bytes, index_bytes: 0, content: [7; 32] };
+                let offer = Offer {
+                    total_bytes: self.total_bytes,
+                    index_bytes: 0,
+                    content: [7; 32],
+                    touched: [0; 8],
+                };
                 Frame::Offer { stamp, offer }.encode(&mut frame).unwrap()
             }
             Item::Probe { datagram_bytes } => {

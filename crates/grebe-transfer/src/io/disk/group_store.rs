@@ -1,11 +1,13 @@
 //! Checks each whole group against its hash, writes it, and has it noted in the journal once it is safe.
 
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::groups::{self, HASH_BYTES};
+use super::Place;
+use super::groups::{self, GROUP_BYTES, HASH_BYTES};
 use super::journal::{FoundJournal, Journal, JournalThread, Note};
-use super::target::Target;
+use super::target::{Named, Target};
 use crate::error::{Error, Result};
 use crate::proto::index::Index;
 use crate::proto::ranges::RangeSet;
@@ -13,9 +15,8 @@ use crate::proto::wire::Offer;
 
 /// Checks, writes and notes whole groups.
 pub(super) struct GroupStore {
-    pub(super) directory: PathBuf,
+    pub(super) place: Place,
     offer: Offer,
-    overwrite: bool,
     index: Vec<u8>,
     index_left: u64,
     target: Option<Target>,
@@ -23,7 +24,11 @@ pub(super) struct GroupStore {
     waiting: Vec<(u64, Vec<u8>)>,
     /// Groups that are written.
     groups: RangeSet,
-    /// Those of them that are not in the journal.
+    /// Groups that an earlier session wrote, and that wait for the hashes that they should have now.
+    doubtful: RangeSet,
+    /// Content whose hash was another one. Only the files that it belongs to are left out.
+    damaged: RangeSet,
+    /// Groups that are written and not in the journal.
     unnoted: RangeSet,
     noted_at: Instant,
     notes: Option<JournalThread>,
@@ -32,53 +37,70 @@ pub(super) struct GroupStore {
 }
 
 impl GroupStore {
-    pub(super) fn new(directory: &Path, offer: Offer, overwrite: bool) -> Self {
-        Self {
-            directory: directory.to_path_buf(),
+    /// Goes on with what an earlier session left, or begins anew.
+    pub(super) fn open(place: Place, offer: Offer) -> Result<Self> {
+        let mut store = Self {
+            place,
             offer,
-            overwrite,
             index: vec![0; offer.index_bytes as usize],
             index_left: offer.index_bytes,
             target: None,
             waiting: Vec::new(),
             groups: RangeSet::default(),
+            doubtful: RangeSet::default(),
+            damaged: RangeSet::default(),
             unnoted: RangeSet::default(),
             noted_at: Instant::now(),
             notes: None,
             journal: None,
+        };
+        if let Some(found) = Journal::find(&store.folder(false)?, store.place.key, &offer)? {
+            store.resume(found);
         }
+        Ok(store)
     }
 
-    /// Goes on with what an earlier session left.
-    pub(super) fn resume(&mut self, found: FoundJournal) {
-        let FoundJournal { journal, index: bytes, groups, is_whole } = found;
-        let Ok(index) = Index::decode(&bytes) else { return journal.remove() };
-        let Self { directory, offer, overwrite, .. } = &*self;
-        match Target::reopen(directory, index.clone(), offer.index_bytes, *overwrite, is_whole) {
-            Some(target) => {
-                let last = groups::count(self.offer.total_bytes);
-                if is_whole {
-                    self.groups.insert(0..last);
-                }
-                for range in groups.iter() {
-                    self.groups.insert(range.start.min(last)..range.end.min(last));
-                }
-                (self.index, self.index_left, self.target) = (bytes, 0, Some(target));
-                self.notes = Some(JournalThread::start(journal));
-            }
-            None => {
-                Target::discard(&self.directory, &index);
-                journal.remove();
-            }
-        }
+    fn folder(&self, is_new: bool) -> Result<PathBuf> {
+        Target::folder(&self.place.directory, &self.offer.content, is_new)
     }
 
-    /// What is written, as ranges of the stream.
+    fn resume(&mut self, found: FoundJournal) {
+        let FoundJournal { journal, index: bytes, groups, doubtful, is_whole } = found;
+        let Ok(folder) = self.folder(false) else { return };
+        let target = Index::decode(&bytes).ok().and_then(|index| {
+            let Place { directory, overwrite, .. } = &self.place;
+            Target::reopen(directory, &folder, index, self.offer.index_bytes, *overwrite, is_whole)
+        });
+        let Some(target) = target else {
+            drop(journal);
+            return Target::remove_folder(&folder);
+        };
+        let last = groups::count(self.offer.total_bytes);
+        // The statuses are those of the session that ends, and the list has the modes of today.
+        let statuses_group = (target.statuses_start() / GROUP_BYTES).min(last);
+        let first_doubtful = self.offer.index_bytes.div_ceil(GROUP_BYTES);
+        let insert = |into: &mut RangeSet, range: Range<u64>, within: Range<u64>| {
+            into.insert(range.start.max(within.start)..range.end.min(within.end).max(within.start));
+        };
+        groups.iter().for_each(|range| insert(&mut self.groups, range, 0..statuses_group));
+        doubtful.iter().for_each(|range| insert(&mut self.doubtful, range, first_doubtful..statuses_group));
+        if is_whole {
+            self.groups.insert(0..last);
+        }
+        (self.index, self.index_left, self.target) = (bytes, 0, Some(target));
+        self.notes = Some(JournalThread::start(journal));
+    }
+
+    /// What is written, as ranges of the stream. Of doubtful groups the hashes are to come.
     pub(super) fn held_stream(&self) -> RangeSet {
         let mut held = RangeSet::default();
+        let range_of = |group: u64| groups::group_range(group, self.offer.total_bytes);
         for groups in self.groups.iter() {
-            let start = groups::group_range(groups.start, self.offer.total_bytes).start;
-            held.insert(start..groups::group_range(groups.end, self.offer.total_bytes).start);
+            held.insert(range_of(groups.start).start..range_of(groups.end).start);
+        }
+        for group in self.doubtful.iter().flatten() {
+            let range = range_of(group);
+            held.insert(range.start..range.end - HASH_BYTES);
         }
         held
     }
@@ -87,12 +109,24 @@ impl GroupStore {
     pub(super) fn take(
         &mut self,
         group: u64,
-        bytes: Vec<u8>,
+        mut bytes: Vec<u8>,
         mut done: impl FnMut(Vec<u8>, u64),
     ) -> Result<()> {
-        self.check(group, &bytes)?;
+        let content = groups::content_range(group, self.offer.total_bytes);
+        let hash_at = (content.end - content.start) as usize;
+        if self.doubtful.contains(&(group..group + 1))
+            && let Some(target) = &self.target
+        {
+            target.read(content.start, &mut bytes[..hash_at]);
+        }
+        if blake3::hash(&bytes[..hash_at]) != bytes[hash_at..] {
+            if content.start < self.offer.index_bytes {
+                return Err(Error::HashDiffers);
+            }
+            self.damaged.insert(content);
+        }
         self.waiting.push((group, bytes));
-        if self.target.is_none() {
+        if self.index_left > 0 {
             self.take_index()?;
         }
         if self.target.is_some() {
@@ -106,25 +140,30 @@ impl GroupStore {
         Ok(())
     }
 
-    /// Everything is whole: the files get their names.
-    pub(super) fn finish(&mut self) -> Result<Vec<PathBuf>> {
-        let Some(target) = &mut self.target else { return Ok(Vec::new()) };
+    /// Everything has come: what is good gets its name.
+    pub(super) fn finish(&mut self) -> Result<Named> {
+        let Some(target) = &mut self.target else { return Ok(Named::default()) };
+        if let Ok(index) = Index::decode(&self.index) {
+            target.take_modes(index);
+        }
+        target.settle(&self.damaged)?;
         // A kill from here on may leave only some files with their names: the journal then explains it to the next session.
         self.journal = self.notes.take().and_then(JournalThread::end);
         if let Some(journal) = &mut self.journal {
             let _ = journal.add_whole();
         }
-        target.finish()
+        target.give_names()
     }
 
-    /// Ends the work: whole files need no journal any more; what else is there is noted for a later session.
-    pub(super) fn end(&mut self, outcome: Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
-        match self.journal.take() {
-            Some(journal) if outcome.is_ok() => journal.remove(),
-            journal => {
-                self.journal = journal;
-                self.keep();
-            }
+    /// Ends the work: files that have their names need no journal any more; what else is there is noted for a later session.
+    pub(super) fn end(&mut self, outcome: Result<Named>) -> Result<Named> {
+        if outcome.as_ref().is_ok_and(|named| !named.is_kept)
+            && self.journal.take().is_some()
+            && let Ok(folder) = self.folder(false)
+        {
+            Target::remove_folder(&folder);
+        } else {
+            self.keep();
         }
         outcome
     }
@@ -143,39 +182,29 @@ impl GroupStore {
         self.groups.prefix_end() == groups::count(self.offer.total_bytes)
     }
 
-    fn check(&self, group: u64, bytes: &[u8]) -> Result<()> {
-        let (content, hash) = bytes.split_at(bytes.len() - HASH_BYTES as usize);
-        let content_end = groups::content_range(group, self.offer.total_bytes);
-        if content.len() as u64 != content_end.end - content_end.start || blake3::hash(content) != *hash {
-            return Err(Error::HashDiffers);
-        }
-        Ok(())
-    }
-
     /// Takes the index out of the newest group, and creates the files once all of it is there.
     fn take_index(&mut self) -> Result<()> {
         let Some((group, bytes)) = self.waiting.last() else { return Ok(()) };
-        let range = groups::content_range(*group, self.offer.total_bytes);
-        let end = range.end.min(self.offer.index_bytes);
-        if range.start < end {
-            let part = &bytes[..(end - range.start) as usize];
-            self.index[range.start as usize..end as usize].copy_from_slice(part);
-            self.index_left -= end - range.start;
-        }
+        self.index_left -= copy_index(*group, bytes, &self.offer, &mut self.index);
         if self.index_left > 0 {
             return Ok(());
         }
         let index = Index::decode(&self.index)?;
         let content_bytes = groups::content_bytes(self.offer.total_bytes).unwrap_or(0);
-        if index.file_bytes() + self.offer.index_bytes != content_bytes {
+        if index.file_bytes() + index.files() + self.offer.index_bytes != content_bytes {
             return Err(Error::Index { name: "the offer".into(), why: "it does not fit its own index" });
         }
-        // The journal comes first: it says that the `.part` files are ours.
-        let journal = Journal::create(&self.directory, &self.offer, &self.index)?;
-        match Target::create(&self.directory, index, self.offer.index_bytes, self.overwrite) {
+        self.place.offer(&index)?;
+        // Another process may have begun meanwhile.
+        Journal::find(&self.folder(false)?, self.place.key, &self.offer)?;
+        let folder = self.folder(true)?;
+        let journal = Journal::create(&folder, self.place.key, &self.offer, &self.index)?;
+        let Place { directory, overwrite, .. } = &self.place;
+        match Target::create(directory, &folder, index, self.offer.index_bytes, *overwrite) {
             Ok(target) => self.target = Some(target),
             Err(error) => {
-                journal.remove();
+                drop(journal);
+                Target::remove_folder(&folder);
                 return Err(error);
             }
         }
@@ -184,13 +213,17 @@ impl GroupStore {
     }
 
     fn write(&mut self, group: u64, bytes: &[u8]) -> Result<()> {
-        let content = &bytes[..bytes.len() - HASH_BYTES as usize];
-        let at = groups::content_range(group, self.offer.total_bytes).start;
-        if let Some(target) = &mut self.target {
-            target.write(at, content)?;
+        copy_index(group, bytes, &self.offer, &mut self.index);
+        let content = groups::content_range(group, self.offer.total_bytes);
+        if let Some(target) = &mut self.target
+            && !self.doubtful.contains(&(group..group + 1))
+        {
+            target.write(content.start, &bytes[..(content.end - content.start) as usize])?;
         }
         self.groups.insert(group..group + 1);
-        self.unnoted.insert(group..group + 1);
+        if !self.damaged.touches(&content) {
+            self.unnoted.insert(group..group + 1);
+        }
         Ok(())
     }
 
@@ -214,3 +247,14 @@ const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 /// Files that are kept open until they are flushed.
 const CLOSED_MAX: usize = 64;
+
+/// Copies what a group has of the index to its place, and returns how many bytes those are.
+fn copy_index(group: u64, bytes: &[u8], offer: &Offer, index: &mut [u8]) -> u64 {
+    let range = groups::content_range(group, offer.total_bytes);
+    let end = range.end.min(offer.index_bytes).max(range.start);
+    let part = &bytes[..(end - range.start) as usize];
+    if !part.is_empty() {
+        index[range.start as usize..end as usize].copy_from_slice(part);
+    }
+    part.len() as u64
+}

@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 use crate::proto::ranges::RangeSet;
 use crate::proto::wire::Offer;
 
-/// A file beside the received ones: a head that names the content and has its index, then one record per run of groups. It is
-/// locked while in use, and removed when everything is whole.
+/// A file: a head that names the content and has its index, then one record per run of groups. It is locked while in use. All of it
+/// is authenticated with a key that only this user has: what a peer may have put there is not believed.
 pub(super) struct Journal {
     file: File,
-    path: PathBuf,
-    salt: [u8; 32],
+    key: [u8; 32],
+    offer: Offer,
 }
 
 /// What an earlier session left.
@@ -26,75 +26,72 @@ pub(super) struct FoundJournal {
     pub(super) journal: Journal,
     pub(super) index: Vec<u8>,
     pub(super) groups: RangeSet,
+    /// Groups of files that somebody may have changed since, although their lengths and times are the same.
+    pub(super) doubtful: RangeSet,
     /// Everything was whole, and the files were being given their names.
     pub(super) is_whole: bool,
 }
 
 impl Journal {
-    /// Begins a journal; one of the same content that is there is replaced.
-    pub(super) fn create(directory: &Path, offer: &Offer, index: &[u8]) -> Result<Self> {
-        let path = path(directory, offer);
+    /// Begins a journal in an empty folder.
+    pub(super) fn create(folder: &Path, key: [u8; 32], offer: &Offer, index: &[u8]) -> Result<Self> {
+        let path = folder.join(NAME);
         let failed = |source| Error::File { action: "create", path: path.clone(), source };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed)?;
+        let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path).map_err(failed)?;
         lock(&file).map_err(failed)?;
-        file.set_len(0).map_err(failed)?;
+        let mut journal = Self { file, key, offer: *offer };
         let head = [&head(offer)[..], index].concat();
-        file.write_all(&head).and_then(|()| file.write_all(&check(&head))).map_err(failed)?;
-        Ok(Self { file, path: path.clone(), salt: offer.content })
+        let check = journal.check(&head);
+        journal.file.write_all(&[&head[..], &check].concat()).map_err(failed)?;
+        Ok(journal)
     }
 
     /// The journal of this content, if there is one that can be read and that no other process uses.
-    pub(super) fn find(directory: &Path, offer: &Offer) -> Result<Option<FoundJournal>> {
-        let path = path(directory, offer);
+    pub(super) fn find(folder: &Path, key: [u8; 32], offer: &Offer) -> Result<Option<FoundJournal>> {
+        let path = folder.join(NAME);
         let failed = |source| Error::File { action: "use", path: path.clone(), source };
         let Ok(mut file) = OpenOptions::new().read(true).append(true).open(&path) else { return Ok(None) };
         lock(&file).map_err(failed)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
+        let journal = Self { file, key, offer: *offer };
         let expected = head(offer);
         let Some(rest) = bytes.strip_prefix(&expected[..]) else { return Ok(None) };
         let Some((index, rest)) = rest.split_at_checked(offer.index_bytes as usize) else { return Ok(None) };
-        let Some(mut rest) = rest.strip_prefix(&check(&[&expected[..], index].concat())) else {
+        let Some(mut rest) = rest.strip_prefix(&journal.check(&[&expected[..], index].concat())) else {
             return Ok(None);
         };
-        let mut groups = RangeSet::default();
-        let mut is_whole = false;
+        let (mut groups, mut doubtful, mut is_whole) = (RangeSet::default(), RangeSet::default(), false);
         while let Some((record, after)) = rest.split_first_chunk::<RECORD_BYTES>() {
-            let (range, check_read) = record.split_at(16);
+            let (said, check_read) = record.split_at(24);
             // A record that was being written when the process ended is the last one.
-            if record_check(&offer.content, range) != *check_read {
+            if journal.check(&[&offer.content, said].concat()) != *check_read {
                 break;
             }
             let number =
-                |at: usize| range[at..at + 8].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+                |at: usize| said[at..at + 8].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+            let range = number(0)..number(8).max(number(0));
             if number(0) == WHOLE {
                 is_whole = this_boot() == Some(number(8));
+            } else if said[16..] == offer.touched {
+                groups.insert(range);
             } else {
-                groups.insert(number(0)..number(8).max(number(0)));
+                doubtful.insert(range);
             }
             rest = after;
         }
+        groups.iter().for_each(|range| doubtful.remove(range));
         let good = (bytes.len() - rest.len()) as u64;
-        file.set_len(good).map_err(failed)?;
+        journal.file.set_len(good).map_err(failed)?;
         let index = index.to_vec();
-        let journal = Self { file, path: path.clone(), salt: offer.content };
-        Ok(Some(FoundJournal { journal, index, groups, is_whole }))
+        Ok(Some(FoundJournal { journal, index, groups, doubtful, is_whole }))
     }
 
     /// Notes groups that are on the disk.
     pub(super) fn add(&mut self, groups: Range<u64>) -> std::io::Result<()> {
-        let mut record = [0; RECORD_BYTES];
-        record[..8].copy_from_slice(&groups.start.to_be_bytes());
-        record[8..16].copy_from_slice(&groups.end.to_be_bytes());
-        let check = record_check(&self.salt, &record[..16]);
-        record[16..].copy_from_slice(&check);
-        self.file.write_all(&record)
+        let said = [&groups.start.to_be_bytes()[..], &groups.end.to_be_bytes(), &self.offer.touched].concat();
+        let check = self.check(&[&self.offer.content, &said[..]].concat());
+        self.file.write_all(&[&said[..], &check].concat())
     }
 
     /// Notes that everything is whole: from now on files may have their final names. What was not flushed is lost when the power
@@ -103,9 +100,8 @@ impl Journal {
         this_boot().map_or(Ok(()), |boot| self.add(WHOLE..boot))
     }
 
-    /// Removes the journal: everything is whole, or nothing of it can be used.
-    pub(super) fn remove(self) {
-        let _ = fs::remove_file(&self.path);
+    fn check(&self, bytes: &[u8]) -> [u8; CHECK_BYTES] {
+        first_bytes(&blake3::keyed_hash(&self.key, bytes))
     }
 }
 
@@ -162,8 +158,10 @@ impl Note {
     }
 }
 
-const MAGIC: &[u8; 16] = b"grebe journal 1\n";
-const RECORD_BYTES: usize = 24;
+const NAME: &str = "journal";
+const MAGIC: &[u8; 16] = b"grebe journal 2\n";
+const CHECK_BYTES: usize = 16;
+const RECORD_BYTES: usize = 24 + CHECK_BYTES;
 
 /// The first number of the record that says that everything is whole: no group has it.
 const WHOLE: u64 = u64::MAX;
@@ -171,25 +169,61 @@ const WHOLE: u64 = u64::MAX;
 /// A number that changes each time the system starts; `None` where the system has none.
 fn this_boot() -> Option<u64> {
     let id = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(u64::from_be_bytes(check(&id)))
-}
-
-fn path(directory: &Path, offer: &Offer) -> PathBuf {
-    let name: String = offer.content[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    directory.join(format!(".grebe-{name}.journal"))
+    Some(u64::from_be_bytes(first_bytes(&blake3::hash(&id))))
 }
 
 fn head(offer: &Offer) -> Vec<u8> {
     [&MAGIC[..], &offer.content, &offer.total_bytes.to_be_bytes(), &offer.index_bytes.to_be_bytes()].concat()
 }
 
-fn check(bytes: &[u8]) -> [u8; 8] {
-    let hash = *blake3::hash(bytes).as_bytes();
-    std::array::from_fn(|at| hash[at])
+fn first_bytes<const N: usize>(hash: &blake3::Hash) -> [u8; N] {
+    std::array::from_fn(|at| hash.as_bytes()[at])
 }
 
-fn record_check(salt: &[u8; 32], range: &[u8]) -> [u8; 8] {
-    check(&[&salt[..], range].concat())
+/// The key that journals of this user are authenticated with, made where there is none. It lies where no peer's names lead;
+/// `state` takes the place of the user's own directory for such things. Where there is none, journals are good for one process.
+pub(in crate::io) fn key(state: Option<&Path>) -> Result<[u8; 32]> {
+    let mut fresh = [0; 32];
+    getrandom::fill(&mut fresh).map_err(|error| Error::Keys { what: error.to_string() })?;
+    let Some(directory) = state.map(Path::to_path_buf).or_else(user_state) else { return Ok(fresh) };
+    let path = directory.join("transfer.key");
+    // A disk that takes no key is no reason not to receive.
+    Ok(read_key(&path).or_else(|| make_key(&directory, &path, &fresh)).unwrap_or(fresh))
+}
+
+fn read_key(path: &Path) -> Option<[u8; 32]> {
+    fs::read(path).ok()?.try_into().ok()
+}
+
+/// The key gets its name when it is whole; whoever comes second takes that of the first.
+fn make_key(directory: &Path, path: &Path, fresh: &[u8; 32]) -> Option<[u8; 32]> {
+    fs::create_dir_all(directory).ok()?;
+    let new = directory.join(format!("transfer.key.{}", std::process::id()));
+    let _ = fs::remove_file(&new);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&new).ok()?.write_all(fresh).ok()?;
+    let linked = fs::hard_link(&new, path).or_else(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Ok(()),
+        _ => fs::rename(&new, path),
+    });
+    let _ = fs::remove_file(&new);
+    linked.ok().and_then(|()| read_key(path))
+}
+
+/// Where programs keep what is of one user and of no other machine.
+fn user_state() -> Option<PathBuf> {
+    let directory = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = if cfg!(windows) {
+        directory("LOCALAPPDATA")?
+    } else if cfg!(target_os = "macos") {
+        directory("HOME")?.join("Library/Application Support")
+    } else {
+        directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")))?
+    };
+    Some(state.join("grebe"))
 }
 
 fn lock(file: &File) -> std::io::Result<()> {
@@ -207,67 +241,99 @@ fn lock(file: &File) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
+    const KEY: [u8; 32] = [3; 32];
+
     fn offer() -> Offer {
-        Offer { total_bytes: 1_000_000, index_bytes: 5, content: [7; 32] }
+        Offer { total_bytes: 1_000_000, index_bytes: 5, content: [7; 32], touched: [1; 8] }
+    }
+
+    fn create(folder: &Path) -> Journal {
+        Journal::create(folder, KEY, &offer(), b"index").unwrap()
+    }
+
+    fn find(folder: &Path, offer: &Offer) -> Option<FoundJournal> {
+        Journal::find(folder, KEY, offer).unwrap()
     }
 
     #[test]
     fn what_was_noted_is_found_and_half_a_record_is_not() {
-        let directory = tempfile::tempdir().unwrap();
-        assert!(Journal::find(directory.path(), &offer()).unwrap().is_none());
-        let mut journal = Journal::create(directory.path(), &offer(), b"index").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        assert!(find(folder.path(), &offer()).is_none());
+        let mut journal = create(folder.path());
         journal.add(0..3).unwrap();
         journal.add(5..6).unwrap();
         journal.file.write_all(&[0; 11]).unwrap();
         drop(journal);
-        let mut found = Journal::find(directory.path(), &offer()).unwrap().unwrap();
+        let mut found = find(folder.path(), &offer()).unwrap();
         assert_eq!(
             (&found.index[..], found.groups.iter().collect::<Vec<_>>()),
             (&b"index"[..], vec![0..3, 5..6])
         );
         found.journal.add(3..5).unwrap();
         drop(found);
-        let mut found = Journal::find(directory.path(), &offer()).unwrap().unwrap();
+        let mut found = find(folder.path(), &offer()).unwrap();
         assert_eq!((found.groups.prefix_end(), found.is_whole), (6, false));
         found.journal.add_whole().unwrap();
         drop(found);
-        let found = Journal::find(directory.path(), &offer()).unwrap().unwrap();
+        let found = find(folder.path(), &offer()).unwrap();
         assert_eq!((found.groups.prefix_end(), found.is_whole), (6, this_boot().is_some()));
-        found.journal.remove();
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn another_content_is_not_found() {
-        let directory = tempfile::tempdir().unwrap();
-        drop(Journal::create(directory.path(), &offer(), b"index").unwrap());
-        let other = Offer { content: [8; 32], ..offer() };
-        assert!(Journal::find(directory.path(), &other).unwrap().is_none());
-        let longer = Offer { total_bytes: 2_000_000, ..offer() };
-        assert!(Journal::find(directory.path(), &longer).unwrap().is_none());
+    fn what_somebody_may_have_changed_is_doubtful_until_it_is_noted_again() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path()).add(0..6).unwrap();
+        let touched = Offer { touched: [2; 8], ..offer() };
+        let mut found = find(folder.path(), &touched).unwrap();
+        assert_eq!((found.groups.prefix_end(), found.doubtful.prefix_end()), (0, 6));
+        found.journal.add(0..2).unwrap();
+        drop(found);
+        let found = find(folder.path(), &touched).unwrap();
+        assert_eq!((found.groups.prefix_end(), found.doubtful.iter().next()), (2, Some(2..6)));
+    }
+
+    #[test]
+    fn another_content_or_another_users_journal_is_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(create(folder.path()));
+        assert!(find(folder.path(), &Offer { content: [8; 32], ..offer() }).is_none());
+        assert!(find(folder.path(), &Offer { total_bytes: 2_000_000, ..offer() }).is_none());
+        assert!(Journal::find(folder.path(), [4; 32], &offer()).unwrap().is_none());
     }
 
     #[test]
     fn every_changed_byte_ends_what_is_believed() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut journal = Journal::create(directory.path(), &offer(), b"index").unwrap();
-        journal.add(0..9).unwrap();
-        let path = journal.path.clone();
-        drop(journal);
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path()).add(0..9).unwrap();
+        let path = folder.path().join(NAME);
         let bytes = fs::read(&path).unwrap();
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
             fs::write(&path, &changed).unwrap();
-            let found = Journal::find(directory.path(), &offer()).unwrap();
+            let found = find(folder.path(), &offer());
             assert!(found.is_none_or(|found| found.groups.is_empty()), "byte {at}");
         }
     }
 
     #[test]
     fn two_do_not_write_the_same_files() {
-        let directory = tempfile::tempdir().unwrap();
-        let _journal = Journal::create(directory.path(), &offer(), b"index").unwrap();
-        assert!(Journal::find(directory.path(), &offer()).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let _journal = create(folder.path());
+        assert!(Journal::find(folder.path(), KEY, &offer()).is_err());
+    }
+
+    #[test]
+    fn the_key_is_made_once_and_is_the_users_alone() {
+        let state = tempfile::tempdir().unwrap();
+        let state = state.path().join("grebe");
+        let first = key(Some(&state)).unwrap();
+        assert_eq!(key(Some(&state)).unwrap(), first);
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(state.join("transfer.key")).unwrap().permissions().mode() & 0o777, 0o600);
+        }
     }
 }

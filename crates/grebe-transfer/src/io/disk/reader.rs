@@ -6,9 +6,8 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::groups::{self, HASH_BYTES};
-use super::source::{ContentReader, Source};
+use super::source::{Content, ContentReader};
 use super::{Patience, has_cores_to_spare};
-use crate::error::Error;
 use crate::proto::ranges::RangeSet;
 
 /// One step of reading, in the order of the stream.
@@ -17,8 +16,6 @@ pub(super) enum Read {
     Group(u64, Vec<u8>),
     /// All up to here was read, or needs no reading.
     UpTo(u64),
-    /// It went wrong.
-    Failed(Error),
 }
 
 /// Reads on the caller's thread: what was read is sent while it lies in the core's cache, and no thread waits for another. A
@@ -39,7 +36,7 @@ struct ReadAhead {
 
 /// Reads group after group.
 struct GroupReader {
-    source: Arc<Source>,
+    stream_bytes: u64,
     content: ContentReader,
     next_group: u64,
     held: RangeSet,
@@ -47,10 +44,14 @@ struct GroupReader {
 }
 
 impl Reader {
-    pub(super) fn start(source: Arc<Source>) -> Self {
-        let content = ContentReader::new(source.clone());
-        let group_reader =
-            GroupReader { source, content, next_group: 0, held: RangeSet::default(), empties: Vec::new() };
+    pub(super) fn start(content: Arc<Content>) -> Self {
+        let group_reader = GroupReader {
+            stream_bytes: content.source().stream_bytes(),
+            content: ContentReader::new(content),
+            next_group: 0,
+            held: RangeSet::default(),
+            empties: Vec::new(),
+        };
         let mut reader = Self { here: Some(group_reader), ahead: None, patience: Patience::new() };
         if has_cores_to_spare() {
             reader.go_ahead();
@@ -158,9 +159,9 @@ impl GroupReader {
         }
     }
 
-    /// The next group; `None` at the end, and after a failure.
+    /// The next group; `None` at the end.
     fn next(&mut self) -> Option<Read> {
-        let stream_bytes = self.source.stream_bytes();
+        let stream_bytes = self.stream_bytes;
         if self.next_group >= groups::count(stream_bytes) {
             return None;
         }
@@ -173,10 +174,7 @@ impl GroupReader {
         let mut bytes = self.empties.pop().unwrap_or_default();
         bytes.resize((range.end - range.start) as usize, 0);
         let (data, hash) = bytes.split_at_mut((from.end - from.start) as usize);
-        if let Err(error) = self.content.read_exact_at(data, from.start) {
-            self.next_group = u64::MAX;
-            return Some(Read::Failed(error));
-        }
+        self.content.read_at(data, from.start);
         hash[..HASH_BYTES as usize].copy_from_slice(blake3::hash(data).as_bytes());
         self.next_group += 1;
         Some(Read::Group(range.start, bytes))
@@ -189,6 +187,7 @@ const GROUPS_AHEAD: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::disk::source::Source;
 
     fn source(bytes: usize) -> (tempfile::TempDir, Arc<Source>) {
         let directory = tempfile::tempdir().unwrap();
@@ -199,7 +198,7 @@ mod tests {
 
     /// Everything that it hands over; it begins to read ahead after so many groups.
     fn read_all(source: &Arc<Source>, ahead_after: usize, held: &RangeSet) -> Vec<(u64, Option<Vec<u8>>)> {
-        let mut reader = Reader::start(source.clone());
+        let mut reader = Reader::start(Arc::new(Content::new(source.clone())));
         reader.skip(held.clone());
         let mut groups = Vec::new();
         while groups.len() < groups::count(source.stream_bytes()) as usize {
@@ -212,7 +211,6 @@ mod tests {
                     reader.give_back(bytes);
                 }
                 Some(Read::UpTo(end)) => groups.push((end, None)),
-                Some(Read::Failed(error)) => panic!("{error}"),
                 None => panic!("it ended early"),
             }
         }
@@ -240,15 +238,5 @@ mod tests {
         if !has_cores_to_spare() {
             assert!(groups.iter().take(3).all(|(_, bytes)| bytes.is_none()));
         }
-    }
-
-    #[test]
-    fn a_file_that_became_shorter_ends_it() {
-        let (directory, source) = source(2_000_000);
-        std::fs::write(directory.path().join("sample"), b"short").unwrap();
-        let mut reader = Reader::start(source);
-        let read = reader.wait(Duration::from_secs(60));
-        assert!(matches!(read, Some(Read::Failed(Error::File { .. }))));
-        assert!(reader.wait(Duration::from_secs(60)).is_none());
     }
 }

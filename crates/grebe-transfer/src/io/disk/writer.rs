@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -17,8 +16,7 @@ use std::time::Instant;
 
 use super::group_store::GroupStore;
 use super::groups;
-use super::journal::Journal;
-use super::{Patience, has_cores_to_spare};
+use super::{Named, Patience, Place, has_cores_to_spare};
 use crate::error::{Error, Result};
 use crate::proto::index::INDEX_BYTES_MAX;
 use crate::proto::ranges::RangeSet;
@@ -40,17 +38,14 @@ pub(in crate::io) struct Writer {
 }
 
 impl Writer {
-    /// Goes on with what an earlier session left in `directory`, or begins anew.
-    pub(in crate::io) fn start(directory: &Path, offer: &Offer, overwrite: bool) -> Result<Self> {
+    /// Goes on with what an earlier session left, or begins anew.
+    pub(in crate::io) fn start(place: &Place, offer: &Offer) -> Result<Self> {
         if groups::content_bytes(offer.total_bytes).is_none_or(|bytes| bytes < offer.index_bytes)
             || offer.index_bytes > INDEX_BYTES_MAX as u64
         {
             return Err(Error::Index { name: "the offer".into(), why: "it does not fit together" });
         }
-        let mut store = GroupStore::new(directory, *offer, overwrite);
-        if let Some(found) = Journal::find(directory, offer)? {
-            store.resume(found);
-        }
+        let store = GroupStore::open(place.clone(), *offer)?;
         let mut writer = Self {
             held: store.held_stream(),
             store: None,
@@ -61,8 +56,9 @@ impl Writer {
             empties: Vec::new(),
             stream_bytes: offer.total_bytes,
         };
-        // Creating many files takes long too.
-        if has_cores_to_spare() || offer.index_bytes > SHORT_INDEX_BYTES || store.is_whole() {
+        // Creating many files takes long too, and so does a person who is asked.
+        let is_slow = offer.index_bytes > SHORT_INDEX_BYTES || place.asks;
+        if has_cores_to_spare() || is_slow || store.is_whole() {
             writer.thread = Some(WriterThread::start(store, Ok(()))?);
         } else {
             writer.store = Some(store);
@@ -100,7 +96,7 @@ impl Writer {
     }
 
     /// How it ended, once it has: the files.
-    pub(in crate::io) fn outcome(&self) -> Option<Result<Vec<PathBuf>>> {
+    pub(in crate::io) fn outcome(&self) -> Option<Result<Named>> {
         self.thread.as_ref()?.outcome()
     }
 
@@ -160,7 +156,7 @@ const SHORT_INDEX_BYTES: u64 = 4 << 10;
 struct WriterThread {
     full: SyncSender<(u64, Vec<u8>)>,
     empties: Receiver<Vec<u8>>,
-    done: Receiver<Result<Vec<PathBuf>>>,
+    done: Receiver<Result<Named>>,
     thread: Option<JoinHandle<()>>,
     /// Bytes handed over, and those of them that are written.
     handed_over: u64,
@@ -176,7 +172,7 @@ impl WriterThread {
         let (tell, done) = sync_channel(1);
         let written = Arc::new(AtomicU64::new(0));
         let counter = written.clone();
-        let directory = store.directory.clone();
+        let directory = store.place.directory.clone();
         let thread = Builder::new()
             .name("grebe-write".into())
             .spawn(move || {
@@ -204,7 +200,7 @@ impl WriterThread {
     }
 
     /// How the writing ended, once it has: the files.
-    fn outcome(&self) -> Option<Result<Vec<PathBuf>>> {
+    fn outcome(&self) -> Option<Result<Named>> {
         self.done.try_recv().ok()
     }
 }
@@ -225,9 +221,9 @@ fn take_all(
     groups: &Receiver<(u64, Vec<u8>)>,
     give_back: &Sender<Vec<u8>>,
     written: &AtomicU64,
-) -> Result<Vec<PathBuf>> {
+) -> Result<Named> {
     while !store.is_whole() {
-        let Ok((group, bytes)) = groups.recv() else { return Ok(Vec::new()) };
+        let Ok((group, bytes)) = groups.recv() else { return Ok(Named::default()) };
         store.take(group, bytes, |buffer, bytes| {
             written.fetch_add(bytes, Ordering::Relaxed);
             // The other end may be gone: then nobody needs the buffer.
@@ -240,11 +236,14 @@ fn take_all(
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::time::Duration;
 
     use super::*;
+    use crate::io::disk::journal::Journal;
     use crate::io::disk::reader::{Read, Reader};
-    use crate::io::disk::source::Source;
+    use crate::io::disk::source::{Content, Source};
+    use crate::io::disk::target::Target;
 
     struct Sample {
         from: tempfile::TempDir,
@@ -262,12 +261,13 @@ mod tests {
                 total_bytes: source.stream_bytes(),
                 index_bytes: source.index_bytes(),
                 content: source.content(),
+                touched: source.touched(),
             };
             Self { from, source, offer }
         }
 
         fn groups(&self) -> Vec<(u64, Vec<u8>)> {
-            let mut reader = Reader::start(self.source.clone());
+            let mut reader = Reader::start(Arc::new(Content::new(self.source.clone())));
             let count = groups::count(self.offer.total_bytes);
             let mut next = || match reader.wait(Duration::from_secs(60)) {
                 Some(Read::Group(start, bytes)) => (start, bytes),
@@ -278,12 +278,22 @@ mod tests {
 
         fn is_in(&self, directory: &Path) -> bool {
             let names = fs::read_dir(directory).unwrap().count();
-            let read = |directory: &Path| fs::read(directory.join("sample")).unwrap();
+            let read = |directory: &Path| fs::read(directory.join("sample")).ok();
             names == 1 && read(directory) == read(self.from.path())
         }
     }
 
-    fn wait(writer: &Writer) -> Result<Vec<PathBuf>> {
+    fn place(directory: &Path) -> Place {
+        Place {
+            directory: directory.to_path_buf(),
+            key: [5; 32],
+            overwrite: false,
+            accept: None,
+            asks: false,
+        }
+    }
+
+    fn wait(writer: &Writer) -> Result<Named> {
         let began = Instant::now();
         loop {
             if let Some(outcome) = writer.outcome() {
@@ -299,7 +309,7 @@ mod tests {
         let sample = Sample::of(2_000_000);
         for slow_after in [0, 3, usize::MAX] {
             let into = tempfile::tempdir().unwrap();
-            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            let mut writer = Writer::start(&place(into.path()), &sample.offer).unwrap();
             // The last one first: the index comes late, and what came before it waits.
             for (number, (start, bytes)) in sample.groups().iter().rev().enumerate() {
                 if number == slow_after {
@@ -307,22 +317,28 @@ mod tests {
                 }
                 writer.put(*start, bytes, |_| true).unwrap();
             }
-            assert_eq!(wait(&writer).unwrap(), [into.path().join("sample")]);
+            assert_eq!(wait(&writer).unwrap().paths, [into.path().join("sample")]);
             assert!(sample.is_in(into.path()), "slow after {slow_after}");
         }
     }
 
     #[test]
     fn a_changed_byte_is_found_and_nothing_gets_its_name() {
-        let sample = Sample::of(600_000);
-        let into = tempfile::tempdir().unwrap();
-        let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
-        for (start, mut bytes) in sample.groups() {
-            bytes[1_000] ^= u8::from(start > 0);
-            writer.put(start, &bytes, |_| true).unwrap();
+        let sample = Sample::of(1_000_000);
+        for changed in [0, 1, 3] {
+            let into = tempfile::tempdir().unwrap();
+            let mut writer = Writer::start(&place(into.path()), &sample.offer).unwrap();
+            for (number, (start, mut bytes)) in sample.groups().into_iter().enumerate() {
+                bytes[1_000] ^= u8::from(number == changed);
+                writer.put(start, &bytes, |_| true).unwrap();
+            }
+            match wait(&writer) {
+                Ok(named) => assert_eq!((changed, named.paths.len(), named.left_out.len()), (1, 0, 1)),
+                Err(error) => assert!(matches!(error, Error::HashDiffers), "{error}"),
+            }
+            drop(writer);
+            assert!(!into.path().join("sample").exists());
         }
-        assert!(matches!(wait(&writer), Err(Error::HashDiffers)));
-        assert!(!into.path().join("sample").exists());
     }
 
     #[test]
@@ -330,7 +346,7 @@ mod tests {
         let sample = Sample::of(2_000_000);
         for slow in [false, true] {
             let into = tempfile::tempdir().unwrap();
-            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            let mut writer = Writer::start(&place(into.path()), &sample.offer).unwrap();
             if slow {
                 writer.patience = Patience::none();
             }
@@ -338,7 +354,7 @@ mod tests {
             let (half, rest) = groups.split_at(4);
             half.iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
             drop(writer);
-            let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+            let mut writer = Writer::start(&place(into.path()), &sample.offer).unwrap();
             assert_eq!(
                 (writer.held.iter().count(), writer.held.prefix_end()),
                 (1, rest[0].0),
@@ -354,17 +370,54 @@ mod tests {
     fn a_kill_while_names_were_given_is_made_good() {
         let sample = Sample::of(600_000);
         let into = tempfile::tempdir().unwrap();
-        let mut writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+        let mut writer = Writer::start(&place(into.path()), &sample.offer).unwrap();
         sample.groups().iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
         wait(&writer).unwrap();
+        // As if the process had been killed before it removed what it needs no more.
         let index = sample.groups()[0].1[..sample.offer.index_bytes as usize].to_vec();
-        Journal::create(into.path(), &sample.offer, &index).unwrap().add_whole().unwrap();
-        let writer = Writer::start(into.path(), &sample.offer, false).unwrap();
+        let folder = Target::folder(into.path(), &sample.offer.content, true).unwrap();
+        fs::create_dir(folder.join("tree")).unwrap();
+        fs::write(folder.join("status"), [0]).unwrap();
+        Journal::create(&folder, [5; 32], &sample.offer, &index).unwrap().add_whole().unwrap();
+        let writer = Writer::start(&place(into.path()), &sample.offer).unwrap();
         if cfg!(target_os = "linux") {
             assert_eq!(writer.held.covered(), sample.offer.total_bytes);
-            assert_eq!(wait(&writer).unwrap(), [into.path().join("sample")]);
+            assert_eq!(wait(&writer).unwrap().paths, [into.path().join("sample")]);
         }
         drop(writer);
         assert!(sample.is_in(into.path()));
+    }
+
+    #[test]
+    fn what_somebody_may_have_changed_is_compared_and_not_sent_again() {
+        let sample = Sample::of(2_000_000);
+        let touched = Offer { touched: [9; 8], ..sample.offer };
+        for is_changed in [false, true] {
+            let into = tempfile::tempdir().unwrap();
+            let mut writer = Writer::start(&place(into.path()), &sample.offer).unwrap();
+            let groups = sample.groups();
+            groups[..5].iter().for_each(|(start, bytes)| writer.put(*start, bytes, |_| true).unwrap());
+            drop(writer);
+            let mut writer = Writer::start(&place(into.path()), &touched).unwrap();
+            let held = writer.held.clone();
+            assert_eq!(held.covered(), 4 * groups::GROUP_BYTES, "the first has the list of files");
+            for (number, (start, bytes)) in groups.iter().enumerate() {
+                let mut missing = Vec::new();
+                let range = *start..*start + bytes.len() as u64;
+                held.missing(range, |part| missing.push(part));
+                for part in missing {
+                    let mut bytes =
+                        bytes[(part.start - start) as usize..(part.end - start) as usize].to_vec();
+                    if is_changed && number == 3 {
+                        bytes[0] ^= 1;
+                    }
+                    writer.put(part.start, &bytes, |_| true).unwrap();
+                }
+            }
+            let named = wait(&writer).unwrap();
+            drop(writer);
+            assert_eq!(named.left_out.len(), usize::from(is_changed));
+            assert_eq!(sample.is_in(into.path()), !is_changed);
+        }
     }
 }

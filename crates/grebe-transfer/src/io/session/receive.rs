@@ -11,8 +11,8 @@ use super::connect::{self, Asking, Connected};
 use super::tcp_relay::TcpRelay;
 use super::{Notice, ReceiveProgress, ReceiveReport};
 use crate::error::{Error, Result};
-use crate::io::disk::groups;
 use crate::io::disk::writer::Writer;
+use crate::io::disk::{Accept, LeftOut, Place, groups, journal_key};
 use crate::io::{Clock, Reading, unix_s};
 use crate::proto::handshake::{Responder, Role, Session};
 use crate::proto::receiver::{Arrived, Receiver};
@@ -28,10 +28,16 @@ pub struct ReceiveListener {
 }
 
 /// How files are received.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ReceiveOptions {
     /// Replace files of the same names; directories are never replaced.
     pub overwrite: bool,
+    /// Is called when it is known what is offered, and says whether that is taken. `None`: it is.
+    pub accept: Option<Accept>,
+    /// `accept` may take long: it asks a person.
+    pub asks: bool,
+    /// Where the key of this user's journals lies; `None`: where the user's programs keep such things.
+    pub state: Option<PathBuf>,
     /// For how long an answer is waited for.
     pub answer_within: Duration,
     /// Stops the transfer.
@@ -69,7 +75,7 @@ impl ReceiveListener {
     ) -> Result<ReceiveReport> {
         // The relay ends with the transfer.
         let Self { datagrams, ticket, relay: _relay } = self;
-        let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
+        let mut receiving = Receiving::new(&datagrams, directory, options)?;
         receiving.answer(Responder::new(ticket.key.clone(), Role::Send), ticket.expires_unix_s);
         receiving.run(datagrams, &options.cancel, on_progress)
     }
@@ -87,7 +93,7 @@ pub fn receive(
 ) -> Result<ReceiveReport> {
     let addresses = connect::addresses_of(ticket)?;
     let datagrams = Datagrams::bind(connect::local_for(&addresses), &socket_options())?;
-    let mut receiving = Receiving::new(&datagrams, directory, options.overwrite)?;
+    let mut receiving = Receiving::new(&datagrams, directory, options)?;
     let asking = Asking {
         role: Role::Receive,
         within: options.answer_within,
@@ -103,6 +109,9 @@ impl Default for ReceiveOptions {
     fn default() -> Self {
         Self {
             overwrite: false,
+            accept: None,
+            asks: false,
+            state: None,
             answer_within: Duration::from_secs(10),
             cancel: Cancel::default(),
             notify: |_| {},
@@ -116,7 +125,7 @@ fn socket_options() -> Options {
 }
 
 /// One transfer at its receiver.
-struct Receiving<'a> {
+struct Receiving {
     /// Another handle on the socket, to answer on.
     socket: UdpSocket,
     /// Until the ticket is spent.
@@ -130,11 +139,11 @@ struct Receiving<'a> {
     number: u64,
     next_ready_us: u64,
     next_progress_us: u64,
-    directory: &'a Path,
-    overwrite: bool,
+    place: Place,
     writer: Option<Writer>,
     offer: Option<Offer>,
     paths: Vec<PathBuf>,
+    left_out: Vec<LeftOut>,
     failure: Option<Error>,
     first_us: u64,
     /// When everything was whole; 0: it is not yet.
@@ -143,8 +152,8 @@ struct Receiving<'a> {
     arrived_us: u64,
 }
 
-impl<'a> Receiving<'a> {
-    fn new(datagrams: &Datagrams<Vec<u8>>, directory: &'a Path, overwrite: bool) -> Result<Self> {
+impl Receiving {
+    fn new(datagrams: &Datagrams<Vec<u8>>, directory: &Path, options: &ReceiveOptions) -> Result<Self> {
         let socket = datagrams.try_clone_socket();
         Ok(Self {
             socket: socket.map_err(|source| grebe_datagram::Error::Receive { source })?,
@@ -156,11 +165,17 @@ impl<'a> Receiving<'a> {
             number: 0,
             next_ready_us: 0,
             next_progress_us: 0,
-            directory,
-            overwrite,
+            place: Place {
+                directory: directory.to_path_buf(),
+                key: journal_key(options.state.as_deref())?,
+                overwrite: options.overwrite,
+                accept: options.accept.clone(),
+                asks: options.asks,
+            },
             writer: None,
             offer: None,
             paths: Vec::new(),
+            left_out: Vec::new(),
             failure: None,
             first_us: 0,
             whole_us: 0,
@@ -196,7 +211,7 @@ impl<'a> Receiving<'a> {
             self.receive_batch(&clock, &mut datagrams)?;
             let now_us = clock.now_us();
             self.take_outcome(now_us);
-            if self.core.verdict() == Some(Verdict::Whole) && self.whole_us == 0 {
+            if self.core.verdict().is_some() && self.whole_us == 0 {
                 self.whole_us = now_us;
             }
             self.report(now_us);
@@ -218,7 +233,8 @@ impl<'a> Receiving<'a> {
         if self.session.is_none() && unix_s() >= self.expires_unix_s {
             return Err(Error::Expired);
         }
-        if cancel.is_cancelled() && self.failure.is_none() {
+        // What is whole stays so.
+        if cancel.is_cancelled() && self.failure.is_none() && self.core.verdict().is_none() {
             if self.session.is_none() || self.offer.is_none() {
                 return Err(Error::Cancelled);
             }
@@ -251,7 +267,8 @@ impl<'a> Receiving<'a> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        let (Some(Verdict::Whole), Some(offer), Some(peer)) = (self.core.verdict(), self.offer, self.peer)
+        let (Some(Verdict::Whole | Verdict::Partial), Some(offer), Some(peer)) =
+            (self.core.verdict(), self.offer, self.peer)
         else {
             return Err(if self.core.is_closed() {
                 Error::Ended { verdict: Verdict::Cancelled }
@@ -261,6 +278,7 @@ impl<'a> Receiving<'a> {
         };
         Ok(ReceiveReport {
             paths: std::mem::take(&mut self.paths),
+            left_out: std::mem::take(&mut self.left_out),
             content_bytes: groups::content_bytes(offer.total_bytes).unwrap_or(0),
             resumed_bytes: self.writer.as_ref().map_or(0, |writer| writer.held.covered()),
             peer,
@@ -314,7 +332,7 @@ impl<'a> Receiving<'a> {
         match self.core.on_packet(now_us, number, datagram_bytes, frame) {
             Arrived::Offer(offer) => {
                 (self.offer, self.first_us) = (Some(offer), now_us);
-                match Writer::start(self.directory, &offer, self.overwrite) {
+                match Writer::start(&self.place, &offer) {
                     Ok(writer) => {
                         for range in writer.held.iter() {
                             self.core.hold(range);
@@ -342,9 +360,10 @@ impl<'a> Receiving<'a> {
         self.core.backlog_bytes = writer.backlog_bytes();
         match writer.outcome() {
             None => {}
-            Some(Ok(paths)) => {
-                self.paths = paths;
-                self.core.conclude(now_us, Verdict::Whole);
+            Some(Ok(named)) => {
+                (self.paths, self.left_out) = (named.paths, named.left_out);
+                let is_whole = self.left_out.is_empty();
+                self.core.conclude(now_us, if is_whole { Verdict::Whole } else { Verdict::Partial });
             }
             Some(Err(error)) => self.fail(now_us, error),
         }
@@ -354,7 +373,8 @@ impl<'a> Receiving<'a> {
         let verdict = match &error {
             Error::Cancelled => Verdict::Cancelled,
             Error::HashDiffers => Verdict::HashDiffers,
-            Error::Exists { .. } | Error::Index { .. } => Verdict::Refused,
+            Error::Exists { .. } => Verdict::Exists,
+            Error::Declined | Error::Index { .. } => Verdict::Refused,
             _ => Verdict::CannotWrite,
         };
         self.core.conclude(now_us, verdict);

@@ -53,7 +53,7 @@ pub struct SendListener {
 /// `on_progress` is called ten times per second.
 ///
 /// # Errors
-/// [`Error::File`] where a file cannot be read; [`Error::NoAnswer`], [`Error::Silent`]; [`Error::Ended`] where the
+/// [`Error::NoAnswer`], [`Error::Silent`]; [`Error::Ended`] where the
 /// receiver has another verdict than [`Verdict::Whole`](crate::Verdict::Whole); [`Error::Cancelled`]; [`Error::Socket`].
 pub fn send(
     source: &Arc<Source>,
@@ -140,9 +140,11 @@ fn run(
     };
     let mut sending = Sending::start(source, path, connected.session, sender_options);
     sending.run(&options.cancel, on_progress)?;
-    let Sending { sender, clock, resumed_bytes, .. } = sending;
+    let Sending { sender, clock, resumed_bytes, outgoing, .. } = sending;
     Ok(SendReport {
         file_bytes: source.file_bytes(),
+        left_out: outgoing.content.left_out(),
+        is_partial: sender.verdict() == Some(Verdict::Partial),
         resumed_bytes,
         peer,
         took: start.elapsed(),
@@ -207,7 +209,12 @@ impl Sending {
             sender: Sender::new(total_bytes, options),
             clock: Clock::start(),
             outgoing: Outgoing::start(source),
-            offer: Offer { total_bytes, index_bytes: source.index_bytes(), content: source.content() },
+            offer: Offer {
+                total_bytes,
+                index_bytes: source.index_bytes(),
+                content: source.content(),
+                touched: source.touched(),
+            },
             resumed_bytes: 0,
             received: ReceivedPackets::default(),
             slab: vec![0; SLAB_BYTES],
@@ -236,7 +243,7 @@ impl Sending {
             }
             if self.sender.is_done() {
                 return match self.sender.verdict() {
-                    Some(Verdict::Whole) | None => Ok(()),
+                    Some(Verdict::Whole | Verdict::Partial) | None => Ok(()),
                     Some(_) if cancel.is_cancelled() => Err(Error::Cancelled),
                     Some(verdict) => Err(Error::Ended { verdict }),
                 };
@@ -291,7 +298,7 @@ impl Sending {
         while at + SLOT_BYTES <= SLAB_BYTES {
             if self.sender.verdict().is_none() {
                 let (fresh_from, needed_from) = (self.sender.fresh, self.sender.confirmed.prefix_end());
-                self.sender.make_available(self.outgoing.advance(fresh_from, needed_from)?);
+                self.sender.make_available(self.outgoing.advance(fresh_from, needed_from));
             }
             let Some(transmit) = self.sender.poll_transmit(now_us) else { break };
             let length = self.build(&transmit, at)?;
@@ -320,7 +327,7 @@ impl Sending {
             Item::Data { offset, len } => {
                 let payload_at = at + HEADER_BYTES + DATA_HEADER_BYTES;
                 self.slab[at + HEADER_BYTES..payload_at].copy_from_slice(&data_header(stamp, offset));
-                self.outgoing.fill(offset, &mut self.slab[payload_at..payload_at + len as usize])?;
+                self.outgoing.fill(offset, &mut self.slab[payload_at..payload_at + len as usize]);
                 DATA_HEADER_BYTES + len as usize
             }
             item => {

@@ -204,7 +204,10 @@ fn encode(transmit: &Transmit, total_bytes: u64, pattern: &[u8], out: &mut [u8])
             let from = (offset % PATTERN_BYTES) as usize;
             Frame::Data { stamp, offset, payload: &pattern[from..from + len as usize] }
         }
-        Item::Offer => Frame::Offer { stamp, offer: Offer { total_bytes, index_bytes: 0, content: [0; 32] } },
+        Item::Offer => Frame::Offer {
+            stamp,
+            offer: Offer { total_bytes, index_bytes: 0, content: [0; 32], touched: [0; 8] },
+        },
         Item::Probe { .. } => Frame::Probe { stamp, padding: 8 },
         Item::Close => Frame::Close,
     };

@@ -58,6 +58,8 @@ pub struct Offer {
     pub index_bytes: u64,
     /// The same content has the same name in a later session.
     pub content: [u8; 32],
+    /// Another one where a file may have been changed and given its old length and times.
+    pub touched: [u8; 8],
 }
 
 impl<'a> Frame<'a> {
@@ -84,6 +86,7 @@ impl<'a> Frame<'a> {
                     total_bytes: reader.u64()?,
                     index_bytes: reader.u64()?,
                     content: reader.array()?,
+                    touched: reader.array()?,
                 };
                 if offer.total_bytes >= 1 << 48 || offer.index_bytes > offer.total_bytes {
                     return Err(Error::Malformed { what: "an offer of more than can be" });
@@ -99,6 +102,8 @@ impl<'a> Frame<'a> {
                 2 => Verdict::CannotWrite,
                 3 => Verdict::Refused,
                 4 => Verdict::Cancelled,
+                5 => Verdict::Partial,
+                6 => Verdict::Exists,
                 _ => return Err(Error::Malformed { what: "an unknown verdict" }),
             }),
             KIND_CLOSE => Frame::Close,
@@ -121,7 +126,7 @@ impl<'a> Frame<'a> {
             }
             Frame::Offer { stamp, offer } => {
                 stamp.write(KIND_OFFER, &mut writer);
-                writer.u64(offer.total_bytes).u64(offer.index_bytes).put(&offer.content);
+                writer.u64(offer.total_bytes).u64(offer.index_bytes).put(&offer.content).put(&offer.touched);
             }
             Frame::Ready => {
                 writer.u8(KIND_READY);
@@ -166,6 +171,10 @@ pub enum Verdict {
     Refused,
     /// One of the two was cancelled.
     Cancelled,
+    /// Everything came, but not all of it could be had: the receiver knows what.
+    Partial,
+    /// Files of these names are there already.
+    Exists,
 }
 
 /// Ranges of the stream in ascending order, as they stand in a packet.
@@ -226,8 +235,12 @@ mod tests {
             0 => Frame::Data { stamp, offset: number, payload },
             1 => Frame::Probe { stamp, padding: payload.len() },
             2 => {
-                let offer =
-                    Offer { total_bytes: number, index_bytes: number / 2, content: [number as u8; 32] };
+                let offer = Offer {
+                    total_bytes: number,
+                    index_bytes: number / 2,
+                    content: [number as u8; 32],
+                    touched: [3; 8],
+                };
                 Frame::Offer { stamp, offer }
             }
             3 => Frame::Ready,

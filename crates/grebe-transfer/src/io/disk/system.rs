@@ -1,0 +1,152 @@
+//! What each system does in its own way: names, modes, new files, and reading and writing at a place in a file.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Another name would be taken; a full disk or a missing right is no matter of the name.
+pub(super) fn is_about_the_name(error: &io::Error) -> bool {
+    /// Linux and macOS: not a name in the file system's encoding.
+    const EILSEQ: [i32; 2] = [84, 92];
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput | io::ErrorKind::AlreadyExists
+    ) || error.raw_os_error().is_some_and(|code| cfg!(unix) && EILSEQ.contains(&code))
+}
+
+/// Gives a file its name. Where it may not replace one that appeared there meanwhile, it does not, as a rename would.
+pub(super) fn rename(part: &Path, path: &Path, may_replace: bool) -> io::Result<()> {
+    if may_replace {
+        return fs::rename(part, path);
+    }
+    match fs::hard_link(part, path) {
+        Ok(()) => fs::remove_file(part),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // A file system without links.
+        Err(_) => fs::rename(part, path),
+    }
+}
+
+/// Whether a file has both names: it was linked and the old name not removed.
+#[cfg(unix)]
+pub(super) fn is_same_file(part: &Path, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (fs::symlink_metadata(part), fs::symlink_metadata(path)) {
+        (Ok(part), Ok(path)) => part.is_file() && (part.dev(), part.ino()) == (path.dev(), path.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_same_file(_: &Path, _: &Path) -> bool {
+    false
+}
+
+#[cfg(unix)]
+pub(super) fn set_mode(path: &Path, mode: u16) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(u32::from(mode)))
+}
+
+/// The bits that the system takes off the mode of a new file: there is no other way to ask that harms no other thread.
+#[cfg(unix)]
+pub(super) fn umask(folder: &Path) -> io::Result<u16> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let path = folder.join("umask");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o777).open(&path)?;
+    let mode = file.metadata()?.permissions().mode();
+    fs::remove_file(&path)?;
+    Ok(!(mode as u16) & 0o777)
+}
+
+#[cfg(unix)]
+pub(super) fn private_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Bytes of a name as a path below `above`.
+#[cfg(unix)]
+pub(super) fn join(above: &Path, name: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    above.join(std::ffi::OsStr::from_bytes(name))
+}
+
+#[cfg(not(unix))]
+pub(super) fn set_mode(_: &Path, _: u16) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(super) fn umask(_: &Path) -> io::Result<u16> {
+    Ok(0)
+}
+
+#[cfg(not(unix))]
+pub(super) fn private_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().create(path)
+}
+
+/// What Windows takes for a path, a stream, a pattern or a device becomes another letter.
+#[cfg(not(unix))]
+pub(super) fn join(above: &Path, name: &[u8]) -> PathBuf {
+    let component = |name: &[u8]| {
+        let plain = String::from_utf8_lossy(name);
+        let mut plain: String = plain
+            .chars()
+            .map(|letter| if letter.is_control() || r#"<>:"/\|?*"#.contains(letter) { '_' } else { letter })
+            .collect();
+        let stem = plain.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+        let is_device = matches!(&*stem, "con" | "prn" | "aux" | "nul")
+            || matches!(stem.split_at_checked(3), Some(("com" | "lpt", rest)) if rest.chars().count() == 1);
+        if is_device || plain.ends_with(['.', ' ']) {
+            plain.push('_');
+        }
+        plain
+    };
+    name.split(|byte| *byte == b'/').fold(above.to_path_buf(), |path, part| path.join(component(part)))
+}
+
+/// Bytes that the file system has room for, where it says so.
+#[cfg(unix)]
+pub(super) fn free_bytes(directory: &Path) -> Option<u64> {
+    rustix::fs::statvfs(directory).ok().map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+#[cfg(not(unix))]
+pub(super) fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(unix)]
+pub(super) fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+#[cfg(unix)]
+pub(super) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+pub(super) fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, offset)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes = &mut bytes[read..];
+        offset += read as u64;
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+pub(super) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
+        bytes = &bytes[written..];
+        offset += written as u64;
+    }
+    Ok(())
+}
