@@ -38,8 +38,9 @@ impl Mean {
 impl Edges {
     pub(super) fn new(levels: &LevelSet) -> Edges {
         let at = |part: f64| levels.base + part * (levels.top - levels.base);
-        // An edge counts when it has passed 60 % (or 40 % downwards): noise around the middle does not.
-        let (high, low) = (at(0.6).ceil() as i32, at(0.4).floor() as i32);
+        // An edge counts when it has passed 60 % (or 40 % downwards), further where there is noise: noise does not.
+        let beyond = (3.0 * levels.noise / (levels.top - levels.base)).clamp(HYSTERESIS_MIN, HYSTERESIS_MAX);
+        let (high, low) = (at(0.5 + beyond).ceil() as i32, at(0.5 - beyond).floor() as i32);
         Edges {
             thresholds: [at(0.1), at(0.5), at(0.9)],
             comparator: Comparator::new(high, low.min(high)),
@@ -129,3 +130,7 @@ impl Edges {
         crossing
     }
 }
+
+/// How far beyond the middle an edge goes before it counts, as a part of its height.
+const HYSTERESIS_MIN: f64 = 0.1;
+const HYSTERESIS_MAX: f64 = 0.35;

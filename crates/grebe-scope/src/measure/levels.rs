@@ -1,5 +1,7 @@
 //! Levels of a signal: extremes, mean, and where it rests when low and when high.
 
+use std::ops::Range;
+
 use crate::pyramid::RangeStats;
 use crate::simd::{Stats, stats};
 
@@ -12,9 +14,11 @@ pub(super) struct LevelSet {
     pub(super) deviation: f64,
     pub(super) base: f64,
     pub(super) top: f64,
+    /// Standard deviation of the noise on the level that has more of it; 0 where there is none to be seen.
+    pub(super) noise: f64,
 }
 
-/// Working memory: a histogram of the range between the extremes.
+/// Working memory: a histogram of the range between the extremes, count and sum by bin.
 #[derive(Debug)]
 pub(super) struct Levels {
     bins: Vec<(u64, i64)>,
@@ -41,14 +45,20 @@ impl Levels {
         let (min, max) = (i32::from(all.min), i32::from(all.max));
         let range = RangeStats { stats: all, count, range: 0..count };
         self.fill(runs, min, max);
-        let (lower, upper) = self.bins.split_at(BINS / 2);
+        // Each half is looked at from its outer end, so that both are treated alike.
+        let lower = mode(BINS / 2, |bin| self.bins[bin]);
+        let upper = mode(BINS / 2, |bin| self.bins[BINS - 1 - bin]);
+        let bin_counts = f64::from(max - min + 1) / BINS as f64;
+        let noise_bins =
+            lower.map_or(0.0, |mode| mode.noise_bins).max(upper.map_or(0.0, |mode| mode.noise_bins));
         Some(LevelSet {
             min: min.into(),
             max: max.into(),
             mean: range.mean()?,
             deviation: range.deviation()?,
-            base: mode(lower).unwrap_or(min.into()),
-            top: mode(upper).unwrap_or(max.into()),
+            base: lower.map_or(min.into(), |mode| mode.level),
+            top: upper.map_or(max.into(), |mode| mode.level),
+            noise: noise_bins * bin_counts,
         })
     }
 
@@ -64,13 +74,73 @@ impl Levels {
     }
 }
 
-/// Mean of the samples of the fullest bin, if it stands out: a ramp or noise has no level it rests at.
-fn mode(half: &[(u64, i64)]) -> Option<f64> {
-    let all: u64 = half.iter().map(|bin| bin.0).sum();
-    let (count, sum) = half.iter().max_by_key(|bin| bin.0)?;
-    (*count > 0 && *count as f64 >= STANDS_OUT * all as f64).then(|| *sum as f64 / *count as f64)
+/// Where a half of the histogram is densest.
+#[derive(Debug, Clone, Copy)]
+struct Mode {
+    level: f64,
+    noise_bins: f64,
 }
 
-const BINS: usize = 256;
-/// A sine has 8 % of a half in its outermost bin, noise 2.5 % and a ramp 0.8 % in any.
-const STANDS_OUT: f64 = 0.05;
+/// The mode of `count` bins, the outermost first; `None` where the signal rests nowhere in them: a ramp, or noise alone.
+///
+/// One bin alone is a poor mode: noise spreads a level over many, and a sine that fits the sample rate fills all alike.
+/// So the narrowest stretch that holds a fifth of the samples is looked for.
+fn mode(count: usize, bin: impl Fn(usize) -> (u64, i64)) -> Option<Mode> {
+    let total = |range: Range<usize>| range.map(|at| bin(at).0).sum::<u64>();
+    let all = total(0..count);
+    let wanted = (all as f64 * DENSEST).ceil() as u64;
+    let (mut densest, mut end, mut held) = (None::<Range<usize>>, 0, 0);
+    for start in 0..count {
+        while held < wanted && end < count {
+            held += bin(end).0;
+            end += 1;
+        }
+        if held < wanted || all == 0 {
+            break;
+        }
+        // Of equals, the outermost.
+        if densest.as_ref().is_none_or(|densest| end - start < densest.len()) {
+            densest = Some(start..end);
+        }
+        held -= bin(start).0;
+    }
+    let densest = densest?;
+    let density = |range: Range<usize>| total(range.clone()) as f64 / range.len() as f64;
+    let reaches_middle = densest.end > count - MIDDLE;
+    if reaches_middle || density(densest.clone()) < STANDS_OUT * density(densest.end..count) {
+        return None;
+    }
+    let mean = |range: Range<usize>| {
+        let (number, sum) = range.map(&bin).fold((0, 0), |all, bin| (all.0 + bin.0, all.1 + bin.1));
+        sum as f64 / number as f64
+    };
+    // Nothing lies beyond a level without noise: that of a sine is the very end.
+    if total(0..densest.start) as f64 <= OUTERMOST * all as f64 && densest.start <= densest.len() {
+        let outermost = (1..=count).find(|&end| total(0..end) as f64 >= OUTERMOST * all as f64)?;
+        return Some(Mode { level: mean(0..outermost), noise_bins: 0.0 });
+    }
+    // Around the middle of the noise, as wide to both sides.
+    let width = densest.len();
+    let mut middle = (densest.start + densest.end) / 2;
+    let around =
+        |middle: usize| middle.saturating_sub(width * 3 / 2)..(middle + width * 3 / 2 + 1).min(count);
+    for _ in 0..RECENTRES {
+        let (number, sum) =
+            around(middle).fold((0, 0), |all, at| (all.0 + bin(at).0, all.1 + bin(at).0 * at as u64));
+        middle = (sum as f64 / number.max(1) as f64).round() as usize;
+    }
+    Some(Mode { level: mean(around(middle)), noise_bins: (width - 1) as f64 / NORMAL_WIDTH })
+}
+
+const BINS: usize = 512;
+/// The part of a half's samples that its densest stretch holds.
+const DENSEST: f64 = 0.2;
+/// How much denser a level is than what lies between it and the middle: a ramp has 1, a noisy sine 2.
+const STANDS_OUT: f64 = 1.3;
+/// Bins next to the middle between the extremes that no level reaches into: noise alone is densest there.
+const MIDDLE: usize = BINS / 32;
+/// The part of a half's samples at its very end: 1.25 of the 25 of a sine of 50 samples.
+const OUTERMOST: f64 = 0.05;
+const RECENTRES: usize = 3;
+/// Width of the stretch around the middle of a normal distribution that holds a fifth of it, in deviations.
+const NORMAL_WIDTH: f64 = 0.507;
