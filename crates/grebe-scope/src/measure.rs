@@ -7,6 +7,7 @@ mod edges;
 mod levels;
 mod quantity;
 
+use crate::pyramid::RangeStats;
 use edges::Edges;
 use levels::{LevelSet, Levels};
 pub use quantity::{Dimension, Quantity, Running};
@@ -135,8 +136,20 @@ impl Measurer {
     /// Measures one channel over `runs`, each an unbroken run of samples. `rate_hz` must be positive; where it is
     /// not, quantities of time are left out.
     pub fn measure(&mut self, runs: &[&[i16]], rate_hz: f64, scale: Scale) -> Measurements {
+        self.measure_within(&RangeStats::of(runs), runs, rate_hz, scale)
+    }
+
+    /// As [`measure`](Measurer::measure), where `runs` are only the newest samples of a longer window: extremes, mean and RMS are
+    /// those of `whole`, and the rest is measured over `runs`.
+    pub fn measure_within(
+        &mut self,
+        whole: &RangeStats,
+        runs: &[&[i16]],
+        rate_hz: f64,
+        scale: Scale,
+    ) -> Measurements {
         let mut set = Measurements { values: [None; Quantity::ALL.len()] };
-        let Some(levels) = self.levels.find(runs) else { return set };
+        let Some(levels) = self.levels.find(whole, runs) else { return set };
         set.put_levels(&levels, scale);
         if levels.top - levels.base >= 1.0 && rate_hz > 0.0 && rate_hz.is_finite() {
             let mut edges = Edges::new(&levels);

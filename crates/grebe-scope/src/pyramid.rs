@@ -321,6 +321,16 @@ pub struct RangeStats {
 }
 
 impl RangeStats {
+    /// Those of some runs.
+    pub(crate) fn of(runs: &[&[i16]]) -> RangeStats {
+        let mut all = RangeStats { stats: Stats::EMPTY, count: 0, range: 0..0 };
+        for run in runs {
+            all.stats.merge(&simd::stats(run));
+            all.count += run.len() as u64;
+        }
+        all
+    }
+
     /// Mean, in counts; `None` without samples.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.stats.sum as f64 / self.count as f64)

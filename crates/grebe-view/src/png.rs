@@ -9,6 +9,7 @@ use grebe_scope::raster;
 
 use crate::data::link::ScopeLink;
 use crate::data::picture::Picture;
+use crate::data::viewport::Viewport;
 use crate::error::Error;
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
@@ -61,6 +62,7 @@ pub fn render_png(
         model.controls.is_measuring = true;
     }
     wait_for_picture(&mut model, png)?;
+    analyse(&mut model, raster::plot_columns(png.width));
     let bytes = encode(&mut model, png.width, png.height)?;
     write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
     Ok(model.picture.clone())
@@ -89,6 +91,24 @@ fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error
     }
 }
 
+/// Takes the picture that the settings describe, with all of its analysis: what was seen until here was made while data came.
+fn analyse(model: &mut ViewModel, columns: usize) {
+    let begun = Instant::now();
+    loop {
+        // What is asked for depends on what was seen: the trigger's mode on the span, for one.
+        let viewport = Viewport { is_exact: true, ..model.viewport(columns) };
+        if model.picture.answers == Some(viewport) || begun.elapsed() > ANALYSIS_MAX {
+            return;
+        }
+        model.link.request(viewport);
+        if !model.refresh() {
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+}
+
+/// A source that hangs does not hold the picture up for ever.
+const ANALYSIS_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

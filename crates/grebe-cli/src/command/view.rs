@@ -217,14 +217,18 @@ fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
         let name = if measured.channel == MATH_CHANNEL { "math" } else { &setup.name };
         channel.insert("name".into(), json!(name));
         channel.insert("unit".into(), json!(setup.unit));
+        let rate_hz = picture.rate_or_one();
         channel.insert("samples".into(), json!(measured.samples));
+        channel.insert("samples_span_s".into(), json!(measured.samples as f64 / rate_hz));
+        channel.insert("level_samples".into(), json!(measured.level_samples));
+        channel.insert("level_span_s".into(), json!(measured.level_samples as f64 / rate_hz));
         for quantity in Quantity::ALL {
             channel.insert(quantity.name().replace(' ', "_"), json!(measured.set.get(quantity)));
         }
         if let Some(spectrum) = &picture.spectrum
             && let Some(levels) = spectrum.channels.iter().find(|it| it.channel == measured.channel)
         {
-            let rate_hz = picture.rate_or_one();
+            channel.insert("spectrum_samples".into(), json!(spectrum.size));
             let peaks = levels
                 .peaks
                 .iter()
@@ -251,6 +255,7 @@ fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
     let mut triggers = Map::new();
     triggers.insert("channel".into(), json!(trigger.settings.channel + 1));
     triggers.insert("found".into(), json!(trigger.found));
+    triggers.insert("searched_samples".into(), json!(trigger.searched_samples));
     triggers.insert("intervals".into(), json!(intervals.count()));
     triggers.insert("intervals_across_gaps".into(), json!(rate.gaps));
     triggers.insert(format!("interval_{unit}"), json!(intervals.mean()));

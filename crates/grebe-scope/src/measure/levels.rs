@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::pyramid::RangeStats;
-use crate::simd::{Stats, stats};
 
 /// In raw counts.
 #[derive(Debug, Clone, Copy)]
@@ -31,19 +30,14 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// `None` without samples.
-    pub(super) fn find(&mut self, runs: &[&[i16]]) -> Option<LevelSet> {
-        let mut all = Stats::EMPTY;
-        let mut count = 0u64;
-        for run in runs {
-            all.merge(&stats(run));
-            count += run.len() as u64;
-        }
-        if count == 0 {
+    /// Base and top of `runs`, the rest of `whole`; `None` without samples.
+    pub(super) fn find(&mut self, whole: &RangeStats, runs: &[&[i16]]) -> Option<LevelSet> {
+        let all = RangeStats::of(runs);
+        let all = if all.count == 0 { whole } else { &all };
+        let (min, max) = (i32::from(all.stats.min), i32::from(all.stats.max));
+        if min > max {
             return None;
         }
-        let (min, max) = (i32::from(all.min), i32::from(all.max));
-        let range = RangeStats { stats: all, count, range: 0..count };
         self.fill(runs, min, max);
         // Each half is looked at from its outer end, so that both are treated alike.
         let lower = mode(BINS / 2, |bin| self.bins[bin]);
@@ -52,10 +46,10 @@ impl Levels {
         let noise_bins =
             lower.map_or(0.0, |mode| mode.noise_bins).max(upper.map_or(0.0, |mode| mode.noise_bins));
         Some(LevelSet {
-            min: min.into(),
-            max: max.into(),
-            mean: range.mean()?,
-            deviation: range.deviation()?,
+            min: whole.stats.min.into(),
+            max: whole.stats.max.into(),
+            mean: whole.mean()?,
+            deviation: whole.deviation()?,
             base: lower.map_or(min.into(), |mode| mode.level),
             top: upper.map_or(max.into(), |mode| mode.level),
             noise: noise_bins * bin_counts,

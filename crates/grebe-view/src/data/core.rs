@@ -86,7 +86,8 @@ impl ScopeCore {
         let (right_edge, trigger) = self.triggered(viewport, span);
         let persistence = self.persistence(viewport, span, now_ns);
         let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else {
-            return Picture { is_ended: self.is_ended, counts: self.tracker.counts(), ..Picture::waiting() };
+            let (is_ended, counts) = (self.is_ended, self.tracker.counts());
+            return Picture { answers: Some(*viewport), is_ended, counts, ..Picture::waiting() };
         };
         let extent = Extent::of(viewport, span * stream.rate_or_one(), right_edge, pyramid);
         let window = extent.left_index..extent.left_index + extent.span_samples;
@@ -100,6 +101,7 @@ impl ScopeCore {
         let shown = shown.chain(math.map(|(history, _)| (MATH_CHANNEL, history, 0)));
         Picture {
             stream: Some(stream),
+            answers: Some(*viewport),
             is_ended: self.is_ended,
             grid: extent.grid,
             first_column: extent.first_column,
@@ -148,8 +150,14 @@ impl ScopeCore {
             return (None, None);
         };
         let span_samples = span * stream.rate_or_one();
+        // What was found while the stream came depends on when it was looked for.
+        let is_whole = viewport.is_exact && self.is_ended;
+        if is_whole {
+            self.trigger = None;
+        }
         if !self.trigger.as_mut().is_some_and(|run| run.adopt(&settings, span_samples, pyramid)) {
-            self.trigger = TriggerSearch::new(settings, span_samples, stream.rate_or_one(), pyramid).ok();
+            self.trigger =
+                TriggerSearch::new(settings, span_samples, stream.rate_or_one(), pyramid, is_whole).ok();
         }
         let Some(run) = &mut self.trigger else { return (None, None) };
         let (right_edge, view) = run.window(span_samples, pyramid.oldest().unwrap_or(0));
@@ -266,9 +274,20 @@ struct Extent {
 impl Extent {
     fn of(viewport: &Viewport, span_samples: f64, right_edge: Option<f64>, pyramid: &Pyramid) -> Extent {
         let columns = viewport.columns_in_range();
-        let grid = ColumnGrid::new(span_samples / columns as f64);
         let window = right_edge.map_or(viewport.window, |at| Window::Ending { at });
-        let first_column = end_column(pyramid, grid, window) - columns as i64;
+        let mut grid = ColumnGrid::new(span_samples / columns as f64);
+        let mut first_column = end_column(pyramid, grid, window) - columns as i64;
+        let oldest = pyramid.oldest().unwrap_or(0);
+        let is_all = (pyramid.next_index() - oldest) as f64 <= span_samples;
+        if viewport.is_exact
+            && is_all
+            && window == Window::Latest
+            && first_column > grid.column_at(oldest) as i64
+        {
+            // All fits but for a part of a column: a picture of a whole file shows the whole.
+            grid = ColumnGrid::new(span_samples / (columns as f64 - 1.0).max(1.0));
+            first_column = end_column(pyramid, grid, window) - columns as i64;
+        }
         Extent {
             grid,
             columns,

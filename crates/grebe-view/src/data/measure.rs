@@ -15,8 +15,11 @@ pub struct ChannelMeasurements {
     pub channel: usize,
     /// Its quantities, in the units that the viewport's scales give.
     pub set: Measurements,
-    /// Samples that were measured: the newest of the window, at most 262,144.
+    /// Samples behind base, top, times and edges: the newest of the window that are still held singly, of a live stream at
+    /// most 262,144.
     pub samples: u64,
+    /// Samples behind extremes, mean and RMS: all of the window.
+    pub level_samples: u64,
 }
 
 /// Measures pictures, and keeps the result until the next is due.
@@ -53,15 +56,18 @@ impl PictureMeasurer {
         self.count += 1;
         self.viewport = Some(*viewport);
         self.measured_ns = now_ns;
-        let end = window.end.max(0.0) as u64;
-        let start = (window.start.max(0.0) as u64).max(end.saturating_sub(SAMPLES_MAX));
+        // The last column reaches beyond the newest sample.
+        let end = (window.end.max(0.0) as u64).min(pyramid.next_index());
+        let start = window.start.max(0.0) as u64;
+        let samples_max = if viewport.is_exact { u64::MAX } else { SAMPLES_MAX };
         self.measured.clear();
         for channel in (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel)) {
-            let measured = self.channel(pyramid, channel, start..end, rate_hz, scales[channel % 8]);
+            let measured =
+                self.channel(pyramid, channel, start..end, samples_max, rate_hz, scales[channel % 8]);
             self.measured.push(measured);
         }
         if let Some((history, scale)) = math {
-            let measured = self.channel(history, 0, start..end, rate_hz, scale);
+            let measured = self.channel(history, 0, start..end, samples_max, rate_hz, scale);
             self.measured.push(ChannelMeasurements { channel: MATH_CHANNEL, ..measured });
         }
         (self.measured.clone(), self.count)
@@ -72,13 +78,17 @@ impl PictureMeasurer {
         pyramid: &Pyramid,
         channel: usize,
         range: Range<u64>,
+        samples_max: u64,
         rate_hz: f64,
         scale: Scale,
     ) -> ChannelMeasurements {
-        self.samples.copy(pyramid, channel, range);
+        let newest = range.start.max(range.end.saturating_sub(samples_max))..range.end;
+        self.samples.copy(pyramid, channel, newest);
+        let whole = pyramid.range_stats(channel, range);
         let runs: Vec<&[i16]> = self.samples.iter().map(|(_, run)| run).collect();
-        let set = self.measurer.measure(&runs, rate_hz, scale);
-        ChannelMeasurements { channel, set, samples: self.samples.samples.len() as u64 }
+        let set = self.measurer.measure_within(&whole, &runs, rate_hz, scale);
+        let samples = self.samples.samples.len() as u64;
+        ChannelMeasurements { channel, set, samples, level_samples: whole.count }
     }
 }
 
@@ -129,5 +139,25 @@ mod tests {
             Viewport { span: Some(0.5), measure: Some([Scale::COUNTS; 8]), ..Viewport::latest(100) };
         let set = core.answer(&viewport, 1).measured[0].set;
         assert!((set.get(Quantity::Frequency).unwrap() - 20.0).abs() < 0.1, "{set:?}");
+    }
+
+    #[test]
+    fn extremes_cover_all_that_is_shown_and_edges_say_what_they_cover() {
+        let mut core = ScopeCore::new(4 << 20);
+        let glitch = |_: usize, index: u64| if index == 50_000 { 20_000 } else { (index % 100) as i16 * 20 };
+        for block in 0..200 {
+            core.ingest(&crate::testing::batch(block * 5000, 1, 5000, 1e6, glitch), 1).unwrap();
+        }
+        let viewport =
+            Viewport { span: Some(1.0), measure: Some([Scale::COUNTS; 8]), ..Viewport::latest(100) };
+        let picture = core.answer(&viewport, 1);
+        let drawn = picture.channels[0].columns.iter().map(|column| column.max).max();
+        let measured = &picture.measured[0];
+        assert_eq!((drawn, measured.set.get(Quantity::Max)), (Some(20_000), Some(20_000.0)));
+        assert_eq!(measured.samples, 262_144);
+        assert!((989_000..=1_000_000).contains(&measured.level_samples), "{measured:?}");
+        // A picture that is kept takes the time to look at all that is held.
+        let exact = core.answer(&Viewport { is_exact: true, ..viewport }, 1).measured[0];
+        assert!(exact.samples > 400_000 && exact.level_samples == 1_000_000, "{exact:?}");
     }
 }

@@ -9,12 +9,15 @@ use crate::data::measure::ChannelMeasurements;
 use crate::data::persistence::PersistenceView;
 use crate::data::spectrum::SpectrumView;
 use crate::data::trigger::TriggerView;
+use crate::data::viewport::Viewport;
 
 /// One answer to a [`Viewport`](crate::data::viewport::Viewport).
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
     /// What the stream is; `None` while nothing has arrived.
     pub stream: Option<StreamInfo>,
+    /// What was asked for.
+    pub(crate) answers: Option<Viewport>,
     /// Whether the stream's end has arrived, or its source is gone.
     pub is_ended: bool,
     /// Ties columns to samples.

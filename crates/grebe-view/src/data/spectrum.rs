@@ -75,7 +75,7 @@ impl SpectrumAnalyzer {
         if is_same && self.view.is_some() && now_ns.saturating_sub(self.made_ns) < INTERVAL_NS {
             return self.view.clone();
         }
-        if self.asked.and_then(|asked| asked.spectrum) != Some(settings) {
+        if viewport.is_exact || self.asked.and_then(|asked| asked.spectrum) != Some(settings) {
             // Averages and held peaks are those of the old settings.
             self.channels.clear();
         }
@@ -87,7 +87,7 @@ impl SpectrumAnalyzer {
         let size = self.size_without_gap(pyramid, viewport, wanted, end)?;
         let shown = (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel));
         let channels =
-            shown.filter_map(|channel| self.channel(pyramid, settings, size, channel, end)).collect();
+            shown.filter_map(|channel| self.channel(pyramid, viewport, size, channel, end)).collect();
         let waterfall = settings.waterfall.filter(|&channel| channel < pyramid.channels());
         let span = (window.end - window.start).max(size as f64 * 2.0);
         let waterfall =
@@ -121,13 +121,13 @@ impl SpectrumAnalyzer {
     fn channel(
         &mut self,
         pyramid: &Pyramid,
-        settings: SpectrumSettings,
+        viewport: &Viewport,
         size: usize,
         channel: usize,
         end: u64,
     ) -> Option<ChannelSpectrum> {
+        let settings = viewport.spectrum?;
         let end = self.end_without_gap(pyramid, channel, size, end)?;
-        let start = end - size as u64;
         self.channels.resize_with(pyramid.channels().max(self.channels.len()), || None);
         let spectrum = self.channels[channel].take().filter(|spectrum| spectrum.size() == size);
         let mut spectrum = match spectrum {
@@ -143,7 +143,14 @@ impl SpectrumAnalyzer {
                 spectrum
             }
         };
-        spectrum.append(start, &self.samples.samples, |_| {});
+        // Of a live stream, each view adds its own to the average; a view that is kept has none before it.
+        let parts = if viewport.is_exact { u64::from(settings.averages.max(1)) } else { 1 };
+        for back in (0..parts).rev() {
+            let end = end.saturating_sub(back * size as u64);
+            if self.copy(pyramid, channel, end, size) {
+                spectrum.append(end - size as u64, &self.samples.samples, |_| {});
+            }
+        }
         let view = ChannelSpectrum {
             channel,
             dbfs: spectrum.dbfs().to_vec(),

@@ -135,6 +135,8 @@ pub struct TriggerView {
     pub at: Option<f64>,
     /// Triggers since the settings changed, shown or not, without those that were held off.
     pub found: u64,
+    /// Samples that were searched for them.
+    pub searched_samples: u64,
     /// How often they come.
     pub rate: TriggerRate,
 }

@@ -24,6 +24,8 @@ pub struct Viewport {
     /// Units and offsets of the channels, if the visible samples are to be measured.
     pub measure: Option<[Scale; 8]>,
     pub(crate) math: Option<MathSettings>,
+    /// Whether all is analysed anew, over all samples that are held: for a picture that is kept.
+    pub(crate) is_exact: bool,
     /// Spectra of the newest samples before the right edge.
     pub spectrum: Option<SpectrumSettings>,
     pub(crate) persistence: Option<Ranges>,
@@ -97,6 +99,7 @@ impl Viewport {
             trigger: None,
             measure: None,
             math: None,
+            is_exact: false,
             spectrum: None,
             persistence: None,
         }

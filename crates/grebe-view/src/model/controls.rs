@@ -185,16 +185,13 @@ impl Controls {
         Viewport {
             window: self.time.window(),
             span: self.time.span,
-            columns,
             channels: self.channels,
             trigger: Some(TriggerSettings { mode: self.mode(picture), ..self.trigger.settings }),
-            measure: None,
-            math: None,
-            persistence: None,
             spectrum: (self.show.spectrum || self.show.waterfall).then(|| SpectrumSettings {
                 waterfall: self.show.waterfall.then_some(self.lanes.selected),
                 ..self.spectrum
             }),
+            ..Viewport::latest(columns)
         }
     }
 

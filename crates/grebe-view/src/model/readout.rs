@@ -57,6 +57,17 @@ impl ViewModel {
         rows
     }
 
+    /// What span the measurements cover: extremes, mean and RMS all that is shown, edges perhaps only the newest of it.
+    pub(crate) fn measured_words(&self) -> String {
+        let Some(measured) = self.picture.measured.first() else { return String::new() };
+        let unit = self.picture.axis_unit();
+        let over = |samples: u64| Engineering::new(samples as f64 / self.picture.rate_or_one(), unit);
+        match (over(measured.level_samples), over(measured.samples)) {
+            (levels, _) if measured.level_samples == measured.samples => format!("of {levels}"),
+            (levels, edges) => format!("of {levels}, edges of {edges}"),
+        }
+    }
+
     /// One row per channel with the quantities of [`QUANTITIES`]; empty where nothing is measured.
     pub(crate) fn measurement_rows(&self) -> Vec<Row> {
         let measured = self.picture.measured.iter().map(|measured| {

@@ -17,7 +17,7 @@ use crate::data::math::{LANES, MATH_CHANNEL, MathInput, MathOperation, MathSetti
 use crate::data::picture::{ChannelColumns, Picture};
 use crate::data::status::GapPlaces;
 use crate::data::trigger::TriggerView;
-use crate::data::viewport::DIVISIONS;
+use crate::data::viewport::{DIVISIONS, Viewport};
 use crate::error::Error;
 
 /// One scope as a person sees and handles it, without the screen: every front end draws one.
@@ -79,6 +79,11 @@ impl ViewModel {
 
     /// Asks for the picture that the settings describe, `columns` wide; returns whether the request changed.
     pub(crate) fn request(&self, columns: usize) -> bool {
+        self.link.request(self.viewport(columns))
+    }
+
+    /// The picture that the settings describe, `columns` wide.
+    pub(crate) fn viewport(&self, columns: usize) -> Viewport {
         let mut viewport = self.controls.viewport(&self.picture, columns);
         viewport.math = self.math_settings();
         if self.controls.is_measuring {
@@ -95,7 +100,7 @@ impl ViewModel {
                 (a.min(b), a.max(b))
             }));
         }
-        self.link.request(viewport)
+        viewport
     }
 
     pub(crate) fn is_done(&self) -> bool {

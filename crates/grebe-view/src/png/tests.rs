@@ -68,3 +68,53 @@ fn a_silent_source_is_an_error_that_names_the_file() {
     assert!(error.to_string().contains("never.png"), "{error}");
     assert!(!Path::new("never.png").exists());
 }
+
+/// A chirp from 1 kHz to 400 kHz in a second at 1 MS/s, with one glitch near its begin; the source pauses after so many
+/// of its 100 blocks.
+fn drawn(pause_after: u64) -> Picture {
+    let (mut feed, link) = ScopeFeed::new(64 << 20);
+    let chirp = |_: usize, index: u64| {
+        let t = index as f64 * 1e-6;
+        let phase = std::f64::consts::TAU * (1e3 * t + (400e3 - 1e3) / 2.0 * t * t);
+        if index == 12_345 { 20_000 } else { (phase.sin() * 2300.0).round() as i16 }
+    };
+    let source = std::thread::spawn(move || {
+        for block in 0..100 {
+            feed.ingest(&testing::batch(block * 10_000, 1, 10_000, 1e6, chirp)).unwrap();
+            if block == pause_after {
+                std::thread::sleep(Duration::from_millis(250));
+            }
+        }
+    });
+    let path = std::env::temp_dir().join(format!("grebe-view-one-{}-{pause_after}.png", std::process::id()));
+    let mut options = options();
+    (options.spectrum, options.span) = (true, Some(0.1));
+    let day = Duration::from_secs(86_400);
+    let png = PngOptions { measure: true, after: day, ..PngOptions::new(&path) };
+    let picture = render_png(&link, options, &png).unwrap();
+    source.join().unwrap();
+    fs::remove_file(path).unwrap();
+    picture
+}
+
+#[test]
+fn a_file_has_one_answer_however_fast_it_is_read() {
+    use grebe_scope::Quantity;
+    let first = drawn(3);
+    let told = |picture: &Picture| {
+        let channels = &picture.channels[0].columns;
+        let spectrum = picture.spectrum.as_ref().unwrap().channels[0].clone();
+        (channels.clone(), picture.measured.clone(), spectrum, picture.trigger, picture.triggers.clone())
+    };
+    for pause_after in [50, 98, 99] {
+        assert_eq!(told(&drawn(pause_after)), told(&first), "paused after {pause_after}");
+    }
+    let measured = &first.measured[0];
+    assert_eq!((measured.samples, measured.level_samples), (100_000, 100_000));
+    // The transform's middle lies 4096 samples before the right edge.
+    let line = first.spectrum.as_ref().unwrap().channels[0].peaks[0].line / 8192.0 * 1e6;
+    let truth = 1e3 + (400e3 - 1e3) * (first.right_index() - 4096.0) * 1e-6;
+    assert!((line - truth).abs() < 2e3 && first.right_index() > 900_000.0, "{line}, not {truth}");
+    assert!((measured.set.get(Quantity::PeakToPeak).unwrap() - 4600.0).abs() < 10.0);
+    assert!(first.trigger.is_some_and(|trigger| trigger.searched_samples == 1_000_000));
+}

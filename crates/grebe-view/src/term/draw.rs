@@ -266,7 +266,9 @@ impl<'a> ScopeScreen<'a> {
         };
         add(vec!["", "A", "B", "\u{394}"], self.model.cursor_rows());
         if self.model.controls.is_measuring {
-            let names: Vec<&str> = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
+            let words = self.model.measured_words();
+            let names: Vec<&str> =
+                [words.as_str()].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
             add(names.clone(), self.model.measurement_rows());
             add(names, self.model.statistics_rows());
             add(TRIGGER_COLUMNS.to_vec(), self.model.trigger_rows());

@@ -26,7 +26,8 @@ impl ScopePanes {
         }
         let mut rows = self.model.measurement_rows();
         rows.extend(self.model.statistics_rows());
-        let names: Vec<&str> = [""].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
+        let words = self.model.measured_words();
+        let names: Vec<&str> = [words.as_str()].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
         let area = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max);
         ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
             self.table(ui, "measurements", &names, &rows);

@@ -30,12 +30,15 @@ pub(crate) struct TriggerSearch {
     filling: Option<f64>,
     /// The newest trigger whose window is filled.
     complete: Option<f64>,
+    /// Index of the first sample that was searched, and of the next.
+    first_index: u64,
     next_index: u64,
     is_stopped: bool,
 }
 
 impl TriggerSearch {
-    /// Searches what `pyramid` holds; what arrives later comes by [`append`](TriggerSearch::append).
+    /// Searches what `pyramid` holds, the newest of it or, of a stream that is over, the whole; what arrives later comes by
+    /// [`append`](TriggerSearch::append).
     ///
     /// # Errors
     /// None in practice: levels lie apart and the corner lies within the band by construction.
@@ -44,6 +47,7 @@ impl TriggerSearch {
         span_samples: f64,
         rate: f64,
         pyramid: &Pyramid,
+        is_whole: bool,
     ) -> Result<TriggerSearch, ScopeError> {
         let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..settings };
         let look_back = look_back(span_samples, rate);
@@ -72,14 +76,17 @@ impl TriggerSearch {
             rate,
             filling: None,
             complete: None,
+            first_index: pyramid.next_index(),
             next_index: 0,
             is_stopped: false,
         };
         // A single shot is the next trigger; the other modes may show one that is already there.
-        if settings.mode != TriggerMode::Single {
+        if is_whole || settings.mode != TriggerMode::Single {
             let end = pyramid.next_index();
-            let start = end.saturating_sub(look_back.clamp(LOOK_BACK_SAMPLES / 4, LOOK_BACK_SAMPLES));
+            let look_back = look_back.clamp(LOOK_BACK_SAMPLES / 4, LOOK_BACK_SAMPLES);
+            let start = if is_whole { 0 } else { end.saturating_sub(look_back) };
             pyramid.samples(channel, start..end, |first, samples| {
+                run.first_index = run.first_index.min(first);
                 run.scan(first, samples);
             });
         }
@@ -176,6 +183,7 @@ impl TriggerSearch {
             state,
             at: shown,
             found: self.trigger.found() - self.trigger.held_off(),
+            searched_samples: self.next_index - self.first_index.min(self.next_index),
             rate,
         };
         (shown.map(|at| at + self.post_samples), view)
