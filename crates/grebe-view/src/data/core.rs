@@ -59,6 +59,10 @@ impl ScopeCore {
         let (mut frames, mut samples, mut bytes) = (0, 0, 0);
         for frame in batch.frames() {
             let header = frame.header();
+            if self.is_ended && !header.is_end_of_stream() {
+                // The next stream: its clock may be another machine's, and older.
+                self.tracker.forget();
+            }
             let arrival = self.tracker.arrive(&header);
             frames += 1;
             samples += u64::from(header.channel_count) * u64::from(header.block_length_samples);
@@ -156,8 +160,12 @@ impl ScopeCore {
             self.trigger = None;
         }
         if !self.trigger.as_mut().is_some_and(|run| run.adopt(&settings, span_samples, pyramid)) {
-            self.trigger =
+            let mut run =
                 TriggerSearch::new(settings, span_samples, stream.rate_or_one(), pyramid, is_whole).ok();
+            if let (Some(run), Some(before)) = (&mut run, &self.trigger) {
+                run.carry_on(before);
+            }
+            self.trigger = run;
         }
         let Some(run) = &mut self.trigger else { return (None, None) };
         let (right_edge, view) = run.window(span_samples, pyramid.oldest().unwrap_or(0));

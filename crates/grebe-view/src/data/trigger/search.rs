@@ -30,9 +30,13 @@ pub(crate) struct TriggerSearch {
     filling: Option<f64>,
     /// The newest trigger whose window is filled.
     complete: Option<f64>,
+    /// Triggers of earlier searches for the same.
+    found_before: u64,
     /// Index of the first sample that was searched, and of the next.
     first_index: u64,
     next_index: u64,
+    /// The right edge until the first trigger.
+    asked_index: u64,
     is_stopped: bool,
 }
 
@@ -77,6 +81,8 @@ impl TriggerSearch {
             filling: None,
             complete: None,
             first_index: pyramid.next_index(),
+            asked_index: pyramid.next_index(),
+            found_before: 0,
             next_index: 0,
             is_stopped: false,
         };
@@ -122,6 +128,31 @@ impl TriggerSearch {
             }
         };
         self.levels.is_near(&Levels::of(&settings, seen))
+    }
+
+    /// Keeps what an earlier search for the same trigger found in samples that this one did not look at: its levels only
+    /// followed the signal or the span.
+    pub(crate) fn carry_on(&mut self, before: &TriggerSearch) {
+        if !self.settings.is_same_trigger(&before.settings) {
+            return;
+        }
+        self.asked_index = before.asked_index;
+        let looked_at = |found: &&Found| found.at >= self.first_index as f64;
+        let again = before.recent.iter().filter(looked_at).count() as u64;
+        self.found_before = before.found().saturating_sub(again);
+        let older: Vec<Found> = before.recent.iter().filter(|found| !looked_at(found)).copied().collect();
+        let room = RECENT_MAX - self.recent.len();
+        older.into_iter().rev().take(room).for_each(|found| self.recent.push_front(found));
+        self.first_index = self.first_index.min(before.first_index);
+        if before.is_stopped {
+            (self.complete, self.filling, self.is_stopped) = (before.complete, None, true);
+        }
+        self.complete = self.complete.or(before.complete);
+    }
+
+    /// Triggers that were not held off.
+    fn found(&self) -> u64 {
+        self.found_before + self.trigger.found() - self.trigger.held_off()
     }
 
     /// A trigger for the same condition that has seen nothing yet.
@@ -176,17 +207,20 @@ impl TriggerSearch {
                 None => (None, TriggerState::Ready),
             },
         };
+        // Until the first trigger, what was there when it was asked for stands still.
+        let waits = matches!(self.settings.mode, TriggerMode::Normal | TriggerMode::Single);
+        let edge = shown.map(|at| at + self.post_samples).or(waits.then_some(self.asked_index as f64));
         let view = TriggerView {
             settings: self.settings,
             level: self.levels.low,
             upper: self.levels.high,
             state,
             at: shown,
-            found: self.trigger.found() - self.trigger.held_off(),
+            found: self.found(),
             searched_samples: self.next_index - self.first_index.min(self.next_index),
             rate,
         };
-        (shown.map(|at| at + self.post_samples), view)
+        (edge, view)
     }
 
     fn scan(&mut self, first_sample_index: u64, samples: &[i16]) {

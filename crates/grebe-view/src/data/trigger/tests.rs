@@ -63,6 +63,33 @@ fn without_a_trigger_auto_runs_free_and_normal_waits() {
     assert_eq!(auto.right_index(), 10_000.0);
     let normal = core.answer(&viewport(settings(TriggerMode::Normal)), 1);
     assert_eq!(shown(&normal), (TriggerState::Ready, None));
+    // It stands still until then, whatever else arrives; so does a single shot.
+    for mode in [TriggerMode::Normal, TriggerMode::Single] {
+        let asked = core.answer(&viewport(settings(mode)), 1).right_index();
+        let next = core.answer(&viewport(settings(mode)), 1).next_index / 100;
+        feed(&mut core, next..next + 40, |_, index| 5 + (index % 2) as i16);
+        let later = core.answer(&viewport(settings(mode)), 1);
+        assert_eq!((later.right_index(), later.next_index / 100), (asked, next + 40), "{mode:?}");
+    }
+}
+
+#[test]
+fn another_span_keeps_the_list_of_triggers() {
+    let mut core = ScopeCore::new(64 << 20);
+    // A pulse every 400,000 samples: most of them lie further back than a new search looks.
+    let pulses = |_: usize, index: u64| if index % 400_000 < 50 { 9000 } else { 0 };
+    let mut asked = viewport(settings(TriggerMode::Normal));
+    asked.trigger.as_mut().unwrap().coupling = TriggerCoupling::LfReject { corner_hz: None };
+    let mut listed = Vec::new();
+    for block in 0..120 {
+        core.ingest(&batch(block * 50_000, 1, 50_000, RATE_HZ, pulses), 1).unwrap();
+        listed = core.answer(&asked, 1).triggers;
+    }
+    assert!(listed.len() >= 10, "{listed:?}");
+    asked.span = Some(0.5);
+    let wider = core.answer(&asked, 1);
+    assert!(wider.triggers.len() >= listed.len(), "{:?}, not {listed:?}", wider.triggers);
+    assert!(wider.trigger.unwrap().found >= listed.len() as u64);
 }
 
 #[test]
