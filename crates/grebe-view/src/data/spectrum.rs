@@ -40,7 +40,8 @@ pub struct ChannelSpectrum {
 pub(crate) struct WaterfallView {
     pub(crate) channel: usize,
     pub(crate) width: usize,
-    /// All cells in dBFS, row after row; not-a-number where samples are missing.
+    /// All cells in dBFS, row after row; not-a-number where samples were lost, minus infinity where there never were any, or
+    /// they are no longer held singly.
     pub(crate) cells: Vec<f32>,
     /// Samples per channel from the first row to the end of the last.
     pub(crate) span_samples: f64,
@@ -180,7 +181,7 @@ impl SpectrumAnalyzer {
         }
         let mut rows = self.rows.take()?;
         let width = (size / 2).min(CELLS_MAX);
-        let mut cells = vec![f32::NAN; width * ROWS];
+        let mut cells = vec![f32::NEG_INFINITY; width * ROWS];
         // Anchored to the sample index, so that rows do not change while they scroll.
         let hop = ((span_samples / ROWS as f64) as u64).max(1);
         let newest = end / hop * hop;
@@ -188,6 +189,8 @@ impl SpectrumAnalyzer {
             let Some(end) = newest.checked_sub(back as u64 * hop) else { break };
             if self.copy(pyramid, channel, end, size) {
                 rows.append(end - size as u64, &self.samples.samples, |lines| gather(lines, row));
+            } else if was_lost(pyramid, channel, end, size as u64) {
+                row.fill(f32::NAN);
             }
         }
         self.rows = Some(rows);
@@ -200,6 +203,14 @@ impl SpectrumAnalyzer {
         self.samples.copy(pyramid, channel, start..end);
         self.samples.samples.len() == size
     }
+}
+
+/// Whether some of the `size` samples before `end` were sent and never arrived.
+fn was_lost(pyramid: &Pyramid, channel: usize, end: u64, size: u64) -> bool {
+    let start = end.saturating_sub(size);
+    let found = pyramid.range_stats(channel, start..end);
+    pyramid.oldest().is_some_and(|oldest| start >= oldest)
+        && found.count < found.range.end - found.range.start
 }
 
 /// The size asked for, or the largest power of two that the samples suffice for.
@@ -317,6 +328,23 @@ mod tests {
         assert!(row(72).iter().all(|level| level.is_nan()));
         assert_eq!(waterfall.span_samples, 65_536.0);
     }
+
+    #[test]
+    fn a_waterfall_calls_nothing_lost_that_never_was() {
+        let mut core = ScopeCore::new(4 << 20);
+        for block in 0..16 {
+            core.ingest(&batch(100_000 + block * 256, 1, 256, 16_384.0, |_, index| index as i16), 1).unwrap();
+        }
+        let settings = SpectrumSettings { size: 256, waterfall: Some(0), ..SpectrumSettings::default() };
+        // The stream is a quarter of a second old, the picture a second wide.
+        let viewport = Viewport { span: Some(1.0), ..viewport(settings) };
+        let view = core.answer(&viewport, 1).spectrum.unwrap();
+        let cells = &view.waterfall.as_ref().unwrap().cells;
+        assert!(cells.iter().all(|level| !level.is_nan()), "nothing was lost");
+        assert!(cells[..100].iter().all(|level| level.is_finite()), "the newest row is there");
+        assert!(cells[cells.len() - 100..].iter().all(|level| *level == f32::NEG_INFINITY));
+    }
+
     #[test]
     fn the_floor_is_that_of_the_noise() {
         let mut dbfs: Vec<f32> = (0..4097).map(|line| -100.0 - (line % 10) as f32).collect();
