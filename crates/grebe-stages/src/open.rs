@@ -42,6 +42,9 @@ pub struct SourceOptions {
     pub policy: Policy,
     /// Whether to wait for a stream in shared memory that is not there yet.
     pub waits: bool,
+    /// Whether a source over UDP or shared memory waits for the next stream where one ends. The frame that ends a stream then goes
+    /// on too, so that whoever reads knows.
+    pub listens_on: bool,
     /// Ends the stream after this many samples per channel.
     pub samples: Option<u64>,
     /// Ends a recording after this much of the signal.
@@ -161,6 +164,7 @@ fn udp_source(
         source = source.pool(pool);
     }
     let address = source.local_addr().map_err(failed)?;
+    let source = source.listens_on(options.listens_on);
     let stage = source.idle_timeout(options.idle_timeout).samples(options.samples);
     Ok(OpenSource { address: Some(address), ..OpenSource::of(stage) })
 }
@@ -191,9 +195,9 @@ fn shm_source(
                 std::thread::sleep(LOOK_EVERY);
             }
             source => {
-                return Ok(OpenSource::of(
-                    source?.idle_timeout(options.idle_timeout).samples(options.samples),
-                ));
+                let source = source?.idle_timeout(options.idle_timeout).samples(options.samples);
+                let next = options.listens_on.then(|| (shm.name.clone(), subscriber.clone()));
+                return Ok(OpenSource::of(source.listens_on(next)));
             }
         }
     }
@@ -372,6 +376,7 @@ impl Default for SourceOptions {
             reader: String::new(),
             policy: Policy::DropOldest,
             waits: false,
+            listens_on: false,
             samples: None,
             duration: None,
             idle_timeout: None,

@@ -449,3 +449,36 @@ fn a_port_without_a_host_is_heard_by_either_protocol() {
         assert!(source.address.unwrap().is_ipv6());
     }
 }
+
+#[test]
+fn a_receiver_that_listens_on_tells_the_end_and_takes_the_next_stream_at_once() {
+    let from = SourceOptions { listens_on: true, ..SourceOptions::default() };
+    let source = open_source(&"udp://127.0.0.1:0".parse().unwrap(), from, &mut |_| ()).unwrap();
+    let address = source.address.unwrap();
+    let (tell, headers) = std::sync::mpsc::channel();
+    let mut graph = Graph::new();
+    let source = graph.add_boxed("udp", source.stage);
+    let sink = graph.add("headers", Headers(tell));
+    graph.connect(source, sink, QueueOptions::block(8));
+    let running = graph.start().unwrap();
+    // The second sender's clock is behind the first one's.
+    for producer_ts_ns in [9_000_000, 5_000_000] {
+        let mut sender = Sender::connect(address, &Options::default()).unwrap();
+        for (sequence, block) in [(0, 32), (1, 32), (2, 0), (2, 0)] {
+            let header = Header {
+                sequence,
+                producer_ts_ns: producer_ts_ns + sequence,
+                channel_count: 1,
+                block_length_samples: block,
+                first_sample_index: sequence * 32,
+                ..Header::default()
+            };
+            send(&mut sender, &header, &vec![1; block as usize * 2]);
+        }
+        for expected in [(0, 32), (1, 32), (2, 0)] {
+            let header: Header = headers.recv_timeout(Duration::from_secs(20)).unwrap();
+            assert_eq!((header.sequence, header.block_length_samples), expected, "{producer_ts_ns}");
+        }
+    }
+    running.stop().unwrap();
+}

@@ -153,6 +153,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         reader: "view".to_owned(),
         policy: Policy::DropOldest,
         waits: true,
+        listens_on: options.png.is_none(),
         duration: options.after,
         cancel: interrupt::cancel(),
         ..SourceOptions::default()

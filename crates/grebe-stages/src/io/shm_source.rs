@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::StreamTracker;
+use grebe_frame::{BatchPool, Header, StreamTracker};
 use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
 
 use crate::error::Error;
@@ -20,6 +20,9 @@ pub struct ShmSource {
     tracker: StreamTracker,
     counters: ArrivalCounters,
     limit: Limit,
+    /// The stream to join next where one ends.
+    next: Option<(String, SubscriberOptions)>,
+    is_between: bool,
 }
 
 impl ShmSource {
@@ -35,6 +38,8 @@ impl ShmSource {
             tracker: StreamTracker::new(),
             counters: ArrivalCounters::new(),
             limit: Limit::default(),
+            next: None,
+            is_between: false,
         })
     }
 
@@ -50,12 +55,47 @@ impl ShmSource {
         self
     }
 
-    fn end(&mut self) {
-        if let Some(end) = self.subscriber.end_header() {
+    /// Waits for the next stream of this name where one ends.
+    pub(crate) fn listens_on(mut self, next: Option<(String, SubscriberOptions)>) -> Self {
+        self.next = next;
+        self
+    }
+
+    /// How the stream ended, where its producer said so.
+    fn end(&mut self) -> Option<Header> {
+        let end = self.subscriber.end_header();
+        if let Some(end) = &end {
             // What is missing at the tail is counted from it.
-            self.tracker.arrive(&end);
+            self.tracker.arrive(end);
         }
         self.counters.publish(&self.tracker);
+        end
+    }
+
+    /// Looks for the next stream of this name, once its end was passed on.
+    fn follow(&mut self, output: &mut Outputs, ctx: &Context) -> Result<(), ShmError> {
+        if !self.is_between {
+            self.is_between = true;
+            let mut batch = BatchPool::new(1, 256).acquire();
+            // A frame without samples fits; a producer that was killed left none.
+            if let (Some(end), Some(batch)) = (self.end(), &mut batch) {
+                let _ = batch.push(&end, |_, _| {});
+            }
+            if let Some(batch) = batch.filter(|batch| !batch.is_empty()) {
+                self.limit.send(batch.freeze(), output, ctx);
+            }
+        }
+        let Some((name, options)) = &self.next else { return Ok(()) };
+        match Subscriber::connect(name, options) {
+            Ok(subscriber) => {
+                self.subscriber = subscriber;
+                self.tracker.forget();
+                (self.is_between, self.heard) = (false, Instant::now());
+            }
+            Err(ShmError::NoStream { .. }) => ctx.waiting(|| std::thread::sleep(LOOK_AROUND)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 }
 
@@ -75,6 +115,10 @@ impl Stage for ShmSource {
             return Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced });
         }
         if self.subscriber.is_ended() {
+            if self.next.is_some() {
+                self.follow(output, ctx)?;
+                return Ok(Outcome::Produced);
+            }
             self.end();
             return Ok(Outcome::End);
         }

@@ -57,6 +57,12 @@ impl UdpSource {
         self
     }
 
+    /// Waits for the next stream where one ends.
+    pub(crate) fn listens_on(mut self, listens_on: bool) -> Self {
+        self.intake.listens_on = listens_on;
+        self
+    }
+
     /// Receives into this pool instead of one of its own: the kernel writes datagrams straight into memory that other
     /// processes read. Its chunks must be 64 KiB, and 66 of them more than the graph holds.
     pub fn pool(mut self, pool: BatchPool) -> Self {
@@ -110,7 +116,8 @@ impl Stage for UdpSource {
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
         self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
-        if self.intake.tracker.is_ended() || self.intake.limit.is_reached() {
+        let is_over = self.intake.tracker.is_ended() && !self.intake.listens_on;
+        if is_over || self.intake.limit.is_reached() {
             return Ok(Outcome::End);
         }
         if outcome.starved {
@@ -139,6 +146,7 @@ struct Intake {
     tracker: StreamTracker,
     /// How the stream ended, once it has.
     end: Option<Header>,
+    listens_on: bool,
     refusals: Refusals,
     /// Whose stream this is.
     sender: Option<SocketAddr>,
@@ -165,9 +173,10 @@ impl Intake {
             match Header::parse_datagram(&slab.chunk()[range.clone()]) {
                 Ok(header) if self.is_ours(received.from) => {
                     let arrival = self.tracker.arrive(&header);
-                    if arrival.is_new() && header.is_end_of_stream() {
-                        self.end = Some(header);
-                    } else if arrival.is_new() {
+                    if arrival.is_new() {
+                        self.end = header.is_end_of_stream().then_some(header);
+                    }
+                    if arrival.is_new() && (self.listens_on || self.end.is_none()) {
                         // Cannot be full: the datagram lies in the chunk, and every frame is longer than a table's row.
                         let _ = slab.adopt(range.start, &header);
                     }
@@ -226,7 +235,8 @@ impl Intake {
             return true;
         }
         let now = Instant::now();
-        if self.sender.is_some() && self.heard.is_some_and(|heard| now - heard < TAKEOVER) {
+        let is_heard = self.heard.is_some_and(|heard| now - heard < TAKEOVER);
+        if self.sender.is_some() && is_heard && !self.tracker.is_ended() {
             return false;
         }
         if self.sender.is_some() {

@@ -169,3 +169,19 @@ fn another_rate_is_another_picture() {
     assert_eq!((picture.streams, picture.stream.unwrap().rate_hz), (2, 2e3));
     assert_eq!(picture.oldest_index, 1000, "what had another rate has no place on this axis");
 }
+
+#[test]
+fn the_next_stream_begins_anew_whatever_its_clock_says_and_until_then_the_last_picture_stays() {
+    let mut core = ScopeCore::new(BUDGET);
+    for block in 50..60 {
+        core.ingest(&sine_batch(block * 100, 1, 100, 1e3), 1).unwrap();
+    }
+    core.ingest(&batch(6000, 1, 0, 1e3, noise), 1).unwrap();
+    let ended = core.answer(&viewport(0.1, 10), 1);
+    assert!(ended.is_ended && ended.channels[0].columns.iter().all(Column::is_complete));
+    // Its frames are numbered from 0, and its clock is far behind the one before.
+    core.ingest(&sine_batch(0, 1, 100, 1e3), 1).unwrap();
+    let next = core.answer(&viewport(0.1, 10), 1);
+    assert_eq!((next.is_ended, next.next_index, next.streams), (false, 100, 2));
+    assert_eq!(next.counts.late_frames, 0);
+}
