@@ -88,4 +88,4 @@ pub use pyramid::{Pyramid, RangeStats};
 pub use simd::{Stats, min_max, stats};
 pub use spectrum::{Averaging, Peak, Spectrum, Window};
 pub use trigger::{Condition, LfReject, Passage, Polarity, Slope, Trigger, TriggerEvent};
-pub use units::{Engineering, Ticks, step_125_down, step_125_up};
+pub use units::{Engineering, Ticks, parse_quantity, step_125_down, step_125_up};

@@ -89,6 +89,33 @@ impl fmt::Display for Engineering<'_> {
     }
 }
 
+/// Reads what a person typed for a quantity of `unit`: a number, perhaps with an SI prefix, perhaps with the unit. `None`: it
+/// means nothing.
+///
+/// ```
+/// use grebe_scope::parse_quantity;
+/// for typed in ["0.00015", "150u", "150 µV", "1.5e-4V", ".15 mV"] {
+///     assert!((parse_quantity(typed, "V").unwrap() - 150e-6).abs() < 1e-18);
+/// }
+/// assert_eq!(parse_quantity("5 m", "m"), Some(5.0)); // metres, not milli
+/// assert_eq!((parse_quantity("150 x", "V"), parse_quantity("inf", ""), parse_quantity("", "")), (None, None, None));
+/// ```
+pub fn parse_quantity(text: &str, unit: &str) -> Option<f64> {
+    let text = text.trim();
+    let ends = text.char_indices().map(|(at, typed)| at + typed.len_utf8()).rev();
+    let mut numbers =
+        ends.filter_map(|end| Some((text[..end].trim_end().parse::<f64>().ok()?, &text[end..])));
+    let (number, rest) = numbers.next()?;
+    let rest = rest.trim_start();
+    let prefix = if rest == unit { "" } else { rest.strip_suffix(unit).unwrap_or(rest).trim_end() };
+    let exponent = match prefix {
+        "u" | "\u{3bc}" => Some(-6),
+        "K" => Some(3),
+        prefix => PREFIXES.iter().position(|it| *it == prefix).map(|place| place as i32 * 3 - 15),
+    };
+    Some(number * power_of_ten(exponent?)).filter(|value| value.is_finite())
+}
+
 /// Where the lines of an axis lie, in steps of 1-2-5, and how they are labelled.
 ///
 /// ```

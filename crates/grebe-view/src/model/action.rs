@@ -81,7 +81,7 @@ pub(crate) enum Action {
     GeneratorWave,
     Help,
     Theme,
-    /// Closes the overlay of keys, or ends.
+    /// Closes the overlay of keys.
     Back,
     Quit,
 }

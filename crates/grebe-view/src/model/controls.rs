@@ -170,8 +170,8 @@ impl Controls {
             Action::GeneratorPause | Action::GeneratorRate(_) | Action::GeneratorWave => {}
             Action::Segments => self.show.segments = !self.show.segments,
             Action::TriggerKind => self.trigger.next_kind(),
-            Action::Back if self.is_help_open => self.is_help_open = false,
-            Action::Back | Action::Quit => self.is_done = true,
+            Action::Back => self.is_help_open = false,
+            Action::Quit => self.is_done = true,
         }
     }
 

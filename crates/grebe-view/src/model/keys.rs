@@ -78,7 +78,8 @@ const KEYS: [KeyGroup; 6] = [
             ("R", "save a recording (SigMF)"),
             ("t", "dark / light"),
             ("?", "this help"),
-            ("q  esc", "quit"),
+            ("q", "quit"),
+            ("esc", "close what is open"),
         ],
     },
 ];

@@ -1,6 +1,6 @@
 //! The panels at the right: the channels' settings, and the last triggers.
 
-use eframe::egui::{self, DragValue, Rect, RichText, TextEdit, UiBuilder, vec2};
+use eframe::egui::{self, Rect, RichText, TextEdit, UiBuilder, vec2};
 use grebe_scope::Engineering;
 use grebe_scope::raster::Color;
 
@@ -9,6 +9,7 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::math::{MATH_CHANNEL, MathOperation};
 use crate::model::action::{Action, Step};
+use crate::model::vertical::DIVISIONS_VERTICAL;
 
 impl ScopePanes {
     pub(super) fn side_width(&self) -> f32 {
@@ -18,7 +19,6 @@ impl ScopePanes {
 
     pub(super) fn side(&mut self, ui: &mut egui::Ui, area: Rect) {
         let show = self.model.controls.show;
-        self.is_typing = false;
         if !show.channel_panel && !show.segments {
             return;
         }
@@ -144,12 +144,14 @@ impl ScopePanes {
         ui.horizontal(|ui| {
             row_label(ui, "scale", dim);
             self.button(ui, "\u{2212}", "finer  (y)", Action::Vertical(Step::Down));
-            // Without a set scale, the lane says what a grid line stands for.
             let unit = self.model.setup(channel).unit;
-            let scale = setup.vertical.map_or("\u{2013}".into(), |vertical| {
-                format!("{}/div", Engineering::new(vertical.per_division, &unit))
-            });
-            ui.add_sized([80.0, 18.0], egui::Label::new(RichText::new(scale).monospace()));
+            let range = self.model.controls.lanes.range(channel);
+            let seen = range.map_or(1.0, |range| range.height() / DIVISIONS_VERTICAL);
+            let per_division = setup.vertical.map_or(seen, |vertical| vertical.per_division);
+            let typed = self.quantity(ui, "units per division", (per_division, &unit), |value| value > 0.0);
+            if let Some(per_division) = typed {
+                self.model.controls.lanes.set_scale(channel, per_division);
+            }
             self.button(ui, "+", "coarser  (Y)", Action::Vertical(Step::Up));
             self.toggle(ui, setup.vertical.is_none(), "auto", "follow the signal  (u)", Action::VerticalAuto);
         });
@@ -173,18 +175,16 @@ impl ScopePanes {
                 TextEdit::singleline(&mut setup.unit).hint_text("counts").desired_width(90.0).char_limit(8);
             self.is_typing |= ui.add(edit).labelled_by(label.id).has_focus();
             ui.end_row();
-            let label = ui.label(RichText::new("1 count is").color(dim));
-            let speed = setup.scale.abs() / 100.0;
-            let value = DragValue::new(&mut setup.scale).speed(speed).min_decimals(0).max_decimals(12);
-            self.is_typing |= ui.add(value).labelled_by(label.id).has_focus();
-            if setup.scale == 0.0 || !setup.scale.is_finite() {
-                setup.scale = 1.0;
+            ui.label(RichText::new("1 count is").color(dim));
+            let (unit, scale, offset) = (setup.unit.clone(), setup.scale, setup.offset);
+            if let Some(typed) = self.quantity(ui, "units per count", (scale, &unit), |value| value != 0.0) {
+                self.model.controls.lanes.setups[channel].scale = typed;
             }
             ui.end_row();
-            let label = ui.label(RichText::new("count 0 is").color(dim));
-            let speed = setup.scale.abs() * 10.0;
-            let value = DragValue::new(&mut setup.offset).speed(speed).min_decimals(0).max_decimals(12);
-            self.is_typing |= ui.add(value).labelled_by(label.id).has_focus();
+            ui.label(RichText::new("count 0 is").color(dim));
+            if let Some(typed) = self.quantity(ui, "value of count 0", (offset, &unit), |_| true) {
+                self.model.controls.lanes.setups[channel].offset = typed;
+            }
             ui.end_row();
         });
     }

@@ -89,9 +89,16 @@ fn channels_switch_off_and_on_and_the_overlay_opens_and_closes() {
     harness.key_press(egui::Key::Escape);
     harness.run();
     assert!(harness.query_by_label("pause / run").is_none());
-    assert!(!harness.state().model.is_done(), "escape leaves the overlay first");
-    harness.key_press(egui::Key::Escape);
+    // From wherever a person is, escape closes what is open and never quits.
+    press(&mut harness, "l ");
+    harness.get_by_label("name of channel 1").focus();
     harness.run();
+    for _ in 0..3 {
+        harness.key_press(egui::Key::Escape);
+        harness.run();
+    }
+    assert!(!harness.state().model.is_done(), "history is not lost to a key that closes things");
+    press(&mut harness, "q");
     assert!(harness.state().model.is_done());
 }
 
@@ -253,6 +260,32 @@ fn the_channel_panel_names_scales_and_turns_channels() {
     assert!(setup.scale == -1.0 && setup.label(1) == "2 probe");
     let mean = harness.state().model.picture.channels[1].mean;
     assert!((setup.value(mean)).abs() < 1e-9, "AC coupling takes the mean off");
+}
+
+#[test]
+fn a_quantity_is_typed_with_prefixes_and_what_means_nothing_changes_nothing() {
+    let mut harness = dark();
+    press(&mut harness, "l");
+    let mut typed = |name: &str, text: &str| {
+        harness.get_by_label(name).focus();
+        harness.run();
+        harness.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::A);
+        harness.run();
+        harness.get_by_label(name).type_text(text);
+        harness.run();
+        harness.key_press(egui::Key::Enter);
+        harness.run();
+        let controls = &harness.state().model.controls;
+        (controls.lanes.setups[0].scale, controls.lanes.setups[0].offset, controls.show.overlay)
+    };
+    assert_eq!(typed("units per count", "0.00015"), (0.00015, 0.0, false));
+    assert_eq!(typed("units per count", "150u"), (150e-6, 0.0, false));
+    for wrong in ["150x", "0", "1.2.3", "o"] {
+        assert_eq!(typed("units per count", wrong), (150e-6, 0.0, false), "{wrong}");
+    }
+    assert_eq!(typed("value of count 0", "-2.5k"), (150e-6, -2500.0, false));
+    typed("units per division", "2m");
+    assert_eq!(harness.state().model.controls.lanes.setups[0].vertical.unwrap().per_division, 2e-3);
 }
 
 #[test]

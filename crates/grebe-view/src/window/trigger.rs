@@ -2,13 +2,12 @@
 
 use eframe::egui::containers::menu::{MenuButton, MenuConfig};
 use eframe::egui::{self, RichText};
-use grebe_scope::Engineering;
 
 use super::labels::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
-use crate::data::trigger::{TriggerMode, TriggerState};
+use crate::data::trigger::{TriggerCoupling, TriggerMode, TriggerState};
 use crate::model::action::{Action, Step};
 use crate::model::hud::DC;
 
@@ -55,11 +54,7 @@ impl ScopePanes {
         let unit = self.model.picture.axis_unit();
         let hertz = if unit == "s" { "Hz" } else { "/S" };
         let corner = settings.coupling.corner_hz(self.model.picture.span());
-        let corner = corner.map_or("\u{2013}".into(), |corner| Engineering::new(corner, hertz).to_string());
-        let holdoff = match settings.holdoff_s > 0.0 {
-            true => Engineering::new(settings.holdoff_s, unit).to_string(),
-            false => "none".into(),
-        };
+        let corner = corner.unwrap_or(1.0);
         let dim = color32(self.theme().text_dim);
         egui::Grid::new("trigger sees").num_columns(2).spacing([8.0, 5.0]).show(ui, |ui| {
             ui.label(RichText::new("coupling").color(dim));
@@ -75,36 +70,46 @@ impl ScopePanes {
             if !is_dc {
                 ui.label(RichText::new("below").color(dim));
                 let words = [("lower corner", "takes less off"), ("higher corner", "takes more off")];
-                self.stepper(ui, &corner, words, Action::Corner);
+                if let Some(typed) = self.stepper(ui, "corner", (corner, hertz), words, Action::Corner) {
+                    let corner_hz = Some(typed);
+                    self.model.controls.trigger.settings.coupling = TriggerCoupling::LfReject { corner_hz };
+                }
                 ui.end_row();
             }
             ui.label(RichText::new("holdoff").color(dim)).on_hover_text("no trigger so long after one");
             let words = [("shorter holdoff", "shorter  (;)"), ("longer holdoff", "longer  (:)")];
-            self.stepper(ui, &holdoff, words, Action::Holdoff);
+            if let Some(typed) =
+                self.stepper(ui, "holdoff", (settings.holdoff_s, unit), words, Action::Holdoff)
+            {
+                self.model.controls.trigger.settings.holdoff_s = typed;
+            }
             ui.end_row();
         });
     }
 
-    /// A value between two buttons; each has a name and a hint.
+    /// A quantity between two buttons; each has a name and a hint. Returns what was typed.
     fn stepper(
         &mut self,
         ui: &mut egui::Ui,
-        value: &str,
+        name: &'static str,
+        quantity: (f64, &str),
         [down, up]: [(&'static str, &str); 2],
         action: impl Fn(Step) -> Action,
-    ) {
-        ui.horizontal(|ui| {
-            let mut button = |ui: &mut egui::Ui, sign: &str, (name, hint), step| {
-                let response = ui.button(sign).on_hover_text(hint);
-                name_it(&response, name);
-                if response.clicked() {
-                    self.model.act(action(step));
-                }
-            };
-            button(ui, "\u{2212}", down, Step::Down);
-            ui.add_sized([64.0, 18.0], egui::Label::new(RichText::new(value).monospace()));
-            button(ui, "+", up, Step::Up);
+    ) -> Option<f64> {
+        let stepped = |panes: &mut ScopePanes, ui: &mut egui::Ui, sign: &str, (name, hint), step| {
+            let response = ui.button(sign).on_hover_text(hint);
+            name_it(&response, name);
+            if response.clicked() {
+                panes.model.act(action(step));
+            }
+        };
+        let row = ui.horizontal(|ui| {
+            stepped(self, ui, "\u{2212}", down, Step::Down);
+            let typed = self.quantity(ui, name, quantity, |value| value >= 0.0);
+            stepped(self, ui, "+", up, Step::Up);
+            typed
         });
+        row.inner
     }
 }
 

@@ -50,6 +50,13 @@ impl Lanes {
         self.selected_setup().vertical = Some(VerticalScale { per_division, position });
     }
 
+    /// Sets the scale of a channel; the middle of its lane stays where it is.
+    pub(crate) fn set_scale(&mut self, channel: usize, per_division: f64) {
+        let middle = self.range(channel).map_or(0.0, |range| range.at(0.5));
+        let vertical = VerticalScale { per_division, position: -middle / per_division };
+        self.setups[channel % LANES].vertical = Some(vertical);
+    }
+
     /// Moves the trace of the selected channel up.
     pub(super) fn shift(&mut self, divisions: f64) {
         let scale = self.scale();
