@@ -16,12 +16,12 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grebe_ring::Policy;
 
 pub use handles::Node;
-use handles::{ABORT_TIMEOUT, DRAIN_TIMEOUT, Ended};
+use handles::{ABORT_TIMEOUT, DRAIN_MAX, DRAIN_TIMEOUT, Ended};
 pub(crate) use handles::{Handles, QueueHandle, StageHandle};
 pub use thread::short_slices;
 pub(crate) use worker::{Assembly, Route, StageSlot, Worker};
@@ -140,20 +140,27 @@ impl Running {
         self.close()
     }
 
-    /// Stops: sources end, what is queued is drained for up to 0.7 s, then every stage ends at its next step. A stage's last call
-    /// ([`Stage::finish`]) takes as long as it takes.
+    /// Stops: sources end, and what is queued is drained, for up to 5 s and no longer than 0.7 s without a frame that gets on. Then
+    /// every stage ends at its next step, within 3 s. A stage's last call ([`Stage::finish`]) takes as long as it takes.
     ///
     /// # Errors
     /// The first error of a stage, or the name of one that did not come back (its thread is left behind).
     pub fn stop(self) -> Result<Snapshot, Error> {
         self.flags.stop.store(true, Ordering::Release);
         self.handles.wake_all();
-        if !self.ended.wait(DRAIN_TIMEOUT) {
+        let (began, mut taken) = (Instant::now(), self.handles.frames_taken());
+        while !self.ended.wait(DRAIN_TIMEOUT) {
+            // The sources have ended: what is taken now was queued, and that has a bound.
+            let before = std::mem::replace(&mut taken, self.handles.frames_taken());
+            if taken != before && began.elapsed() < DRAIN_MAX {
+                continue;
+            }
             self.abort();
             // A stage in its last call is closing a file or telling its peer: work that has a bound, and that must be done.
             let is_finishing =
                 |stage: usize| self.handles.stages[stage].counts.is_finishing.load(Ordering::Acquire);
             while !self.ended.wait(ABORT_TIMEOUT) && self.ended.is_any_missing(is_finishing) {}
+            break;
         }
         self.close()
     }
@@ -188,7 +195,7 @@ impl Attached {
     /// Ends the consumer: its `finish` is called, its queue is given up, the producer goes on.
     ///
     /// # Errors
-    /// The consumer's own error, or that it did not come back within a second (its thread is left behind).
+    /// The consumer's own error, or that it did not come back within four seconds (its thread is left behind).
     pub fn detach(self) -> Result<(), Error> {
         self.leave();
         self.ended.wait(DRAIN_TIMEOUT + ABORT_TIMEOUT);

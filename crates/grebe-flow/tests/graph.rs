@@ -469,3 +469,22 @@ fn queues_that_hold_more_than_the_memory_that_is_left_are_refused() {
         assert!(matches!(error, Error::Memory { .. }), "{error}");
     }
 }
+
+#[test]
+fn what_is_queued_when_a_graph_is_stopped_is_drained_while_it_gets_on() {
+    let mut graph = Graph::new();
+    let source = graph.add("ramp", ramp(u64::MAX));
+    // 32 frames at 50 ms each are more than twice the time for which nothing may move.
+    let (sink, seen) = probe(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        Ok(())
+    });
+    let sink = graph.add("slow", sink);
+    graph.connect(source, sink, QueueOptions::block(32));
+    let running = graph.start().unwrap();
+    seen.recv().unwrap();
+    let snapshot = running.stop().unwrap();
+    let made = snapshot.stage("ramp").unwrap().frames_out;
+    assert!(made > 30, "the queue was full");
+    assert_eq!(seen.into_iter().count() as u64 + 1, made);
+}

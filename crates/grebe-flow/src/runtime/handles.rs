@@ -1,5 +1,6 @@
 //! What is left of a graph for those who watch it, wake it, attach to it and wait for it once its stages are on their threads.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -49,6 +50,11 @@ impl Handles {
             stages: self.stages.iter().map(stage).collect(),
             queues: self.queues.iter().map(|queue| self.queue_snapshot(queue)).collect(),
         }
+    }
+
+    /// Frames that all stages have taken from their inputs.
+    pub(super) fn frames_taken(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.counts.frames_in.load(Ordering::Relaxed)).sum()
     }
 
     pub(crate) fn wake_all(&self) {
@@ -139,7 +145,9 @@ impl Ended {
     }
 }
 
-/// How long what is queued may take to drain once the sources were asked to end.
+/// How long stages may take what is queued once the sources were asked to end, while they get on with it.
+pub(super) const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// For how long none of them gets on before the rest is given up.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_millis(700);
-/// How long stages may take to come back after that.
-pub(super) const ABORT_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long stages may take to come back after that: a disk that is slow holds up a write for as long.
+pub(super) const ABORT_TIMEOUT: Duration = Duration::from_secs(3);

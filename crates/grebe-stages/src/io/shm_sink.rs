@@ -20,6 +20,8 @@ pub struct ShmSink {
     is_new: bool,
     last: Option<Header>,
     copied_frames: u64,
+    /// Since when the graph is being stopped.
+    stopping: Option<Instant>,
     batches: u32,
     counters: Counters,
 }
@@ -38,6 +40,7 @@ impl ShmSink {
             is_new: true,
             last: None,
             copied_frames: 0,
+            stopping: None,
             batches: 0,
             counters,
         })
@@ -60,7 +63,7 @@ impl ShmSink {
     }
 
     fn send(&mut self, batch: &Batch, ctx: &Context) -> Result<(), ShmError> {
-        let (mut stopping, mut waiting) = (None, None);
+        let (stopping, mut waiting) = (&mut self.stopping, None);
         // What is queued when the graph is stopped is still delivered, to readers that take it soon.
         let give_up = || {
             waiting.get_or_insert_with(Instant::now);
@@ -182,5 +185,5 @@ const COUNTERS: &[&str] = &[
 ];
 /// Batches after which the counters are published although more are waiting.
 const PUBLISH_EVERY: u32 = 64;
-/// How long a stopped graph may still deliver; the runtime gives sinks 0.7 s.
+/// How long a stopped graph may still wait for readers, over all that is queued.
 const DRAIN: Duration = Duration::from_millis(400);
