@@ -131,6 +131,7 @@ fn describe(verdict: Verdict) -> &'static str {
         Verdict::CannotWrite => "it cannot write; its own message says why",
         Verdict::Refused => "it does not take these files; its own message says why",
         Verdict::Partial => "it could not have all of it; its own message says what",
+        Verdict::Taken => "somebody else used the ticket first; it is good once",
         Verdict::Exists => "files of these names are there already, and may not be replaced (--overwrite)",
         Verdict::Cancelled => {
             "it was told to stop, or could not read; the same files sent again go on from here"

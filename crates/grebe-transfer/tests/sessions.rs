@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::scope;
 use std::time::Duration;
 
 use grebe_transfer::{
-    Error, Offered, ReceiveListener, ReceiveOptions, ReceiveReport, Result, SendListener, SendOptions,
-    SendReport, Source, Ticket, Verdict, receive, send,
+    Error, Notice, Offered, ReceiveListener, ReceiveOptions, ReceiveReport, Result, SendListener,
+    SendOptions, SendReport, Source, Ticket, Verdict, receive, send,
 };
 
 /// What a test notes, it notes nowhere in the user's own directories.
@@ -265,4 +266,169 @@ fn a_ticket_that_is_over_is_not_answered() {
     let into = tempfile::tempdir().unwrap();
     let received = listener.receive(into.path(), &receives(), |_| {});
     assert!(matches!(received, Err(Error::Expired)));
+}
+
+/// A path on this host that can be cut: datagrams go both ways between whoever sends first and `to`.
+fn pass_udp_on(to: SocketAddr, is_cut: Arc<AtomicBool>) -> SocketAddr {
+    let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+    far.connect(to).unwrap();
+    let address = near.local_addr().unwrap();
+    let asking = Arc::new(Mutex::new(None));
+    let (near_too, far_too, asking_too, is_cut_too) =
+        (near.try_clone().unwrap(), far.try_clone().unwrap(), asking.clone(), is_cut.clone());
+    std::thread::spawn(move || {
+        let mut bytes = vec![0; 65_536];
+        while let Ok((length, from)) = near.recv_from(&mut bytes) {
+            *asking.lock().unwrap() = Some(from);
+            if !is_cut.load(Ordering::Relaxed) {
+                let _ = far.send(&bytes[..length]);
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        let mut bytes = vec![0; 65_536];
+        loop {
+            let Ok(length) = far_too.recv(&mut bytes) else { continue };
+            let to = *asking_too.lock().unwrap();
+            if let (Some(to), false) = (to, is_cut_too.load(Ordering::Relaxed)) {
+                let _ = near_too.send_to(&bytes[..length], to);
+            }
+        }
+    });
+    address
+}
+
+/// Cuts the path after so long and, if it is to come back, makes it whole again after so long.
+fn cut(is_cut: &AtomicBool, after: Duration, back_after: Option<Duration>) {
+    std::thread::sleep(after);
+    is_cut.store(true, Ordering::Relaxed);
+    if let Some(back_after) = back_after {
+        std::thread::sleep(back_after);
+        is_cut.store(false, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn udp_that_stops_in_the_middle_goes_on_by_tcp_whoever_has_the_ticket() {
+    for receiver_waits in [true, false] {
+        let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = from.path().join("f");
+        fs::write(&file, contents(4_000_000)).unwrap();
+        let files = source(&[file]);
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let slowly = SendOptions { limit_bits_per_s: Some(20e6), ..SendOptions::default() };
+        let any = "127.0.0.1:0".parse().unwrap();
+        let way = |address: SocketAddr| {
+            // UDP by a path that can be cut, TCP directly: the ticket's second address takes only TCP.
+            vec![pass_udp_on(address, is_cut.clone()).into(), pass_tcp_on(address).into()]
+        };
+        scope(|scope| {
+            if receiver_waits {
+                let mut listener = listener();
+                listener.ticket.addresses = way(address_of(&listener.ticket));
+                let ticket = listener.ticket.clone();
+                let receiving = scope.spawn(|| listener.receive(into.path(), &receives(), |_| {}));
+                scope.spawn(|| cut(&is_cut, Duration::from_millis(700), None));
+                send(&files, &ticket, &slowly, |_| {}).unwrap();
+                receiving.join().unwrap().unwrap();
+            } else {
+                let mut listener = SendListener::bind(any, Duration::from_secs(60)).unwrap();
+                listener.ticket.addresses = way(address_of(&listener.ticket));
+                let ticket = listener.ticket.clone();
+                let sending = scope.spawn(|| listener.send(&files, &slowly, |_| {}));
+                scope.spawn(|| cut(&is_cut, Duration::from_millis(700), None));
+                receive(&ticket, into.path(), &receives(), |_| {}).unwrap();
+                sending.join().unwrap().unwrap();
+            }
+        });
+        assert!(fs::read(into.path().join("f")).unwrap() == contents(4_000_000), "{receiver_waits}");
+    }
+}
+
+#[test]
+fn a_peer_that_is_silent_for_longer_than_is_tried_is_gone() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("f");
+    fs::write(&file, contents(4_000_000)).unwrap();
+    for (keep_trying_s, is_whole) in [(1, false), (60, true)] {
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let mut listener = listener();
+        listener.ticket.addresses = vec![pass_udp_on(address_of(&listener.ticket), is_cut.clone()).into()];
+        let ticket = listener.ticket.clone();
+        let keep_trying = Duration::from_secs(keep_trying_s);
+        let sends = SendOptions { limit_bits_per_s: Some(20e6), keep_trying, ..SendOptions::default() };
+        let receives = ReceiveOptions { keep_trying, ..receives() };
+        let (sent, received) = scope(|scope| {
+            let receiving = scope.spawn(|| listener.receive(into.path(), &receives, |_| {}));
+            scope.spawn(|| cut(&is_cut, Duration::from_millis(500), Some(Duration::from_secs(4))));
+            let sent = send(&source(&[file.clone()]), &ticket, &sends, |_| {});
+            (sent, receiving.join().unwrap())
+        });
+        assert_eq!((sent.is_ok(), received.is_ok()), (is_whole, is_whole), "{sent:?} {received:?}");
+        if !is_whole {
+            assert!(matches!(sent, Err(Error::Silent { waited }) if waited == keep_trying), "{sent:?}");
+        }
+    }
+    assert!(fs::read(into.path().join("f")).unwrap() == contents(4_000_000));
+}
+
+#[test]
+fn who_comes_second_with_a_ticket_is_told_at_once() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("f");
+    fs::write(&file, contents(3_000_000)).unwrap();
+    let files = source(&[file]);
+    let listener = listener();
+    let ticket = listener.ticket.clone();
+    let slowly = SendOptions { limit_bits_per_s: Some(20e6), ..SendOptions::default() };
+    scope(|scope| {
+        let receiving = scope.spawn(|| listener.receive(into.path(), &receives(), |_| {}));
+        let first = scope.spawn(|| send(&files, &ticket, &slowly, |_| {}));
+        std::thread::sleep(Duration::from_millis(400));
+        let second = send(&files, &ticket, &SendOptions::default(), |_| {});
+        assert!(matches!(second, Err(Error::Ended { verdict: Verdict::Taken })), "{second:?}");
+        first.join().unwrap().unwrap();
+        receiving.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn addresses_are_tried_side_by_side_whatever_their_family() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("f");
+    fs::write(&file, contents(100_000)).unwrap();
+    let mut listener = listener();
+    let alive = listener.ticket.addresses[0].clone();
+    // Nobody listens at the first two, and the best one is of another family.
+    let dead: [SocketAddr; 2] = ["[::1]:9".parse().unwrap(), "127.0.0.1:9".parse().unwrap()];
+    listener.ticket.addresses = dead.map(Into::into).into_iter().chain([alive]).collect();
+    let ticket = listener.ticket.clone();
+    fn no_tcp(notice: Notice) {
+        panic!("{notice:?}");
+    }
+    let options = SendOptions { notify: no_tcp, ..SendOptions::default() };
+    scope(|scope| {
+        let receiving = scope.spawn(|| listener.receive(into.path(), &receives(), |_| {}));
+        send(&source(&[file]), &ticket, &options, |_| {}).unwrap();
+        receiving.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn idle_tcp_connections_do_not_block_the_way_back() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("f");
+    fs::write(&file, contents(300_000)).unwrap();
+    let mut listener = listener();
+    let address = address_of(&listener.ticket);
+    let idle: Vec<_> = (0..12).map(|_| TcpStream::connect(address).unwrap()).collect();
+    listener.ticket.addresses = vec![pass_tcp_on(address).into()];
+    let ticket = listener.ticket.clone();
+    scope(|scope| {
+        let receiving = scope.spawn(|| listener.receive(into.path(), &receives(), |_| {}));
+        send(&source(&[file]), &ticket, &SendOptions::default(), |_| {}).unwrap();
+        receiving.join().unwrap().unwrap();
+    });
+    drop(idle);
 }

@@ -54,6 +54,9 @@ pub(crate) struct Recv {
     /// Replace files that exist.
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Memory for bytes that came before others which are missing, at least 48M; what more the path holds, the sender keeps.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::size_bytes)]
+    pub(crate) memory: usize,
     /// When to show what is offered and ask before it is taken; auto: where names that begin with a dot would go into the home
     /// or the working directory.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value_t = AskWhen::Auto,
@@ -82,6 +85,9 @@ pub(crate) struct Meeting {
     /// How long to wait for an answer when a ticket was given.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
     pub(crate) wait: Duration,
+    /// How long a peer that was there may be silent; meanwhile TCP is tried too, and the same ticket stays good.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::duration)]
+    pub(crate) keep_trying: Duration,
 }
 
 const MODES: [(&str, &str, Mode); 3] = [

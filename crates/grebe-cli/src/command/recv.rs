@@ -29,7 +29,9 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
         asks: options.ask != AskWhen::Never,
         accept: Some(accept(options.ask, &directory)),
         state: None,
+        memory_bytes_max: options.memory as u64,
         answer_within: options.meeting.wait,
+        keep_trying: options.meeting.keep_trying,
         cancel: interrupt::cancel(),
         notify: transfer::notify,
     };

@@ -22,6 +22,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
         mode: options.mode,
         limit_bits_per_s: options.bwlimit,
         answer_within: options.meeting.wait,
+        keep_trying: options.meeting.keep_trying,
         cancel: interrupt::cancel(),
         notify: transfer::notify,
     };

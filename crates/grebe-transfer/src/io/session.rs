@@ -7,10 +7,22 @@ mod tcp_relay;
 
 use crate::io::disk::LeftOut;
 use crate::proto::congestion::PhaseCost;
+use crate::proto::handshake::Responder;
 use crate::proto::sender::{SendCounters, SendProgress};
+use crate::proto::wire::{Frame, SILENCE_US_MAX, Verdict};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// For how long a peer that was there may be silent, unless the user says otherwise.
+const KEEP_TRYING: Duration = Duration::from_micros(SILENCE_US_MAX);
+
+/// What is said to somebody with the ticket when it is spent already.
+fn taken(responder: &mut Option<Responder>, datagram: &mut [u8]) -> Option<Vec<u8>> {
+    let mut frame = [0; 2];
+    Frame::Outcome(Verdict::Taken).encode(&mut frame)?;
+    responder.as_mut()?.refuse(datagram, &frame)
+}
 
 /// What a user may want to know before the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

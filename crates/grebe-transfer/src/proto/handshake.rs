@@ -15,7 +15,7 @@ use snow::{Builder, HandshakeState};
 
 use crate::error::{Error, Result};
 use crate::proto::packet_protection::{Opener, Sealer, Secret};
-use crate::proto::wire::{Header, ReceivedPackets};
+use crate::proto::wire::{HEADER_BYTES, Header, ReceivedPackets, TAG_BYTES};
 
 /// Bytes of the first packet. The reply is far shorter, so that nobody can use it to flood others.
 pub const INIT_BYTES: usize = 1_200;
@@ -195,8 +195,19 @@ impl Responder {
         let number = opener.number(datagram, 0)?;
         let plain = opener.open(number, datagram)?;
         let session = self.pending.swap_remove(at).session;
-        self.pending.clear();
         Ok((session, number, plain))
+    }
+
+    /// What to say to somebody who has the key, but comes after the ticket was spent: the answer to a handshake, or `frame`, sealed, to a
+    /// packet that proves an address. `None` for everybody else.
+    pub(crate) fn refuse(&mut self, datagram: &mut [u8], frame: &[u8]) -> Option<Vec<u8>> {
+        if let Ok(reply) = self.on_init(datagram) {
+            return Some(reply.to_vec());
+        }
+        let (mut session, ..) = self.on_sealed(datagram).ok()?;
+        let mut answer = [&[0; HEADER_BYTES][..], frame, &[0; TAG_BYTES]].concat();
+        session.seal(0, &mut answer).ok()?;
+        Some(answer)
     }
 }
 
@@ -227,7 +238,6 @@ fn random_u32() -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire::{HEADER_BYTES, TAG_BYTES};
 
     fn sealed(session: &mut Session, number: u64, frame: &[u8]) -> Vec<u8> {
         let mut datagram = [&[0; HEADER_BYTES][..], frame, &[0; TAG_BYTES]].concat();

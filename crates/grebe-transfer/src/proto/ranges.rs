@@ -139,6 +139,11 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
+    /// How many ranges there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// Bytes of memory that the set holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.ranges.capacity() * size_of::<Range<u64>>()

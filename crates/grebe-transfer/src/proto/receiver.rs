@@ -6,7 +6,7 @@ use crate::proto::ranges::RangeSet;
 use crate::proto::train::{FIRST_PACKETS, TrainDispersion};
 use crate::proto::wire::{
     Feedback, Frame, HeldRanges, INITIAL_WINDOW_BYTES, Offer, ReceivedPackets, RunBytes, SILENCE_US_MAX,
-    Stamp, UDP_IP_BYTES, Verdict, decode_rtt,
+    Stamp, UDP_IP_BYTES, Verdict, WINDOW_BYTES_MAX, decode_rtt,
 };
 
 /// What a packet means to the caller.
@@ -37,13 +37,17 @@ pub struct Receiver {
     verdict: Option<Verdict>,
     closed: bool,
     window_bytes: u64,
+    /// The most memory that the bytes ahead of the first missing one may take.
+    pub(crate) window_bytes_max: u64,
+    /// For how long the sender may be silent.
+    pub(crate) silence_us_max: u64,
     window_end: u64,
     /// Bytes that arrived and are not stored yet: the sender is held back by as much.
     pub(crate) backlog_bytes: u64,
     delivered_bytes: u64,
     /// The sender's round trip, once the sender knows it.
     pub(crate) rtt_us: Option<u64>,
-    heard_us: u64,
+    pub(crate) heard_us: u64,
     highest_us: u64,
     first_us: u64,
     train: TrainDispersion,
@@ -66,6 +70,8 @@ impl Receiver {
     pub fn new(window_bytes: u64) -> Self {
         Self {
             window_bytes: window_bytes.max(INITIAL_WINDOW_BYTES),
+            window_bytes_max: WINDOW_BYTES_MAX,
+            silence_us_max: SILENCE_US_MAX,
             window_end: INITIAL_WINDOW_BYTES,
             lowest_new: [u64::MAX; INTERVALS],
             ..Self::default()
@@ -100,6 +106,15 @@ impl Receiver {
         if self.total_bytes.is_none() && matches!(frame, Frame::Data { .. }) {
             // Its arrival measures the path, but nobody knows yet where its bytes belong.
             self.train.take(stamp.train, number, now_us, wire_bytes);
+            return Arrived::Nothing;
+        }
+        if let Frame::Data { offset, payload, .. } = *frame
+            && self.received.len() >= HOLES_MAX
+            && !self
+                .received
+                .touches(&(offset.saturating_sub(1)..offset.saturating_add(payload.len() as u64 + 1)))
+        {
+            // No path makes so many holes: as if the packet had been lost.
             return Arrived::Nothing;
         }
         if !self.note_arrival(now_us, number, wire_bytes, stamp) {
@@ -183,6 +198,13 @@ impl Receiver {
         self.heard_us = now_us;
     }
 
+    /// Has a report sent, although nothing came: the sender may have lost its way here.
+    pub(crate) fn report_anyway(&mut self, now_us: u64) {
+        if self.packets.highest().is_some() && self.verdict.is_none() {
+            (self.reports_due, self.next_report_us) = (self.reports_due.max(1), now_us);
+        }
+    }
+
     /// Whether the offer arrived.
     pub fn is_offered(&self) -> bool {
         self.total_bytes.is_some()
@@ -210,7 +232,7 @@ impl Receiver {
     /// Whether the sender knows the verdict, or has been silent for so long that it is gone.
     pub fn is_over(&self, now_us: u64) -> bool {
         let linger_us = 4 * self.rtt_us.unwrap_or(0) + LINGER_US;
-        let silence_us_max = if self.verdict.is_some() { linger_us } else { SILENCE_US_MAX };
+        let silence_us_max = if self.verdict.is_some() { linger_us } else { self.silence_us_max };
         self.closed || now_us.saturating_sub(self.heard_us) > silence_us_max
     }
 
@@ -292,7 +314,8 @@ impl Receiver {
         let span_us = self.highest_us.saturating_sub(self.first_us).max(1_000_000);
         let rate = self.delivered_bytes as f64 / span_us as f64;
         let bdp = (rate * self.rtt_us.unwrap_or(0) as f64) as u64;
-        let ahead = (self.window_bytes + 2 * bdp).saturating_sub(self.backlog_bytes);
+        let ahead = self.window_bytes.saturating_add(2 * bdp).min(self.window_bytes_max);
+        let ahead = ahead.saturating_sub(self.backlog_bytes);
         self.window_end = self.window_end.max(self.received.prefix_end() + ahead);
     }
 
@@ -314,6 +337,9 @@ const DEEP_PACKETS: u64 = 4_096;
 const REPORT_US_MAX: u64 = 25_000;
 const REPORT_US_MIN: u64 = 1_000;
 const TRAIN_QUIET_US: u64 = 5_000;
+
+/// Holes between the bytes that arrived: each takes 16 bytes of memory.
+const HOLES_MAX: usize = 1 << 18;
 
 /// A report of 1200 bytes holds some 400 gaps; four intervals go into one.
 const GAPS_PER_REPORT: u64 = 90;
@@ -346,5 +372,42 @@ mod tests {
         let train = report.train.unwrap();
         assert_eq!((train.mark, train.span_us), (1, 1_900));
         assert_eq!(train.bytes, 18 * 1_028 + 128);
+    }
+
+    #[test]
+    fn whatever_a_sender_claims_the_window_has_a_bound() {
+        let mut receiver = Receiver::new(48 << 20);
+        let offer = Offer { total_bytes: 1 << 47, index_bytes: 10, content: [0; 32], touched: [0; 8] };
+        let mut stamp = Stamp { rtt_code: 255, sent_us: 0, train: 0 };
+        receiver.on_packet(0, 0, 100, &Frame::Offer { stamp, offer });
+        let (mut report, mut window_end) = ([0; 1_200], 0);
+        for number in 1..60_000 {
+            stamp.sent_us = number as u32;
+            let now_us = number * 20;
+            let frame = Frame::Data { stamp, offset: window_end.max(3_000) - 1_500, payload: &[0; 1_400] };
+            receiver.on_packet(now_us, number, 1_472, &frame);
+            if let Some(length) = receiver.poll_report(now_us + 30_000, &mut report)
+                && let Frame::Feedback(report) = Frame::decode(&report[..length]).unwrap()
+            {
+                window_end = report.window_end;
+            }
+        }
+        assert!(window_end > 200 << 20, "{window_end}: it is a fast path");
+        assert!(window_end <= WINDOW_BYTES_MAX, "{window_end}");
+    }
+
+    #[test]
+    fn a_sender_that_leaves_holes_everywhere_makes_only_so_many() {
+        let mut receiver = Receiver::new(48 << 20);
+        let offer = Offer { total_bytes: 1 << 40, index_bytes: 10, content: [0; 32], touched: [0; 8] };
+        let stamp = Stamp { rtt_code: 0, sent_us: 0, train: 0 };
+        receiver.on_packet(0, 0, 100, &Frame::Offer { stamp, offer });
+        for number in 1..=HOLES_MAX as u64 + 1_000 {
+            receiver.on_packet(number, number, 40, &Frame::Data { stamp, offset: number * 2, payload: &[1] });
+        }
+        assert!(receiver.memory_bytes() < 10 << 20, "{}", receiver.memory_bytes());
+        let frame = Frame::Data { stamp, offset: 3, payload: &[1] };
+        let filled = receiver.on_packet(1 << 20, 1 << 20, 40, &frame);
+        assert!(matches!(filled, Arrived::Data { .. }), "a hole can be filled: {filled:?}");
     }
 }

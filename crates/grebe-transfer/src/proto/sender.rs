@@ -148,7 +148,9 @@ pub struct Sender {
     round_since_us: u64,
     /// A packet is lost when one that left so much later was confirmed.
     reorder_us: u64,
-    heard_us: u64,
+    pub(crate) heard_us: u64,
+    /// For how long the receiver may be silent.
+    pub(crate) silence_us_max: u64,
     /// When something was confirmed, or a probe was sent after a timeout.
     progress_us: u64,
     timeouts_in_a_row: u32,
@@ -186,6 +188,7 @@ impl Sender {
             round_since_us: 0,
             reorder_us: options.rtt_us.map_or(REORDER_US_MIN, |rtt_us| (rtt_us / 16).max(REORDER_US_MIN)),
             heard_us: 0,
+            silence_us_max: SILENCE_US_MAX,
             progress_us: 0,
             timeouts_in_a_row: 0,
             tail_probe_us: 0,
@@ -251,7 +254,7 @@ impl Sender {
 
     /// Whether the receiver has been silent for so long that it is gone.
     pub fn is_peer_gone(&self, now_us: u64) -> bool {
-        self.started && now_us.saturating_sub(self.heard_us) > SILENCE_US_MAX
+        self.started && now_us.saturating_sub(self.heard_us) > self.silence_us_max
     }
 
     /// Where the transfer stands.

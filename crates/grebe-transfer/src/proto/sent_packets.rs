@@ -117,7 +117,7 @@ impl SentPackets {
             let settled = match first.state {
                 PacketState::InFlight => false,
                 PacketState::Acked => true,
-                PacketState::Lost => first.at_us < lost_before_us,
+                PacketState::Lost => first.at_us < lost_before_us || self.ring.len() > RECORDS_MAX,
             };
             if !settled {
                 break;
@@ -152,6 +152,9 @@ impl SentPackets {
         self.ring.capacity() * size_of::<SentPacket>()
     }
 }
+
+/// Records of lost packets are kept only beside so many others: a receiver may claim that everything is lost.
+const RECORDS_MAX: usize = 1 << 21;
 
 #[cfg(test)]
 mod tests {

@@ -27,5 +27,13 @@ pub(crate) const OVERHEAD_BYTES: usize = HEADER_BYTES + DATA_HEADER_BYTES + TAG_
 /// What may be sent before the receiver has said how much it takes.
 pub(crate) const INITIAL_WINDOW_BYTES: u64 = 1 << 20;
 
+/// The most that a receiver lets a sender run ahead of the first missing byte, unless its user says otherwise: it may have to hold as much in
+/// memory. A path of 10 Gbit/s and 400 ms needs as much.
+pub(crate) const WINDOW_BYTES_MAX: u64 = 1 << 30;
+
+/// The most that a sender runs ahead of the first byte that is not confirmed, and has in flight, whatever the receiver says.
+pub(crate) const SENT_AHEAD_BYTES_MAX: u64 = 4 << 30;
+pub(crate) const IN_FLIGHT_BYTES_MAX: u64 = 1 << 30;
+
 /// For how long a peer that was there may be silent.
 pub(crate) const SILENCE_US_MAX: u64 = 60_000_000;

@@ -7,16 +7,16 @@ use std::time::Duration;
 use grebe_datagram::{Options, Receiver as Datagrams};
 use grebe_packet::{Cancel, Ticket};
 
-use super::connect::{self, Asking, Connected};
+use super::connect::{self, Asking, Connected, Fallback};
 use super::tcp_relay::TcpRelay;
-use super::{Notice, ReceiveProgress, ReceiveReport};
+use super::{KEEP_TRYING, Notice, ReceiveProgress, ReceiveReport, taken};
 use crate::error::{Error, Result};
 use crate::io::disk::writer::Writer;
 use crate::io::disk::{Accept, LeftOut, Place, groups, journal_key};
 use crate::io::{Clock, Reading, unix_s};
 use crate::proto::handshake::{Responder, Role, Session};
 use crate::proto::receiver::{Arrived, Receiver};
-use crate::proto::wire::{Frame, HEADER_BYTES, Offer, SILENCE_US_MAX, TAG_BYTES, Verdict};
+use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict, WINDOW_BYTES_MAX};
 
 /// Waits for one sender: the one that has the ticket.
 #[derive(Debug)]
@@ -40,6 +40,10 @@ pub struct ReceiveOptions {
     pub state: Option<PathBuf>,
     /// For how long an answer is waited for.
     pub answer_within: Duration,
+    /// For how long a sender that was there may be silent.
+    pub keep_trying: Duration,
+    /// Memory that bytes may take which came before others that are missing, at least 48 MiB. Where the path holds more, the sender waits.
+    pub memory_bytes_max: u64,
     /// Stops the transfer.
     pub cancel: Cancel,
     /// Is called with what a user may want to know before the end.
@@ -77,7 +81,7 @@ impl ReceiveListener {
         let Self { datagrams, ticket, relay: _relay } = self;
         let mut receiving = Receiving::new(&datagrams, directory, options)?;
         receiving.answer(Responder::new(ticket.key.clone(), Role::Send), ticket.expires_unix_s);
-        receiving.run(datagrams, &options.cancel, on_progress)
+        receiving.run(datagrams, options, on_progress)
     }
 }
 
@@ -92,17 +96,24 @@ pub fn receive(
     on_progress: impl FnMut(&ReceiveProgress),
 ) -> Result<ReceiveReport> {
     let addresses = connect::addresses_of(ticket)?;
-    let datagrams = Datagrams::bind(connect::local_for(&addresses), &socket_options())?;
-    let mut receiving = Receiving::new(&datagrams, directory, options)?;
+    let bind = |local| {
+        let datagrams = Datagrams::bind(local, &socket_options())?;
+        let socket = another_handle(&datagrams)?;
+        Ok((datagrams, socket))
+    };
+    let mut sockets = connect::bind_each(&connect::locals_for(&addresses), bind)?;
     let asking = Asking {
         role: Role::Receive,
         within: options.answer_within,
         cancel: &options.cancel,
         notify: options.notify,
     };
-    let connected = connect::ask(receiving.socket(), ticket, &addresses, &asking)?;
-    receiving.go_on(connected);
-    receiving.run(datagrams, &options.cancel, on_progress)
+    let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
+    let (connected, number) = connect::ask(&own, ticket, &addresses, &asking)?;
+    let (datagrams, _) = sockets.swap_remove(number);
+    let mut receiving = Receiving::new(&datagrams, directory, options)?;
+    receiving.go_on(connected, addresses);
+    receiving.run(datagrams, options, on_progress)
 }
 
 impl Default for ReceiveOptions {
@@ -113,6 +124,8 @@ impl Default for ReceiveOptions {
             asks: false,
             state: None,
             answer_within: Duration::from_secs(10),
+            keep_trying: KEEP_TRYING,
+            memory_bytes_max: WINDOW_BYTES_MAX,
             cancel: Cancel::default(),
             notify: |_| {},
         }
@@ -128,13 +141,15 @@ fn socket_options() -> Options {
 struct Receiving {
     /// Another handle on the socket, to answer on.
     socket: UdpSocket,
-    /// Until the ticket is spent.
+    fallback: Fallback,
+    /// Of the end that made the ticket.
     responder: Option<Responder>,
     /// When the ticket expires.
     expires_unix_s: u64,
     peer: Option<SocketAddr>,
     session: Option<Session>,
     core: Receiver,
+    next_call_us: u64,
     /// Number of the next packet to the sender.
     number: u64,
     next_ready_us: u64,
@@ -154,14 +169,18 @@ struct Receiving {
 
 impl Receiving {
     fn new(datagrams: &Datagrams<Vec<u8>>, directory: &Path, options: &ReceiveOptions) -> Result<Self> {
-        let socket = datagrams.try_clone_socket();
+        let mut core = Receiver::new(WINDOW_BYTES);
+        core.window_bytes_max = options.memory_bytes_max.max(WINDOW_BYTES);
+        core.silence_us_max = options.keep_trying.as_micros() as u64;
         Ok(Self {
-            socket: socket.map_err(|source| grebe_datagram::Error::Receive { source })?,
+            socket: another_handle(datagrams)?,
+            fallback: Fallback::new(Vec::new()),
             responder: None,
             expires_unix_s: u64::MAX,
             peer: None,
             session: None,
-            core: Receiver::new(WINDOW_BYTES),
+            core,
+            next_call_us: 0,
             number: 0,
             next_ready_us: 0,
             next_progress_us: 0,
@@ -183,17 +202,14 @@ impl Receiving {
         })
     }
 
-    fn socket(&self) -> &UdpSocket {
-        &self.socket
-    }
-
     /// Waits for a sender that proves the key, until the ticket expires.
     fn answer(&mut self, responder: Responder, expires_unix_s: u64) {
         (self.responder, self.expires_unix_s) = (Some(responder), expires_unix_s);
     }
 
     /// Goes on with a sender that has answered.
-    fn go_on(&mut self, connected: Connected) {
+    fn go_on(&mut self, connected: Connected, addresses: Vec<SocketAddr>) {
+        self.fallback = Fallback::new(addresses);
         (self.session, self.peer) = (Some(connected.session), Some(connected.peer));
         self.core.heard(0);
     }
@@ -202,12 +218,13 @@ impl Receiving {
     fn run(
         mut self,
         mut datagrams: Datagrams<Vec<u8>>,
-        cancel: &Cancel,
+        options: &ReceiveOptions,
         mut on_progress: impl FnMut(&ReceiveProgress),
     ) -> Result<ReceiveReport> {
         let clock = Clock::start();
         loop {
-            self.check_stop(clock.now_us(), cancel)?;
+            self.check_stop(clock.now_us(), &options.cancel)?;
+            self.look_for_another_way(clock.now_us(), options);
             self.receive_batch(&clock, &mut datagrams)?;
             let now_us = clock.now_us();
             self.take_outcome(now_us);
@@ -243,6 +260,22 @@ impl Receiving {
         Ok(())
     }
 
+    /// A sender that is silent is called, and over TCP too: it may have lost its way here.
+    fn look_for_another_way(&mut self, now_us: u64, options: &ReceiveOptions) {
+        let is_silent = now_us.saturating_sub(self.core.heard_us) > connect::SILENT_US;
+        if self.session.is_none() || self.core.verdict().is_some() {
+            return;
+        }
+        if let Some(relay) = self.fallback.poll(now_us, self.core.heard_us) {
+            (options.notify)(Notice::OverTcp);
+            self.peer = Some(relay);
+        }
+        if is_silent && now_us >= self.next_call_us {
+            self.next_call_us = now_us + CALL_EVERY_US;
+            self.core.report_anyway(now_us);
+        }
+    }
+
     /// Takes the datagrams that are there, or waits for the next until a report is due.
     fn receive_batch(&mut self, clock: &Clock, datagrams: &mut Datagrams<Vec<u8>>) -> Result<()> {
         let wait_us = self.core.next_time_us().saturating_sub(clock.now_us());
@@ -273,7 +306,7 @@ impl Receiving {
             return Err(if self.core.is_closed() {
                 Error::Ended { verdict: Verdict::Cancelled }
             } else {
-                Error::Silent { waited: Duration::from_micros(SILENCE_US_MAX) }
+                Error::Silent { waited: Duration::from_micros(self.core.silence_us_max) }
             });
         };
         Ok(ReceiveReport {
@@ -306,7 +339,10 @@ impl Receiving {
         let datagram_bytes = datagram.len();
         let (number, plain) = if let Some(session) = &mut self.session {
             let highest = self.core.packets().highest();
-            let Ok((number, plain)) = session.open(self.core.packets(), datagram) else { return };
+            let Ok((number, plain)) = session.open(self.core.packets(), datagram) else {
+                taken(&mut self.responder, datagram).map(|said| self.socket.send_to(&said, from));
+                return;
+            };
             if highest.is_none_or(|highest| number > highest) {
                 // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
                 self.peer = Some(from);
@@ -320,7 +356,7 @@ impl Receiving {
                 return;
             }
             let Ok((session, number, plain)) = responder.on_sealed(datagram) else { return };
-            (self.session, self.responder, self.peer) = (Some(session), None, Some(from));
+            (self.session, self.peer) = (Some(session), Some(from));
             (number, plain)
         };
         if let Ok(frame) = Frame::decode(plain) {
@@ -403,6 +439,13 @@ impl Receiving {
         }
     }
 }
+
+fn another_handle(datagrams: &Datagrams<Vec<u8>>) -> Result<UdpSocket> {
+    Ok(datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?)
+}
+
+/// How often a sender that is silent is called.
+const CALL_EVERY_US: u64 = 1_000_000;
 
 /// How far the sender may run ahead of the first missing byte, beside twice the bytes that arrive in a round trip.
 const WINDOW_BYTES: u64 = 48 << 20;

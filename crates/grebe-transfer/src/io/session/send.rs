@@ -7,20 +7,19 @@ use std::time::{Duration, Instant};
 use grebe_datagram::{Options, Sender as Datagrams, route_payload_bytes, set_dont_fragment, wait_readable};
 use grebe_packet::{Cancel, Ticket};
 
-use super::connect::{self, Asking, Connected};
+use super::connect::{self, Asking, Connected, Fallback};
 use super::tcp_relay::TcpRelay;
-use super::{Notice, SendReport};
+use super::{KEEP_TRYING, Notice, SendReport, taken};
 use crate::error::{Error, Result};
 use crate::io::Clock;
 use crate::io::disk::outgoing::Outgoing;
 use crate::io::disk::source::Source;
 use crate::proto::congestion::Mode;
-use crate::proto::handshake::{Role, Session};
+use crate::proto::handshake::{Responder, Role, Session};
 use crate::proto::sender::{SendProgress, Sender, SenderOptions, Transmit};
 use crate::proto::sent_packets::Item;
 use crate::proto::wire::{
-    DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, ReceivedPackets, SILENCE_US_MAX, TAG_BYTES, Verdict,
-    data_header,
+    DATA_HEADER_BYTES, Frame, HEADER_BYTES, Offer, ReceivedPackets, TAG_BYTES, Verdict, data_header,
 };
 
 /// How files are sent.
@@ -32,6 +31,8 @@ pub struct SendOptions {
     pub limit_bits_per_s: Option<f64>,
     /// For how long an answer is waited for.
     pub answer_within: Duration,
+    /// For how long a receiver that was there may be silent.
+    pub keep_trying: Duration,
     /// Stops the transfer.
     pub cancel: Cancel,
     /// Is called with what a user may want to know before the end.
@@ -63,15 +64,17 @@ pub fn send(
 ) -> Result<SendReport> {
     let start = Instant::now();
     let addresses = connect::addresses_of(ticket)?;
-    let (datagrams, socket) = open_udp(connect::local_for(&addresses))?;
+    let mut sockets = connect::bind_each(&connect::locals_for(&addresses), open_udp)?;
     let asking = Asking {
         role: Role::Send,
         within: options.answer_within,
         cancel: &options.cancel,
         notify: options.notify,
     };
-    let connected = connect::ask(&socket, ticket, &addresses, &asking)?;
-    let path = UdpPath { datagrams, socket, peer: connected.peer };
+    let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
+    let (connected, number) = connect::ask(&own, ticket, &addresses, &asking)?;
+    let (datagrams, socket) = sockets.swap_remove(number);
+    let path = UdpPath { datagrams, socket, peer: connected.peer, fallback: Fallback::new(addresses) };
     run(source, path, connected, start, options, on_progress)
 }
 
@@ -101,7 +104,7 @@ impl SendListener {
         // The relay ends with the transfer.
         let Self { datagrams, socket, ticket, relay: _relay } = self;
         let connected = connect::answer(&socket, &ticket, Role::Receive, &options.cancel)?;
-        let path = UdpPath { datagrams, socket, peer: connected.peer };
+        let path = UdpPath { datagrams, socket, peer: connected.peer, fallback: Fallback::new(Vec::new()) };
         run(source, path, connected, Instant::now(), options, on_progress)
     }
 }
@@ -112,6 +115,7 @@ impl Default for SendOptions {
             mode: Mode::Fair,
             limit_bits_per_s: None,
             answer_within: Duration::from_secs(10),
+            keep_trying: KEEP_TRYING,
             cancel: Cancel::default(),
             notify: |_| {},
         }
@@ -138,8 +142,9 @@ fn run(
         probe_datagram_bytes,
         seed: u64::from(local_port) + u64::from(std::process::id()),
     };
-    let mut sending = Sending::start(source, path, connected.session, sender_options);
-    sending.run(&options.cancel, on_progress)?;
+    let mut sending = Sending::start(source, path, connected, sender_options);
+    sending.sender.silence_us_max = options.keep_trying.as_micros() as u64;
+    sending.run(options, on_progress)?;
     let Sending { sender, clock, resumed_bytes, outgoing, .. } = sending;
     Ok(SendReport {
         file_bytes: source.file_bytes(),
@@ -162,6 +167,7 @@ struct UdpPath {
     /// Another handle on the same socket, for what the peer sends.
     socket: UdpSocket,
     peer: SocketAddr,
+    fallback: Fallback,
 }
 
 /// A socket for a sender at `local`, with a second handle for what the peer sends.
@@ -187,6 +193,7 @@ impl UdpPath {
 struct Sending {
     path: UdpPath,
     session: Session,
+    responder: Option<Responder>,
     sender: Sender,
     clock: Clock,
     outgoing: Outgoing,
@@ -201,11 +208,12 @@ struct Sending {
 }
 
 impl Sending {
-    fn start(source: &Arc<Source>, path: UdpPath, session: Session, options: SenderOptions) -> Self {
+    fn start(source: &Arc<Source>, path: UdpPath, connected: Connected, options: SenderOptions) -> Self {
         let total_bytes = source.stream_bytes();
         Self {
             path,
-            session,
+            session: connected.session,
+            responder: connected.responder,
             sender: Sender::new(total_bytes, options),
             clock: Clock::start(),
             outgoing: Outgoing::start(source),
@@ -223,11 +231,16 @@ impl Sending {
     }
 
     /// Sends until the receiver has a verdict, or is silent for too long.
-    fn run(&mut self, cancel: &Cancel, mut on_progress: impl FnMut(&SendProgress)) -> Result<()> {
+    fn run(&mut self, options: &SendOptions, mut on_progress: impl FnMut(&SendProgress)) -> Result<()> {
+        let cancel = &options.cancel;
         let mut next_progress_us = 0;
         loop {
             let now_us = self.clock.now_us();
             self.take_reports(now_us);
+            if let Some(relay) = self.path.fallback.poll(now_us, self.sender.heard_us) {
+                (options.notify)(Notice::OverTcp);
+                self.path.peer = relay;
+            }
             if cancel.is_cancelled() {
                 self.sender.cancel();
             }
@@ -249,7 +262,7 @@ impl Sending {
                 };
             }
             if self.sender.is_peer_gone(now_us) {
-                return Err(Error::Silent { waited: Duration::from_micros(SILENCE_US_MAX) });
+                return Err(Error::Silent { waited: options.keep_trying });
             }
             self.wait();
         }
@@ -273,11 +286,25 @@ impl Sending {
     fn take_reports(&mut self, now_us: u64) {
         let mut datagram = [0; 2_048];
         for _ in 0..64 {
-            let Ok((length, _)) = self.path.socket.recv_from(&mut datagram) else { return };
+            let Ok((length, from)) = self.path.socket.recv_from(&mut datagram) else { return };
             let Ok((number, plain)) = self.session.open(&self.received, &mut datagram[..length]) else {
+                let said = taken(&mut self.responder, &mut datagram[..length]);
+                said.map(|said| self.path.socket.send_to(&said, from));
                 continue;
             };
+            let is_newest = self.received.highest().is_none_or(|highest| number > highest);
             self.received.accept(number);
+            let is_silent = now_us.saturating_sub(self.sender.heard_us) > connect::SILENT_US;
+            if is_newest
+                && is_silent
+                && self
+                    .path
+                    .socket
+                    .local_addr()
+                    .is_ok_and(|local| connect::is_moved(self.path.peer, from, local))
+            {
+                self.path.peer = from;
+            }
             match Frame::decode(plain) {
                 Ok(Frame::Feedback(report)) => self.sender.on_feedback(now_us, &report),
                 Ok(Frame::Outcome(verdict)) => self.sender.on_outcome(now_us, verdict),

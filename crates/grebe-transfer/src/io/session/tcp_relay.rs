@@ -7,9 +7,10 @@
 //! A relay knows no keys: a peer that connects to it can do what it could do over UDP, and no more.
 
 use std::io::{self, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -31,16 +32,23 @@ impl TcpRelay {
         let thread = Builder::new()
             .name("grebe-tcp".into())
             .spawn(move || {
-                let open = Arc::new(AtomicUsize::new(0));
+                let mut open: Vec<Connection> = Vec::new();
                 while !stopped.load(Ordering::Acquire) {
-                    match listener.accept() {
-                        Ok((stream, _)) if open.load(Ordering::Acquire) < CONNECTIONS_MAX => {
-                            // A connection that cannot be served is closed, which its other end sees.
-                            let _ = relay_to(stream, reachable(udp), &open);
-                        }
-                        Ok(_) => {}
-                        Err(_) => std::thread::sleep(ACCEPT_EVERY),
+                    let Ok((stream, _)) = listener.accept() else {
+                        std::thread::sleep(ACCEPT_EVERY);
+                        continue;
+                    };
+                    open.retain(|connection| !connection.is_over.load(Ordering::Acquire));
+                    if open.len() >= CONNECTIONS_MAX {
+                        // The oldest of those that were never answered gives way: it is no peer's.
+                        let silent = open
+                            .iter()
+                            .position(|connection| !connection.is_answered.load(Ordering::Acquire));
+                        let Some(at) = silent else { continue };
+                        let _ = open.remove(at).stream.shutdown(Shutdown::Both);
                     }
+                    // A connection that cannot be served is closed, which its other end sees.
+                    open.extend(relay_to(stream, reachable(udp)));
                 }
             })
             .ok()?;
@@ -57,9 +65,19 @@ impl Drop for TcpRelay {
     }
 }
 
-/// Connects to the first of the addresses that takes it, and returns the UDP address on this host that leads there.
+/// Connects to all of the addresses at once, takes the first that answers, and returns the UDP address on this host that leads there.
 pub(super) fn dial(addresses: &[SocketAddr], within: Duration) -> Option<SocketAddr> {
-    let stream = addresses.iter().find_map(|address| TcpStream::connect_timeout(address, within).ok())?;
+    let (tell, connected) = channel();
+    for address in addresses.iter().copied() {
+        let tell = tell.clone();
+        std::thread::spawn(move || {
+            if let Ok(stream) = TcpStream::connect_timeout(&address, within) {
+                let _ = tell.send(stream);
+            }
+        });
+    }
+    drop(tell);
+    let stream = connected.recv().ok()?;
     let socket = UdpSocket::bind(loopback(stream.peer_addr().ok()?)).ok()?;
     let here = socket.local_addr().ok()?;
     // The first datagram shows which socket of this host the relay serves.
@@ -71,40 +89,50 @@ pub(super) fn dial(addresses: &[SocketAddr], within: Duration) -> Option<SocketA
             if let Ok((_, from)) = first.peek_from(&mut datagram)
                 && first.connect(from).is_ok()
             {
-                let _ = relay(stream, first, Arc::new(AtomicUsize::new(0)));
+                let _ = relay(stream, first);
             }
         })
         .ok()?;
     Some(here)
 }
 
-fn relay_to(stream: TcpStream, udp: SocketAddr, open: &Arc<AtomicUsize>) -> io::Result<()> {
+/// A connection that is served.
+struct Connection {
+    stream: TcpStream,
+    /// The socket that it leads to has answered, as it does only to who has the ticket.
+    is_answered: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+}
+
+fn relay_to(stream: TcpStream, udp: SocketAddr) -> io::Result<Connection> {
     stream.set_nonblocking(false)?;
     let socket = UdpSocket::bind(SocketAddr::new(unspecified(udp.ip()), 0))?;
     socket.connect(udp)?;
-    open.fetch_add(1, Ordering::AcqRel);
-    relay(stream, socket, open.clone())
+    relay(stream, socket)
 }
 
 /// Two threads that end with the connection.
-fn relay(stream: TcpStream, socket: UdpSocket, open: Arc<AtomicUsize>) -> io::Result<()> {
+fn relay(stream: TcpStream, socket: UdpSocket) -> io::Result<Connection> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(SILENCE_MAX))?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     socket.set_read_timeout(Some(SILENCE_MAX))?;
     let (mut out, from) = (stream.try_clone()?, socket.try_clone()?);
+    let connection =
+        Connection { stream: stream.try_clone()?, is_answered: Arc::default(), is_over: Arc::default() };
+    let (is_answered, is_over) = (connection.is_answered.clone(), connection.is_over.clone());
     std::thread::spawn(move || {
-        let _ = to_stream(&from, &mut out);
-        let _ = out.shutdown(std::net::Shutdown::Both);
+        let _ = to_stream(&from, &mut out, &is_answered);
+        let _ = out.shutdown(Shutdown::Both);
     });
     std::thread::spawn(move || {
         let _ = to_socket(&mut BufReader::with_capacity(2 * DATAGRAM_BYTES_MAX, stream), &socket);
-        open.fetch_sub(1, Ordering::AcqRel);
+        is_over.store(true, Ordering::Release);
     });
-    Ok(())
+    Ok(connection)
 }
 
-fn to_stream(socket: &UdpSocket, stream: &mut TcpStream) -> io::Result<()> {
+fn to_stream(socket: &UdpSocket, stream: &mut TcpStream, is_answered: &AtomicBool) -> io::Result<()> {
     let mut bytes = vec![0; 2 + DATAGRAM_BYTES_MAX];
     loop {
         let length = match socket.recv(&mut bytes[2..]) {
@@ -113,6 +141,7 @@ fn to_stream(socket: &UdpSocket, stream: &mut TcpStream) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
             Err(error) => return Err(error),
         };
+        is_answered.store(true, Ordering::Release);
         bytes[..2].copy_from_slice(&(length as u16).to_be_bytes());
         stream.write_all(&bytes[..2 + length])?;
     }

@@ -4,7 +4,7 @@ use super::{Limit, Sender};
 use crate::proto::congestion::{AckSample, Phase, RATE_SPAN_US_MIN};
 use crate::proto::sent_packets::{Item, PacketState, SentPacket};
 use crate::proto::train::FIRST_PACKETS;
-use crate::proto::wire::{Feedback, OVERHEAD_BYTES, ReceivedPackets, UDP_IP_BYTES};
+use crate::proto::wire::{Feedback, OVERHEAD_BYTES, ReceivedPackets, SENT_AHEAD_BYTES_MAX, UDP_IP_BYTES};
 
 impl Sender {
     /// Takes a report of the receiver.
@@ -13,7 +13,8 @@ impl Sender {
             return; // It names what was never sent.
         }
         self.heard_us = now_us;
-        self.window_end = self.window_end.max(report.window_end);
+        let window_end = report.window_end.min(self.confirmed.prefix_end() + SENT_AHEAD_BYTES_MAX);
+        self.window_end = self.window_end.max(window_end);
         self.received_bytes = self.received_bytes.max(report.received_bytes).min(self.total_bytes);
         let sample = self.sample(now_us, report);
         if sample.acked_packets > 0 {

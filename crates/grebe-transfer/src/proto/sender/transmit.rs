@@ -6,7 +6,7 @@ use super::{Limit, Sender, Transmit};
 use crate::proto::congestion::Phase;
 use crate::proto::sent_packets::Item;
 use crate::proto::train::FIRST_PACKETS;
-use crate::proto::wire::{OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, encode_rtt};
+use crate::proto::wire::{IN_FLIGHT_BYTES_MAX, OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, encode_rtt};
 
 impl Sender {
     /// The next packet that is due at `now_us`; `None`: call again at [`next_time_us`](Self::next_time_us), or with a report.
@@ -190,7 +190,7 @@ impl Sender {
         if self.controller.phase() == Phase::Train {
             return self.trains.left() > 0;
         }
-        self.in_flight.bytes() < self.controller.in_flight_cap_bytes()
+        self.in_flight.bytes() < self.controller.in_flight_cap_bytes().min(IN_FLIGHT_BYTES_MAX)
     }
 
     /// When the probe timeout is over (RFC 9002, section 6.2).

@@ -53,6 +53,10 @@ pub struct RunBytes<'a> {
     pub(super) bytes: &'a [u8],
 }
 
+/// A clock that begins with its session; a train of at most 2 MiB.
+const TIME_US_MAX: u64 = 1 << 62;
+const TRAIN_US_MAX: u32 = 60_000_000;
+
 /// Where the mark of a train stands in the flags.
 const MARK_SHIFT: u8 = 1;
 
@@ -109,6 +113,12 @@ impl<'a> Feedback<'a> {
                 Some(Train { mark, span_us, bytes, jitter_us })
             }
         };
+        let is_possible = at_us < TIME_US_MAX
+            && delivered_bytes < 1 << 62
+            && train.is_none_or(|train| train.span_us.max(train.jitter_us) <= TRAIN_US_MAX);
+        if !is_possible {
+            return Err(Error::Malformed { what: "a report of more than can be" });
+        }
         let runs = RunBytes::decode(highest, reader.all())?;
         Ok(Self {
             highest,

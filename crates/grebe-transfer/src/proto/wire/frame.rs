@@ -104,6 +104,7 @@ impl<'a> Frame<'a> {
                 4 => Verdict::Cancelled,
                 5 => Verdict::Partial,
                 6 => Verdict::Exists,
+                7 => Verdict::Taken,
                 _ => return Err(Error::Malformed { what: "an unknown verdict" }),
             }),
             KIND_CLOSE => Frame::Close,
@@ -175,6 +176,8 @@ pub enum Verdict {
     Partial,
     /// Files of these names are there already.
     Exists,
+    /// Somebody else has used the ticket.
+    Taken,
 }
 
 /// Ranges of the stream in ascending order, as they stand in a packet.
