@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grebe_ring::{Import, Memory, Pool, Signal};
+use grebe_ring::{Import, Memory, MemoryMut, Pool, Signal};
 
 use crate::batch::{Batch, BatchMut};
 use crate::header::Header;
@@ -15,6 +15,10 @@ pub struct BatchPool {
 }
 
 /// Batches that another process lends to this one.
+///
+/// A [`Batch`] of it lies in memory that the other process could still write to: its frames were validated when they came, and
+/// every offset is checked against this process's own table, but the samples are what the other process leaves there (see
+/// [`Import`]). [`copy`](Self::copy) is for whoever does not trust it.
 #[derive(Debug)]
 pub struct BatchImport {
     import: Import<Table>,
@@ -27,7 +31,7 @@ impl BatchPool {
     }
 
     /// As many chunks as fit into memory that another crate mapped.
-    pub fn over(memory: Box<dyn Memory>, chunk_bytes: usize) -> Self {
+    pub fn over(memory: Box<dyn MemoryMut>, chunk_bytes: usize) -> Self {
         Self { pool: Pool::over(memory, chunk_bytes, || Table::for_chunk(chunk_bytes)) }
     }
 
@@ -92,5 +96,12 @@ impl BatchImport {
             }
         })?;
         Some((Batch::new(lease), refused))
+    }
+
+    /// Copies the frames of chunk `index`, each validated as it was copied, into memory of this process: what the other process
+    /// writes meanwhile or afterwards changes nothing. How many were none, or found no room.
+    pub fn copy(&self, index: u32, offsets: impl Iterator<Item = u32>, to: &mut BatchMut) -> usize {
+        let read = |from: usize, bytes: &mut [u8]| self.import.copy(index, from, bytes);
+        offsets.filter(|&offset| !to.push_read(offset as usize, read)).count()
     }
 }

@@ -69,7 +69,7 @@ mod ring;
 mod signal;
 mod sync;
 
-pub use memory::Memory;
+pub use memory::{Memory, MemoryMut};
 pub use policy::{Policy, UnknownPolicy};
 pub use pool::{ChunkMut, Import, Lease, Pool};
 pub use ring::{Consumer, Producer, ring};

@@ -6,8 +6,9 @@ use std::ptr::NonNull;
 /// Memory that chunks are cut from: the heap, or a mapping that another crate made.
 ///
 /// # Safety
-/// `base..base + len` stays mapped and readable until the value is dropped, `base` is aligned to 64 bytes, and nothing but
-/// the pool (in this process) writes to it. Where the pool is made by [`Pool::over`](crate::Pool::over), it is writable.
+/// `base..base + len` stays mapped, readable and initialised until the value is dropped, and `base` is aligned to 64 bytes.
+/// Nobody writes to a chunk of it while the chunk is lent, but through the pool that lent it. Where another process writes,
+/// whoever implements this takes that process's word for it, and tells its own callers ([`Import`](crate::Import)).
 pub unsafe trait Memory: Send + Sync {
     /// The first byte.
     fn base(&self) -> NonNull<u8>;
@@ -18,6 +19,12 @@ pub unsafe trait Memory: Send + Sync {
         self.len() == 0
     }
 }
+
+/// Memory that this process may write to.
+///
+/// # Safety
+/// `base..base + len` is writable until the value is dropped, and nothing but the one pool that is made over it writes there.
+pub unsafe trait MemoryMut: Memory {}
 
 /// Zeroed heap memory, aligned to a page; to a huge page where it is large enough to hold one.
 pub(crate) struct Heap {
@@ -46,6 +53,9 @@ unsafe impl Memory for Heap {
         self.layout.size()
     }
 }
+
+// SAFETY: its own, and handed to nobody but a pool.
+unsafe impl MemoryMut for Heap {}
 
 // SAFETY: plain memory, reached only through the pool.
 unsafe impl Send for Heap {}

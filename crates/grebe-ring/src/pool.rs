@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub use lease::{ChunkMut, Lease};
 use shared::Shared;
 
-use crate::memory::{ALIGN, Heap, Memory};
+use crate::memory::{ALIGN, Heap, Memory, MemoryMut};
 use crate::signal::Signal;
 
 /// A fixed number of equal chunks, taken by one owner and given back by the last lease, from any thread.
@@ -65,6 +65,10 @@ pub struct Pool<M> {
 /// The counterpart of [`Pool`] at the other end of shared memory: whoever learns that chunk `i` has been lent to
 /// this process calls [`lease`](Import::lease); when the last lease is gone, `home(i)` is called, on the thread that
 /// dropped it.
+///
+/// A lease is a `&[u8]` into memory that another process could write to. That it does not while the chunk is lent is its
+/// promise, which nothing enforces: with a process that breaks it, bytes change under their reader, and what the compiler makes
+/// of that is undefined. Whoever does not trust the other process reads by [`copy`](Import::copy), which needs no such promise.
 pub struct Import<M> {
     shared: NonNull<Shared<M>>,
 }
@@ -81,8 +85,8 @@ impl<M: Send + Sync> Pool<M> {
         Self::over(memory, chunk_bytes, meta)
     }
 
-    /// As many chunks of `chunk_bytes` (a multiple of 64) as fit into writable `memory`.
-    pub fn over(memory: Box<dyn Memory>, chunk_bytes: usize, meta: impl FnMut() -> M) -> Self {
+    /// As many chunks of `chunk_bytes` (a multiple of 64) as fit into `memory`.
+    pub fn over(memory: Box<dyn MemoryMut>, chunk_bytes: usize, meta: impl FnMut() -> M) -> Self {
         Self { shared: Shared::boxed(memory, chunk_bytes, meta, None) }
     }
 
@@ -137,6 +141,13 @@ impl<M: Send + Sync> Import<M> {
         home: impl Fn(u32) + Send + Sync + 'static,
     ) -> Self {
         Self { shared: Shared::boxed(memory, chunk_bytes, meta, Some(Box::new(home))) }
+    }
+
+    /// Copies bytes of chunk `index` from byte `from` on into memory of this process, whether the chunk is lent or not; what the
+    /// other process writes meanwhile may be mixed in, by words of 8 bytes. Answers `false` where they do not lie in the chunk.
+    pub fn copy(&self, index: u32, from: usize, to: &mut [u8]) -> bool {
+        // SAFETY: freed only after the import and every lease are gone.
+        unsafe { self.shared.as_ref() }.copy_out(index, from, to)
     }
 
     /// A lease on chunk `index`, which the other side has just lent; `describe` fills in its metadata.

@@ -18,6 +18,9 @@
 //! test and a fuzz target write garbage into a lane (`hostile.rs`); loom has every interleaving of two honest sides
 //! (`tests/loom.rs`).
 //!
+//! **Leases go with the socket, not with a word.** A consumer that is cut off, or whose stream is over, may still read what it
+//! was lent. Its lender is kept, and takes nothing back, until its socket hangs up.
+//!
 //! **Waking.** Either side sets a flag before it sleeps, fences, and looks once more; the other writes, fences, and looks at the
 //! flag. A consumer sleeps for a batch. A producer sleeps only for a consumer under `block`, and says at which head or at
 //! which count of returns it wants to be woken, so that it is woken for half a queue and not for each batch.

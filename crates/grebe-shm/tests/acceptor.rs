@@ -131,8 +131,12 @@ fn a_reader_that_writes_garbage_is_cut_off_and_another_loses_nothing() {
         seen.extend(batch.frames().map(|frame| frame.header().sequence));
     }
     assert_eq!(seen, [0, 1, 2, 3, 4]);
-    publisher.reap();
-    assert_eq!(pool.available(), pool.chunks(), "what the liar was lent is home");
+    assert!(pool.available() < pool.chunks(), "the liar may still read what it was lent");
+    drop(stranger);
+    soon("what the liar was lent comes home when it has gone", || {
+        publisher.reap();
+        pool.available() == pool.chunks()
+    });
     let totals = publisher.totals();
     assert_eq!((totals.cut_off, totals.consumers), (1, 1));
 }
@@ -215,6 +219,124 @@ fn a_batch_outlives_its_subscriber_and_its_producer() {
     assert_eq!(pool.available(), pool.chunks() - 1);
     drop((publisher, pool));
     assert!(batch.frames().next().unwrap().channel(0).iter().all(|&sample| sample == 7));
+}
+
+/// Takes every free chunk of the pool and writes something else over it.
+fn write_over(pool: &mut BatchPool) -> Vec<Batch> {
+    let mut written = Vec::new();
+    while let Some(mut batch) = pool.acquire() {
+        let header = Header { channel_count: 1, block_length_samples: 1024, ..Header::default() };
+        batch.push(&header, |_, samples| samples.fill(-1)).unwrap();
+        written.push(batch.freeze());
+    }
+    written
+}
+
+/// The value of each batch's samples; -2 where they differ.
+fn values(batches: &[Batch]) -> Vec<i16> {
+    let value = |batch: &Batch| {
+        let samples = batch.frames().next().unwrap().channel(0).into_owned();
+        if samples.iter().all(|&sample| sample == samples[0]) { samples[0] } else { -2 }
+    };
+    batches.iter().map(value).collect()
+}
+
+#[test]
+fn what_a_reader_holds_stays_after_it_was_cut_off_and_it_takes_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, mut pool) =
+        stream(folder.path(), |options| options.block_timeout = Duration::from_millis(20));
+    let mut slow = reader(folder.path(), Policy::Block).unwrap();
+    assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
+    let mut held = Vec::new();
+    for sequence in 1..20 {
+        publisher.send(&batch(&mut pool, sequence), || false).unwrap();
+        if held.len() < 6 {
+            held.extend(slow.pop().unwrap());
+        }
+    }
+    assert_eq!((publisher.totals().cut_off, publisher.totals().consumers), (1, 0));
+    let written = write_over(&mut pool);
+    assert!(!written.is_empty());
+    assert_eq!(values(&held), [1, 2, 3, 4, 5, 6]);
+    let error = slow.pop().unwrap_err();
+    assert!(matches!(&error, Error::CutOff { reason, .. } if reason.contains("took nothing")), "{error}");
+    assert!(matches!(slow.pop(), Err(Error::CutOff { .. })), "and never again");
+    assert!(matches!(slow.wait(Duration::from_secs(1)), Err(Error::CutOff { .. })));
+    // It keeps its place and its memory until it has gone.
+    drop((slow, written));
+    assert!(pool.available() < pool.chunks());
+    drop(held);
+    soon("what it held comes home", || pool.available() == pool.chunks());
+}
+
+#[test]
+fn readers_that_were_cut_off_keep_their_place_until_they_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, mut pool) = stream(folder.path(), |options| {
+        options.block_timeout = Duration::from_millis(1);
+        options.consumers_max = 1;
+    });
+    let slow = reader(folder.path(), Policy::Block).unwrap();
+    assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
+    let mut sequence = 0;
+    while publisher.totals().cut_off == 0 {
+        publisher.send(&batch(&mut pool, sequence), || false).unwrap();
+        sequence += 1;
+    }
+    let refused = reader(folder.path(), Policy::Block).unwrap_err().to_string();
+    assert!(refused.contains("(1 were cut off and still hold memory)"), "{refused}");
+    drop(slow);
+    soon("its place is free", || reader(folder.path(), Policy::Block).is_ok());
+}
+
+#[test]
+fn what_readers_were_lent_stays_after_the_publisher_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, mut pool) = stream(folder.path(), |_| ());
+    let mut ends = reader(folder.path(), Policy::Block).unwrap();
+    let _idle = reader(folder.path(), Policy::DropOldest).unwrap();
+    assert!(publisher.wait_for_consumers(2, Duration::from_secs(30)));
+    for sequence in 1..=4 {
+        publisher.send(&batch(&mut pool, sequence), || false).unwrap();
+    }
+    let mut held = vec![ends.pop().unwrap().unwrap()];
+    publisher.end(None);
+    drop(publisher);
+    assert_eq!(grebe_shm::streams(Some(folder.path())).unwrap(), [""; 0], "the name is free at once");
+    let written = write_over(&mut pool);
+    while let Some(batch) = ends.pop().unwrap() {
+        held.push(batch);
+    }
+    assert_eq!(values(&held), [1, 2, 3, 4]);
+    assert!(ends.is_ended());
+    drop((ends, held, _idle, written));
+    soon("all comes home once they have gone", || pool.available() == pool.chunks());
+}
+
+#[test]
+fn a_copy_is_the_readers_own_and_its_chunk_is_free_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, mut pool) = stream(folder.path(), |_| ());
+    let mut wary = reader(folder.path(), Policy::Block).unwrap();
+    assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
+    let mut two = pool.acquire().unwrap();
+    for sequence in [7, 8] {
+        let header = Header { sequence, channel_count: 1, block_length_samples: 33, ..Header::default() };
+        two.push(&header, |_, samples| samples.fill(sequence as i16)).unwrap();
+    }
+    publisher.send(&two.freeze(), || false).unwrap();
+    let mut copies = BatchPool::new(1, 65_536);
+    let mut copy = copies.acquire().unwrap();
+    assert!(wary.pop_into(&mut copy).unwrap());
+    publisher.reap();
+    assert_eq!(pool.available(), pool.chunks());
+    drop(write_over(&mut pool));
+    let frames: Vec<_> = copy.frames().map(|frame| (frame.header().sequence, frame.channel(0)[32])).collect();
+    assert_eq!((frames, wary.refused_frames()), (vec![(7, 7), (8, 8)], 0));
+    assert!(!wary.pop_into(&mut BatchPool::new(1, 65_536).acquire().unwrap()).unwrap(), "no more waits");
+    let small = wary.pop_into(&mut BatchPool::new(1, 64).acquire().unwrap()).unwrap_err().to_string();
+    assert!(small.contains("room for a copy is 64"), "{small}");
 }
 
 #[test]

@@ -116,6 +116,58 @@ fn what_is_evicted_is_not_read_and_what_is_taken_is_not_evicted() {
     });
 }
 
+/// What a lender's owner does with a consumer that is cut off (`Consumers::settle`, `Consumers::attend`): the leases go when the
+/// socket has hung up, and not when the consumer was told.
+#[test]
+fn what_a_consumer_was_lent_is_written_again_only_after_it_hung_up() {
+    loom::model(|| {
+        let (mut lender, mut borrower, chunks) = lane(Policy::Block, 2, 2);
+        let theirs = chunks.clone();
+        for chunk in 0..2 {
+            write(&chunks, chunk, 1);
+            assert!(matches!(lender.offer(chunk, what(chunk)), Ok(Offer::Queued(None))));
+        }
+        let hung_up = loom::sync::Arc::new(AtomicBool::new(false));
+        let hang_up = hung_up.clone();
+        let consumer = thread::spawn(move || {
+            let held = [borrower.pop().unwrap(), borrower.pop().unwrap()];
+            for what in held.into_iter().flatten() {
+                assert_eq!(read(&theirs, what.chunk), 1);
+            }
+            hang_up.store(true, Ordering::Release);
+        });
+        lender.cut_off();
+        if hung_up.load(Ordering::Acquire) {
+            drop(lender);
+            (0..2).for_each(|chunk| write(&chunks, chunk, 2));
+        }
+        consumer.join().unwrap();
+    });
+}
+
+#[test]
+fn nothing_is_taken_after_the_message_that_cuts_off() {
+    loom::model(|| {
+        let (mut lender, mut borrower, _) = lane(Policy::DropOldest, 2, 2);
+        for chunk in 0..2 {
+            assert!(matches!(lender.offer(chunk, what(chunk)), Ok(Offer::Queued(None))));
+        }
+        let bye = loom::sync::Arc::new(AtomicBool::new(false));
+        let said = bye.clone();
+        let producer = thread::spawn(move || {
+            lender.cut_off();
+            said.store(true, Ordering::Release);
+            lender
+        });
+        for _ in 0..2 {
+            let is_told = bye.load(Ordering::Acquire);
+            let taken = borrower.pop().unwrap();
+            assert!(!is_told || taken.is_none() && !borrower.has_value());
+        }
+        producer.join().unwrap();
+    });
+}
+
 #[test]
 fn chunks_come_back_from_several_threads() {
     loom::model(|| {

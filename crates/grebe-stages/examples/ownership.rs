@@ -34,7 +34,7 @@ mod linux {
         Context, Graph, Inputs, Offer, Outcome, Outputs, QueueOptions, Stage, StageError, queue,
     };
     use grebe_frame::{Batch, BatchImport, BatchPool, Header};
-    use grebe_ring::{Memory, Signal};
+    use grebe_ring::{Memory, MemoryMut, Signal};
     use grebe_stages::UdpSource;
     use grebe_testing::{CountingAllocator, allocations};
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -366,6 +366,8 @@ mod linux {
             self.len
         }
     }
+    // SAFETY: the pool is made over a writable one.
+    unsafe impl MemoryMut for Mapping {}
     // SAFETY: plain memory.
     unsafe impl Send for Mapping {}
     // SAFETY: plain memory; shared words are accessed as atomics.

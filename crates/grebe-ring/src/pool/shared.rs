@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::memory::{ALIGN, Memory};
 use crate::signal::Signal;
@@ -133,6 +134,26 @@ impl<M> Shared<M> {
         Some(Hold { shared: this, index })
     }
 
+    /// Copies bytes of a chunk from `from` on, in memory that somebody else may be writing; whether they lie within it.
+    pub(super) fn copy_out(&self, index: u32, from: usize, to: &mut [u8]) -> bool {
+        let is_within = from.checked_add(to.len()).is_some_and(|end| end <= self.chunk_bytes);
+        if !is_within || index as usize >= self.slots.len() {
+            return false;
+        }
+        let first = index as usize * self.chunk_bytes;
+        let (mut at, end) = (from / WORD * WORD, from + to.len());
+        while at < end {
+            // SAFETY: within the memory, which is aligned to 64 bytes and `at` to a word. An atomic load races with nothing,
+            // and is a plain load of a word, which read-only memory allows too.
+            let word = unsafe { self.base.add(first + at).cast::<AtomicU64>().as_ref() };
+            let word = word.load(std::sync::atomic::Ordering::Relaxed).to_ne_bytes();
+            let (skip, last) = (from.saturating_sub(at), WORD.min(end - at));
+            to[at + skip - from..at + last - from].copy_from_slice(&word[skip..last]);
+            at += WORD;
+        }
+        true
+    }
+
     /// The last hold on a chunk is gone.
     fn go_home(this: NonNull<Self>, index: u32) {
         // SAFETY: this chunk is counted as out, so the memory is still there; no reference is kept past `settle`.
@@ -223,7 +244,8 @@ impl<M> Hold<M> {
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         let (base, len) = self.range();
-        // SAFETY: mapped and initialised (Memory); writers need the only hold, and this is one.
+        // SAFETY: mapped and initialised (`Memory`). In a pool a writer needs the only hold, and this is one. Into an import
+        // nobody of this process writes; that its owner does not while the chunk is lent, whoever made the memory promises.
         unsafe { std::slice::from_raw_parts(base.as_ptr(), len) }
     }
 
@@ -269,8 +291,10 @@ impl<M> Hold<M> {
     /// One more hold on the chunk.
     #[inline]
     pub(super) fn share(&self) -> Self {
-        let before = self.slot().refs.fetch_add(1, Ordering::Relaxed);
-        assert!(before < MAX_REFS, "a chunk has more leases than anything could use");
+        if self.slot().refs.fetch_add(1, Ordering::Relaxed) > MAX_REFS {
+            // As `Arc`: a panic could be caught and the clones gone on with, until the count is zero again.
+            std::process::abort();
+        }
         Self { shared: self.shared, index: self.index }
     }
 }
@@ -291,8 +315,10 @@ unsafe impl<M: Send + Sync> Send for Hold<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send + Sync> Sync for Hold<M> {}
 
+const WORD: usize = size_of::<u64>();
 /// End of the free list.
 const NONE: u32 = u32::MAX;
 /// The free list of a pool that was dropped.
 const CLOSED: u32 = u32::MAX - 1;
-const MAX_REFS: u32 = 1 << 24;
+/// More leases on a chunk than anything could use, and half of what the count holds.
+const MAX_REFS: u32 = u32::MAX / 2;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use grebe_ring::Policy;
 
 use super::layout::{
-    CONSUMER_SLEEPS, DROPPED, Descriptor, END_HEADER, ENDED, ENDED_WITH_HEADER, HEAD, NEVER, STATE, Shape,
-    TAIL, Violation, WAKE_AT_HEAD, WAKE_AT_RETURN,
+    CONSUMER_SLEEPS, CUT_OFF, DROPPED, Descriptor, END_HEADER, ENDED, ENDED_WITH_HEADER, HEAD, NEVER, STATE,
+    Shape, TAIL, Violation, WAKE_AT_HEAD, WAKE_AT_RETURN,
 };
 use crate::sync::{AtomicU64, Ordering, Words, fence};
 
@@ -43,9 +43,12 @@ impl Borrower {
         &self.returns
     }
 
-    /// Takes the oldest that waits.
+    /// Takes the oldest that waits; nothing once this consumer is cut off.
     pub(crate) fn pop(&mut self) -> Result<Option<Descriptor>, Violation> {
         let (words, shape) = (&self.returns.words, self.returns.shape);
+        if self.is_cut_off() {
+            return Ok(None);
+        }
         if self.policy == Policy::DropOldest {
             self.head = words.at(HEAD).load(Ordering::Acquire);
         }
@@ -86,7 +89,13 @@ impl Borrower {
 
     pub(crate) fn has_value(&self) -> bool {
         let words = &self.returns.words;
-        words.at(TAIL).load(Ordering::Acquire) != words.at(HEAD).load(Ordering::Acquire)
+        !self.is_cut_off() && words.at(TAIL).load(Ordering::Acquire) != words.at(HEAD).load(Ordering::Acquire)
+    }
+
+    /// Whether the producer has cut this consumer off.
+    #[inline]
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.returns.words.at(STATE).load(Ordering::Acquire) == CUT_OFF
     }
 
     /// Whether the producer waits for what was taken just now, and is to be woken.

@@ -92,4 +92,5 @@ const SLOTS: usize = 64;
 
 pub(super) const ENDED: u64 = 1;
 pub(super) const ENDED_WITH_HEADER: u64 = 2;
+pub(super) const CUT_OFF: u64 = 3;
 pub(super) const NEVER: u64 = u64::MAX;

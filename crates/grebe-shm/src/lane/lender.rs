@@ -3,12 +3,13 @@
 use grebe_ring::Policy;
 
 use super::layout::{
-    CONSUMER_SLEEPS, DROPPED, Descriptor, END_HEADER, ENDED, ENDED_WITH_HEADER, HEAD, NEVER, STATE, Shape,
-    TAIL, Violation, WAKE_AT_HEAD, WAKE_AT_RETURN,
+    CONSUMER_SLEEPS, CUT_OFF, DROPPED, Descriptor, END_HEADER, ENDED, ENDED_WITH_HEADER, HEAD, NEVER, STATE,
+    Shape, TAIL, Violation, WAKE_AT_HEAD, WAKE_AT_RETURN,
 };
 use crate::sync::{Ordering, Words, fence};
 
-/// The producer's end. `L` is the lease that keeps a chunk from being reused.
+/// The producer's end. `L` is the lease that keeps a chunk from being reused. To be dropped only once the consumer has hung up:
+/// until then it may read what it was lent, whatever it was told.
 #[derive(Debug)]
 pub(crate) struct Lender<L> {
     words: Words,
@@ -187,6 +188,11 @@ impl<L> Lender<L> {
         }
         let state = if header.is_some() { ENDED_WITH_HEADER } else { ENDED };
         self.words.at(STATE).store(state, Ordering::Release);
+    }
+
+    /// Says that the consumer is cut off: it takes nothing more. What it was lent stays lent as long as the lender is there.
+    pub(crate) fn cut_off(&self) {
+        self.words.at(STATE).store(CUT_OFF, Ordering::Release);
     }
 
     /// Tells the consumer how many frames were dropped for it so far.

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,8 @@ pub(super) struct Acceptor {
     state: Arc<PublisherState>,
     directory: Directory,
     path: PathBuf,
-    listener: OwnedFd,
+    /// `None` once the publisher is gone.
+    listener: Option<OwnedFd>,
     epoll: OwnedFd,
     pending: Vec<PendingConsumer>,
     next_id: u64,
@@ -69,12 +71,21 @@ impl Acceptor {
         };
         watch(&listener, LISTENER)?;
         watch(&state.closing, CLOSING)?;
-        Ok(Self { state, directory, path, listener, epoll, pending: Vec::new(), next_id: FIRST_ID })
+        Ok(Self {
+            state,
+            directory,
+            path,
+            listener: Some(listener),
+            epoll,
+            pending: Vec::new(),
+            next_id: FIRST_ID,
+        })
     }
 
+    /// Until the publisher and all who were lent something are gone.
     fn serve(mut self) {
         let mut events = Vec::with_capacity(32);
-        loop {
+        while self.listener.is_some() || !self.state.lock().leaving.is_empty() {
             events.clear();
             // Only pending consumers time out.
             let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -87,7 +98,7 @@ impl Acceptor {
                 let event: &epoll::Event = event;
                 match event.data.u64() {
                     LISTENER => self.accept(),
-                    CLOSING => return,
+                    CLOSING => self.close(),
                     id => self.attend(id),
                 }
             }
@@ -96,7 +107,8 @@ impl Acceptor {
     }
 
     fn accept(&mut self) {
-        while let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        while let Some(Ok(socket)) = self.listener.as_ref().map(|listener| accept_with(listener, flags)) {
             let Ok(peer) = sockopt::socket_peercred(&socket) else { continue };
             let (uid, own) = (peer.uid.as_raw(), rustix::process::getuid().as_raw());
             if uid != own && !self.state.options.allow_uids.contains(&uid) {
@@ -116,6 +128,21 @@ impl Acceptor {
                 self.pending.push(PendingConsumer { id, socket, pid, since: Instant::now() });
             }
         }
+    }
+
+    /// The publisher is gone: its name is free from here on.
+    fn close(&mut self) {
+        // Read once, or it would be told again and again.
+        let _ = epoll::delete(&self.epoll, &self.state.closing);
+        self.pending.clear();
+        if self.listener.is_some() {
+            // Under the lock it is this acceptor's socket: nobody binds the name while it is listened on.
+            let _lock = self.directory.lock();
+            let _ = fs::remove_file(&self.path);
+            self.listener = None;
+        }
+        self.state.is_closed.store(true, Ordering::Release);
+        self.state.signal.notify();
     }
 
     fn attend(&mut self, id: u64) {
@@ -142,9 +169,7 @@ impl Acceptor {
 
 impl Drop for Acceptor {
     fn drop(&mut self) {
-        // Under the lock it is this acceptor's socket: nobody binds the name while it is listened on.
-        let _lock = self.directory.lock();
-        let _ = fs::remove_file(&self.path);
+        self.close();
     }
 }
 

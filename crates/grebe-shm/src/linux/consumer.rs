@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use grebe_frame::Batch;
 use grebe_ring::Policy;
+use rustix::net::{Shutdown, shutdown};
 
 use super::packet::{self, Packet};
 use crate::lane::{Descriptor, Lender, Offer, Shape, Violation};
@@ -99,6 +100,24 @@ impl Consumer {
         }
     }
 
+    /// Whether one that is leaving has. What it still says means nothing; no more than it can have said honestly is read at once.
+    pub(super) fn has_hung_up(&self) -> bool {
+        for _ in 0..STALE_PACKETS_MAX {
+            match packet::receive(&self.socket) {
+                Packet::HungUp => return true,
+                Packet::Nothing => return false,
+                Packet::Message(..) | Packet::Malformed(_) => {}
+            }
+        }
+        false
+    }
+
+    /// Nothing more is said to it. It is heard until it hangs up itself.
+    pub(super) fn hang_up(&self) {
+        // Fails only where it has hung up already.
+        let _ = shutdown(&self.socket, Shutdown::Write);
+    }
+
     /// Wakes the consumer where it sleeps, or in any case.
     pub(super) fn wake(&self, always: bool) {
         if self.lender.must_wake() || always {
@@ -143,3 +162,5 @@ impl Consumer {
         }
     }
 }
+
+const STALE_PACKETS_MAX: u32 = 16;

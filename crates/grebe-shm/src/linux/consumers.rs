@@ -16,6 +16,9 @@ use crate::status::Totals;
 #[derive(Debug)]
 pub(super) struct Consumers {
     pub(super) all: Vec<Consumer>,
+    /// Cut off, or left behind by a publisher that is gone: they get nothing more, and may read what they were lent until they
+    /// hang up.
+    pub(super) leaving: Vec<Consumer>,
     resting: VecDeque<Batch>,
     rest_chunks: usize,
     block_timeout: Duration,
@@ -28,6 +31,7 @@ impl Consumers {
     pub(super) fn new(options: &PublisherOptions) -> Self {
         Self {
             all: Vec::with_capacity(options.consumers_max),
+            leaving: Vec::with_capacity(options.consumers_max),
             resting: VecDeque::with_capacity(options.rest_chunks),
             rest_chunks: options.rest_chunks,
             block_timeout: options.block_timeout,
@@ -107,13 +111,16 @@ impl Consumers {
 
     /// Reads what a consumer sent, or that it hung up.
     pub(super) fn attend(&mut self, id: u64, stream: &str) {
-        let Some(consumer) = self.all.iter_mut().find(|consumer| consumer.id == id) else { return };
+        let Some(consumer) = self.all.iter_mut().find(|consumer| consumer.id == id) else {
+            self.leaving.retain(|consumer| consumer.id != id || !consumer.has_hung_up());
+            return;
+        };
         consumer.listen();
         consumer.reap();
         self.settle(stream);
     }
 
-    /// Parts with consumers that are gone or have to go; all they were lent comes home.
+    /// Parts with consumers that are gone or have to go. All that was lent to those who are gone comes home.
     fn settle(&mut self, stream: &str) {
         if self.all.iter().all(|consumer| consumer.fate == Fate::Stays) {
             return;
@@ -122,26 +129,30 @@ impl Consumers {
             match &consumer.fate {
                 Fate::CutOff(why) => {
                     let why = format!("{why} ('{stream}', policy {})", consumer.policy);
+                    consumer.lender.cut_off();
                     // Who does not read it is told by the hang-up.
                     let _ = packet::send_message(&consumer.socket, &Message::Bye(why), &[]);
+                    consumer.hang_up();
                     self.counted.cut_off += 1;
+                    self.leaving.push(consumer);
                 }
                 Fate::HungUp | Fate::Stays => self.counted.hung_up += 1,
             }
         }
     }
 
-    /// Hangs up on all, and lets go of what rests.
-    pub(super) fn clear(&mut self) {
-        self.all.clear();
+    /// The publisher is gone: hangs up on all, and lets go of what rests.
+    pub(super) fn part(&mut self) {
         self.resting.clear();
+        self.all.iter().for_each(Consumer::hang_up);
+        self.leaving.append(&mut self.all);
     }
 
     pub(super) fn totals(&self) -> Totals {
         Totals {
             consumers: self.all.len() as u32,
             fullest_queue_percent: self.all.iter().map(Consumer::queue_percent).max().unwrap_or(0),
-            out_chunks: self.all.iter().map(|consumer| consumer.lender.out()).sum(),
+            out_chunks: self.all.iter().chain(&self.leaving).map(|consumer| consumer.lender.out()).sum(),
             ..self.counted
         }
     }

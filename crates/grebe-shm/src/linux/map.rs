@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use grebe_ring::Memory;
+use grebe_ring::{Memory, MemoryMut};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
@@ -40,6 +40,7 @@ pub(crate) struct Mapping(Arc<Mapped>);
 struct Mapped {
     base: NonNull<u8>,
     len: usize,
+    writable: bool,
 }
 
 impl Mapping {
@@ -50,7 +51,7 @@ impl Mapping {
         let base =
             unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, fd, 0) }?;
         let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
-        let mapping = Self(Arc::new(Mapped { base, len }));
+        let mapping = Self(Arc::new(Mapped { base, len, writable }));
         let populate = if writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
         // So that no page fault falls into the stream. An old kernel does not know it, and faults.
         // SAFETY: populating changes no content; the range is the mapping just made.
@@ -67,10 +68,19 @@ impl Mapping {
         Words { mapping: self.clone(), offset, count }
     }
 
-    /// The first `len` bytes, as memory for a pool or an import.
-    pub(crate) fn chunks(&self, len: usize) -> Box<dyn Memory> {
+    /// The first `len` bytes, to be read where another process lends them.
+    pub(crate) fn lent(&self, len: usize) -> Box<dyn Memory> {
         assert!(len <= self.0.len, "chunks within the mapping");
         Box::new(Chunks { mapping: self.clone(), len })
+    }
+
+    /// The first `len` bytes, as memory for a pool.
+    ///
+    /// # Panics
+    /// Where the mapping is not writable.
+    pub(crate) fn own(&self, len: usize) -> Box<dyn MemoryMut> {
+        assert!(len <= self.0.len && self.0.writable, "writable chunks within the mapping");
+        Box::new(OwnChunks(Chunks { mapping: self.clone(), len }))
     }
 
     /// Offset of a place in the mapping; `None` where it lies elsewhere.
@@ -97,8 +107,9 @@ struct Chunks {
     len: usize,
 }
 
-// SAFETY: page-aligned, mapped until dropped. Of the processes that map it only the one whose pool it is can write to it (the
-// others' descriptors are sealed); what a reader derives from a chunk that is written meanwhile is bounds-checked in its own memory.
+// SAFETY: page-aligned, mapped until dropped, zeroed before it is written. Of the processes that map it only the one whose pool it
+// is can write to it (the others' descriptors are sealed). A reader takes that process's word that it writes to no chunk that it
+// has lent (`Subscriber` says so): a producer of this crate keeps each lease until its reader has hung up.
 unsafe impl Memory for Chunks {
     fn base(&self) -> NonNull<u8> {
         self.mapping.0.base
@@ -108,6 +119,23 @@ unsafe impl Memory for Chunks {
         self.len
     }
 }
+
+/// The same in the process whose pool it is.
+struct OwnChunks(Chunks);
+
+// SAFETY: as for `Chunks`; here the pool itself keeps lent chunks from being written.
+unsafe impl Memory for OwnChunks {
+    fn base(&self) -> NonNull<u8> {
+        self.0.base()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len
+    }
+}
+
+// SAFETY: the mapping is writable (`Mapping::own`), and a publisher makes one pool over it.
+unsafe impl MemoryMut for OwnChunks {}
 
 /// Words in shared memory, only ever accessed as atomics.
 #[derive(Debug, Clone)]

@@ -14,6 +14,7 @@
 //!
 //! **The chunks sent last rest** (4 MiB): one that was just read lies in the consumer's cache, where writing it is slow.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -39,6 +40,9 @@ use crate::sync::{Ordering, Words};
 ///
 /// A thread of its own lets consumers in and notices when they go. Dropping a publisher without [`end`](Self::end) is what a
 /// crash is: consumers drain what is complete, and end with [`Error::ProducerGone`].
+///
+/// What a consumer was lent is its own to read until it hangs up (until its [`Subscriber`](crate::Subscriber) and all batches of
+/// it are gone), also after it was cut off and after the publisher was dropped: the pool does not hand out these chunks before.
 #[derive(Debug)]
 pub struct Publisher {
     state: Arc<PublisherState>,
@@ -71,9 +75,10 @@ impl Publisher {
             payload: fd,
             welcome,
             closing,
+            is_closed: AtomicBool::new(false),
             signal: Signal::new(),
         });
-        let pool = BatchPool::over(payload.chunks(welcome.tables_at()), welcome.chunk_bytes as usize);
+        let pool = BatchPool::over(payload.own(welcome.tables_at()), welcome.chunk_bytes as usize);
         let tables =
             payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
         let acceptor = Some(Acceptor::start(directory, state.clone())?);
@@ -231,12 +236,15 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        // The acceptor's thread removes the socket; consumers are hung up on when they are dropped.
+        self.state.lock().part();
+        // The acceptor's thread removes the socket, and stays as long as a consumer may read what it was lent.
         let _ = rustix::io::write(&self.state.closing, &1u64.to_ne_bytes());
-        if let Some(acceptor) = self.acceptor.take() {
+        self.state.signal.wait(CLOSE_TIMEOUT, || self.state.is_closed.load(Ordering::Acquire));
+        if let Some(acceptor) = self.acceptor.take()
+            && self.state.lock().leaving.is_empty()
+        {
             let _ = acceptor.join();
         }
-        self.state.lock().clear();
     }
 }
 
@@ -293,6 +301,8 @@ fn quota(options: &PublisherOptions) -> Result<u32, Error> {
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 const CHUNKS_MAX: usize = 1 << 20;
 const CONSUMERS_MAX: usize = 64;
+/// More than it takes to remove a socket.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a sender that waits is asked whether it is stopping.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(50);
 /// A few microseconds: a consumer that is at work has room again by then.

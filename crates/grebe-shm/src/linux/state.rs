@@ -1,6 +1,7 @@
 //! What the producer's threads share, and how a consumer is admitted.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
 
 use grebe_frame::Batch;
@@ -26,6 +27,8 @@ pub(super) struct PublisherState {
     pub(super) welcome: Welcome,
     /// Readable once the publisher is gone.
     pub(super) closing: OwnedFd,
+    /// Whether nobody listens under the name any more.
+    pub(super) is_closed: AtomicBool,
     pub(super) consumers: Mutex<Consumers>,
     /// Wakes the thread that waits for room or for consumers.
     pub(super) signal: Signal,
@@ -72,8 +75,12 @@ impl PublisherState {
         let consumers = self.lock();
         if consumers.is_ended {
             Some("the stream has ended".to_owned())
-        } else if consumers.all.len() >= self.options.consumers_max {
-            Some(format!("it has {} consumers, and takes no more", self.options.consumers_max))
+        } else if consumers.all.len() + consumers.leaving.len() >= self.options.consumers_max {
+            let leaving = match consumers.leaving.len() {
+                0 => String::new(),
+                count => format!(" ({count} were cut off and still hold memory)"),
+            };
+            Some(format!("it has {} consumers{leaving}, and takes no more", self.options.consumers_max))
         } else if hello.policy == Policy::Block && !self.options.allow_block {
             Some("it waits for nobody: use drop_oldest or drop_latest instead of block".to_owned())
         } else {

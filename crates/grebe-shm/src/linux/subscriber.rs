@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_frame::{Batch, BatchImport, Header};
+use grebe_frame::{Batch, BatchImport, BatchMut, Header};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::connect;
@@ -22,6 +22,11 @@ use crate::sync::{Ordering, Words};
 ///
 /// A batch that is dropped goes back to the producer, from whichever thread. The producer learns that a consumer is gone when
 /// the subscriber *and* all its batches are: nothing is overwritten that is still read.
+///
+/// That holds with a producer that keeps to it, as [`Publisher`](super::Publisher) does. The memory stays writable for its
+/// process, and a hostile one could change samples while they are read: a batch of [`pop`](Self::pop) is a `&[u8]` into that
+/// memory, so what such a program makes of it is undefined. The directory is the user's own, and who makes a stream is this
+/// user's process; where even that is too much trust, [`pop_into`](Self::pop_into) copies, and reads nothing twice.
 #[derive(Debug)]
 pub struct Subscriber {
     name: String,
@@ -68,7 +73,7 @@ impl Subscriber {
         let borrower = Borrower::new(lane.words(0, shape.words()), shape, options.policy);
         let socket = Arc::new(socket);
         let (returns, producer) = (borrower.returns().clone(), socket.clone());
-        let chunks = payload.chunks(welcome.tables_at());
+        let chunks = payload.lent(welcome.tables_at());
         let import = BatchImport::new(chunks, welcome.chunk_bytes as usize, move |chunk| {
             if returns.give_back(chunk) {
                 wake(&producer);
@@ -94,39 +99,67 @@ impl Subscriber {
     /// processor, that one would wait for the scheduler's next tick, up to 4 ms, and miss batches.
     ///
     /// # Errors
-    /// [`Error::Damaged`]. How the stream ended is told by [`wait`](Self::wait).
+    /// [`Error::Damaged`]; [`Error::CutOff`], at once: what still waited is not to be had any more. How else the stream ended is
+    /// told by [`wait`](Self::wait).
     pub fn pop(&mut self) -> Result<Option<Batch>, Error> {
+        let Some(what) = self.take()? else { return Ok(None) };
+        let offsets = offsets(&self.tables, self.welcome.table_words, what);
+        let lent_twice = || Error::Damaged {
+            name: self.name.clone(),
+            what: format!("chunk {} was lent twice", what.chunk),
+        };
+        let (batch, refused) = self.import.batch(what.chunk, offsets).ok_or_else(lent_twice)?;
+        self.refused_frames += refused as u64;
+        Ok(Some(batch))
+    }
+
+    /// Copies the next batch, if one waits, into `to`, and gives its chunk back at once; whether one waited. For a producer
+    /// that is not trusted: whatever it writes meanwhile or later, the copy was validated as it is, and stays.
+    ///
+    /// # Errors
+    /// As [`pop`](Self::pop), and [`Error::Setting`] where `to` has less room than a chunk of the stream.
+    pub fn pop_into(&mut self, to: &mut BatchMut) -> Result<bool, Error> {
+        let free_bytes = to.capacity_bytes() - to.filled_bytes();
+        if free_bytes < self.welcome.chunk_bytes as usize {
+            let must = "copy into an empty batch of chunks that are as large as the stream's";
+            return Err(Error::Setting { what: "room for a copy", got: free_bytes as u64, must });
+        }
+        let Some(what) = self.take()? else { return Ok(false) };
+        let offsets = offsets(&self.tables, self.welcome.table_words, what);
+        self.refused_frames += self.import.copy(what.chunk, offsets, to) as u64;
+        if self.borrower.returns().give_back(what.chunk) {
+            wake(&self.socket);
+        }
+        Ok(true)
+    }
+
+    /// The next descriptor, in range.
+    fn take(&mut self) -> Result<Option<Descriptor>, Error> {
         if self.taken_bytes >= YIELD_BYTES {
             self.taken_bytes = 0;
             std::thread::yield_now();
         }
         let damaged = |what: String| Error::Damaged { name: self.name.clone(), what };
-        let Some(what) =
-            self.borrower.pop().map_err(|violation: Violation| damaged(violation.to_string()))?
-        else {
-            return Ok(None);
+        let taken = self.borrower.pop().map_err(|violation: Violation| damaged(violation.to_string()))?;
+        let Some(what) = taken else {
+            return if self.borrower.is_cut_off() { Err(self.cut_off()) } else { Ok(None) };
         };
         if self.borrower.must_wake() {
             wake(&self.socket);
         }
-        let Descriptor { chunk, frames, first, stride } = what;
-        if frames > self.welcome.table_words * 2 || chunk >= self.welcome.chunks {
-            return Err(damaged(format!("{frames} frames in chunk {chunk}")));
+        if what.frames > self.welcome.table_words * 2 || what.chunk >= self.welcome.chunks {
+            return Err(damaged(format!("{} frames in chunk {}", what.frames, what.chunk)));
         }
-        // Evenly or by table: an offset that leads out of the chunk is refused by the import.
-        let row = |frame: u32| first.wrapping_add(frame.wrapping_mul(stride));
-        let table = |frame: u32| {
-            let word = chunk as usize * self.welcome.table_words as usize + frame as usize / 2;
-            (self.tables.at(word).load(Ordering::Relaxed) >> (32 * (frame & 1))) as u32
-        };
-        let offsets = (0..frames).map(|frame| if stride == 0 { table(frame) } else { row(frame) });
-        let (batch, refused) = self
-            .import
-            .batch(chunk, offsets)
-            .ok_or_else(|| damaged(format!("chunk {chunk} was lent twice")))?;
-        self.refused_frames += refused as u64;
         self.taken_bytes += self.welcome.chunk_bytes as usize;
-        Ok(Some(batch))
+        Ok(Some(what))
+    }
+
+    /// That the producer has cut this consumer off, and why.
+    fn cut_off(&mut self) -> Error {
+        // Said just before, or it never will be.
+        let _ = self.listen(Duration::from_millis(100));
+        let reason = self.bye.clone().unwrap_or_else(|| "it did not say why".to_owned());
+        Error::CutOff { name: self.name.clone(), reason }
     }
 
     /// Sleeps until a batch waits, the stream has ended, or `timeout` has passed; whether a batch waits.
@@ -153,9 +186,8 @@ impl Subscriber {
             }
             match (&self.bye, self.hung_up) {
                 _ if is_ended => return Ok(false),
-                (Some(reason), _) => {
-                    return Err(Error::CutOff { name: self.name.clone(), reason: reason.clone() });
-                }
+                _ if self.borrower.is_cut_off() => return Err(self.cut_off()),
+                (Some(_), _) => return Err(self.cut_off()),
                 (None, true) => return Err(Error::ProducerGone(self.name.clone())),
                 (None, false) if left.is_zero() => return Ok(false),
                 // Woken for what was taken before it slept, or by a signal.
@@ -268,6 +300,18 @@ fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), E
             Packet::Malformed(why) => Err(Error::Refused { name: name(), reason: why.to_string() }),
         };
     }
+}
+
+/// Where the frames of a chunk are: in a row, or by the chunk's table. An offset that leads out of the chunk is refused by the
+/// import.
+fn offsets(tables: &Words, table_words: u32, what: Descriptor) -> impl Iterator<Item = u32> {
+    let Descriptor { chunk, frames, first, stride } = what;
+    let row = move |frame: u32| first.wrapping_add(frame.wrapping_mul(stride));
+    let table = move |frame: u32| {
+        let word = chunk as usize * table_words as usize + frame as usize / 2;
+        (tables.at(word).load(Ordering::Relaxed) >> (32 * (frame & 1))) as u32
+    };
+    (0..frames).map(move |frame| if stride == 0 { table(frame) } else { row(frame) })
 }
 
 fn wake(socket: &OwnedFd) {
