@@ -130,19 +130,22 @@ impl QueueSender {
             Err(batch) => batch,
         };
         match self.policy {
-            Policy::Block => return Offer::Full(refused),
-            Policy::DropLatest => {}
-            Policy::DropOldest => {
+            Policy::Block => Offer::Full(refused),
+            Policy::DropLatest => {
+                self.counts.drop_batch(&refused);
+                Offer::Dropped
+            }
+            Policy::DropOldest => loop {
                 self.make_room();
-                // Full still: the consumer is taking the slot's batch out at this moment. One batch more is dropped then.
                 match self.push(refused) {
                     Ok(()) => return Offer::Queued,
                     Err(batch) => refused = batch,
                 }
-            }
+                // The consumer has taken a batch and not yet said so, or its thread stands still inside `pop` since a whole
+                // queue was pushed. The newest is what this policy keeps: it waits for these few instructions.
+                std::thread::yield_now();
+            },
         }
-        self.counts.drop_batch(&refused);
-        Offer::Dropped
     }
 
     #[inline]

@@ -70,3 +70,19 @@ impl Receiving for Rx {
 }
 
 conforms!(InProcess);
+
+#[test]
+fn drop_oldest_never_drops_the_newest() {
+    for capacity_bytes in [None, Some(2 * 4096)] {
+        let options = QueueOptions { capacity_bytes, ..QueueOptions::drop_oldest(2) };
+        let (mut tx, mut rx) = queue(options, Arc::new(Signal::new()), Arc::new(Signal::new()));
+        let consumer = std::thread::spawn(move || while rx.pop().is_some() || !rx.is_ended() {});
+        let mut pool = BatchPool::new(8, 4096);
+        for offered in 0..300_000 {
+            let batch = pool.acquire().expect("two are queued, and one is just taken").freeze();
+            assert!(matches!(tx.offer(batch), Offer::Queued), "offer {offered}");
+        }
+        drop(tx);
+        consumer.join().unwrap();
+    }
+}

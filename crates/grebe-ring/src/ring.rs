@@ -14,7 +14,9 @@
 //! **`drop_oldest`**: the producer may evict, so either side moves the head, and each place has a stamp beside it: `position`
 //! says free, may be filled at that position; `position + 1` says filled, may be claimed. Consumer and evictor claim a value
 //! by moving the head with a compare-and-swap, and free its place (stamp = position + capacity) only after the value is out:
-//! nothing is overwritten while it is claimed. This is Vyukov's bounded queue with the multi-producer half left out.
+//! nothing is overwritten while it is claimed. This is Vyukov's bounded queue with the multi-producer half left out, and with
+//! twice as many places as values may wait: a push that follows an eviction has a free place although the consumer is just
+//! moving a value out of another.
 //!
 //! The ring itself neither waits nor counts: what a full ring means to its producer is up to the queue around it.
 
@@ -39,9 +41,10 @@ use crate::sync::{Apart, Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 pub fn ring<T: Send>(capacity: usize, policy: Policy) -> (Producer<T>, Consumer<T>) {
     let capacity = capacity.max(2).next_power_of_two();
     let evicts = policy == Policy::DropOldest;
-    let stamps = if evicts { capacity } else { 0 };
+    let (places, stamps) = if evicts { (2 * capacity, 2 * capacity) } else { (capacity, 0) };
     let shared = Arc::new(Shared {
-        values: (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+        capacity,
+        values: (0..places).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
         stamps: (0..stamps).map(AtomicUsize::new).collect(),
         evicts,
         head: Apart(AtomicUsize::new(0)),
@@ -75,7 +78,8 @@ impl<T> Producer<T> {
     /// Appends a value.
     ///
     /// # Errors
-    /// Hands the value back where the ring is full, also while the place's last value is being moved out.
+    /// Hands the value back where the ring is full. A ring that evicts hands it back too while the consumer, inside one
+    /// [`pop`](Consumer::pop), holds up a place for as long as it takes to push a whole ring more.
     #[inline]
     pub fn push(&mut self, value: T) -> Result<(), T> {
         if !self.finds_room() {
@@ -119,10 +123,8 @@ impl<T> Producer<T> {
     /// Whether the next push fits.
     #[inline]
     pub fn has_room(&self) -> bool {
-        if self.shared.evicts {
-            return self.shared.stamp(self.tail) == self.tail;
-        }
-        self.tail.wrapping_sub(self.shared.head.0.load(Ordering::Acquire)) < self.capacity()
+        let has_room = self.tail.wrapping_sub(self.shared.head.0.load(Ordering::Acquire)) < self.capacity();
+        has_room && (!self.shared.evicts || self.shared.stamp(self.tail) == self.tail)
     }
 
     /// Whether nothing was queued a moment ago.
@@ -132,7 +134,7 @@ impl<T> Producer<T> {
 
     /// How many values fit.
     pub fn capacity(&self) -> usize {
-        self.shared.values.len()
+        self.shared.capacity
     }
 
     /// Whether the consumer is gone, so that pushing is in vain.
@@ -195,6 +197,8 @@ impl<T> Drop for Consumer<T> {
 
 #[derive(Debug)]
 struct Shared<T> {
+    /// Values that may wait. There are as many places, or twice as many where the producer evicts.
+    capacity: usize,
     values: Box<[UnsafeCell<MaybeUninit<T>>]>,
     /// One per place where the producer evicts; else none.
     stamps: Box<[AtomicUsize]>,
@@ -219,7 +223,7 @@ impl<T> Shared<T> {
 
     fn len(&self) -> usize {
         let tail = self.tail.0.load(Ordering::Relaxed);
-        tail.wrapping_sub(self.head.0.load(Ordering::Relaxed)).min(self.values.len())
+        tail.wrapping_sub(self.head.0.load(Ordering::Relaxed)).min(self.capacity)
     }
 
     /// Claims the value at the head for the caller alone, consumer and evictor alike.

@@ -36,6 +36,21 @@ fn a_value_is_popped_or_evicted_exactly_once() {
 }
 
 #[test]
+fn a_push_that_follows_an_eviction_is_never_refused() {
+    loom::model(|| {
+        let (mut tx, mut rx) = ring(2, Policy::DropOldest);
+        tx.push(0u32).unwrap();
+        tx.push(1).unwrap();
+        let consumer = thread::spawn(move || drop((rx.pop(), rx)));
+        if let Err(newest) = tx.push(2) {
+            tx.evict();
+            assert_eq!(tx.push(newest), Ok(()), "the consumer is just taking one out");
+        }
+        consumer.join().unwrap();
+    });
+}
+
+#[test]
 fn a_ring_that_does_not_evict_hands_over_what_was_written() {
     loom::model(|| {
         let (mut tx, mut rx) = ring(2, Policy::Block);
