@@ -48,31 +48,41 @@ pub fn stats(samples: &[i16]) -> Stats {
     stats_chunked(samples)
 }
 
-/// As [`stats`], and copies the samples to `to`, which must be as long (else nothing is copied beyond the
-/// shorter). Stores past the caches where `to` is aligned, which saves reading memory that is overwritten anyway; call
-/// [`fence`] before another thread may read it.
-pub(crate) fn stats_storing(samples: &[i16], to: &mut [i16]) -> Stats {
-    #[cfg(target_arch = "x86_64")]
-    if samples.len() == to.len() && to.as_ptr().addr().is_multiple_of(64) {
-        if is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the processor has AVX-512BW, as just detected.
-            return unsafe { x86::stats_avx512::<true>(samples, to) };
-        }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as just detected.
-            return unsafe { x86::stats_avx2::<true>(samples, to) };
-        }
+/// Stores past the caches, which saves reading memory that is overwritten anyway. Such stores are ordered with no other: they
+/// can only be made through this, and its end orders them before whatever tells other threads of them.
+pub(crate) struct StreamingStores(());
+
+impl StreamingStores {
+    pub(crate) fn begin() -> Self {
+        Self(())
     }
-    for (to, sample) in to.iter_mut().zip(samples) {
-        *to = *sample;
+
+    /// As [`stats`], and copies the samples to `to`, which must be as long (else nothing is copied beyond the shorter); past
+    /// the caches where `to` is aligned.
+    pub(crate) fn stats(&mut self, samples: &[i16], to: &mut [i16]) -> Stats {
+        #[cfg(target_arch = "x86_64")]
+        if samples.len() == to.len() && to.as_ptr().addr().is_multiple_of(64) {
+            if is_x86_feature_detected!("avx512bw") {
+                // SAFETY: the processor has AVX-512BW, as just detected.
+                return unsafe { x86::stats_avx512::<true>(samples, to) };
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has AVX2, as just detected.
+                return unsafe { x86::stats_avx2::<true>(samples, to) };
+            }
+        }
+        for (to, sample) in to.iter_mut().zip(samples) {
+            *to = *sample;
+        }
+        stats(samples)
     }
-    stats(samples)
 }
 
-/// Orders the stores of [`stats_storing`] before whatever tells other threads of them.
-pub(crate) fn fence() {
-    #[cfg(target_arch = "x86_64")]
-    x86::fence();
+impl Drop for StreamingStores {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        x86::fence();
+    }
 }
 
 /// Asks for the 64 samples from `from` on, if there are any, to be brought into the first-level cache.

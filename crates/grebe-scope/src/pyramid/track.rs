@@ -48,6 +48,7 @@ impl ChannelTracks {
     pub(super) fn append(&mut self, shape: &Shape, first: u64, mut samples: &[i16]) {
         let node = shape.node_samples(0);
         let past_caches = shape.raw_samples as usize * size_of::<i16>() >= PAST_CACHES_BYTES;
+        let mut stores = past_caches.then(simd::StreamingStores::begin);
         let mut at = first;
         let mut slot = at % shape.raw_samples;
         while !samples.is_empty() {
@@ -56,11 +57,12 @@ impl ChannelTracks {
             let (piece, rest) = samples.split_at(len as usize);
             let from = self.raw_start + slot as usize;
             let to = &mut self.raw[from..from + piece.len()];
-            let stats = if past_caches {
-                simd::stats_storing(piece, to)
-            } else {
-                to.copy_from_slice(piece);
-                simd::stats(piece)
+            let stats = match &mut stores {
+                Some(stores) => stores.stats(piece, to),
+                None => {
+                    to.copy_from_slice(piece);
+                    simd::stats(piece)
+                }
             };
             self.levels[0].open.merge(&stats);
             at += len;
@@ -69,9 +71,6 @@ impl ChannelTracks {
             if at.is_multiple_of(node) {
                 self.close(shape, at);
             }
-        }
-        if past_caches {
-            simd::fence();
         }
     }
 

@@ -58,8 +58,7 @@ proptest! {
         let aligned = room.as_ptr().align_offset(64);
         for start in [aligned, aligned + 1] {
             let to = &mut room[start..start + samples.len()];
-            prop_assert_eq!(stats_storing(samples, to), expected);
-            fence();
+            prop_assert_eq!(StreamingStores::begin().stats(samples, to), expected);
             prop_assert_eq!(to, samples);
         }
     }
