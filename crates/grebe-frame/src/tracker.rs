@@ -78,14 +78,16 @@ pub struct TrackerCounts {
     pub frames: u64,
     /// Samples per channel in them.
     pub samples: u64,
-    /// Frames missing (a late frame stays counted here).
+    /// Frames that did not arrive.
     pub lost_frames: u64,
-    /// Samples per channel missing on the way.
+    /// Samples per channel in them.
     pub lost_samples: u64,
     /// Samples per channel that the generator dropped, by what its headers say: also those that it never gave an index.
     pub generator_samples: u64,
-    /// Frames that came after later ones.
+    /// Frames that came after later ones: they were counted as lost until then, and their place has passed.
     pub late_frames: u64,
+    /// Samples per channel in them.
+    pub late_samples: u64,
     /// Frames that came twice.
     pub duplicate_frames: u64,
     /// Streams seen.
@@ -111,11 +113,47 @@ impl StreamTracker {
             _ => self.out_of_order(header),
         };
         if arrival.is_new() {
-            self.counts.frames += u64::from(!header.is_end_of_stream());
-            self.counts.samples += u64::from(header.block_length_samples);
-            self.position = Some(Position::behind(header));
+            self.advance(header);
         }
         arrival
+    }
+
+    #[inline]
+    fn advance(&mut self, header: &Header) {
+        self.counts.frames += u64::from(!header.is_end_of_stream());
+        self.counts.samples += u64::from(header.block_length_samples);
+        self.position = Some(Position::behind(header));
+    }
+
+    /// Counts a frame where it is the very one that was expected; else it changes nothing.
+    #[inline]
+    pub fn arrive_in_order(&mut self, header: &Header) -> bool {
+        let is_expected = self.position.as_ref().is_some_and(|position| position.expects(header));
+        if is_expected {
+            self.advance(header);
+        }
+        is_expected
+    }
+
+    /// How many frames are missing before this one, where it goes on with the stream that is tracked: 0 is the next. `None`
+    /// where it does not, or none came yet.
+    pub fn missing_before(&self, header: &Header) -> Option<u64> {
+        let position = self.position.as_ref().filter(|position| !position.ended)?;
+        let is_further = header.first_sample_index >= position.sample_index;
+        let missing = header.sequence.checked_sub(position.sequence)?;
+        (is_further && header.channel_count == position.channel_count).then_some(missing)
+    }
+
+    /// Whether a frame that stands before the stream's position was stamped after all of it: its sender began again.
+    pub fn is_younger(&self, header: &Header) -> bool {
+        self.position.as_ref().is_some_and(|position| {
+            header.sequence < position.sequence && header.producer_ts_ns > position.newest_ts_ns
+        })
+    }
+
+    /// Counts a frame that came twice, where the caller still holds the first.
+    pub fn count_duplicate(&mut self) {
+        self.counts.duplicate_frames += 1;
     }
 
     /// What was counted so far.
@@ -195,7 +233,7 @@ impl StreamTracker {
         // younger, although its sequence is lower, comes from a sender that began again.
         let repeats_the_end =
             position.ended && header.is_end_of_stream() && header.sequence + 1 == position.sequence;
-        let younger = header.producer_ts_ns > position.newest_ts_ns;
+        let younger = self.is_younger(header);
         let far = position.sequence - header.sequence > LATE_FRAMES_MAX;
         let run = if header.sequence == self.behind.0.wrapping_add(1) { self.behind.1 + 1 } else { 1 };
         self.behind = (header.sequence, run);
@@ -204,6 +242,10 @@ impl StreamTracker {
         }
         if self.take_missing(header.sequence) {
             self.counts.late_frames += 1;
+            self.counts.lost_frames = self.counts.lost_frames.saturating_sub(1);
+            let samples = u64::from(header.block_length_samples);
+            self.counts.late_samples += samples;
+            self.counts.lost_samples = self.counts.lost_samples.saturating_sub(samples);
             Arrival::Late
         } else {
             self.counts.duplicate_frames += u64::from(!repeats_the_end);
@@ -543,8 +585,8 @@ mod tests {
             let counts = tracker.counts();
             prop_assert_eq!((counts.frames, counts.late_frames, counts.duplicate_frames), (frames, late, duplicates));
             let span = newest.map_or(0, |newest| newest - first + 1);
-            prop_assert_eq!(counts.lost_frames, span - frames);
-            prop_assert_eq!(counts.lost_samples, counts.lost_frames * 10);
+            prop_assert_eq!(counts.lost_frames, span - frames - late, "late is not lost");
+            prop_assert_eq!((counts.lost_samples, counts.late_samples), (counts.lost_frames * 10, late * 10));
         }
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod pipe;
 
 mod arrival;
+mod reorder;
 mod shm_sink;
 mod shm_source;
 mod udp_sink;

@@ -290,6 +290,107 @@ fn small_datagrams_are_gathered_and_large_ones_lent_as_they_came() {
     }
 }
 
+/// What a receiver makes of what `send` sends it, up to the end that `send` must send; with a budget of 0.2 s, so that a slow
+/// machine changes nothing.
+fn received(send: impl FnOnce(std::net::SocketAddr, &Options)) -> (Vec<Batch>, StageSnapshot) {
+    let options =
+        Options { gso: false, gro: false, latency: Duration::from_millis(200), ..Options::default() };
+    let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let at = source.local_addr().unwrap();
+    let (tray, taken) = std::sync::mpsc::channel();
+    let mut graph = Graph::new();
+    let source = graph.add("udp", source);
+    let tray = graph.add("tray", Tray(tray));
+    graph.connect(source, tray, QueueOptions::block(64));
+    let running = graph.start().unwrap();
+    send(at, &options);
+    let snapshot = running.wait().unwrap();
+    (taken.into_iter().collect(), snapshot.stage("udp").unwrap().clone())
+}
+
+fn numbered(sequence: u64, block: u32) -> Header {
+    Header {
+        sequence,
+        producer_ts_ns: 1_000 + sequence,
+        channel_count: 1,
+        block_length_samples: block,
+        sample_rate_hz: 1e6,
+        first_sample_index: sequence * u64::from(block),
+        ..Header::default()
+    }
+}
+
+fn send_all(sender: &mut Sender, order: impl IntoIterator<Item = u64>, block: u32) {
+    for sequence in order {
+        send(sender, &numbered(sequence, block), &vec![sequence as u8; block as usize * 2]);
+    }
+}
+
+fn counted(udp: &StageSnapshot) -> [u64; 5] {
+    ["lost_frames", "late_frames", "duplicate_frames", "foreign_datagrams", "streams"]
+        .map(|name| udp.own(name).unwrap())
+}
+
+#[test]
+fn neighbours_that_the_network_swapped_are_put_in_order() {
+    for block in [32u32, 4_000, 20_000] {
+        // 0 | 1 | 2 | 4 3 | 5 | 7 6 | ... and once a frame that comes seven frames late, where a chunk holds as many.
+        let mut order: Vec<u64> = (0..60).collect();
+        order[3..].chunks_exact_mut(3).for_each(|three| three.swap(0, 1));
+        if block < 20_000 {
+            let late = order.remove(30);
+            order.insert(37, late);
+        }
+        let (batches, udp) = received(|at, options| {
+            let mut sender = Sender::connect(at, options).unwrap();
+            send_all(&mut sender, order, block);
+            send(&mut sender, &numbered(59, block).end_of_stream(2_000), &[]);
+        });
+        let sequences: Vec<u64> = headers(&batches).iter().map(|header| header.sequence).collect();
+        assert_eq!(sequences, (0..60).collect::<Vec<_>>(), "{block}");
+        for frame in batches.iter().flat_map(|batch| batch.frames()) {
+            let value = frame.header().sequence as u8;
+            assert!(frame.payload().iter().all(|&byte| byte == value));
+        }
+        assert_eq!(counted(&udp), [0, 0, 0, 0, 1], "{block}");
+    }
+}
+
+#[test]
+fn what_comes_too_late_is_late_and_not_lost_and_what_comes_twice_counts_once() {
+    let (batches, udp) = received(|at, options| {
+        let mut sender = Sender::connect(at, options).unwrap();
+        // 1 after more frames than are waited for; 60 twice while 59 misses; 71 never, and while it is waited for, 103 is swapped.
+        send_all(&mut sender, (0..1).chain(2..50).chain([1]).chain(50..59).chain([60, 60, 59, 61]), 100);
+        send_all(&mut sender, (62..71).chain(72..103).chain([104, 105, 106, 103]).chain(107..120), 100);
+        send(&mut sender, &numbered(119, 100).end_of_stream(2_000), &[]);
+    });
+    let sequences: Vec<u64> = headers(&batches).iter().map(|header| header.sequence).collect();
+    assert_eq!(sequences, (0..1).chain(2..71).chain(72..120).collect::<Vec<_>>());
+    assert_eq!(counted(&udp), [1, 1, 1, 0, 1]);
+    assert_eq!((udp.own("lost_samples"), udp.own("late_samples")), (Some(100), Some(100)));
+}
+
+#[test]
+fn a_sender_that_begins_again_takes_over_at_once_and_the_old_one_is_left_out() {
+    let (batches, udp) = received(|at, options| {
+        let mut first = Sender::connect(at, options).unwrap();
+        send_all(&mut first, 0..100, 100);
+        let mut again = Sender::connect(at, options).unwrap();
+        for sequence in 0..50 {
+            let header = Header { producer_ts_ns: 5_000 + sequence, ..numbered(sequence, 100) };
+            send(&mut again, &header, &[7; 200]);
+        }
+        // The first was not dead, only overtaken.
+        send_all(&mut first, 100..105, 100);
+        let end = Header { producer_ts_ns: 6_000, ..numbered(49, 100) }.end_of_stream(7_000);
+        send(&mut again, &end, &[]);
+    });
+    let sequences: Vec<u64> = headers(&batches).iter().map(|header| header.sequence).collect();
+    assert_eq!(sequences, (0..100).chain(0..50).collect::<Vec<_>>());
+    assert_eq!(counted(&udp), [0, 0, 0, 5, 2]);
+}
+
 fn send(sender: &mut Sender, header: &Header, payload: &[u8]) {
     let mut head = [0; 64];
     header.write(&mut head);

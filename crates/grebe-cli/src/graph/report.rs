@@ -81,10 +81,10 @@ impl fmt::Display for Losses {
             (self.network_samples.min(lone_samples), "samples lost on the way"),
             (self.kernel_drops.unwrap_or(0), "buffers dropped by the kernel"),
             (self.queue_frames, "frames dropped by a queue"),
-            (self.late_frames, "frames late"),
-            (self.duplicate_frames, "frames twice"),
+            (self.late_frames, "frames too late and left out"),
+            (self.duplicate_frames, "frames twice and taken once"),
             (self.refused_datagrams, "datagrams refused"),
-            (self.foreign_datagrams, "datagrams of another sender"),
+            (self.foreign_datagrams, "datagrams of another sender left out"),
             (self.refused_sends, "sends refused, nobody listens there"),
             (self.unsent_datagrams, "datagrams not sent"),
         ];
@@ -220,7 +220,7 @@ mod tests {
         assert!(!some.is_none());
         assert_eq!(
             some.to_string(),
-            "1,200 frames lost on the way, 7 buffers dropped by the kernel, 3 frames late"
+            "1,200 frames lost on the way, 7 buffers dropped by the kernel, 3 frames too late and left out"
         );
     }
 }

@@ -25,6 +25,7 @@ impl ArrivalCounters {
             counts.lost_samples,
             counts.generator_samples,
             counts.late_frames,
+            counts.late_samples,
             counts.duplicate_frames,
             counts.streams,
         ];
@@ -56,6 +57,7 @@ const NAMES: &[&str] = &[
     "lost_samples",
     "generator_samples",
     "late_frames",
+    "late_samples",
     "duplicate_frames",
     "streams",
     "refused_short",
@@ -73,11 +75,11 @@ const NAMES: &[&str] = &[
     "foreign_datagrams",
     "copied_frames",
 ];
-const REFUSED: usize = 6;
-const KERNEL: usize = 15;
-const KERNEL_KNOWN: usize = 16;
-const FOREIGN: usize = 17;
-const COPIED: usize = 18;
+const REFUSED: usize = 7;
+const KERNEL: usize = REFUSED + 9;
+const KERNEL_KNOWN: usize = KERNEL + 1;
+const FOREIGN: usize = KERNEL + 2;
+const COPIED: usize = KERNEL + 3;
 
 #[cfg(test)]
 mod tests {

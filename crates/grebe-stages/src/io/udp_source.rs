@@ -1,26 +1,31 @@
 //! `udp://` as a source: frames are views into the slabs that the kernel filled.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Granted, Options, Received, Receiver};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{BatchMut, BatchPool, Header, Refusals, StreamTracker};
+use grebe_frame::{BatchMut, BatchPool, Frame, Header, Refusals, StreamTracker};
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
+use crate::io::reorder::{AHEAD_MAX, Reorder};
 use crate::stream::{CHUNK_BYTES, Limit};
 
 /// Receives one stream of frames, one datagram each.
 ///
-/// Datagrams that are no frames are counted by reason and change nothing else. Late and duplicate frames are counted and
-/// left out, so that what goes on is in order; what is missing shows as a gap in the sample index. The stream belongs to the
-/// address it came from; another sender's frames are counted as foreign until the first has been silent for half a second.
+/// Datagrams that are no frames are counted by reason and change nothing else. Frames that the network swapped are put in order,
+/// as long as a few frames (32, or what a chunk holds) and the latency budget allow; later ones and duplicates are counted and left out, so that what goes on
+/// is in order. What is missing shows as a gap in the sample index. The stream belongs to the address it came from. A sender that
+/// begins anew, at a low sequence and with a younger clock, takes over at once; another's frames are counted as foreign until the
+/// first has been silent for half a second.
 #[derive(Debug)]
 pub struct UdpSource {
     receiver: Receiver<BatchMut>,
     idle_timeout: Option<Duration>,
     began: Instant,
+    recv_timeout: Duration,
     pool: Option<BatchPool>,
     /// The pool to receive into instead, until the first step takes it.
     given: Option<BatchPool>,
@@ -38,9 +43,10 @@ impl UdpSource {
             receiver: Receiver::bind(at, options)?,
             idle_timeout: None,
             began: Instant::now(),
+            recv_timeout: options.recv_timeout,
             pool: None,
             given: None,
-            intake: Intake::default(),
+            intake: Intake::new(options.latency),
             counters: ArrivalCounters::new(),
         })
     }
@@ -97,21 +103,24 @@ impl UdpSource {
 impl Stage for UdpSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let pool = self.pool.get_or_insert_with(|| {
-            // As many chunks as the graph can hold, the receiver's own slots, and the compacting batch.
-            let own = || BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 1, CHUNK_BYTES);
+            // As many chunks as the graph can hold, the receiver's own slots, the compacting batch, and frames that are ahead.
+            let own = || BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 2, CHUNK_BYTES);
             let mut pool = self.given.take().unwrap_or_else(own);
             pool.wake_on_return(ctx.signal().clone());
             pool
         });
-        let Self { receiver, intake, .. } = self;
-        let compact = &mut intake.compact;
-        if compact.is_none() {
-            *compact = pool.acquire();
-        }
+        let Self { receiver, intake, recv_timeout, .. } = self;
+        receiver.set_timeout(intake.reorder.left().unwrap_or(*recv_timeout));
+        let shared = RefCell::new(pool);
+        let chunk = || shared.borrow_mut().acquire();
         let outcome =
-            receiver.recv(|| pool.acquire(), |slab, received| intake.take(slab, &received, output, ctx))?;
+            receiver.recv(chunk, |slab, received| intake.take(slab, &received, &chunk, output, ctx))?;
         ctx.count_waited(outcome.waited);
-        self.intake.flush_compact(output, ctx);
+        if intake.reorder.left() == Some(Duration::ZERO) {
+            intake.go_on_from_held(true, &chunk, output, ctx);
+        }
+        let pool = shared.into_inner();
+        intake.flush_compact(output, ctx);
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
@@ -128,7 +137,9 @@ impl Stage for UdpSource {
         Ok(Outcome::Produced)
     }
 
-    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        self.intake.give_up_waiting(output, ctx);
+        self.counters.publish(&self.intake.tracker);
         if let Some(end) = self.intake.end {
             ctx.set_end_of_stream(end);
         }
@@ -141,15 +152,18 @@ impl Stage for UdpSource {
 }
 
 /// Sorts datagrams: which frames go on, and which are counted and left out.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Intake {
     tracker: StreamTracker,
     /// How the stream ended, once it has.
     end: Option<Header>,
     listens_on: bool,
+    reorder: Reorder,
     refusals: Refusals,
     /// Whose stream this is.
     sender: Option<SocketAddr>,
+    /// Whose stream it was until another took over.
+    displaced: Option<SocketAddr>,
     /// When the sender was last heard.
     heard: Option<Instant>,
     foreign_datagrams: u64,
@@ -159,26 +173,44 @@ struct Intake {
     limit: Limit,
 }
 
+/// Gives a chunk, where one is free.
+type Chunk<'a> = &'a dyn Fn() -> Option<BatchMut>;
+
 impl Intake {
+    fn new(latency: Duration) -> Self {
+        Self {
+            tracker: StreamTracker::new(),
+            end: None,
+            listens_on: false,
+            reorder: Reorder::new(latency),
+            refusals: Refusals::default(),
+            sender: None,
+            displaced: None,
+            heard: None,
+            foreign_datagrams: 0,
+            copied_frames: 0,
+            compact: None,
+            limit: Limit::default(),
+        }
+    }
+
     /// Takes one slab of datagrams; hands it back for the next ones unless it goes on itself.
     fn take(
         &mut self,
         mut slab: BatchMut,
         received: &Received,
+        chunk: Chunk<'_>,
         output: &mut Outputs,
         ctx: &Context,
     ) -> Option<BatchMut> {
         slab.clear();
         for range in received.segments() {
             match Header::parse_datagram(&slab.chunk()[range.clone()]) {
-                Ok(header) if self.is_ours(received.from) => {
-                    let arrival = self.tracker.arrive(&header);
-                    if arrival.is_new() {
-                        self.end = header.is_end_of_stream().then_some(header);
-                    }
-                    if arrival.is_new() && (self.listens_on || self.end.is_none()) {
-                        // Cannot be full: the datagram lies in the chunk, and every frame is longer than a table's row.
-                        let _ = slab.adopt(range.start, &header);
+                Ok(header) if self.is_ours(received.from, &header, output, ctx) => {
+                    if self.reorder.is_empty() && self.tracker.arrive_in_order(&header) {
+                        self.enter(&mut slab, range.start, &header);
+                    } else {
+                        self.out_of_order(&mut slab, range.start, &header, chunk, output, ctx);
                     }
                 }
                 Ok(_) => self.foreign_datagrams += 1,
@@ -188,10 +220,13 @@ impl Intake {
         if self.sender == Some(received.from) {
             self.heard = Some(Instant::now());
         }
+        if !self.reorder.is_empty() && !self.reorder.is_held() {
+            self.leave_slab(&mut slab, chunk, ctx);
+        }
         if slab.is_empty() {
             return Some(slab);
         }
-        if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab, ctx) {
+        if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab, chunk, ctx) {
             // In order: what was gathered before goes first.
             self.flush_compact(output, ctx);
             self.limit.send(slab.freeze(), output, ctx);
@@ -204,8 +239,176 @@ impl Intake {
         Some(slab)
     }
 
+    /// A frame that is not the one expected, or that comes while others are ahead.
+    #[cold]
+    fn out_of_order(
+        &mut self,
+        slab: &mut BatchMut,
+        at: usize,
+        header: &Header,
+        chunk: Chunk<'_>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) {
+        // Those that are ahead already do not miss.
+        let near = AHEAD_MAX + self.reorder.len() as u64;
+        match self.tracker.missing_before(header) {
+            Some(1..) if self.reorder.has(header.sequence) => self.tracker.count_duplicate(),
+            Some(missing) if (1..=near).contains(&missing) => {
+                let is_held = self.reorder.is_held();
+                let are_too_many = self.reorder.add(header, at);
+                if is_held {
+                    let frame = at..at + header.frame_bytes();
+                    self.copied_frames += 1;
+                    if !self.reorder.hold(header, &slab.chunk()[frame], || None) {
+                        // It follows what is held, in its own slab: nothing is waited for any more.
+                        self.reorder.remove(header.sequence);
+                        self.give_up_waiting(output, ctx);
+                        return self.arrive(slab, at, header);
+                    }
+                }
+                if are_too_many && self.reorder.is_held() {
+                    self.go_on_from_held(true, chunk, output, ctx);
+                } else if are_too_many {
+                    self.skip_gap(slab);
+                }
+            }
+            Some(0) if !self.reorder.is_held() => {
+                self.arrive(slab, at, header);
+                self.let_go(slab, false);
+            }
+            Some(0) => self.fill_in(slab, at, header, chunk, output, ctx),
+            // It is far ahead, or it may be of another stream: what is ahead goes first.
+            missing => {
+                if missing.is_some() || self.tracker.is_younger(header) {
+                    self.let_all_go(slab, output, ctx);
+                }
+                self.arrive(slab, at, header);
+            }
+        }
+    }
+
+    /// The frame that held ones waited for: it goes before them, and they lie in a chunk that goes on as a batch of its own.
+    fn fill_in(
+        &mut self,
+        slab: &mut BatchMut,
+        at: usize,
+        header: &Header,
+        chunk: Chunk<'_>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) {
+        if header.is_end_of_stream() {
+            // Nothing of this stream is behind it.
+            self.give_up_waiting(output, ctx);
+            return self.arrive(slab, at, header);
+        }
+        let frame = at..at + header.frame_bytes();
+        let compact = self.compact.take().or_else(chunk);
+        let is_copied = compact.is_some_and(|mut compact| {
+            let frame = Frame::parse(&slab.chunk()[frame]);
+            let is_copied = frame.is_ok_and(|frame| compact.push_copy(&frame).is_ok());
+            self.compact = Some(compact);
+            is_copied
+        });
+        if !is_copied {
+            // No memory to put it before them: it is late.
+            self.give_up_waiting(output, ctx);
+            return self.arrive(slab, at, header);
+        }
+        self.tracker.arrive(header);
+        self.copied_frames += 1;
+        self.go_on_from_held(false, chunk, output, ctx);
+    }
+
+    /// Hands on the held frames whose turn it is; where `skips` is set, the first gap is waited for no more.
+    fn go_on_from_held(&mut self, skips: bool, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
+        self.flush_compact(output, ctx);
+        let Some(mut held) = self.reorder.take_held() else { return };
+        if skips {
+            self.skip_gap(&mut held);
+        } else {
+            self.let_go(&mut held, false);
+        }
+        // What still waits for another frame is copied once more.
+        if !self.reorder.is_empty() {
+            self.leave_slab(&mut held, chunk, ctx);
+        }
+        if !held.is_empty() {
+            self.limit.send(held.freeze(), output, ctx);
+        }
+    }
+
+    /// The frames before the first that is ahead are waited for no more.
+    fn skip_gap(&mut self, chunk: &mut BatchMut) {
+        if let Some((header, at)) = self.reorder.first() {
+            self.reorder.remove_first();
+            self.arrive(chunk, at, &header);
+            self.let_go(chunk, false);
+        }
+    }
+
+    /// Nothing is waited for any more: what is held goes on, with the gaps that it has.
+    fn give_up_waiting(&mut self, output: &mut Outputs, ctx: &Context) {
+        let Some(mut held) = self.reorder.take_held() else { return };
+        self.flush_compact(output, ctx);
+        self.let_go(&mut held, true);
+        if !held.is_empty() {
+            self.limit.send(held.freeze(), output, ctx);
+        }
+    }
+
+    /// As [`give_up_waiting`](Self::give_up_waiting), also for frames that stand in the slab.
+    fn let_all_go(&mut self, slab: &mut BatchMut, output: &mut Outputs, ctx: &Context) {
+        if self.reorder.is_held() {
+            self.give_up_waiting(output, ctx);
+        } else {
+            self.let_go(slab, true);
+        }
+    }
+
+    /// Enters frames that were ahead into the chunk that they stand in: those whose turn it is, or all.
+    fn let_go(&mut self, chunk: &mut BatchMut, all: bool) {
+        while let Some((header, at)) = self.reorder.first()
+            && (all || self.tracker.missing_before(&header) == Some(0))
+        {
+            self.reorder.remove_first();
+            self.arrive(chunk, at, &header);
+        }
+    }
+
+    /// Copies what is ahead out of a slab that goes on; without memory for that, it goes on with it.
+    fn leave_slab(&mut self, slab: &mut BatchMut, chunk: Chunk<'_>, ctx: &Context) {
+        if self.reorder.leave_slab(slab, chunk) {
+            self.copied_frames += self.reorder.len() as u64;
+            ctx.count_copied(self.reorder.len());
+        } else {
+            self.reorder.take_held();
+            self.let_go(slab, true);
+        }
+    }
+
+    fn arrive(&mut self, chunk: &mut BatchMut, at: usize, header: &Header) {
+        if self.tracker.arrive(header).is_new() {
+            self.enter(chunk, at, header);
+        }
+    }
+
+    /// Enters a frame that stands in the chunk and goes on with the stream, or notes its end.
+    #[inline]
+    fn enter(&mut self, chunk: &mut BatchMut, at: usize, header: &Header) {
+        self.end = header.is_end_of_stream().then_some(*header);
+        if self.listens_on || self.end.is_none() {
+            // Cannot be full: the frame lies in the chunk, and every frame is longer than a table's row.
+            let _ = chunk.adopt(at, header);
+        }
+    }
+
     /// Copies a sparse slab's frames together; whether they fit.
-    fn compact_from(&mut self, slab: &BatchMut, ctx: &Context) -> bool {
+    fn compact_from(&mut self, slab: &BatchMut, chunk: Chunk<'_>, ctx: &Context) -> bool {
+        if self.compact.is_none() {
+            self.compact = chunk();
+        }
         let Some(compact) = self.compact.as_mut() else { return false };
         if compact.capacity_bytes() - compact.filled_bytes()
             < slab.capacity_bytes() / SPARSE + 64 * slab.len()
@@ -230,17 +433,27 @@ impl Intake {
         }
     }
 
-    fn is_ours(&mut self, from: SocketAddr) -> bool {
-        if self.sender == Some(from) {
-            return true;
-        }
-        let now = Instant::now();
-        let is_heard = self.heard.is_some_and(|heard| now - heard < TAKEOVER);
-        if self.sender.is_some() && is_heard && !self.tracker.is_ended() {
-            return false;
-        }
-        if self.sender.is_some() {
+    #[inline]
+    fn is_ours(&mut self, from: SocketAddr, header: &Header, output: &mut Outputs, ctx: &Context) -> bool {
+        self.sender == Some(from) || self.takes_over(from, header, output, ctx)
+    }
+
+    /// Whether the stream is another sender's from here on.
+    #[cold]
+    fn takes_over(&mut self, from: SocketAddr, header: &Header, output: &mut Outputs, ctx: &Context) -> bool {
+        if let Some(sender) = self.sender {
+            let is_silent = self.heard.is_none_or(|heard| heard.elapsed() >= TAKEOVER);
+            let is_over = is_silent || self.tracker.is_ended();
+            // Began again, on another port most likely. Who was displaced has not, however low its sequence still is.
+            let begins = self.tracker.is_younger(header)
+                && header.sequence < BEGINNING_FRAMES
+                && self.displaced != Some(from);
+            if !is_over && !begins {
+                return false;
+            }
+            self.give_up_waiting(output, ctx);
             self.tracker.forget();
+            self.displaced = Some(sender);
         }
         self.sender = Some(from);
         true
@@ -249,6 +462,8 @@ impl Intake {
 
 /// A slab filled to less than a quarter is copied out instead of lent.
 const SPARSE: usize = 4;
+/// A sender whose sequence is lower has just begun.
+const BEGINNING_FRAMES: u64 = 1024;
 /// For how long a silent sender keeps its stream.
 const TAKEOVER: Duration = Duration::from_millis(500);
 /// The most slots a receiver holds.

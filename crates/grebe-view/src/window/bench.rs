@@ -131,7 +131,7 @@ impl WindowTimer {
                     misses: late as u64,
                     latency_ms_p50: quantile(&mut self.latencies_ms, 0.5),
                     latency_ms_p99: quantile(&mut self.latencies_ms, 0.99),
-                    lost_frames: counts.0 - self.counts_before.0,
+                    lost_frames: counts.0.saturating_sub(self.counts_before.0),
                     generator_samples: counts.1 - self.counts_before.1,
                     samples_per_s: picture.flow.samples_per_s,
                 };
