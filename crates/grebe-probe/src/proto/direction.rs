@@ -97,7 +97,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
     fn highest_rate(&mut self) -> Result<()> {
         self.begin_part("UDP");
         let guess_bps = self.guess()?;
-        let quiet = self.quiet(guess_bps)?;
+        let (quiet, guess_bps) = self.quiet(guess_bps)?;
         let floor_bps = (guess_bps * 0.001).clamp(1e5, self.task.limits.rate_max_bps);
         // The burst lost its share as well.
         let guess_bps = guess_bps / (1.0 - self.tally.base.estimate().value.min(0.5));
@@ -153,17 +153,41 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         Ok(guess_bps.clamp(1e5, task.limits.rate_max_bps))
     }
 
-    /// Sends the quiet train, twice where the path loses so much that one does not say enough.
-    fn quiet(&mut self, guess_bps: f64) -> Result<Train> {
-        let rate_bps = (guess_bps * 0.3).min(self.task.limits.rate_max_bps * 0.5);
-        let quiet = self.task.train(rate_bps, QUIET_S, self.task.bytes_max / 10);
-        let (_, summary) = self.carry(quiet, true)?;
+    /// Sends the quiet train, twice where the path loses so much that one does not say enough. A burst passes a policer as if it were not
+    /// there: where the train loses packets, a slower one tells what the path loses anyway from what a policer takes. Returns the train
+    /// that was quiet, and the guess of the rate, which a policer makes less.
+    fn quiet(&mut self, mut guess_bps: f64) -> Result<(Train, f64)> {
+        let rate_bps = (guess_bps * QUIET_SHARE).min(self.task.limits.rate_max_bps * 0.5);
+        let mut quiet = self.task.train(rate_bps, QUIET_S, self.task.bytes_max / 10);
+        let (trial, mut summary) = self.carry(quiet, true)?;
+        let (mut delivered_bps, mut slower) = (trial.delivered_bps, None);
+        for _ in 0..SLOWER_MAX {
+            let lost = summary.lost_share(&quiet, 1.0);
+            let slower_bps = (QUIET_SHARE * delivered_bps).min(QUIET_SHARE * quiet.rate_bps());
+            if lost.value < POLICED_LOSS_MIN || slower_bps < 1e5 {
+                break;
+            }
+            let train = self.task.train(slower_bps, QUIET_S, self.task.bytes_max / 10);
+            let policed_at = self.tally.report.trains.len() - 1;
+            let (trial, slower_summary) = self.carry(train, true)?;
+            if slower_summary.lost_share(&train, summary.design_effect()).high > POLICED_SHARE * lost.low {
+                // The path itself may lose as much.
+                slower = Some((train, slower_summary));
+                break;
+            }
+            self.tally.report.trains[policed_at].failed = Some(LimitedBy::Policer);
+            guess_bps = guess_bps.min(delivered_bps.max(1e5));
+            (quiet, summary, delivered_bps) = (train, slower_summary, trial.delivered_bps);
+        }
         self.tally.count_quiet(&quiet, &summary);
+        if let Some((train, summary)) = slower {
+            self.tally.count(&train, &summary);
+        }
         if self.tally.base.trial_count() > f64::from(quiet.count) {
             let (_, summary) = self.carry(quiet, true)?;
             self.tally.count(&quiet, &summary);
         }
-        Ok(quiet)
+        Ok((quiet, guess_bps))
     }
 
     /// The train for a step of the search; `None` where the search is over, or time or bytes do not suffice.
@@ -241,6 +265,13 @@ pub(crate) fn datagram_bytes_max(limits: &Limits, direction_bytes_max: u64) -> u
 /// Pings go out this often beside a train or a TCP stream.
 pub(crate) const PING_INTERVAL_NS: u64 = 20_000_000;
 const QUIET_S: f64 = 1.0;
+/// Of the rate that a burst told.
+const QUIET_SHARE: f64 = 0.3;
+/// Loss of the quiet train that may be a policer's, and how often a slower one is sent.
+const POLICED_LOSS_MIN: f64 = 0.01;
+const SLOWER_MAX: u32 = 4;
+/// A slower train that loses no more than this share of it shows a policer.
+const POLICED_SHARE: f64 = 0.7;
 const TRIAL_S: f64 = 0.5;
 const CONFIRM_S: f64 = 1.5;
 const FIXED_S: f64 = 5.0;

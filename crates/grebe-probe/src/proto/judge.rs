@@ -42,8 +42,7 @@ impl BaseLoss {
 
     /// Adds a train that passed, unless it lost more than the base: just above the knee a little is lost.
     pub(crate) fn add_passed(&mut self, train: &Train, summary: &Summary) {
-        let lost = f64::from(summary.lost_on_the_way());
-        if share(lost, f64::from(train.count), summary.design_effect()).low <= self.estimate().high {
+        if summary.lost_share(train, 1.0).low <= self.estimate().high {
             self.add(train, summary);
         }
     }

@@ -160,7 +160,7 @@ pub struct TransferTime {
     pub tcp_cubic_s: Estimate,
     /// By TCP as it was measured here.
     pub tcp_measured_s: Option<Estimate>,
-    /// By `grebe send`: nine tenths of the knee, less what is lost.
+    /// By `grebe send`: 0.97 of the knee, less what is lost.
     pub grebe_s: Option<Estimate>,
 }
 

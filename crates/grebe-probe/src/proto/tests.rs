@@ -13,6 +13,12 @@ pub(crate) struct SimulatedLink {
     pub(crate) run: u32,
     pub(crate) copies: f64,
     pub(crate) seed: u64,
+    /// A token bucket in front of all: its rate in bits per second, and the bytes that it holds.
+    pub(crate) policer: Option<(f64, f64)>,
+    tokens: f64,
+    filled_ns: u64,
+    /// Bytes of all trains.
+    pub(crate) sent_bytes: u64,
     busy_until: f64,
     run_left: u32,
     pub(crate) now_ns: u64,
@@ -30,6 +36,10 @@ impl SimulatedLink {
             run: 1,
             copies: 0.0,
             seed: seed | 1,
+            policer: None,
+            tokens: f64::INFINITY,
+            filled_ns: 0,
+            sent_bytes: 0,
             busy_until: 0.0,
             run_left: 0,
             now_ns: 0,
@@ -43,6 +53,10 @@ impl SimulatedLink {
         let bits = packet_bits(train.size);
         for seq in 0..train.count {
             let sent = self.now_ns + u64::from(seq) * train.interval_ns;
+            self.sent_bytes += (bits / 8.0) as u64;
+            if !self.passes_policer(sent, bits / 8.0) {
+                continue;
+            }
             self.busy_until = self.busy_until.max(sent as f64);
             if (self.busy_until - sent as f64) * self.rate_bps / 8e9 > self.queue_bytes {
                 continue;
@@ -69,6 +83,15 @@ impl SimulatedLink {
         }
         self.now_ns = (self.busy_until as u64).max(self.now_ns + train.duration_ns()) + 2 * self.delay_ns;
         tracker.summary(Some(0))
+    }
+
+    fn passes_policer(&mut self, at_ns: u64, bytes: f64) -> bool {
+        let Some((rate_bps, bucket_bytes)) = self.policer else { return true };
+        let filled = self.tokens + at_ns.saturating_sub(self.filled_ns) as f64 * rate_bps / 8e9;
+        (self.tokens, self.filled_ns) = (filled.min(bucket_bytes), at_ns);
+        let passes = self.tokens >= bytes;
+        self.tokens -= if passes { bytes } else { 0.0 };
+        passes
     }
 
     fn uniform(&mut self) -> f64 {

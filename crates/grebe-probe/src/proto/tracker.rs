@@ -2,7 +2,7 @@
 
 use grebe_packet::{Reader, Result, Writer};
 
-use crate::proto::estimate::mean;
+use crate::proto::estimate::{Estimate, mean, share};
 use crate::proto::train::Train;
 
 /// Follows one train at its receiver. It allocates once, when it is made.
@@ -270,6 +270,12 @@ impl Summary {
             0 => 1.0,
             lost => (self.run_squares as f64 / f64::from(lost)).max(1.0),
         }
+    }
+
+    /// The share of a train's datagrams that were lost on the way; losses come at least in such runs.
+    pub(crate) fn lost_share(&self, train: &Train, design_effect: f64) -> Estimate {
+        let design_effect = self.design_effect().max(design_effect);
+        share(f64::from(self.lost_on_the_way()), f64::from(train.count), design_effect)
     }
 
     /// Datagrams lost on the way, without those that the receiver's kernel had no room for.

@@ -117,6 +117,24 @@ fn a_policer_is_known_by_loss_without_delay() {
 }
 
 #[test]
+fn a_path_behind_a_policer_is_told_from_a_lossy_one_and_costs_what_it_carries() {
+    for (policed_bps, bucket_bytes, loss) in
+        [(60e6, 1e6, 0.0), (60e6, 150e3, 0.0), (5e6, 300e3, 0.0), (250e6, 2e6, 0.0), (60e6, 1e6, 0.03)]
+    {
+        let mut link = SimulatedLink::new(950e6, 20, 7);
+        (link.policer, link.loss) = (Some((policed_bps, bucket_bytes)), loss);
+        let found = found(&mut link);
+        let told = format!("{policed_bps} {bucket_bytes}: {found:?}");
+        assert_eq!(found.limit, Some(LimitedBy::Policer), "{told}");
+        assert!((found.knee_bps.unwrap().value / policed_bps - 1.0).abs() < 0.25, "{told}");
+        assert!((found.loss.unwrap().value - loss).abs() < 0.01, "{told}");
+        // A second of the first quiet train, which nobody can know to be too fast, and what the path carries in 24 seconds.
+        let bytes_max = (285e6 + 24.0 * policed_bps) / 8.0;
+        assert!((link.sent_bytes as f64) < bytes_max, "{} {told}", link.sent_bytes);
+    }
+}
+
+#[test]
 fn a_path_above_what_is_allowed_says_so() {
     let found = found(&mut SimulatedLink::new(5e9, 1, 7));
     assert_eq!((found.limit, found.confirmed), (Some(LimitedBy::Allowed), true));
