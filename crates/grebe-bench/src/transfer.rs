@@ -40,7 +40,7 @@ pub struct Options {
     pub seed: u64,
     /// The file that two processes on this machine hand over.
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = size)]
-    pub size: usize,
+    pub file_size: usize,
     /// Where files are sent from and come to. By default in memory (/dev/shm) where there is room, else among the temporary
     /// files.
     #[arg(long, value_name = "DIR")]
@@ -48,7 +48,7 @@ pub struct Options {
     /// As root: real processes over links A to E that this program emulates between two network namespaces, beside TCP with BBR
     /// and CUBIC. It is called with --name N --delay MS --rate MBIT --loss P --loss-back P --seed S, makes the namespaces
     /// N-a (198.18.0.1) and N-b (198.18.0.2), and removes them when it is interrupted.
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["parts", "links", "size"])]
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["parts", "links", "file_size"])]
     pub wanlink: Option<PathBuf>,
     /// Runs of each kind; medians are shown.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
@@ -91,8 +91,8 @@ pub enum Part {
 pub fn run(options: &Options, tell: Tell) -> Result<()> {
     // What does not exist is said before anything is measured.
     let links = link::chosen(&options.only)?;
-    if options.size == 0 {
-        return Err(Error::Usage("--size 0: give at least a byte".to_owned()));
+    if options.file_size == 0 {
+        return Err(Error::Usage("--file-size 0: give at least a byte".to_owned()));
     }
     if let Some(program) = &options.wanlink {
         return emulated::run(options, program, &links, tell);

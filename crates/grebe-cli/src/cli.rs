@@ -9,7 +9,7 @@ mod view;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use probe::{Probe, SshHost, Target};
@@ -53,13 +53,40 @@ pub(crate) enum Command {
     Probe(Probe),
     /// Look at this machine: what it can do for grebe, what limits it, and what fixes that.
     Doctor(Doctor),
-    /// Print completions for a shell.
-    #[command(hide = true)]
-    Completions { shell: clap_complete::Shell },
-    /// Print the manual page.
-    #[command(hide = true)]
-    Man,
+    /// Print what a shell needs to complete these commands and their options.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page, as `man -l -` shows it.
+    #[command(after_help = MAN)]
+    Man {
+        /// Of which command [default: grebe itself].
+        command: Vec<String>,
+    },
 }
+
+/// The command line. What takes a number takes a negative one as its value, and says itself what is wrong with it.
+pub(crate) fn command() -> clap::Command {
+    fn with_numbers(command: clap::Command) -> clap::Command {
+        let is_number = |arg: &clap::Arg| {
+            arg.get_value_names()
+                .is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&name.as_str())))
+        };
+        let command =
+            command.mut_args(|arg| if is_number(&arg) { arg.allow_hyphen_values(true) } else { arg });
+        command.mut_subcommands(with_numbers)
+    }
+    with_numbers(Cli::command())
+}
+
+/// What the values of options are called that are numbers.
+const NUMBERS: [&str; 11] =
+    ["RATE", "HZ", "DEG", "NUMBER", "VALUE", "TIME", "BYTES", "N", "FACTOR", "0..1", "SEED"];
+
+const MAN: &str = "Examples:
+  grebe man | man -l -
+  grebe man bench udp > grebe-bench-udp.1";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -129,4 +156,4 @@ const EXAMPLES: &str = "Examples:
   grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth:.
-Exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";
+Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";

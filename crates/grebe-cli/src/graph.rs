@@ -77,7 +77,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Follows what goes through the stage of this name.
     pub(crate) fn of(stage: impl Into<String>) -> Self {
-        let bar = ProgressBar::new_spinner();
+        let bar = crate::output::bar(None);
         // A template that cannot fail: it is a constant, and a test draws it.
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}") {
             bar.set_style(style);

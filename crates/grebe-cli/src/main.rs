@@ -21,14 +21,15 @@ mod units;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::FromArgMatches;
 
 use crate::cli::{Cli, Command};
 use crate::ending::Ending;
 use crate::output::note;
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let cli = Cli::from_arg_matches(&cli::command().get_matches()).unwrap_or_else(|error| error.exit());
+    match run(cli) {
         Ok(Ending::Good) => ExitCode::SUCCESS,
         Ok(Ending::Partial) => ExitCode::from(ending::PARTIAL),
         Ok(Ending::Interrupted) => ExitCode::from(ending::INTERRUPTED),
@@ -55,18 +56,16 @@ fn run(cli: Cli) -> Result<Ending> {
         Command::Probe(options) => command::probe::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => command::completions::run(shell),
-        Command::Man => command::completions::man(),
+        Command::Man { command } => command::completions::man(&command),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        cli::command().debug_assert();
     }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use indicatif::ProgressBar;
 
 /// Writes a line to standard output: `out!("{}", text)?`.
 macro_rules! out {
@@ -40,6 +41,14 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
         }
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// A bar on standard error; hidden where no person looks on, or the terminal cannot go back in a line.
+pub(crate) fn bar(length: Option<u64>) -> ProgressBar {
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        return ProgressBar::hidden();
+    }
+    length.map_or_else(ProgressBar::new_spinner, ProgressBar::new)
 }
 
 /// Writes a file as a whole, and says so; `-` is standard output.

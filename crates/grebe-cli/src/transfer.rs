@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 use crate::cli::Meeting;
 use crate::ending::Usage;
 use crate::output::{note, out};
+use crate::units;
 
 /// The ticket of the option, of `GREBE_TICKET`, or, where the option says `-`, of standard input.
 pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
@@ -90,10 +91,8 @@ pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: 
     if json {
         return out!("{}", json!({ "ticket": *ticket.word() }));
     }
-    note!(
-        "for the other side, good once and for {}; there: {command}",
-        Engineering::new(meeting.expires.as_secs_f64(), "s")
-    );
+    let good_for = units::time_words(meeting.expires);
+    note!("for the other side, good once and for {good_for}; there: {command}");
     out!("{}", *ticket.word())
 }
 
@@ -133,7 +132,7 @@ pub(crate) struct Display {
 
 impl Display {
     pub(crate) fn new(json: bool) -> Self {
-        let bar = if json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let bar = if json { ProgressBar::hidden() } else { crate::output::bar(Some(0)) };
         // A template that cannot fail: it is a constant, and a test draws it.
         if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
             bar.set_style(style);

@@ -1,5 +1,6 @@
 //! What the command line reads: quantities as graph files have them too, and what only a command line has.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -62,6 +63,26 @@ pub(crate) fn choice<T: Copy + Send + Sync>(
     })
 }
 
+/// The file of a picture, whose name says its format: PNG, or none, or `-`.
+pub(crate) fn picture(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some(extension) if !extension.eq_ignore_ascii_case("png") => {
+            Err(format!("pictures are PNG, and none is written as .{extension}: name it NAME.png"))
+        }
+        _ => Ok(path),
+    }
+}
+
+/// A time for people: `45 s`, `1 h 30 min`.
+pub(crate) fn time_words(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")];
+    let words: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count} {unit}")).collect();
+    if words.is_empty() { "less than 1 s".to_owned() } else { words.join(" ") }
+}
+
 /// A factor above zero, such as `--speed 100`.
 pub(crate) fn factor(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -99,6 +120,13 @@ mod tests {
         let near = |text: &str, value: f64| (number(text).unwrap() - value).abs() <= value.abs() * 1e-12;
         assert!(near("5u", 5e-6) && near("-2.5m", -2.5e-3) && near("1k", 1000.0) && near("0.001", 0.001));
         assert!(["", "k", "five", "1e999"].iter().all(|text| number(text).is_err()));
+    }
+
+    #[test]
+    fn times_for_people_have_hours_minutes_and_seconds() {
+        let words = |seconds| time_words(Duration::from_secs(seconds));
+        assert_eq!([words(3_600), words(5_405), words(45)], ["1 h", "1 h 30 min 5 s", "45 s"]);
+        assert_eq!(time_words(Duration::from_millis(3)), "less than 1 s");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use support::{run, text};
 
 /// The rows of a bench, and what it said on standard error.
 fn measured(arguments: &[&str]) -> (Vec<Value>, String) {
-    let output = run(&[&["bench"], arguments, &["--json", "-"]].concat());
+    let output = run(&[&["bench"], arguments, &["--json"]].concat());
     let said = text(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {said}");
     (serde_json::from_slice(&output.stdout).unwrap(), said)
@@ -69,6 +69,7 @@ fn names_that_are_unknown_are_answered_with_the_known_ones() {
         (&["shm", "--parts", "pipe", "--scenario", "faults"], "there are 1ch_1GSPS, free_run"),
         (&["flow", "--parts", "speed"], "fan_out"),
         (&["all", "--repeats", "2"], "--repeats"),
+        (&["udp", "--json", "--table"], "cannot be used with"),
         (&["--udp"], "--udp"),
     ] {
         let output = run(&[&["bench"], arguments].concat());

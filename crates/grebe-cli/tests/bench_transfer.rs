@@ -7,17 +7,12 @@ use std::fs;
 use serde_json::Value;
 use support::{run, text};
 
-/// Runs, and gives what was written as JSON and said on standard error.
+/// Runs, and gives what was printed as JSON and said on standard error.
 fn measured(arguments: &[&str]) -> (Vec<Value>, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let json = folder.path().join("rows.json");
-    let mut all = vec!["bench"];
-    all.extend(arguments);
-    all.extend(["--json", json.to_str().unwrap()]);
-    let output = run(&all);
+    let output = run(&[&["bench"], arguments, &["--json"]].concat());
     let said = text(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {said}");
-    (serde_json::from_slice(&fs::read(&json).unwrap()).unwrap(), said)
+    (serde_json::from_slice(&output.stdout).unwrap(), said)
 }
 
 fn of_kind<'a>(rows: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -58,8 +53,17 @@ fn simulated_links_have_goals_phases_and_tcp_beside_them() {
 fn two_processes_hand_over_a_file_beside_plain_tcp() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().to_str().unwrap();
-    let (rows, said) =
-        measured(&["transfer", "--parts", "loopback", "--size", "3M", "--dir", directory, "--repeats", "2"]);
+    let (rows, said) = measured(&[
+        "transfer",
+        "--parts",
+        "loopback",
+        "--file-size",
+        "3M",
+        "--dir",
+        directory,
+        "--repeats",
+        "2",
+    ]);
     let copies = of_kind(&rows, "copy");
     let ways: Vec<_> = copies.iter().map(|row| row["way"].as_str().unwrap()).collect();
     assert_eq!(ways[..2], ["grebe", "TCP"]);
@@ -99,9 +103,8 @@ fn over_an_emulator_real_processes_transfer_and_no_namespace_stays() {
     let emulator = folder.path().join("emulator");
     fs::write(&emulator, EMULATOR).unwrap();
     fs::set_permissions(&emulator, fs::Permissions::from_mode(0o755)).unwrap();
-    let json = folder.path().join("rows.json");
-    let (emulator, json) = (emulator.to_str().unwrap(), json.to_str().unwrap());
-    let arguments = ["transfer", "--wanlink", emulator, "--only", "B", "--repeats", "2", "--json", json];
+    let emulator = emulator.to_str().unwrap();
+    let arguments = ["transfer", "--wanlink", emulator, "--only", "B", "--repeats", "2", "--json"];
     let child = support::grebe(&[&["bench"][..], &arguments].concat())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -117,7 +120,7 @@ fn over_an_emulator_real_processes_transfer_and_no_namespace_stays() {
         return;
     }
     assert!(output.status.success(), "{said}");
-    let rows: Vec<Value> = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let links = of_kind(&rows, "link");
     assert_eq!(
         (links.len(), links[0]["over"].as_str(), links[0]["runs"].as_u64()),
@@ -148,7 +151,7 @@ fn what_makes_no_sense_is_said() {
     let transfer = |more: &[&'static str]| [&["transfer"], more].concat();
     refused(&transfer(&["--parts", "speed"]), 2, "[possible values: links, random, shares, loopback]");
     refused(&transfer(&["--only", "Q"]), 2, "no link is called Q; there are A, B, C, D, E");
-    refused(&transfer(&["--size", "0"]), 2, "--size 0");
+    refused(&transfer(&["--file-size", "0"]), 2, "--file-size 0");
     refused(&transfer(&["--duration", "1s"]), 2, "--duration");
     refused(&transfer(&["--parts", "loopback", "--dir", "/no/such/directory"]), 1, "/no/such/directory");
     refused(&transfer(&["--parts", "shares", "--wanlink", "x"]), 2, "cannot be used with");
@@ -165,7 +168,7 @@ fn an_interrupted_or_killed_run_leaves_nothing_behind() {
     for (signal, status) in [("-INT", Some(130)), ("-KILL", None)] {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().to_str().unwrap();
-        let options = ["--size", "64M", "--dir", directory, "--repeats", "100"];
+        let options = ["--file-size", "64M", "--dir", directory, "--repeats", "100"];
         let child = support::grebe(&[&["bench", "transfer", "--parts", "loopback"][..], &options].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

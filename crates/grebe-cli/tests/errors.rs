@@ -37,6 +37,17 @@ fn wrong_usage_is_two() {
     refused(&["sg", "--to", "synth:"], 2, &["cannot be sent to"]);
     refused(&["view", "udp://:0", "--after", "2s"], 2, &["--png"]);
     refused(&["play"], 2, &["<FILE>"]);
+    refused(&["view", "synth:", "--png", "a.jpg"], 2, &["pictures are PNG", "name it NAME.png"]);
+    refused(&["probe", "x", "--png", "a.svg"], 2, &["pictures are PNG"]);
+    refused(&["man", "nonsense"], 2, &["there is no command grebe nonsense"]);
+}
+
+#[test]
+fn negative_numbers_are_values_and_what_is_wrong_with_them_is_said() {
+    refused(&["sg", "--rate", "-5k"], 2, &["'-5k'", "give a rate above 0"]);
+    refused(&["sg", "--frequency", "-5"], 2, &["'-5'", "--frequency"]);
+    refused(&["sg", "--duration", "-1s"], 2, &["'-1s'", "--duration"]);
+    refused(&["play", "x.wav", "--speed", "-2"], 2, &["give a factor above 0"]);
 }
 
 #[test]
@@ -50,6 +61,8 @@ fn what_cannot_be_had_is_one() {
     refused(&["sg", "--to", "udp://no-such-host.invalid:5000"], 1, &["no-such-host.invalid"]);
     refused(&["record", "udp://127.0.0.1:0", &path("none/a.sigmf-meta")], 1, &["cannot create"]);
     refused(&["play", &path("missing.wav")], 1, &["missing.wav"]);
+    refused(&["record", "synth:", &path("out.wav")], 1, &["out.wav", "name it NAME.sigmf-meta"]);
+    assert!(!folder.path().join("out.wav.sigmf-meta").exists());
     fs::write(folder.path().join("empty.wav"), b"").unwrap();
     refused(&["play", &path("empty.wav")], 1, &["empty.wav"]);
     let wav = fs::read(example("ecg.wav")).unwrap();

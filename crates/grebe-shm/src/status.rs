@@ -75,12 +75,12 @@ impl fmt::Display for Footprint {
         let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
         write!(
             f,
-            "{:.1} MiB of shared memory, fixed: samples {:.1}, tables {:.1}, {} consumers of {:.3} each",
+            "{:.1} MiB of shared memory, fixed: {:.1} MiB of samples, {:.1} MiB of tables, {:.1} KiB for each of {} readers",
             mib(self.total_bytes()),
             mib(self.chunks_bytes),
             mib(self.tables_bytes),
+            self.lane_bytes as f64 / 1024.0,
             self.consumers_max,
-            mib(self.lane_bytes),
         )
     }
 }

@@ -20,7 +20,7 @@ type Way<'a> = (&'static str, String, Box<dyn Fn() -> Result<f64> + 'a>);
 /// A row per way, that of grebe first; rounds of all of them in turn.
 pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
     tell(Progress::Doing("writing the file"));
-    let room = &Room::new(options, options.size as u64)?;
+    let room = &Room::new(options, options.file_size as u64)?;
     let files = format!("{} to {}", room.words(), room.words());
     let mut ways: Vec<Way> = vec![
         ("grebe", format!("{files}, encrypted, hashed at both ends"), Box::new(|| grebe(options, room))),
@@ -56,7 +56,7 @@ pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
         }
     }
     let after = canary::read();
-    let size = options.size as u64;
+    let size = options.file_size as u64;
     let title =
         format!("{} from one process of this machine to another, every byte compared", size_words(size));
     for (at, (name, does, _)) in ways.iter().enumerate() {

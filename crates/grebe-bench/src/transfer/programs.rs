@@ -179,7 +179,7 @@ fn free_port() -> Result<u16> {
 
 /// Seconds for the file's size by `iperf3` with TCP: no file, no hash, no encryption.
 pub(super) fn iperf(iperf: &Path, options: &Options) -> Result<f64> {
-    let (port, bytes) = (free_port()?.to_string(), options.size.to_string());
+    let (port, bytes) = (free_port()?.to_string(), options.file_size.to_string());
     let arguments = ["-s", "-1", "-B", "127.0.0.1", "-p", &port];
     let _server = Kept::start(options, "iperf3 server", iperf, &arguments)?;
     let until = Instant::now() + Duration::from_secs(5);
@@ -188,7 +188,7 @@ pub(super) fn iperf(iperf: &Path, options: &Options) -> Result<f64> {
         client.args(["-c", "127.0.0.1", "-p", &port, "-n", &bytes, "-J"]);
         let finished = Finished::run(&mut client, &options.cancel)?;
         match seconds_per_byte(&finished.stdout) {
-            Ok(seconds) => return Ok(seconds * options.size as f64),
+            Ok(seconds) => return Ok(seconds * options.file_size as f64),
             // The server may not listen yet.
             Err(_) if Instant::now() < until => thread::sleep(Duration::from_millis(20)),
             Err(why) => return Err(Error::peer("iperf3", why.unwrap_or_else(|| finished.why()))),

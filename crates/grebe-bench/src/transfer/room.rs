@@ -31,7 +31,7 @@ impl Room {
         };
         if let Some(free) = free_bytes(&parent).filter(|&free| free < needed) {
             return Err(Error::Failed(format!(
-                "{} has {} free, and the file needs {}: give another --dir or a smaller --size",
+                "{} has {} free, and the file needs {}: give another --dir or a smaller --file-size",
                 parent.display(),
                 size_words(free),
                 size_words(needed)

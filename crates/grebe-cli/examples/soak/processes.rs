@@ -69,23 +69,15 @@ impl Room {
 
     /// What is left of a round whose processes have all ended.
     pub(crate) fn left_behind(&self) -> Vec<String> {
-        // What a killed process told `grebe top` lies there until the next listing.
-        let _ = self.command(&self.grebe).args(["top", "--once"]).output();
-        let mut left = Vec::new();
-        let said = |what: &str, paths: Vec<PathBuf>| {
-            (!paths.is_empty()).then(|| format!("{what} is left: {paths:?}"))
-        };
-        let run = self.path("run").join("grebe");
-        let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
         let place = self.directory.display().to_string();
-        let sockets = sockets.lines().filter(|line| line.contains(&place)).map(PathBuf::from).collect();
         let mine = |pid: &PathBuf| {
             let environment = fs::read(pid.join("environ")).unwrap_or_default();
             environment
                 .split(|&byte| byte == 0)
                 .any(|entry| entry.ends_with(format!("={place}/run").as_bytes()))
         };
-        let until = Instant::now() + Duration::from_secs(2);
+        // A scope whose terminal was killed still has to notice.
+        let until = Instant::now() + Duration::from_secs(5);
         let processes = loop {
             let processes: Vec<_> = entries("/proc").into_iter().filter(mine).collect();
             if processes.is_empty() || Instant::now() > until {
@@ -93,6 +85,15 @@ impl Room {
             }
             thread::sleep(Duration::from_millis(50));
         };
+        // What a killed process told `grebe top` lies there until the next listing.
+        let _ = self.command(&self.grebe).args(["top", "--once"]).output();
+        let mut left = Vec::new();
+        let said = |what: &str, paths: Vec<PathBuf>| {
+            (!paths.is_empty()).then(|| format!("{what} is left: {paths:?}"))
+        };
+        let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        let sockets = sockets.lines().filter(|line| line.contains(&place)).map(PathBuf::from).collect();
+        let run = self.path("run").join("grebe");
         let shared = entries("/dev/shm").into_iter().filter(|path| !self.shared.contains(path));
         let shared = shared.filter(|path| path.to_string_lossy().contains("grebe")).collect();
         let sessions = |path: &PathBuf| {

@@ -1,7 +1,5 @@
 //! The options of `grebe bench`: those of the benches themselves, and what becomes of their results.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 use grebe_bench::{flow, shm, transfer, udp, view};
 
@@ -10,7 +8,7 @@ use grebe_bench::{flow, shm, transfer, udp, view};
   grebe bench udp
   grebe bench shm --parts shm,pipe,ingress --table
   grebe bench transfer --parts links --only A,D
-  grebe bench all --json all.json
+  grebe bench all --json > all.json
 
 Every result stands beside a baseline that was measured in turn with it, and every frame and file is checked. How far apart the \
 machine's cores are (the round trip of a cache line between two of them) is read before and after each run.")]
@@ -82,9 +80,9 @@ pub(crate) struct Results {
     /// Print a Markdown table.
     #[arg(long)]
     pub(crate) table: bool,
-    /// Write the results as JSON to this file; `-` is standard output.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    /// Print the results as JSON on standard output.
+    #[arg(long, conflicts_with = "table")]
+    pub(crate) json: bool,
 }
 
 const UDP: &str = "Examples:
@@ -120,9 +118,9 @@ The window is 1280 x 720, first without traces, then with those of one and of fo
 const TRANSFER: &str = "Examples:
   grebe bench transfer --table
   grebe bench transfer --parts links,random --only A,D --links 20 --seed 7
-  grebe bench transfer --parts loopback --size 256M --dir /tmp
+  grebe bench transfer --parts loopback --file-size 256M --dir /tmp
   sudo grebe bench transfer --wanlink ./wanlink --repeats 1";
 
 const ALL: &str = "Examples:
   grebe bench all --table
-  grebe bench all --json all.json";
+  grebe bench all --json > all.json";

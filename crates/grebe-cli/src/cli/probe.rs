@@ -75,7 +75,7 @@ pub(crate) struct Probe {
     #[arg(long)]
     pub(crate) json: bool,
     /// Draw goodput, loss and round trip, over the rate and over time, to this file; - is standard output.
-    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    #[arg(long, value_name = "FILE", conflicts_with = "serve", value_parser = units::picture)]
     pub(crate) png: Option<PathBuf>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct View {
     #[arg(long, conflicts_with = "png")]
     pub(crate) term: bool,
     /// Draw one picture to this file, without a display or a GPU; - is standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = units::picture)]
     pub(crate) png: Option<PathBuf>,
     /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end].
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]

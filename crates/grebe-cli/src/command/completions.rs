@@ -1,25 +1,32 @@
 //! `grebe completions`, `grebe man`: what a package installs beside the command.
 
 use anyhow::Result;
-use clap::CommandFactory;
 
-use crate::cli::Cli;
-use crate::ending::Ending;
+use crate::cli;
+use crate::ending::{Ending, Usage};
 use crate::output;
 
 /// The completions for a shell.
 pub(crate) fn run(shell: clap_complete::Shell) -> Result<Ending> {
     // Into memory first: the generator panics where it cannot write.
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "grebe", &mut text);
+    clap_complete::generate(shell, &mut cli::command(), "grebe", &mut text);
     output::bytes(&text)?;
     Ok(Ending::Good)
 }
 
-/// The manual page.
-pub(crate) fn man() -> Result<Ending> {
+/// The manual page of a command, which is named by its words; of grebe itself where there are none.
+pub(crate) fn man(words: &[String]) -> Result<Ending> {
+    let mut command = cli::command();
+    // Now each command knows its full name.
+    command.build();
+    for word in words {
+        let found = command.find_subcommand(word).cloned();
+        command = found.ok_or_else(|| Usage(format!("there is no command grebe {}", words.join(" "))))?;
+    }
+    let name = command.get_display_name().unwrap_or("grebe").to_owned();
     let mut text = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut text)?;
+    clap_mangen::Man::new(command).title(name).render(&mut text)?;
     output::bytes(&text)?;
     Ok(Ending::Good)
 }

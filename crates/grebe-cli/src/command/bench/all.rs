@@ -1,5 +1,6 @@
 //! `grebe bench all`: every bench after the other, each in a process of its own, so that none leaves anything to the next.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -37,14 +38,17 @@ pub(super) fn run(options: &Results) -> Result<Ending> {
             continue;
         }
         note!("{words}");
-        let json = folder.path().join("results.json");
+        let path = folder.path().join("results.json");
         let mut command = Command::new(&this);
-        command.arg("bench").args(arguments).arg("--json").arg(&json);
+        command.arg("bench").args(arguments);
         if options.table {
             command.arg("--table");
         }
+        if options.json {
+            command.arg("--json").stdout(File::create(&path).context("cannot keep the results")?);
+        }
         let is_good = finish(&mut command).context(words)?;
-        results.extend(take(&json).map(|result| (name.to_owned(), result)));
+        results.extend(take(&path).map(|result| (name.to_owned(), result)));
         if interrupt::is_pending() {
             write_json(options, &results)?;
             return Ok(Ending::Interrupted);

@@ -1,23 +1,20 @@
-//! The results of a bench: rows as they come on standard error, then the table and the JSON where they were asked for.
+//! The results of a bench: rows as they come on standard error, then the table or the JSON where it was asked for.
 
-use std::fs;
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use grebe_bench::{Error, Progress, Row, markdown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::cli::Results;
 use crate::ending::{Ending, Usage};
-use crate::output::{note, out};
+use crate::output::{self, note, out};
 
 /// Runs a bench, and shows what it tells.
 pub(super) fn show(
     results: &Results,
     bench: impl FnOnce(&mut dyn FnMut(Progress<'_>)) -> Result<(), Error>,
 ) -> Result<Ending> {
-    let bar = ProgressBar::new_spinner();
+    let bar = output::bar(None);
     // A template that cannot fail: it is a constant.
     if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
@@ -71,10 +68,5 @@ impl Printer {
 }
 
 pub(super) fn write_json(results: &Results, rows: &impl Serialize) -> Result<()> {
-    let Some(path) = &results.json else { return Ok(()) };
-    let json = serde_json::to_string_pretty(rows)?;
-    if path == Path::new("-") {
-        return out!("{json}");
-    }
-    fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))
+    if results.json { out!("{}", serde_json::to_string_pretty(rows)?) } else { Ok(()) }
 }

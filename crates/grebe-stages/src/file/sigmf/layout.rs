@@ -32,6 +32,11 @@ impl Base {
                 "a recording is several files, and cannot be standard output: name it NAME.sigmf-meta",
             );
         }
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wav")) {
+            return refused(
+                "recordings are SigMF, as a WAV cannot say where samples are missing: name it NAME.sigmf-meta",
+            );
+        }
         if path.file_name().is_none() || path.is_dir() || path.extension().is_some_and(|it| it == "sigmf") {
             return refused(
                 "unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)",
