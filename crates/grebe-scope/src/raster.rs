@@ -30,8 +30,8 @@ mod theme;
 
 use crate::error::{Error, Result};
 use crate::units::Ticks;
-pub use canvas::Image;
 use canvas::{Canvas, LINE_HEIGHT, Pen, Rect};
+pub use canvas::{Image, system_font};
 pub use scene::{Axis, Cursor, Lane, Layer, Trace};
 pub use theme::{Color, Theme};
 

@@ -88,6 +88,7 @@ fn open(
             let ctx = creation.egui_ctx.clone();
             watched.watch(&state.device, move || ctx.request_repaint());
         }
+        creation.egui_ctx.set_fonts(style::fonts());
         let scopes = scopes.into_iter().enumerate().map(|(number, (link, options))| {
             let ctx = creation.egui_ctx.clone();
             link.on_picture(move || ctx.request_repaint());

@@ -1,6 +1,9 @@
 //! Pixels: filling, blending and writing on an opaque image, and the finished picture.
 
-use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
+use std::cell::OnceCell;
+use std::sync::OnceLock;
+
+use ab_glyph::{Font, FontRef, ScaleFont, point};
 use tiny_skia::Pixmap;
 
 use super::theme::Color;
@@ -70,28 +73,57 @@ const SIZE: f32 = 13.5;
 /// read, nothing would be drawn.
 pub(super) struct Pen {
     font: Option<FontRef<'static>>,
+    /// For signs that the first does not have.
+    other: OnceCell<Option<FontRef<'static>>>,
 }
+
+/// A font of this system that has Chinese, Japanese and Korean signs, and its place in its file; `None` where there is none.
+/// It is read once.
+pub fn system_font() -> Option<(&'static [u8], u32)> {
+    static FONT: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    let read = || SYSTEM_FONTS.iter().find_map(|path| std::fs::read(path).ok());
+    FONT.get_or_init(read).as_deref().map(|bytes| (bytes, 0))
+}
+
+/// Where Debian, Fedora, Arch, macOS and Windows keep one.
+const SYSTEM_FONTS: [&str; 14] = [
+    "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
+    "/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc",
+    "/usr/share/fonts/google-noto-cjk/NotoSansCJK-Regular.ttc",
+    "/usr/share/fonts/google-noto-sans-cjk-fonts/NotoSansCJK-Regular.ttc",
+    "/usr/share/fonts/opentype/ipafont-gothic/ipag.ttf",
+    "/usr/share/fonts/opentype/ipaexfont-gothic/ipaexg.ttf",
+    "/usr/share/fonts/truetype/takao-gothic/TakaoGothic.ttf",
+    "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",
+    "/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf",
+    "/System/Library/Fonts/\u{30d2}\u{30e9}\u{30ae}\u{30ce}\u{89d2}\u{30b4}\u{30b7}\u{30c3}\u{30af} W3.ttc",
+    "/System/Library/Fonts/PingFang.ttc",
+    "C:\\Windows\\Fonts\\YuGothM.ttc",
+    "C:\\Windows\\Fonts\\msgothic.ttc",
+    "C:\\Windows\\Fonts\\msyh.ttc",
+];
 
 impl Pen {
     pub(super) fn new() -> Pen {
-        Pen { font: FontRef::try_from_slice(epaint_default_fonts::HACK_REGULAR).ok() }
+        let font = FontRef::try_from_slice(epaint_default_fonts::HACK_REGULAR).ok();
+        Pen { font, other: OnceCell::new() }
     }
 
     /// Width of `text` in pixels.
     pub(super) fn width(&self, text: &str) -> i32 {
-        let Some(font) = &self.font else { return 0 };
-        let font = font.as_scaled(PxScale::from(SIZE));
-        text.chars().map(|c| font.h_advance(font.glyph_id(c))).sum::<f32>().ceil() as i32
+        let advance =
+            |c| self.font_of(c).map_or(0.0, |font| font.as_scaled(SIZE).h_advance(font.glyph_id(c)));
+        text.chars().map(advance).sum::<f32>().ceil() as i32
     }
 
     /// Draws `text` with its upper left corner at `(x, y)`.
     pub(super) fn draw(&self, canvas: &mut Canvas, x: i32, y: i32, text: &str, color: Color) {
-        let Some(font) = &self.font else { return };
-        let font = font.as_scaled(PxScale::from(SIZE));
+        let Some(ascent) = self.font.as_ref().map(|font| font.as_scaled(SIZE).ascent()) else { return };
         let mut at = x as f32;
         for c in text.chars() {
+            let Some(font) = self.font_of(c).map(|font| font.as_scaled(SIZE)) else { continue };
             let id = font.glyph_id(c);
-            let glyph = id.with_scale_and_position(SIZE, point(at, y as f32 + font.ascent()));
+            let glyph = id.with_scale_and_position(SIZE, point(at, y as f32 + ascent));
             at += font.h_advance(id);
             let Some(outline) = font.outline_glyph(glyph) else { continue };
             let bounds = outline.px_bounds();
@@ -101,6 +133,19 @@ impl Pen {
                 canvas.blend(left + dx as i32, top + dy as i32, color, alpha);
             });
         }
+    }
+
+    /// The font that has a sign; the first where none has.
+    fn font_of(&self, c: char) -> Option<&FontRef<'static>> {
+        let has = |font: &&FontRef<'static>| font.glyph_id(c).0 != 0;
+        if self.font.as_ref().is_some_and(|font| has(&font)) {
+            return self.font.as_ref();
+        }
+        let other = || {
+            let (bytes, index) = system_font()?;
+            FontRef::try_from_slice_and_index(bytes, index).ok()
+        };
+        self.other.get_or_init(other).as_ref().filter(has).or(self.font.as_ref())
     }
 }
 

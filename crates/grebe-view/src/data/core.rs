@@ -100,6 +100,10 @@ impl ScopeCore {
         let math = self.math.as_ref().map(MathChannel::history);
         let (measured, measured_count) =
             self.measure.measure(pyramid, math, viewport, stream.rate_hz, window.clone(), now_ns);
+        let at = viewport.cursors.map(|(times, from)| {
+            let from = from.or(trigger.and_then(|trigger| trigger.at)).unwrap_or(window.end);
+            times.map(|time| (from + time * rate).round().max(0.0) as u64)
+        });
         let shown = (0..stream.channels).filter(|&channel| viewport.channels.contains(channel));
         let shown = shown.map(|channel| (channel, pyramid, channel));
         let shown = shown.chain(math.map(|(history, _)| (MATH_CHANNEL, history, 0)));
@@ -116,6 +120,7 @@ impl ScopeCore {
                     channel,
                     columns: channel_columns(pyramid, place, &extent),
                     mean: mean(pyramid, place, window.clone()),
+                    at_cursors: at.map_or([None; 2], |at| at.map(|index| sample(pyramid, place, index))),
                 })
                 .collect(),
             math: math.map(|(_, scale)| scale),
@@ -262,6 +267,13 @@ impl ScopeCore {
         self.transit = TransitMeter::default();
         Ok(())
     }
+}
+
+/// The sample at an index, where it is still held singly.
+fn sample(pyramid: &Pyramid, channel: usize, index: u64) -> Option<i16> {
+    let mut found = None;
+    pyramid.samples(channel, index..index.saturating_add(1), |_, samples| found = samples.first().copied());
+    found
 }
 
 /// The mean of what is visible, in raw counts; 0 where nothing is.

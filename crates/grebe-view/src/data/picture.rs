@@ -76,6 +76,8 @@ pub struct ChannelColumns {
     pub columns: Vec<Column>,
     /// Mean of the visible samples, in raw counts.
     pub mean: f64,
+    /// The samples next to the two cursors, where they are held singly.
+    pub(crate) at_cursors: [Option<i16>; 2],
 }
 
 /// What the frames say of their stream.

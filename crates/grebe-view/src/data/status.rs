@@ -22,6 +22,8 @@ pub struct SourceStatus {
     pub queue: Option<Loss>,
     /// Datagrams that were no frames.
     pub refused_datagrams: u64,
+    /// Whether it is a recording: what is missing there was lost before it was made.
+    pub is_recording: bool,
     /// One line to be shown as long as it is set: a clamped buffer, a source that is being reopened.
     pub notice: Option<String>,
 }
@@ -73,10 +75,11 @@ impl GapPlaces {
             return;
         }
         for gap in new {
+            let made = if status.is_recording { "missing in the recording" } else { "generator" };
             let lost = if grown.is_empty() { "on the way".to_owned() } else { grown.join(" + ") };
             let place = match (gap.generator_samples > 0, gap.lost_frames > 0) {
-                (true, false) => "generator".to_owned(),
-                (true, true) => format!("generator + {lost}"),
+                (true, false) => made.to_owned(),
+                (true, true) => format!("{made} + {lost}"),
                 _ => lost,
             };
             self.named.push_back((gap.number, place));

@@ -24,6 +24,9 @@ pub struct Viewport {
     /// Units and offsets of the channels, if the visible samples are to be measured.
     pub measure: Option<[Scale; 8]>,
     pub(crate) math: Option<MathSettings>,
+    /// Two times whose samples are wanted, in units of the axis, and the sample index they count from; `None`: from the
+    /// trigger, or the right edge.
+    pub(crate) cursors: Option<([f64; 2], Option<f64>)>,
     /// Whether all is analysed anew, over all samples that are held: for a picture that is kept.
     pub(crate) is_exact: bool,
     /// Spectra of the newest samples before the right edge.
@@ -99,6 +102,7 @@ impl Viewport {
             trigger: None,
             measure: None,
             math: None,
+            cursors: None,
             is_exact: false,
             spectrum: None,
             persistence: None,

@@ -191,6 +191,7 @@ impl Controls {
                 waterfall: self.show.waterfall.then_some(self.lanes.selected),
                 ..self.spectrum
             }),
+            cursors: self.cursors.times.map(|times| (times, self.time.held_reference())),
             ..Viewport::latest(columns)
         }
     }

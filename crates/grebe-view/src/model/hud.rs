@@ -223,6 +223,10 @@ fn losses(picture: &Picture, status: &SourceStatus) -> Vec<Item> {
     };
     let counts = &picture.counts;
     let mut items = vec![item("generator", counts.generator_samples, "S")];
+    if status.is_recording {
+        items[0].label = "in the recording";
+        return items;
+    }
     match (status.network, status.shared_memory) {
         (Some(network), _) => items.push(item("network", network.frames, "frames")),
         (None, Some(missed)) => items.push(item("shared memory", missed.frames, "frames")),
@@ -319,6 +323,14 @@ mod tests {
         let status = SourceStatus { network: None, shared_memory: status.network, ..status };
         let losses = Hud::new(&picture(), &status, false, 0.0, 0).losses;
         assert_eq!((losses[1].label, losses[1].value.as_str()), ("shared memory", "3 frames"));
+    }
+
+    #[test]
+    fn what_is_missing_in_a_recording_was_not_lost_by_a_generator() {
+        let status = SourceStatus { is_recording: true, queue: Some(Loss::default()), ..status() };
+        let losses = Hud::new(&picture(), &status, false, 0.0, 0).losses;
+        let told: Vec<_> = losses.iter().map(|item| (item.label, item.value.as_str(), item.tone)).collect();
+        assert_eq!(told, [("in the recording", "1.2 kS", Tone::Bad)]);
     }
 
     #[test]

@@ -87,8 +87,8 @@ const KEYS: [KeyGroup; 6] = [
 /// The action for a typed character. Not for a key's place: keyboard layouts differ in `+`, `-`, `[` and `?`.
 pub(crate) fn char_action(typed: char) -> Option<Action> {
     Some(match typed {
-        '+' | '=' => Action::Longer,
-        '-' => Action::Shorter,
+        '+' | '=' => Action::Shorter,
+        '-' => Action::Longer,
         '[' => Action::Earlier,
         ']' => Action::Later,
         '?' | 'h' => Action::Help,

@@ -23,7 +23,8 @@ impl ViewModel {
         if let Some([a, b]) = self.controls.cursors.values.filter(|_| is_shown) {
             let setup = self.setup(channel);
             let label = format!("{} level", setup.label(channel));
-            let cells = [label, show(a, &setup.unit), show(b, &setup.unit), show(b - a, &setup.unit)];
+            let [at_a, at_b, apart] = [a, b, b - a].map(|value| show_exact(value, &setup.unit));
+            let cells = [label, at_a, at_b, apart];
             rows.push(Row { channel: Some(channel), cells: cells.to_vec() });
         }
         rows
@@ -34,24 +35,33 @@ impl ViewModel {
         let (start, end, _) = self.axis();
         let unit = self.picture.axis_unit();
         let row = |channel, cells: [String; 4]| Row { channel, cells: cells.to_vec() };
-        let mut rows = vec![row(None, ["time".into(), show(a, unit), show(b, unit), show(b - a, unit)])];
+        let times = [a, b, b - a].map(|time| show_exact(time, unit));
+        let [at_a, at_b, apart] = times;
+        let mut rows = vec![row(None, ["time".into(), at_a, at_b, apart])];
         if unit == "s" && a != b {
-            let rate = show(1.0 / (b - a).abs(), "Hz");
+            let rate = show_exact(1.0 / (b - a).abs(), "Hz");
             rows.push(row(None, ["1/\u{394}".into(), String::new(), String::new(), rate]));
         }
         for data in &self.picture.channels {
             let setup = self.setup(data.channel);
-            let value = |at: f64| {
+            let column = |at: f64| {
                 let part = (at - start) / (end - start);
                 let place = (part * data.columns.len() as f64) as usize;
-                let column = data.columns.get(place).filter(|column| part >= 0.0 && !column.is_empty())?;
-                // Where a column holds many samples, the middle between their extremes.
-                Some(setup.value((f64::from(column.min) + f64::from(column.max)) / 2.0))
+                data.columns.get(place).filter(|column| part >= 0.0 && !column.is_empty())
             };
-            let (at_a, at_b) = (value(a), value(b));
-            let difference = at_a.zip(at_b).map(|(a, b)| b - a);
-            let text = |value: Option<f64>| value.map_or(NOTHING.into(), |value| show(value, &setup.unit));
-            let cells = [setup.label(data.channel), text(at_a), text(at_b), text(difference)];
+            let exact = data.at_cursors.map(|sample| sample.map(|sample| setup.value(f64::from(sample))));
+            // Where samples are no longer held singly, the extremes of the column.
+            let text = |exact: Option<f64>, at: f64| match (exact, column(at)) {
+                (Some(value), _) => show_exact(value, &setup.unit),
+                (None, Some(column)) => {
+                    let ends = [column.min, column.max].map(|end| setup.value(f64::from(end)));
+                    ends.map(|end| Engineering::new(end, &setup.unit).to_string()).join("\u{2026}")
+                }
+                (None, None) => NOTHING.into(),
+            };
+            let difference = exact[0].zip(exact[1]).map(|(a, b)| show_exact(b - a, &setup.unit));
+            let difference = difference.unwrap_or(NOTHING.into());
+            let cells = [setup.label(data.channel), text(exact[0], a), text(exact[1], b), difference];
             rows.push(row(Some(data.channel), cells));
         }
         rows
@@ -184,6 +194,11 @@ pub(crate) fn unit_of(quantity: Quantity, unit: &str) -> &str {
         Dimension::Frequency => "Hz",
         Dimension::Ratio => "1",
     }
+}
+
+/// With all digits that a sample and its scale can have.
+fn show_exact(value: f64, unit: &str) -> String {
+    Engineering::new(value, unit).digits(9).to_string()
 }
 
 fn show(value: f64, unit: &str) -> String {

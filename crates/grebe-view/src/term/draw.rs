@@ -253,25 +253,25 @@ impl<'a> ScopeScreen<'a> {
     /// The tables that are on: cursors, measurements, trigger rate.
     fn table_lines(&self) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        let head = |names: Vec<&str>| Line::styled(cells(names.into_iter()), self.dim());
-        let mut add = |names: Vec<&str>, rows: Vec<Row>| {
+        let mut add = |width: usize, names: Vec<&str>, rows: Vec<Row>| {
             if rows.is_empty() {
                 return;
             }
-            lines.push(head(names));
+            lines.push(Line::styled(cells(width, names.into_iter()), self.dim()));
             lines.extend(rows.into_iter().map(|row| {
                 let color = row.channel.map_or(Color::Reset, |channel| self.trace_color(channel));
-                Line::styled(cells(row.cells.iter().map(String::as_str)), Style::new().fg(color))
+                Line::styled(cells(width, row.cells.iter().map(String::as_str)), Style::new().fg(color))
             }));
         };
-        add(vec!["", "A", "B", "\u{394}"], self.model.cursor_rows());
+        // Cursors have all digits.
+        add(14, vec!["", "A", "B", "\u{394}"], self.model.cursor_rows());
         if self.model.controls.is_measuring {
             let words = self.model.measured_words();
             let names: Vec<&str> =
                 [words.as_str()].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
-            add(names.clone(), self.model.measurement_rows());
-            add(names, self.model.statistics_rows());
-            add(TRIGGER_COLUMNS.to_vec(), self.model.trigger_rows());
+            add(11, names.clone(), self.model.measurement_rows());
+            add(11, names, self.model.statistics_rows());
+            add(11, TRIGGER_COLUMNS.to_vec(), self.model.trigger_rows());
         }
         lines
     }
@@ -436,8 +436,8 @@ impl Dots {
     }
 }
 
-fn cells<'a>(cells: impl Iterator<Item = &'a str>) -> String {
-    cells.map(|cell| format!(" {cell:>11}")).collect()
+fn cells<'a>(width: usize, cells: impl Iterator<Item = &'a str>) -> String {
+    cells.map(|cell| format!(" {cell:>width$}")).collect()
 }
 
 fn plot_of(area: Rect) -> Rect {

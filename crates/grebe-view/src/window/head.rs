@@ -118,10 +118,10 @@ impl ScopePanes {
         let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
         self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);
         ui.separator();
-        self.button(ui, "+", "longer time span  (\u{2192} or +)", Action::Longer);
+        self.button(ui, "+", "zoom in: shorter time span  (\u{2190} or +)", Action::Shorter);
         let division = egui::RichText::new(&self.model.hud.division).monospace();
         ui.add_sized([86.0, 18.0], egui::Label::new(division));
-        self.button(ui, "\u{2212}", "shorter time span  (\u{2190} or -)", Action::Shorter);
+        self.button(ui, "\u{2212}", "zoom out: longer time span  (\u{2192} or -)", Action::Longer);
     }
 
     fn cursor_menu(&mut self, ui: &mut egui::Ui) {

@@ -10,6 +10,20 @@ use crate::model::channel::ThemeChoice;
 const HELD: [Color32; 2] = [Color32::from_rgb(240, 180, 60), Color32::from_rgb(150, 95, 0)];
 const GOOD: [Color32; 2] = [Color32::from_rgb(80, 200, 120), Color32::from_rgb(14, 116, 60)];
 
+/// Fonts that have every sign that the scope uses, and those of names in any script, where the system has them.
+pub(super) fn fonts() -> egui::FontDefinitions {
+    let mut fonts = egui::FontDefinitions::default();
+    // The proportional font has no arrows.
+    let (arrows, names) = ("Hack".to_owned(), "system".to_owned());
+    fonts.families.entry(FontFamily::Proportional).or_default().push(arrows);
+    if let Some((bytes, index)) = grebe_scope::raster::system_font() {
+        let data = egui::FontData { index, ..egui::FontData::from_static(bytes) };
+        fonts.font_data.insert(names.clone(), data.into());
+        fonts.families.values_mut().for_each(|family| family.push(names.clone()));
+    }
+    fonts
+}
+
 /// Sets egui's colours and fonts to those of the scope.
 pub(super) fn apply(ctx: &egui::Context, choice: ThemeChoice) {
     let theme = choice.colors();

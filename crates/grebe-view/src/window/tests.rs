@@ -57,7 +57,7 @@ fn what_the_scope_knows_can_be_read_without_seeing_it() {
 #[test]
 fn buttons_and_keys_do_the_same() {
     let mut harness = dark();
-    harness.get_by_label("+").click();
+    harness.get_by_label("\u{2212}").click();
     harness.run();
     harness.get_by_label("500 ms/div");
     harness.key_press(egui::Key::ArrowLeft);
@@ -120,7 +120,7 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
 
     harness.event(egui::Event::Text("c".into()));
     harness.run();
-    harness.get_by_label("1.667 Hz");
+    harness.get_by_label("1.66666667 Hz");
     harness.event(egui::Event::Text(">".into()));
     harness.run();
     harness.get_by_label("2.5 Hz");
@@ -154,7 +154,7 @@ fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
     drag(&mut harness, "value cursor A", egui::vec2(0.0, -30.0));
     let [a, _] = harness.state().model.controls.cursors.values.unwrap();
     assert!(a > lane.at(0.35), "{a}");
-    let difference = grebe_scope::Engineering::new(b - a, "V").digits(4).to_string();
+    let difference = grebe_scope::Engineering::new(b - a, "V").digits(9).to_string();
     harness.get_by_label(&difference);
     // The lines stay where they are when another channel gives them another unit.
     press(&mut harness, "n");
@@ -260,6 +260,23 @@ fn the_channel_panel_names_scales_and_turns_channels() {
     assert!(setup.scale == -1.0 && setup.label(1) == "2 probe");
     let mean = harness.state().model.picture.channels[1].mean;
     assert!((setup.value(mean)).abs() < 1e-9, "AC coupling takes the mean off");
+}
+
+#[test]
+fn cursors_read_the_samples_themselves_with_all_their_digits() {
+    let mut panes = panes(ThemeChoice::Dark);
+    panes.model.controls.lanes.setups[0].scale = 1e-4;
+    let mut harness = harness(panes);
+    press(&mut harness, "c");
+    // The picture ends at sample 2000, two seconds after its begin: these are samples 637 and 1637, between columns.
+    harness.state_mut().model.controls.cursors.times = Some([-1.363, -0.363]);
+    harness.run();
+    let sample = |index: f64| (index * std::f64::consts::TAU / 500.0).sin() * 10_000.0;
+    let [a, b] = [637.0, 1637.0].map(|index| sample(index) as i16);
+    let rows = harness.state().model.cursor_rows();
+    let exact = |counts: f64| grebe_scope::Engineering::new(counts * 1e-4, "").digits(9).to_string();
+    assert_eq!(rows[2].cells[1..], [exact(a.into()), exact(b.into()), exact(f64::from(b) - f64::from(a))]);
+    assert!(rows[0].cells[1] == "-1.363 s" && rows[2].cells[1].len() >= 6, "{rows:?}");
 }
 
 #[test]

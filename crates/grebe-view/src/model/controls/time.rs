@@ -29,6 +29,11 @@ impl TimeAxis {
         self.held_at.map_or(Window::Latest, |at| Window::Ending { at })
     }
 
+    /// The sample index that time counts from, of a picture that is held.
+    pub(super) fn held_reference(&self) -> Option<f64> {
+        self.is_held().then_some(self.reference)
+    }
+
     /// Moves by a part of the screen, to the right where positive; holds the picture.
     pub(crate) fn pan(&mut self, picture: &Picture, part: f64) {
         self.hold(picture, self.right_index(picture) + part * self.span_samples(picture));

@@ -45,7 +45,7 @@ fn a_recording_has_the_visible_samples_and_the_triggers_within() {
     let mut harness = harness(panes);
     harness.get_by_label("auto").click();
     harness.run();
-    harness.get_by_label("\u{2212}").click();
+    harness.get_by_label("+").click();
     harness.run();
     harness.get_by_label("save").click();
     harness.run();
