@@ -140,6 +140,7 @@ impl Shown {
         let mut options = ViewOptions::new(move || {
             let snapshot = observe();
             let mut status = status(&snapshot, &name, is_same_boot);
+            status.is_recording = file_samples.is_some();
             status.notice =
                 failure.get().or_else(|| said.get()).or_else(|| reading(&snapshot, file_samples?));
             status
@@ -192,7 +193,7 @@ fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
         kernel_datagrams: losses.kernel_drops,
         queue: Some(queue),
         refused_datagrams: losses.refused_datagrams,
-        notice: None,
+        ..SourceStatus::default()
     }
 }
 

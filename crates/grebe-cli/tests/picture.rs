@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 
 use grebe::frame::{BatchPool, Header};
-use grebe::stages::SampleFile;
+use grebe::stages::{SampleFile, SigmfSettings, SigmfWriter};
 use grebe::view::{ScopeCore, Viewport};
 use support::{example, run, text};
 
@@ -244,4 +244,24 @@ fn a_picture_goes_to_where_its_name_leads() {
     draw(place("fifo").to_str().unwrap());
     assert!(reader.join().unwrap().starts_with(b"\x89PNG"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside them");
+}
+
+#[test]
+fn a_gap_of_a_recording_is_within_the_picture_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gap.sigmf-meta");
+    let settings = SigmfSettings { channels: 1, sample_rate_hz: 1e6, ..SigmfSettings::default() };
+    let mut writer = SigmfWriter::create(&path, &settings).unwrap();
+    let ramp: Vec<i16> = (0..10_000).map(|at| (at % 1000) as i16).collect();
+    writer.write(0, &[&ramp]).unwrap();
+    writer.write(40_000, &[&ramp]).unwrap();
+    writer.finish().unwrap();
+    let png = folder.path().join("gap.png");
+    let arguments = ["view", path.to_str().unwrap(), "--png", png.to_str().unwrap(), "--measure", "json"];
+    let told: serde_json::Value = serde_json::from_str(&text(&run(&arguments).stdout)).unwrap();
+    assert_eq!(
+        (&told["missing_samples"], &told["channels"][0]["level_samples"]),
+        (&30_000.into(), &20_000.into())
+    );
+    assert!((told["span_s"].as_f64().unwrap() - 0.05).abs() < 1e-4, "{told}");
 }

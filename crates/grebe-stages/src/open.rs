@@ -116,6 +116,8 @@ pub struct OpenSource {
     pub rate_hz: Option<f64>,
     /// Samples per channel that a recording will give.
     pub samples: Option<u64>,
+    /// The same with what is missing between them.
+    pub span_samples: Option<u64>,
     /// What changes a generator while it runs.
     pub remote: Option<SynthRemote>,
 }
@@ -228,7 +230,14 @@ fn recording(
         datagram_bytes,
         flush_every: options.transport.flush_every(),
     };
-    Ok(OpenSource { rate_hz, samples: Some(samples), ..OpenSource::of(FileSource::new(file, play)) })
+    let missing = file.segments().windows(2).filter(|pair| pair[1].position < samples).map(|pair| {
+        let end = pair[0].first_sample_index.saturating_add(pair[0].length_samples);
+        // One that lies before it is of another stream.
+        pair[1].first_sample_index.saturating_sub(end)
+    });
+    let span_samples = Some(missing.fold(samples, u64::saturating_add));
+    let source = OpenSource::of(FileSource::new(file, play));
+    Ok(OpenSource { rate_hz, samples: Some(samples), span_samples, ..source })
 }
 
 fn generator(options: SourceOptions) -> Result<OpenSource, Error> {
@@ -324,7 +333,14 @@ fn shm_sink(shm: &ShmName, options: &SinkOptions, notify: &mut dyn FnMut(Notice)
 impl OpenSource {
     /// A source that was made without a URI, and of which no more is known.
     pub fn of(stage: impl Stage + 'static) -> Self {
-        Self { stage: Box::new(stage), address: None, rate_hz: None, samples: None, remote: None }
+        Self {
+            stage: Box::new(stage),
+            address: None,
+            rate_hz: None,
+            samples: None,
+            span_samples: None,
+            remote: None,
+        }
     }
 }
 

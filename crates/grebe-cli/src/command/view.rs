@@ -10,7 +10,7 @@ use grebe_flow::QueueOptions;
 use grebe_scope::Quantity;
 use grebe_shm::Policy;
 use grebe_stages::{OpenSource, PipeSource, SourceOptions, Uri, open_source};
-use grebe_view::{ChannelSetup, MATH_CHANNEL, Picture, PngOptions, TriggerView};
+use grebe_view::{ChannelSetup, MATH_CHANNEL, Picture, PngOptions, TriggerMode, TriggerOptions, TriggerView};
 use serde_json::{Map, Value, json};
 
 use crate::cli::{self, View};
@@ -122,8 +122,13 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         Spawn::Running(generator) => (generator.remote(), generator.said()),
         _ => (source.remote.map(generator::remote_of), Failure::default()),
     };
-    let span_s = options.png.as_ref().and(source.rate_hz).zip(source.samples);
+    let span_s = options.png.as_ref().and(source.rate_hz).zip(source.span_samples);
     let span_s = span_s.map(|(rate_hz, samples)| samples as f64 / rate_hz);
+    let mut trigger = options.trigger.options();
+    if options.span.is_none() && span_s.is_some() && trigger == TriggerOptions::default() {
+        // A picture of a whole file shows the whole: one that stands at a trigger would reach beyond an end.
+        trigger.mode = Some(TriggerMode::Roll);
+    }
     // A live stream is never held up by its scope; a file can wait, and should be seen whole.
     let queue = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
     let scope = Scope::new(source.stage, queue, uris.len());
@@ -135,7 +140,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         theme: options.theme,
         spectrum: options.spectrum,
         channels: setups(&options.channels)?,
-        trigger: options.trigger.options(),
+        trigger,
         session: session_file(uri, uris, options),
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         file_samples: source.samples,
@@ -243,6 +248,8 @@ fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
         "span_s": picture.span(),
         "lost_frames": picture.counts.lost_frames,
         "lost_samples": picture.counts.lost_samples,
+        "generator_samples": picture.counts.generator_samples,
+        "missing_samples": picture.counts.lost_samples + picture.counts.generator_samples,
         "generator_samples": picture.counts.generator_samples,
         "channels": channels.collect::<Vec<_>>(),
         "trigger": picture.trigger.map(|trigger| triggers(&trigger, picture.axis_unit() == "s")),
