@@ -30,7 +30,7 @@ pub(crate) fn text(text: &str) -> Result<()> {
 
 /// Writes to standard output, at once.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
-    if is_reader_gone() {
+    if READER_GONE.load(Ordering::Relaxed) {
         return Ok(());
     }
     let mut out = io::stdout().lock();
@@ -66,9 +66,22 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Whether the reader of standard output has closed it: whoever writes for ever can end.
+/// Whether the reader of standard output has closed it: whoever writes for ever can end, also where there is nothing to write.
 pub(crate) fn is_reader_gone() -> bool {
-    READER_GONE.load(Ordering::Relaxed)
+    READER_GONE.load(Ordering::Relaxed) || is_pipe_broken()
+}
+
+#[cfg(unix)]
+fn is_pipe_broken() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
+#[cfg(not(unix))]
+fn is_pipe_broken() -> bool {
+    false
 }
 
 /// See [`note!`].

@@ -54,6 +54,12 @@ fn a_reader_that_has_gone_changes_nothing() {
 }
 
 #[test]
+fn top_ends_with_its_reader_although_nothing_runs() {
+    let output = with_output(&["top", "no-such-grebe", "--json"], closed_pipe(), Stdio::piped());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn output_that_cannot_be_written_is_an_error_in_words() {
     for arguments in writers().iter().filter(|arguments| arguments[0] != "--help") {

@@ -45,6 +45,8 @@ pub struct SourceOptions {
     /// Whether a source over UDP or shared memory waits for the next stream where one ends. The frame that ends a stream then goes
     /// on too, so that whoever reads knows.
     pub listens_on: bool,
+    /// Takes a pipe that is closed without an end of stream for one that has ended: not every program sends one.
+    pub ends_with_writer: bool,
     /// Ends the stream after this many samples per channel.
     pub samples: Option<u64>,
     /// Ends a recording after this much of the signal.
@@ -207,7 +209,8 @@ fn shm_source(
 
 fn standard_input(options: &SourceOptions) -> Result<OpenSource, Error> {
     let stdin = pipe::stdin().map_err(|source| Error::Closed { what: "standard input", source })?;
-    Ok(OpenSource::of(PipeSource::new(stdin).idle_timeout(options.idle_timeout).samples(options.samples)))
+    let source = PipeSource::new(stdin).ends_with_writer(options.ends_with_writer);
+    Ok(OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples)))
 }
 
 fn recording(
@@ -393,6 +396,7 @@ impl Default for SourceOptions {
             policy: Policy::DropOldest,
             waits: false,
             listens_on: false,
+            ends_with_writer: false,
             samples: None,
             duration: None,
             idle_timeout: None,

@@ -159,6 +159,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         policy: Policy::DropOldest,
         waits: true,
         listens_on: options.png.is_none(),
+        ends_with_writer: true,
         duration: options.after,
         cancel: interrupt::cancel(),
         ..SourceOptions::default()
@@ -170,7 +171,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         return Ok(source);
     }
     match spawn.start()? {
-        Some(stdout) => Ok(OpenSource::of(PipeSource::new(stdout))),
+        Some(stdout) => Ok(OpenSource::of(PipeSource::new(stdout).ends_with_writer(true))),
         None => Ok(open_source(uri, from, &mut tell)?),
     }
 }

@@ -25,6 +25,7 @@ pub struct PipeSource<R> {
     tracker: StreamTracker,
     /// How the stream ended, once it has.
     end: Option<Header>,
+    ends_with_writer: bool,
     idle_timeout: Option<Duration>,
     heard: Instant,
     counters: ArrivalCounters,
@@ -63,12 +64,20 @@ impl<R: Read + Send> PipeSource<R> {
             position: 0,
             tracker: StreamTracker::new(),
             end: None,
+            ends_with_writer: false,
             idle_timeout: None,
             heard: Instant::now(),
             counters: ArrivalCounters::new(),
             limit: Limit::default(),
             wait,
         }
+    }
+
+    /// Whether a writer that closes the pipe between two frames has ended, although it sent no end of stream. Otherwise that is an
+    /// error: it may have been killed.
+    pub fn ends_with_writer(mut self, ends: bool) -> Self {
+        self.ends_with_writer = ends;
+        self
     }
 
     /// Ends the stream with an error once nothing has come for this long.
@@ -151,6 +160,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         };
         if read == 0 {
             return match begun {
+                0 if self.ends_with_writer => Ok(Outcome::End),
                 0 => Err(Error::Gone.into()),
                 _ => {
                     let why = format!("it ended within a frame, of which {begun} bytes arrived");
@@ -405,6 +415,16 @@ mod tests {
             .flat_map(|frame| frame.channel(0).into_owned())
             .collect();
         assert_eq!(samples, (0..13).collect::<Vec<i16>>());
+    }
+
+    #[test]
+    fn a_writer_that_knows_no_end_may_just_go() {
+        let (bytes, samples) = stream(&[10, 10]);
+        let pieces = Pieces { bytes, at: 0, lengths: vec![1000], turn: 0 };
+        let source = PipeSource::waiting(pieces, |_| Ok(true)).ends_with_writer(true);
+        let made = StageBench::new(source).unwrap().end().unwrap();
+        let frames = made.iter().flat_map(|batch| batch.frames());
+        assert_eq!(frames.map(|frame| frame.channel(0).to_vec()).collect::<Vec<_>>(), samples);
     }
 
     #[test]
