@@ -31,8 +31,8 @@ pub enum Error {
     },
     /// Nothing came back.
     #[error(
-        "{peer} did not answer within {} s: is `grebe probe --serve` running there, is the ticket of this run, and does a firewall \
-         let UDP to that port through?", waited.as_secs()
+        "{peer} did not answer within {} s: is `grebe probe --serve` running there, is the ticket of this run, and does UDP to that \
+         port reach it, through a firewall or by a router that passes it on?", waited.as_secs()
     )]
     Silent {
         /// Who was asked.

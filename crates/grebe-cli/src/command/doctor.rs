@@ -119,8 +119,33 @@ impl Check {
     }
 
     fn fixed_by(self, fix: impl Into<String>) -> Self {
-        Self { fix: Some(fix.into()), ..self }
+        Self { fix: Some(as_root(fix.into(), is_root(), has_sudo())), ..self }
     }
+}
+
+/// A command that begins with `sudo`, as it is said where nobody needs that or where there is none.
+fn as_root(command: String, is_root: bool, has_sudo: bool) -> String {
+    match command.contains("sudo ") {
+        true if is_root => command.replace("sudo ", ""),
+        true if !has_sudo => format!("su -c '{}'", command.replace("sudo ", "")),
+        _ => command,
+    }
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}
+
+fn has_sudo() -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|at| at.join("sudo").is_file()))
 }
 
 /// The first line of a file of the system, if there is one.
@@ -132,6 +157,15 @@ fn line_of(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sudo_is_said_only_where_it_is_needed_and_there() {
+        let command = || "sudo sysctl -w net.core.rmem_max=1".to_owned();
+        assert_eq!(as_root(command(), false, true), command());
+        assert_eq!(as_root(command(), true, true), "sysctl -w net.core.rmem_max=1");
+        assert_eq!(as_root(command(), false, false), "su -c 'sysctl -w net.core.rmem_max=1'");
+        assert_eq!(as_root("export A=1".into(), true, false), "export A=1");
+    }
 
     #[test]
     fn a_command_that_mends_two_things_is_named_once() {

@@ -63,11 +63,15 @@ fn clock_source() -> Option<Check> {
 }
 
 fn clock() -> Check {
-    let began = Instant::now();
-    for _ in 0..LOOKS {
-        black_box(Instant::now());
-    }
-    let ns = began.elapsed().as_nanos() as f64 / f64::from(LOOKS);
+    // The best of several: another program may have the core meanwhile.
+    let look_ns = || {
+        let began = Instant::now();
+        for _ in 0..LOOKS {
+            black_box(Instant::now());
+        }
+        began.elapsed().as_nanos() as f64 / f64::from(LOOKS)
+    };
+    let ns = (0..LOOK_ROUNDS).map(|_| look_ns()).fold(f64::INFINITY, f64::min);
     let found = format!("{ns:.0} ns a look");
     if ns < SLOW_CLOCK_NS {
         Check::ok(AREA, "clock", found)
@@ -81,7 +85,10 @@ fn cores() -> Check {
     if count < 2 {
         return Check::limited(AREA, "cores", "1", "sender, receiver and scope take turns on it");
     }
-    let reading = canary::read();
+    // The best of several: other programs may run meanwhile.
+    let readings = (0..CANARY_ROUNDS).map(|_| canary::read());
+    let best = readings.min_by(|a, b| a.round_trip_ns.total_cmp(&b.round_trip_ns));
+    let Some(reading) = best else { return Check::ok(AREA, "cores", count.to_string()) };
     let found = format!("{count}, a cache line crosses in {:.0} ns and back", reading.round_trip_ns);
     match reading.state {
         MachineState::Near => Check::ok(AREA, "cores", found),
@@ -89,9 +96,24 @@ fn cores() -> Check {
             AREA,
             "cores",
             found,
-            "they share no cache (or other programs run): what crosses cores takes up to three times as long",
+            match shares_a_cache("/sys/devices/system/cpu") {
+                Some(true) => {
+                    "they share a cache, but other programs run, or a host moves them: what crosses cores takes up to \
+                     three times as long"
+                }
+                Some(false) => "they share no cache: what crosses cores takes up to three times as long",
+                None => "what crosses cores takes up to three times as long",
+            },
         ),
     }
+}
+
+/// Whether some cache serves all processors; `None` where the system does not say.
+fn shares_a_cache(cpus: &str) -> Option<bool> {
+    let online = line_of(&format!("{cpus}/online"))?;
+    let caches = std::fs::read_dir(format!("{cpus}/cpu0/cache")).ok()?.flatten();
+    let mut shared = caches.filter_map(|cache| line_of(cache.path().join("shared_cpu_list").to_str()?));
+    Some(shared.any(|list| list == online))
 }
 
 fn memory() -> Check {
@@ -118,17 +140,33 @@ fn memory() -> Check {
     }
 }
 
-const LOOKS: u32 = 20_000;
+const LOOKS: u32 = 4_000;
+const LOOK_ROUNDS: u32 = 5;
 /// A look through the vDSO takes 15 to 40 ns, a system call some hundred.
 const SLOW_CLOCK_NS: f64 = 100.0;
 /// Beyond every cache.
 const MEMORY_BYTES: usize = 128 << 20;
 const MEMORY_ROUNDS: usize = 3;
+const CANARY_ROUNDS: usize = 3;
 const SLOW_MEMORY_GB_S: f64 = 8.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_system_says_of_its_caches_is_believed() {
+        let cpus = tempfile::tempdir().unwrap();
+        let path = cpus.path().to_str().unwrap();
+        assert_eq!(shares_a_cache(path), None);
+        std::fs::write(cpus.path().join("online"), "0-1\n").unwrap();
+        for (index, list) in [(0, "0\n"), (3, "0-1\n")] {
+            let cache = cpus.path().join(format!("cpu0/cache/index{index}"));
+            std::fs::create_dir_all(&cache).unwrap();
+            std::fs::write(cache.join("shared_cpu_list"), list).unwrap();
+            assert_eq!(shares_a_cache(path), Some(index == 3));
+        }
+    }
 
     #[test]
     fn the_kernels_that_corrupt_segments_are_known() {
