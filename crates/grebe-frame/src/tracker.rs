@@ -541,8 +541,9 @@ mod tests {
                 ..frame(sequence)
             });
         }
-        assert_eq!(tracker.arrive(&frame(1)), Arrival::Late);
         assert_eq!(tracker.counts().lost_frames, 1);
+        assert_eq!(tracker.arrive(&frame(1)), Arrival::Late);
+        assert_eq!((tracker.counts().lost_frames, tracker.counts().late_frames), (0, 1));
     }
 
     #[test]
