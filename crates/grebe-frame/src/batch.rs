@@ -20,7 +20,7 @@
 use grebe_ring::{ChunkMut, Lease};
 
 use crate::frame::Frame;
-use crate::header::{HEADER_BYTES, Header};
+use crate::header::{HEADER_BYTES, Header, Refusal};
 use crate::table::{Span, Table};
 
 /// A batch being built, by its only owner.
@@ -47,6 +47,17 @@ pub struct Frames<'a> {
 #[error("the batch is full")]
 pub struct Full;
 
+/// Why a frame was not added to a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// There is no room for it: freeze the batch and go on with the next.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// No receiver would take a frame with this header.
+    #[error("no receiver takes such a frame: {0}")]
+    Refused(Refusal),
+}
+
 impl BatchMut {
     /// An empty batch in a chunk that was just taken.
     #[inline]
@@ -58,9 +69,15 @@ impl BatchMut {
     /// Appends a frame whose samples `fill` writes, one call per channel. The header's checksum is computed.
     ///
     /// # Errors
-    /// [`Full`] where the frame does not fit; nothing is written then.
+    /// [`PushError::Full`] where the frame does not fit, [`PushError::Refused`] where the header has no channels or too many, or
+    /// a rate that is none; nothing is written then.
     #[inline]
-    pub fn push(&mut self, header: &Header, mut fill: impl FnMut(usize, &mut [i16])) -> Result<(), Full> {
+    pub fn push(
+        &mut self,
+        header: &Header,
+        mut fill: impl FnMut(usize, &mut [i16]),
+    ) -> Result<(), PushError> {
+        header.check().map_err(PushError::Refused)?;
         let (bytes, table) = self.chunk.parts_mut();
         // Frames begin at multiples of 64, so that samples are aligned whatever the block's length.
         let offset = table.end.next_multiple_of(64);

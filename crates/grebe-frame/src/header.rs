@@ -215,9 +215,7 @@ impl Header {
             return Err(Refusal::HeaderBytes);
         }
         let header = Header::trusted(raw);
-        if header.channel_count == 0 || header.channel_count > MAX_CHANNELS {
-            return Err(Refusal::ChannelCount);
-        }
+        header.check_channels()?;
         let payload_bytes = u64::from(header.channel_count) * u64::from(header.block_length_samples) * 2;
         if u64::from(u32_at(raw, 32)) != payload_bytes {
             return Err(Refusal::PayloadBytes);
@@ -226,10 +224,27 @@ impl Header {
         if crc != 0 && crc != checksum(raw) {
             return Err(Refusal::Crc);
         }
-        if !header.sample_rate_hz.is_finite() || header.sample_rate_hz < 0.0 {
-            return Err(Refusal::Rate);
-        }
+        header.check_rate()?;
         Ok(header)
+    }
+
+    /// Whether a receiver would take a frame with this header.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        self.check_channels()?;
+        self.check_rate()
+    }
+
+    #[inline]
+    fn check_channels(&self) -> Result<(), Refusal> {
+        let is_good = (1..=MAX_CHANNELS).contains(&self.channel_count);
+        if is_good { Ok(()) } else { Err(Refusal::ChannelCount) }
+    }
+
+    #[inline]
+    fn check_rate(&self) -> Result<(), Refusal> {
+        let is_good = self.sample_rate_hz.is_finite() && self.sample_rate_hz >= 0.0;
+        if is_good { Ok(()) } else { Err(Refusal::Rate) }
     }
 
     /// Reads the header of a whole datagram.

@@ -52,12 +52,14 @@ mod header;
 mod pool;
 mod table;
 mod tracker;
+mod writer;
 
-pub use batch::{Batch, BatchMut, Frames, Full};
+pub use batch::{Batch, BatchMut, Frames, Full, PushError};
 pub use frame::Frame;
 pub use header::{HEADER_BYTES, Header, MAGIC, MAX_CHANNELS, Refusal, Refusals};
 pub use pool::{BatchImport, BatchPool};
 pub use tracker::{Arrival, Gap, StreamTracker, TrackerCounts};
+pub use writer::FrameWriter;
 
 /// The examples of README.md run as tests.
 #[cfg(doctest)]

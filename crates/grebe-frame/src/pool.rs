@@ -12,6 +12,8 @@ use crate::table::Table;
 #[derive(Debug)]
 pub struct BatchPool {
     pool: Pool<Table>,
+    /// Whether it was settled who is woken.
+    has_owner: bool,
 }
 
 /// Batches that another process lends to this one.
@@ -27,17 +29,27 @@ pub struct BatchImport {
 impl BatchPool {
     /// `chunks` chunks of `chunk_bytes` each (rounded up to 64), from the heap.
     pub fn new(chunks: usize, chunk_bytes: usize) -> Self {
-        Self { pool: Pool::new(chunks, chunk_bytes, || Table::for_chunk(chunk_bytes)) }
+        Self { pool: Pool::new(chunks, chunk_bytes, || Table::for_chunk(chunk_bytes)), has_owner: false }
     }
 
     /// As many chunks as fit into memory that another crate mapped.
     pub fn over(memory: Box<dyn MemoryMut>, chunk_bytes: usize) -> Self {
-        Self { pool: Pool::over(memory, chunk_bytes, || Table::for_chunk(chunk_bytes)) }
+        Self { pool: Pool::over(memory, chunk_bytes, || Table::for_chunk(chunk_bytes)), has_owner: false }
     }
 
     /// Wakes `signal` whenever a chunk comes back. To be set before the first batch is taken.
     pub fn wake_on_return(&mut self, signal: Arc<Signal>) {
         self.pool.wake_on_return(signal);
+        self.has_owner = true;
+    }
+
+    /// As [`wake_on_return`](Self::wake_on_return), where nobody was named before the first batch was taken; else nothing
+    /// changes.
+    #[inline]
+    pub fn wake_by_default(&mut self, signal: &Arc<Signal>) {
+        if !std::mem::replace(&mut self.has_owner, true) && self.available() == self.chunks() {
+            self.pool.wake_on_return(signal.clone());
+        }
     }
 
     /// An empty batch in the chunk that came back last, or `None` where all chunks are lent.

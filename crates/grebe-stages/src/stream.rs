@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Outputs, monotonic_ns};
-use grebe_frame::{Batch, BatchMut, BatchPool, Frame, Full, HEADER_BYTES, Header};
+use grebe_frame::{Batch, BatchMut, BatchPool, Frame, HEADER_BYTES, Header, PushError};
 
 use crate::error::Error;
 
@@ -98,7 +98,7 @@ fn cut(batch: &Batch, samples: u64) -> Option<Batch> {
     Some(own.freeze())
 }
 
-fn push_start(own: &mut BatchMut, frame: &Frame<'_>, length: usize) -> Result<(), Full> {
+fn push_start(own: &mut BatchMut, frame: &Frame<'_>, length: usize) -> Result<(), PushError> {
     let header = Header { block_length_samples: length as u32, ..frame.header() };
     own.push(&header, |channel, out| out.copy_from_slice(&frame.channel(channel)[..length]))
 }

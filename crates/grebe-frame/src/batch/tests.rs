@@ -177,3 +177,21 @@ fn updating_reaches_every_channel_of_every_frame_and_no_header() {
         "headers are as they were"
     );
 }
+
+#[test]
+fn a_frame_that_no_receiver_takes_is_refused_where_it_is_made() {
+    let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
+    let good = Header { channel_count: 8, block_length_samples: 4, sample_rate_hz: 1e6, ..Header::default() };
+    let mut push = |header: Header| batch.push(&header, |_, samples| samples.fill(0));
+    for (bad, why) in [
+        (Header { channel_count: 0, ..good }, Refusal::ChannelCount),
+        (Header { channel_count: 9, ..good }, Refusal::ChannelCount),
+        (Header { sample_rate_hz: f64::NAN, ..good }, Refusal::Rate),
+        (Header { sample_rate_hz: -1.0, ..good }, Refusal::Rate),
+    ] {
+        assert_eq!(push(bad), Err(PushError::Refused(why)));
+    }
+    assert_eq!(push(good), Ok(()));
+    assert_eq!(push(Header { block_length_samples: 1 << 20, ..good }), Err(PushError::Full(Full)));
+    assert_eq!(batch.len(), 1);
+}
