@@ -12,6 +12,9 @@ pub enum Error {
     /// Two stages have one name.
     #[error("two stages are called '{0}': give each its own name")]
     DuplicateName(String),
+    /// A node that another graph gave.
+    #[error("a node of another graph: a graph knows only the nodes that its own 'add' gave")]
+    ForeignNode,
     /// A stage whose samples would come back to it.
     #[error("stage '{0}' is part of a cycle: a stream flows one way")]
     Cycle(String),

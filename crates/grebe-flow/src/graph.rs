@@ -7,6 +7,8 @@
 mod assemble;
 mod topology;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use assemble::assemble;
 pub(crate) use topology::fused;
 use topology::{Edge, StageEntry, Topology, check};
@@ -17,9 +19,15 @@ use crate::runtime::{Node, Running, Stepper};
 use crate::stage::{Ports, Stage};
 
 /// Stages and the queues between them, not yet running.
-#[derive(Default)]
 pub struct Graph {
     topology: Topology,
+}
+
+impl Default for Graph {
+    fn default() -> Self {
+        static GRAPHS: AtomicU64 = AtomicU64::new(0);
+        Self { topology: Topology { id: GRAPHS.fetch_add(1, Ordering::Relaxed), ..Topology::default() } }
+    }
 }
 
 impl Graph {
@@ -42,54 +50,59 @@ impl Graph {
     /// As [`add_boxed`](Self::add_boxed), with the ports that the stage's kind names.
     pub(crate) fn add_with_ports(&mut self, name: String, stage: Box<dyn Stage>, ports: Ports) -> Node {
         self.topology.stages.push(StageEntry { name, stage, ports, cpu: None, is_open: false });
-        Node(self.topology.stages.len() - 1)
+        Node { graph: self.topology.id, at: self.topology.stages.len() - 1 }
     }
 
     /// Leads `from`'s first output to `to` through a queue of its own. Several queues from one stage are a fan-out: each gets
     /// every batch.
     pub fn connect(&mut self, from: Node, to: Node, options: QueueOptions) {
-        self.add_edge((from, 0), (to, None), Some(options));
+        self.add_edge(from, to, Some(options));
     }
 
     /// As [`connect`](Self::connect), from a named output to a named input; an empty name is the only one there is.
     ///
     /// # Errors
-    /// The stage has no such output or input.
+    /// The stage has no such output or input, or is of another graph.
     pub fn connect_ports(
         &mut self,
         from: (Node, &str),
         to: (Node, &str),
         options: QueueOptions,
     ) -> Result<(), Error> {
-        let (source, sink) = (&self.topology.stages[from.0.0], &self.topology.stages[to.0.0]);
+        let (from_at, to_at) = (self.topology.at(from.0)?, self.topology.at(to.0)?);
+        let (source, sink) = (&self.topology.stages[from_at], &self.topology.stages[to_at]);
         let output = if from.1.is_empty() { 0 } else { source.port(source.ports.outputs, from.1)? };
         let input = if to.1.is_empty() { None } else { Some(sink.port(sink.ports.inputs, to.1)?) };
-        self.add_edge((from.0, output), (to.0, input), Some(options));
+        self.topology.edges.push(Edge { from: from_at, output, to: to_at, input, queue: Some(options) });
         Ok(())
     }
 
     /// Puts `to` on the thread of `from`, and leads there without a queue: for stages that cost less than a queue would.
     pub fn fuse(&mut self, from: Node, to: Node) {
-        self.add_edge((from, 0), (to, None), None);
+        self.add_edge(from, to, None);
     }
 
     /// Keeps the stage's thread on one processor (Linux; elsewhere it has no effect).
     pub fn pin(&mut self, node: Node, cpu: usize) {
-        self.topology.stages[node.0].cpu = Some(cpu);
+        if let Some(at) = self.own(node) {
+            self.topology.stages[at].cpu = Some(cpu);
+        }
     }
 
     /// Lets consumers be attached to the stage while the graph runs ([`Running::attach`]), with queues of up to `batches` in
     /// all at any time. The stage goes on although nobody listens.
     pub fn open(&mut self, node: Node, batches: usize) {
-        self.topology.stages[node.0].is_open = true;
-        self.topology.reserved_batches += batches;
+        if let Some(at) = self.own(node) {
+            self.topology.stages[at].is_open = true;
+            self.topology.reserved_batches += batches;
+        }
     }
 
     /// Checks the graph and starts its threads.
     ///
     /// # Errors
     /// A name used twice, a cycle, a stage or a named input connected to nothing, an input connected twice, a fused stage with
-    /// several inputs, or a thread the system did not give; nothing runs then.
+    /// several inputs, a node of another graph, or a thread the system did not give; nothing runs then.
     pub fn start(self) -> Result<Running, Error> {
         let order = check(&self.topology)?;
         let queues = self.topology.edges.iter().filter_map(|edge| edge.queue);
@@ -119,9 +132,17 @@ impl Graph {
         check(&self.topology).map(drop)
     }
 
-    fn add_edge(&mut self, from: (Node, usize), to: (Node, Option<usize>), queue: Option<QueueOptions>) {
-        let ((from, output), (to, input)) = (from, to);
-        self.topology.edges.push(Edge { from: from.0, output, to: to.0, input, queue });
+    fn add_edge(&mut self, from: Node, to: Node, queue: Option<QueueOptions>) {
+        if let (Some(from), Some(to)) = (self.own(from), self.own(to)) {
+            self.topology.edges.push(Edge { from, output: 0, to, input: None, queue });
+        }
+    }
+
+    /// Where the stage is; one of another graph is told of when the graph is checked.
+    fn own(&mut self, node: Node) -> Option<usize> {
+        let at = self.topology.at(node);
+        self.topology.has_foreign |= at.is_err();
+        at.ok()
     }
 }
 

@@ -142,8 +142,21 @@ impl Kinds {
         Self::default()
     }
 
-    /// Adds a kind; one of the same name is replaced, so that a program may have its own.
+    /// Adds a kind.
+    ///
+    /// # Panics
+    /// Where there is one of this name: a program that means to have its own instead says so by [`replace`](Self::replace).
     pub fn add<K: Kind>(&mut self) -> &mut Self {
+        assert!(
+            self.get(K::NAME).is_none(),
+            "there is a kind '{}' already: replace it, or rename yours",
+            K::NAME
+        );
+        self.replace::<K>()
+    }
+
+    /// Adds a kind in place of one of the same name, if there is one.
+    pub fn replace<K: Kind>(&mut self) -> &mut Self {
         self.by_name.insert(K::NAME, KindInfo::of::<K>());
         self
     }

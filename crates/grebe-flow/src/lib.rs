@@ -77,7 +77,9 @@ pub use quantity::{Count, NoQuantity, RateHz, SizeBytes, Time};
 pub use queue::{Offer, QueueOptions, QueueReceiver, QueueSender, queue};
 pub use runtime::{Attached, Node, Running, Stepper, short_slices};
 pub use snapshot::{Latency, QueueSnapshot, Snapshot, StageSnapshot};
-pub use stage::{Context, Inputs, Outcome, Outputs, Ports, Stage, StageError, StageResult, Waker};
+pub use stage::{
+    Context, Inputs, Outcome, Outputs, Ports, Rewriter, Stage, StageError, StageResult, Waker, Workspace,
+};
 pub use stage_bench::StageBench;
 
 /// The examples of README.md run as tests.

@@ -80,7 +80,7 @@ impl Running {
     /// for it, and neither do its other consumers; the new one sees what is produced from now on.
     ///
     /// # Errors
-    /// The stage was not opened, the policy is `block` (a consumer that comes and goes must not hold up the others), or the
+    /// The stage is of another graph or was not opened, the policy is `block` (a consumer that comes and goes must not hold up the others), or the
     /// system gave no thread.
     pub fn attach(
         &self,
@@ -89,7 +89,9 @@ impl Running {
         stage: impl Stage + 'static,
         options: QueueOptions,
     ) -> Result<Attached, Error> {
-        let (name, producer) = (name.into(), &self.handles.stages[to.0]);
+        let name = name.into();
+        let own = self.handles.stages.get(to.at).filter(|_| to.graph == self.handles.graph);
+        let producer = own.ok_or(Error::ForeignNode)?;
         if !producer.newcomers.is_open() || options.policy == Policy::Block {
             return Err(Error::NotOpen(producer.name.clone()));
         }
@@ -98,7 +100,7 @@ impl Running {
         let (queue_counts, counts) = (tx.counts(), Arc::new(StageCounts::default()));
         let detached = Arc::new(AtomicBool::new(false));
         let slot = StageSlot {
-            node: Node(0),
+            at: 0,
             name: name.clone(),
             stage: Box::new(stage),
             is_source: false,

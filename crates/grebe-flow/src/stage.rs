@@ -3,6 +3,7 @@
 mod context;
 mod inputs;
 mod outputs;
+mod workspace;
 
 pub use context::{Context, Waker};
 pub(crate) use context::{Flags, STEP_TIMEOUT};
@@ -10,6 +11,7 @@ pub(crate) use inputs::InPort;
 pub use inputs::Inputs;
 pub use outputs::Outputs;
 pub(crate) use outputs::{InlineOut, Newcomers};
+pub use workspace::{Rewriter, Workspace};
 
 use crate::counters::Counters;
 
@@ -58,6 +60,9 @@ pub enum Outcome {
     Produced,
     /// It can go on only when an input has a batch, or something woke it.
     WantsInput,
+    /// It keeps a batch that it could not finish (for want of memory, before its time): call again, also where no more input will
+    /// come. Stages that are behind it on the same thread are called first: they may hold the memory.
+    Again,
     /// It is done: no more output will come.
     End,
 }

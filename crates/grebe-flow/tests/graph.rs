@@ -1,10 +1,13 @@
 //! Graphs from start to end: order, fan-out, errors that travel, stopping.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Error, Graph, Inputs, Outcome, Outputs, Ports, QueueOptions, Stage, StageError};
-use grebe_frame::{BatchPool, Header};
+use grebe_flow::{
+    Context, Error, Graph, Inputs, Outcome, Outputs, Ports, QueueOptions, Stage, StageError, StageResult,
+};
+use grebe_frame::{Batch, BatchPool, Header};
 
 /// Makes `frames` frames of 8 samples, or goes on for ever.
 struct Ramp {
@@ -487,4 +490,78 @@ fn what_is_queued_when_a_graph_is_stopped_is_drained_while_it_gets_on() {
     let made = snapshot.stage("ramp").unwrap().frames_out;
     assert!(made > 30, "the queue was full");
     assert_eq!(seen.into_iter().count() as u64 + 1, made);
+}
+
+/// Makes `1` batch more than it has chunks, from a pool that nobody told to wake it; tells how often its chunks wake it.
+struct Unhooked {
+    pool: Option<BatchPool>,
+    owners: mpsc::Sender<usize>,
+}
+
+impl Stage for Unhooked {
+    fn process(&mut self, _: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let before = Arc::strong_count(ctx.signal());
+        let mut pool = self.pool.take().unwrap_or_else(|| ctx.pool(1, 64));
+        drop(ctx.acquire(&mut pool));
+        self.owners.send(Arc::strong_count(ctx.signal()) - before)?;
+        Ok(Outcome::End)
+    }
+}
+
+#[test]
+fn a_pool_of_a_stages_own_wakes_it_although_nobody_said_so() {
+    for pool in [None, Some(BatchPool::new(1, 64))] {
+        let (owners, told) = mpsc::channel();
+        let mut graph = Graph::new();
+        graph.add("unhooked", Unhooked { pool, owners });
+        graph.start().unwrap().wait().unwrap();
+        assert_eq!(told.recv().unwrap(), 1);
+    }
+}
+
+/// Keeps each batch for one more step, as a stage does that has no memory for it yet.
+#[derive(Default)]
+struct Hesitant {
+    kept: Option<Batch>,
+}
+
+impl Stage for Hesitant {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if let Some(batch) = self.kept.take() {
+            output.send(batch, ctx);
+            return Ok(Outcome::Produced);
+        }
+        self.kept = input.next();
+        Ok(if self.kept.is_some() { Outcome::Again } else { Outcome::WantsInput })
+    }
+}
+
+#[test]
+fn a_stage_that_keeps_a_batch_is_called_again_after_the_end_of_its_input() {
+    let mut bench = grebe_flow::StageBench::new(Hesitant::default()).unwrap();
+    let mut pool = BatchPool::new(3, 4096);
+    let mut seen = 0;
+    for _ in 0..3 {
+        let mut batch = pool.acquire().unwrap();
+        let header = Header { channel_count: 1, block_length_samples: 4, ..Header::default() };
+        batch.push(&header, |_, samples| samples.fill(1)).unwrap();
+        seen += bench.feed(batch.freeze()).unwrap().len();
+    }
+    seen += bench.end().unwrap().len();
+    assert_eq!(seen, 3);
+}
+
+#[test]
+fn a_node_of_another_graph_is_an_error_and_no_panic() {
+    let (mut one, mut other) = (Graph::new(), Graph::new());
+    let end = || Unhooked { pool: None, owners: mpsc::channel().0 };
+    let (here, there) = (one.add("here", end()), other.add("there", end()));
+    let named = one.connect_ports((here, "out"), (there, ""), QueueOptions::block(2)).unwrap_err();
+    assert!(matches!(named, Error::ForeignNode), "{named}");
+    one.connect(here, there, QueueOptions::block(2));
+    assert!(matches!(one.check(), Err(Error::ForeignNode)));
+    other.open(there, 2);
+    let running = other.start().unwrap();
+    let attached = running.attach(here, "late", end(), QueueOptions::drop_oldest(2));
+    assert!(matches!(attached, Err(Error::ForeignNode)));
 }

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{Report, Watch, Watched, publish};
@@ -61,6 +62,26 @@ fn start() -> Running {
     graph.start().unwrap()
 }
 
+/// Runs the test of this name again in a process whose run-time folder is its own; whether this is that process.
+fn is_alone(test: &str) -> bool {
+    if std::env::var_os("GREBE_TEST_IS_ALONE").is_some() {
+        return true;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let again = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("GREBE_TEST_IS_ALONE", "1")
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .env("TMPDIR", folder.path())
+        .output()
+        .unwrap();
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert_eq!(left, [folder.path().join("grebe")], "it published there and nowhere else");
+    false
+}
+
 /// This process's graph of that name, once it has said something.
 fn watched(watch: &mut Watch, name: &str) -> Option<Watched> {
     let until = Instant::now() + Duration::from_secs(20);
@@ -76,6 +97,9 @@ fn watched(watch: &mut Watch, name: &str) -> Option<Watched> {
 
 #[test]
 fn a_published_graph_is_found_read_and_gone_when_it_ends() {
+    if !is_alone("a_published_graph_is_found_read_and_gone_when_it_ends") {
+        return;
+    }
     let running = start();
     let published = publish(&running, "told").unwrap();
     let mode = std::fs::metadata(published.path()).unwrap().permissions().mode();
@@ -100,6 +124,9 @@ fn a_published_graph_is_found_read_and_gone_when_it_ends() {
 
 #[test]
 fn graphs_of_one_name_in_one_process_are_told_apart() {
+    if !is_alone("graphs_of_one_name_in_one_process_are_told_apart") {
+        return;
+    }
     let (one, other) = (start(), start());
     let published = [publish(&one, "twin").unwrap(), publish(&other, "twin").unwrap()];
     let mut watch = Watch::new().unwrap();
@@ -109,6 +136,9 @@ fn graphs_of_one_name_in_one_process_are_told_apart() {
 
 #[test]
 fn a_reader_that_never_reads_is_left_behind_and_others_are_served() {
+    if !is_alone("a_reader_that_never_reads_is_left_behind_and_others_are_served") {
+        return;
+    }
     let running = start();
     let published = publish(&running, "patient").unwrap();
     let dead: Vec<UnixStream> = (0..8).map(|_| UnixStream::connect(published.path()).unwrap()).collect();
@@ -128,6 +158,9 @@ fn a_reader_that_never_reads_is_left_behind_and_others_are_served() {
 
 #[test]
 fn what_a_dead_process_left_is_removed_by_the_next_look() {
+    if !is_alone("what_a_dead_process_left_is_removed_by_the_next_look") {
+        return;
+    }
     let running = start();
     let published = publish(&running, "neighbour").unwrap();
     let dead = published.path().with_file_name("4000000000.sg.top");

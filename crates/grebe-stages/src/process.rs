@@ -18,7 +18,6 @@ mod fill_gaps;
 mod gain;
 mod pass;
 mod select;
-mod workspace;
 
 pub use {
     decimate::Decimate,

@@ -495,3 +495,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+#[should_panic(expected = "there is a kind 'source' already")]
+fn a_kind_does_not_replace_another_unasked() {
+    let mut kinds = kinds();
+    kinds.replace::<Source>();
+    kinds.add::<Source>();
+}

@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use super::topology::{Edge, StageEntry, Topology};
 use crate::counters::StageCounts;
 use crate::queue::{QueueSender, queue};
-use crate::runtime::{Assembly, Handles, Node, QueueHandle, Route, StageHandle, StageSlot, Worker};
+use crate::runtime::{Assembly, Handles, QueueHandle, Route, StageHandle, StageSlot, Worker};
 use crate::stage::{Context, Flags, InPort, InlineOut, Inputs, Newcomers, Outputs, Waker};
 
 /// Makes the queues and the workers of a graph whose stages are called in `order`; `worker_of` names the worker of each stage.
 pub(super) fn assemble(topology: Topology, order: &[usize], worker_of: &[usize]) -> Assembly {
-    let wakers = wakers(worker_of);
+    let (graph, wakers) = (topology.id, wakers(worker_of));
     let (mut ends, queues) = connect(&topology, &wakers);
     let held_by_stages = 2 * topology.stages.len();
     let batches_in_flight = queues.iter().map(|queue| queue.counts.capacity_batches).sum::<usize>()
@@ -39,14 +39,14 @@ pub(super) fn assemble(topology: Topology, order: &[usize], worker_of: &[usize])
             counts: handles[stage].counts.clone(),
             upstream: upstream_of(stage, &topology.edges).map(|before| handles[before].counts.clone()),
         };
-        worker.slots.push(slot(Node(stage), entry, std::mem::take(&mut ends[stage]), &handles[stage], ctx));
+        worker.slots.push(slot(stage, entry, std::mem::take(&mut ends[stage]), &handles[stage], ctx));
     }
     let mut workers: Vec<Worker> = workers.into_iter().map(|(_, worker)| worker).collect();
     for route in workers.iter_mut().flat_map(|worker| &mut worker.slots).flat_map(|slot| &mut slot.routes) {
         // Known only now: a route leads to a stage that comes later.
         route.slot = slot_of[route.slot];
     }
-    Assembly { handles: Handles { stages: handles, queues }, flags, batches_in_flight, workers }
+    Assembly { handles: Handles { graph, stages: handles, queues }, flags, batches_in_flight, workers }
 }
 
 /// The stage before, where there is just one.
@@ -85,7 +85,7 @@ fn connect(topology: &Topology, wakers: &[Waker]) -> (Vec<Ends>, Vec<QueueHandle
             Some(options) => {
                 let (tx, rx) = queue(options, wakers[from].step.clone(), wakers[to].signal.clone());
                 let (policy, counts) = (options.policy, tx.counts());
-                queues.push(QueueHandle { from: Node(from), to: Node(to), policy, counts });
+                queues.push(QueueHandle { from, to, policy, counts });
                 ends[from].queues.push((output, tx));
                 InPort::Queue(rx)
             }
@@ -119,12 +119,12 @@ fn worker_at<'w>(workers: &'w mut Vec<(usize, Worker)>, id: usize, waker: &Waker
     &mut workers[at].1
 }
 
-fn slot(node: Node, entry: StageEntry, mut ends: Ends, handle: &StageHandle, ctx: Context) -> StageSlot {
+fn slot(at: usize, entry: StageEntry, mut ends: Ends, handle: &StageHandle, ctx: Context) -> StageSlot {
     ends.inputs.sort_by_key(|input| input.position);
     let ports: Vec<InPort> = ends.inputs.into_iter().map(|input| input.port).collect();
     let counts = &handle.counts;
     StageSlot {
-        node,
+        at,
         name: entry.name,
         stage: entry.stage,
         is_source: ports.is_empty(),

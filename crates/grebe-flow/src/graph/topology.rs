@@ -4,10 +4,14 @@ use std::collections::HashSet;
 
 use crate::error::Error;
 use crate::queue::QueueOptions;
+use crate::runtime::Node;
 use crate::stage::{Ports, Stage};
 
 #[derive(Default)]
 pub(super) struct Topology {
+    /// Tells its nodes from those of other graphs.
+    pub(super) id: u64,
+    pub(super) has_foreign: bool,
     pub(super) stages: Vec<StageEntry>,
     pub(super) edges: Vec<Edge>,
     /// Batches that the queues of consumers may hold that come later.
@@ -46,6 +50,11 @@ impl StageEntry {
 }
 
 impl Topology {
+    /// Where the stage of this node is.
+    pub(super) fn at(&self, node: Node) -> Result<usize, Error> {
+        if node.graph == self.id { Ok(node.at) } else { Err(Error::ForeignNode) }
+    }
+
     pub(super) fn arriving(&self, stage: usize) -> impl Iterator<Item = &Edge> {
         self.edges.iter().filter(move |edge| edge.to == stage)
     }
@@ -69,6 +78,9 @@ pub(crate) fn fused(stages: usize, edges: impl Iterator<Item = (usize, usize)>) 
 
 /// Checks a graph; its stages, each behind all that lead to it.
 pub(super) fn check(topology: &Topology) -> Result<Vec<usize>, Error> {
+    if topology.has_foreign {
+        return Err(Error::ForeignNode);
+    }
     let stages = &topology.stages;
     let mut names = HashSet::new();
     if let Some(twin) = stages.iter().find(|stage| !names.insert(stage.name.as_str())) {

@@ -15,11 +15,15 @@ use crate::stage::{Newcomers, Waker};
 
 /// A stage of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Node(pub(crate) usize);
+pub struct Node {
+    pub(crate) graph: u64,
+    pub(crate) at: usize,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Handles {
-    /// By [`Node`].
+    /// Of the graph, as in its nodes.
+    pub(crate) graph: u64,
     pub(crate) stages: Vec<StageHandle>,
     pub(crate) queues: Vec<QueueHandle>,
 }
@@ -36,8 +40,9 @@ pub(crate) struct StageHandle {
 
 #[derive(Debug, Clone)]
 pub(crate) struct QueueHandle {
-    pub(crate) from: Node,
-    pub(crate) to: Node,
+    /// Positions of stages.
+    pub(crate) from: usize,
+    pub(crate) to: usize,
     pub(crate) policy: Policy,
     pub(crate) counts: Arc<QueueCounts>,
 }
@@ -65,8 +70,8 @@ impl Handles {
         let counts = &queue.counts;
         let gone = QueueCounts::read(&counts.taken.batches) + QueueCounts::read(&counts.evicted_batches);
         QueueSnapshot {
-            from: self.stages[queue.from.0].name.clone(),
-            to: self.stages[queue.to.0].name.clone(),
+            from: self.stages[queue.from].name.clone(),
+            to: self.stages[queue.to].name.clone(),
             policy: queue.policy,
             capacity_batches: counts.capacity_batches,
             queued_batches: QueueCounts::read(&counts.batches).saturating_sub(gone) as usize,
@@ -81,7 +86,8 @@ impl Handles {
 
 #[derive(Debug)]
 pub(crate) struct Failed {
-    pub(crate) node: Node,
+    /// Its position in the graph.
+    pub(crate) at: usize,
     pub(crate) error: Error,
 }
 
@@ -98,13 +104,13 @@ impl Ended {
     }
 
     /// A worker has ended, with these stages.
-    pub(super) fn tell(&self, stages: &[Node], result: Result<(), Failed>) {
+    pub(super) fn tell(&self, stages: &[usize], result: Result<(), Failed>) {
         let mut results = self.lock();
-        for stage in stages {
-            results[stage.0] = Some(Ok(()));
+        for &stage in stages {
+            results[stage] = Some(Ok(()));
         }
-        if let Err(Failed { node, error }) = result {
-            results[node.0] = Some(Err(error));
+        if let Err(Failed { at, error }) = result {
+            results[at] = Some(Err(error));
         }
         self.changed.notify_all();
     }

@@ -16,11 +16,11 @@ pub(super) fn spawn(mut worker: Worker, ended: Arc<Ended>) -> Result<(), Error> 
         }
         // Where it is not granted, threads wait longer for each other.
         short_slices();
-        let nodes = worker.nodes();
+        let stages = worker.stages();
         let result = worker.drive();
         // The stages, their queues and their chunks go before the end is told: whoever waits finds everything free.
         drop(worker);
-        ended.tell(&nodes, result);
+        ended.tell(&stages, result);
     });
     thread.map(drop).map_err(|source| Error::Thread { stage: name, source })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::handles::{Failed, Handles, Node};
+use super::handles::{Failed, Handles};
 use crate::counters::add;
 use crate::error::Error;
 use crate::stage::{Context, Flags, Inputs, Outcome, Outputs, STEP_TIMEOUT, Stage, StageError, Waker};
@@ -32,7 +32,8 @@ pub(crate) struct Worker {
 }
 
 pub(crate) struct StageSlot {
-    pub(crate) node: Node,
+    /// Its position in the graph.
+    pub(crate) at: usize,
     pub(crate) name: String,
     pub(crate) stage: Box<dyn Stage>,
     pub(crate) is_source: bool,
@@ -52,8 +53,8 @@ pub(crate) struct Route {
 }
 
 impl Worker {
-    pub(crate) fn nodes(&self) -> Vec<Node> {
-        self.slots.iter().map(|slot| slot.node).collect()
+    pub(crate) fn stages(&self) -> Vec<usize> {
+        self.slots.iter().map(|slot| slot.at).collect()
     }
 
     /// Drives all stages to their ends.
@@ -94,7 +95,7 @@ impl Worker {
                         // Instead of a last call it is dropped, and may have as much to do.
                         self.slots[at].ctx.counts.is_finishing.store(true, Ordering::Release);
                         self.end(at);
-                        return Err(Failed { node: self.slots[at].node, error });
+                        return Err(Failed { at: self.slots[at].at, error });
                     }
                 }
                 if self.slots[at].is_ended {
@@ -181,7 +182,8 @@ impl StageSlot {
             Outcome::Produced => Ok(Step::Produced),
             Outcome::End => self.finish(),
             Outcome::WantsInput if !self.is_source && self.input.is_ended() => self.finish(),
-            Outcome::WantsInput => Ok(Step::Waits),
+            Outcome::Again if self.is_source || self.input.is_ended() => Ok(Step::Produced),
+            Outcome::Again | Outcome::WantsInput => Ok(Step::Waits),
         }
     }
 

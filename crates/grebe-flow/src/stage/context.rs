@@ -61,8 +61,17 @@ impl Context {
         add(&self.counts.copied_frames, frames as u64);
     }
 
-    /// An empty batch of `pool`; waits where all are lent, at most until the graph is stopped or 100 ms have passed.
+    /// A pool of `chunks` chunks of `chunk_bytes` each, from the heap, which wakes this stage when a chunk comes back.
+    pub fn pool(&self, chunks: usize, chunk_bytes: usize) -> BatchPool {
+        let mut pool = BatchPool::new(chunks, chunk_bytes);
+        pool.wake_on_return(self.signal().clone());
+        pool
+    }
+
+    /// An empty batch of `pool`; waits where all are lent, at most until the graph is stopped or 100 ms have passed. A pool from
+    /// which nothing was taken yet, and which wakes nobody, wakes this stage from here on.
     pub fn acquire(&self, pool: &mut BatchPool) -> Option<BatchMut> {
+        pool.wake_by_default(self.signal());
         if let Some(batch) = pool.acquire() {
             return Some(batch);
         }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use grebe_flow::{Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
+use grebe_flow::{
+    Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage, StageResult,
+};
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::workspace::{Rewriter, later};
 use crate::stream::{DATAGRAM_BYTES, block_length};
 
 /// Makes two samples, the smallest and the largest, of each group of `factor`: an envelope that no spike slips through.
@@ -174,7 +175,7 @@ impl Block {
         }
         let header = Header { sequence: self.sequence, block_length_samples: length as u32, ..self.header };
         let fill = |channel: usize, out: &mut [i16]| out.copy_from_slice(&self.channels[channel]);
-        if !rewriter.push(&header, fill, output, ctx) {
+        if rewriter.push(&header, fill, output, ctx) != Ok(true) {
             return false;
         }
         self.sequence += 1;
@@ -190,7 +191,7 @@ impl Stage for DecimateStage {
         for (at, frame) in batch.frames().enumerate().skip(done) {
             if let Err(stopped) = self.take(&frame, from, output, ctx) {
                 self.pending = Some((batch, at, stopped));
-                return Ok(later(input));
+                return Ok(Outcome::Again);
             }
             from = 0;
         }

@@ -1,13 +1,12 @@
 //! Fills the gaps of a stream.
 
 use grebe_flow::{
-    Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult,
+    Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage,
+    StageResult,
 };
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::workspace::{Rewriter, later};
 
 /// Puts samples where some are missing, so that the stages behind see a stream without gaps; counts them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -143,7 +142,7 @@ impl FillGapsStage {
                     Filler::Mark => i16::MIN,
                 });
             };
-            if !self.rewriter.push(&filler, fill, output, ctx) {
+            if self.rewriter.push(&filler, fill, output, ctx) != Ok(true) {
                 return false;
             }
             position.index += length;
@@ -209,7 +208,7 @@ impl FillGapsStage {
             let shift = position.sequence_out.wrapping_sub(header.sequence);
             let renumbered = Header { sequence: position.sequence_out, ..header };
             let copy = |channel: usize, out: &mut [i16]| out.copy_from_slice(&frame.channel(channel));
-            if !self.rewriter.push(&renumbered, copy, output, ctx) {
+            if self.rewriter.push(&renumbered, copy, output, ctx) != Ok(true) {
                 return Err(at);
             }
             position.pass(&frame, 1, shift);
@@ -271,7 +270,7 @@ impl Stage for FillGapsStage {
             Ok(()) => Ok(Outcome::Produced),
             Err(pending) => {
                 self.pending = Some(pending);
-                Ok(later(input))
+                Ok(Outcome::Again)
             }
         }
     }

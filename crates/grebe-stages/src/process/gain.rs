@@ -1,11 +1,12 @@
 //! Multiplies and shifts samples.
 
-use grebe_flow::{Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
+use grebe_flow::{
+    Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult, Workspace,
+};
 use grebe_frame::{Batch, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::workspace::{Workspace, later};
 use crate::per_channel::PerChannel;
 
 /// Multiplies each sample with a gain and adds an offset; what exceeds 16 bits is clipped, and counted.
@@ -99,7 +100,7 @@ impl Stage for GainStage {
             Ok(batch) => batch,
             Err(batch) => {
                 self.pending = Some(batch);
-                return Ok(later(input));
+                return Ok(Outcome::Again);
             }
         };
         batch.update(|_, channel, samples| {

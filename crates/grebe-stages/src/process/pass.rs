@@ -4,12 +4,11 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{
     Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, RateHz, Site, Stage, StageResult, Time,
+    Workspace,
 };
 use grebe_frame::Batch;
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use super::workspace::{Workspace, later};
 
 /// Takes everything and keeps nothing: an end for a stream of which only the counters matter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -72,7 +71,7 @@ impl Stage for TeeStage {
         };
         let Some(copy) = self.workspace.copy(&batch, ctx) else {
             self.pending = Some(batch);
-            return Ok(later(input));
+            return Ok(Outcome::Again);
         };
         self.counters.set(0, self.workspace.copied_frames());
         output.send_to(0, batch, ctx);
@@ -139,7 +138,7 @@ impl Stage for ThrottleStage {
         // A graph that is being stopped drains at once.
         if Instant::now() < due && !ctx.is_stopping() {
             self.pending = Some(batch);
-            return Ok(later(input));
+            return Ok(Outcome::Again);
         }
         // A stream that was late may catch up a little, so that a pause of the machine does not slow it for good.
         let from = now.checked_sub(CATCH_UP).map_or(due, |earliest| due.max(earliest));

@@ -1,11 +1,10 @@
 //! Hands on some of the channels.
 
-use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
+use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage, StageResult};
 use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::workspace::{Rewriter, later};
 use crate::error::Error;
 
 /// Hands on the channels that are named, in this order.
@@ -77,7 +76,8 @@ impl SelectStage {
         }
         let fewer = Header { channel_count: self.channels.len() as u32, ..header };
         let fill = |at: usize, out: &mut [i16]| out.copy_from_slice(&frame.channel(self.channels[at]));
-        Ok(self.rewriter.push(&fewer, fill, output, ctx))
+        // Valid as the frame was: only memory can be wanting.
+        Ok(self.rewriter.push(&fewer, fill, output, ctx) == Ok(true))
     }
 }
 
@@ -92,7 +92,7 @@ impl Stage for SelectStage {
         for (at, frame) in batch.frames().enumerate().skip(done) {
             if !self.push(&frame, output, ctx)? {
                 self.pending = Some((batch, at));
-                return Ok(later(input));
+                return Ok(Outcome::Again);
             }
         }
         self.rewriter.flush(output, ctx);
