@@ -43,9 +43,14 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
     }
 }
 
+/// Whether the terminal cannot move its cursor.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 /// A bar on standard error; hidden where no person looks on, or the terminal cannot go back in a line.
 pub(crate) fn bar(length: Option<u64>) -> ProgressBar {
-    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+    if is_dumb() {
         return ProgressBar::hidden();
     }
     length.map_or_else(ProgressBar::new_spinner, ProgressBar::new)

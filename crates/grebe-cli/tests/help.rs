@@ -50,25 +50,37 @@ fn times_and_sizes_have_units_that_people_use() {
     assert!(said.contains("good once and for 1 h;"), "{said}");
 }
 
-/// In a terminal of its own, which `script` lends.
+/// What the command writes to a terminal of its own, which `script` lends where it is installed.
+#[cfg(target_os = "linux")]
+fn in_terminal(term: &str, arguments: &str) -> Option<Vec<u8>> {
+    let script = std::path::Path::new("/usr/bin/script");
+    if !script.is_file() {
+        println!("skipped: no script to lend a terminal");
+        return None;
+    }
+    let line = format!("exec '{}' {arguments}", env!("CARGO_BIN_EXE_grebe"));
+    let mut command = std::process::Command::new(script);
+    command.args(["-qec", &line, "/dev/null"]).env("TERM", term);
+    Some(finish(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()).stdout)
+}
+
 #[cfg(target_os = "linux")]
 #[test]
-fn a_terminal_that_cannot_go_back_in_a_line_gets_no_bar() {
-    if !std::path::Path::new("/usr/bin/script").is_file() {
-        return println!("skipped: no script to lend a terminal");
+fn a_terminal_that_cannot_move_its_cursor_gets_no_bar_and_no_screen() {
+    let bench = "bench transfer --parts shares --repeats 1";
+    let Some(with_bar) = in_terminal("xterm", bench) else { return };
+    assert!(with_bar.contains(&0x1b), "there is a bar where it can be");
+    for (arguments, says) in [(bench, "CUBIC"), ("view synth: --term", "TERM is dumb"), ("top", "--once")] {
+        let said = in_terminal("dumb", arguments).unwrap();
+        assert!(!said.contains(&0x1b) && text(&said).contains(says), "{arguments}: {}", text(&said));
     }
-    let bytes = |term: &str| {
-        let line = format!("'{}' bench transfer --parts shares --repeats 1", env!("CARGO_BIN_EXE_grebe"));
-        let child = std::process::Command::new("/usr/bin/script")
-            .args(["-qec", &line, "/dev/null"])
-            .env("TERM", term)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        finish(child).stdout
-    };
-    assert!(bytes("xterm").contains(&0x1b), "there is a bar where it can be");
-    let said = bytes("dumb");
-    assert!(!said.contains(&0x1b) && text(&said).contains("CUBIC"), "{}", text(&said));
+}
+
+#[test]
+fn who_receives_is_not_asked_for_the_size_of_datagrams() {
+    for command in ["record", "view"] {
+        let help = said(&[command, "--help"]);
+        assert!(help.contains("--latency") && !help.contains("--datagram-size"), "{help}");
+        assert!(!help.contains("--udp-burst"), "{help}");
+    }
 }

@@ -18,11 +18,16 @@ use draw::{Palette, ScopeScreen};
 /// Shows the scope in the terminal until the person quits, or someone closes the link. The terminal is left as it was.
 ///
 /// # Errors
-/// [`Error::Terminal`] where standard output is no terminal, or it fails.
+/// [`Error::Terminal`] where standard output is no terminal or a dumb one, or it fails.
 pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), Error> {
     let failed = |source| Error::Terminal { source };
     if !io::stdout().is_terminal() {
         return Err(failed(io::Error::other("standard output is not one")));
+    }
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        return Err(failed(io::Error::other(
+            "TERM is dumb: it cannot move its cursor; --png draws a picture",
+        )));
     }
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let ended = show(&mut terminal, ViewModel::new(link, options, crate::png::encode));

@@ -158,7 +158,7 @@ impl Round<'_> {
         };
         let address = free_address()?;
         let mut arguments = record(&format!("udp://{address}")).to_vec();
-        arguments.extend(["--idle-timeout", "2s", "--datagram-size", "1400"].map(str::to_owned));
+        arguments.extend(["--idle-timeout", "2s"].map(str::to_owned));
         let bystander = start(self.room, &bystander, &arguments, Stdio::null())?;
         wait_for(address)?;
         let at = relay.add(address, self.dice.roll(20));

@@ -8,7 +8,16 @@ use grebe_stages::Uri;
 
 use crate::units;
 
-/// Options of both ends of a UDP stream.
+/// Options of the receiving end of a UDP stream.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Transport")]
+pub(crate) struct Reception {
+    /// End-to-end latency budget, of which the receiver sleeps up to a half.
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
+    pub(crate) latency: Duration,
+}
+
+/// Options of the sending end.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct Transport {
@@ -18,7 +27,7 @@ pub(crate) struct Transport {
     /// Datagrams per system call; 1 is the lowest latency.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(crate) udp_burst: u16,
-    /// End-to-end latency budget: the sender gathers for up to a quarter, the receiver sleeps up to a half of it.
+    /// End-to-end latency budget, for up to a quarter of which the sender gathers.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
     pub(crate) latency: Duration,
 }
@@ -126,7 +135,14 @@ pub(crate) struct Record {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) transport: Transport,
+    pub(crate) transport: Reception,
+}
+
+impl Reception {
+    /// As streams take it.
+    pub(crate) fn options(&self) -> grebe_stages::Transport {
+        grebe_stages::Transport { latency: self.latency, ..grebe_stages::Transport::default() }
+    }
 }
 
 impl Transport {

@@ -7,7 +7,7 @@ use clap::Args;
 use grebe_stages::Uri;
 use grebe_view::ThemeChoice;
 
-use super::stream::Transport;
+use super::stream::Reception;
 use super::trigger::Trigger;
 use crate::units;
 
@@ -67,7 +67,7 @@ pub(crate) struct View {
     #[arg(long, value_name = "TIME", hide = true, value_parser = units::duration)]
     pub(crate) bench: Option<Duration>,
     #[command(flatten)]
-    pub(crate) transport: Transport,
+    pub(crate) transport: Reception,
 }
 
 /// What the numbers of the channels mean.

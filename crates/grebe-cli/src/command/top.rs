@@ -21,8 +21,11 @@ pub(crate) fn run(options: &Top) -> Result<Ending> {
     match (options.once, options.json) {
         (true, _) => once(processes, options.json),
         (false, true) => lines(processes),
-        (false, false) if io::stdout().is_terminal() => Ok(screen::run(processes)?),
-        (false, false) => Err(anyhow!("standard output is no terminal: give --once for a table, or --json")),
+        (false, false) if io::stdout().is_terminal() && !output::is_dumb() => Ok(screen::run(processes)?),
+        (false, false) => {
+            let what = if output::is_dumb() { "a terminal whose TERM is dumb" } else { "no terminal" };
+            Err(anyhow!("standard output is {what}: give --once for a table, or --json"))
+        }
     }
 }
 
