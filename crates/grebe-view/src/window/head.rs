@@ -12,54 +12,63 @@ use crate::model::generator::GeneratorWish;
 use crate::model::hud::{RunState, Tone};
 
 impl ScopePanes {
+    /// What does not fit into a row goes to another; nothing lies over anything else.
     pub(super) fn head(&mut self, ui: &mut egui::Ui) {
         egui::Frame::NONE.inner_margin(egui::Margin::symmetric(10, 6)).show(ui, |ui| {
-            let mut is_notice_below = false;
-            ui.horizontal(|ui| {
-                self.state_chip(ui);
-                ui.strong(&self.model.hud.source);
-                ui.label(&self.model.hud.stream);
-                let dim = color32(self.theme().text_dim);
-                if self.model.hud.notice.is_none() && ui.available_width() > self.buttons_width + 200.0 {
-                    ui.label(egui::RichText::new(&self.model.hud.costs).monospace().color(dim));
-                }
-                if let Some(notice) = &self.model.hud.notice {
-                    let room = ui.available_width() - self.buttons_width - 16.0;
-                    let font = egui::TextStyle::Body.resolve(ui.style());
-                    let galley = ui.painter().layout_no_wrap(notice.clone(), font, Color32::WHITE);
-                    is_notice_below = galley.size().x > room;
-                    if !is_notice_below {
-                        self.notice(ui, notice);
-                    }
-                }
-                let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
-                let buttons = ui.with_layout(right_to_left, |ui| {
-                    self.buttons(ui);
-                    ui.min_rect().width()
-                });
-                self.buttons_width = buttons.inner;
-            });
-            if let Some(notice) = self.model.hud.notice.as_ref().filter(|_| is_notice_below) {
-                self.notice(ui, notice);
-            }
-            let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
             let has_room = ui.horizontal(|ui| {
-                self.facts(ui);
-                let has_room = ui.available_width() > self.trigger_width + 12.0;
-                if has_room {
-                    ui.with_layout(right_to_left, |ui| self.trigger(ui));
+                self.state_chip(ui);
+                let source = elided(&self.model.hud.source, SOURCE_CHARS_MAX);
+                ui.strong(source).on_hover_text(&self.model.hud.source);
+                ui.label(&self.model.hud.stream);
+                let room = ui.available_width() - self.buttons_width - self.margin(0);
+                let costs = &self.model.hud.costs;
+                if room > 184.0 && !costs.is_empty() {
+                    let dim = color32(self.theme().text_dim);
+                    ui.label(egui::RichText::new(costs).monospace().color(dim));
                 }
-                has_room
+                if room > 0.0 {
+                    at_the_right(ui, self.buttons_width, |ui| self.buttons(ui));
+                }
+                room > 0.0
             });
             if !has_room.inner {
-                ui.horizontal(|ui| ui.with_layout(right_to_left, |ui| self.trigger(ui)));
+                ui.horizontal_wrapped(|ui| self.buttons(ui));
+            }
+            let room = ui.available_width() - self.facts_width - self.trigger_width - self.margin(1);
+            self.is_folded = [!has_room.inner, room <= 0.0];
+            if room > 0.0 {
+                ui.horizontal(|ui| {
+                    self.facts(ui);
+                    at_the_right(ui, self.trigger_width, |ui| self.trigger(ui));
+                });
+            } else {
+                ui.horizontal_wrapped(|ui| self.facts(ui));
+                ui.horizontal_wrapped(|ui| self.trigger(ui));
             }
         });
     }
 
-    fn notice(&self, ui: &mut egui::Ui, notice: &str) {
+    /// What a row needs beside its contents: more once it is folded, so that a width on the border does not flicker.
+    fn margin(&self, row: usize) -> f32 {
+        if self.is_folded[row] { 56.0 } else { 16.0 }
+    }
+
+    /// What there is to say for a while, over the lower edge of the traces: a message moves nothing.
+    pub(super) fn notice(&self, ui: &egui::Ui, plot: egui::Rect) {
+        let Some(notice) = &self.model.hud.notice else { return };
         let color = style::held(self.model.controls.theme);
-        ui.add(egui::Label::new(egui::RichText::new(notice).color(color)).truncate());
+        let theme = self.theme();
+        egui::Area::new(self.id.with("notice"))
+            .pivot(egui::Align2::CENTER_BOTTOM)
+            .fixed_pos(plot.center_bottom() - egui::vec2(0.0, 8.0))
+            .interactable(false)
+            .show(ui.ctx(), |ui| {
+                let frame = egui::Frame::NONE.fill(color32(theme.background).gamma_multiply(0.93));
+                frame.corner_radius(4).inner_margin(egui::Margin::symmetric(8, 3)).show(ui, |ui| {
+                    ui.set_max_width(plot.width() - 24.0);
+                    ui.add(egui::Label::new(egui::RichText::new(notice).color(color)).truncate());
+                });
+            });
     }
 
     fn state_chip(&self, ui: &mut egui::Ui) {
@@ -84,12 +93,26 @@ impl ScopePanes {
     }
 
     fn buttons(&mut self, ui: &mut egui::Ui) {
-        self.button(ui, "?", "keys  (?)", Action::Help);
-        let other = match self.model.controls.theme {
-            ThemeChoice::Dark => "light",
-            ThemeChoice::Light => "dark",
-        };
-        self.button(ui, other, "colours  (t)", Action::Theme);
+        let start = ui.cursor().left_top();
+        self.button(ui, "\u{2212}", "zoom out: longer time span  (\u{2192} or -)", Action::Longer);
+        let division = egui::RichText::new(&self.model.hud.division).monospace();
+        ui.add_sized([86.0, 18.0], egui::Label::new(division));
+        self.button(ui, "+", "zoom in: shorter time span  (\u{2190} or +)", Action::Shorter);
+        ui.separator();
+        let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
+        self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);
+        let (show, is_measuring) = (self.model.controls.show, self.model.controls.is_measuring);
+        let hint = "a table of measurements  (v), with statistics  (V)";
+        self.toggle(ui, is_measuring, "measure", hint, Action::Measure);
+        self.toggle(ui, show.waterfall, "waterfall", "levels by frequency and time  (w)", Action::Waterfall);
+        let hint = "levels by frequency  (f); the waterfall too  (w)";
+        self.toggle(ui, show.spectrum, "spectrum", hint, Action::Spectrum);
+        self.toggle(ui, show.channel_panel, "channels", "names, scales, colours  (l)", Action::Channels);
+        self.cursor_menu(ui);
+        if self.model.generator.is_there() {
+            let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
+            MenuButton::new("generator").config(config).ui(ui, |ui| self.generator_menu(ui));
+        }
         ui.menu_button("save", |ui| {
             for (text, what) in [
                 ("picture (PNG)  S", SaveWhat::Picture),
@@ -103,25 +126,13 @@ impl ScopePanes {
                 }
             }
         });
-        if self.model.generator.is_there() {
-            let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
-            MenuButton::new("generator").config(config).ui(ui, |ui| self.generator_menu(ui));
-        }
-        self.cursor_menu(ui);
-        let (show, is_measuring) = (self.model.controls.show, self.model.controls.is_measuring);
-        self.toggle(ui, show.channel_panel, "channels", "names, scales, colours  (l)", Action::Channels);
-        let hint = "levels by frequency  (f); the waterfall too  (w)";
-        self.toggle(ui, show.spectrum, "spectrum", hint, Action::Spectrum);
-        self.toggle(ui, show.waterfall, "waterfall", "levels by frequency and time  (w)", Action::Waterfall);
-        let hint = "a table of measurements  (v), with statistics  (V)";
-        self.toggle(ui, is_measuring, "measure", hint, Action::Measure);
-        let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
-        self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);
-        ui.separator();
-        self.button(ui, "+", "zoom in: shorter time span  (\u{2190} or +)", Action::Shorter);
-        let division = egui::RichText::new(&self.model.hud.division).monospace();
-        ui.add_sized([86.0, 18.0], egui::Label::new(division));
-        self.button(ui, "\u{2212}", "zoom out: longer time span  (\u{2192} or -)", Action::Longer);
+        let other = match self.model.controls.theme {
+            ThemeChoice::Dark => "light",
+            ThemeChoice::Light => "dark",
+        };
+        self.button(ui, other, "colours  (t)", Action::Theme);
+        self.button(ui, "?", "keys  (?)", Action::Help);
+        self.buttons_width = row_width(ui, start, self.buttons_width);
     }
 
     fn cursor_menu(&mut self, ui: &mut egui::Ui) {
@@ -158,7 +169,8 @@ impl ScopePanes {
         }
     }
 
-    fn facts(&self, ui: &mut egui::Ui) {
+    fn facts(&mut self, ui: &mut egui::Ui) {
+        let start = ui.cursor().left_top();
         let theme = self.theme();
         let (dim, plain) = (color32(theme.text_dim), color32(theme.text));
         let fact = |ui: &mut egui::Ui, label: &str, value: &str, color: Color32| {
@@ -183,8 +195,44 @@ impl ScopePanes {
             };
             fact(ui, item.label, &item.value, color);
         }
+        self.facts_width = row_width(ui, start, self.facts_width);
     }
 }
+
+/// Lays out something of this width at the right end of a row.
+fn at_the_right(ui: &mut egui::Ui, width: f32, add: impl FnOnce(&mut egui::Ui)) {
+    let row = ui.available_rect_before_wrap();
+    let place = egui::Rect::from_min_max(egui::pos2(row.right() - width, row.top()), row.max);
+    let layout = egui::Layout::left_to_right(egui::Align::Center);
+    ui.scope_builder(egui::UiBuilder::new().max_rect(place).layout(layout), add);
+}
+
+/// The width of what was laid out from `start` on, if it stands in one row; else as it was. Where it changed, the row is laid
+/// out anew.
+pub(super) fn row_width(ui: &egui::Ui, start: egui::Pos2, before: f32) -> f32 {
+    let width = ui.cursor().left() - start.x - ui.spacing().item_spacing.x;
+    if width <= 0.0 || ui.cursor().top() > start.y + 4.0 {
+        return before;
+    }
+    if (width - before).abs() > 0.5 {
+        ui.ctx().request_repaint();
+    }
+    width
+}
+
+/// A text of at most so many characters: its middle is left out.
+fn elided(text: &str, chars_max: usize) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= chars_max {
+        return text.to_owned();
+    }
+    let half = chars_max / 2;
+    let (head, tail) = (&chars[..half], &chars[chars.len() - half..]);
+    head.iter().chain(&['\u{2026}']).chain(tail).collect()
+}
+
+/// Of the source's name in the head.
+const SOURCE_CHARS_MAX: usize = 40;
 
 const CURSORS: [(&str, Action); 2] = [
     ("times, of all channels  c", Action::Cursors),

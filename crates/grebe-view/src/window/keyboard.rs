@@ -46,21 +46,30 @@ impl ScopePanes {
                 );
                 let groups = keys(self.model.generator.is_there()).map(|group| (group.title, group.keys));
                 let groups: Vec<_> = groups.chain([mouse]).collect();
-                ui.horizontal_top(|ui| {
-                    for (side, groups) in [&groups[..3], &groups[3..]].into_iter().enumerate() {
-                        egui::Grid::new(("keys", side)).num_columns(2).spacing([18.0, 5.0]).show(ui, |ui| {
-                            for (title, keys) in groups {
-                                ui.label(egui::RichText::new(*title).color(color32(self.theme().trace(1))));
-                                ui.end_row();
-                                for (key, meaning) in *keys {
-                                    ui.label(egui::RichText::new(*key).monospace());
-                                    ui.label(*meaning);
-                                    ui.end_row();
-                                }
-                            }
-                        });
-                        ui.add_space(16.0);
-                    }
+                let room = ui.ctx().content_rect().size() - egui::vec2(60.0, 80.0);
+                let scroll = egui::ScrollArea::both().max_width(room.x).max_height(room.y);
+                scroll.show(ui, |ui| {
+                    ui.horizontal_top(|ui| {
+                        for (side, groups) in [&groups[..3], &groups[3..]].into_iter().enumerate() {
+                            egui::Grid::new(("keys", side)).num_columns(2).spacing([18.0, 5.0]).show(
+                                ui,
+                                |ui| {
+                                    for (title, keys) in groups {
+                                        ui.label(
+                                            egui::RichText::new(*title).color(color32(self.theme().trace(1))),
+                                        );
+                                        ui.end_row();
+                                        for (key, meaning) in *keys {
+                                            ui.label(egui::RichText::new(*key).monospace());
+                                            ui.label(*meaning);
+                                            ui.end_row();
+                                        }
+                                    }
+                                },
+                            );
+                            ui.add_space(16.0);
+                        }
+                    })
                 });
             });
         if !is_open {

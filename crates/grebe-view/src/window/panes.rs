@@ -31,8 +31,14 @@ pub(super) struct ScopePanes {
     /// The textures of the densities, by channel, and the number of the view that they are of.
     pub(super) densities: [Option<TextureHandle>; 8],
     pub(super) persistence_number: u64,
-    /// Width of the controls of both rows in the last frame.
+    /// How far the lanes are scrolled, in points, and the channel that was last brought into view.
+    pub(super) lanes_offset: f32,
+    pub(super) lanes_selected: Option<usize>,
+    /// Widths of what stands in the rows of the head, in the last frame.
     pub(super) buttons_width: f32,
+    pub(super) facts_width: f32,
+    /// Whether the two rows of the head are folded into more.
+    pub(super) is_folded: [bool; 2],
     pub(super) trigger_width: f32,
     /// The trigger that the list was last scrolled to.
     pub(super) listed_segment: Option<f64>,
@@ -57,7 +63,11 @@ impl ScopePanes {
             waterfall: None,
             densities: Default::default(),
             persistence_number: 0,
+            lanes_offset: 0.0,
+            lanes_selected: None,
             buttons_width: 600.0,
+            facts_width: 400.0,
+            is_folded: [false; 2],
             trigger_width: 430.0,
             listed_segment: None,
             has_keys: true,

@@ -3,7 +3,7 @@
 use eframe::egui::{self, Align2, FontId, Pos2, Rect, Sense, pos2, vec2};
 use grebe_scope::{Column, Engineering};
 
-use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, value_tag, wheel_steps};
+use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, name_slider, value_tag, wheel_steps};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::action::{Action, Step};
@@ -29,10 +29,16 @@ impl ScopePanes {
             self.empty(ui, plot);
             return;
         }
-        self.traces(ui, plot, area, pixels_per_point);
+        let lanes = self.lanes(ui, plot);
+        let view = Rect::from_x_y_ranges(area.x_range(), plot.y_range().expand(2.0));
+        ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
+            ui.set_clip_rect(view.intersect(ui.clip_rect()));
+            self.traces(ui, lanes, view, pixels_per_point);
+        });
         self.time_axis(ui, plot);
         self.trigger_handles(ui, plot);
         self.cursors(ui, plot);
+        self.notice(ui, plot);
         if let Some(pointer) = response.hover_pos().filter(|pointer| plot.contains(*pointer)) {
             self.readout(ui, plot, pointer);
         }
@@ -52,7 +58,8 @@ impl ScopePanes {
             self.model.act(Action::Live);
         }
         if let Some(pointer) = response.hover_pos() {
-            let wheel = wheel_steps(ui);
+            let scrolls = ui.input(|input| input.modifiers.shift);
+            let wheel = if scrolls { 0.0 } else { wheel_steps(ui) };
             let over_scale = self.scale_at(plot, pointer);
             if let Some(channel) = over_scale.filter(|_| wheel != 0.0) {
                 self.model.act(Action::Select(channel));
@@ -68,6 +75,39 @@ impl ScopePanes {
         if self.model.controls.show.overlay { 1 } else { self.model.picture.channels.len().max(1) }
     }
 
+    /// Where all lanes lie: in the plot, or higher than it where they would be too low to be read. Then they are scrolled, by
+    /// the bar at the right or the wheel with shift; the lane of a channel that is selected comes into view.
+    fn lanes(&mut self, ui: &egui::Ui, plot: Rect) -> Rect {
+        let height = (self.lane_count() as f32 * LANE_HEIGHT_MIN).max(plot.height());
+        let hidden = height - plot.height();
+        if hidden <= 0.0 {
+            self.lanes_offset = 0.0;
+            return plot;
+        }
+        let bar =
+            Rect::from_min_max(plot.right_top() + vec2(3.0, 0.0), plot.right_bottom() + vec2(10.0, 0.0));
+        let response = ui.interact(bar, self.id.with("lanes"), Sense::drag());
+        name_slider(&response, "scroll the lanes");
+        self.lanes_offset += response.drag_delta().y * height / plot.height();
+        if ui.input(|input| input.modifiers.shift) && ui.rect_contains_pointer(plot) {
+            self.lanes_offset -= wheel_steps(ui) * LANE_HEIGHT_MIN;
+        }
+        let selected = self.model.controls.lanes.selected;
+        if self.lanes_selected.replace(selected) != Some(selected) {
+            let top = height / self.lane_count() as f32 * self.model.front_lane() as f32;
+            self.lanes_offset = self.lanes_offset.clamp(top + LANE_HEIGHT_MIN - plot.height(), top);
+        }
+        self.lanes_offset = self.lanes_offset.clamp(0.0, hidden);
+        let part = |offset: f32| bar.top() + bar.height() * offset / height;
+        let thumb = Rect::from_x_y_ranges(
+            bar.x_range(),
+            part(self.lanes_offset)..=part(self.lanes_offset + plot.height()),
+        );
+        ui.painter().rect_filled(bar, 3.0, color32(self.theme().grid));
+        ui.painter().rect_filled(thumb, 3.0, color32(self.theme().text_dim));
+        Rect::from_min_size(plot.min - vec2(0.0, self.lanes_offset), vec2(plot.width(), height))
+    }
+
     /// The channel whose scale, left of its lane, is at that place.
     fn scale_at(&self, plot: Rect, at: Pos2) -> Option<usize> {
         if at.x >= plot.left() || !plot.y_range().contains(at.y) {
@@ -76,7 +116,10 @@ impl ScopePanes {
         let channels = &self.model.picture.channels;
         let place = match self.model.controls.show.overlay {
             true => self.model.front_lane(),
-            false => ((at.y - plot.top()) / plot.height() * channels.len() as f32) as usize,
+            false => {
+                let height = (channels.len() as f32 * LANE_HEIGHT_MIN).max(plot.height());
+                ((at.y - plot.top() + self.lanes_offset) / height * channels.len() as f32) as usize
+            }
         };
         channels.get(place).map(|data| data.channel)
     }
@@ -90,7 +133,11 @@ impl ScopePanes {
     pub(super) fn lane_rect(&self, plot: Rect, place: usize, count: usize) -> Rect {
         match self.model.controls.show.overlay {
             true => lane_rect(plot, 0, 1),
-            false => lane_rect(plot, place, count),
+            false => {
+                let height = (count as f32 * LANE_HEIGHT_MIN).max(plot.height());
+                let min = plot.min - vec2(0.0, self.lanes_offset);
+                lane_rect(Rect::from_min_size(min, vec2(plot.width(), height)), place, count)
+            }
         }
     }
 
@@ -106,7 +153,10 @@ impl ScopePanes {
         let at = Engineering::new(seconds, self.model.picture.axis_unit()).digits(4).to_string();
         value_tag(ui, &theme, pos2(pointer.x, plot.top()), plot, &at, cursor);
         for (place, data) in self.model.picture.channels.iter().enumerate() {
-            let rect = lane_rect(plot, place, self.model.picture.channels.len());
+            let rect = self.lane_rect(plot, place, self.model.picture.channels.len());
+            if !plot.contains(rect.center()) {
+                continue;
+            }
             let column = (part * data.columns.len() as f64) as usize;
             let Some(column) = data.columns.get(column) else { continue };
             let setup = self.model.setup(data.channel);
@@ -132,7 +182,10 @@ impl ScopePanes {
     }
 }
 
-fn lane_rect(plot: Rect, place: usize, count: usize) -> Rect {
+/// Lanes lower than this, in points, cannot be read: they scroll.
+const LANE_HEIGHT_MIN: f32 = 44.0;
+
+pub(super) fn lane_rect(plot: Rect, place: usize, count: usize) -> Rect {
     let height = plot.height() / count as f32;
     let top = plot.top() + height * place as f32;
     Rect::from_min_max(pos2(plot.left(), top + 3.0), pos2(plot.right(), top + height - 3.0))

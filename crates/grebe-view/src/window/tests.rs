@@ -9,6 +9,7 @@ use egui_kittest::kittest::Queryable;
 use super::*;
 use crate::data::feed::ScopeFeed;
 use crate::data::status::SourceStatus;
+use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
 use crate::model::generator::{Generator, GeneratorRemote, GeneratorWish};
 use crate::model::options::ViewOptions;
@@ -190,6 +191,9 @@ fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
     harness.get_by_label("LF reject 2 Hz \u{b7} 500 ms");
     press(&mut harness, "L;");
     harness.get_by_label("DC \u{b7} 200 ms");
+    // The menu lies over the marks.
+    harness.key_press(egui::Key::Escape);
+    harness.run();
     drag(&mut harness, "trigger level", egui::vec2(0.0, -20.0));
     assert!(harness.state().model.controls.trigger.settings.level > Some(500));
     drag(&mut harness, "trigger position", egui::vec2(-200.0, 0.0));
@@ -277,6 +281,63 @@ fn cursors_read_the_samples_themselves_with_all_their_digits() {
     let exact = |counts: f64| grebe_scope::Engineering::new(counts * 1e-4, "").digits(9).to_string();
     assert_eq!(rows[2].cells[1..], [exact(a.into()), exact(b.into()), exact(f64::from(b) - f64::from(a))]);
     assert!(rows[0].cells[1] == "-1.363 s" && rows[2].cells[1].len() >= 6, "{rows:?}");
+}
+
+/// A scope over an ended stream of eight channels whose source has a long name.
+fn eight(number: usize) -> ScopePanes {
+    let (mut feed, link) = ScopeFeed::new(1 << 20);
+    feed.ingest(&sine_batch(0, 8, 500, 1e3)).unwrap();
+    feed.finish();
+    let name = format!("udp://a-host-with-a-long-name.in-the-basement.example.org:500{number}");
+    let options = ViewOptions::new(move || SourceStatus { name: name.clone(), ..SourceStatus::default() });
+    ScopePanes::new(number, link, options)
+}
+
+#[test]
+fn nothing_lies_over_anything_else_in_a_narrow_window() {
+    let words = "ENDED 8\u{a0}\u{d7}\u{a0}1\u{a0}kS/s pause measure waterfall spectrum channels cursors save light ? roll auto normal single";
+    let words: Vec<String> = words.split(' ').map(|word| word.replace('\u{a0}', " ")).collect();
+    for width in [480.0, 640.0, 800.0, 950.0, 1280.0] {
+        let mut harness = Harness::builder()
+            .with_size(egui::vec2(width, 480.0))
+            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), eight(0));
+        harness.run();
+        // A message moves nothing.
+        let lanes = harness.get_by_label("settings of CH1").rect();
+        press(&mut harness, "M");
+        assert_eq!(harness.get_by_label("settings of CH1").rect(), lanes, "{width}");
+        let rects: Vec<egui::Rect> = words.iter().map(|word| harness.get_by_label(word).rect()).collect();
+        for (place, rect) in rects.iter().enumerate() {
+            assert!(rect.left() >= 0.0 && rect.right() <= width, "{width}: {} is cut: {rect}", words[place]);
+            for (other, behind) in rects.iter().enumerate().take(place) {
+                let shared = rect.intersect(*behind);
+                let is_apart = shared.width() <= 1.0 || shared.height() <= 1.0;
+                assert!(is_apart, "{width}: {} lies over {}", words[place], words[other]);
+            }
+        }
+        press(&mut harness, "?");
+        harness.get_by_label("this help");
+    }
+}
+
+#[test]
+fn lanes_stay_high_enough_to_be_read_and_scroll() {
+    let mut harness = Harness::builder()
+        .with_size(egui::vec2(900.0, 330.0))
+        .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), eight(0));
+    harness.run();
+    let top = |harness: &Harness<'static, ScopePanes>, channel: usize| {
+        harness.get_by_label(&format!("settings of CH{channel}")).rect().top()
+    };
+    let apart = top(&harness, 2) - top(&harness, 1);
+    assert!((44.0..60.0).contains(&apart), "{apart}");
+    let before = top(&harness, 1);
+    drag(&mut harness, "scroll the lanes", egui::vec2(0.0, 40.0));
+    assert!(top(&harness, 1) < before - 40.0);
+    harness.state_mut().model.act(Action::Select(7));
+    harness.run();
+    let last = top(&harness, 8);
+    assert!((100.0..330.0).contains(&last), "a channel that is selected comes into view: {last}");
 }
 
 #[test]

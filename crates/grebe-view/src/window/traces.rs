@@ -6,6 +6,7 @@ use grebe_scope::{Engineering, Ticks};
 use super::labels::{label_font, level_labels};
 use super::lanes::{Lane, LanePainter, color32};
 use super::panes::ScopePanes;
+use super::plot::lane_rect;
 use super::quads;
 use crate::data::math::MATH_CHANNEL;
 use crate::data::picture::ChannelColumns;
@@ -49,7 +50,11 @@ impl ScopePanes {
             // What is stale looks it.
             let is_stale = self.model.hud.state == RunState::Stale;
             let color = if is_stale { color.gamma_multiply(0.4) } else { color };
-            let rect = self.lane_rect(plot, place, ranges.len());
+            let rect = lane_rect(
+                plot,
+                if is_overlay { 0 } else { place },
+                if is_overlay { 1 } else { ranges.len() },
+            );
             ChannelLane {
                 channel: data.channel,
                 lane: Lane { rect, columns: &data.columns, range, color, scale: (setup.scale, setup.offset) },

@@ -3,6 +3,7 @@
 use eframe::egui::containers::menu::{MenuButton, MenuConfig};
 use eframe::egui::{self, RichText};
 
+use super::head::row_width;
 use super::labels::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
@@ -14,16 +15,19 @@ use crate::model::hud::DC;
 impl ScopePanes {
     pub(super) fn trigger(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
+        let start = ui.cursor().left_top();
+        ui.label(RichText::new("trigger").color(color32(theme.text_dim)));
+        let mode = self.model.controls.mode(&self.model.picture);
+        for (choice, name, hint) in MODES {
+            self.toggle(ui, mode == choice, name, hint, Action::Trigger(choice));
+        }
         if let Some(trigger) = self.model.hud.trigger.clone() {
-            let color = match trigger.state {
-                TriggerState::Triggered => style::good(self.model.controls.theme),
-                TriggerState::Ready | TriggerState::Stopped => style::held(self.model.controls.theme),
-                TriggerState::Free => color32(theme.text_dim),
-            };
-            let word = RichText::new(trigger.state_word()).monospace().color(color);
-            ui.add_sized([76.0, 18.0], egui::Label::new(word));
-            let hint = "the last triggers, to be looked at again  (g)";
-            self.toggle(ui, self.model.controls.show.segments, "list", hint, Action::Segments);
+            let source = format!("{} {}", trigger.source, trigger.level);
+            let hint = "next trigger channel  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
+            self.button(ui, source, hint, Action::Source);
+            self.button(ui, trigger.slope, "the other direction  (e)", Action::Slope);
+            let hint = "edge, pulse, runt, window or dropout  (b)";
+            self.button(ui, trigger.kind.name(), hint, Action::TriggerKind);
             let mut sees = trigger.coupling.clone();
             if !trigger.holdoff.is_empty() {
                 sees += &format!(" \u{b7} {}", trigger.holdoff);
@@ -31,19 +35,17 @@ impl ScopePanes {
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
             let (menu, _) = MenuButton::new(sees).config(config).ui(ui, |ui| self.trigger_input(ui));
             menu.on_hover_text("coupling of the trigger  (L), and its holdoff  (; :)");
-            let hint = "edge, pulse, runt, window or dropout  (b)";
-            self.button(ui, trigger.kind.name(), hint, Action::TriggerKind);
-            self.button(ui, trigger.slope, "the other direction  (e)", Action::Slope);
-            let source = format!("{} {}", trigger.source, trigger.level);
-            let hint = "next trigger channel  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
-            self.button(ui, source, hint, Action::Source);
+            let hint = "the last triggers, to be looked at again  (g)";
+            self.toggle(ui, self.model.controls.show.segments, "list", hint, Action::Segments);
+            let color = match trigger.state {
+                TriggerState::Triggered => style::good(self.model.controls.theme),
+                TriggerState::Ready | TriggerState::Stopped => style::held(self.model.controls.theme),
+                TriggerState::Free => color32(theme.text_dim),
+            };
+            let word = RichText::new(trigger.state_word()).monospace().color(color);
+            ui.add_sized([76.0, 18.0], egui::Label::new(word));
         }
-        let mode = self.model.controls.mode(&self.model.picture);
-        for (choice, name, hint) in MODES {
-            self.toggle(ui, mode == choice, name, hint, Action::Trigger(choice));
-        }
-        ui.label(RichText::new("trigger").color(color32(theme.text_dim)));
-        self.trigger_width = ui.min_rect().width();
+        self.trigger_width = row_width(ui, start, self.trigger_width);
     }
 
     /// Coupling and holdoff: in a menu, and above the list of the last triggers.
@@ -113,10 +115,9 @@ impl ScopePanes {
     }
 }
 
-/// Right to left, as they are laid out.
 const MODES: [(TriggerMode, &str, &str); 4] = [
-    (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
-    (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
-    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
     (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
+    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
+    (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
+    (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
 ];
