@@ -243,7 +243,9 @@ fn levels_duty_and_times_are_the_truth_whatever_noise_there_is() {
                 ("rise", get(Quantity::RiseTime) * RATE_HZ, known.rise, rise),
             ] {
                 // A shape without a rise to be told may have none.
-                if !((value - truth).abs() <= tolerance) && !(value.is_nan() && tolerance.is_infinite()) {
+                let is_right = (value - truth).abs() <= tolerance;
+                let may_be_missing = value.is_nan() && tolerance.is_infinite();
+                if !is_right && !may_be_missing {
                     wrong.push(format!(
                         "{} with {noise_part:.2}: {what} {value:.3}, not {truth:.3}",
                         known.name
