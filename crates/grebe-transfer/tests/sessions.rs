@@ -362,7 +362,7 @@ fn a_peer_that_is_silent_for_longer_than_is_tried_is_gone() {
         let (sent, received) = scope(|scope| {
             let receiving = scope.spawn(|| listener.receive(into.path(), &receives, |_| {}));
             scope.spawn(|| cut(&is_cut, Duration::from_millis(500), Some(Duration::from_secs(4))));
-            let sent = send(&source(&[file.clone()]), &ticket, &sends, |_| {});
+            let sent = send(&source(std::slice::from_ref(&file)), &ticket, &sends, |_| {});
             (sent, receiving.join().unwrap())
         });
         assert_eq!((sent.is_ok(), received.is_ok()), (is_whole, is_whole), "{sent:?} {received:?}");

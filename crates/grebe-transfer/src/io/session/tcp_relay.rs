@@ -68,7 +68,7 @@ impl Drop for TcpRelay {
 /// Connects to all of the addresses at once, takes the first that answers, and returns the UDP address on this host that leads there.
 pub(super) fn dial(addresses: &[SocketAddr], within: Duration) -> Option<SocketAddr> {
     let (tell, connected) = channel();
-    for address in addresses.iter().copied() {
+    for &address in addresses {
         let tell = tell.clone();
         std::thread::spawn(move || {
             if let Ok(stream) = TcpStream::connect_timeout(&address, within) {
