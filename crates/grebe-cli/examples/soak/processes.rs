@@ -95,7 +95,13 @@ impl Room {
         let sockets = sockets.lines().filter(|line| line.contains(&place)).map(PathBuf::from).collect();
         let run = self.path("run").join("grebe");
         let shared = entries("/dev/shm").into_iter().filter(|path| !self.shared.contains(path));
-        let shared = shared.filter(|path| path.to_string_lossy().contains("grebe")).collect();
+        let shared = shared
+            .filter(|path| {
+                let name = path.to_string_lossy();
+                // A bench elsewhere keeps its files there meanwhile.
+                name.contains("grebe") && !name.contains("grebe-bench-")
+            })
+            .collect();
         let sessions = |path: &PathBuf| {
             path.extension().is_none_or(|extension| extension != "toml" && extension != "json")
         };
