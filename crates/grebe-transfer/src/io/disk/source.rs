@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use super::system::read_exact_at;
+use super::system::{failed, read_exact_at};
 use super::{FileStatus, LeftOut, groups};
 use crate::error::{Error, Result};
 use crate::proto::index::{Entry, INDEX_BYTES_MAX, Index, is_reserved, printable};
@@ -344,10 +344,6 @@ impl Seen {
         let modified_unix_ns = modified_unix_ns(meta);
         Self { bytes: meta.len(), modified_unix_ns, identity: [0; 2], touched: [0; 2] }
     }
-}
-
-fn failed(action: &'static str, path: &Path, source: io::Error) -> Error {
-    Error::File { action, path: path.to_path_buf(), source }
 }
 
 #[cfg(unix)]

@@ -4,6 +4,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::error::Error;
+use crate::proto::index::Entry;
+
 /// Another name would be taken; a full disk or a missing right is no matter of the name.
 pub(super) fn is_about_the_name(error: &io::Error) -> bool {
     /// Linux and macOS: not a name in the file system's encoding.
@@ -149,4 +152,19 @@ pub(super) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io
         offset += written as u64;
     }
     Ok(())
+}
+
+pub(super) fn failed(action: &'static str, path: &Path, source: io::Error) -> Error {
+    Error::File { action, path: path.to_path_buf(), source }
+}
+
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
+
+pub(super) fn is_entry(path: &Path, entry: &Entry) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| match entry.bytes {
+        None => meta.is_dir(),
+        Some(bytes) => meta.is_file() && meta.len() == bytes,
+    })
 }

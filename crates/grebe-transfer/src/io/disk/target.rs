@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::system::{
-    free_bytes, is_about_the_name, is_same_file, join, private_directory, read_exact_at, rename, set_mode,
-    umask, write_all_at,
+    failed, free_bytes, is_about_the_name, is_entry, is_same_file, join, private_directory, read_exact_at,
+    remove, rename, set_mode, umask, write_all_at,
 };
 use super::{FileStatus, LeftOut};
 use crate::error::{Error, Result, shown};
@@ -474,17 +474,6 @@ const TREE: &str = "tree";
 const STATUS: &str = "status";
 const EXISTS: &str = "it exists: move it away, or say that it may be replaced";
 
-fn failed(action: &'static str, path: &Path, source: io::Error) -> Error {
-    Error::File { action, path: path.to_path_buf(), source }
-}
-
-fn is_entry(path: &Path, entry: &Entry) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|meta| match entry.bytes {
-        None => meta.is_dir(),
-        Some(bytes) => meta.is_file() && meta.len() == bytes,
-    })
-}
-
 /// The same, as far as length and time tell.
 fn is_equal(meta: &fs::Metadata, entry: &Entry) -> bool {
     let modified = modified(entry);
@@ -497,10 +486,6 @@ fn is_equal(meta: &fs::Metadata, entry: &Entry) -> bool {
 fn modified(entry: &Entry) -> Option<SystemTime> {
     let age = Duration::from_nanos(entry.modified_unix_ns.unsigned_abs());
     if entry.modified_unix_ns < 0 { UNIX_EPOCH.checked_sub(age) } else { UNIX_EPOCH.checked_add(age) }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
 fn set_mode_and_time(path: &Path, entry: &Entry, umask: u16) -> io::Result<()> {
