@@ -191,6 +191,20 @@ fn readers_beyond_the_number_are_refused_until_one_goes() {
 }
 
 #[test]
+fn a_reader_that_has_gone_makes_room_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_publisher, _pool) = stream(folder.path(), |options| options.consumers_max = 1);
+    let mut last = None;
+    for round in 0..1_000 {
+        drop(last.take());
+        last = match reader(folder.path(), Policy::DropOldest) {
+            Ok(reader) => Some(reader),
+            Err(error) => panic!("round {round}: {error}"),
+        };
+    }
+}
+
+#[test]
 fn settings_out_of_range_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |change: fn(&mut PublisherOptions)| {

@@ -146,7 +146,8 @@ impl Round<'_> {
         let bystander = format!("bystander {number}");
         if self.over == "shm" {
             let bystander = start(self.room, &bystander, &record("shm://soak"), Stdio::null())?;
-            let source = start(self.room, &named, &sg("shm://soak?wait=1"), Stdio::null())?;
+            // Four read at once at most, but a scope whose terminal was killed takes a while to go.
+            let source = start(self.room, &named, &sg("shm://soak?wait=1&readers=8"), Stdio::null())?;
             return Ok((source, bystander, file, None));
         }
         let Some(relay) = &self.relay else {

@@ -1,6 +1,6 @@
 //! Packet trains: how one left, and how far apart its packets arrive, which is as far as the bottleneck of the path lets them through.
 
-use crate::proto::wire::Train;
+use crate::proto::wire::{TRAIN_US_MAX, Train};
 
 /// A train as the receiver saw it.
 #[derive(Debug, Clone, Copy)]
@@ -57,11 +57,13 @@ impl TrainDispersion {
         ends
     }
 
-    /// The train for a report at this time about packets up to `highest`; `None` once enough reports had it.
+    /// The train for a report at this time about packets up to `highest`; `None` once enough reports had it, and where it was
+    /// interrupted for so long that it measures nothing.
     pub(crate) fn reported_at(&self, now_us: u64, highest: u64) -> Option<Train> {
         let is_fresh = now_us <= self.first_us + self.last_us + REPORTED_US
             || highest < self.highest.saturating_add(REPORTED_PACKETS);
-        (self.mark > 0 && is_fresh).then(|| self.train())
+        let measures = self.mark > 0 && self.last_us <= u64::from(TRAIN_US_MAX);
+        (measures && is_fresh).then(|| self.train())
     }
 
     fn add(&mut self, number: u64, at_us: u64, wire_bytes: u64) {
@@ -134,6 +136,16 @@ mod tests {
     fn packets_in_order_are_as_far_apart_as_they_came() {
         let train = train((0..32).map(|number| (number, number * 100)));
         assert_eq!(train, Train { mark: 1, span_us: 3_100, bytes: 31_000, jitter_us: 0 });
+    }
+
+    #[test]
+    fn a_train_that_the_path_interrupted_for_minutes_is_not_reported() {
+        let mut dispersion = TrainDispersion::default();
+        dispersion.take(1, 0, 0, 1_000);
+        dispersion.take(1, 1, 60_000_000, 1_000);
+        assert_eq!(dispersion.reported_at(60_000_000, 1).map(|train| train.span_us), Some(60_000_000));
+        dispersion.take(1, 2, 60_000_001, 1_000);
+        assert_eq!(dispersion.reported_at(60_000_001, 2), None);
     }
 
     #[test]

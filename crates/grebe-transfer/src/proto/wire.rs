@@ -8,6 +8,7 @@ mod feedback;
 mod frame;
 mod header;
 
+pub(crate) use self::feedback::TRAIN_US_MAX;
 pub use self::{
     feedback::{Feedback, ReceivedPackets, RunBytes, Train},
     frame::{Frame, HeldRanges, Offer, Verdict},

@@ -53,9 +53,10 @@ pub struct RunBytes<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// A clock that begins with its session; a train of at most 2 MiB.
+/// The receiver's clock begins with its session.
 const TIME_US_MAX: u64 = 1 << 62;
-const TRAIN_US_MAX: u32 = 60_000_000;
+/// The longest that the packets of a train, at most 2 MiB, may take to arrive: a longer one waited for something else.
+pub(crate) const TRAIN_US_MAX: u32 = 60_000_000;
 
 /// Where the mark of a train stands in the flags.
 const MARK_SHIFT: u8 = 1;
