@@ -87,3 +87,24 @@ fn an_import_says_once_that_a_chunk_may_go_home_and_refuses_one_it_holds() {
     drop(clone.try_unique().unwrap_err());
     assert_eq!(*home.lock().unwrap(), [2]);
 }
+
+#[test]
+fn a_pool_counts_its_chunks_and_wakes_who_waits_for_one() {
+    let mut pool = Pool::new(3, 100, || ());
+    let signal = Arc::new(Signal::new());
+    pool.wake_on_return(signal.clone());
+    assert_eq!((pool.chunks(), pool.chunk_bytes(), pool.available(), pool.has_free()), (3, 128, 3, true));
+    let lent: Vec<_> = (0..3).map(|_| pool.acquire().unwrap()).collect();
+    assert_eq!((pool.chunks(), pool.available(), pool.has_free()), (3, 0, false));
+    let (timeout, asked) = (std::time::Duration::from_secs(100), std::time::Instant::now());
+    let returned = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = returned.clone();
+    let waiting =
+        std::thread::spawn(move || signal.wait(timeout, || seen.load(std::sync::atomic::Ordering::Acquire)));
+    std::thread::sleep(std::time::Duration::from_millis(50)); // by now it most likely sleeps; where not, the test asks less
+    returned.store(true, std::sync::atomic::Ordering::Release);
+    drop(lent);
+    assert!(waiting.join().unwrap());
+    assert!(asked.elapsed() < timeout, "a chunk that comes back wakes who waits");
+    assert_eq!((pool.available(), pool.has_free()), (3, true));
+}

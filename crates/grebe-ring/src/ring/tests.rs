@@ -29,6 +29,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(rx.shared.len(), model.len());
+            prop_assert_eq!(tx.is_empty(), model.is_empty());
         }
     }
 }
@@ -104,4 +105,13 @@ fn across_threads_every_value_is_popped_or_evicted_once_and_in_order() {
     let mut all: Vec<u64> = popped.into_iter().chain(evicted).collect();
     all.sort_unstable();
     assert!(all.into_iter().eq(0..count));
+}
+
+#[test]
+fn policies_are_read_by_the_names_they_are_written_with() {
+    for policy in Policy::ALL {
+        assert_eq!(policy.to_string().parse(), Ok(policy));
+    }
+    let error = "newest".parse::<Policy>().unwrap_err().to_string();
+    assert_eq!(error, "'newest' is no queue policy: use block, drop_oldest or drop_latest");
 }
