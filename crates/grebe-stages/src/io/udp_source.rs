@@ -16,8 +16,8 @@ use crate::stream::{CHUNK_BYTES, Limit};
 /// Receives one stream of frames, one datagram each.
 ///
 /// Datagrams that are no frames are counted by reason and change nothing else. Frames that the network swapped are put in order,
-/// as long as a few frames (32, or what a chunk holds) and the latency budget allow; later ones and duplicates are counted and left out, so that what goes on
-/// is in order. What is missing shows as a gap in the sample index. The stream belongs to the address it came from. A sender that
+/// as long as a few frames (32, or what a chunk holds) and the latency budget allow; later ones and duplicates are counted and
+/// left out, so that what goes on is in order. What is missing shows as a gap in the sample index. The stream belongs to the address it came from. A sender that
 /// begins anew, at a low sequence and with a younger clock, takes over at once; another's frames are counted as foreign until the
 /// first has been silent for half a second.
 #[derive(Debug)]
