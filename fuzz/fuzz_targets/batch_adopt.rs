@@ -29,8 +29,8 @@ fuzz_target!(|input: (Vec<u16>, &[u8])| {
     let mut samples = 0;
     for frame in batch.frames() {
         tracker.arrive(&frame.header());
-        for channel in 0..8 {
-            samples += frame.channel(channel).len();
+        for channel in 0..frame.header().channel_count as usize {
+            samples += frame.channel_bytes(channel).expect("it has the channel").len();
         }
         let _ = copy.push_copy(&frame);
     }

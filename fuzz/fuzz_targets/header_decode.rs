@@ -1,6 +1,6 @@
 #![no_main]
 
-use grebe_frame::{Frame, HEADER_BYTES, Header};
+use grebe_frame::{Frame, HEADER_BYTES, Header, SampleFormat};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -23,10 +23,13 @@ fn decode(bytes: &[u8]) {
     }
     if let Ok(frame) = Frame::parse(bytes) {
         let header = frame.header();
-        for channel in 0..=header.channel_count as usize {
-            let expected =
-                if channel < header.channel_count as usize { header.block_length_samples } else { 0 };
-            assert_eq!(frame.channel(channel).len(), expected as usize);
+        let bytes = header.block_length_samples as usize * header.format.bytes();
+        for channel in 0..header.channel_count as usize {
+            assert_eq!(frame.channel_bytes(channel).map(<[u8]>::len), Ok(bytes));
+            let read = frame.channel::<i16>(channel);
+            assert_eq!(read.is_ok(), header.format == SampleFormat::I16);
+            assert!(read.is_err() || read.is_ok_and(|samples| samples.len() * 2 == bytes));
         }
+        assert!(frame.channel_bytes(header.channel_count as usize).is_err());
     }
 }

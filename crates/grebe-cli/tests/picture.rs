@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 
-use grebe::frame::{BatchPool, Header};
+use grebe::frame::{BatchPool, Header, SampleFormat};
 use grebe::stages::{SampleFile, SigmfSettings, SigmfWriter};
 use grebe::view::{ScopeCore, Viewport};
 use support::{example, run, text};
@@ -20,13 +20,14 @@ fn ecg() -> (ScopeCore, Vec<i16>) {
             sequence: sequence as u64,
             producer_ts_ns: 1_000_000 * sequence as u64,
             channel_count: 1,
+            format: SampleFormat::I16,
             block_length_samples: block.len() as u32,
             sample_rate_hz: 360.0,
             sg_drops_total: 0,
             first_sample_index: sequence as u64 * 668,
         };
         let mut batch = pool.acquire().unwrap();
-        batch.push(&header, |_, out| out.copy_from_slice(block)).unwrap();
+        batch.push::<i16>(&header, |_, out| out.copy_from_slice(block)).unwrap();
         core.ingest(&batch.freeze(), 1_000_000 * sequence as u64).unwrap();
     }
     (core, samples)

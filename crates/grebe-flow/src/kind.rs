@@ -39,7 +39,7 @@ use crate::stage::{Ports, Stage, StageError};
 ///         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
 ///         let mut batch = batch.try_unique().map_err(|_| "shared")?;
 ///         if !self.off {
-///             batch.update(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = sample.saturating_neg()));
+///             batch.update::<i16>(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = sample.saturating_neg()))?;
 ///         }
 ///         output.send(batch.freeze(), ctx);
 ///         Ok(Outcome::Produced)

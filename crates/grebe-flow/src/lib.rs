@@ -19,7 +19,7 @@
 //!     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
 //!         let Some(mut batch) = ctx.acquire(&mut self.0) else { return Ok(Outcome::Produced) };
 //!         let header = Header { sequence: self.1, channel_count: 1, block_length_samples: 8, ..Header::default() };
-//!         batch.push(&header, |_, samples| samples.fill(self.1 as i16))?;
+//!         batch.push::<i16>(&header, |_, samples| samples.fill(self.1 as i16))?;
 //!         output.send(batch.freeze(), ctx);
 //!         self.1 += 1;
 //!         Ok(if self.1 == 100 { Outcome::End } else { Outcome::Produced })
@@ -31,7 +31,7 @@
 //!     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> Result<Outcome, StageError> {
 //!         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
 //!         for frame in batch.frames() {
-//!             self.1 += frame.channel(0).iter().map(|&sample| i64::from(sample)).sum::<i64>();
+//!             self.1 += frame.channel::<i16>(0)?.iter().map(|&sample| i64::from(sample)).sum::<i64>();
 //!         }
 //!         Ok(Outcome::Produced)
 //!     }

@@ -22,7 +22,7 @@ use crate::stage::{Context, Inputs, Outcome, Outputs, Stage, StageError};
 ///     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
 ///         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
 ///         let mut batch = batch.try_unique().map_err(|_| "shared")?;
-///         batch.update(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = -*sample));
+///         batch.update::<i16>(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = -*sample))?;
 ///         output.send(batch.freeze(), ctx);
 ///         Ok(Outcome::Produced)
 ///     }
@@ -30,9 +30,9 @@ use crate::stage::{Context, Inputs, Outcome, Outputs, Stage, StageError};
 ///
 /// let mut bench = StageBench::new(Negate)?;
 /// let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
-/// batch.push(&Header { channel_count: 1, block_length_samples: 2, ..Header::default() }, |_, out| out.fill(3))?;
+/// batch.push::<i16>(&Header { channel_count: 1, block_length_samples: 2, ..Header::default() }, |_, out| out.fill(3))?;
 /// let made = bench.feed(batch.freeze())?;
-/// assert_eq!(made[0].frames().next().unwrap().channel(0).as_ref(), [-3, -3]);
+/// assert_eq!(made[0].frames().next().unwrap().channel::<i16>(0)?.as_ref(), [-3, -3]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -43,7 +43,7 @@ impl Stage for Ramp {
             first_sample_index: self.sequence * 8,
             ..Header::default()
         };
-        batch.push(&header, |_, samples| samples.fill(self.sequence as i16))?;
+        batch.push::<i16>(&header, |_, samples| samples.fill(self.sequence as i16))?;
         output.send(batch.freeze(), ctx);
         self.sequence += 1;
         Ok(Outcome::Produced)
@@ -544,7 +544,7 @@ fn a_stage_that_keeps_a_batch_is_called_again_after_the_end_of_its_input() {
     for _ in 0..3 {
         let mut batch = pool.acquire().unwrap();
         let header = Header { channel_count: 1, block_length_samples: 4, ..Header::default() };
-        batch.push(&header, |_, samples| samples.fill(1)).unwrap();
+        batch.push::<i16>(&header, |_, samples| samples.fill(1)).unwrap();
         seen += bench.feed(batch.freeze()).unwrap().len();
     }
     seen += bench.end().unwrap().len();

@@ -30,7 +30,7 @@ impl Stage for Clock {
             producer_ts_ns: grebe_flow::monotonic_ns(),
             ..Header::default()
         };
-        batch.push(&header, |_, samples| samples.fill(1))?;
+        batch.push::<i16>(&header, |_, samples| samples.fill(1))?;
         output.send(batch.freeze(), ctx);
         self.1 += 1;
         Ok(Outcome::Produced)

@@ -17,9 +17,13 @@
 //!
 //! **Sending a batch on** is one scatter element where its frames lie back to back ([`Batch::contiguous`]).
 
+use std::sync::Arc;
+
 use grebe_ring::{ChunkMut, Lease};
 
-use crate::frame::Frame;
+use crate::description::Description;
+use crate::format::{Sample, SampleFormat, to_host};
+use crate::frame::{ChannelError, Frame};
 use crate::header::{HEADER_BYTES, Header, Refusal};
 use crate::table::{Span, Table};
 
@@ -56,6 +60,14 @@ pub enum PushError {
     /// No receiver would take a frame with this header.
     #[error("no receiver takes such a frame: {0}")]
     Refused(Refusal),
+    /// The header names another format than that of the samples.
+    #[error("the samples are {is}, and the header says {header}")]
+    Format {
+        /// The format of the samples that would have been written.
+        is: SampleFormat,
+        /// The format that the header names.
+        header: SampleFormat,
+    },
 }
 
 impl BatchMut {
@@ -69,14 +81,47 @@ impl BatchMut {
     /// Appends a frame whose samples `fill` writes, one call per channel. The header's checksum is computed.
     ///
     /// # Errors
-    /// [`PushError::Full`] where the frame does not fit, [`PushError::Refused`] where the header has no channels or too many, or
-    /// a rate that is none; nothing is written then.
+    /// [`PushError::Full`] where the frame does not fit, [`PushError::Format`] where the header names another format than `T`'s,
+    /// [`PushError::Refused`] where the header has no channels or too many, or a rate that is none; nothing is written then.
     #[inline]
-    pub fn push(
+    pub fn push<T: Sample>(
         &mut self,
         header: &Header,
-        mut fill: impl FnMut(usize, &mut [i16]),
+        mut fill: impl FnMut(usize, &mut [T]),
     ) -> Result<(), PushError> {
+        if header.format != T::FORMAT {
+            return Err(PushError::Format { is: T::FORMAT, header: header.format });
+        }
+        let (payload, channel_bytes) = self.append(header)?;
+        let samples: &mut [T] = bytemuck::try_cast_slice_mut(payload).map_err(|_| Full)?;
+        let block = channel_bytes / T::FORMAT.bytes();
+        for channel in 0..header.channel_count as usize {
+            fill(channel, &mut samples[channel * block..(channel + 1) * block]);
+        }
+        T::FORMAT.swap_to_host(bytemuck::cast_slice_mut(samples));
+        Ok(())
+    }
+
+    /// Appends a frame whose channels `fill` writes as they stand on the wire, whatever their format; one call per channel.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    #[inline]
+    pub fn push_bytes(
+        &mut self,
+        header: &Header,
+        mut fill: impl FnMut(usize, &mut [u8]),
+    ) -> Result<(), PushError> {
+        let (payload, channel_bytes) = self.append(header)?;
+        for channel in 0..header.channel_count as usize {
+            fill(channel, &mut payload[channel * channel_bytes..(channel + 1) * channel_bytes]);
+        }
+        Ok(())
+    }
+
+    /// Enters a frame with this header behind the others: its payload, yet to be written, and the bytes of one channel in it.
+    #[inline]
+    fn append(&mut self, header: &Header) -> Result<(&mut [u8], usize), PushError> {
         header.check().map_err(PushError::Refused)?;
         let (bytes, table) = self.chunk.parts_mut();
         // Frames begin at multiples of 64, so that samples are aligned whatever the block's length.
@@ -85,17 +130,8 @@ impl BatchMut {
         let frame = bytes.get_mut(offset..end).filter(|_| table.has_room()).ok_or(Full)?;
         let (head, payload) = frame.split_first_chunk_mut::<HEADER_BYTES>().ok_or(Full)?;
         header.write(head);
-        let block = header.block_length_samples as usize;
-        let samples: &mut [i16] = bytemuck::try_cast_slice_mut(payload).map_err(|_| Full)?;
-        for channel in 0..header.channel_count as usize {
-            let samples = &mut samples[channel * block..(channel + 1) * block];
-            fill(channel, samples);
-            if cfg!(target_endian = "big") {
-                samples.iter_mut().for_each(|sample| *sample = sample.to_le());
-            }
-        }
         table.add(offset, header);
-        Ok(())
+        Ok((payload, header.block_length_samples as usize * header.format.bytes()))
     }
 
     /// Appends a copy of a validated frame (compaction of sparse or misaligned slabs; callers count these copies).
@@ -154,21 +190,32 @@ impl BatchMut {
     }
 
     /// Rewrites the samples of each channel of each frame in place.
-    pub fn update(&mut self, mut change: impl FnMut(&Header, usize, &mut [i16])) {
+    ///
+    /// # Errors
+    /// The samples of a frame are of another format; those of the frames before it are rewritten.
+    pub fn update<T: Sample>(
+        &mut self,
+        mut change: impl FnMut(&Header, usize, &mut [T]),
+    ) -> Result<(), ChannelError> {
         let (bytes, table) = self.chunk.parts_mut();
         for span in &table.spans {
             let Some(frame) = Frame::trusted(&bytes[span.range()]) else { continue };
             let header = frame.header();
-            let block = header.block_length_samples as usize;
+            if header.format != T::FORMAT {
+                return Err(ChannelError::Format { asked: T::FORMAT, is: header.format });
+            }
+            let channel_bytes = header.block_length_samples as usize * T::FORMAT.bytes();
             for channel in 0..header.channel_count as usize {
-                let at = span.offset as usize + HEADER_BYTES + channel * block * 2;
-                let place = &mut bytes[at..at + block * 2];
+                let at = span.offset as usize + HEADER_BYTES + channel * channel_bytes;
+                let place = &mut bytes[at..at + channel_bytes];
                 change_samples(place, |samples| change(&header, channel, samples));
             }
         }
+        Ok(())
     }
 
-    /// Rewrites the header of each frame in place. Channels and block length stay as they are: they say where the samples lie.
+    /// Rewrites the header of each frame in place. Channels, format and block length stay as they are: they say where the samples
+    /// lie.
     pub fn update_headers(&mut self, mut change: impl FnMut(&mut Header)) {
         let (bytes, table) = self.chunk.parts_mut();
         for span in &table.spans {
@@ -178,9 +225,22 @@ impl BatchMut {
             let before = Header::trusted(head);
             let mut header = before;
             change(&mut header);
-            let (channel_count, block_length_samples) = (before.channel_count, before.block_length_samples);
-            Header { channel_count, block_length_samples, ..header }.write(head);
+            let Header { channel_count, format, block_length_samples, .. } = before;
+            Header { channel_count, format, block_length_samples, ..header }.write(head);
         }
+    }
+
+    /// What the stream is, for whoever reads the batch. A batch begins with what its pool says
+    /// ([`BatchPool::describe`](crate::BatchPool::describe)); this is for a stage that hands on what it got, or changes it.
+    #[inline]
+    pub fn describe(&mut self, description: Option<&Arc<Description>>) {
+        self.chunk.meta_mut().describe(description);
+    }
+
+    /// What the stream is, where somebody said so.
+    #[inline]
+    pub fn description(&self) -> Option<&Arc<Description>> {
+        self.chunk.meta().description.as_ref()
     }
 
     /// The frames so far, in order.
@@ -245,6 +305,14 @@ impl Batch {
     #[inline]
     pub fn frames(&self) -> Frames<'_> {
         Frames { bytes: self.lease.bytes(), spans: self.lease.meta().spans.iter() }
+    }
+
+    /// What the stream is, where somebody said so: it holds from its own
+    /// [`first_sample_index`](Description::first_sample_index) on, which may lie within the batch or behind it. For samples
+    /// before that, the one holds that came with earlier batches. It is the same `Arc` until it changes.
+    #[inline]
+    pub fn description(&self) -> Option<&Arc<Description>> {
+        self.lease.meta().description.as_ref()
     }
 
     /// How many frames there are.
@@ -323,18 +391,16 @@ impl<'a> Iterator for Frames<'a> {
 
 impl ExactSizeIterator for Frames<'_> {}
 
-fn change_samples(bytes: &mut [u8], change: impl FnOnce(&mut [i16])) {
+fn change_samples<T: Sample>(bytes: &mut [u8], change: impl FnOnce(&mut [T])) {
     if cfg!(target_endian = "little")
         && let Ok(samples) = bytemuck::try_cast_slice_mut(bytes)
     {
         return change(samples);
     }
-    let mut samples: Vec<i16> =
-        bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
+    let mut samples = to_host(bytes);
     change(&mut samples);
-    for (pair, sample) in bytes.chunks_exact_mut(2).zip(samples) {
-        pair.copy_from_slice(&sample.to_le_bytes());
-    }
+    T::FORMAT.swap_to_host(bytemuck::cast_slice_mut(&mut samples));
+    bytes.copy_from_slice(bytemuck::cast_slice(&samples));
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::format::{Sample, SampleFormat, to_host};
 use crate::header::{HEADER_BYTES, Header, Refusal};
 
 /// One frame, borrowed from the datagram, the pipe or the chunk it stands in.
@@ -46,29 +47,69 @@ impl<'a> Frame<'a> {
         self.payload
     }
 
-    /// Samples of one channel, borrowed where the bytes are aligned to two and the host is little-endian, else copied;
-    /// empty where there is no such channel.
+    /// Samples of one channel (from 0), borrowed where the bytes are aligned and the host is little-endian, else copied.
+    ///
+    /// # Errors
+    /// The frame's samples are of another format, or it has no such channel.
     #[inline]
-    pub fn channel(&self, channel: usize) -> Cow<'a, [i16]> {
+    pub fn channel<T: Sample>(&self, channel: usize) -> Result<Cow<'a, [T]>, ChannelError> {
+        if self.header().format != T::FORMAT {
+            return Err(ChannelError::Format { asked: T::FORMAT, is: self.header().format });
+        }
+        self.channel_bytes(channel).map(samples)
+    }
+
+    /// The bytes of one channel (from 0) as they stand on the wire, whatever their format.
+    ///
+    /// # Errors
+    /// There is no such channel.
+    #[inline]
+    pub fn channel_bytes(&self, channel: usize) -> Result<&'a [u8], ChannelError> {
         let header = self.header();
-        let bytes = header.block_length_samples as usize * 2;
-        samples(self.payload.get(channel * bytes..(channel + 1) * bytes).unwrap_or_default())
+        let channels = header.channel_count as usize;
+        let bytes = header.block_length_samples as usize * header.format.bytes();
+        let range = channel * bytes..(channel + 1) * bytes;
+        let found = self.payload.get(range).filter(|_| channel < channels);
+        found.ok_or(ChannelError::Channel { asked: channel, channels })
     }
 }
 
-/// Little-endian samples as `i16`, without a copy where the host allows.
+/// Why a frame has not the samples that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelError {
+    /// They are of another format.
+    #[error("the samples are {is}, and {asked} is needed here: a convert stage before this one makes it")]
+    Format {
+        /// The format that was asked for.
+        asked: SampleFormat,
+        /// The format of the frame.
+        is: SampleFormat,
+    },
+    /// The frame has fewer channels.
+    #[error("there is no channel {asked}, counted from 0: the stream has {channels}")]
+    Channel {
+        /// The channel that was asked for.
+        asked: usize,
+        /// Channels of the frame.
+        channels: usize,
+    },
+}
+
+/// Samples as they stand on the wire as the host's own, without a copy where the host allows.
 #[inline]
-fn samples(bytes: &[u8]) -> Cow<'_, [i16]> {
+fn samples<T: Sample>(bytes: &[u8]) -> Cow<'_, [T]> {
     if cfg!(target_endian = "little")
         && let Ok(samples) = bytemuck::try_cast_slice(bytes)
     {
         return Cow::Borrowed(samples);
     }
-    Cow::Owned(bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
+    Cow::Owned(to_host(bytes))
 }
 
 #[cfg(test)]
 mod tests {
+    use num_complex::Complex;
+
     use super::*;
 
     fn datagram(channels: u32, block: u32) -> Vec<u8> {
@@ -85,9 +126,21 @@ mod tests {
     fn channels_lie_one_behind_the_other() {
         let bytes = datagram(2, 3);
         let frame = Frame::parse(&bytes).unwrap();
-        assert_eq!(frame.channel(0).as_ref(), [-3, -2, -1]);
-        assert_eq!(frame.channel(1).as_ref(), [0, 1, 2]);
-        assert!(frame.channel(2).is_empty());
+        assert_eq!(frame.channel::<i16>(0).unwrap().as_ref(), [-3, -2, -1]);
+        assert_eq!(frame.channel::<i16>(1).unwrap().as_ref(), [0, 1, 2]);
+        assert_eq!(frame.channel::<i16>(2), Err(ChannelError::Channel { asked: 2, channels: 2 }));
+        let asked = SampleFormat::Cf32;
+        let wrong = Err(ChannelError::Format { asked, is: SampleFormat::I16 });
+        assert_eq!(frame.channel::<Complex<f32>>(0), wrong);
+        assert_eq!(frame.channel_bytes(1), Ok(&[0, 0, 1, 0, 2, 0][..]));
+    }
+
+    #[test]
+    fn an_end_has_channels_without_samples() {
+        let bytes = datagram(2, 0);
+        let frame = Frame::parse(&bytes).unwrap();
+        assert_eq!(frame.channel::<i16>(1).unwrap().len(), 0);
+        assert!(frame.channel::<i16>(2).is_err());
     }
 
     #[test]
@@ -97,10 +150,10 @@ mod tests {
         for offset in 0..2 {
             shifted[offset..offset + bytes.len()].copy_from_slice(&bytes);
             let frame = Frame::parse(&shifted[offset..offset + bytes.len()]).unwrap();
-            assert_eq!(frame.channel(0).as_ref(), [-3, -2, -1, 0]);
+            assert_eq!(frame.channel::<i16>(0).unwrap().as_ref(), [-3, -2, -1, 0]);
             let aligned = (frame.payload().as_ptr() as usize).is_multiple_of(2);
             assert_eq!(
-                matches!(frame.channel(0), Cow::Borrowed(_)),
+                matches!(frame.channel::<i16>(0), Ok(Cow::Borrowed(_))),
                 aligned && cfg!(target_endian = "little")
             );
         }

@@ -6,15 +6,22 @@
 //! | 4 | header_bytes = 64 | u32 |
 //! | 8 | sequence | u64 |
 //! | 16 | producer_ts_ns | u64 |
-//! | 24 | channel_count, 1..=8 | u32 |
+//! | 24 | channels, 1..=255 | u8 |
+//! | 25 | sample_format, 0 = i16 | u8 |
+//! | 26 | kind, 0 = samples, 1 = description | u8 |
+//! | 27 | flags, 0 | u8 |
 //! | 28 | block_length_samples, per channel | u32 |
-//! | 32 | payload_bytes = channels x block x 2 | u32 |
+//! | 32 | payload_bytes = channels x block x bytes of a sample | u32 |
 //! | 36 | header_crc32c, 0 = not computed | u32 |
 //! | 40 | sample_rate_hz | f64 |
 //! | 48 | sg_drops_total, samples per channel | u64 |
 //! | 56 | first_sample_index, per channel | u64 |
+//!
+//! A receiver that knows only 16-bit samples reads the four bytes at 24 as one number, and refuses what is not 1 to 8 there.
 
 use std::fmt;
+
+use crate::format::SampleFormat;
 
 /// Bytes of a header on the wire.
 pub const HEADER_BYTES: usize = 64;
@@ -23,7 +30,7 @@ pub const HEADER_BYTES: usize = 64;
 pub const MAGIC: u32 = 0x3248_4647;
 
 /// The most channels a frame may have.
-pub const MAX_CHANNELS: u32 = 8;
+pub const MAX_CHANNELS: u32 = 255;
 
 /// What stands before the samples of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -32,8 +39,10 @@ pub struct Header {
     pub sequence: u64,
     /// When the first sample was produced: nanoseconds of the producer's monotonic clock.
     pub producer_ts_ns: u64,
-    /// Channels, 1..=8.
+    /// Channels, 1..=255.
     pub channel_count: u32,
+    /// What a sample is.
+    pub format: SampleFormat,
     /// Samples per channel; 0 ends the stream.
     pub block_length_samples: u32,
     /// Samples per second and channel; 0 = unknown.
@@ -56,11 +65,11 @@ pub enum Refusal {
     /// `header_bytes` is not 64.
     #[error("header_bytes is not 64")]
     HeaderBytes,
-    /// No channel, or more than eight.
-    #[error("channel_count is not 1..=8")]
+    /// No channel, or more than 255.
+    #[error("channels is not 1..=255")]
     ChannelCount,
-    /// `payload_bytes` is not channels x block x 2.
-    #[error("payload_bytes is not channels x block x 2")]
+    /// `payload_bytes` is not channels x block x bytes of a sample.
+    #[error("payload_bytes is not channels x block x bytes of a sample")]
     PayloadBytes,
     /// The datagram ends before the payload does.
     #[error("datagram shorter than its payload_bytes says")]
@@ -74,11 +83,20 @@ pub enum Refusal {
     /// The rate is negative, infinite or not a number.
     #[error("sample_rate_hz is negative or not finite")]
     Rate,
+    /// `sample_format` is none that this version knows.
+    #[error("sample_format is unknown to this version")]
+    Format,
+    /// `kind` or `flags` say something that this version does not know.
+    #[error("kind or flags are unknown to this version")]
+    Kind,
+    /// It is a description, not samples; or a description that cannot be read.
+    #[error("a description that cannot be read")]
+    Description,
 }
 
 impl Refusal {
     /// Every reason, in the order of [`Refusals`]' columns.
-    pub const ALL: [Refusal; 9] = [
+    pub const ALL: [Refusal; 12] = [
         Refusal::Short,
         Refusal::Magic,
         Refusal::HeaderBytes,
@@ -88,6 +106,9 @@ impl Refusal {
         Refusal::Trailing,
         Refusal::Crc,
         Refusal::Rate,
+        Refusal::Format,
+        Refusal::Kind,
+        Refusal::Description,
     ];
 
     /// A short name for tables and JSON.
@@ -102,6 +123,9 @@ impl Refusal {
             Refusal::Trailing => "trailing",
             Refusal::Crc => "crc",
             Refusal::Rate => "rate",
+            Refusal::Format => "sample_format",
+            Refusal::Kind => "kind",
+            Refusal::Description => "description",
         }
     }
 }
@@ -145,7 +169,7 @@ impl Header {
     /// Bytes of samples behind the header.
     #[inline]
     pub fn payload_bytes(&self) -> usize {
-        self.channel_count as usize * self.block_length_samples as usize * 2
+        self.channel_count as usize * self.block_length_samples as usize * self.format.bytes()
     }
 
     /// Bytes of the whole frame.
@@ -192,7 +216,7 @@ impl Header {
         out[4..8].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
         out[8..16].copy_from_slice(&self.sequence.to_le_bytes());
         out[16..24].copy_from_slice(&self.producer_ts_ns.to_le_bytes());
-        out[24..28].copy_from_slice(&self.channel_count.to_le_bytes());
+        out[24..28].copy_from_slice(&[self.channel_count as u8, self.format as u8, KIND_SAMPLES, 0]);
         out[28..32].copy_from_slice(&self.block_length_samples.to_le_bytes());
         out[32..36].copy_from_slice(&(self.payload_bytes() as u32).to_le_bytes());
         out[CRC].copy_from_slice(&[0; 4]);
@@ -204,7 +228,8 @@ impl Header {
     /// Reads the header at the start of `bytes`, which may go on behind the frame (a pipe, a slab).
     ///
     /// # Errors
-    /// The first reason for which these bytes cannot begin a frame; never [`Refusal::Trailing`].
+    /// The first reason for which these bytes cannot begin a frame of samples; never [`Refusal::Trailing`]. A description is
+    /// refused as [`Refusal::Description`]: a [`DescriptionReader`](crate::DescriptionReader) takes it.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Header, Refusal> {
         let Some(raw) = bytes.first_chunk::<HEADER_BYTES>() else { return Err(Refusal::Short) };
@@ -214,16 +239,17 @@ impl Header {
         if u32_at(raw, 4) as usize != HEADER_BYTES {
             return Err(Refusal::HeaderBytes);
         }
-        let header = Header::trusted(raw);
+        let Some(format) = SampleFormat::from_wire(raw[25]) else { return Err(Refusal::Format) };
+        if raw[26] != KIND_SAMPLES || raw[27] != 0 {
+            return Err(if raw[26] == KIND_DESCRIPTION { Refusal::Description } else { Refusal::Kind });
+        }
+        let header = Header { format, ..Header::trusted(raw) };
         header.check_channels()?;
-        let payload_bytes = u64::from(header.channel_count) * u64::from(header.block_length_samples) * 2;
-        if u64::from(u32_at(raw, 32)) != payload_bytes {
+        let samples = u64::from(header.channel_count) * u64::from(header.block_length_samples);
+        if u64::from(u32_at(raw, 32)) != samples * format.bytes() as u64 {
             return Err(Refusal::PayloadBytes);
         }
-        let crc = u32_at(raw, CRC.start);
-        if crc != 0 && crc != checksum(raw) {
-            return Err(Refusal::Crc);
-        }
+        check_crc(raw)?;
         header.check_rate()?;
         Ok(header)
     }
@@ -267,13 +293,21 @@ impl Header {
         Header {
             sequence: u64_at(raw, 8),
             producer_ts_ns: u64_at(raw, 16),
-            channel_count: u32_at(raw, 24),
+            channel_count: u32::from(raw[24]),
+            format: SampleFormat::from_wire(raw[25]).unwrap_or_default(),
             block_length_samples: u32_at(raw, 28),
             sample_rate_hz: f64::from_bits(u64_at(raw, 40)),
             sg_drops_total: u64_at(raw, 48),
             first_sample_index: u64_at(raw, 56),
         }
     }
+}
+
+/// Whether the checksum matches, where it was computed.
+#[inline]
+pub(crate) fn check_crc(raw: &[u8; HEADER_BYTES]) -> Result<(), Refusal> {
+    let crc = u32_at(raw, CRC.start);
+    if crc != 0 && crc != checksum(raw) { Err(Refusal::Crc) } else { Ok(()) }
 }
 
 fn checksum(raw: &[u8; HEADER_BYTES]) -> u32 {
@@ -283,16 +317,20 @@ fn checksum(raw: &[u8; HEADER_BYTES]) -> u32 {
 }
 
 #[inline]
-fn u32_at(raw: &[u8; HEADER_BYTES], at: usize) -> u32 {
+pub(crate) fn u32_at(raw: &[u8; HEADER_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]])
 }
 
 #[inline]
-fn u64_at(raw: &[u8; HEADER_BYTES], at: usize) -> u64 {
+pub(crate) fn u64_at(raw: &[u8; HEADER_BYTES], at: usize) -> u64 {
     u64::from(u32_at(raw, at)) | u64::from(u32_at(raw, at + 4)) << 32
 }
 
-const CRC: std::ops::Range<usize> = 36..40;
+/// The frame holds samples.
+const KIND_SAMPLES: u8 = 0;
+/// The frame says what the stream is.
+pub(crate) const KIND_DESCRIPTION: u8 = 1;
+pub(crate) const CRC: std::ops::Range<usize> = 36..40;
 
 #[cfg(test)]
 mod tests {
@@ -305,6 +343,7 @@ mod tests {
             sequence: 0x0102_0304_0506_0708,
             producer_ts_ns: 0x1112_1314_1516_1718,
             channel_count: 4,
+            format: SampleFormat::I16,
             block_length_samples: 167,
             sample_rate_hz: 25e6,
             sg_drops_total: 5,
@@ -373,7 +412,11 @@ mod tests {
         assert_eq!(changed(0, b"GFH1"), Err(Refusal::Magic));
         assert_eq!(changed(4, &[65]), Err(Refusal::HeaderBytes));
         assert_eq!(changed(24, &[0]), Err(Refusal::ChannelCount));
-        assert_eq!(changed(24, &[9]), Err(Refusal::ChannelCount));
+        assert!(changed(24, &[255]).is_ok());
+        assert_eq!(changed(25, &[10]), Err(Refusal::Format));
+        assert_eq!(changed(26, &[1]), Err(Refusal::Description));
+        assert_eq!(changed(26, &[2]), Err(Refusal::Kind));
+        assert_eq!(changed(27, &[1]), Err(Refusal::Kind));
         assert_eq!(changed(32, &[2]), Err(Refusal::PayloadBytes));
         assert_eq!(changed(28, &[1]), Err(Refusal::PayloadBytes));
         assert_eq!(changed(36, &[1]), Err(Refusal::Crc));
@@ -401,11 +444,11 @@ mod tests {
 
     prop_compose! {
         fn headers()(
-            sequence: u64, producer_ts_ns: u64, channel_count in 1u32..=8, block_length_samples in 0u32..100_000,
-            sample_rate_hz in prop_oneof![Just(0.0), 1e-3..1e12f64], sg_drops_total: u64, first_sample_index: u64,
+            sequence: u64, producer_ts_ns: u64, channel_count in 1u32..=255, block_length_samples in 0u32..100_000,
+            format in prop::sample::select(&SampleFormat::ALL), sample_rate_hz in prop_oneof![Just(0.0), 1e-3..1e12f64], sg_drops_total: u64, first_sample_index: u64,
         ) -> Header {
             Header {
-                sequence, producer_ts_ns, channel_count, block_length_samples, sample_rate_hz, sg_drops_total,
+                sequence, producer_ts_ns, channel_count, format, block_length_samples, sample_rate_hz, sg_drops_total,
                 first_sample_index,
             }
         }

@@ -1,6 +1,7 @@
 //! Frames of sampled signals, in one format for memory and wire.
 //!
-//! A [`Frame`] is a 64-byte GFH2 header followed by its samples, channel-major `i16`, little-endian. The same bytes stand
+//! A [`Frame`] is a 64-byte GFH2 header followed by its samples in one of ten [formats](SampleFormat), channel-major,
+//! little-endian. The same bytes stand
 //! in a datagram, in a pipe, in shared memory and in a chunk of a [`Pool`](grebe_ring::Pool): a frame is validated once,
 //! where it comes in, and never re-encoded. A [`Batch`] is one lease on a chunk plus the table of the frames in it; it is
 //! what queues carry, count and drop.
@@ -16,11 +17,11 @@
 //! let mut pool = BatchPool::new(4, 65_536);
 //! let mut batch = pool.acquire().unwrap();
 //! let header = Header { channel_count: 2, block_length_samples: 3, sample_rate_hz: 48_000.0, ..Header::default() };
-//! batch.push(&header, |channel, samples| samples.fill(channel as i16 + 1)).unwrap();
+//! batch.push::<i16>(&header, |channel, samples| samples.fill(channel as i16 + 1)).unwrap();
 //! let batch = batch.freeze();
 //!
 //! let frame = batch.frames().next().unwrap();
-//! assert_eq!(frame.channel(1).as_ref(), [2, 2, 2]);
+//! assert_eq!(frame.channel::<i16>(1).unwrap().as_ref(), [2, 2, 2]);
 //! assert_eq!(frame.header().sample_rate_hz, 48_000.0);
 //! ```
 //!
@@ -43,10 +44,14 @@
 //! assert_eq!(tracker.counts().lost_samples, 20);
 //! ```
 //!
+//! A stream can say what it is: a [`Description`] rides with every [`Batch`], and goes between hosts as frames of its own.
+//!
 //! Bytes that are no frame have a [`Refusal`]; a receiver counts them by reason in [`Refusals`].
 #![forbid(unsafe_code)]
 
 mod batch;
+mod description;
+mod format;
 mod frame;
 mod header;
 mod pool;
@@ -55,11 +60,15 @@ mod tracker;
 mod writer;
 
 pub use batch::{Batch, BatchMut, Frames, Full, PushError};
-pub use frame::Frame;
+pub use description::{ChannelDescription, ClockReading, Description, DescriptionReader, TooLong};
+pub use format::{Sample, SampleFormat, UnknownFormat};
+pub use frame::{ChannelError, Frame};
 pub use header::{HEADER_BYTES, Header, MAGIC, MAX_CHANNELS, Refusal, Refusals};
 pub use pool::{BatchImport, BatchPool};
 pub use tracker::{Arrival, Gap, StreamTracker, TrackerCounts};
 pub use writer::FrameWriter;
+
+pub use num_complex::Complex;
 
 /// The examples of README.md run as tests.
 #[cfg(doctest)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use grebe_ring::{Import, Memory, MemoryMut, Pool, Signal};
 
 use crate::batch::{Batch, BatchMut};
+use crate::description::Description;
 use crate::header::Header;
 use crate::table::Table;
 
@@ -14,6 +15,7 @@ pub struct BatchPool {
     pool: Pool<Table>,
     /// Whether it was settled who is woken.
     has_owner: bool,
+    description: Option<Arc<Description>>,
 }
 
 /// Batches that another process lends to this one.
@@ -24,17 +26,26 @@ pub struct BatchPool {
 #[derive(Debug)]
 pub struct BatchImport {
     import: Import<Table>,
+    description: Option<Arc<Description>>,
 }
 
 impl BatchPool {
     /// `chunks` chunks of `chunk_bytes` each (rounded up to 64), from the heap.
     pub fn new(chunks: usize, chunk_bytes: usize) -> Self {
-        Self { pool: Pool::new(chunks, chunk_bytes, || Table::for_chunk(chunk_bytes)), has_owner: false }
+        Self {
+            pool: Pool::new(chunks, chunk_bytes, || Table::for_chunk(chunk_bytes)),
+            has_owner: false,
+            description: None,
+        }
     }
 
     /// As many chunks as fit into memory that another crate mapped.
     pub fn over(memory: Box<dyn MemoryMut>, chunk_bytes: usize) -> Self {
-        Self { pool: Pool::over(memory, chunk_bytes, || Table::for_chunk(chunk_bytes)), has_owner: false }
+        Self {
+            pool: Pool::over(memory, chunk_bytes, || Table::for_chunk(chunk_bytes)),
+            has_owner: false,
+            description: None,
+        }
     }
 
     /// Wakes `signal` whenever a chunk comes back. To be set before the first batch is taken.
@@ -55,7 +66,19 @@ impl BatchPool {
     /// An empty batch in the chunk that came back last, or `None` where all chunks are lent.
     #[inline]
     pub fn acquire(&mut self) -> Option<BatchMut> {
-        self.pool.acquire().map(BatchMut::new)
+        let mut batch = self.pool.acquire().map(BatchMut::new)?;
+        batch.describe(self.description.as_ref());
+        Some(batch)
+    }
+
+    /// Says what the stream is that batches of this pool carry from now on.
+    pub fn describe(&mut self, description: Option<Arc<Description>>) {
+        self.description = description;
+    }
+
+    /// What batches of this pool say that their stream is.
+    pub fn description(&self) -> Option<&Arc<Description>> {
+        self.description.as_ref()
     }
 
     /// Whether a batch can be taken now.
@@ -86,7 +109,15 @@ impl BatchImport {
         chunk_bytes: usize,
         home: impl Fn(u32) + Send + Sync + 'static,
     ) -> Self {
-        Self { import: Import::new(memory, chunk_bytes, || Table::for_chunk(chunk_bytes), home) }
+        Self {
+            import: Import::new(memory, chunk_bytes, || Table::for_chunk(chunk_bytes), home),
+            description: None,
+        }
+    }
+
+    /// Says what the stream is that batches carry from now on.
+    pub fn describe(&mut self, description: Option<Arc<Description>>) {
+        self.description = description;
     }
 
     /// The batch in chunk `index`, its frames at `offsets` (each validated again here: the other side is not trusted).
@@ -95,8 +126,10 @@ impl BatchImport {
     /// in the second value.
     pub fn batch(&mut self, index: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
         let mut refused = 0;
+        let description = self.description.as_ref();
         let lease = self.import.lease(index, |table, bytes| {
             table.clear();
+            table.describe(description);
             for offset in offsets {
                 let rest = bytes.get(offset as usize..).unwrap_or_default();
                 match Header::parse(rest) {
@@ -113,6 +146,7 @@ impl BatchImport {
     /// Copies the frames of chunk `index`, each validated as it was copied, into memory of this process: what the other process
     /// writes meanwhile or afterwards changes nothing. How many were none, or found no room.
     pub fn copy(&self, index: u32, offsets: impl Iterator<Item = u32>, to: &mut BatchMut) -> usize {
+        to.describe(self.description.as_ref());
         let read = |from: usize, bytes: &mut [u8]| self.import.copy(index, from, bytes);
         offsets.filter(|&offset| !to.push_read(offset as usize, read)).count()
     }

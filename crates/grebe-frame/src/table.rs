@@ -1,5 +1,8 @@
 //! Where the frames of a chunk are.
 
+use std::sync::Arc;
+
+use crate::description::Description;
 use crate::header::{HEADER_BYTES, Header};
 
 /// Where the frames of a chunk are. Rides with the chunk; its capacity is set when the pool is made.
@@ -9,6 +12,8 @@ pub(crate) struct Table {
     /// Behind the last frame.
     pub(crate) end: usize,
     pub(crate) samples: u64,
+    /// What the stream is. It outlives the frames, so that a chunk that is used again for the same stream costs a comparison.
+    pub(crate) description: Option<Arc<Description>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -19,12 +24,28 @@ pub(crate) struct Span {
 
 impl Table {
     pub(crate) fn for_chunk(chunk_bytes: usize) -> Self {
-        Self { spans: Vec::with_capacity(chunk_bytes / HEADER_BYTES + 1), end: 0, samples: 0 }
+        Self {
+            spans: Vec::with_capacity(chunk_bytes / HEADER_BYTES + 1),
+            end: 0,
+            samples: 0,
+            description: None,
+        }
     }
 
     pub(crate) fn clear(&mut self) {
         self.spans.clear();
         (self.end, self.samples) = (0, 0);
+    }
+
+    #[inline]
+    pub(crate) fn describe(&mut self, description: Option<&Arc<Description>>) {
+        let is_same = match (&self.description, description) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if !is_same {
+            self.description = description.cloned();
+        }
     }
 
     #[inline]

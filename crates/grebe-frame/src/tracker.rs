@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::format::SampleFormat;
 use crate::header::Header;
 
 /// Follows one stream by its headers: gaps in frames *and* samples, late and duplicate frames, restarts, the end.
@@ -47,7 +48,7 @@ pub enum Arrival {
     Late,
     /// A frame that arrived before (or a repeated end of stream).
     Duplicate,
-    /// The first frame of another stream: the sender began again, or changed its channels.
+    /// The first frame of another stream: the sender began again, or changed its channels or their format.
     Restart,
 }
 
@@ -141,7 +142,7 @@ impl StreamTracker {
         let position = self.position.as_ref().filter(|position| !position.ended)?;
         let is_further = header.first_sample_index >= position.sample_index;
         let missing = header.sequence.checked_sub(position.sequence)?;
-        (is_further && header.channel_count == position.channel_count).then_some(missing)
+        (is_further && position.is_alike(header)).then_some(missing)
     }
 
     /// Whether a frame that stands before the stream's position was stamped after all of it: its sender began again.
@@ -181,7 +182,7 @@ impl StreamTracker {
         let Some(position) = self.position.clone() else {
             return self.begin(Arrival::First);
         };
-        if header.channel_count != position.channel_count {
+        if !position.is_alike(header) {
             return self.begin(Arrival::Restart);
         }
         if header.sequence >= position.sequence && !position.ended {
@@ -304,10 +305,17 @@ struct Position {
     sg_drops_total: u64,
     newest_ts_ns: u64,
     channel_count: u32,
+    format: SampleFormat,
     ended: bool,
 }
 
 impl Position {
+    /// Whether the frame's samples can go on with those before it.
+    #[inline]
+    fn is_alike(&self, header: &Header) -> bool {
+        header.channel_count == self.channel_count && header.format == self.format
+    }
+
     #[inline]
     fn behind(header: &Header) -> Self {
         Self {
@@ -316,6 +324,7 @@ impl Position {
             sg_drops_total: header.sg_drops_total,
             newest_ts_ns: header.producer_ts_ns,
             channel_count: header.channel_count,
+            format: header.format,
             ended: header.is_end_of_stream(),
         }
     }
@@ -324,7 +333,7 @@ impl Position {
     fn expects(&self, header: &Header) -> bool {
         header.sequence == self.sequence
             && header.first_sample_index == self.sample_index
-            && header.channel_count == self.channel_count
+            && self.is_alike(header)
             && header.sg_drops_total == self.sg_drops_total
             && !self.ended
     }

@@ -1,19 +1,20 @@
 //! Numbers the frames of a stream that a program makes.
 
 use crate::batch::{BatchMut, PushError};
+use crate::format::{Sample, SampleFormat};
 use crate::header::{Header, Refusal};
 
 /// Numbers the frames of one stream: counts sequence and sample index, and makes the end.
 ///
 /// ```
-/// use grebe_frame::{BatchPool, FrameWriter};
+/// use grebe_frame::{BatchPool, FrameWriter, SampleFormat};
 ///
-/// let mut writer = FrameWriter::new(2, 1e6)?;
+/// let mut writer = FrameWriter::new(SampleFormat::I16, 2, 1e6)?;
 /// let mut batch = BatchPool::new(1, 4096).acquire().expect("a new pool has a chunk");
-/// writer.push(&mut batch, 100, 0, |_, samples| samples.fill(7))?;
+/// writer.push(&mut batch, 100, 0, |_, samples: &mut [i16]| samples.fill(7))?;
 /// // The device was too slow for 50 samples.
 /// writer.skip(50);
-/// writer.push(&mut batch, 100, 150_000, |_, samples| samples.fill(8))?;
+/// writer.push(&mut batch, 100, 150_000, |_, samples: &mut [i16]| samples.fill(8))?;
 /// let headers: Vec<_> = batch.frames().map(|frame| frame.header()).collect();
 /// assert_eq!((headers[1].sequence, headers[1].first_sample_index, headers[1].sg_drops_total), (1, 150, 50));
 /// let end = writer.end(250_000);
@@ -27,12 +28,12 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// A stream of so many channels (1 to 8) and samples per second and channel; 0 where it has no rate.
+    /// A stream of samples of this format, of so many channels (1 to 255) and samples per second and channel; 0 where it has no rate.
     ///
     /// # Errors
     /// No receiver takes such a stream.
-    pub fn new(channels: u32, sample_rate_hz: f64) -> Result<Self, Refusal> {
-        let next = Header { channel_count: channels, sample_rate_hz, ..Header::default() };
+    pub fn new(format: SampleFormat, channels: u32, sample_rate_hz: f64) -> Result<Self, Refusal> {
+        let next = Header { format, channel_count: channels, sample_rate_hz, ..Header::default() };
         next.check()?;
         Ok(Self { next })
     }
@@ -42,12 +43,12 @@ impl FrameWriter {
     ///
     /// # Errors
     /// [`PushError::Full`]: nothing was counted; push it to the next batch.
-    pub fn push(
+    pub fn push<T: Sample>(
         &mut self,
         batch: &mut BatchMut,
         samples: u32,
         producer_ts_ns: u64,
-        fill: impl FnMut(usize, &mut [i16]),
+        fill: impl FnMut(usize, &mut [T]),
     ) -> Result<(), PushError> {
         let header = Header { block_length_samples: samples, producer_ts_ns, ..self.next };
         batch.push(&header, fill)?;

@@ -36,7 +36,7 @@
 //!
 //! let mut batch = pool.acquire().expect("nothing is lent yet");
 //! let header = Header { channel_count: 1, block_length_samples: 1024, ..Header::default() };
-//! batch.push(&header, |_, samples| samples.fill(7))?;
+//! batch.push::<i16>(&header, |_, samples| samples.fill(7))?;
 //! publisher.send(&batch.freeze(), || false)?;
 //! publisher.end(None);
 //!

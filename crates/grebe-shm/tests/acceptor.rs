@@ -37,7 +37,7 @@ fn reader(folder: &Path, policy: Policy) -> Result<Subscriber, Error> {
 fn batch(pool: &mut BatchPool, sequence: u64) -> Batch {
     let mut batch = pool.acquire().expect("a free chunk");
     let header = Header { sequence, channel_count: 1, block_length_samples: 1024, ..Header::default() };
-    batch.push(&header, |_, samples| samples.fill(sequence as i16)).unwrap();
+    batch.push::<i16>(&header, |_, samples| samples.fill(sequence as i16)).unwrap();
     batch.freeze()
 }
 
@@ -232,7 +232,7 @@ fn a_batch_outlives_its_subscriber_and_its_producer() {
     assert_eq!(publisher.consumers().len(), 1, "it still reads");
     assert_eq!(pool.available(), pool.chunks() - 1);
     drop((publisher, pool));
-    assert!(batch.frames().next().unwrap().channel(0).iter().all(|&sample| sample == 7));
+    assert!(batch.frames().next().unwrap().channel::<i16>(0).unwrap().iter().all(|&sample| sample == 7));
 }
 
 /// Takes every free chunk of the pool and writes something else over it.
@@ -240,7 +240,7 @@ fn write_over(pool: &mut BatchPool) -> Vec<Batch> {
     let mut written = Vec::new();
     while let Some(mut batch) = pool.acquire() {
         let header = Header { channel_count: 1, block_length_samples: 1024, ..Header::default() };
-        batch.push(&header, |_, samples| samples.fill(-1)).unwrap();
+        batch.push::<i16>(&header, |_, samples| samples.fill(-1)).unwrap();
         written.push(batch.freeze());
     }
     written
@@ -249,7 +249,7 @@ fn write_over(pool: &mut BatchPool) -> Vec<Batch> {
 /// The value of each batch's samples; -2 where they differ.
 fn values(batches: &[Batch]) -> Vec<i16> {
     let value = |batch: &Batch| {
-        let samples = batch.frames().next().unwrap().channel(0).into_owned();
+        let samples = batch.frames().next().unwrap().channel::<i16>(0).unwrap().into_owned();
         if samples.iter().all(|&sample| sample == samples[0]) { samples[0] } else { -2 }
     };
     batches.iter().map(value).collect()
@@ -337,7 +337,7 @@ fn a_copy_is_the_readers_own_and_its_chunk_is_free_at_once() {
     let mut two = pool.acquire().unwrap();
     for sequence in [7, 8] {
         let header = Header { sequence, channel_count: 1, block_length_samples: 33, ..Header::default() };
-        two.push(&header, |_, samples| samples.fill(sequence as i16)).unwrap();
+        two.push::<i16>(&header, |_, samples| samples.fill(sequence as i16)).unwrap();
     }
     publisher.send(&two.freeze(), || false).unwrap();
     let mut copies = BatchPool::new(1, 65_536);
@@ -346,7 +346,8 @@ fn a_copy_is_the_readers_own_and_its_chunk_is_free_at_once() {
     publisher.reap();
     assert_eq!(pool.available(), pool.chunks());
     drop(write_over(&mut pool));
-    let frames: Vec<_> = copy.frames().map(|frame| (frame.header().sequence, frame.channel(0)[32])).collect();
+    let frames: Vec<_> =
+        copy.frames().map(|frame| (frame.header().sequence, frame.channel::<i16>(0).unwrap()[32])).collect();
     assert_eq!((frames, wary.refused_frames()), (vec![(7, 7), (8, 8)], 0));
     assert!(!wary.pop_into(&mut BatchPool::new(1, 65_536).acquire().unwrap()).unwrap(), "no more waits");
     let small = wary.pop_into(&mut BatchPool::new(1, 64).acquire().unwrap()).unwrap_err().to_string();

@@ -250,7 +250,10 @@ mod kills {
                         self.lost += sequence - self.next.unwrap_or(sequence);
                         self.next = Some(sequence + 1);
                         self.frames += 1;
-                        assert!(frame.channel(0).iter().all(|&sample| sample == sequence as i16), "torn");
+                        assert!(
+                            frame.channel::<i16>(0).unwrap().iter().all(|&sample| sample == sequence as i16),
+                            "torn"
+                        );
                     }
                 }
                 if let Err(error) = self.subscriber.wait(Duration::from_millis(1)) {
@@ -276,7 +279,7 @@ mod kills {
 
     fn batch(pool: &mut BatchPool, sequence: u64) -> Batch {
         let mut batch = pool.acquire().expect("the quotas leave the producer its own chunks");
-        batch.push(&header(sequence), |_, samples| samples.fill(sequence as i16)).unwrap();
+        batch.push::<i16>(&header(sequence), |_, samples| samples.fill(sequence as i16)).unwrap();
         batch.freeze()
     }
 

@@ -33,7 +33,7 @@ mod linux {
     use grebe_flow::{
         Context, Graph, Inputs, Offer, Outcome, Outputs, QueueOptions, Stage, StageError, queue,
     };
-    use grebe_frame::{Batch, BatchImport, BatchPool, Header};
+    use grebe_frame::{Batch, BatchImport, BatchPool, Header, SampleFormat};
     use grebe_ring::{Memory, MemoryMut, Signal};
     use grebe_stages::UdpSource;
     use grebe_testing::{CountingAllocator, allocations};
@@ -90,13 +90,14 @@ mod linux {
     fn frames(pool: &mut BatchPool, first: u64) -> Batch {
         let mut batch = pool.acquire().unwrap();
         for sequence in first..first + 46 {
-            batch.push(&header(sequence), |_, samples| samples.fill(sequence as i16)).unwrap();
+            batch.push::<i16>(&header(sequence), |_, samples| samples.fill(sequence as i16)).unwrap();
         }
         batch.freeze()
     }
 
     fn header(sequence: u64) -> Header {
         Header {
+            format: SampleFormat::I16,
             sequence,
             producer_ts_ns: sequence + 1,
             channel_count: 1,
@@ -174,7 +175,7 @@ mod linux {
         ) -> Result<Outcome, StageError> {
             let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
             for frame in batch.frames() {
-                let (low, high) = extremes(&frame.channel(0));
+                let (low, high) = extremes(&frame.channel::<i16>(0).unwrap());
                 self.range = (self.range.0.min(low), self.range.1.max(high));
             }
             Ok(Outcome::Produced)
@@ -275,7 +276,10 @@ mod linux {
             while board.lent(lent).load(Ordering::Acquire) == 0
                 && let Some(mut batch) = pool.acquire()
             {
-                while batch.push(&header(frames_lent), |_, samples| samples[0] = frames_lent as i16).is_ok() {
+                while batch
+                    .push::<i16>(&header(frames_lent), |_, samples| samples[0] = frames_lent as i16)
+                    .is_ok()
+                {
                     frames_lent += 1;
                 }
                 let (index, batch) = (batch.index(), batch.freeze());
@@ -322,8 +326,8 @@ mod linux {
             assert_eq!(refused, 0);
             for frame in batch.frames() {
                 assert_eq!(frame.header().sequence, expected);
-                assert_eq!(frame.channel(0)[0], expected as i16);
-                std::hint::black_box(extremes(&frame.channel(0)));
+                assert_eq!(frame.channel::<i16>(0).unwrap()[0], expected as i16);
+                std::hint::black_box(extremes(&frame.channel::<i16>(0).unwrap()));
                 expected += 1;
             }
         }

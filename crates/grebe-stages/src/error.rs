@@ -31,6 +31,9 @@ pub enum Error {
     /// Samples were asked for, or handed over, in a shape that does not fit.
     #[error("{what}: {got} where {expected} is expected")]
     Shape { what: &'static str, got: u64, expected: u64 },
+    /// Samples of another format, or of another channel, than a stage takes.
+    #[error(transparent)]
+    Samples(#[from] grebe_frame::ChannelError),
     /// A setting is out of its range.
     #[error("{what} is {got}: {must}")]
     Setting { what: &'static str, got: String, must: &'static str },

@@ -86,6 +86,7 @@ impl Limit {
 fn cut(batch: &Batch, samples: u64) -> Option<Batch> {
     let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
     let mut own = BatchPool::new(1, bytes).acquire()?;
+    own.describe(batch.description());
     let mut left = samples;
     for frame in batch.frames() {
         let length = left.min(u64::from(frame.header().block_length_samples));
@@ -100,7 +101,10 @@ fn cut(batch: &Batch, samples: u64) -> Option<Batch> {
 
 fn push_start(own: &mut BatchMut, frame: &Frame<'_>, length: usize) -> Result<(), PushError> {
     let header = Header { block_length_samples: length as u32, ..frame.header() };
-    own.push(&header, |channel, out| out.copy_from_slice(&frame.channel(channel)[..length]))
+    own.push_bytes(&header, |channel, out| {
+        // The same header but for its length: it has these channels, and they are as long at least.
+        out.copy_from_slice(&frame.channel_bytes(channel).unwrap_or_default()[..out.len()]);
+    })
 }
 
 /// Paces a stream to its rate: sample `first + k` is due `k / rate` after the start, whatever happened before.

@@ -1,6 +1,6 @@
 //! Streams for tests of stages.
 
-use grebe_frame::{Batch, BatchPool, Header};
+use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
 
 /// Frames at these sample indexes and of these lengths, a batch each; every sample differs from its neighbours. A jump in the
 /// index is told as two frames that were lost.
@@ -17,6 +17,7 @@ pub(crate) fn batches_of(channels: u32, frames: &[(u64, u32)], together: usize) 
         for &(index, length) in frames {
             sequence += if index > next { 2 } else { 0 };
             let header = Header {
+                format: SampleFormat::I16,
                 sequence,
                 producer_ts_ns: 1_000_000 + index * 1_000,
                 channel_count: channels,
@@ -26,7 +27,7 @@ pub(crate) fn batches_of(channels: u32, frames: &[(u64, u32)], together: usize) 
                 first_sample_index: index,
             };
             batch
-                .push(&header, |channel, samples| {
+                .push::<i16>(&header, |channel, samples| {
                     let indexed = samples.iter_mut().enumerate();
                     indexed.for_each(|(at, sample)| *sample = sample_at(channel, index + at as u64));
                 })
@@ -51,7 +52,7 @@ pub(crate) fn frames_of(batches: &[Batch]) -> Vec<(Header, Vec<Vec<i16>>)> {
         .map(|frame| {
             let header = frame.header();
             let channels = 0..header.channel_count as usize;
-            (header, channels.map(|channel| frame.channel(channel).into_owned()).collect())
+            (header, channels.map(|channel| frame.channel::<i16>(channel).unwrap().into_owned()).collect())
         })
         .collect()
 }

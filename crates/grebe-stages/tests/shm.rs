@@ -22,7 +22,7 @@ impl Stage for Notes {
     ) -> Result<Outcome, StageError> {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         for frame in batch.frames() {
-            self.0.lock().unwrap().extend_from_slice(&frame.channel(0));
+            self.0.lock().unwrap().extend_from_slice(&frame.channel::<i16>(0).unwrap());
         }
         Ok(Outcome::Produced)
     }

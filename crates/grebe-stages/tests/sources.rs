@@ -7,7 +7,7 @@ use grebe_flow::{
     Context, Count, Graph, Inputs, Kind, Outcome, Outputs, QueueOptions, RateHz, Site, Stage, StageBench,
     StageError, StageSnapshot,
 };
-use grebe_frame::{Arrival, Batch, BatchPool, Header, StreamTracker};
+use grebe_frame::{Arrival, Batch, BatchPool, Header, SampleFormat, StreamTracker};
 use grebe_stages::process::{Decimate, FillGaps, Filler, Null, Select};
 use grebe_stages::synth::{ChannelSpec, Generator, Wave};
 use grebe_stages::{
@@ -25,7 +25,7 @@ fn headers(batches: &[Batch]) -> Vec<Header> {
 
 fn channel(batches: &[Batch], channel: usize) -> Vec<i16> {
     let frames = batches.iter().flat_map(|batch| batch.frames());
-    frames.flat_map(|frame| frame.channel(channel).into_owned()).collect()
+    frames.flat_map(|frame| frame.channel::<i16>(channel).unwrap().into_owned()).collect()
 }
 
 fn synth(rate_hz: f64, paced: bool, samples: u64) -> SynthSource {
@@ -438,6 +438,7 @@ impl Stage for DropsAtItsEnd {
 }
 
 const END: Header = Header {
+    format: SampleFormat::I16,
     sequence: 0,
     producer_ts_ns: 0,
     channel_count: 2,
@@ -479,7 +480,7 @@ fn piped(frame: Option<Batch>, between: &[&str]) -> Vec<Header> {
 fn what_a_source_dropped_at_its_end_stands_in_the_end_of_the_stream() {
     let frame = || {
         let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
-        batch.push(&Header { block_length_samples: 12, ..END }, |_, samples| samples.fill(1)).unwrap();
+        batch.push::<i16>(&Header { block_length_samples: 12, ..END }, |_, samples| samples.fill(1)).unwrap();
         Some(batch.freeze())
     };
     for (between, index, drops) in

@@ -107,8 +107,9 @@ fn produce(mut feed: ScopeFeed, settings: &Settings, is_done: &AtomicBool) -> Re
         header.producer_ts_ns = monotonic_ns();
         let at = header.first_sample_index as usize % (TABLE - block);
         // One pool of one frame's size: there is room.
-        let _ =
-            batch.push(&header, |channel, samples| samples.copy_from_slice(&tables[channel][at..at + block]));
+        let _ = batch.push::<i16>(&header, |channel, samples| {
+            samples.copy_from_slice(&tables[channel][at..at + block])
+        });
         let is_lost = settings.has_loss && is_in_a_gap(header.first_sample_index as f64 / settings.rate_hz);
         if !is_lost {
             feed.ingest(&batch.freeze())?;

@@ -30,7 +30,7 @@
 //! let mut pool = BatchPool::new(1, 65_536);
 //! let header = Header { channel_count: 1, block_length_samples: 1000, sample_rate_hz: 1e3, ..Header::default() };
 //! let mut batch = pool.acquire().unwrap();
-//! batch.push(&header, |_, samples| samples.iter_mut().zip(0..).for_each(|(sample, n)| *sample = n))?;
+//! batch.push::<i16>(&header, |_, samples| samples.iter_mut().zip(0..).for_each(|(sample, n)| *sample = n))?;
 //! feed.ingest(&batch.freeze())?;
 //! feed.finish();
 //!
@@ -53,7 +53,7 @@
 //! let (mut feed, link) = ScopeFeed::new(1 << 20);
 //! # let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
 //! # let header = Header { channel_count: 1, block_length_samples: 100, sample_rate_hz: 1e3, ..Header::default() };
-//! # batch.push(&header, |_, samples| samples.fill(7)).unwrap();
+//! # batch.push::<i16>(&header, |_, samples| samples.fill(7)).unwrap();
 //! # let batch = batch.freeze();
 //! let mut viewport = Viewport::latest(10);
 //! viewport.span = Some(0.1);

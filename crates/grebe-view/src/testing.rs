@@ -29,7 +29,7 @@ pub(crate) fn batch(
     };
     let mut batch = BatchPool::new(1, header.frame_bytes() + 64).acquire().unwrap();
     batch
-        .push(&header, |channel, samples| {
+        .push::<i16>(&header, |channel, samples| {
             for (sample, index) in samples.iter_mut().zip(first_sample_index..) {
                 *sample = value(channel, index);
             }

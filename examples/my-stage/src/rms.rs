@@ -54,7 +54,7 @@ impl Stage for RmsStage {
             let header = frame.header();
             for channel in 0..header.channel_count as usize {
                 let square = |&sample: &i16| (i64::from(sample) * i64::from(sample)) as u64;
-                self.squares[channel] += frame.channel(channel).iter().map(square).sum::<u64>();
+                self.squares[channel] += frame.channel::<i16>(channel)?.iter().map(square).sum::<u64>();
             }
             self.samples += u64::from(header.block_length_samples);
             if self.samples >= self.window {
@@ -94,13 +94,13 @@ mod tests {
                 .enumerate()
                 .for_each(|(at, sample)| *sample = if at % 2 == 0 { height } else { -height });
         };
-        batch.push(&header, fill).unwrap();
+        batch.push::<i16>(&header, fill).unwrap();
         let batch = batch.freeze();
 
         let mut bench = StageBench::new(RmsStage::new(100)).unwrap();
         let made = bench.feed(batch.clone()).unwrap();
         assert!(bench.end().unwrap().is_empty());
-        assert_eq!(made[0].frames().next().unwrap().channel(0), batch.frames().next().unwrap().channel(0));
+        assert_eq!(made[0].frames().next().unwrap().payload(), batch.frames().next().unwrap().payload());
         let snapshot = bench.snapshot();
         let stage = snapshot.stage("stage").unwrap();
         assert_eq!(

@@ -89,7 +89,7 @@ impl<W: Write + Send> Stage for ThresholdStage<W> {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         for frame in batch.frames() {
             let first = frame.header().first_sample_index;
-            for (at, &sample) in frame.channel(self.channel).iter().enumerate() {
+            for (at, &sample) in frame.channel::<i16>(self.channel)?.iter().enumerate() {
                 self.sample(first + at as u64, sample)?;
             }
         }
@@ -124,7 +124,7 @@ mod tests {
                 first_sample_index: index,
                 ..Header::default()
             };
-            batch.push(&header, |_, out| out.copy_from_slice(&samples)).unwrap();
+            batch.push::<i16>(&header, |_, out| out.copy_from_slice(&samples)).unwrap();
             assert_eq!(bench.feed(batch.freeze()).unwrap().len(), 1);
         }
         bench.end().unwrap();

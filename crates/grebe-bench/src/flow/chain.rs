@@ -91,7 +91,7 @@ fn looped(samples: u64) -> Result<(f64, u64)> {
             first_sample_index,
             ..Header::default()
         };
-        let filled = batch.push(&header, |_, out| {
+        let filled = batch.push::<i16>(&header, |_, out| {
             generator.fill(first_sample_index, out);
             CHANGES.iter().for_each(|change| black_box(change)(out));
         });

@@ -81,7 +81,9 @@ impl Stage for Decimate {
             let header = frame.header();
             let bins = header.block_length_samples.div_ceil(BIN as u32);
             let smaller = Header { sequence: self.sequence, block_length_samples: bins * 2, ..header };
-            made.push(&smaller, |channel, out| extremes(&frame.channel(channel), out))?;
+            made.push::<i16>(&smaller, |channel, out| {
+                extremes(&frame.channel(channel).unwrap_or_default(), out);
+            })?;
             self.sequence += 1;
         }
         output.send(made.freeze(), ctx);

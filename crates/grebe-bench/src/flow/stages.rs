@@ -66,7 +66,7 @@ impl Stage for Transform {
     ) -> Result<Outcome, StageError> {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         let mut batch = batch.try_unique().map_err(|_| "this stage is the only one that reads the batch")?;
-        batch.update(|_, _, samples| (self.0)(samples));
+        batch.update::<i16>(|_, _, samples| (self.0)(samples))?;
         output.send(batch.freeze(), ctx);
         Ok(Outcome::Produced)
     }
@@ -151,7 +151,7 @@ pub(super) fn small_frames(batches: usize) -> Result<Vec<Batch>> {
             for sequence in 0..FRAMES {
                 let header =
                     Header { sequence, channel_count: 1, block_length_samples: 668, ..Header::default() };
-                let filled = batch.push(&header, |_, samples| samples.fill(sequence as i16));
+                let filled = batch.push::<i16>(&header, |_, samples| samples.fill(sequence as i16));
                 filled.map_err(|_| Error::wrong("hop", "46 frames of 1400 bytes do not fit into 64 KiB"))?;
             }
             Ok(batch.freeze())

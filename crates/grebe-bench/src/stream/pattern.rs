@@ -4,7 +4,7 @@
 //! before, and comes back only after 4,093 frames, a prime. Stale, swapped and shifted samples all show. The source is as hot in
 //! cache as samples that were made a moment ago.
 
-use grebe_frame::Header;
+use grebe_frame::{Header, SampleFormat};
 
 /// Windows of the table.
 const WINDOWS: u64 = 4_093;
@@ -73,6 +73,7 @@ impl Pattern {
     #[inline]
     pub(crate) fn header(&self, sequence: u64, producer_ts_ns: u64, sample_rate_hz: f64) -> Header {
         Header {
+            format: SampleFormat::I16,
             sequence,
             producer_ts_ns,
             channel_count: self.channels,

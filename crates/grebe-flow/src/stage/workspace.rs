@@ -1,6 +1,10 @@
 //! The memory that a processing stage writes into: the batch that came, where nobody else holds it, else chunks of its own.
 
-use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header, PushError, Refusal};
+use std::sync::Arc;
+
+use grebe_frame::{
+    Batch, BatchMut, BatchPool, Description, HEADER_BYTES, Header, PushError, Refusal, Sample,
+};
 
 use super::context::Context;
 use super::outputs::Outputs;
@@ -22,7 +26,7 @@ use super::outputs::Outputs;
 ///         let Some(batch) = self.pending.take().or_else(|| input.next()) else { return Ok(Outcome::WantsInput) };
 ///         match self.workspace.own(batch, ctx) {
 ///             Ok(mut own) => {
-///                 own.update(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = sample.saturating_neg()));
+///                 own.update::<i16>(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = sample.saturating_neg()))?;
 ///                 output.send(own.freeze(), ctx);
 ///                 Ok(Outcome::Produced)
 ///             }
@@ -36,9 +40,9 @@ use super::outputs::Outputs;
 /// # let mut bench = grebe_flow::StageBench::new(Negate::default())?;
 /// # let mut batch = grebe_frame::BatchPool::new(1, 4096).acquire().unwrap();
 /// # let header = grebe_frame::Header { channel_count: 1, block_length_samples: 2, ..Default::default() };
-/// # batch.push(&header, |_, out| out.fill(3))?;
+/// # batch.push::<i16>(&header, |_, out| out.fill(3))?;
 /// # let kept = batch.freeze();
-/// # assert_eq!(bench.feed(kept.clone())?[0].frames().next().unwrap().channel(0).as_ref(), [-3, -3]);
+/// # assert_eq!(bench.feed(kept.clone())?[0].frames().next().unwrap().channel::<i16>(0)?.as_ref(), [-3, -3]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]
@@ -74,6 +78,7 @@ impl Workspace {
         let frame_bytes = |payload: &[u8]| (HEADER_BYTES + payload.len()).next_multiple_of(64);
         let bytes = batch.frames().map(|frame| frame_bytes(frame.payload())).sum();
         let mut copy = self.acquire(bytes, ctx)?;
+        copy.describe(batch.description());
         for frame in batch.frames() {
             // Fits: the chunk is as large as all of them, alignment included.
             let _ = copy.push_copy(&frame);
@@ -93,6 +98,8 @@ impl Workspace {
 pub struct Rewriter {
     workspace: Workspace,
     out: Option<BatchMut>,
+    /// What came, and what was made of it: what the stream is that is handed on.
+    described: Option<(Arc<Description>, Arc<Description>)>,
 }
 
 impl Rewriter {
@@ -100,22 +107,70 @@ impl Rewriter {
     /// step, and return [`Outcome::Again`](crate::Outcome::Again).
     ///
     /// # Errors
-    /// No receiver would take a frame with this header.
-    pub fn push(
+    /// No receiver would take a frame with this header, or its format is not `T`'s.
+    pub fn push<T: Sample>(
         &mut self,
         header: &Header,
-        mut fill: impl FnMut(usize, &mut [i16]),
+        mut fill: impl FnMut(usize, &mut [T]),
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> Result<bool, Refusal> {
+        self.append(header, |out| out.push(header, &mut fill), output, ctx)
+    }
+
+    /// As [`push`](Self::push), of samples as they stand on the wire, whatever their format.
+    ///
+    /// # Errors
+    /// No receiver would take a frame with this header.
+    pub fn push_bytes(
+        &mut self,
+        header: &Header,
+        mut fill: impl FnMut(usize, &mut [u8]),
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> Result<bool, Refusal> {
+        self.append(header, |out| out.push_bytes(header, &mut fill), output, ctx)
+    }
+
+    /// Says what the stream is that is handed on: what `change` makes of what the batch says that is being rewritten. To be
+    /// called for each batch; `change` is, once per description.
+    pub fn describe(
+        &mut self,
+        description: Option<&Arc<Description>>,
+        change: impl FnOnce(&Description) -> Description,
+    ) {
+        let is_known = match (&self.described, description) {
+            (Some((came, _)), Some(now)) => Arc::ptr_eq(came, now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if is_known {
+            return;
+        }
+        self.described = description.map(|now| (now.clone(), Arc::new(change(now))));
+        if let Some(out) = &mut self.out {
+            out.describe(self.described.as_ref().map(|(_, made)| made));
+        }
+    }
+
+    fn append(
+        &mut self,
+        header: &Header,
+        mut push: impl FnMut(&mut BatchMut) -> Result<(), PushError>,
         output: &mut Outputs,
         ctx: &Context,
     ) -> Result<bool, Refusal> {
         for _ in 0..2 {
             if self.out.is_none() {
                 self.out = self.workspace.acquire(header.frame_bytes(), ctx);
+                if let Some(out) = &mut self.out {
+                    out.describe(self.described.as_ref().map(|(_, made)| made));
+                }
             }
             let Some(out) = self.out.as_mut() else { return Ok(false) };
-            match out.push(header, &mut fill) {
+            match push(out) {
                 Ok(()) => return Ok(true),
                 Err(PushError::Refused(reason)) => return Err(reason),
+                Err(PushError::Format { .. }) => return Err(Refusal::Format),
                 // Or from a pool of smaller chunks.
                 Err(PushError::Full(_)) => self.flush(output, ctx),
             }

@@ -184,7 +184,7 @@ impl Source {
                 first_sample_index: self.sequence * 16,
                 ..Header::default()
             };
-            batch.push(&header, |_, samples| samples.fill(self.sequence as i16)).unwrap();
+            batch.push::<i16>(&header, |_, samples| samples.fill(self.sequence as i16)).unwrap();
             self.sequence += 1;
         }
         Some(batch.freeze())
@@ -193,7 +193,10 @@ impl Source {
 
 fn sequences(batch: &Batch) -> Vec<u64> {
     for frame in batch.frames() {
-        assert!(frame.channel(0).iter().all(|&sample| sample == frame.header().sequence as i16), "content");
+        assert!(
+            frame.channel::<i16>(0).unwrap().iter().all(|&sample| sample == frame.header().sequence as i16),
+            "content"
+        );
     }
     batch.frames().map(|frame| frame.header().sequence).collect()
 }

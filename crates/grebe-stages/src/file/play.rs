@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{BatchMut, BatchPool, Header};
+use grebe_frame::{BatchMut, BatchPool, Header, SampleFormat};
 
 use crate::error::Error;
 use crate::file::sample_file::SampleFile;
@@ -110,7 +110,10 @@ impl FileSource {
             }
             let header = self.header(block as u32);
             let samples = self.file.block(self.position, block as usize)?;
-            if batch.push(&header, |channel, out| out.copy_from_slice(samples.channel(channel))).is_err() {
+            if batch
+                .push::<i16>(&header, |channel, out| out.copy_from_slice(samples.channel(channel)))
+                .is_err()
+            {
                 break;
             }
             self.sequence += 1;
@@ -126,6 +129,7 @@ impl FileSource {
             sequence: self.sequence,
             producer_ts_ns: self.stamp_ns(),
             channel_count: self.file.channels() as u32,
+            format: SampleFormat::I16,
             block_length_samples: block_samples,
             sample_rate_hz: self.file.sample_rate_hz(),
             sg_drops_total: self.gaps_samples,

@@ -102,8 +102,9 @@ impl SigmfSink {
         if left == block {
             writer.write_frame(frame)?;
         } else if left > 0 {
-            let channels: Vec<_> =
-                (0..header.channel_count as usize).map(|channel| frame.channel(channel)).collect();
+            let channels: Vec<_> = (0..header.channel_count as usize)
+                .map(|channel| frame.channel(channel))
+                .collect::<Result<_, _>>()?;
             let cut: Vec<&[i16]> = channels.iter().map(|samples| &samples[..left as usize]).collect();
             writer.write(header.first_sample_index, &cut)?;
         }

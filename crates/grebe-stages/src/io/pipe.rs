@@ -373,7 +373,7 @@ mod tests {
         match bench.end() {
             Ok(batches) => {
                 let frames = batches.iter().flat_map(|batch| batch.frames());
-                (frames.map(|frame| frame.channel(0).to_vec()).collect(), Ok(()))
+                (frames.map(|frame| frame.channel::<i16>(0).unwrap().to_vec()).collect(), Ok(()))
             }
             Err(error) => (Vec::new(), Err(error.to_string())),
         }
@@ -412,7 +412,7 @@ mod tests {
         let samples: Vec<i16> = made
             .iter()
             .flat_map(|batch| batch.frames())
-            .flat_map(|frame| frame.channel(0).into_owned())
+            .flat_map(|frame| frame.channel::<i16>(0).unwrap().into_owned())
             .collect();
         assert_eq!(samples, (0..13).collect::<Vec<i16>>());
     }
@@ -424,7 +424,10 @@ mod tests {
         let source = PipeSource::waiting(pieces, |_| Ok(true)).ends_with_writer(true);
         let made = StageBench::new(source).unwrap().end().unwrap();
         let frames = made.iter().flat_map(|batch| batch.frames());
-        assert_eq!(frames.map(|frame| frame.channel(0).to_vec()).collect::<Vec<_>>(), samples);
+        assert_eq!(
+            frames.map(|frame| frame.channel::<i16>(0).unwrap().to_vec()).collect::<Vec<_>>(),
+            samples
+        );
     }
 
     #[test]

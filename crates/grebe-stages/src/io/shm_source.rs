@@ -79,7 +79,7 @@ impl ShmSource {
             let mut batch = BatchPool::new(1, 256).acquire();
             // A frame without samples fits; a producer that was killed left none.
             if let (Some(end), Some(batch)) = (self.end(), &mut batch) {
-                let _ = batch.push(&end, |_, _| {});
+                let _ = batch.push_bytes(&end, |_, _| {});
             }
             if let Some(batch) = batch.filter(|batch| !batch.is_empty()) {
                 self.limit.send(batch.freeze(), output, ctx);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use grebe_flow::{
     Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage, StageResult,
 };
-use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
+use grebe_frame::{Batch, Description, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -94,7 +94,8 @@ impl DecimateStage {
             }
         }
         let length = header.block_length_samples as usize;
-        let channels: [_; MAX_CHANNELS as usize] = std::array::from_fn(|channel| frame.channel(channel));
+        let channels: [_; MAX_CHANNELS as usize] =
+            std::array::from_fn(|channel| frame.channel::<i16>(channel).unwrap_or_default());
         let mut at = from;
         while at < length {
             if self.block.is_full() && !self.block.flush(&mut self.rewriter, output, ctx) {
@@ -188,7 +189,13 @@ impl Stage for DecimateStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let next = self.pending.take().or_else(|| Some((input.next()?, 0, 0)));
         let Some((batch, done, mut from)) = next else { return Ok(Outcome::WantsInput) };
+        let factor = self.factor;
+        self.rewriter.describe(batch.description(), |input| {
+            let first_sample_index = input.first_sample_index.div_ceil(factor) * 2;
+            Description { first_sample_index, ..input.clone() }
+        });
         for (at, frame) in batch.frames().enumerate().skip(done) {
+            frame.channel::<i16>(0)?;
             if let Err(stopped) = self.take(&frame, from, output, ctx) {
                 self.pending = Some((batch, at, stopped));
                 return Ok(Outcome::Again);

@@ -207,7 +207,9 @@ impl FillGapsStage {
             let Some(position) = self.position.as_mut() else { continue };
             let shift = position.sequence_out.wrapping_sub(header.sequence);
             let renumbered = Header { sequence: position.sequence_out, ..header };
-            let copy = |channel: usize, out: &mut [i16]| out.copy_from_slice(&frame.channel(channel));
+            let copy = |channel: usize, out: &mut [i16]| {
+                out.copy_from_slice(&frame.channel::<i16>(channel).unwrap_or_default());
+            };
             if self.rewriter.push(&renumbered, copy, output, ctx) != Ok(true) {
                 return Err(at);
             }
@@ -251,7 +253,7 @@ impl Position {
         self.sequence_out += frames;
         self.sequence_in = self.sequence_out.wrapping_sub(shift);
         for (channel, held) in self.last.iter_mut().enumerate().take(header.channel_count as usize) {
-            *held = last.channel(channel).last().copied().unwrap_or(*held);
+            *held = last.channel::<i16>(channel).unwrap_or_default().last().copied().unwrap_or(*held);
         }
     }
 }
@@ -260,6 +262,10 @@ impl Stage for FillGapsStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let next = self.pending.take().or_else(|| Some((input.next()?, 0)));
         let Some((batch, done)) = next else { return Ok(Outcome::WantsInput) };
+        for frame in batch.frames() {
+            frame.channel::<i16>(0)?;
+        }
+        self.rewriter.describe(batch.description(), Clone::clone);
         let left = if done == 0 && Self::is_whole(&batch) {
             self.pass_whole(batch, output, ctx).map_err(|batch| (batch, 0))
         } else {
@@ -404,7 +410,7 @@ mod tests {
                 sg_drops_total: 40,
                 ..Header::default()
             };
-            batch.push(&header, |_, samples| samples.fill(9)).unwrap();
+            batch.push::<i16>(&header, |_, samples| samples.fill(9)).unwrap();
             batches.push(batch.freeze());
         }
         let held = batches[2].clone();

@@ -38,7 +38,7 @@ impl Kind for Gain {
     fn check(&self) -> Result<(), Fault> {
         for (name, values) in [("gain", &self.gain), ("offset", &self.offset)] {
             if values.values().is_empty() || values.values().len() > MAX_CHANNELS as usize {
-                return Err(Fault::new(name, "give one value, or one per channel, 1 to 8"));
+                return Err(Fault::new(name, "give one value, or one per channel, 1 to 255"));
             }
             if values.values().iter().any(|value| !value.is_finite()) {
                 return Err(Fault::new(name, "give a finite number"));
@@ -103,10 +103,10 @@ impl Stage for GainStage {
                 return Ok(Outcome::Again);
             }
         };
-        batch.update(|_, channel, samples| {
+        batch.update::<i16>(|_, channel, samples| {
             let (gain, offset) = self.scale[channel % self.scale.len()];
             self.clipped_samples += apply(gain, offset, samples);
-        });
+        })?;
         self.counters.set(COPIED, self.workspace.copied_frames());
         self.counters.set(CLIPPED, self.clipped_samples);
         output.send(batch.freeze(), ctx);

@@ -1,7 +1,7 @@
 //! Hands on some of the channels.
 
 use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage, StageResult};
-use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
+use grebe_frame::{Batch, Description, Frame, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -22,10 +22,10 @@ impl Kind for Select {
     fn check(&self) -> Result<(), Fault> {
         let fault = |message: String| Err(Fault::new("channels", message));
         if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS as usize {
-            return fault(format!("{} channels are named: name 1 to 8", self.channels.len()));
+            return fault(format!("{} channels are named: name 1 to 255", self.channels.len()));
         }
         match self.channels.iter().find(|channel| !(1..=MAX_CHANNELS).contains(channel)) {
-            Some(channel) => fault(format!("{channel} is no channel: they are 1 to 8")),
+            Some(channel) => fault(format!("{channel} is no channel: they are 1 to 255")),
             None => Ok(()),
         }
     }
@@ -75,9 +75,12 @@ impl SelectStage {
             return Err(Error::Shape { what: "channels of the stream", got, expected });
         }
         let fewer = Header { channel_count: self.channels.len() as u32, ..header };
-        let fill = |at: usize, out: &mut [i16]| out.copy_from_slice(&frame.channel(self.channels[at]));
+        let fill = |at: usize, out: &mut [u8]| {
+            // It was looked for above.
+            out.copy_from_slice(frame.channel_bytes(self.channels[at]).unwrap_or_default());
+        };
         // Valid as the frame was: only memory can be wanting.
-        Ok(self.rewriter.push(&fewer, fill, output, ctx) == Ok(true))
+        Ok(self.rewriter.push_bytes(&fewer, fill, output, ctx) == Ok(true))
     }
 }
 
@@ -89,6 +92,13 @@ impl Stage for SelectStage {
             output.send(batch, ctx);
             return Ok(Outcome::Produced);
         }
+        let selected = &self.channels;
+        self.rewriter.describe(batch.description(), |input| {
+            let channel = |&at: &usize| input.channels.get(at).cloned().unwrap_or_default();
+            let is_any = selected.iter().any(|&at| at < input.channels.len());
+            let channels = if is_any { selected.iter().map(channel).collect() } else { Vec::new() };
+            Description { channels, ..input.clone() }
+        });
         for (at, frame) in batch.frames().enumerate().skip(done) {
             if !self.push(&frame, output, ctx)? {
                 self.pending = Some((batch, at));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header, MAX_CHANNELS};
+use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header, MAX_CHANNELS, SampleFormat};
 
 use super::generator::Generator;
 use super::wave::ChannelSpec;
@@ -168,6 +168,7 @@ impl SynthSource {
     /// Of a frame of so many samples, the next ones; of none, where the stream ends.
     fn header(&self, block_samples: u32) -> Header {
         Header {
+            format: SampleFormat::I16,
             sequence: self.sequence,
             producer_ts_ns: self.stamp_ns(),
             channel_count: self.generators.len() as u32,
@@ -210,7 +211,7 @@ impl SynthSource {
             }
             let header = self.header(block as u32);
             let generators = &self.generators;
-            let filled = batch.push(&header, |channel, samples| {
+            let filled = batch.push::<i16>(&header, |channel, samples| {
                 generators[channel].fill(header.first_sample_index, samples)
             });
             if filled.is_err() {

@@ -215,7 +215,8 @@ impl ScopeCore {
             },
             generator_drops: header.sg_drops_total,
         });
-        let samples: [Cow<'_, [i16]>; 8] = std::array::from_fn(|channel| frame.channel(channel));
+        let samples: [Cow<'_, [i16]>; 8] =
+            std::array::from_fn(|channel| frame.channel(channel).unwrap_or_default());
         let block: [&[i16]; 8] = std::array::from_fn(|channel| samples[channel].as_ref());
         let Some(pyramid) = &mut self.pyramid else { return Ok(()) };
         if let Some(trigger) = &mut self.trigger {

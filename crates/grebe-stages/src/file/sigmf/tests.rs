@@ -280,7 +280,7 @@ fn a_frame_is_recorded_as_its_samples_are() {
                 *place = sample(channel, index);
             }
         };
-        batch.push(&header, fill).unwrap();
+        batch.push::<i16>(&header, fill).unwrap();
     }
     let mut writer = SigmfWriter::create(&path, &settings(2)).unwrap();
     for frame in batch.freeze().frames() {

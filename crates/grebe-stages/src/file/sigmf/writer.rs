@@ -126,6 +126,7 @@ impl SigmfWriter {
     #[inline]
     pub fn write_frame(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
         let header = frame.header();
+        frame.channel::<i16>(0)?;
         shape("channels of the frame", header.channel_count as usize, self.channels.len())?;
         let length = header.block_length_samples as usize;
         let payload = frame.payload();

@@ -1,0 +1,282 @@
+//! What a stream is, and how that goes between hosts: frames of kind 1, whose payload is JSON in SigMF's words.
+//!
+//! A description's frame has the header of a frame of samples, with these fields read otherwise:
+//!
+//! | offset | field | type |
+//! |---|---|---|
+//! | 8 | sequence of the next frame of samples: a description has none of its own | u64 |
+//! | 26 | kind = 1 | u8 |
+//! | 28 | part, from 0 | u16 |
+//! | 30 | parts, 1..=64 | u16 |
+//! | 32 | payload_bytes: of this part | u32 |
+//! | 48 | text_bytes: of all parts, at most 65,536 | u32 |
+//! | 52 | text_crc32c: of all parts | u32 |
+//! | 56 | first_sample_index: from where on it holds | u64 |
+//!
+//! All parts but the last are of one size. A description that is sent again is byte for byte the same but for its sequence and
+//! time, and is known by text_bytes, text_crc32c and first_sample_index without being read.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
+use crate::header::{check_crc, u32_at, u64_at};
+
+/// What a stream is, in the words of SigMF: names, units, scale, frequency, clock.
+///
+/// Everything is optional. As JSON it has the keys that a recording's metadata has.
+///
+/// ```
+/// use grebe_frame::{ChannelDescription, Description, DescriptionReader, Header};
+///
+/// let lead = ChannelDescription { name: "MLII".into(), unit: "mV".into(), scale: 0.005, ..Default::default() };
+/// let sent = Description { channels: vec![lead], hardware: Some("AHA recorder".into()), ..Default::default() };
+/// let next = Header { channel_count: 1, sample_rate_hz: 360.0, ..Header::default() };
+///
+/// let mut reader = DescriptionReader::default();
+/// let frames = sent.frames(&next, 1400)?;
+/// assert_eq!(reader.take(&frames[0])?, Some(sent));
+/// assert_eq!(reader.take(&frames[0])?, None, "it is known");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Description {
+    /// The first sample per channel, counted since the stream began, for which it holds. Not part of the text.
+    #[serde(skip)]
+    pub first_sample_index: u64,
+    /// What the stream is called.
+    #[serde(rename = "grebe:name", skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What each channel is; fewer than there are channels, or none, where nothing is known of the rest.
+    #[serde(rename = "grebe:channels", skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelDescription>,
+    /// The frequency that a complex stream's zero stands for, or a real one was mixed down from.
+    #[serde(rename = "core:frequency", skip_serializing_if = "Option::is_none")]
+    pub centre_frequency_hz: Option<f64>,
+    /// The bandwidth that the hardware lets through.
+    #[serde(rename = "capture_details:acquisition_bandwidth", skip_serializing_if = "Option::is_none")]
+    pub bandwidth_hz: Option<f64>,
+    /// The gain of the hardware.
+    #[serde(rename = "capture_details:gain", skip_serializing_if = "Option::is_none")]
+    pub gain_db: Option<f64>,
+    /// What made the samples.
+    #[serde(rename = "core:hw", skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
+    /// Who made them.
+    #[serde(rename = "core:author", skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// What the author has to say of them.
+    #[serde(rename = "core:description", skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
+    /// How the producer's clock relates to UTC.
+    #[serde(rename = "grebe:clock", skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockReading>,
+    /// What else the producer says, handed on as it is.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// What one channel is. A sample stands for `sample * scale + offset`, in `unit`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChannelDescription {
+    /// What the channel is called; empty where it has no name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What it is measured in; empty where that is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// Units per count.
+    pub scale: f64,
+    /// Units at a sample of zero.
+    pub offset: f64,
+}
+
+/// Both clocks at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// The producer's monotonic clock, which its frames are stamped with.
+    pub producer_ts_ns: u64,
+    /// Nanoseconds since 1970 in UTC, as the producer's host has it.
+    pub unix_time_ns: i64,
+    /// How far that may be off, by the kernel's own estimate; `None` where nobody disciplines the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_ns: Option<u64>,
+}
+
+/// The description does not fit into frames of this size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the description has {text_bytes} bytes, and {bytes_max} is what fits; shorten its notes")]
+pub struct TooLong {
+    /// Bytes of its text.
+    pub text_bytes: usize,
+    /// Bytes of text that fit.
+    pub bytes_max: usize,
+}
+
+/// Puts descriptions together from the frames that they come in. Memory is bounded by the longest text, 64 KiB.
+#[derive(Debug, Default)]
+pub struct DescriptionReader {
+    /// Of the description that is being put together, or was taken last.
+    id: Option<Id>,
+    text: Vec<u8>,
+    /// A bit for each part that is missing; 0 where all have come.
+    missing: u64,
+}
+
+/// What a description that is sent again is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Id {
+    text_bytes: u32,
+    text_crc: u32,
+    first_sample_index: u64,
+    parts: u16,
+}
+
+impl Description {
+    /// The frames to send, in order, each of at most `frame_bytes_max`; `next` is the header of the frame of samples that follows.
+    ///
+    /// # Errors
+    /// The text is longer than 64 KiB, or than 64 frames hold.
+    pub fn frames(&self, next: &Header, frame_bytes_max: usize) -> Result<Vec<Vec<u8>>, TooLong> {
+        let text = self.text();
+        let part_bytes = frame_bytes_max.saturating_sub(HEADER_BYTES);
+        let bytes_max = TEXT_BYTES_MAX.min(part_bytes * PARTS_MAX);
+        if text.len() > bytes_max {
+            return Err(TooLong { text_bytes: text.len(), bytes_max });
+        }
+        let crc = crc32c::crc32c(&text);
+        let parts = text.chunks(part_bytes);
+        let count = parts.len();
+        let frame = |(number, part): (usize, &[u8])| {
+            let mut bytes = vec![0; HEADER_BYTES + part.len()];
+            if let Some((head, payload)) = bytes.split_first_chunk_mut::<HEADER_BYTES>() {
+                payload.copy_from_slice(part);
+                next.write_unchecked(head);
+                head[26] = KIND_DESCRIPTION;
+                head[28..30].copy_from_slice(&(number as u16).to_le_bytes());
+                head[30..32].copy_from_slice(&(count as u16).to_le_bytes());
+                head[32..36].copy_from_slice(&(part.len() as u32).to_le_bytes());
+                head[48..52].copy_from_slice(&(text.len() as u32).to_le_bytes());
+                head[52..56].copy_from_slice(&crc.to_le_bytes());
+                head[56..64].copy_from_slice(&self.first_sample_index.to_le_bytes());
+                let head_crc = crc32c::crc32c(head);
+                head[CRC].copy_from_slice(&head_crc.to_le_bytes());
+            }
+            bytes
+        };
+        Ok(parts.enumerate().map(frame).collect())
+    }
+
+    /// As JSON.
+    fn text(&self) -> Vec<u8> {
+        // Maps with keys that are strings, and numbers: none of it can fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+impl Default for ChannelDescription {
+    fn default() -> Self {
+        Self { name: String::new(), unit: String::new(), scale: 1.0, offset: 0.0 }
+    }
+}
+
+impl DescriptionReader {
+    /// Bytes of the description's frame that begins with this header: what a pipe has to be read by.
+    ///
+    /// # Errors
+    /// The first reason for which this is none.
+    pub fn frame_bytes(head: &[u8]) -> Result<usize, Refusal> {
+        let Some(head) = head.first_chunk::<HEADER_BYTES>() else { return Err(Refusal::Short) };
+        if u32_at(head, 0) != MAGIC {
+            return Err(Refusal::Magic);
+        }
+        if u32_at(head, 4) as usize != HEADER_BYTES {
+            return Err(Refusal::HeaderBytes);
+        }
+        if head[26] != KIND_DESCRIPTION || head[27] != 0 {
+            return Err(Refusal::Kind);
+        }
+        check_crc(head)?;
+        let payload_bytes = u32_at(head, 32) as usize;
+        if payload_bytes > TEXT_BYTES_MAX {
+            return Err(Refusal::Description);
+        }
+        Ok(HEADER_BYTES + payload_bytes)
+    }
+
+    /// Takes the next frame: a description, where this was its last part and it is not the one before sent again.
+    ///
+    /// # Errors
+    /// Why it is no frame of a description; what was put together so far is forgotten where the text is wrong.
+    pub fn take(&mut self, frame: &[u8]) -> Result<Option<Description>, Refusal> {
+        let frame_bytes = Self::frame_bytes(frame)?;
+        match frame.len().cmp(&frame_bytes) {
+            std::cmp::Ordering::Less => return Err(Refusal::Truncated),
+            std::cmp::Ordering::Equal => {}
+            std::cmp::Ordering::Greater => return Err(Refusal::Trailing),
+        }
+        let Some((head, payload)) = frame.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(Refusal::Short);
+        };
+        let (part, parts) = (u32_at(head, 28) as u16, (u32_at(head, 28) >> 16) as u16);
+        let id = Id {
+            text_bytes: u32_at(head, 48),
+            text_crc: u32_at(head, 52),
+            first_sample_index: u64_at(head, 56),
+            parts,
+        };
+        let total = id.text_bytes as usize;
+        let is_sound = part < parts && usize::from(parts) <= PARTS_MAX && total <= TEXT_BYTES_MAX;
+        let at = if part + 1 < parts {
+            payload.len() * usize::from(part)
+        } else {
+            total.wrapping_sub(payload.len())
+        };
+        let place = at..at.wrapping_add(payload.len());
+        if !is_sound || place.start > place.end || place.end > total {
+            return Err(Refusal::Description);
+        }
+        if self.id != Some(id) {
+            self.id = Some(id);
+            self.text.clear();
+            self.text.resize(total, 0);
+            self.missing = u64::MAX >> (64 - u32::from(parts));
+        }
+        if self.missing & 1 << part == 0 {
+            return Ok(None);
+        }
+        self.text[place].copy_from_slice(payload);
+        self.missing &= !(1 << part);
+        if self.missing > 0 {
+            return Ok(None);
+        }
+        let found = self.read(u32::from(head[24]));
+        if found.is_none() {
+            self.forget();
+        }
+        found
+            .map(|text| Some(Description { first_sample_index: id.first_sample_index, ..text }))
+            .ok_or(Refusal::Description)
+    }
+
+    /// Forgets the description that was taken last: it is taken again where it is sent again. For another stream.
+    pub fn forget(&mut self) {
+        self.id = None;
+    }
+
+    fn read(&self, channels: u32) -> Option<Description> {
+        self.id.filter(|id| id.text_crc == crc32c::crc32c(&self.text))?;
+        let text: Description = serde_json::from_slice(&self.text).ok()?;
+        (text.channels.len() <= channels as usize).then_some(text)
+    }
+}
+
+/// The longest text of a description.
+const TEXT_BYTES_MAX: usize = 65_536;
+/// The most frames that a description is sent in.
+const PARTS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;
