@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{LeftOut, Notice, Purpose, Ticket, shown};
+use grebe_transfer::{Address, LeftOut, Notice, Notify, Purpose, Ticket, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -68,14 +69,10 @@ pub(crate) fn left_out_json<'a>(left_out: impl Iterator<Item = &'a LeftOut>) -> 
 
 /// Puts the addresses into the ticket where the other side finds us.
 pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
-    let bound = ticket.addresses.first().and_then(|address| address.to_socket_addrs().ok()?.next());
-    let Some(bound) = bound else { return Ok(()) };
+    let Some(port) = ticket.addresses.first().map(Address::port) else { return Ok(()) };
     let mut addresses = Vec::new();
     for host in &meeting.advertise {
-        addresses.extend(resolve(host, bound.port())?);
-    }
-    if addresses.is_empty() && bound.ip().is_unspecified() {
-        addresses = own_addresses(bound);
+        addresses.extend(resolve(host, port)?);
     }
     if !addresses.is_empty() {
         addresses.truncate(Ticket::ADDRESSES_MAX);
@@ -97,11 +94,11 @@ pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: 
 }
 
 /// Says on standard error what a person may want to know before the end.
-pub(crate) fn notify(notice: Notice) {
-    match notice {
-        Notice::NoUdp { peer } => note!("no answer over UDP from {peer} for 2 s: trying TCP beside it"),
+pub(crate) fn notify() -> Notify {
+    Arc::new(|notice| match notice {
+        Notice::NoAnswerYet { peer } => note!("no answer from {peer} for 2 s, over UDP or TCP: trying on"),
         Notice::OverTcp => note!("UDP does not pass: over TCP, as fast as that goes"),
-    }
+    })
 }
 
 /// `12 s left`, or nothing where that cannot be said.
@@ -196,22 +193,6 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     Ok(found.collect())
 }
 
-/// Addresses of this machine that others can reach; those of this machine alone where there are no others.
-fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
-    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
-        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
-        .unwrap_or_default();
-    let usable = |ip: &IpAddr| match ip {
-        IpAddr::V4(ip) => bound.is_ipv4() && !ip.is_link_local(),
-        IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_unicast_link_local(),
-    };
-    let mut own: Vec<IpAddr> = own.into_iter().filter(usable).collect();
-    if own.iter().any(|ip| !ip.is_loopback()) {
-        own.retain(|ip| !ip.is_loopback());
-    }
-    own.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
-}
-
 /// Whether another person's processes run here.
 #[cfg(target_os = "linux")]
 fn others_are_here() -> bool {
@@ -249,14 +230,5 @@ mod tests {
         assert_eq!(resolve("192.0.2.1:9", 7).unwrap(), ["192.0.2.1:9".parse().unwrap()]);
         assert_eq!(resolve("2001:db8::1", 7).unwrap(), ["[2001:db8::1]:7".parse().unwrap()]);
         assert!(resolve("no-such-host.invalid", 7).is_err());
-    }
-
-    #[test]
-    fn a_socket_on_all_interfaces_names_at_least_one() {
-        let addresses = own_addresses("0.0.0.0:77".parse().unwrap());
-        assert!(
-            !addresses.is_empty() && addresses.iter().all(|address| address.port() == 77),
-            "{addresses:?}"
-        );
     }
 }

@@ -70,11 +70,11 @@ mod io;
 mod proto;
 
 pub use error::{Error, Result, shown};
-pub use grebe_packet::{Cancel, Purpose, Ticket};
+pub use grebe_packet::{Address, Cancel, Purpose, Ticket};
 pub use io::{
     disk::{Accept, LeftOut, Offered, source::Source},
     session::{
-        Notice, ReceiveProgress, ReceiveReport, SendReport,
+        Notice, Notify, ReceiveProgress, ReceiveReport, SendReport,
         receive::{ReceiveListener, ReceiveOptions, receive},
         send::{SendListener, SendOptions, send},
     },

@@ -1,7 +1,7 @@
 //! Both ends of a transfer in this process: sockets, disks and threads as two hosts would have them.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -215,6 +215,21 @@ fn a_sender_that_stops_says_so() {
 }
 
 #[test]
+fn a_listener_at_any_address_names_those_of_this_host() {
+    let any = "0.0.0.0:0".parse().unwrap();
+    let lifetime = Duration::from_secs(60);
+    let receiver = ReceiveListener::bind(any, lifetime).unwrap();
+    let sender = SendListener::bind(any, lifetime).unwrap();
+    for ticket in [&receiver.ticket, &sender.ticket] {
+        assert!(!ticket.addresses.is_empty());
+        for address in &ticket.addresses {
+            let found = address.to_socket_addrs().unwrap().next().unwrap();
+            assert!(!found.ip().is_unspecified() && found.port() != 0, "{found}");
+        }
+    }
+}
+
+#[test]
 fn nobody_there_is_an_error_that_says_whom_was_asked() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let ticket: Ticket = listener().ticket.clone();
@@ -258,6 +273,69 @@ fn where_no_udp_passes_tcp_does() {
         receiving.join().unwrap().unwrap();
     });
     assert!(fs::read(into.path().join("f")).unwrap() == contents(3_000_000));
+}
+
+/// Passes connections on, and takes only so many bytes at a time.
+fn pass_tcp_on_slowly(to: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut near, far) = (stream.unwrap(), TcpStream::connect(to).unwrap());
+            let (mut near_too, mut far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+            let mut far = far;
+            std::thread::spawn(move || io::copy(&mut far_too, &mut near_too));
+            std::thread::spawn(move || {
+                let mut bytes = vec![0; 256 << 10];
+                while let Ok(read @ 1..) = near.read(&mut bytes) {
+                    // As behind a loss: nothing comes for a while, and then all at once.
+                    std::thread::sleep(Duration::from_millis(30));
+                    if far.write_all(&bytes[..read]).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn over_tcp_nothing_is_sent_twice_however_slow_it_is() {
+    for receiver_waits in [true, false] {
+        let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = from.path().join("f");
+        fs::write(&file, contents(12_000_000)).unwrap();
+        let files = source(&[file]);
+        let sends = SendOptions::default();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let sent = scope(|scope| {
+            if receiver_waits {
+                let mut listener = listener();
+                listener.ticket.addresses = vec![pass_tcp_on_slowly(address_of(&listener.ticket)).into()];
+                let ticket = listener.ticket.clone();
+                let receiving = scope.spawn(|| listener.receive(into.path(), &receives(), |_| {}));
+                let sent = send(&files, &ticket, &sends, |_| {}).unwrap();
+                receiving.join().unwrap().unwrap();
+                sent
+            } else {
+                let mut listener = SendListener::bind(any, Duration::from_secs(60)).unwrap();
+                listener.ticket.addresses = vec![pass_tcp_on(address_of(&listener.ticket)).into()];
+                let ticket = listener.ticket.clone();
+                let sending = scope.spawn(|| listener.send(&files, &sends, |_| {}));
+                receive(&ticket, into.path(), &receives(), |_| {}).unwrap();
+                sending.join().unwrap().unwrap()
+            }
+        });
+        assert!(fs::read(into.path().join("f")).unwrap() == contents(12_000_000));
+        assert_eq!(
+            (sent.counters.lost, sent.counters.wire_bytes > 12_000_000),
+            (0, true),
+            "{:?}",
+            sent.counters
+        );
+        assert!(sent.counters.wire_bytes < 12_200_000, "{:?}", sent.counters);
+    }
 }
 
 #[test]
@@ -404,15 +482,16 @@ fn addresses_are_tried_side_by_side_whatever_their_family() {
     let dead: [SocketAddr; 2] = ["[::1]:9".parse().unwrap(), "127.0.0.1:9".parse().unwrap()];
     listener.ticket.addresses = dead.map(Into::into).into_iter().chain([alive]).collect();
     let ticket = listener.ticket.clone();
-    fn no_tcp(notice: Notice) {
-        panic!("{notice:?}");
-    }
-    let options = SendOptions { notify: no_tcp, ..SendOptions::default() };
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let heard = notices.clone();
+    let notify: grebe_transfer::Notify = Arc::new(move |notice: Notice| heard.lock().unwrap().push(notice));
+    let options = SendOptions { notify, ..SendOptions::default() };
     scope(|scope| {
         let receiving = scope.spawn(|| listener.receive(into.path(), &receives(), |_| {}));
         send(&source(&[file]), &ticket, &options, |_| {}).unwrap();
         receiving.join().unwrap().unwrap();
     });
+    assert_eq!(*notices.lock().unwrap(), [], "by UDP");
 }
 
 #[test]

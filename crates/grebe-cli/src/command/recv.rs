@@ -33,7 +33,7 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
         answer_within: options.meeting.wait,
         keep_trying: options.meeting.keep_trying,
         cancel: interrupt::cancel(),
-        notify: transfer::notify,
+        notify: transfer::notify(),
     };
     let display = RefCell::new(Display::new(options.json));
     let began = RefCell::new(None);

@@ -1,9 +1,9 @@
-//! Sessions: two ends that find each other by a ticket, and carry one transfer over UDP or, where no UDP passes, TCP.
+//! Sessions: two ends that find each other by a ticket, and carry one transfer over UDP or, where no UDP passes, over TCP.
 
 mod connect;
 pub(crate) mod receive;
 pub(crate) mod send;
-mod tcp_relay;
+mod tcp;
 
 use crate::io::disk::LeftOut;
 use crate::proto::congestion::PhaseCost;
@@ -12,6 +12,7 @@ use crate::proto::sender::{SendCounters, SendProgress};
 use crate::proto::wire::{Frame, SILENCE_US_MAX, Verdict};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// For how long a peer that was there may be silent, unless the user says otherwise.
@@ -27,14 +28,17 @@ fn taken(responder: &mut Option<Responder>, datagram: &mut [u8]) -> Option<Vec<u
 /// What a user may want to know before the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
-    /// Nothing was heard over UDP for two seconds; TCP is tried beside it.
-    NoUdp {
+    /// Nothing was heard for two seconds, neither over UDP nor over TCP; both are tried on.
+    NoAnswerYet {
         /// Who was asked.
         peer: SocketAddr,
     },
     /// The transfer goes over TCP.
     OverTcp,
 }
+
+/// Is called with what a user may want to know before the end.
+pub type Notify = Arc<dyn Fn(Notice) + Send + Sync>;
 
 /// Where a transfer stands at its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -40,7 +40,7 @@ pub struct Receiver {
     /// The most memory that the bytes ahead of the first missing one may take.
     pub(crate) window_bytes_max: u64,
     /// For how long the sender may be silent.
-    pub(crate) silence_us_max: u64,
+    pub silence_us_max: u64,
     window_end: u64,
     /// Bytes that arrived and are not stored yet: the sender is held back by as much.
     pub(crate) backlog_bytes: u64,

@@ -33,6 +33,8 @@ pub struct SenderOptions {
     pub probe_datagram_bytes: Vec<usize>,
     /// Senders that start together probe the path at different times if their seeds differ.
     pub seed: u64,
+    /// For how long the receiver may be silent.
+    pub silence_us_max: u64,
 }
 
 /// What keeps a transfer from being faster.
@@ -97,6 +99,7 @@ impl Default for SenderOptions {
             datagram_bytes: 1_200,
             probe_datagram_bytes: vec![1_400, 1_472],
             seed: 1,
+            silence_us_max: SILENCE_US_MAX,
         }
     }
 }
@@ -149,8 +152,6 @@ pub struct Sender {
     /// A packet is lost when one that left so much later was confirmed.
     reorder_us: u64,
     pub(crate) heard_us: u64,
-    /// For how long the receiver may be silent.
-    pub(crate) silence_us_max: u64,
     /// When something was confirmed, or a probe was sent after a timeout.
     progress_us: u64,
     timeouts_in_a_row: u32,
@@ -159,13 +160,15 @@ pub struct Sender {
     last_limit: Limit,
     started: bool,
     verdict: Option<Verdict>,
+    /// A byte stream carries the packets: it loses none, and holds the caller back.
+    is_stream: bool,
+    options: SenderOptions,
     pub(crate) counters: SendCounters,
 }
 
 impl Sender {
     /// A sender of `total_bytes`, none of which is read yet: [`make_available`](Self::make_available).
     pub fn new(total_bytes: u64, options: SenderOptions) -> Self {
-        let limit = options.limit_bits_per_s.map(|bits| bits / 8.0);
         Self {
             total_bytes,
             available: 0,
@@ -179,7 +182,7 @@ impl Sender {
             copies: VecDeque::with_capacity(64),
             offers_due: 1,
             closes_due: 0,
-            controller: Controller::new(options.mode, limit, options.rtt_us, options.seed),
+            controller: options.controller(options.rtt_us),
             trains: Trains::new(),
             next_us: 0,
             highest_confirmed: None,
@@ -188,7 +191,6 @@ impl Sender {
             round_since_us: 0,
             reorder_us: options.rtt_us.map_or(REORDER_US_MIN, |rtt_us| (rtt_us / 16).max(REORDER_US_MIN)),
             heard_us: 0,
-            silence_us_max: SILENCE_US_MAX,
             progress_us: 0,
             timeouts_in_a_row: 0,
             tail_probe_us: 0,
@@ -196,7 +198,25 @@ impl Sender {
             last_limit: Limit::Start,
             started: false,
             verdict: None,
+            is_stream: false,
             counters: SendCounters::default(),
+            options,
+        }
+    }
+
+    /// From now on a byte stream carries the packets, or datagrams do: the path is another one. With a stream the pace is the limit that was
+    /// set, and the caller asks for packets only while the stream takes them.
+    pub(crate) fn use_stream(&mut self, now_us: u64, is_stream: bool) {
+        self.is_stream = is_stream;
+        self.sizes = if is_stream {
+            DatagramSizes::new(STREAM_PACKET_BYTES, &[])
+        } else {
+            DatagramSizes::new(self.options.datagram_bytes, &self.options.probe_datagram_bytes)
+        };
+        if self.started {
+            self.controller = self.options.controller(None);
+            self.controller.start(now_us);
+            self.trains = Trains::new();
         }
     }
 
@@ -254,7 +274,7 @@ impl Sender {
 
     /// Whether the receiver has been silent for so long that it is gone.
     pub fn is_peer_gone(&self, now_us: u64) -> bool {
-        self.started && now_us.saturating_sub(self.heard_us) > self.silence_us_max
+        self.started && now_us.saturating_sub(self.heard_us) > self.options.silence_us_max
     }
 
     /// Where the transfer stands.
@@ -295,7 +315,56 @@ impl Sender {
     }
 }
 
+impl SenderOptions {
+    fn controller(&self, rtt_us: Option<u64>) -> Controller {
+        let limit_bytes_per_s = self.limit_bits_per_s.map(|bits| bits / 8.0);
+        Controller::new(self.mode, limit_bytes_per_s, rtt_us, self.seed)
+    }
+}
+
+/// What a stream carries costs less the longer it is; longer ones would hold up a report.
+const STREAM_PACKET_BYTES: usize = 16 << 10;
+
 /// Packets that tell the receiver that the session is over: one of them may be lost.
 const CLOSES: u8 = 3;
 
 const REORDER_US_MIN: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_given_everything_at_once_and_nothing_twice() {
+        let options = SenderOptions { rtt_us: Some(100_000), ..SenderOptions::default() };
+        let mut sender = Sender::new(900_000, options);
+        sender.make_available(900_000);
+        sender.use_stream(0, true);
+        let mut sent = RangeSet::default();
+        while let Some(transmit) = sender.poll_transmit(0) {
+            assert_eq!(transmit.stamp.train, 0, "a stream has no trains");
+            if let Some(range) = transmit.item.data() {
+                assert_eq!(sent.insert(range.clone()), range.end - range.start, "sent twice");
+            }
+        }
+        assert_eq!(sent.covered(), 900_000, "TCP holds back, and not the sender");
+        assert_eq!(sender.sizes.longest(), STREAM_PACKET_BYTES);
+        sender.use_stream(1, false);
+        assert_eq!(sender.sizes.longest(), 1_200, "another path");
+    }
+
+    #[test]
+    fn a_limit_holds_for_a_stream_too() {
+        let options = SenderOptions { limit_bits_per_s: Some(8e6), ..SenderOptions::default() };
+        let mut sender = Sender::new(900_000, options);
+        sender.make_available(900_000);
+        sender.use_stream(0, true);
+        let mut bytes = 0;
+        for now_us in (0..500_000).step_by(1_000) {
+            while let Some(transmit) = sender.poll_transmit(now_us) {
+                bytes += transmit.item.data().map_or(0, |range| range.end - range.start);
+            }
+        }
+        assert!((450_000..550_000).contains(&bytes), "{bytes} bytes in half a second of 1 MB/s");
+    }
+}

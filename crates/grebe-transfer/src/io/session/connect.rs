@@ -1,13 +1,14 @@
 //! How two ends connect: one asks at all addresses of a ticket, the other answers a peer that proves the ticket's key.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use grebe_datagram::wait_readable;
 use grebe_packet::{Cancel, Key, Purpose, Ticket};
 
-use super::{Notice, tcp_relay};
+use super::tcp::{self, Heard, PacketStream, TcpDoor};
+use super::{Notice, Notify};
 use crate::error::{Error, Result};
 use crate::io::unix_s;
 use crate::proto::handshake::{Initiator, REPLY_BYTES, Responder, Role, Session};
@@ -17,18 +18,41 @@ pub(super) struct Connected {
     pub(super) session: Session,
     pub(super) peer: SocketAddr,
     pub(super) rtt: Option<Duration>,
+    /// The peer is reached by this.
+    pub(super) tcp: Option<PacketStream>,
     /// Tells those who come too late with the ticket.
     pub(super) responder: Option<Responder>,
 }
 
-/// A ticket with a new key, for a listener at `bound`.
+/// A ticket with a new key, for a listener at `bound`; where that is any address, with those of this host.
 pub(super) fn new_ticket(bound: SocketAddr, lifetime: Duration) -> Result<Ticket> {
+    let mut addresses = if bound.ip().is_unspecified() { own_addresses(bound) } else { vec![bound] };
+    if addresses.is_empty() {
+        return Err(Error::Ticket { what: "this host has no address of that family to name in it" });
+    }
+    addresses.truncate(Ticket::ADDRESSES_MAX);
     Ok(Ticket {
         purpose: Purpose::Transfer,
-        addresses: vec![bound.into()],
+        addresses: addresses.into_iter().map(Into::into).collect(),
         expires_unix_s: unix_s().saturating_add(lifetime.as_secs()),
         key: Key::random()?,
     })
+}
+
+/// Addresses of this host that others can reach; those that only itself can reach where there are no others.
+fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
+    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
+        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
+        .unwrap_or_default();
+    let usable = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => bound.is_ipv4() && !ip.is_link_local(),
+        IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_unicast_link_local(),
+    };
+    let mut own: Vec<IpAddr> = own.into_iter().filter(usable).collect();
+    if own.iter().any(|ip| !ip.is_loopback()) {
+        own.retain(|ip| !ip.is_loopback());
+    }
+    own.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
 }
 
 /// The addresses of a ticket, names looked up.
@@ -76,11 +100,11 @@ pub(super) struct Asking<'a> {
     /// For how long an answer is waited for.
     pub(super) within: Duration,
     pub(super) cancel: &'a Cancel,
-    pub(super) notify: fn(Notice),
+    pub(super) notify: &'a Notify,
 }
 
-/// Asks at all `addresses` of the ticket; the first one that answers is the peer, and its socket's number is returned too. Where UDP brings
-/// no answer, TCP is tried as well.
+/// Asks at all `addresses` of the ticket, and a moment later over TCP too; the first one that answers is the peer. The number of the socket
+/// that reaches it by UDP is returned too.
 pub(super) fn ask(
     sockets: &[&UdpSocket],
     ticket: &Ticket,
@@ -90,43 +114,56 @@ pub(super) fn ask(
     let mut initiator = Initiator::new(&ticket.key, asking.role)?;
     let first = *addresses.first().ok_or(Error::Ticket { what: "it has no address" })?;
     let start = Instant::now();
-    let (mut asked, mut next) = (0_u32, start);
+    let (mut asked, mut next, mut is_told) = (0_usize, start, false);
     let mut dialled = None;
-    let mut relay = None;
+    let mut streams: Vec<PacketStream> = Vec::new();
     loop {
         let now = Instant::now();
         check_time(ticket, first, now - start, asking)?;
-        if dialled.is_none() && now - start > UDP_ALONE {
-            (asking.notify)(Notice::NoUdp { peer: first });
-            dialled = Some(dial_beside(addresses.to_vec(), asking.within));
+        if !is_told && now - start > UNANSWERED {
+            is_told = true;
+            (asking.notify)(Notice::NoAnswerYet { peer: first });
         }
-        if relay.is_none()
-            && let Some(here) = dialled.as_ref().and_then(|dialled| dialled.try_recv().ok())
-        {
-            (relay, next) = (Some(here), now);
+        if dialled.is_none() && now - start >= UDP_ALONE {
+            dialled = Some(tcp::dial(addresses, asking.within));
+        }
+        while let Some(mut stream) = dialled.as_ref().and_then(|dialled| dialled.try_recv().ok()) {
+            stream.send(initiator.datagram());
+            stream.flush();
+            streams.push(stream);
         }
         if now >= next {
-            for address in relay.iter().chain(addresses) {
+            for address in addresses {
                 for socket in sockets {
                     // An address that cannot be reached, or is of another family, is one that does not answer.
                     let _ = socket.send_to(initiator.datagram(), address);
                 }
             }
+            next = now + ASK_AFTER[asked.min(ASK_AFTER.len() - 1)];
             asked += 1;
-            next = now + if asked == 1 { ASK_TWICE_AFTER } else { ASK_EVERY * (asked - 1).min(4) };
         }
-        let wait = if sockets.len() == 1 { LOOK_EVERY } else { LOOK_AT_EACH };
+        let is_one = sockets.len() == 1 && streams.is_empty();
+        let wait = if is_one { LOOK_EVERY } else { LOOK_AT_EACH };
         for (number, socket) in sockets.iter().enumerate() {
             // A wait that fails is a short one.
             let _ = wait_readable(*socket, (next - now).min(wait));
             if let Some((session, peer)) = read_reply(socket, &mut initiator) {
-                if Some(peer) == relay {
-                    (asking.notify)(Notice::OverTcp);
-                }
                 // After several questions it is not known which one was answered, and the second follows the first at once.
                 let rtt = (asked <= 2).then(|| start.elapsed());
-                return Ok((Connected { session, peer, rtt, responder: None }, number));
+                return Ok((Connected { session, peer, rtt, tcp: None, responder: None }, number));
             }
+        }
+        let answered = streams.iter_mut().enumerate().find_map(|(number, stream)| {
+            let session = stream.receive().and_then(|reply| initiator.on_reply(reply).ok())?;
+            Some((session, stream.peer()?, number))
+        });
+        if let Some((session, peer, number)) = answered {
+            (asking.notify)(Notice::OverTcp);
+            let tcp = Some(streams.swap_remove(number));
+            let of_family =
+                |socket: &&UdpSocket| socket.local_addr().is_ok_and(|it| it.is_ipv4() == peer.is_ipv4());
+            let number = sockets.iter().position(of_family).unwrap_or(0);
+            return Ok((Connected { session, peer, rtt: None, tcp, responder: None }, number));
         }
     }
 }
@@ -156,19 +193,14 @@ fn read_reply(socket: &UdpSocket, initiator: &mut Initiator) -> Option<(Session,
     None
 }
 
-/// Connects over TCP on a thread of its own; the address to ask arrives on the channel.
-fn dial_beside(addresses: Vec<SocketAddr>, within: Duration) -> Receiver<SocketAddr> {
-    let (tell, dialled) = sync_channel(1);
-    std::thread::spawn(move || {
-        if let Some(here) = tcp_relay::dial(&addresses, within) {
-            let _ = tell.send(here);
-        }
-    });
-    dialled
-}
-
 /// Waits for a peer that proves the key and wants `role`.
-pub(super) fn answer(socket: &UdpSocket, ticket: &Ticket, role: Role, cancel: &Cancel) -> Result<Connected> {
+pub(super) fn answer(
+    socket: &UdpSocket,
+    door: &mut Option<TcpDoor>,
+    ticket: &Ticket,
+    role: Role,
+    cancel: &Cancel,
+) -> Result<Connected> {
     let mut responder = Responder::new(ticket.key.clone(), role);
     let (mut answered, mut answered_at) = (0_u32, Instant::now());
     let mut datagram = [0; 2_048];
@@ -180,7 +212,7 @@ pub(super) fn answer(socket: &UdpSocket, ticket: &Ticket, role: Role, cancel: &C
             return Err(Error::Expired);
         }
         // A wait that fails is a short one.
-        let _ = wait_readable(socket, LOOK_EVERY);
+        let _ = wait_readable(socket, LOOK_AT_DOOR_EVERY);
         while let Ok((length, peer)) = socket.recv_from(&mut datagram) {
             let datagram = &mut datagram[..length];
             // A peer without the key gets no answer.
@@ -192,8 +224,23 @@ pub(super) fn answer(socket: &UdpSocket, ticket: &Ticket, role: Role, cancel: &C
                 answered += 1;
             } else if let Ok((session, ..)) = responder.on_sealed(datagram) {
                 let rtt = (answered <= 2).then(|| answered_at.elapsed());
-                return Ok(Connected { session, peer, rtt, responder: Some(responder) });
+                return Ok(Connected { session, peer, rtt, tcp: None, responder: Some(responder) });
             }
+        }
+        let mut session = None;
+        let tcp = door.as_mut().and_then(|door| {
+            door.poll(|packet| match responder.on_init(packet) {
+                Ok(reply) => Heard::Question(reply.to_vec()),
+                Err(_) => {
+                    session = responder.on_sealed(packet).ok().map(|(session, ..)| session);
+                    if session.is_some() { Heard::Peer } else { Heard::Nothing }
+                }
+            })
+        });
+        if let (Some(session), Some((tcp, peer))) =
+            (session, tcp.and_then(|tcp| tcp.peer().map(|peer| (tcp, peer))))
+        {
+            return Ok(Connected { session, peer, rtt: None, tcp: Some(tcp), responder: Some(responder) });
         }
     }
 }
@@ -201,7 +248,7 @@ pub(super) fn answer(socket: &UdpSocket, ticket: &Ticket, role: Role, cancel: &C
 /// Another way to a peer that has fallen silent, for the end that has the ticket.
 pub(super) struct Fallback {
     addresses: Vec<SocketAddr>,
-    dialled: Option<Receiver<SocketAddr>>,
+    dialled: Option<Receiver<PacketStream>>,
     next_us: u64,
 }
 
@@ -211,11 +258,11 @@ impl Fallback {
         Self { addresses, dialled: None, next_us: 0 }
     }
 
-    /// The address on this host that leads to the peer over TCP, where nothing was heard for long and TCP passes.
-    pub(super) fn poll(&mut self, now_us: u64, heard_us: u64) -> Option<SocketAddr> {
+    /// A new connection to the peer, where nothing was heard for long and TCP passes.
+    pub(super) fn poll(&mut self, now_us: u64, heard_us: u64) -> Option<PacketStream> {
         let is_silent = now_us.saturating_sub(heard_us) > SILENT_US;
         if is_silent && self.dialled.is_none() && now_us >= self.next_us && !self.addresses.is_empty() {
-            self.dialled = Some(dial_beside(self.addresses.clone(), DIAL_WITHIN));
+            self.dialled = Some(tcp::dial(&self.addresses, DIAL_WITHIN));
             self.next_us = now_us + DIAL_EVERY_US;
         }
         match self.dialled.as_ref()?.try_recv() {
@@ -229,10 +276,10 @@ impl Fallback {
     }
 }
 
-/// Whether packets of the session that come from another address show where the peer is now. Only the same host, or this one's own relay:
-/// whoever holds back packets and sends them from elsewhere shall not choose whom we send to.
-pub(super) fn is_moved(peer: SocketAddr, from: SocketAddr, local: SocketAddr) -> bool {
-    from != peer && (from.ip() == peer.ip() || from.ip().is_loopback() || from.ip() == local.ip())
+/// Whether packets of the session that come from another address show where the peer is now. Only the same host: whoever holds back packets
+/// and sends them from elsewhere shall not choose whom we send to.
+pub(super) fn is_moved(peer: SocketAddr, from: SocketAddr) -> bool {
+    from != peer && from.ip() == peer.ip()
 }
 
 /// After so long without a word, another way is looked for.
@@ -241,16 +288,28 @@ pub(super) const SILENT_US: u64 = 5_000_000;
 const DIAL_EVERY_US: u64 = 10_000_000;
 const DIAL_WITHIN: Duration = Duration::from_secs(10);
 
-/// For how long only UDP is tried.
-const UDP_ALONE: Duration = Duration::from_secs(2);
+/// For how long only UDP is tried: an answer that comes later still comes before one over TCP, which takes two round trips.
+const UDP_ALONE: Duration = Duration::from_millis(250);
 
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// After so long without any answer the user is told.
+const UNANSWERED: Duration = Duration::from_secs(2);
 
-/// The first question is sent twice at once: one of the two may be lost, and half a second with it.
-const ASK_TWICE_AFTER: Duration = Duration::from_millis(10);
+/// When the next question follows. The first is sent twice at once, since one of the two may be lost, and half a second with it; the third
+/// leaves when TCP is dialled, so that a loss does not make TCP the faster one.
+const ASK_AFTER: [Duration; 6] = [
+    Duration::from_millis(10),
+    Duration::from_millis(250),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
 
 /// With several sockets each is looked at so long.
 const LOOK_AT_EACH: Duration = Duration::from_millis(1);
 
 /// How often an end looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How often an end that waits for its peer looks who came by TCP.
+pub(super) const LOOK_AT_DOOR_EVERY: Duration = Duration::from_millis(10);

@@ -2,14 +2,15 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use grebe_datagram::{Options, Receiver as Datagrams};
 use grebe_packet::{Cancel, Ticket};
 
 use super::connect::{self, Asking, Connected, Fallback};
-use super::tcp_relay::TcpRelay;
-use super::{KEEP_TRYING, Notice, ReceiveProgress, ReceiveReport, taken};
+use super::tcp::{Heard, PacketStream, TcpDoor};
+use super::{KEEP_TRYING, Notice, Notify, ReceiveProgress, ReceiveReport, taken};
 use crate::error::{Error, Result};
 use crate::io::disk::writer::Writer;
 use crate::io::disk::{Accept, LeftOut, Place, groups, journal_key};
@@ -24,7 +25,7 @@ pub struct ReceiveListener {
     datagrams: Datagrams<Vec<u8>>,
     /// A sender needs it to connect; where senders reach the listener by other addresses, put those in.
     pub ticket: Ticket,
-    relay: Option<TcpRelay>,
+    door: Option<TcpDoor>,
 }
 
 /// How files are received.
@@ -47,20 +48,21 @@ pub struct ReceiveOptions {
     /// Stops the transfer.
     pub cancel: Cancel,
     /// Is called with what a user may want to know before the end.
-    pub notify: fn(Notice),
+    pub notify: Notify,
 }
 
 impl ReceiveListener {
-    /// Listens at `address` (port 0: any) for at most `lifetime` until a sender connects. The ticket names `address`: where
-    /// senders reach it by other addresses, put those into [`ticket`](Self::ticket).
+    /// Listens at `address` (port 0: any) for at most `lifetime` until a sender connects. The ticket names `address` or,
+    /// where that is any (`0.0.0.0`), the addresses of this host: where senders reach it by others, put those into [`ticket`](Self::ticket).
     ///
     /// # Errors
-    /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
+    /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers;
+    /// [`Error::Ticket`] where this host has no address to name.
     pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
         let datagrams = Datagrams::bind(address, &socket_options())?;
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
-        Ok(Self { datagrams, ticket, relay: TcpRelay::open(bound, bound) })
+        Ok(Self { datagrams, ticket, door: TcpDoor::open(bound) })
     }
 
     /// Waits for the sender and takes its files into `directory`. Their names end in `.part` until all are whole and verified.
@@ -77,9 +79,9 @@ impl ReceiveListener {
         options: &ReceiveOptions,
         on_progress: impl FnMut(&ReceiveProgress),
     ) -> Result<ReceiveReport> {
-        // The relay ends with the transfer.
-        let Self { datagrams, ticket, relay: _relay } = self;
+        let Self { datagrams, ticket, door } = self;
         let mut receiving = Receiving::new(&datagrams, directory, options)?;
+        receiving.door = door;
         receiving.answer(Responder::new(ticket.key.clone(), Role::Send), ticket.expires_unix_s);
         receiving.run(datagrams, options, on_progress)
     }
@@ -106,7 +108,7 @@ pub fn receive(
         role: Role::Receive,
         within: options.answer_within,
         cancel: &options.cancel,
-        notify: options.notify,
+        notify: &options.notify,
     };
     let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
     let (connected, number) = connect::ask(&own, ticket, &addresses, &asking)?;
@@ -127,7 +129,7 @@ impl Default for ReceiveOptions {
             keep_trying: KEEP_TRYING,
             memory_bytes_max: WINDOW_BYTES_MAX,
             cancel: Cancel::default(),
-            notify: |_| {},
+            notify: Arc::new(|_| {}),
         }
     }
 }
@@ -147,6 +149,12 @@ struct Receiving {
     /// When the ticket expires.
     expires_unix_s: u64,
     peer: Option<SocketAddr>,
+    /// All goes by this while it lasts.
+    tcp: Option<PacketStream>,
+    /// Where a sender comes that has the ticket.
+    door: Option<TcpDoor>,
+    /// When to look who came by TCP.
+    next_look_us: u64,
     session: Option<Session>,
     core: Receiver,
     next_call_us: u64,
@@ -178,6 +186,9 @@ impl Receiving {
             responder: None,
             expires_unix_s: u64::MAX,
             peer: None,
+            tcp: None,
+            door: None,
+            next_look_us: 0,
             session: None,
             core,
             next_call_us: 0,
@@ -210,7 +221,7 @@ impl Receiving {
     /// Goes on with a sender that has answered.
     fn go_on(&mut self, connected: Connected, addresses: Vec<SocketAddr>) {
         self.fallback = Fallback::new(addresses);
-        (self.session, self.peer) = (Some(connected.session), Some(connected.peer));
+        (self.session, self.peer, self.tcp) = (Some(connected.session), Some(connected.peer), connected.tcp);
         self.core.heard(0);
     }
 
@@ -225,7 +236,7 @@ impl Receiving {
         loop {
             self.check_stop(clock.now_us(), &options.cancel)?;
             self.look_for_another_way(clock.now_us(), options);
-            self.receive_batch(&clock, &mut datagrams)?;
+            self.receive_batch(&clock, &mut datagrams, &options.notify)?;
             let now_us = clock.now_us();
             self.take_outcome(now_us);
             if self.core.verdict().is_some() && self.whole_us == 0 {
@@ -239,6 +250,9 @@ impl Receiving {
             if self.session.is_some() && self.core.is_over(now_us) {
                 break;
             }
+        }
+        if let Some(tcp) = self.tcp.take() {
+            tcp.finish();
         }
         let report = self.finish()?;
         on_progress(&self.progress());
@@ -266,9 +280,9 @@ impl Receiving {
         if self.session.is_none() || self.core.verdict().is_some() {
             return;
         }
-        if let Some(relay) = self.fallback.poll(now_us, self.core.heard_us) {
+        if let Some(tcp) = self.fallback.poll(now_us, self.core.heard_us) {
             (options.notify)(Notice::OverTcp);
-            self.peer = Some(relay);
+            self.tcp = Some(tcp);
         }
         if is_silent && now_us >= self.next_call_us {
             self.next_call_us = now_us + CALL_EVERY_US;
@@ -276,10 +290,43 @@ impl Receiving {
         }
     }
 
-    /// Takes the datagrams that are there, or waits for the next until a report is due.
-    fn receive_batch(&mut self, clock: &Clock, datagrams: &mut Datagrams<Vec<u8>>) -> Result<()> {
+    /// Takes what is there, or waits for the next packet until a report is due.
+    fn receive_batch(
+        &mut self,
+        clock: &Clock,
+        datagrams: &mut Datagrams<Vec<u8>>,
+        notify: &Notify,
+    ) -> Result<()> {
         let wait_us = self.core.next_time_us().saturating_sub(clock.now_us());
-        datagrams.set_timeout(Duration::from_millis(wait_us.div_ceil(1_000).clamp(1, WAIT_MS_MAX)));
+        let mut wait = Duration::from_millis(wait_us.div_ceil(1_000).clamp(1, WAIT_MS_MAX));
+        if let Some(mut tcp) = self.tcp.take() {
+            tcp.wait(wait);
+            for _ in 0..PACKETS_A_TURN {
+                let Some(packet) = tcp.receive() else { break };
+                self.take_packet(clock.now_us(), packet);
+            }
+            self.tcp = Some(tcp).filter(|tcp| !tcp.is_over());
+            wait = Duration::from_millis(1);
+        }
+        let is_time = clock.now_us() >= self.next_look_us;
+        if self.tcp.is_some() && !is_time {
+            return Ok(());
+        }
+        self.take_datagrams(clock, datagrams, wait)?;
+        if is_time || self.session.is_none() {
+            self.next_look_us = clock.now_us() + LOOK_EVERY_US;
+            self.look_who_came(clock, notify);
+        }
+        Ok(())
+    }
+
+    fn take_datagrams(
+        &mut self,
+        clock: &Clock,
+        datagrams: &mut Datagrams<Vec<u8>>,
+        wait: Duration,
+    ) -> Result<()> {
+        datagrams.set_timeout(wait);
         let mut now = None;
         datagrams.recv(
             || Some(vec![0; SLOT_BYTES]),
@@ -287,12 +334,28 @@ impl Receiving {
                 let now = now.get_or_insert_with(|| clock.reading());
                 let arrived_us = self.arrived_us(now, received.timestamp);
                 for range in received.segments() {
-                    self.take_datagram(arrived_us, &mut slot[range], received.from);
+                    match self.take_packet(arrived_us, &mut slot[range]) {
+                        // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
+                        Heard::Peer => (self.peer, self.tcp) = (Some(received.from), None),
+                        Heard::Question(answer) => {
+                            let _ = self.socket.send_to(&answer, received.from);
+                        }
+                        Heard::Nothing => {}
+                    }
                 }
                 Some(slot)
             },
         )?;
         Ok(())
+    }
+
+    fn look_who_came(&mut self, clock: &Clock, notify: &Notify) {
+        let Some(mut door) = self.door.take() else { return };
+        if let Some(tcp) = door.poll(|packet| self.take_packet(clock.now_us(), packet)) {
+            notify(Notice::OverTcp);
+            (self.peer, self.tcp) = (tcp.peer().or(self.peer), Some(tcp));
+        }
+        self.door = Some(door);
     }
 
     /// How the transfer ended.
@@ -335,33 +398,29 @@ impl Receiving {
         self.arrived_us
     }
 
-    fn take_datagram(&mut self, now_us: u64, datagram: &mut [u8], from: SocketAddr) {
+    /// Takes what may be the sender's; its newest packet shows where it is.
+    fn take_packet(&mut self, now_us: u64, datagram: &mut [u8]) -> Heard {
         let datagram_bytes = datagram.len();
-        let (number, plain) = if let Some(session) = &mut self.session {
+        let (number, plain, is_newest) = if let Some(session) = &mut self.session {
             let highest = self.core.packets().highest();
             let Ok((number, plain)) = session.open(self.core.packets(), datagram) else {
-                taken(&mut self.responder, datagram).map(|said| self.socket.send_to(&said, from));
-                return;
+                return taken(&mut self.responder, datagram).map_or(Heard::Nothing, Heard::Question);
             };
-            if highest.is_none_or(|highest| number > highest) {
-                // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
-                self.peer = Some(from);
-            }
-            (number, plain)
+            (number, plain, highest.is_none_or(|highest| number > highest))
         } else {
-            let Some(responder) = &mut self.responder else { return };
+            let Some(responder) = &mut self.responder else { return Heard::Nothing };
             // A peer without the key gets no answer.
             if let Ok(reply) = responder.on_init(datagram) {
-                let _ = self.socket.send_to(&reply, from);
-                return;
+                return Heard::Question(reply.to_vec());
             }
-            let Ok((session, number, plain)) = responder.on_sealed(datagram) else { return };
-            (self.session, self.peer) = (Some(session), Some(from));
-            (number, plain)
+            let Ok((session, number, plain)) = responder.on_sealed(datagram) else { return Heard::Nothing };
+            self.session = Some(session);
+            (number, plain, true)
         };
         if let Ok(frame) = Frame::decode(plain) {
             self.take_frame(now_us, number, datagram_bytes, &frame);
         }
+        if is_newest { Heard::Peer } else { Heard::Nothing }
     }
 
     fn take_frame(&mut self, now_us: u64, number: u64, datagram_bytes: usize, frame: &Frame<'_>) {
@@ -422,20 +481,29 @@ impl Receiving {
         let (Some(session), Some(peer)) = (&mut self.session, self.peer) else { return };
         let mut datagram = [0; REPORT_BYTES];
         let room = HEADER_BYTES..REPORT_BYTES - TAG_BYTES;
-        loop {
+        // A report that waits is out of date: where TCP takes none, the next one has all.
+        while self.tcp.as_ref().is_none_or(PacketStream::has_room) {
             let length = if !self.core.is_offered() && now_us >= self.next_ready_us {
                 self.next_ready_us = now_us + READY_EVERY_US;
                 Frame::Ready.encode(&mut datagram[room.clone()])
             } else {
                 self.core.poll_report(now_us, &mut datagram[room.clone()])
             };
-            let Some(length) = length else { return };
+            let Some(length) = length else { break };
             let datagram = &mut datagram[..HEADER_BYTES + length + TAG_BYTES];
             if session.seal(self.number, datagram).is_ok() {
-                // The next report makes up for one that is lost.
-                let _ = self.socket.send_to(datagram, peer);
+                match &mut self.tcp {
+                    Some(tcp) => tcp.send(datagram),
+                    // The next report makes up for one that is lost.
+                    None => {
+                        let _ = self.socket.send_to(datagram, peer);
+                    }
+                }
             }
             self.number += 1;
+        }
+        if let Some(tcp) = &mut self.tcp {
+            tcp.flush();
         }
     }
 }
@@ -455,6 +523,12 @@ const SLOT_BYTES: usize = 65_536;
 
 /// Every path carries this.
 const REPORT_BYTES: usize = 1_200;
+
+/// Packets of a TCP connection that are taken before reports are sent.
+const PACKETS_A_TURN: usize = 64;
+
+/// How often the receiver looks who came by TCP and, while it receives by TCP, whether something came by UDP.
+const LOOK_EVERY_US: u64 = 100_000;
 
 /// Waits are whole milliseconds: a report need not be more punctual.
 const WAIT_MS_MAX: u64 = 20;

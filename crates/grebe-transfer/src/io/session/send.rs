@@ -8,8 +8,8 @@ use grebe_datagram::{Options, Sender as Datagrams, route_payload_bytes, set_dont
 use grebe_packet::{Cancel, Ticket};
 
 use super::connect::{self, Asking, Connected, Fallback};
-use super::tcp_relay::TcpRelay;
-use super::{KEEP_TRYING, Notice, SendReport, taken};
+use super::tcp::{Heard, PacketStream, TcpDoor};
+use super::{KEEP_TRYING, Notice, Notify, SendReport, taken};
 use crate::error::{Error, Result};
 use crate::io::Clock;
 use crate::io::disk::outgoing::Outgoing;
@@ -23,7 +23,7 @@ use crate::proto::wire::{
 };
 
 /// How files are sent.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SendOptions {
     /// How much of a shared path to take.
     pub mode: Mode,
@@ -36,7 +36,7 @@ pub struct SendOptions {
     /// Stops the transfer.
     pub cancel: Cancel,
     /// Is called with what a user may want to know before the end.
-    pub notify: fn(Notice),
+    pub notify: Notify,
 }
 
 /// Waits for one receiver: the one that has the ticket.
@@ -46,7 +46,7 @@ pub struct SendListener {
     socket: UdpSocket,
     /// A receiver needs it to connect; where receivers reach the listener by other addresses, put those in.
     pub ticket: Ticket,
-    relay: Option<TcpRelay>,
+    door: Option<TcpDoor>,
 }
 
 /// Sends files to the receiver that made the ticket, and returns when the receiver has verified them.
@@ -69,26 +69,34 @@ pub fn send(
         role: Role::Send,
         within: options.answer_within,
         cancel: &options.cancel,
-        notify: options.notify,
+        notify: &options.notify,
     };
     let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
     let (connected, number) = connect::ask(&own, ticket, &addresses, &asking)?;
     let (datagrams, socket) = sockets.swap_remove(number);
-    let path = UdpPath { datagrams, socket, peer: connected.peer, fallback: Fallback::new(addresses) };
+    let path = Path {
+        datagrams,
+        socket,
+        peer: connected.peer,
+        tcp: None,
+        door: None,
+        fallback: Fallback::new(addresses),
+    };
     run(source, path, connected, start, options, on_progress)
 }
 
 impl SendListener {
-    /// Listens at `address` (port 0: any) for at most `lifetime` until a receiver connects. The ticket names `address`: where
-    /// receivers reach it by other addresses, put those into [`ticket`](Self::ticket).
+    /// Listens at `address` (port 0: any) for at most `lifetime` until a receiver connects. The ticket names `address` or,
+    /// where that is any (`0.0.0.0`), the addresses of this host: where receivers reach it by others, put those into [`ticket`](Self::ticket).
     ///
     /// # Errors
-    /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers.
+    /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers;
+    /// [`Error::Ticket`] where this host has no address to name.
     pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
         let (datagrams, socket) = open_udp(address)?;
         let bound = datagrams.local_addr()?;
         let ticket = connect::new_ticket(bound, lifetime)?;
-        Ok(Self { datagrams, socket, ticket, relay: TcpRelay::open(bound, bound) })
+        Ok(Self { datagrams, socket, ticket, door: TcpDoor::open(bound) })
     }
 
     /// Waits for the receiver and sends it the files: see [`send`].
@@ -101,10 +109,10 @@ impl SendListener {
         options: &SendOptions,
         on_progress: impl FnMut(&SendProgress),
     ) -> Result<SendReport> {
-        // The relay ends with the transfer.
-        let Self { datagrams, socket, ticket, relay: _relay } = self;
-        let connected = connect::answer(&socket, &ticket, Role::Receive, &options.cancel)?;
-        let path = UdpPath { datagrams, socket, peer: connected.peer, fallback: Fallback::new(Vec::new()) };
+        let Self { datagrams, socket, ticket, mut door } = self;
+        let connected = connect::answer(&socket, &mut door, &ticket, Role::Receive, &options.cancel)?;
+        let fallback = Fallback::new(Vec::new());
+        let path = Path { datagrams, socket, peer: connected.peer, tcp: None, door, fallback };
         run(source, path, connected, Instant::now(), options, on_progress)
     }
 }
@@ -117,14 +125,14 @@ impl Default for SendOptions {
             answer_within: Duration::from_secs(10),
             keep_trying: KEEP_TRYING,
             cancel: Cancel::default(),
-            notify: |_| {},
+            notify: Arc::new(|_| {}),
         }
     }
 }
 
 fn run(
     source: &Arc<Source>,
-    path: UdpPath,
+    path: Path,
     connected: Connected,
     start: Instant,
     options: &SendOptions,
@@ -141,11 +149,16 @@ fn run(
         datagram_bytes,
         probe_datagram_bytes,
         seed: u64::from(local_port) + u64::from(std::process::id()),
+        silence_us_max: options.keep_trying.as_micros() as u64,
     };
     let mut sending = Sending::start(source, path, connected, sender_options);
-    sending.sender.silence_us_max = options.keep_trying.as_micros() as u64;
-    sending.run(options, on_progress)?;
-    let Sending { sender, clock, resumed_bytes, outgoing, .. } = sending;
+    let ended = sending.run(options, on_progress);
+    let Sending { sender, clock, resumed_bytes, outgoing, path, .. } = sending;
+    // The receiver is to hear how it ended.
+    if let Some(tcp) = path.tcp {
+        tcp.finish();
+    }
+    ended?;
     Ok(SendReport {
         file_bytes: source.file_bytes(),
         left_out: outgoing.content.left_out(),
@@ -161,12 +174,16 @@ fn run(
     })
 }
 
-/// A socket, and the peer at its other end.
-struct UdpPath {
+/// How the peer is reached.
+struct Path {
     datagrams: Datagrams,
     /// Another handle on the same socket, for what the peer sends.
     socket: UdpSocket,
     peer: SocketAddr,
+    /// All goes by this while it lasts.
+    tcp: Option<PacketStream>,
+    /// Where a receiver comes that has the ticket.
+    door: Option<TcpDoor>,
     fallback: Fallback,
 }
 
@@ -177,7 +194,7 @@ fn open_udp(local: SocketAddr) -> Result<(Datagrams, UdpSocket)> {
     Ok((datagrams, socket))
 }
 
-impl UdpPath {
+impl Path {
     /// Bytes of UDP payload that the path carries for sure, and longer datagrams to probe, ascending. Those are for routes that
     /// carry them, and for systems where a datagram that is too long for a hop is lost there and not cut into fragments.
     fn datagram_bytes(&self) -> (usize, Vec<usize>) {
@@ -191,7 +208,7 @@ impl UdpPath {
 
 /// One transfer at its sender.
 struct Sending {
-    path: UdpPath,
+    path: Path,
     session: Session,
     responder: Option<Responder>,
     sender: Sender,
@@ -201,6 +218,8 @@ struct Sending {
     /// Bytes that the receiver had from an earlier session.
     resumed_bytes: u64,
     received: ReceivedPackets,
+    /// When to look who came by TCP.
+    next_look_us: u64,
     /// Packets as they are handed to the kernel.
     slab: Vec<u8>,
     /// Datagrams of one length in the slab: where they begin and end, and the length.
@@ -208,9 +227,9 @@ struct Sending {
 }
 
 impl Sending {
-    fn start(source: &Arc<Source>, path: UdpPath, connected: Connected, options: SenderOptions) -> Self {
+    fn start(source: &Arc<Source>, path: Path, connected: Connected, options: SenderOptions) -> Self {
         let total_bytes = source.stream_bytes();
-        Self {
+        let mut sending = Self {
             path,
             session: connected.session,
             responder: connected.responder,
@@ -225,9 +244,14 @@ impl Sending {
             },
             resumed_bytes: 0,
             received: ReceivedPackets::default(),
+            next_look_us: 0,
             slab: vec![0; SLAB_BYTES],
             runs: Vec::with_capacity(256),
+        };
+        if let Some(tcp) = connected.tcp {
+            sending.go_by(Some(tcp));
         }
+        sending
     }
 
     /// Sends until the receiver has a verdict, or is silent for too long.
@@ -237,10 +261,7 @@ impl Sending {
         loop {
             let now_us = self.clock.now_us();
             self.take_reports(now_us);
-            if let Some(relay) = self.path.fallback.poll(now_us, self.sender.heard_us) {
-                (options.notify)(Notice::OverTcp);
-                self.path.peer = relay;
-            }
+            self.look_for_another_way(now_us, options);
             if cancel.is_cancelled() {
                 self.sender.cancel();
             }
@@ -271,63 +292,117 @@ impl Sending {
     /// Waits until a packet is due, or a report or the reader is there.
     fn wait(&mut self) {
         let now_us = self.clock.now_us();
-        let wait_us = self.sender.next_time_us(now_us).saturating_sub(now_us).min(20_000);
+        let has_room = self.path.tcp.as_ref().is_none_or(PacketStream::has_room);
+        let due_us = if has_room { self.sender.next_time_us(now_us) } else { u64::MAX };
+        let wait_us = due_us.saturating_sub(now_us).min(20_000);
         if wait_us == 0 {
             return;
         }
-        if self.sender.is_waiting_for_source() {
+        if has_room && self.sender.is_waiting_for_source() {
             // What is read next is as urgent as a report.
             return self.outgoing.wait(Duration::from_micros(wait_us.min(SOURCE_WAIT_US)));
         }
+        let wait = Duration::from_micros(wait_us.max(WAIT_US_MIN));
+        if let Some(tcp) = &self.path.tcp {
+            return tcp.wait(wait);
+        }
         // A wait that fails is a short one.
-        let _ = wait_readable(&self.path.socket, Duration::from_micros(wait_us.max(WAIT_US_MIN)));
+        let _ = wait_readable(&self.path.socket, wait);
     }
 
     fn take_reports(&mut self, now_us: u64) {
-        let mut datagram = [0; 2_048];
-        for _ in 0..64 {
-            let Ok((length, from)) = self.path.socket.recv_from(&mut datagram) else { return };
-            let Ok((number, plain)) = self.session.open(&self.received, &mut datagram[..length]) else {
-                let said = taken(&mut self.responder, &mut datagram[..length]);
-                said.map(|said| self.path.socket.send_to(&said, from));
-                continue;
-            };
-            let is_newest = self.received.highest().is_none_or(|highest| number > highest);
-            self.received.accept(number);
-            let is_silent = now_us.saturating_sub(self.sender.heard_us) > connect::SILENT_US;
-            if is_newest
-                && is_silent
-                && self
-                    .path
-                    .socket
-                    .local_addr()
-                    .is_ok_and(|local| connect::is_moved(self.path.peer, from, local))
-            {
-                self.path.peer = from;
+        if let Some(mut tcp) = self.path.tcp.take() {
+            for _ in 0..REPORTS_A_TURN {
+                let Some(packet) = tcp.receive() else { break };
+                self.take_report(now_us, packet);
             }
-            match Frame::decode(plain) {
-                Ok(Frame::Feedback(report)) => self.sender.on_feedback(now_us, &report),
-                Ok(Frame::Outcome(verdict)) => self.sender.on_outcome(now_us, verdict),
-                Ok(Frame::Held(held)) if self.resumed_bytes == 0 => {
-                    self.sender.on_held(now_us, &held);
-                    self.resumed_bytes = held.iter().map(|range| range.end - range.start).sum();
-                    self.outgoing.skip(self.sender.confirmed.clone());
-                }
-                _ => {}
+            self.path.tcp = Some(tcp);
+            if now_us < self.next_look_us {
+                return;
             }
         }
+        let mut datagram = [0; 2_048];
+        for _ in 0..REPORTS_A_TURN {
+            let Ok((length, from)) = self.path.socket.recv_from(&mut datagram) else { return };
+            let is_silent = self.is_silent(now_us);
+            match self.take_report(now_us, &mut datagram[..length]) {
+                Heard::Peer if is_silent && connect::is_moved(self.path.peer, from) => self.path.peer = from,
+                Heard::Question(said) => {
+                    let _ = self.path.socket.send_to(&said, from);
+                }
+                Heard::Peer | Heard::Nothing => {}
+            }
+        }
+    }
+
+    /// Takes what may be the receiver's; its newest packet shows where it is.
+    fn take_report(&mut self, now_us: u64, datagram: &mut [u8]) -> Heard {
+        let Ok((number, plain)) = self.session.open(&self.received, datagram) else {
+            return taken(&mut self.responder, datagram).map_or(Heard::Nothing, Heard::Question);
+        };
+        let is_newest = self.received.highest().is_none_or(|highest| number > highest);
+        self.received.accept(number);
+        match Frame::decode(plain) {
+            Ok(Frame::Feedback(report)) => self.sender.on_feedback(now_us, &report),
+            Ok(Frame::Outcome(verdict)) => self.sender.on_outcome(now_us, verdict),
+            Ok(Frame::Held(held)) if self.resumed_bytes == 0 => {
+                self.sender.on_held(now_us, &held);
+                self.resumed_bytes = held.iter().map(|range| range.end - range.start).sum();
+                self.outgoing.skip(self.sender.confirmed.clone());
+            }
+            _ => {}
+        }
+        if is_newest { Heard::Peer } else { Heard::Nothing }
+    }
+
+    /// A receiver that is silent is looked for over TCP, or comes by itself.
+    fn look_for_another_way(&mut self, now_us: u64, options: &SendOptions) {
+        let is_over = self.path.tcp.as_ref().is_some_and(PacketStream::is_over);
+        if is_over {
+            self.go_by(None);
+        }
+        let mut found = self.path.fallback.poll(now_us, self.sender.heard_us);
+        if now_us >= self.next_look_us
+            && let Some(mut door) = self.path.door.take()
+        {
+            // Whoever holds back packets and sends them from elsewhere shall not choose whom we send to.
+            let is_lost = is_over || self.is_silent(now_us);
+            let came = door.poll(|packet| match self.take_report(now_us, packet) {
+                Heard::Peer if !is_lost => Heard::Nothing,
+                heard => heard,
+            });
+            (self.path.door, found) = (Some(door), found.or(came));
+        }
+        if now_us >= self.next_look_us {
+            self.next_look_us = now_us + LOOK_EVERY_US;
+        }
+        if let Some(tcp) = found {
+            (options.notify)(Notice::OverTcp);
+            self.go_by(Some(tcp));
+        }
+    }
+
+    fn is_silent(&self, now_us: u64) -> bool {
+        now_us.saturating_sub(self.sender.heard_us) > connect::SILENT_US
+    }
+
+    /// Goes on by a TCP connection, or by UDP again.
+    fn go_by(&mut self, tcp: Option<PacketStream>) {
+        self.sender.use_stream(self.clock.now_us(), tcp.is_some());
+        self.path.tcp = tcp;
     }
 
     /// Builds the packets that are due and hands them to the kernel in as few calls as possible.
     fn send_due(&mut self, now_us: u64) -> Result<()> {
+        if let Some(mut tcp) = self.path.tcp.take() {
+            let sent = self.send_by(&mut tcp, now_us);
+            self.path.tcp = Some(tcp);
+            return sent;
+        }
         let mut at = 0;
         self.runs.clear();
         while at + SLOT_BYTES <= SLAB_BYTES {
-            if self.sender.verdict().is_none() {
-                let (fresh_from, needed_from) = (self.sender.fresh, self.sender.confirmed.prefix_end());
-                self.sender.make_available(self.outgoing.advance(fresh_from, needed_from));
-            }
-            let Some(transmit) = self.sender.poll_transmit(now_us) else { break };
+            let Some(transmit) = self.next_transmit(now_us) else { break };
             let length = self.build(&transmit, at)?;
             match self.runs.last_mut() {
                 Some((_, end, segment)) if *segment == length => *end += length,
@@ -345,6 +420,29 @@ impl Sending {
         }
         let _ = batch.flush();
         Ok(())
+    }
+
+    /// Gives a TCP connection what it takes: that is what holds the sender back.
+    fn send_by(&mut self, tcp: &mut PacketStream, now_us: u64) -> Result<()> {
+        tcp.flush();
+        for _ in 0..PACKETS_A_TURN {
+            if !tcp.has_room() {
+                break;
+            }
+            let Some(transmit) = self.next_transmit(now_us) else { break };
+            let length = self.build(&transmit, 0)?;
+            tcp.send(&self.slab[..length]);
+        }
+        tcp.flush();
+        Ok(())
+    }
+
+    fn next_transmit(&mut self, now_us: u64) -> Option<Transmit> {
+        if self.sender.verdict().is_none() {
+            let (fresh_from, needed_from) = (self.sender.fresh, self.sender.confirmed.prefix_end());
+            self.sender.make_available(self.outgoing.advance(fresh_from, needed_from));
+        }
+        self.sender.poll_transmit(now_us)
     }
 
     /// Builds one protected packet in the slab, and returns its length.
@@ -378,6 +476,13 @@ impl Sending {
 
 /// For how long the sender waits for the reader without looking for reports.
 const SOURCE_WAIT_US: u64 = 500;
+
+/// Reports that are taken, and packets that a TCP connection is given, before the other is done.
+const REPORTS_A_TURN: usize = 64;
+const PACKETS_A_TURN: usize = 64;
+
+/// How often the sender looks who came by TCP and, while it sends by TCP, whether something came by UDP.
+const LOOK_EVERY_US: u64 = 100_000;
 
 /// Room for the longest datagram.
 const SLOT_BYTES: usize = 65_536;

@@ -22,7 +22,9 @@ impl Sender {
             self.tail_probes = 0;
         }
         self.controller.on_report(&sample);
-        self.order_train(now_us, report);
+        if !self.is_stream {
+            self.order_train(now_us, report);
+        }
         let settled_us = 2 * self.controller.smoothed_rtt_us() + 2 * self.reorder_us;
         self.in_flight.drop_settled(now_us.saturating_sub(settled_us));
     }

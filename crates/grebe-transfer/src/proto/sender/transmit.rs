@@ -28,7 +28,7 @@ impl Sender {
         self.counters.repeats += u64::from(is_repeat);
         let rtt_us = self.controller.smoothed_rtt_us();
         let rtt_code = if rtt_us == 0 { 0 } else { encode_rtt(rtt_us) };
-        let train = self.trains.mark(now_us, number, wire_bytes);
+        let train = if self.is_stream { 0 } else { self.trains.mark(now_us, number, wire_bytes) };
         Some(Transmit { number, item, stamp: Stamp { rtt_code, sent_us: now_us as u32, train } })
     }
 
@@ -44,7 +44,11 @@ impl Sender {
         if self.has_room() {
             if self.has_work() {
                 next_us = next_us.min(self.next_us);
-            } else if self.is_tail() && self.in_flight.packets() > 0 && self.tail_probes < TAIL_PROBES_MAX {
+            } else if self.is_tail()
+                && !self.is_stream
+                && self.in_flight.packets() > 0
+                && self.tail_probes < TAIL_PROBES_MAX
+            {
                 next_us = next_us.min(self.tail_probe_us.max(self.next_us));
             }
         }
@@ -77,7 +81,8 @@ impl Sender {
         let chosen = self.choose_work();
         if let Some(chosen) = chosen {
             self.last_limit = match self.controller.phase() {
-                Phase::Train | Phase::Ramp => Limit::Start,
+                _ if self.is_stream && self.options.limit_bits_per_s.is_none() => Limit::Path,
+                Phase::Train | Phase::Ramp if !self.is_stream => Limit::Start,
                 _ if self.controller.is_limited() => Limit::Bandwidth,
                 _ if self.controller.is_over_ceiling() => Limit::Queue,
                 _ => Limit::Path,
@@ -132,7 +137,11 @@ impl Sender {
 
     /// Everything was sent: the newest packet is sent again now and then (a tail loss probe), so that its loss shows at once.
     fn choose_tail_probe(&mut self, now_us: u64) -> Option<(Item, bool)> {
-        if !self.is_tail() || self.tail_probes >= TAIL_PROBES_MAX || now_us < self.tail_probe_us {
+        if self.is_stream
+            || !self.is_tail()
+            || self.tail_probes >= TAIL_PROBES_MAX
+            || now_us < self.tail_probe_us
+        {
             return None;
         }
         let item = match self.in_flight.newest_data() {
@@ -154,6 +163,7 @@ impl Sender {
         if let Some(sent) = self.in_flight.oldest()
             && matches!(sent.item, Item::Data { .. })
             && self.highest_confirmed.is_some()
+            && !self.is_stream
         {
             return (self.cut(sent.item), true);
         }
@@ -187,6 +197,9 @@ impl Sender {
 
     /// Whether another packet may be in flight.
     fn has_room(&self) -> bool {
+        if self.is_stream {
+            return self.in_flight.bytes() < IN_FLIGHT_BYTES_MAX;
+        }
         if self.controller.phase() == Phase::Train {
             return self.trains.left() > 0;
         }
@@ -203,7 +216,13 @@ impl Sender {
     /// Advances the schedule by the time that the pace gives to a packet. The schedule lags behind the clock by a few
     /// milliseconds at most, so that a late wake-up is made good and idle time is not.
     fn pay(&mut self, now_us: u64, wire_bytes: u32) {
-        let pace = if self.trains.left() > 0 { self.controller.train_pace() } else { self.controller.pace() };
+        let pace = if self.is_stream {
+            self.options.limit_bits_per_s.map(|bits| bits / 8.0)
+        } else if self.trains.left() > 0 {
+            self.controller.train_pace()
+        } else {
+            self.controller.pace()
+        };
         if let Some(pace) = pace {
             let lag_us = LAG_US_MAX.max((f64::from(wire_bytes) * 1e6 / pace) as u64);
             let cost_us = f64::from(wire_bytes) * 1e6 / pace;
