@@ -152,8 +152,8 @@ pub(crate) struct SenderEnd {
 }
 
 impl SenderEnd {
-    pub(crate) fn new(key: &Key, asks: Option<Role>, total_bytes: u64, seed: u64) -> Self {
-        let mut core = Sender::new(total_bytes, SenderOptions { seed, ..SenderOptions::default() });
+    pub(crate) fn new(key: &Key, asks: Option<Role>, total_bytes: u64, options: SenderOptions) -> Self {
+        let mut core = Sender::new(total_bytes, options);
         core.make_available(total_bytes);
         Self {
             meeting: Some(Meeting::new(key, asks, Role::Receive)),
@@ -267,11 +267,13 @@ pub(crate) struct ReceiverEnd {
 }
 
 impl ReceiverEnd {
-    pub(crate) fn new(key: &Key, asks: Option<Role>, disk: &Disk) -> Self {
+    pub(crate) fn new(key: &Key, asks: Option<Role>, disk: &Disk, silence_us_max: u64) -> Self {
+        let mut core = Receiver::new(1 << 20);
+        core.silence_us_max = silence_us_max;
         Self {
             meeting: Some(Meeting::new(key, asks, Role::Send)),
             session: None,
-            core: Receiver::new(1 << 20),
+            core,
             number: 0,
             ready_us: 0,
             noted_us: 0,

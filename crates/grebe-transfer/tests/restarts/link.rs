@@ -31,6 +31,20 @@ impl Link {
         }
     }
 
+    /// One that carries nothing between these times.
+    pub(crate) fn with_outage(from_us: u64, until_us: u64) -> Self {
+        Self {
+            bits_per_s: 5e6,
+            delay_us: 50_000,
+            jitter_us: 0,
+            queue_us: 100_000,
+            loss: 0.01,
+            duplicates: 0.0,
+            free_us: 0,
+            dark_us: (from_us, until_us),
+        }
+    }
+
     /// When a datagram arrives: never, once or twice.
     pub(crate) fn carry(&mut self, now_us: u64, datagram_bytes: usize, random: &mut Rng) -> [Option<u64>; 2] {
         let dark = (self.dark_us.0..self.dark_us.1).contains(&now_us);

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use ends::{Disk, End, Ends, ReceiverEnd, SenderEnd};
 use grebe_packet::Key;
 use grebe_testing::Rng;
-use grebe_transfer::internals::Role;
+use grebe_transfer::internals::{Role, SenderOptions};
 use link::Link;
 
 #[test]
@@ -37,6 +37,17 @@ fn whatever_is_killed_every_byte_arrives() {
     assert!(enough, "the stories are about kills: {sum:?}");
 }
 
+#[test]
+fn who_keeps_trying_outlives_an_outage_of_ten_minutes_in_one_session() {
+    let mut patient = Story::with_outage(3_600_000_000);
+    assert!(patient.session(false), "it ends whole");
+    assert!((605_000_000..640_000_000).contains(&patient.now_us), "soon after: {} us", patient.now_us);
+    assert_eq!((patient.tally.sessions, patient.tally.errors), (1, 0));
+    let mut usual = Story::with_outage(60_000_000);
+    assert!(!usual.session(false));
+    assert_eq!(usual.tally.errors, 2, "both sides say that the other is silent");
+}
+
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     kills: u64,
@@ -58,6 +69,7 @@ struct Story {
     wire: BinaryHeap<Reverse<Datagram>>,
     total_bytes: u64,
     disk: Disk,
+    silence_us_max: u64,
     tally: Tally,
 }
 
@@ -76,7 +88,16 @@ impl Story {
         let (forward, back) = (Link::draw(&mut random), Link::draw(&mut random));
         let total_bytes = 1 + random.u64(..3_000_000);
         let (wire, disk, tally) = (BinaryHeap::new(), Disk::default(), Tally::default());
-        Self { random, forward, back, now_us: 0, sequence: 0, wire, total_bytes, disk, tally }
+        let silence_us_max = SenderOptions::default().silence_us_max;
+        Self { random, forward, back, now_us: 0, sequence: 0, wire, total_bytes, disk, silence_us_max, tally }
+    }
+
+    /// Nothing passes for ten minutes, in the middle of the file.
+    fn with_outage(silence_us_max: u64) -> Self {
+        let link = || Link::with_outage(5_000_000, 605_000_000);
+        let mut story = Self::new(1);
+        (story.forward, story.back, story.total_bytes) = (link(), link(), 5_000_000);
+        Self { silence_us_max, ..story }
     }
 
     fn play(mut self) -> Tally {
@@ -97,10 +118,16 @@ impl Story {
         self.tally.resumed += u64::from(self.disk.noted.iter().next().is_some());
         let key = Key::random().unwrap();
         let sender_asks = self.random.u64(..2) == 0;
-        let seed = self.random.u64(..);
+        let silence_us_max = self.silence_us_max;
+        let options = SenderOptions { seed: self.random.u64(..), silence_us_max, ..SenderOptions::default() };
         let mut ends = Ends {
-            sender: SenderEnd::new(&key, sender_asks.then_some(Role::Send), self.total_bytes, seed),
-            receiver: ReceiverEnd::new(&key, (!sender_asks).then_some(Role::Receive), &self.disk),
+            sender: SenderEnd::new(&key, sender_asks.then_some(Role::Send), self.total_bytes, options),
+            receiver: ReceiverEnd::new(
+                &key,
+                (!sender_asks).then_some(Role::Receive),
+                &self.disk,
+                self.silence_us_max,
+            ),
         };
         // Either is started first, and the path goes on with what it still carries.
         let start_us = self.now_us;
