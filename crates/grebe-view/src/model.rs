@@ -3,9 +3,12 @@
 
 mod act;
 pub(crate) mod action;
+mod autoset;
 pub(crate) mod channel;
 pub(crate) mod controls;
+mod framing;
 pub(crate) mod generator;
+pub(crate) mod harmonics;
 pub(crate) mod hud;
 pub(crate) mod keys;
 pub(crate) mod options;

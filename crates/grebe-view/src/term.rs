@@ -96,6 +96,7 @@ fn key_action(key: KeyEvent) -> Option<Action> {
         KeyCode::PageUp => Some(Action::Earlier),
         KeyCode::PageDown => Some(Action::Later),
         KeyCode::End => Some(Action::Live),
+        KeyCode::Home => Some(Action::FitAll),
         KeyCode::Esc => Some(Action::Back),
         KeyCode::Char(typed) => char_action(typed),
         _ => None,

@@ -7,6 +7,7 @@ mod keyboard;
 mod labels;
 mod lanes;
 mod marks;
+mod overview;
 mod panes;
 mod plot;
 mod quads;
@@ -17,6 +18,7 @@ mod tables;
 mod tiles;
 mod traces;
 mod trigger;
+mod zoom_box;
 
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;

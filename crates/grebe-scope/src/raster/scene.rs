@@ -3,6 +3,7 @@
 use super::canvas::Rect;
 use super::theme::Color;
 use crate::column::Column;
+use crate::line::SampleLine;
 
 /// The horizontal axis: the value at the plot's left and right edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +44,8 @@ pub struct Lane<'a> {
 pub enum Trace<'a> {
     /// Columns in raw counts, left to right over the whole plot; gaps are marked.
     Columns(&'a [Column]),
+    /// The same where samples lie wider apart than columns: the line between them is drawn, and the columns tell the gaps.
+    Line(&'a [Column], &'a SampleLine),
     /// Several traces over each other, the last one in front.
     Layers(&'a [Layer<'a>]),
     /// Rows of brightness 0.0 to 1.0, the first at the top: persistence, waterfall.
@@ -61,6 +64,8 @@ pub struct Layer<'a> {
     pub color: Color,
     /// Columns in raw counts, left to right over the whole plot.
     pub columns: &'a [Column],
+    /// The line that is drawn in their place, where samples lie wider apart than columns.
+    pub line: Option<&'a SampleLine>,
     /// The lane's units per raw count of this trace.
     pub scale: f64,
     /// Value of its raw count 0, in the lane's unit.

@@ -1,5 +1,6 @@
 use super::*;
-use crate::column::{Column, Coverage};
+use crate::column::{Column, ColumnGrid, Coverage};
+use crate::line::{Interpolation, SampleLine};
 
 /// Colours of the plot's pixel column `x`, from the top.
 fn pixels_at(image: &Image, x: usize) -> Vec<Color> {
@@ -53,6 +54,28 @@ fn a_gap_is_marked_and_no_line_crosses_it() {
 }
 
 #[test]
+fn between_samples_the_line_stands_between_counts_and_each_sample_has_a_dot() {
+    let columns = vec![column(0, 1); plot_columns(400)];
+    let mut line = SampleLine::new(columns.len());
+    let samples: Vec<i16> = (0..13).map(|at| at % 2).collect();
+    line.add(ColumnGrid::new(1.0 / 26.0), 0, 0, &samples, Interpolation::Linear);
+    let lanes = [Lane::new("", Trace::Line(&columns, &line), -10.0, 11.0)];
+    let image = picture(&lanes).draw().unwrap();
+    let trace = Theme::dark().trace(0);
+    let rows_at = |x: usize| (0..240usize).filter(|&y| pixels_at(&image, x)[y] == trace).collect::<Vec<_>>();
+    let y_of = |value: f64| 8.0 + 206.0 * (11.0 - value) / 21.0;
+    for (x, value) in [(13, 0.5), (26 + 13, 0.5), (6, 0.25), (26 + 6, 0.75)] {
+        let rows = rows_at(x);
+        assert!(!rows.is_empty() && rows.len() <= 2, "{x}: {rows:?}");
+        assert!((rows[0] as f64 - y_of(value)).abs() <= 1.5, "{x}: {rows:?}, not {}", y_of(value));
+    }
+    for (x, value) in [(26, 1.0), (52, 0.0)] {
+        let rows = rows_at(x);
+        assert!(rows.len() >= 5 && (rows[rows.len() / 2] as f64 - y_of(value)).abs() <= 1.5, "{x}: {rows:?}");
+    }
+}
+
+#[test]
 fn every_kind_of_trace_and_an_empty_picture_draw() {
     let cells = vec![0.7f32; 12];
     let lanes = [
@@ -91,8 +114,8 @@ fn layers_share_a_lane_and_pictures_stack() {
     let (low, high) = (flat(-50), flat(50));
     let theme = Theme::dark();
     let layers = [
-        Layer { color: theme.trace(0), columns: &low, scale: 1.0, offset: 0.0 },
-        Layer { color: theme.trace(1), columns: &high, scale: 0.5, offset: 25.0 },
+        Layer { color: theme.trace(0), columns: &low, line: None, scale: 1.0, offset: 0.0 },
+        Layer { color: theme.trace(1), columns: &high, line: None, scale: 0.5, offset: 25.0 },
     ];
     let lanes = [Lane::new("", Trace::Layers(&layers), -100.0, 100.0)];
     let image = Picture { lanes: &lanes, ..Picture::new(200, 150, theme.clone()) }.draw().unwrap();

@@ -1,6 +1,7 @@
 //! Does what a person wants: sets it, or passes it to the part that it concerns.
 
 use super::action::Action;
+use super::autoset;
 use super::generator::GeneratorWish;
 use super::segments::Segment;
 use super::view_model::ViewModel;
@@ -12,6 +13,10 @@ impl ViewModel {
             (Action::Level(steps), Some(trigger)) => self.step_level(steps, trigger),
             (Action::Segment(steps), _) => self.step_segment(steps),
             (Action::Pin, _) => self.pin_segment(),
+            (Action::FitAll, _) => self.fit_all(),
+            (Action::Autoset, _) => self.begin_autoset(autoset::SAMPLES_FIRST),
+            (Action::Zoom(to), _) => self.zoom_to(to),
+            (Action::ZoomToCursors, _) => self.zoom_to_cursors(),
             (Action::Save(what), _) => self.begin_save(what),
             (Action::GeneratorPause, _) => self.tell_generator(GeneratorWish::TogglePause),
             (Action::GeneratorRate(step), _) => {

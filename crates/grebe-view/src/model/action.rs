@@ -12,6 +12,17 @@ pub(crate) enum Action {
     /// Half a screen back in time; holds the picture.
     Earlier,
     Later,
+    /// The whole recording, or all of the history.
+    FitAll,
+    /// Time base, scales and trigger as the newest samples ask for.
+    Autoset,
+    Zoom(ScreenBox),
+    /// Shows what lies between the cursors.
+    ZoomToCursors,
+    /// Shows the place at a sample index in the middle; holds the picture.
+    ShowAt(f64),
+    /// The strip with all of the history on or off.
+    Overview,
     /// Back to the newest samples, following them.
     Live,
     Channel(usize),
@@ -32,6 +43,8 @@ pub(crate) enum Action {
     Math(Option<MathOperation>),
     /// The next channel for the first (0) or the second (1) input of the math channel.
     MathInput(usize),
+    /// The line between samples: straight, or sin(x)/x.
+    Interpolation,
     Persistence,
     Channels,
     Trigger(TriggerMode),
@@ -75,6 +88,8 @@ pub(crate) enum Action {
     Averages,
     /// Keeps the highest levels of the spectrum, or no longer.
     PeakHold,
+    /// Marks the fundamental of the selected channel's spectrum and its harmonics, or no longer.
+    Harmonics,
     Save(SaveWhat),
     GeneratorPause,
     GeneratorRate(Step),
@@ -84,6 +99,15 @@ pub(crate) enum Action {
     /// Closes the overlay of keys.
     Back,
     Quit,
+}
+
+/// A part of the screen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ScreenBox {
+    /// 0.0 left edge, 1.0 right edge, in any order.
+    pub(crate) times: Option<[f64; 2]>,
+    /// Of the lane of a channel: 0.0 lower edge, 1.0 upper edge, in any order.
+    pub(crate) values: Option<(usize, [f64; 2])>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

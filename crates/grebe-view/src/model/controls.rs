@@ -16,7 +16,7 @@ use crate::model::action::{Action, Step};
 use crate::model::channel::ThemeChoice;
 use crate::model::segments::Pins;
 use cursors::Cursors;
-use grebe_scope::Window as Weighting;
+use grebe_scope::{Interpolation, Window as Weighting};
 use lanes::Lanes;
 use time::TimeAxis;
 use trigger::TriggerControls;
@@ -45,7 +45,7 @@ pub(crate) struct Controls {
 }
 
 /// What is shown beside the traces, and how they are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Show {
     pub(crate) spectrum: bool,
@@ -55,6 +55,28 @@ pub(crate) struct Show {
     pub(crate) persistence: bool,
     pub(crate) segments: bool,
     pub(crate) statistics: bool,
+    /// Whether the line between samples is sin(x)/x.
+    pub(crate) sinc: bool,
+    pub(crate) harmonics: bool,
+    /// All of the history, below the traces.
+    pub(crate) overview_strip: bool,
+}
+
+impl Default for Show {
+    fn default() -> Show {
+        Show {
+            spectrum: false,
+            waterfall: false,
+            channel_panel: false,
+            overlay: false,
+            persistence: false,
+            segments: false,
+            statistics: false,
+            sinc: false,
+            harmonics: false,
+            overview_strip: true,
+        }
+    }
 }
 
 impl Controls {
@@ -88,6 +110,7 @@ impl Controls {
             Action::Longer => self.time.zoom(picture, false, 0.5),
             Action::Earlier => self.time.pan(picture, -0.5),
             Action::Later => self.time.pan(picture, 0.5),
+            Action::ShowAt(index) => self.time.show_at(picture, index),
             Action::Live => self.time.release(),
             Action::Channel(channel) => self.channels = self.channels.toggled(channel),
             Action::Trigger(mode) => self.choose_mode(mode),
@@ -135,6 +158,8 @@ impl Controls {
                 self.lanes.refit(self.lanes.selected);
             }
             Action::Overlay => self.show.overlay = !self.show.overlay,
+            Action::Overview => self.show.overview_strip = !self.show.overview_strip,
+            Action::Interpolation => self.show.sinc = !self.show.sinc,
             Action::Persistence => self.show.persistence = !self.show.persistence,
             Action::Channels => self.show.channel_panel = !self.show.channel_panel,
             Action::Statistics => {
@@ -164,8 +189,10 @@ impl Controls {
                 self.math_inputs[which % 2] = (self.math_inputs[which % 2] + 1) % channels;
                 self.lanes.refit(MATH_CHANNEL);
             }
+            Action::Harmonics => self.show.harmonics = !self.show.harmonics,
             Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
             // These need more than the settings: the view model does them.
+            Action::FitAll | Action::Autoset | Action::Zoom(_) | Action::ZoomToCursors => {}
             Action::Level(_) | Action::Save(_) | Action::Segment(_) | Action::Pin => {}
             Action::GeneratorPause | Action::GeneratorRate(_) | Action::GeneratorWave => {}
             Action::Segments => self.show.segments = !self.show.segments,
@@ -186,6 +213,7 @@ impl Controls {
             window: self.time.window(),
             span: self.time.span,
             channels: self.channels,
+            interpolation: if self.show.sinc { Interpolation::Sinc } else { Interpolation::Linear },
             trigger: Some(TriggerSettings { mode: self.mode(picture), ..self.trigger.settings }),
             spectrum: (self.show.spectrum || self.show.waterfall).then(|| SpectrumSettings {
                 waterfall: self.show.waterfall.then_some(self.lanes.selected),

@@ -6,7 +6,7 @@ use grebe_flow::monotonic_ns;
 use grebe_scope::{Engineering, Slope};
 
 use super::hud::{self, DC, Hud, RunState, TriggerWords};
-use super::view_model::ViewModel;
+use super::view_model::{Asked, ViewModel};
 use crate::data::math::LANES;
 use crate::data::trigger::{TriggerKind, TriggerView};
 
@@ -28,8 +28,19 @@ impl ViewModel {
             self.taken.0 += 1;
             self.count_measurements();
         }
-        let has_saved = self.end_save();
-        self.refresh_hud() || is_new || has_saved
+        let was_answered = self.take_samples();
+        self.refresh_hud() || is_new || was_answered
+    }
+
+    /// Takes samples that the history was asked for; returns whether any came.
+    fn take_samples(&mut self) -> bool {
+        let Some(extract) = self.link.take_extract() else { return false };
+        match self.asked.take() {
+            Some(Asked::Save(what)) => self.end_save(what, &extract),
+            Some(Asked::Autoset { samples }) => self.end_autoset(&extract, samples),
+            None => return false,
+        }
+        true
     }
 
     /// Renews the words a few times per second: digits that change at every frame cannot be read.

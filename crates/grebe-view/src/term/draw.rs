@@ -10,6 +10,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use crate::model::channel::ThemeChoice;
 use crate::model::channel::hue;
+use crate::model::harmonics::Harmonic;
 use crate::model::hud::{RunState, Tone};
 use crate::model::keys::keys;
 use crate::model::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
@@ -221,7 +222,8 @@ impl<'a> ScopeScreen<'a> {
                 buf.set_stringn(plot.right() - 1, plot.y + row as u16, "\u{25c0}", 1, Style::new());
             }
         }
-        let name = format!(" {} ", setup.label(data.channel));
+        let clip = if data.is_clipped { "CLIP " } else { "" };
+        let name = format!(" {} {clip}", setup.label(data.channel));
         let style = Style::new().fg(color).add_modifier(Modifier::REVERSED | Modifier::BOLD);
         let room = plot.width.saturating_sub(chip);
         buf.set_stringn(plot.x + chip.min(plot.width - 1), plot.y, &name, usize::from(room), style);
@@ -240,6 +242,12 @@ impl<'a> ScopeScreen<'a> {
             hold.draw(plot, self.color(self.theme().text_dim, Color::DarkGray), self.bad(), buf);
             let dots = Dots::new(&trace.columns, range, |count| f64::from(count) * DB_PER_COUNT, plot);
             dots.draw(plot, self.trace_color(trace.channel), self.bad(), buf);
+        }
+        for harmonic in self.model.harmonics().into_iter().filter(Harmonic::is_shown) {
+            let x = plot.x + (f64::from(plot.width) * harmonic.part) as u16;
+            let color = self.trace_color(self.model.harmonics_channel());
+            let room = usize::from(plot.right().saturating_sub(x));
+            buf.set_stringn(x, plot.bottom() - 1, harmonic.label(), room, Style::new().fg(color));
         }
         let peaks = self.model.peak_rows(1).into_iter().map(|row| row.cells.join(" "));
         let words = [format!(" {}", self.model.spectrum_words())].into_iter().chain(peaks);

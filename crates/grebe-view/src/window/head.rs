@@ -98,6 +98,9 @@ impl ScopePanes {
         let division = egui::RichText::new(&self.model.hud.division).monospace();
         ui.add_sized([86.0, 18.0], egui::Label::new(division));
         self.button(ui, "+", "zoom in: shorter time span  (\u{2190} or +)", Action::Shorter);
+        self.button(ui, "fit", "all of the recording, of the history  (home or *)", Action::FitAll);
+        let hint = "time, scales and trigger as the signals ask for  (U)";
+        self.button(ui, "autoset", hint, Action::Autoset);
         ui.separator();
         let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
         self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);

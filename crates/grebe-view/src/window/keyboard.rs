@@ -39,6 +39,8 @@ impl ScopePanes {
                     &[
                         ("wheel", "time span, frequency range"),
                         ("drag", "back / forward; levels, cursors, panes"),
+                        ("shift drag", "zoom into a box; or with the right button"),
+                        ("strip below", "click or drag: there in the history"),
                         ("... left", "scale and position of a channel"),
                         ("click a name", "settings of the channel"),
                         ("double click", "to the newest samples"),
@@ -48,6 +50,8 @@ impl ScopePanes {
                 let groups: Vec<_> = groups.chain([mouse]).collect();
                 let room = ui.ctx().content_rect().size() - egui::vec2(60.0, 80.0);
                 let scroll = egui::ScrollArea::both().max_width(room.x).max_height(room.y);
+                // As large as it takes, before anything scrolls.
+                let scroll = scroll.min_scrolled_width(room.x).min_scrolled_height(room.y);
                 scroll.show(ui, |ui| {
                     ui.horizontal_top(|ui| {
                         for (side, groups) in [&groups[..3], &groups[3..]].into_iter().enumerate() {
@@ -89,6 +93,7 @@ fn key_action(key: egui::Key, modifiers: egui::Modifiers) -> Option<Action> {
         egui::Key::PageUp => Some(Action::Earlier),
         egui::Key::PageDown => Some(Action::Later),
         egui::Key::End => Some(Action::Live),
+        egui::Key::Home => Some(Action::FitAll),
         egui::Key::Escape => Some(Action::Back),
         _ => None,
     }

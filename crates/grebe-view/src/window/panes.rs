@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eframe::egui::{self, Color32, Rect, TextureHandle, WidgetText, pos2};
+use eframe::egui::{self, Color32, Pos2, Rect, TextureHandle, WidgetText, pos2};
 use grebe_flow::monotonic_ns;
 use grebe_scope::raster::Theme;
 use grebe_scope::{Engineering, parse_quantity};
@@ -34,6 +34,10 @@ pub(super) struct ScopePanes {
     /// How far the lanes are scrolled, in points, and the channel that was last brought into view.
     pub(super) lanes_offset: f32,
     pub(super) lanes_selected: Option<usize>,
+    /// Where a box was begun, while it is drawn.
+    pub(super) box_from: Option<Pos2>,
+    /// How far from the middle of what is shown the strip with all of the history was taken hold of.
+    pub(super) overview_grip: f32,
     /// Widths of what stands in the rows of the head, in the last frame.
     pub(super) buttons_width: f32,
     pub(super) facts_width: f32,
@@ -65,6 +69,8 @@ impl ScopePanes {
             persistence_number: 0,
             lanes_offset: 0.0,
             lanes_selected: None,
+            box_from: None,
+            overview_grip: 0.0,
             buttons_width: 600.0,
             facts_width: 400.0,
             is_folded: [false; 2],
@@ -92,7 +98,12 @@ impl ScopePanes {
         let area = ui.available_rect_before_wrap();
         let right = area.right() - self.side_width();
         let bottom = area.bottom() - self.measurements_height();
-        self.panes(ui, Rect::from_min_max(area.min, pos2(right, bottom)));
+        let mut panes = Rect::from_min_max(area.min, pos2(right, bottom));
+        let strip = self.take_overview(&mut panes, ui.ctx().pixels_per_point());
+        self.panes(ui, panes);
+        if let Some(strip) = strip {
+            self.overview(ui, strip);
+        }
         self.measurements(ui, Rect::from_min_max(pos2(area.left(), bottom), pos2(right, area.bottom())));
         self.side(ui, Rect::from_min_max(pos2(right, area.top()), area.max));
         if self.has_keys && self.model.controls.is_help_open {

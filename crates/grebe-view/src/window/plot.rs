@@ -45,6 +45,9 @@ impl ScopePanes {
     }
 
     fn pointer(&mut self, ui: &egui::Ui, response: &egui::Response, plot: Rect) {
+        if self.zoom_box(ui, response, plot) {
+            return;
+        }
         let began = ui.input(|input| input.pointer.press_origin()).filter(|_| response.dragged());
         if let Some(channel) = began.and_then(|began| self.scale_at(plot, began)) {
             let lane = plot.height() / self.lane_count() as f32;
@@ -152,6 +155,7 @@ impl ScopePanes {
         let seconds = start + part * (end - start);
         let at = Engineering::new(seconds, self.model.picture.axis_unit()).digits(4).to_string();
         value_tag(ui, &theme, pos2(pointer.x, plot.top()), plot, &at, cursor);
+        let place_of = |columns: usize| part as f32 * columns as f32;
         for (place, data) in self.model.picture.channels.iter().enumerate() {
             let rect = self.lane_rect(plot, place, self.model.picture.channels.len());
             if !plot.contains(rect.center()) {
@@ -160,7 +164,10 @@ impl ScopePanes {
             let column = (part * data.columns.len() as f64) as usize;
             let Some(column) = data.columns.get(column) else { continue };
             let setup = self.model.setup(data.channel);
+            let nearest = data.line.as_ref().and_then(|line| line.nearest(place_of(data.columns.len())));
             let text = match (column.is_empty(), column.has_gap()) {
+                // Between two samples, the nearer one.
+                (false, false) if nearest.is_some() => count_text(nearest.unwrap_or_default(), &setup),
                 (true, true) => self.model.lost_words(part - half..part + half),
                 (true, false) => continue,
                 _ => range_text(column, &setup),
@@ -192,10 +199,12 @@ pub(super) fn lane_rect(plot: Rect, place: usize, count: usize) -> Rect {
 }
 
 fn range_text(column: &Column, setup: &ChannelSetup) -> String {
-    let show =
-        |count: i16| Engineering::new(setup.value(f64::from(count)), &setup.unit).digits(4).to_string();
     match column.min == column.max {
-        true => show(column.min),
-        false => format!("{} \u{2026} {}", show(column.min), show(column.max)),
+        true => count_text(column.min, setup),
+        false => format!("{} \u{2026} {}", count_text(column.min, setup), count_text(column.max, setup)),
     }
+}
+
+fn count_text(count: i16, setup: &ChannelSetup) -> String {
+    Engineering::new(setup.value(f64::from(count)), &setup.unit).digits(4).to_string()
 }

@@ -50,6 +50,8 @@ impl ScopePanes {
             self.toggle(ui, show.overlay, "overlay", "all in one lane  (o)", Action::Overlay);
             let hint = "all triggers upon each other  (d)";
             self.toggle(ui, show.persistence, "persistence", hint, Action::Persistence);
+            let hint = "the line between samples: straight, or sin(x)/x  (I)";
+            self.toggle(ui, show.sinc, "sin(x)/x", hint, Action::Interpolation);
         });
         ui.add_space(10.0);
     }

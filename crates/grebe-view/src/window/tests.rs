@@ -1,5 +1,6 @@
 //! The window's content, driven without a window.
 
+mod framing;
 mod looks;
 mod saving;
 
