@@ -73,3 +73,24 @@ impl Drop for Heap {
 pub(crate) const ALIGN: usize = 64;
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heap_memory_lies_where_huge_pages_can_hold_it() {
+        assert!(!Heap::zeroed(1).is_empty());
+        assert_eq!(
+            (Heap::zeroed(0).len(), Heap::zeroed(100).len(), Heap::zeroed(HUGE_PAGE).len()),
+            (64, 100, HUGE_PAGE)
+        );
+        for (len, align) in
+            [(PAGE, PAGE), (HUGE_PAGE - 1, PAGE), (HUGE_PAGE, HUGE_PAGE), (3 * HUGE_PAGE, HUGE_PAGE)]
+        {
+            let memory = Heap::zeroed(len);
+            assert_eq!(memory.layout.align(), align, "{len} bytes");
+            assert_eq!(memory.base().as_ptr() as usize % align, 0, "{len} bytes");
+        }
+    }
+}
