@@ -78,9 +78,28 @@ const HUGE_PAGE: usize = 2 << 20;
 mod tests {
     use super::*;
 
+    /// A mapping of no bytes.
+    struct Nothing;
+
+    // SAFETY: there is no byte that could be read.
+    unsafe impl Memory for Nothing {
+        fn base(&self) -> NonNull<u8> {
+            NonNull::dangling()
+        }
+
+        fn len(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn memory_is_empty_where_it_has_no_bytes() {
+        assert!(Nothing.is_empty());
+        assert!(!Heap::zeroed(0).is_empty());
+    }
+
     #[test]
     fn heap_memory_lies_where_huge_pages_can_hold_it() {
-        assert!(!Heap::zeroed(1).is_empty());
         assert_eq!(
             (Heap::zeroed(0).len(), Heap::zeroed(100).len(), Heap::zeroed(HUGE_PAGE).len()),
             (64, 100, HUGE_PAGE)
