@@ -8,6 +8,7 @@ use std::f64::consts::PI;
 use std::sync::LazyLock;
 
 use crate::column::{Column, ColumnGrid};
+use crate::value::Value;
 
 /// How the line goes from sample to sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -29,16 +30,17 @@ pub enum Interpolation {
 /// assert_eq!(line.samples, [(0.0, 0), (4.0, 100)]);
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct SampleLine {
-    /// Smallest and largest value that the line passes in a column, in raw counts, not rounded; `None` where no line is.
+pub struct SampleLine<V: Value = i16> {
+    /// Smallest and largest value that the line passes in a column, as the samples but not rounded; `None` where no line is, as beside
+    /// a sample that is not a number.
     pub spans: Vec<Option<(f32, f32)>>,
     /// The samples of the columns: the place of each in columns from the left edge, and its value.
-    pub samples: Vec<(f32, i16)>,
+    pub samples: Vec<(f32, V)>,
 }
 
-impl SampleLine {
+impl<V: Value> SampleLine<V> {
     /// An empty line over so many columns.
-    pub fn new(columns: usize) -> SampleLine {
+    pub fn new(columns: usize) -> SampleLine<V> {
         SampleLine { spans: vec![None; columns], samples: Vec::new() }
     }
 
@@ -49,7 +51,7 @@ impl SampleLine {
         grid: ColumnGrid,
         first_column: u64,
         first_sample_index: u64,
-        samples: &[i16],
+        samples: &[V],
         interpolation: Interpolation,
     ) {
         let Some(last) = samples.len().checked_sub(1) else { return };
@@ -83,7 +85,10 @@ impl SampleLine {
             let passed = [left, right, bend, left + third, right - third].map(value);
             let (low, high) = span.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
             let low = passed.iter().fold(low, |low, &it| low.min(it as f32));
-            *span = Some((low, passed.iter().fold(high, |high, &it| high.max(it as f32))));
+            let high = passed.iter().fold(high, |high, &it| high.max(it as f32));
+            if low <= high {
+                *span = Some((low, high));
+            }
         }
     }
 
@@ -101,8 +106,8 @@ impl SampleLine {
     }
 
     /// The sample that lies nearest to a place, in columns from the left edge.
-    pub fn nearest(&self, place: f32) -> Option<i16> {
-        let distance = |sample: &&(f32, i16)| (sample.0 - place).abs();
+    pub fn nearest(&self, place: f32) -> Option<V> {
+        let distance = |sample: &&(f32, V)| (sample.0 - place).abs();
         let nearest = self.samples.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
         nearest.map(|&(_, value)| value)
     }
@@ -113,27 +118,29 @@ impl SampleLine {
         pairs.reduce(f32::min).unwrap_or(0.0)
     }
 
-    /// Puts what the line passes in place of columns, rounded to counts.
-    pub fn round_into(&self, columns: &mut [Column]) {
-        let count = |value: f32| value.round().clamp(f32::from(i16::MIN), f32::from(i16::MAX)) as i16;
+    /// Puts what the line passes in place of columns, rounded to counts where samples are.
+    pub fn round_into(&self, columns: &mut [Column<V>]) {
+        let near = |value: f32| V::from_f64(value.into());
         for (column, span) in columns.iter_mut().zip(&self.spans) {
             (column.min, column.max) = match span {
-                Some((low, high)) => (count(*low), count(*high)),
-                None => (Column::OUTSIDE.min, Column::OUTSIDE.max),
+                Some((low, high)) => (near(*low), near(*high)),
+                None => (V::HIGHEST, V::LOWEST),
             };
         }
     }
 }
 
 /// The value of a straight line at `at` samples after the first, which lies within them.
-fn linear(samples: &[i16], at: f64) -> f64 {
+fn linear<V: Value>(samples: &[V], at: f64) -> f64 {
     let last = samples.len() - 1;
     let before = (at as usize).min(last);
     let part = at - before as f64;
-    f64::from(samples[before]) * (1.0 - part) + f64::from(samples[(before + 1).min(last)]) * part
+    let (here, after) = (samples[before].to_f64(), samples[(before + 1).min(last)].to_f64());
+    // At a sample, whatever the next one is.
+    if part == 0.0 { here } else { here * (1.0 - part) + after * part }
 }
 
-fn sinc(samples: &[i16], at: f64) -> f64 {
+fn sinc<V: Value>(samples: &[V], at: f64) -> f64 {
     let before = (at as usize).min(samples.len() - 1);
     let phase = (at - before as f64) * PHASES as f64;
     let (row, part) = ((phase as usize).min(PHASES - 1), phase - (phase as usize).min(PHASES - 1) as f64);
@@ -146,7 +153,7 @@ fn sinc(samples: &[i16], at: f64) -> f64 {
     let skipped = first + reach - before;
     for (tap, &sample) in taps.iter().enumerate().map(|(tap, sample)| (tap + skipped, sample)) {
         let weight = here[tap] * (1.0 - part) + after[tap] * part;
-        sum += weight * f64::from(sample);
+        sum += weight * sample.to_f64();
         weights += weight;
     }
     sum / weights

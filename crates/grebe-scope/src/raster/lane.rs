@@ -6,8 +6,16 @@ use super::theme::{Color, Theme};
 use crate::column::Column;
 use crate::line::SampleLine;
 use crate::units::Ticks;
+use crate::value::Value;
 
-pub(super) fn draw(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, color: Color, band: Rect) {
+pub(super) fn draw<V: Value>(
+    canvas: &mut Canvas,
+    pen: &Pen,
+    theme: &Theme,
+    lane: &Lane<V>,
+    color: Color,
+    band: Rect,
+) {
     let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 32).clamp(3, 10));
     for value in ticks.values() {
         let Some(y) = lane.y_inside(value, band) else { continue };
@@ -43,9 +51,16 @@ pub(super) fn draw(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, c
     }
 }
 
-fn draw_layer(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, layer: &Layer, band: Rect) {
+fn draw_layer<V: Value>(
+    canvas: &mut Canvas,
+    pen: &Pen,
+    theme: &Theme,
+    lane: &Lane<V>,
+    layer: &Layer<V>,
+    band: Rect,
+) {
     let Layer { color, columns, .. } = *layer;
-    let y_of_count = |count: f64| lane.y_of(count * layer.scale + layer.offset, band);
+    let y_of_value = |value: f64| lane.y_of(value * layer.scale + layer.offset, band);
     let left_of =
         |place: usize| band.left + (place as i64 * i64::from(band.width) / columns.len() as i64) as i32;
     let place_of = |place: usize| {
@@ -65,10 +80,10 @@ fn draw_layer(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, layer:
         }
         let span = match layer.line {
             Some(line) => line.joined(place).map(|(low, high)| (f64::from(low), f64::from(high))),
-            None => column.joined_to(&previous).map(|(low, high)| (f64::from(low), f64::from(high))),
+            None => column.joined_to(&previous).map(|(low, high)| (low.to_f64(), high.to_f64())),
         };
         if let Some((low, high)) = span {
-            let (a, b) = (y_of_count(low), y_of_count(high));
+            let (a, b) = (y_of_value(low), y_of_value(high));
             let (top, bottom) = (a.min(b), a.max(b));
             let edge = band.top + band.height - 1;
             // Nothing is drawn beyond the lane, as on an instrument's screen.
@@ -83,21 +98,21 @@ fn draw_layer(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, layer:
         name_lost(canvas, pen, theme, run);
     }
     if let Some(line) = layer.line.filter(|line| line.spacing() >= DOT_SPACING_MIN) {
-        draw_samples(canvas, color, band, line, y_of_count);
+        draw_samples(canvas, color, band, line, y_of_value);
     }
 }
 
 /// A dot at each sample.
-fn draw_samples(
+fn draw_samples<V: Value>(
     canvas: &mut Canvas,
     color: Color,
     band: Rect,
-    line: &SampleLine,
-    y_of_count: impl Fn(f64) -> i32,
+    line: &SampleLine<V>,
+    y_of_value: impl Fn(f64) -> i32,
 ) {
     let part = |column: f32| f64::from(column) / line.spans.len() as f64 * f64::from(band.width);
     for &(column, sample) in &line.samples {
-        let (x, y) = (band.left + part(column).round() as i32, y_of_count(sample.into()));
+        let (x, y) = (band.left + part(column).round() as i32, y_of_value(sample.to_f64()));
         for (dy, half) in [(-2, 1), (-1, 2), (0, 2), (1, 2), (2, 1)] {
             if (band.top..band.top + band.height).contains(&(y + dy)) {
                 let (left, right) = ((x - half).max(band.left), (x + half).min(band.left + band.width - 1));
@@ -148,7 +163,7 @@ fn draw_intensity(canvas: &mut Canvas, theme: &Theme, color: Color, band: Rect, 
     }
 }
 
-impl Lane<'_> {
+impl<V: Value> Lane<'_, V> {
     fn y(&self, value: f64, band: Rect) -> f64 {
         (self.top - value) / (self.top - self.bottom) * f64::from(band.height - 1) + f64::from(band.top)
     }

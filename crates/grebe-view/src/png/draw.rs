@@ -173,7 +173,7 @@ fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<rast
         color = setup.trace_color(waterfall.channel, &theme);
         seconds = waterfall.span_samples / model.picture.rate_or_one();
     }
-    let lane = Lane {
+    let lane: Lane<'_> = Lane {
         color: Some(color),
         unit: model.picture.axis_unit(),
         ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, -seconds, 0.0)
