@@ -50,6 +50,19 @@ fn what_is_left_is_dropped_once() {
 }
 
 #[test]
+fn each_end_sees_that_the_other_is_gone_and_not_before() {
+    for policy in Policy::ALL {
+        let (tx, rx) = ring::<u8>(2, policy);
+        assert!(!tx.is_closed() && !rx.is_closed());
+        drop(rx);
+        assert!(tx.is_closed());
+        let (tx, rx) = ring::<u8>(2, policy);
+        drop(tx);
+        assert!(rx.is_closed());
+    }
+}
+
+#[test]
 fn across_threads_a_ring_that_does_not_evict_loses_nothing() {
     let (mut tx, mut rx) = ring(8, Policy::Block);
     let count = 200_000u64;
