@@ -54,7 +54,9 @@ impl ScopePanes {
                 let scroll = scroll.min_scrolled_width(room.x).min_scrolled_height(room.y);
                 scroll.show(ui, |ui| {
                     ui.horizontal_top(|ui| {
-                        for (side, groups) in [&groups[..3], &groups[3..]].into_iter().enumerate() {
+                        for (side, groups) in
+                            [&groups[..2], &groups[2..5], &groups[5..]].into_iter().enumerate()
+                        {
                             egui::Grid::new(("keys", side)).num_columns(2).spacing([18.0, 5.0]).show(
                                 ui,
                                 |ui| {
