@@ -72,7 +72,7 @@ mod proto;
 pub use error::{Error, Result, shown};
 pub use grebe_packet::{Address, Cancel, Purpose, Ticket};
 pub use io::{
-    disk::{Accept, LeftOut, Offered, source::Source},
+    disk::{Accept, LeftOut, Offered, Renamed, source::Source},
     session::{
         Notice, Notify, ReceiveProgress, ReceiveReport, SendReport,
         receive::{ReceiveListener, ReceiveOptions, receive},

@@ -276,6 +276,24 @@ fn nobody_there_is_an_error_that_says_whom_was_asked() {
     assert!(error.to_string().contains(&ticket.addresses[0].to_string()), "{error}");
 }
 
+#[test]
+fn the_first_question_is_sent_twice_at_once_since_one_may_be_lost() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut ticket = listener().ticket;
+    ticket.addresses = vec![nobody.local_addr().unwrap().into()];
+    let options = SendOptions { answer_within: Duration::from_millis(120), ..SendOptions::default() };
+    send(&source(&[file.path().into()]), &ticket, &options, |_| {}).unwrap_err();
+    nobody.set_nonblocking(true).unwrap();
+    let mut datagrams = Vec::new();
+    let mut bytes = [0; 2_000];
+    while let Ok(length) = nobody.recv(&mut bytes) {
+        datagrams.push(bytes[..length].to_vec());
+    }
+    assert!(datagrams.len() >= 2 && datagrams[0].len() == 1_200, "{}", datagrams.len());
+    assert_eq!(datagrams[0], datagrams[1]);
+}
+
 fn address_of(ticket: &Ticket) -> SocketAddr {
     ticket.addresses[0].to_socket_addrs().unwrap().next().unwrap()
 }

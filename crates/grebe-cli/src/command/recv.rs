@@ -53,6 +53,12 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     match received {
         Ok(received) => {
             transfer::tell_left_out(&received.left_out);
+            for renamed in received.renamed.iter().take(RENAMED_SHOWN) {
+                note!("renamed: {} is {} here", renamed.name, shown(&renamed.path));
+            }
+            if received.renamed.len() > RENAMED_SHOWN {
+                note!("renamed: {} more; --json has them all", received.renamed.len() - RENAMED_SHOWN);
+            }
             tell(&received, options.json)?;
             Ok(if received.left_out.is_empty() { Ending::Good } else { Ending::Partial })
         }
@@ -135,6 +141,8 @@ fn is_wanted() -> bool {
     stdin.lock().read_line(&mut answer).is_ok_and(|_| matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+const RENAMED_SHOWN: usize = 20;
+
 fn usage() -> anyhow::Error {
     Usage("give one ticket and one directory at most".into()).into()
 }
@@ -175,6 +183,11 @@ fn tell(received: &ReceiveReport, json: bool) -> Result<()> {
             "result": {
                 "paths": paths,
                 "left_out": transfer::left_out_json(received.left_out.iter()),
+                "renamed": received
+                    .renamed
+                    .iter()
+                    .map(|it| json!({ "name": it.name, "path": it.path.to_string_lossy() }))
+                    .collect::<Vec<_>>(),
                 "bytes": received.content_bytes,
                 "resumed_bytes": received.resumed_bytes,
                 "peer": received.peer.to_string(),

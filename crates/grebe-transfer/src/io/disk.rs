@@ -34,6 +34,15 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// A file or directory that has another name here, since this system cannot have the sender's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    /// The sender's name, with the directories that it is in; letters that would move a terminal's cursor are escape sequences.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
 /// What a sender has for a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offered {

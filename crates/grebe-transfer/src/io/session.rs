@@ -5,7 +5,7 @@ pub(crate) mod receive;
 pub(crate) mod send;
 mod tcp;
 
-use crate::io::disk::LeftOut;
+use crate::io::disk::{LeftOut, Renamed};
 use crate::proto::congestion::PhaseCost;
 use crate::proto::handshake::Responder;
 use crate::proto::sender::{SendCounters, SendProgress};
@@ -58,6 +58,8 @@ pub struct ReceiveReport {
     pub paths: Vec<PathBuf>,
     /// What could not be had, although the sender had it: for want of a name here, or because it changed while it was sent.
     pub left_out: Vec<LeftOut>,
+    /// What has another name than at the sender.
+    pub renamed: Vec<Renamed>,
     /// Bytes of all files and of the list of them.
     pub content_bytes: u64,
     /// Bytes of the stream that were there, from an earlier session or in files of the same content.

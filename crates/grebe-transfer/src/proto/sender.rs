@@ -354,6 +354,14 @@ mod tests {
     }
 
     #[test]
+    fn who_stops_after_the_end_has_not_stopped_anything() {
+        let mut sender = Sender::new(1_000, SenderOptions::default());
+        sender.on_outcome(1, Verdict::Whole);
+        sender.cancel();
+        assert_eq!(sender.verdict(), Some(Verdict::Whole));
+    }
+
+    #[test]
     fn a_limit_holds_for_a_stream_too() {
         let options = SenderOptions { limit_bits_per_s: Some(8e6), ..SenderOptions::default() };
         let mut sender = Sender::new(900_000, options);

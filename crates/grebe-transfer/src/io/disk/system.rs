@@ -90,24 +90,37 @@ pub(super) fn private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().create(path)
 }
 
-/// What Windows takes for a path, a stream, a pattern or a device becomes another letter.
 #[cfg(not(unix))]
 pub(super) fn join(above: &Path, name: &[u8]) -> PathBuf {
-    let component = |name: &[u8]| {
-        let plain = String::from_utf8_lossy(name);
-        let mut plain: String = plain
-            .chars()
-            .map(|letter| if letter.is_control() || r#"<>:"/\|?*"#.contains(letter) { '_' } else { letter })
-            .collect();
-        let stem = plain.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
-        let is_device = matches!(&*stem, "con" | "prn" | "aux" | "nul")
-            || matches!(stem.split_at_checked(3), Some(("com" | "lpt", rest)) if rest.chars().count() == 1);
-        if is_device || plain.ends_with(['.', ' ']) {
-            plain.push('_');
-        }
-        plain
-    };
-    name.split(|byte| *byte == b'/').fold(above.to_path_buf(), |path, part| path.join(component(part)))
+    name.split(|byte| *byte == b'/').fold(above.to_path_buf(), |path, part| path.join(windows_name(part)))
+}
+
+/// Whether the last part of a name is another one here.
+#[cfg(unix)]
+pub(super) fn is_renamed(_: &[u8]) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_renamed(name: &[u8]) -> bool {
+    name.rsplit(|byte| *byte == b'/').next().is_some_and(|part| windows_name(part).as_bytes() != part)
+}
+
+/// What Windows takes for a path, a stream, a pattern or a device becomes another letter.
+#[cfg(any(not(unix), test))]
+fn windows_name(name: &[u8]) -> String {
+    let plain = String::from_utf8_lossy(name);
+    let mut plain: String = plain
+        .chars()
+        .map(|letter| if letter.is_control() || r#"<>:"/\|?*"#.contains(letter) { '_' } else { letter })
+        .collect();
+    let stem = plain.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let is_device = matches!(&*stem, "con" | "prn" | "aux" | "nul")
+        || matches!(stem.split_at_checked(3), Some(("com" | "lpt", rest)) if rest.chars().count() == 1);
+    if is_device || plain.ends_with(['.', ' ']) {
+        plain.push('_');
+    }
+    plain
 }
 
 /// Bytes that the file system has room for, where it says so.
@@ -167,4 +180,23 @@ pub(super) fn is_entry(path: &Path, entry: &Entry) -> bool {
         None => meta.is_dir(),
         Some(bytes) => meta.is_file() && meta.len() == bytes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_windows_cannot_have_become_others() {
+        for (name, other) in [
+            (&b"obs_2024-01-01T12:00:00.fits"[..], "obs_2024-01-01T12_00_00.fits"),
+            (b"a\\b?", "a_b_"),
+            (b"con.txt", "con.txt_"),
+            (b"end.", "end._"),
+            (b"\xff", "\u{fffd}"),
+            ("é.bin".as_bytes(), "é.bin"),
+        ] {
+            assert_eq!(windows_name(name), other);
+        }
+    }
 }

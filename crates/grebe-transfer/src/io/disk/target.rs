@@ -15,12 +15,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::groups::GROUP_BYTES;
 use super::system::{
-    failed, free_bytes, is_about_the_name, is_entry, is_same_file, join, private_directory, read_exact_at,
-    remove, rename, set_mode, umask, write_all_at,
+    failed, free_bytes, is_about_the_name, is_entry, is_renamed, is_same_file, join, private_directory,
+    read_exact_at, remove, rename, set_mode, umask, write_all_at,
 };
-use super::{FileStatus, LeftOut};
+use super::{FileStatus, LeftOut, Renamed};
 use crate::error::{Error, Result, shown};
-use crate::proto::index::{Entry, Index};
+use crate::proto::index::{Entry, Index, printable};
 use crate::proto::ranges::RangeSet;
 
 /// The files that content is written to. They have their full length from the beginning, with holes.
@@ -74,6 +74,7 @@ pub(in crate::io) struct Named {
     /// What the sender named, where it is now.
     pub(in crate::io) paths: Vec<PathBuf>,
     pub(in crate::io) left_out: Vec<LeftOut>,
+    pub(in crate::io) renamed: Vec<Renamed>,
     /// Something whole got no name, and waits for a later session.
     pub(super) is_kept: bool,
 }
@@ -332,6 +333,9 @@ impl Target {
     pub(super) fn give_names(&mut self) -> Result<Named> {
         let mut named = Named::default();
         for (entry, fate) in self.index.entries.iter().zip(&self.fates) {
+            if *fate == Fate::Made && is_renamed(&entry.name) {
+                named.renamed.push(Renamed { name: printable(&entry.name), path: self.final_path(entry) });
+            }
             match fate {
                 Fate::LeftOut(why) => {
                     named.left_out.push(LeftOut { path: self.final_path(entry), why: why.clone() });

@@ -13,7 +13,7 @@ use super::tcp::{Heard, PacketStream, TcpDoor};
 use super::{KEEP_TRYING, Notice, Notify, ReceiveProgress, ReceiveReport, taken};
 use crate::error::{Error, Result};
 use crate::io::disk::writer::Writer;
-use crate::io::disk::{Accept, LeftOut, Place, groups, journal_key};
+use crate::io::disk::{Accept, LeftOut, Place, Renamed, groups, journal_key};
 use crate::io::{Clock, Reading, unix_s};
 use crate::proto::handshake::{Responder, Role, Session};
 use crate::proto::receiver::{Arrived, Receiver};
@@ -167,6 +167,7 @@ struct Receiving {
     offer: Option<Offer>,
     paths: Vec<PathBuf>,
     left_out: Vec<LeftOut>,
+    renamed: Vec<Renamed>,
     failure: Option<Error>,
     first_us: u64,
     /// When everything was whole; 0: it is not yet.
@@ -206,6 +207,7 @@ impl Receiving {
             offer: None,
             paths: Vec::new(),
             left_out: Vec::new(),
+            renamed: Vec::new(),
             failure: None,
             first_us: 0,
             whole_us: 0,
@@ -375,6 +377,7 @@ impl Receiving {
         Ok(ReceiveReport {
             paths: std::mem::take(&mut self.paths),
             left_out: std::mem::take(&mut self.left_out),
+            renamed: std::mem::take(&mut self.renamed),
             content_bytes: groups::content_bytes(offer.total_bytes).unwrap_or(0),
             resumed_bytes: self.writer.as_ref().map_or(0, |writer| writer.held.covered()),
             peer,
@@ -465,7 +468,7 @@ impl Receiving {
         match writer.outcome() {
             None => {}
             Some(Ok(named)) => {
-                (self.paths, self.left_out) = (named.paths, named.left_out);
+                (self.paths, self.left_out, self.renamed) = (named.paths, named.left_out, named.renamed);
                 let is_whole = self.left_out.is_empty();
                 self.core.conclude(now_us, if is_whole { Verdict::Whole } else { Verdict::Partial });
             }
