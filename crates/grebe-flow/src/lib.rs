@@ -50,7 +50,6 @@
 //! ```
 #![deny(unsafe_code)]
 
-mod batch_stream;
 mod clock;
 mod counters;
 mod error;
@@ -66,7 +65,6 @@ mod stage;
 mod stage_bench;
 pub mod telemetry;
 
-pub use batch_stream::BatchStream;
 pub use clock::monotonic_ns;
 pub use counters::Counters;
 pub use error::Error;

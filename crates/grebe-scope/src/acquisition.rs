@@ -3,32 +3,30 @@
 use std::collections::VecDeque;
 
 use crate::error::{Error, Result, check_block};
-use crate::pyramid::CHANNELS_MAX;
 use crate::trigger::{Trigger, TriggerEvent};
-use crate::value::Value;
 
 /// One record, lent for the time of the call.
 #[derive(Debug, Clone, Copy)]
-pub struct Record<'a, V: Value = i16> {
+pub struct Record<'a> {
     /// Its trigger.
-    pub trigger: TriggerEvent<V>,
+    pub trigger: TriggerEvent,
     /// Index of the record's first sample.
     pub first_sample_index: u64,
-    source: Source<'a, V>,
+    source: Source<'a>,
     len: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Source<'a, V> {
+enum Source<'a> {
     /// A part of the block that was appended, from this place.
-    Block(&'a [&'a [V]], usize),
+    Block(&'a [&'a [i16]], usize),
     /// Put together: channels side by side.
-    Joined(&'a [V]),
+    Joined(&'a [i16]),
 }
 
-impl<'a, V: Value> Record<'a, V> {
+impl<'a> Record<'a> {
     /// Samples of one channel; empty for a channel that does not exist.
-    pub fn samples(&self, channel: usize) -> &'a [V] {
+    pub fn samples(&self, channel: usize) -> &'a [i16] {
         match self.source {
             Source::Block(block, from) => block.get(channel).map_or(&[], |c| &c[from..from + self.len]),
             Source::Joined(samples) => samples.chunks_exact(self.len).nth(channel).unwrap_or(&[]),
@@ -54,14 +52,14 @@ impl<'a, V: Value> Record<'a, V> {
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Acquisition<V: Value = i16> {
-    trigger: Trigger<V>,
+pub struct Acquisition {
+    trigger: Trigger,
     trigger_channel: usize,
-    recorder: Recorder<V>,
+    recorder: Recorder,
     next: Option<u64>,
 }
 
-impl<V: Value> Acquisition<V> {
+impl Acquisition {
     /// Records of `record_samples` (1 to 2^24) with `pre_samples` (less than that) before the trigger, of
     /// `channels` channels, triggered by `trigger_channel`.
     ///
@@ -70,13 +68,13 @@ impl<V: Value> Acquisition<V> {
     pub fn new(
         channels: usize,
         trigger_channel: usize,
-        trigger: Trigger<V>,
+        trigger: Trigger,
         pre_samples: u64,
         record_samples: u64,
-    ) -> Result<Acquisition<V>> {
+    ) -> Result<Acquisition> {
         let refuse = |what, got: u64, must| Err(Error::Setting { what, got: got.to_string(), must });
-        if !(1..=CHANNELS_MAX).contains(&channels) {
-            return refuse("channels", channels as u64, "between 1 and 510");
+        if !(1..=64).contains(&channels) {
+            return refuse("channels", channels as u64, "between 1 and 64");
         }
         if trigger_channel >= channels {
             return refuse("trigger channel", trigger_channel as u64, "one of the channels, counted from 0");
@@ -98,8 +96,8 @@ impl<V: Value> Acquisition<V> {
     pub fn append(
         &mut self,
         first_sample_index: u64,
-        block: &[&[V]],
-        mut each: impl FnMut(Record<'_, V>),
+        block: &[&[i16]],
+        mut each: impl FnMut(Record<'_>),
     ) -> Result<()> {
         let len = check_block(block, self.recorder.channels, first_sample_index, self.next)?;
         if len == 0 {
@@ -128,40 +126,40 @@ impl<V: Value> Acquisition<V> {
 
 /// The block at hand.
 #[derive(Clone, Copy)]
-struct Block<'a, V> {
+struct Block<'a> {
     first: u64,
-    channels: &'a [&'a [V]],
+    channels: &'a [&'a [i16]],
 }
 
 /// Everything but the trigger itself.
 #[derive(Debug)]
-struct Recorder<V: Value> {
+struct Recorder {
     channels: usize,
     pre_samples: u64,
     record_samples: u64,
     /// The newest samples without a gap, at least a record of them where there are; channels side by side, each
     /// with room for two records, so that moving them to the front costs little per sample.
-    tail: Vec<V>,
+    tail: Vec<i16>,
     tail_start: usize,
     tail_end: usize,
-    joined: Vec<V>,
+    joined: Vec<i16>,
     /// Triggers whose records are not complete, oldest first: one per sample at worst.
-    waiting: VecDeque<TriggerEvent<V>>,
+    waiting: VecDeque<TriggerEvent>,
     /// Where the newest unbroken part of the stream began.
     unbroken_since: u64,
 }
 
-impl<V: Value> Recorder<V> {
-    fn new(channels: usize, pre_samples: u64, record_samples: u64) -> Recorder<V> {
+impl Recorder {
+    fn new(channels: usize, pre_samples: u64, record_samples: u64) -> Recorder {
         let record = record_samples as usize;
         Recorder {
             channels,
             pre_samples,
             record_samples,
-            tail: vec![V::default(); 2 * record * channels],
+            tail: vec![0; 2 * record * channels],
             tail_start: 0,
             tail_end: 0,
-            joined: vec![V::default(); record * channels],
+            joined: vec![0; record * channels],
             waiting: VecDeque::with_capacity(record + 1),
             unbroken_since: 0,
         }
@@ -174,7 +172,7 @@ impl<V: Value> Recorder<V> {
         self.unbroken_since = index;
     }
 
-    fn take(&mut self, block: Block<V>, event: TriggerEvent<V>, each: &mut impl FnMut(Record<'_, V>)) {
+    fn take(&mut self, block: Block, event: TriggerEvent, each: &mut impl FnMut(Record<'_>)) {
         self.give_out(block, event.index, each);
         if self.unbroken_since + self.pre_samples <= event.index {
             self.waiting.push_back(event);
@@ -182,7 +180,7 @@ impl<V: Value> Recorder<V> {
     }
 
     /// Gives out the records that are complete with the samples before `seen`.
-    fn give_out(&mut self, block: Block<V>, seen: u64, each: &mut impl FnMut(Record<'_, V>)) {
+    fn give_out(&mut self, block: Block, seen: u64, each: &mut impl FnMut(Record<'_>)) {
         let post = self.record_samples - self.pre_samples;
         while let Some(&event) = self.waiting.front()
             && event.index + post <= seen
@@ -196,12 +194,7 @@ impl<V: Value> Recorder<V> {
 
     /// The record from `start`, out of the block, or joined from the tail and the block; `None` where samples
     /// are gone, which no caller asks for.
-    fn record<'a>(
-        &'a mut self,
-        block: Block<'a, V>,
-        start: u64,
-        trigger: TriggerEvent<V>,
-    ) -> Option<Record<'a, V>> {
+    fn record<'a>(&'a mut self, block: Block<'a>, start: u64, trigger: TriggerEvent) -> Option<Record<'a>> {
         let len = self.record_samples as usize;
         if start >= block.first {
             let source = Source::Block(block.channels, (start - block.first) as usize);
@@ -223,7 +216,7 @@ impl<V: Value> Recorder<V> {
     }
 
     /// Keeps the newest samples that a later record may need.
-    fn keep_tail(&mut self, block: &[&[V]], len: usize) {
+    fn keep_tail(&mut self, block: &[&[i16]], len: usize) {
         let record = self.record_samples as usize;
         let new = len.min(record);
         let (start, end) = (self.tail_start, self.tail_end);

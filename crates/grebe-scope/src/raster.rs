@@ -30,17 +30,14 @@ mod theme;
 
 use crate::error::{Error, Result};
 use crate::units::Ticks;
-use crate::value::Value;
 use canvas::{Canvas, LINE_HEIGHT, Pen, Rect};
 pub use canvas::{Image, system_font};
 pub use scene::{Axis, Cursor, Lane, Layer, Trace};
 pub use theme::{Color, Theme};
 
 /// Everything a picture shows. Make one with [`Picture::new`] and fill in the rest.
-///
-/// Columns of both kinds come into one picture as `f32`, which is exact: `Column::<f32>::from`.
 #[derive(Debug, Clone)]
-pub struct Picture<'a, V: Value = i16> {
+pub struct Picture<'a> {
     /// Width in pixels, 160 to 16384.
     pub width: u32,
     /// Height in pixels, 120 to 16384.
@@ -50,7 +47,7 @@ pub struct Picture<'a, V: Value = i16> {
     /// Pieces of text above the plot, side by side as far as they fit: source, rate, losses, measurements.
     pub header: &'a [&'a str],
     /// Lanes, stacked from the top.
-    pub lanes: &'a [Lane<'a, V>],
+    pub lanes: &'a [Lane<'a>],
     /// What the horizontal axis counts.
     pub axis: Axis<'a>,
     /// Vertical lines: cursors, triggers.
@@ -62,9 +59,9 @@ pub fn plot_columns(width: u32) -> usize {
     width.saturating_sub(MARGIN_LEFT + MARGIN_RIGHT) as usize
 }
 
-impl<'a, V: Value> Picture<'a, V> {
+impl<'a> Picture<'a> {
     /// An empty picture.
-    pub fn new(width: u32, height: u32, theme: Theme) -> Picture<'a, V> {
+    pub fn new(width: u32, height: u32, theme: Theme) -> Picture<'a> {
         let axis = Axis { start: 0.0, end: 1.0, unit: "s" };
         Picture { width, height, theme, header: &[], lanes: &[], axis, cursors: &[] }
     }

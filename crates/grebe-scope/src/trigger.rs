@@ -10,32 +10,32 @@ mod lf_reject;
 use crate::comparator::Comparator;
 use crate::error::Result;
 use crate::simd::{self, WORDS_MAX, Words};
-use crate::value::Value;
 pub use condition::{Condition, Passage, Polarity, Slope};
 use condition::{Rule, Setup};
-pub(crate) use lf_reject::HighPass;
 pub use lf_reject::LfReject;
 
 /// One trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TriggerEvent<V: Value = i16> {
+pub struct TriggerEvent {
     /// The first sample that met the condition.
     pub index: u64,
     /// Direction of the crossing (never `Either`).
     pub slope: Slope,
-    before: V,
-    after: V,
-    level: V,
+    before: i16,
+    after: i16,
+    level: i16,
 }
 
-impl<V: Value> TriggerEvent<V> {
+impl TriggerEvent {
     /// How far before `index` the straight line between the two samples crosses the level: 0.0 to 1.0 samples.
     /// 0.0 for conditions without a crossing.
     pub fn fraction(&self) -> f64 {
-        let (before, after) = (self.before.to_f64(), self.after.to_f64());
-        let part = (after - self.level.to_f64()) / (after - before);
-        // No line passes equal samples, or through infinity.
-        if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
+        let (before, after) = (f64::from(self.before), f64::from(self.after));
+        if before == after {
+            0.0
+        } else {
+            ((after - f64::from(self.level)) / (after - before)).clamp(0.0, 1.0)
+        }
     }
 
     /// Where the level was crossed, as a sample index with fraction.
@@ -59,14 +59,14 @@ impl<V: Value> TriggerEvent<V> {
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Trigger<V: Value = i16> {
+pub struct Trigger {
     rule: Rule,
-    level: V,
+    level: i16,
     /// Level that a crossing downwards of a two-level condition passes.
-    level_falling: V,
-    primary: Comparator<V>,
+    level_falling: i16,
+    primary: Comparator,
     /// Second pair of thresholds, for the conditions that need one.
-    secondary: Option<Comparator<V>>,
+    secondary: Option<Comparator>,
     holdoff_samples: u64,
     /// Events before this index are held off.
     ready_from: u64,
@@ -77,20 +77,19 @@ pub struct Trigger<V: Value = i16> {
     /// Direction of the last crossing, for dropout.
     since_rising: bool,
     next: Option<u64>,
-    last: V,
+    last: i16,
     found: u64,
     held_off: u64,
     /// The high-pass in front of the comparator.
-    lf_reject: Option<LfReject<V>>,
+    lf_reject: Option<LfReject>,
 }
 
-impl<V: Value> Trigger<V> {
+impl Trigger {
     /// Looks for `condition`. After an event, those within the next `holdoff_samples` are only counted.
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) where `low` is not below `high`, a range of widths or a time is empty, or a level or a
-    /// hysteresis is no finite number.
-    pub fn new(condition: Condition<V>, holdoff_samples: u64) -> Result<Trigger<V>> {
+    /// [`Error::Setting`](crate::Error::Setting) where `low` is not below `high`, or a range of widths or a time is empty.
+    pub fn new(condition: Condition, holdoff_samples: u64) -> Result<Trigger> {
         let Setup { rule, primary, secondary } = Setup::new(&condition)?;
         let (level, level_falling) = condition.levels();
         Ok(Trigger {
@@ -105,7 +104,7 @@ impl<V: Value> Trigger<V> {
             reached: false,
             since_rising: false,
             next: None,
-            last: V::default(),
+            last: 0,
             found: 0,
             held_off: 0,
             lf_reject: None,
@@ -113,12 +112,12 @@ impl<V: Value> Trigger<V> {
     }
 
     /// The same trigger behind a high-pass: levels count from the slow baseline of the signal. Costs one pass over the samples.
-    pub fn with_lf_reject(self, lf_reject: LfReject<V>) -> Trigger<V> {
+    pub fn with_lf_reject(self, lf_reject: LfReject) -> Trigger {
         Trigger { lf_reject: Some(lf_reject), ..self }
     }
 
     /// Smallest and largest sample behind the high-pass since the last call; `None` without one, or without samples.
-    pub fn take_passed_extremes(&mut self) -> Option<(V, V)> {
+    pub fn take_passed_extremes(&mut self) -> Option<(i16, i16)> {
         self.lf_reject.as_mut()?.take_extremes()
     }
 
@@ -126,7 +125,7 @@ impl<V: Value> Trigger<V> {
     ///
     /// An index other than the expected one is a gap: the signal before it is forgotten, so no event is
     /// made of two samples that were not neighbours.
-    pub fn scan(&mut self, first_sample_index: u64, samples: &[V], mut fire: impl FnMut(TriggerEvent<V>)) {
+    pub fn scan(&mut self, first_sample_index: u64, samples: &[i16], mut fire: impl FnMut(TriggerEvent)) {
         match self.lf_reject.take() {
             None => self.compare(first_sample_index, samples, &mut fire),
             Some(mut lf_reject) => {
@@ -136,7 +135,7 @@ impl<V: Value> Trigger<V> {
         }
     }
 
-    fn compare(&mut self, first_sample_index: u64, samples: &[V], fire: &mut impl FnMut(TriggerEvent<V>)) {
+    fn compare(&mut self, first_sample_index: u64, samples: &[i16], fire: &mut impl FnMut(TriggerEvent)) {
         if samples.is_empty() {
             return;
         }
@@ -187,7 +186,7 @@ impl<V: Value> Trigger<V> {
 
     /// One word: up to 64 samples from index `at`.
     #[inline]
-    fn word(&mut self, at: u64, piece: &[V], one: Words, two: Words, fire: &mut impl FnMut(TriggerEvent<V>)) {
+    fn word(&mut self, at: u64, piece: &[i16], one: Words, two: Words, fire: &mut impl FnMut(TriggerEvent)) {
         match &self.rule {
             Rule::Rises => {
                 let rises = self.primary.step(one).rises;
@@ -206,7 +205,7 @@ impl<V: Value> Trigger<V> {
                 let passage = *passage;
                 // State "outside": set by one sample outside, reset by one well inside.
                 let outside = one.above | one.below;
-                let inside = two.above & two.below & !outside;
+                let inside = !(two.above | two.below) & valid(piece.len()) & !outside;
                 let step = self.primary.step(Words { above: outside, below: inside });
                 let bits = if passage == Passage::Enters { step.falls } else { step.rises };
                 each_bit(bits, |bit| self.window_event(at, piece, bit, passage, fire));
@@ -219,10 +218,10 @@ impl<V: Value> Trigger<V> {
     fn crossings(
         &mut self,
         at: u64,
-        piece: &[V],
+        piece: &[i16],
         rises: u64,
         falls: u64,
-        fire: &mut impl FnMut(TriggerEvent<V>),
+        fire: &mut impl FnMut(TriggerEvent),
     ) {
         let bits = rises | falls;
         let slope_of = |bit| if rises >> bit & 1 != 0 { Slope::Rising } else { Slope::Falling };
@@ -247,10 +246,10 @@ impl<V: Value> Trigger<V> {
     fn window_event(
         &mut self,
         at: u64,
-        piece: &[V],
+        piece: &[i16],
         bit: usize,
         passage: Passage,
-        fire: &mut impl FnMut(TriggerEvent<V>),
+        fire: &mut impl FnMut(TriggerEvent),
     ) {
         let before = if bit == 0 { self.last } else { piece[bit - 1] };
         let slope = if piece[bit] >= before { Slope::Rising } else { Slope::Falling };
@@ -265,10 +264,10 @@ impl<V: Value> Trigger<V> {
     fn pulses(
         &mut self,
         at: u64,
-        piece: &[V],
+        piece: &[i16],
         one: Words,
         two: Words,
-        fire: &mut impl FnMut(TriggerEvent<V>),
+        fire: &mut impl FnMut(TriggerEvent),
     ) {
         let step = self.primary.step(one);
         let end = at + piece.len() as u64;
@@ -328,10 +327,10 @@ impl<V: Value> Trigger<V> {
     fn time_out(
         &mut self,
         at: u64,
-        piece: &[V],
+        piece: &[i16],
         timeout: u64,
         until: u64,
-        fire: &mut impl FnMut(TriggerEvent<V>),
+        fire: &mut impl FnMut(TriggerEvent),
     ) {
         let Some(index) = self.since.and_then(|since| since.checked_add(timeout)) else { return };
         if index < until {
@@ -343,14 +342,14 @@ impl<V: Value> Trigger<V> {
         }
     }
 
-    fn event_at(&self, at: u64, piece: &[V], bit: usize, slope: Slope, level: V) -> TriggerEvent<V> {
+    fn event_at(&self, at: u64, piece: &[i16], bit: usize, slope: Slope, level: i16) -> TriggerEvent {
         // A crossing has a neighbour: the comparator's state was forgotten at every gap.
         let before = if bit == 0 { self.last } else { piece[bit - 1] };
         TriggerEvent { index: at + bit as u64, slope, before, after: piece[bit], level }
     }
 
     #[inline]
-    fn emit(&mut self, event: TriggerEvent<V>, fire: &mut impl FnMut(TriggerEvent<V>)) {
+    fn emit(&mut self, event: TriggerEvent, fire: &mut impl FnMut(TriggerEvent)) {
         self.found += 1;
         if event.index < self.ready_from {
             self.held_off += 1;
@@ -362,7 +361,6 @@ impl<V: Value> Trigger<V> {
 }
 
 /// The lowest `bits` bits, 0 to 64.
-#[inline]
 fn valid(bits: usize) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }

@@ -4,6 +4,7 @@ pub(crate) mod pipe;
 
 mod arrival;
 mod reorder;
+mod second_sender;
 mod shm_sink;
 mod shm_source;
 mod udp_sink;
@@ -11,6 +12,7 @@ mod udp_source;
 
 pub use {
     pipe::{PipeSink, PipeSource},
+    second_sender::SecondSender,
     shm_sink::ShmSink,
     shm_source::ShmSource,
     udp_sink::UdpSink,

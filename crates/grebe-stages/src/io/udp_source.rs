@@ -11,6 +11,7 @@ use grebe_frame::{BatchMut, BatchPool, Frame, Header, Refusals, StreamTracker};
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::io::reorder::{AHEAD_MAX, Reorder};
+use crate::io::second_sender::SecondSender;
 use crate::stream::{CHUNK_BYTES, Limit};
 
 /// Receives one stream of frames, one datagram each.
@@ -31,6 +32,7 @@ pub struct UdpSource {
     given: Option<BatchPool>,
     intake: Intake,
     counters: ArrivalCounters,
+    second_sender: SecondSender,
 }
 
 impl UdpSource {
@@ -48,6 +50,7 @@ impl UdpSource {
             given: None,
             intake: Intake::new(options.latency),
             counters: ArrivalCounters::new(),
+            second_sender: SecondSender::default(),
         })
     }
 
@@ -82,6 +85,11 @@ impl UdpSource {
     /// The system cannot say.
     pub fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
         self.receiver.local_addr()
+    }
+
+    /// Who else sends here: to be asked from any thread.
+    pub fn second_sender(&self) -> SecondSender {
+        self.second_sender.clone()
     }
 
     /// The receive buffer that the kernel granted.
@@ -124,6 +132,9 @@ impl Stage for UdpSource {
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
+        if let Some(from) = self.intake.foreign_sender.take() {
+            self.second_sender.note(from);
+        }
         self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
         let is_over = self.intake.tracker.is_ended() && !self.intake.listens_on;
         if is_over || self.intake.limit.is_reached() {
@@ -167,6 +178,9 @@ struct Intake {
     /// When the sender was last heard.
     heard: Option<Instant>,
     foreign_datagrams: u64,
+    /// A foreign sender that is not told yet, and the last one that was.
+    foreign_sender: Option<SocketAddr>,
+    foreign_told: Option<SocketAddr>,
     copied_frames: u64,
     /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
     compact: Option<BatchMut>,
@@ -188,6 +202,8 @@ impl Intake {
             displaced: None,
             heard: None,
             foreign_datagrams: 0,
+            foreign_sender: None,
+            foreign_told: None,
             copied_frames: 0,
             compact: None,
             limit: Limit::default(),
@@ -213,7 +229,7 @@ impl Intake {
                         self.out_of_order(&mut slab, range.start, &header, chunk, output, ctx);
                     }
                 }
-                Ok(_) => self.foreign_datagrams += 1,
+                Ok(_) => self.count_foreign(received.from),
                 Err(reason) => self.refusals.add(reason),
             }
         }
@@ -430,6 +446,14 @@ impl Intake {
             && let Some(compact) = self.compact.take()
         {
             self.limit.send(compact.freeze(), output, ctx);
+        }
+    }
+
+    #[cold]
+    fn count_foreign(&mut self, from: SocketAddr) {
+        self.foreign_datagrams += 1;
+        if self.foreign_told != Some(from) {
+            (self.foreign_sender, self.foreign_told) = (Some(from), Some(from));
         }
     }
 
