@@ -230,11 +230,18 @@ impl BatchMut {
         }
     }
 
-    /// What the stream is, for whoever reads the batch. A batch begins with what its pool says
-    /// ([`BatchPool::describe`](crate::BatchPool::describe)); this is for a stage that hands on what it got, or changes it.
+    /// Says what the stream is, to whoever reads the batch: for the frames that follow, and for those before where nothing was said
+    /// yet. A batch begins with what its pool says ([`BatchPool::describe`](crate::BatchPool::describe)).
     #[inline]
     pub fn describe(&mut self, description: Option<&Arc<Description>>) {
         self.chunk.meta_mut().describe(description);
+    }
+
+    /// Says of the stream what another batch of it says.
+    pub fn describe_like(&mut self, batch: &Batch) {
+        let table = self.chunk.meta_mut();
+        table.describe(batch.description());
+        table.earlier = batch.lease.meta().earlier.clone();
     }
 
     /// What the stream is, where somebody said so.
@@ -309,10 +316,15 @@ impl Batch {
 
     /// What the stream is, where somebody said so: it holds from its own
     /// [`first_sample_index`](Description::first_sample_index) on, which may lie within the batch or behind it. For samples
-    /// before that, the one holds that came with earlier batches. It is the same `Arc` until it changes.
+    /// before that, the one holds that came before it. It is the same `Arc` until it changes.
     #[inline]
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.lease.meta().description.as_ref()
+    }
+
+    /// What the stream is, in order: [`description`](Self::description), and the one before it where it changed within the batch.
+    pub fn descriptions(&self) -> impl Iterator<Item = &Arc<Description>> {
+        self.lease.meta().earlier.iter().chain(self.description())
     }
 
     /// How many frames there are.

@@ -206,6 +206,16 @@ impl DescriptionReader {
         Ok(HEADER_BYTES + payload_bytes)
     }
 
+    /// Where in its stream the description was sent: the sequence of the frame of samples behind it, and the producer's time.
+    ///
+    /// # Errors
+    /// The first reason for which this is no frame of a description.
+    pub fn stamp(frame: &[u8]) -> Result<Header, Refusal> {
+        Self::frame_bytes(frame)?;
+        let Some(head) = frame.first_chunk::<HEADER_BYTES>() else { return Err(Refusal::Short) };
+        Ok(Header { sequence: u64_at(head, 8), producer_ts_ns: u64_at(head, 16), ..Header::default() })
+    }
+
     /// Takes the next frame: a description, where this was its last part and it is not the one before sent again.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Where batches come from: a pool of this process, or memory that another process lends.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use grebe_ring::{Import, Memory, MemoryMut, Pool, Signal};
@@ -27,6 +28,8 @@ pub struct BatchPool {
 pub struct BatchImport {
     import: Import<Table>,
     description: Option<Arc<Description>>,
+    /// Said, but of samples that did not come yet.
+    upcoming: VecDeque<Arc<Description>>,
 }
 
 impl BatchPool {
@@ -112,12 +115,16 @@ impl BatchImport {
         Self {
             import: Import::new(memory, chunk_bytes, || Table::for_chunk(chunk_bytes), home),
             description: None,
+            upcoming: VecDeque::new(),
         }
     }
 
-    /// Says what the stream is that batches carry from now on.
-    pub fn describe(&mut self, description: Option<Arc<Description>>) {
-        self.description = description;
+    /// Says what the stream is, from the batch on that reaches the description's first sample.
+    pub fn describe(&mut self, description: Arc<Description>) {
+        if self.upcoming.len() == UPCOMING_MAX {
+            self.upcoming.pop_front();
+        }
+        self.upcoming.push_back(description);
     }
 
     /// The batch in chunk `index`, its frames at `offsets` (each validated again here: the other side is not trusted).
@@ -126,14 +133,16 @@ impl BatchImport {
     /// in the second value.
     pub fn batch(&mut self, index: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
         let mut refused = 0;
-        let description = self.description.as_ref();
+        let (description, upcoming) = (&mut self.description, &mut self.upcoming);
         let lease = self.import.lease(index, |table, bytes| {
             table.clear();
-            table.describe(description);
+            table.describe(description.as_ref());
             for offset in offsets {
                 let rest = bytes.get(offset as usize..).unwrap_or_default();
                 match Header::parse(rest) {
                     Ok(header) if header.frame_bytes() <= rest.len() && table.has_room() => {
+                        reach(description, upcoming, &header);
+                        table.describe(description.as_ref());
                         table.add(offset as usize, &header);
                     }
                     _ => refused += 1,
@@ -145,9 +154,34 @@ impl BatchImport {
 
     /// Copies the frames of chunk `index`, each validated as it was copied, into memory of this process: what the other process
     /// writes meanwhile or afterwards changes nothing. How many were none, or found no room.
-    pub fn copy(&self, index: u32, offsets: impl Iterator<Item = u32>, to: &mut BatchMut) -> usize {
-        to.describe(self.description.as_ref());
-        let read = |from: usize, bytes: &mut [u8]| self.import.copy(index, from, bytes);
-        offsets.filter(|&offset| !to.push_read(offset as usize, read)).count()
+    pub fn copy(&mut self, index: u32, offsets: impl Iterator<Item = u32>, to: &mut BatchMut) -> usize {
+        let Self { import, description, upcoming } = self;
+        to.describe(description.as_ref());
+        let read = |from: usize, bytes: &mut [u8]| import.copy(index, from, bytes);
+        let mut refused = 0;
+        for offset in offsets {
+            if to.push_read(offset as usize, read) {
+                if let Some(frame) = to.frames().last() {
+                    reach(description, upcoming, &frame.header());
+                }
+                to.describe(description.as_ref());
+            } else {
+                refused += 1;
+            }
+        }
+        refused
     }
 }
+
+/// Moves on to what the stream is at this frame.
+#[inline]
+fn reach(now: &mut Option<Arc<Description>>, upcoming: &mut VecDeque<Arc<Description>>, header: &Header) {
+    while let Some(next) =
+        upcoming.pop_front_if(|next| next.first_sample_index < header.next_sample_index().max(1))
+    {
+        *now = Some(next);
+    }
+}
+
+/// A reader that is further behind misses the oldest.
+const UPCOMING_MAX: usize = 64;

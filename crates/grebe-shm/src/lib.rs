@@ -58,6 +58,8 @@ mod options;
 mod status;
 
 #[cfg(all(target_os = "linux", not(loom)))]
+mod board;
+#[cfg(all(target_os = "linux", not(loom)))]
 mod lane;
 #[cfg(all(target_os = "linux", not(loom)))]
 mod linux;

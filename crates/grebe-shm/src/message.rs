@@ -9,6 +9,8 @@
 
 use grebe_ring::Policy;
 
+use crate::board::Board;
+
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +70,13 @@ pub(crate) enum Malformed {
 }
 
 impl Welcome {
-    /// Bytes of the payload: the chunks, and behind them their tables.
+    /// Bytes of the payload: the chunks, behind them their tables, and the board.
     pub(crate) fn payload_bytes(&self) -> usize {
+        self.board_at() + Board::WORDS * 8
+    }
+
+    /// Where it stands what the stream is.
+    pub(crate) fn board_at(&self) -> usize {
         self.tables_at() + self.chunks as usize * self.table_words as usize * 8
     }
 
@@ -200,7 +207,7 @@ pub(crate) const QUEUE_MAX: u32 = 1 << 16;
 /// By the number that a packet has for each.
 const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];
 const MAGIC: u32 = u32::from_le_bytes(*b"GSHM");
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
 const REFUSED: u16 = 3;

@@ -88,7 +88,7 @@ impl Stranger {
     fn join(folder: &Path) -> Self {
         let mut stranger = Self::connect(folder);
         let mut hello = vec![0; 60];
-        hello[..8].copy_from_slice(b"GSHM\x01\0\x01\0");
+        hello[..8].copy_from_slice(b"GSHM\x02\0\x01\0");
         (hello[8], hello[12], hello[16]) = (1, 4, 8);
         stranger.say(&hello);
         stranger.hear();
@@ -158,7 +158,7 @@ fn whoever_speaks_something_else_is_told_and_sent_away() {
     let (publisher, _pool) = stream(folder.path(), |_| ());
     for (packet, reason) in [
         (&b"GET / HTTP/1.0\r\n"[..], "does not speak this protocol"),
-        (&b"GSHM\x02\0\x01\0"[..], "speaks version 2"),
+        (&b"GSHM\x01\0\x01\0"[..], "speaks version 1"),
         (&[7; 256][..], "does not speak this protocol"),
     ] {
         let mut stranger = Stranger::connect(folder.path());

@@ -1,7 +1,9 @@
 //! Streams between programs: UDP, shared memory, and byte streams such as a pipe.
 
+mod described;
 pub(crate) mod pipe;
 
+mod announce;
 mod arrival;
 mod reorder;
 mod second_sender;

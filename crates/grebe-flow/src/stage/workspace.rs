@@ -78,7 +78,7 @@ impl Workspace {
         let frame_bytes = |payload: &[u8]| (HEADER_BYTES + payload.len()).next_multiple_of(64);
         let bytes = batch.frames().map(|frame| frame_bytes(frame.payload())).sum();
         let mut copy = self.acquire(bytes, ctx)?;
-        copy.describe(batch.description());
+        copy.describe_like(batch);
         for frame in batch.frames() {
             // Fits: the chunk is as large as all of them, alignment included.
             let _ = copy.push_copy(&frame);

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use grebe_frame::{Batch, BatchPool, HEADER_BYTES, Header};
+use grebe_frame::{Batch, BatchPool, Description, HEADER_BYTES, Header};
 use grebe_ring::Signal;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -29,6 +29,7 @@ use super::consumers::Consumers;
 use super::directory::Directory;
 use super::map::{self, Mapping};
 use super::state::PublisherState;
+use crate::board::{Board, FRAME_BYTES_MAX};
 use crate::error::Error;
 use crate::lane::{Descriptor, Shape};
 use crate::message::{QUEUE_MAX, Welcome};
@@ -50,6 +51,9 @@ pub struct Publisher {
     tables: Words,
     welcome: Welcome,
     footprint: Footprint,
+    board: Board,
+    /// What stands on the board.
+    described: Option<Arc<Description>>,
     acceptor: Option<JoinHandle<()>>,
 }
 
@@ -81,8 +85,10 @@ impl Publisher {
         let pool = BatchPool::over(payload.own(welcome.tables_at()), welcome.chunk_bytes as usize);
         let tables =
             payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
+        let board = Board::new(payload.words(welcome.board_at(), Board::WORDS));
         let acceptor = Some(Acceptor::start(directory, state.clone())?);
-        Ok((Self { state, payload, tables, welcome, footprint, acceptor }, pool))
+        let described = None;
+        Ok((Self { state, payload, tables, welcome, footprint, board, described, acceptor }, pool))
     }
 
     /// Lends a batch to every consumer, under the policy of each. Waits where one that blocks has no room, until it has, is
@@ -92,7 +98,8 @@ impl Publisher {
     /// # Errors
     /// [`Error::ForeignBatch`].
     pub fn send(&mut self, batch: &Batch, mut is_stopping: impl FnMut() -> bool) -> Result<bool, Error> {
-        let what = self.describe(batch)?;
+        let what = self.locate(batch)?;
+        self.put_up(batch);
         let mut waits = self.state.lock().offer(batch, what, &self.state.name);
         while waits {
             if is_stopping() {
@@ -111,7 +118,8 @@ impl Publisher {
     /// # Errors
     /// [`Error::ForeignBatch`].
     pub fn try_send(&mut self, batch: &Batch) -> Result<bool, Error> {
-        let what = self.describe(batch)?;
+        let what = self.locate(batch)?;
+        self.put_up(batch);
         Ok(self.state.lock().offer(batch, what, &self.state.name))
     }
 
@@ -120,7 +128,7 @@ impl Publisher {
     /// # Errors
     /// [`Error::ForeignBatch`].
     pub fn send_again(&mut self, batch: &Batch) -> Result<bool, Error> {
-        let what = self.describe(batch)?;
+        let what = self.locate(batch)?;
         Ok(self.offer_again(batch, what))
     }
 
@@ -195,8 +203,23 @@ impl Publisher {
         (rest == 0 && chunk < self.welcome.chunks as usize).then_some(chunk as u32)
     }
 
+    /// Puts up what the batch says that the stream is, where that is new: before the batch itself.
+    #[inline]
+    fn put_up(&mut self, batch: &Batch) {
+        let is_new =
+            |now: &&Arc<Description>| !self.described.as_ref().is_some_and(|before| Arc::ptr_eq(before, now));
+        if let Some(description) = batch.description().filter(is_new) {
+            let next = batch.frames().next().map(|frame| frame.header()).unwrap_or_default();
+            // One that is longer than any may be is not told: consumers have the samples all the same.
+            if let Ok(frames) = description.frames(&next, FRAME_BYTES_MAX) {
+                frames.iter().for_each(|frame| self.board.write(frame));
+            }
+            self.described = Some(description.clone());
+        }
+    }
+
     /// Where the frames are: as a row where they stand evenly, else in the chunk's table.
-    fn describe(&self, batch: &Batch) -> Result<Descriptor, Error> {
+    fn locate(&self, batch: &Batch) -> Result<Descriptor, Error> {
         let foreign = || Error::ForeignBatch(self.state.name.clone());
         let chunk = self.chunk_of(batch).ok_or_else(foreign)?;
         let mut offsets = batch.offsets();

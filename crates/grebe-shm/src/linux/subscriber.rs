@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_frame::{Batch, BatchImport, BatchMut, Header};
+use grebe_frame::{Batch, BatchImport, BatchMut, DescriptionReader, Header};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::connect;
@@ -12,6 +12,7 @@ use rustix::net::connect;
 use super::directory::{Directory, seqpacket};
 use super::map::{self, Mapping};
 use super::packet::{self, Packet};
+use crate::board::Board;
 use crate::error::Error;
 use crate::lane::{Borrower, Descriptor, Shape, Violation};
 use crate::message::{Hello, Message, Welcome};
@@ -34,6 +35,8 @@ pub struct Subscriber {
     borrower: Borrower,
     import: BatchImport,
     tables: Words,
+    board: Board,
+    descriptions: DescriptionReader,
     welcome: Welcome,
     hung_up: bool,
     /// The producer's reason when it cut this consumer off.
@@ -87,6 +90,8 @@ impl Subscriber {
             borrower,
             import,
             tables,
+            board: Board::new(payload.words(welcome.board_at(), Board::WORDS)),
+            descriptions: DescriptionReader::default(),
             welcome,
             hung_up: false,
             bye: None,
@@ -151,7 +156,23 @@ impl Subscriber {
             return Err(damaged(format!("{} frames in chunk {}", what.frames, what.chunk)));
         }
         self.taken_bytes += self.welcome.chunk_bytes as usize;
+        if self.board.has_more() {
+            self.describe();
+        }
         Ok(Some(what))
+    }
+
+    /// Takes what the producer says that the stream is; what cannot be read is counted, and changes nothing.
+    #[cold]
+    fn describe(&mut self) {
+        for _ in 0..DESCRIPTIONS_AT_ONCE {
+            let Some(frame) = self.board.read() else { return };
+            match self.descriptions.take(&frame) {
+                Ok(Some(description)) => self.import.describe(Arc::new(description)),
+                Ok(None) => {}
+                Err(_) => self.refused_frames += 1,
+            }
+        }
     }
 
     /// That the producer has cut this consumer off, and why.
@@ -211,7 +232,7 @@ impl Subscriber {
         self.borrower.dropped_frames()
     }
 
-    /// Places at which the producer promised a frame and none was found.
+    /// Places at which the producer promised a frame, or a description, and none was found.
     pub fn refused_frames(&self) -> u64 {
         self.refused_frames
     }
@@ -325,6 +346,8 @@ fn timespec(timeout: Duration) -> Timespec {
 }
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// As many as can be up.
+const DESCRIPTIONS_AT_ONCE: u32 = 8;
 /// About a microsecond: less than a wake-up costs, so that the next batch of a fast stream is met awake.
 const SPINS: u32 = 64;
 /// Some 50 us of reading, of which a yield with nobody waiting takes one.

@@ -69,6 +69,9 @@ const NAMES: &[&str] = &[
     "refused_trailing",
     "refused_crc",
     "refused_rate",
+    "refused_sample_format",
+    "refused_kind",
+    "refused_description",
     "kernel_drops",
     // 1 where the system can tell.
     "kernel_drops_known",
@@ -76,7 +79,7 @@ const NAMES: &[&str] = &[
     "copied_frames",
 ];
 const REFUSED: usize = 7;
-const KERNEL: usize = REFUSED + 9;
+const KERNEL: usize = REFUSED + Refusal::ALL.len();
 const KERNEL_KNOWN: usize = KERNEL + 1;
 const FOREIGN: usize = KERNEL + 2;
 const COPIED: usize = KERNEL + 3;

@@ -1,12 +1,17 @@
 //! `pipe:` frames back to back on standard input and output, or on a pipe to another program.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{Batch, BatchMut, BatchPool, HEADER_BYTES, Header, StreamTracker};
+use grebe_frame::{
+    Arrival, Batch, BatchMut, BatchPool, Description, DescriptionReader, HEADER_BYTES, Header, Refusal,
+    Refusals, StreamTracker,
+};
 
 use crate::error::Error;
+use crate::io::announce::Announcer;
 use crate::io::arrival::ArrivalCounters;
 use crate::stream::Limit;
 
@@ -25,6 +30,11 @@ pub struct PipeSource<R> {
     tracker: StreamTracker,
     /// How the stream ended, once it has.
     end: Option<Header>,
+    descriptions: DescriptionReader,
+    description: Option<Arc<Description>>,
+    /// Since the last frame of samples.
+    is_described_anew: bool,
+    refusals: Refusals,
     ends_with_writer: bool,
     idle_timeout: Option<Duration>,
     heard: Instant,
@@ -64,6 +74,10 @@ impl<R: Read + Send> PipeSource<R> {
             position: 0,
             tracker: StreamTracker::new(),
             end: None,
+            descriptions: DescriptionReader::default(),
+            description: None,
+            is_described_anew: false,
+            refusals: Refusals::default(),
             ends_with_writer: false,
             idle_timeout: None,
             heard: Instant::now(),
@@ -95,13 +109,29 @@ impl<R: Read + Send> PipeSource<R> {
     /// Enters the whole frames of the chunk's first `filled` bytes, and keeps the begun one for the next chunk.
     fn split(&mut self, batch: &mut BatchMut, filled: usize) -> Result<(), Error> {
         let mut at = 0;
+        batch.describe(self.description.as_ref());
         loop {
             let bytes = &batch.chunk()[at..filled];
             if bytes.len() < HEADER_BYTES {
                 break;
             }
             let refused = |why: String| Error::Pipe { at: self.position, why };
-            let header = Header::parse(bytes).map_err(|reason| refused(reason.to_string()))?;
+            let header = match Header::parse(bytes) {
+                Ok(header) => header,
+                Err(Refusal::Description) => {
+                    let length = DescriptionReader::frame_bytes(bytes);
+                    let frame_bytes = length.map_err(|reason| refused(reason.to_string()))?;
+                    let Some(frame) = bytes.get(..frame_bytes) else { break };
+                    // Once per change: no hot path.
+                    let frame = frame.to_vec();
+                    self.describe(&frame);
+                    batch.describe(self.description.as_ref());
+                    at += frame_bytes;
+                    self.position += frame_bytes as u64;
+                    continue;
+                }
+                Err(reason) => return Err(refused(reason.to_string())),
+            };
             let frame_bytes = header.frame_bytes();
             if frame_bytes > FRAME_BYTES_MAX {
                 return Err(refused(format!(
@@ -116,6 +146,13 @@ impl<R: Read + Send> PipeSource<R> {
                 break;
             }
             let arrival = self.tracker.arrive(&header);
+            if arrival == Arrival::Restart && !self.is_described_anew {
+                // Another stream, which says nothing of itself.
+                self.description = None;
+                self.descriptions.forget();
+                batch.describe(None);
+            }
+            self.is_described_anew = false;
             if header.is_end_of_stream() {
                 self.end = Some(header);
             } else if arrival.is_new() {
@@ -128,6 +165,16 @@ impl<R: Read + Send> PipeSource<R> {
         self.rest.clear();
         self.rest.extend_from_slice(&batch.chunk()[at..filled]);
         Ok(())
+    }
+
+    /// Takes what the stream says that it is. What cannot be read is counted: where it ends is known.
+    fn describe(&mut self, frame: &[u8]) {
+        self.is_described_anew = true;
+        match self.descriptions.take(frame) {
+            Ok(Some(description)) => self.description = Some(Arc::new(description)),
+            Ok(None) => {}
+            Err(reason) => self.refusals.add(reason),
+        }
     }
 }
 
@@ -170,6 +217,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         }
         let result = self.split(&mut batch, begun + read);
         self.counters.publish(&self.tracker);
+        self.counters.publish_refusals(&self.refusals);
         if !batch.is_empty() {
             self.limit.send(batch.freeze(), output, ctx);
         }
@@ -200,16 +248,21 @@ impl<R: Read + Send> Stage for PipeSource<R> {
 pub struct PipeSink<W> {
     to: W,
     last: Option<Header>,
+    announcer: Announcer,
     reader_gone: bool,
 }
 
 impl<W: Write + Send> PipeSink<W> {
     /// Frames to `to`, which should not buffer.
     pub fn new(to: W) -> Self {
-        Self { to, last: None, reader_gone: false }
+        Self { to, last: None, announcer: Announcer::once(), reader_gone: false }
     }
 
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let description = self.announcer.before(batch, FRAME_BYTES_MAX).map_err(io::Error::other)?;
+        for frame in &description {
+            self.to.write_all(frame)?;
+        }
         if let Some((bytes, _)) = batch.contiguous() {
             return self.to.write_all(bytes);
         }

@@ -89,6 +89,7 @@ impl ShmSink {
                         None => continue,
                     },
                 };
+                place.describe_like(batch);
                 if place.push_copy(&frame).is_ok() {
                     self.copied_frames += 1;
                     ctx.count_copied(1);

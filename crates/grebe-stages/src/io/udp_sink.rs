@@ -1,11 +1,14 @@
 //! `udp://` as a sink: one datagram a frame.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Granted, Options, Sender};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, HEADER_BYTES, Header};
+
+use crate::io::announce::Announcer;
 
 /// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
 ///
@@ -17,6 +20,7 @@ pub struct UdpSink {
     /// Kept until the kernel has taken them; the capacity is fixed.
     held: Vec<Batch>,
     last: Option<Header>,
+    announcer: Announcer,
     counters: Counters,
 }
 
@@ -27,7 +31,13 @@ impl UdpSink {
     /// The socket cannot be opened, or there is no route.
     pub fn connect(to: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
         let sender = Sender::connect(to, options)?;
-        Ok(Self { sender, held: Vec::with_capacity(HELD_MAX), last: None, counters: Counters::new(COUNTERS) })
+        Ok(Self {
+            sender,
+            held: Vec::with_capacity(HELD_MAX),
+            last: None,
+            announcer: Announcer::repeating(),
+            counters: Counters::new(COUNTERS),
+        })
     }
 
     /// The send buffer that the kernel granted.
@@ -35,9 +45,34 @@ impl UdpSink {
         self.sender.granted()
     }
 
-    fn send_held(&mut self) -> Result<(), grebe_datagram::Error> {
+    fn send_held(&mut self) -> StageResult<()> {
+        let mut sent = 0;
+        for at in 0..self.held.len() {
+            let batch = &self.held[at];
+            let frame_bytes = batch.frames().next().map_or(0, |frame| frame.header().frame_bytes());
+            let description = self.announcer.before(batch, frame_bytes)?;
+            if !description.is_empty() {
+                self.send(sent..at)?;
+                sent = at;
+                let mut sending = self.sender.batch();
+                for frame in &description {
+                    sending.push(frame, &[])?;
+                }
+                sending.flush()?;
+            }
+        }
+        self.send(sent..self.held.len())?;
+        if let Some(frame) = self.held.last().and_then(|batch| batch.frames().last()) {
+            self.last = Some(frame.header());
+        }
+        self.held.clear();
+        Ok(())
+    }
+
+    /// Sends some of the batches that are held.
+    fn send(&mut self, which: Range<usize>) -> Result<(), grebe_datagram::Error> {
         let mut sending = self.sender.batch();
-        for batch in &self.held {
+        for batch in &self.held[which] {
             match batch.contiguous() {
                 Some((bytes, frame_bytes)) => sending.push_run(bytes, frame_bytes)?,
                 None => {
@@ -47,13 +82,7 @@ impl UdpSink {
                 }
             }
         }
-        sending.flush()?;
-        drop(sending);
-        if let Some(frame) = self.held.last().and_then(|batch| batch.frames().last()) {
-            self.last = Some(frame.header());
-        }
-        self.held.clear();
-        Ok(())
+        sending.flush()
     }
 
     fn publish(&self) {

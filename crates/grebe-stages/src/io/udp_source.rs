@@ -2,14 +2,16 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Granted, Options, Received, Receiver};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{BatchMut, BatchPool, Frame, Header, Refusals, StreamTracker};
+use grebe_frame::{Arrival, BatchMut, BatchPool, Frame, Header, Refusal, Refusals, StreamTracker};
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
+use crate::io::described::Described;
 use crate::io::reorder::{AHEAD_MAX, Reorder};
 use crate::io::second_sender::SecondSender;
 use crate::stream::{CHUNK_BYTES, Limit};
@@ -181,6 +183,7 @@ struct Intake {
     /// A foreign sender that is not told yet, and the last one that was.
     foreign_sender: Option<SocketAddr>,
     foreign_told: Option<SocketAddr>,
+    described: Described,
     copied_frames: u64,
     /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
     compact: Option<BatchMut>,
@@ -204,6 +207,7 @@ impl Intake {
             foreign_datagrams: 0,
             foreign_sender: None,
             foreign_told: None,
+            described: Described::default(),
             copied_frames: 0,
             compact: None,
             limit: Limit::default(),
@@ -220,6 +224,7 @@ impl Intake {
         ctx: &Context,
     ) -> Option<BatchMut> {
         slab.clear();
+        slab.describe(self.described.now());
         for range in received.segments() {
             match Header::parse_datagram(&slab.chunk()[range.clone()]) {
                 Ok(header) if self.is_ours(received.from, &header, output, ctx) => {
@@ -230,6 +235,7 @@ impl Intake {
                     }
                 }
                 Ok(_) => self.count_foreign(received.from),
+                Err(Refusal::Description) => self.describe(received.from, &mut slab, range),
                 Err(reason) => self.refusals.add(reason),
             }
         }
@@ -245,7 +251,7 @@ impl Intake {
         if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab, chunk, ctx) {
             // In order: what was gathered before goes first.
             self.flush_compact(output, ctx);
-            self.limit.send(slab.freeze(), output, ctx);
+            self.hand_on(slab, output, ctx);
             return None;
         }
         if self.compact.as_ref().is_some_and(|compact| compact.filled_bytes() >= compact.capacity_bytes() / 2)
@@ -351,7 +357,7 @@ impl Intake {
             self.leave_slab(&mut held, chunk, ctx);
         }
         if !held.is_empty() {
-            self.limit.send(held.freeze(), output, ctx);
+            self.hand_on(held, output, ctx);
         }
     }
 
@@ -370,7 +376,7 @@ impl Intake {
         self.flush_compact(output, ctx);
         self.let_go(&mut held, true);
         if !held.is_empty() {
-            self.limit.send(held.freeze(), output, ctx);
+            self.hand_on(held, output, ctx);
         }
     }
 
@@ -405,7 +411,11 @@ impl Intake {
     }
 
     fn arrive(&mut self, chunk: &mut BatchMut, at: usize, header: &Header) {
-        if self.tracker.arrive(header).is_new() {
+        let arrival = self.tracker.arrive(header);
+        if arrival == Arrival::Restart {
+            self.described.begin(self.sender);
+        }
+        if arrival.is_new() {
             self.enter(chunk, at, header);
         }
     }
@@ -445,7 +455,7 @@ impl Intake {
         if self.compact.as_ref().is_some_and(|compact| !compact.is_empty())
             && let Some(compact) = self.compact.take()
         {
-            self.limit.send(compact.freeze(), output, ctx);
+            self.hand_on(compact, output, ctx);
         }
     }
 
@@ -455,6 +465,28 @@ impl Intake {
         if self.foreign_told != Some(from) {
             (self.foreign_sender, self.foreign_told) = (Some(from), Some(from));
         }
+    }
+
+    /// Takes what a sender says that its stream is, or the one that it is about to begin.
+    #[cold]
+    fn describe(&mut self, from: SocketAddr, slab: &mut BatchMut, frame: Range<usize>) {
+        let is_going_on = self.sender == Some(from) && !self.tracker.is_ended();
+        let taken = self.described.take(from, &slab.chunk()[frame], is_going_on.then_some(&self.tracker));
+        // For the frames that follow in either.
+        for batch in self.compact.iter_mut().chain([slab]) {
+            batch.describe(self.described.now());
+        }
+        match taken {
+            Ok(()) if self.sender.is_some_and(|sender| sender != from) => self.count_foreign(from),
+            Ok(()) => {}
+            Err(reason) => self.refusals.add(reason),
+        }
+    }
+
+    /// Hands on a batch, with what is known of its stream.
+    fn hand_on(&mut self, mut batch: BatchMut, output: &mut Outputs, ctx: &Context) {
+        batch.describe(self.described.now());
+        self.limit.send(batch.freeze(), output, ctx);
     }
 
     #[inline]
@@ -479,6 +511,7 @@ impl Intake {
             self.tracker.forget();
             self.displaced = Some(sender);
         }
+        self.described.begin(Some(from));
         self.sender = Some(from);
         true
     }
