@@ -66,15 +66,17 @@ fn what_cannot_be_had_is_one() {
     fs::write(folder.path().join("empty.wav"), b"").unwrap();
     refused(&["play", &path("empty.wav")], 1, &["empty.wav"]);
     let wav = fs::read(example("ecg.wav")).unwrap();
-    fs::write(folder.path().join("cut.wav"), &wav[..wav.len() / 2 + 1]).unwrap();
-    refused(&["play", &path("cut.wav")], 1, &["cut.wav"]);
+    fs::write(folder.path().join("cut.wav"), &wav[..30]).unwrap();
+    refused(&["play", &path("cut.wav")], 1, &["cut.wav is truncated"]);
+    fs::write(folder.path().join("no.sigmf"), &wav).unwrap();
+    refused(&["play", &path("no.sigmf")], 1, &["no.sigmf is no SigMF archive"]);
     fs::write(folder.path().join("half.sigmf-meta"), b"{\"global\": {").unwrap();
     refused(&["view", &path("half.sigmf-meta"), "--png", &path("a.png")], 1, &["half.sigmf-meta"]);
     refused(&["play", &path("unknown.xyz")], 1, &["unknown kind of file"]);
     refused(&["demo", &path("missing.wav")], 1, &["missing.wav"]);
     let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["cut.wav", "empty.wav", "half.sigmf-meta"], "nothing half-written is left");
+    assert_eq!(left, ["cut.wav", "empty.wav", "half.sigmf-meta", "no.sigmf"], "nothing half-written is left");
 }
 
 #[test]

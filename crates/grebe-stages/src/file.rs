@@ -28,19 +28,20 @@ struct Format {
 }
 
 const FORMATS: [Format; 2] = [
-    Format { extensions: &["sigmf-meta", "sigmf-data", "sigmf-collection"], open: sigmf::open },
+    Format { extensions: &["sigmf-meta", "sigmf-data", "sigmf-collection", "sigmf"], open: sigmf::open },
     Format { extensions: &["wav", "wave"], open: wav::open },
 ];
 
 /// What is said of a file of another format.
-const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection and .wav";
+const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf and .wav";
 
 impl SampleFile {
-    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection` or `.wav`.
+    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive or `.wav`. A recording of several in
+    /// an archive is named as if the archive were a folder: `x.sigmf/one/one.sigmf-meta`.
     ///
     /// # Errors
-    /// An [`Error`] that names the file, where it is missing, empty, truncated, contradicts itself, or is of a kind that
-    /// cannot be read.
+    /// An [`Error`] that names the file, where it is missing, empty, contradicts itself, or is of a kind that cannot be read. A
+    /// truncated WAV opens as far as it goes, which a note says.
     pub fn open(path: &Path) -> Result<Self, Error> {
         match format_of(path) {
             Some(format) => (format.open)(path),

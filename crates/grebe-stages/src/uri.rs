@@ -15,7 +15,7 @@ use crate::file::is_recording;
 /// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all; a multicast address: joins it) | sends to it |
 /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
-/// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.wav` | plays the file | records to it |
+/// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav` | plays the file | records to it |
 /// | `synth:` | a generator in this process | - |
 ///
 /// ```

@@ -88,7 +88,7 @@ pub(crate) struct Sg {
     grebe play examples/data/ecg.sigmf-meta --to udp://127.0.0.1:5000 --speed 100\n  \
     grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta")]
 pub(crate) struct Play {
-    /// A recording: .sigmf-meta, .sigmf-collection or .wav.
+    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav.
     pub(crate) file: PathBuf,
     /// Where to send the stream.
     #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]

@@ -15,6 +15,7 @@
 //!        +--> .sigmf-data ------- read back ------------+ for core:sha512
 //! ```
 
+mod archive;
 mod checksum;
 mod create;
 mod layout;

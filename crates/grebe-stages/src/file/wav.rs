@@ -16,12 +16,13 @@ use crate::file::sample_file::{SampleFile, Segment};
 /// Opens a WAV file: 8-, 16-, 24- and 32-bit integers, 32- and 64-bit floats, up to 8 channels.
 pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
     let file = File::open(path).map_err(Error::file("open", path))?;
-    Chunks { path, file: &file }.open()
+    Chunks { path, file: &file, notes: Vec::new() }.open()
 }
 
 struct Chunks<'a> {
     path: &'a Path,
     file: &'a File,
+    notes: Vec<String>,
 }
 
 /// What a `fmt ` chunk says.
@@ -57,15 +58,42 @@ impl Chunks<'_> {
                     let Some(format) = format else {
                         return Err(self.malformed("its samples come before its format (a fmt chunk)"));
                     };
-                    let declared = if bytes == u32::MAX { large_bytes } else { Some(bytes.into()) };
+                    // A writer that was cut off leaves what stood there before the first sample: nothing, or the largest number.
+                    let unfinished = bytes == 0 && u64::from(u32_at(&riff, 4)) <= at;
+                    let declared = match bytes {
+                        u32::MAX => large_bytes,
+                        _ => Some(bytes.into()).filter(|_| !unfinished),
+                    };
                     return self.data(format, at + 8, declared, file_bytes);
                 }
                 _ => {}
             }
-            // Chunks begin at even places.
-            at += 8 + u64::from(bytes) + u64::from(bytes % 2);
+            at = self.after(at + 8 + u64::from(bytes))?;
         }
         Err(self.malformed("it has more than 10,000 chunks before its samples"))
+    }
+
+    /// Where the next chunk begins behind one that ends at `end`. Chunks begin at even places, but not every writer knows: where no
+    /// padding stands and a chunk's name does, it begins there.
+    fn after(&mut self, end: u64) -> Result<u64, Error> {
+        if end.is_multiple_of(2) {
+            return Ok(end);
+        }
+        self.seek(end)?;
+        let mut bytes = Vec::with_capacity(5);
+        self.file.take(5).read_to_end(&mut bytes).map_err(|source| self.unreadable(source))?;
+        let [padding, ..] = bytes[..] else { return Ok(end + 1) };
+        let is_padded = padding == 0 || NAMES.iter().any(|name| bytes[1..] == name[..]);
+        let is_name = bytes.len() >= 4 && bytes[..4].iter().all(|byte| (b' '..=b'~').contains(byte));
+        if is_padded || !is_name {
+            return Ok(end + 1);
+        }
+        let note =
+            "a chunk of odd length is not padded, against the format: what follows is read all the same";
+        if !self.notes.iter().any(|other| other == note) {
+            self.notes.push(note.to_owned());
+        }
+        Ok(end)
     }
 
     fn format(&mut self, bytes: u32) -> Result<Format, Error> {
@@ -110,7 +138,7 @@ impl Chunks<'_> {
 
     /// `declared`: bytes of samples as the file says, where it does.
     fn data(
-        self,
+        mut self,
         format: Format,
         offset_bytes: u64,
         declared: Option<u64>,
@@ -118,26 +146,30 @@ impl Chunks<'_> {
     ) -> Result<SampleFile, Error> {
         let frame_bytes = (format.number.bytes() * format.channels) as u64;
         let present = file_bytes - offset_bytes;
-        let mut notes: Vec<String> = format.number.note().map(String::from).into_iter().collect();
-        let bytes = match declared {
+        self.notes.extend(format.number.note().map(String::from));
+        let bytes = declared.unwrap_or(present).min(present);
+        let (len_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
+        match declared {
+            Some(0) => return Err(Error::Empty { path: self.path.into() }),
             Some(declared) if declared > present => {
-                let why = format!("{declared} bytes of samples are announced and {present} are there");
-                return Err(self.truncated(&why));
+                let announced = declared / frame_bytes;
+                if len_samples == 0 {
+                    let why = format!("{announced} samples per channel are announced and none is there");
+                    return Err(self.truncated(&why));
+                }
+                let missing = announced.saturating_sub(len_samples);
+                self.notes.push(format!(
+                    "the file is truncated: {len_samples} of {announced} samples per channel are there and are read, {missing} are missing"
+                ));
             }
-            Some(declared) => declared,
-            None => {
-                notes.push("the header does not say how long the file is: it is read to its end".into());
-                present - present % frame_bytes
-            }
-        };
-        if bytes % frame_bytes != 0 {
-            let why =
-                format!("its {bytes} bytes of samples are no multiple of {frame_bytes}, one of each channel");
-            return Err(self.truncated(&why));
-        }
-        let len_samples = bytes / frame_bytes;
-        if len_samples == 0 {
-            return Err(Error::Empty { path: self.path.into() });
+            _ if len_samples == 0 => return Err(Error::Empty { path: self.path.into() }),
+            Some(_) if odd_bytes > 0 => self.notes.push(format!(
+                "the samples end within one: its {odd_bytes} bytes of {frame_bytes} are left out"
+            )),
+            Some(_) => {}
+            None => self
+                .notes
+                .push("the header does not say how long the file is: it is read to its end".to_owned()),
         }
         let file = self.file.try_clone().map_err(|source| self.unreadable(source))?;
         let encoding = Encoding { number: format.number, order: Order::Little };
@@ -145,7 +177,7 @@ impl Chunks<'_> {
         let whole =
             Segment { position: 0, length_samples: len_samples, first_sample_index: 0, recorded_at: None };
         let sample_rate_hz = format.sample_rate_hz.into();
-        Ok(SampleFile::new(vec![source], sample_rate_hz, len_samples, vec![whole], notes))
+        Ok(SampleFile::new(vec![source], sample_rate_hz, len_samples, vec![whole], self.notes))
     }
 
     fn seek(&mut self, at: u64) -> Result<(), Error> {
@@ -194,6 +226,9 @@ const FLOAT: u16 = 3;
 /// The tag proper stands 24 bytes into the chunk.
 const EXTENSIBLE: u16 = 0xfffe;
 const CHUNKS_MAX: usize = 10_000;
+/// Of chunks as they often stand behind one of odd length.
+const NAMES: [&[u8; 4]; 9] =
+    [b"fmt ", b"data", b"ds64", b"LIST", b"fact", b"bext", b"JUNK", b"iXML", b"cue "];
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use sha2::{Digest, Sha512};
 
-/// The sum of a file's first bytes, continued as the file grows.
+/// The sum of a file's bytes, continued as the file grows.
 pub(super) struct Sum {
     file: File,
+    begin: u64,
     sum: Sha512,
     bytes: u64,
     buffer: Vec<u8>,
@@ -22,7 +23,12 @@ pub(super) struct Summing<W> {
 impl Sum {
     /// Of a file opened for reading, from its beginning.
     pub(super) fn new(file: File) -> Self {
-        Self { file, sum: Sha512::new(), bytes: 0, buffer: vec![0; BUFFER_BYTES] }
+        Self::from(file, 0)
+    }
+
+    /// Of a file opened for reading, from byte `begin` on.
+    pub(super) fn from(file: File, begin: u64) -> Self {
+        Self { file, begin, sum: Sha512::new(), bytes: 0, buffer: vec![0; BUFFER_BYTES] }
     }
 
     /// Bytes summed so far.
@@ -34,7 +40,7 @@ impl Sum {
     pub(super) fn step(&mut self, end: u64) -> io::Result<()> {
         let length = end.saturating_sub(self.bytes).min(BUFFER_BYTES as u64) as usize;
         let buffer = &mut self.buffer[..length];
-        self.file.seek(SeekFrom::Start(self.bytes))?;
+        self.file.seek(SeekFrom::Start(self.begin + self.bytes))?;
         self.file.read_exact(buffer)?;
         self.sum.update(buffer);
         self.bytes += length as u64;

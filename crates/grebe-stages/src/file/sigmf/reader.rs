@@ -1,12 +1,12 @@
 //! Reading: what the metadata claim is checked against the data before a sample is handed out.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use grebe_frame::MAX_CHANNELS;
 use serde::de::DeserializeOwned;
 
+use super::archive::{Files, Part};
 use super::checksum::Sum;
 use super::layout::{Base, Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
 use crate::error::Error;
@@ -15,20 +15,21 @@ use crate::file::sample_file::{SampleFile, Segment};
 
 /// Opens the recording or the collection that a file belongs to.
 pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
-    let base = Base::of(path);
+    let (files, path) = Files::of(path)?;
+    let base = Base::of(&path);
     let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
     // What was recorded as NAME has become a collection where it had several channels.
-    if is_collection || !base.meta().exists() && base.collection().exists() {
-        return open_collection(&base);
+    if is_collection || !files.holds(&base.meta()) && files.holds(&base.collection()) {
+        return open_collection(&files, &base);
     }
-    let recording = Recording::open(&base)?;
+    let recording = Recording::open(&files, &base)?;
     let Recording { source, sample_rate_hz, len_samples, segments, notes, .. } = recording;
     Ok(SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes))
 }
 
-fn open_collection(base: &Base) -> Result<SampleFile, Error> {
+fn open_collection(files: &Files, base: &Base) -> Result<SampleFile, Error> {
     let path = base.collection();
-    let file: CollectionFile = read_json(&path)?;
+    let file: CollectionFile = read_json(files, &path)?;
     let mut recordings = Vec::new();
     for (position, stream) in file.collection.streams.iter().enumerate() {
         let name = stream.name();
@@ -36,7 +37,7 @@ fn open_collection(base: &Base) -> Result<SampleFile, Error> {
             let must = "it must name a recording in the same folder";
             return Err(Error::field(&path, &format!("core:streams[{position}]"), name, must));
         }
-        recordings.push(Recording::open(&base.beside(name))?);
+        recordings.push(Recording::open(files, &files.of_collection(base, name))?);
     }
     let channels: usize = recordings.iter().map(|recording| recording.source.channels()).sum();
     if channels == 0 || channels > MAX_CHANNELS as usize {
@@ -105,9 +106,9 @@ struct Recording {
 }
 
 impl Recording {
-    fn open(base: &Base) -> Result<Self, Error> {
+    fn open(files: &Files, base: &Base) -> Result<Self, Error> {
         let path = base.meta();
-        let meta: Meta = read_json(&path)?;
+        let meta: Meta = read_json(files, &path)?;
         let global = &meta.global;
         let closed = !global.recorder.as_ref().is_some_and(|recorder| recorder.ends_with(NOT_CLOSED));
         let mut notes = Vec::new();
@@ -122,7 +123,7 @@ impl Recording {
             return Err(Error::field(&path, "core:num_channels", channels / components, must));
         }
         let sample_rate_hz = sample_rate(&path, global, &mut notes)?;
-        let mut data = Data::open(base, &meta, encoding.number.bytes() as u64 * channels)?;
+        let mut data = Data::open(files, base, &meta, encoding.number.bytes() as u64 * channels)?;
         if !closed {
             // Behind that, nobody knows where the gaps are.
             let known = global.known_samples.unwrap_or(u64::MAX).min(data.len_samples);
@@ -166,7 +167,10 @@ impl Recording {
 struct Data {
     path: PathBuf,
     file: File,
+    /// Where its first byte stands in `file`, and how many it has.
+    begin: u64,
     file_bytes: u64,
+    /// Where sample 0 stands in `file`.
     offset_bytes: u64,
     len_samples: u64,
     /// Of a last sample that is not complete.
@@ -174,7 +178,7 @@ struct Data {
 }
 
 impl Data {
-    fn open(base: &Base, meta: &Meta, frame_bytes: u64) -> Result<Self, Error> {
+    fn open(files: &Files, base: &Base, meta: &Meta, frame_bytes: u64) -> Result<Self, Error> {
         let meta_path = base.meta();
         let global = &meta.global;
         if global.metadata_only == Some(true) {
@@ -196,12 +200,7 @@ impl Data {
             return Err(Error::field(&meta_path, &name, "above 0", must));
         }
         let offset_bytes = meta.captures.first().and_then(|capture| capture.header_bytes).unwrap_or(0);
-        let open = || {
-            let file = File::open(&path)?;
-            let file_bytes = file.metadata()?.len();
-            Ok((file, file_bytes))
-        };
-        let (file, file_bytes) = open().map_err(Error::file("open", &path))?;
+        let Part { file, offset_bytes: begin, bytes: file_bytes } = files.open(&path)?;
         let around = offset_bytes.saturating_add(global.trailing_bytes.unwrap_or(0));
         let Some(bytes) = file_bytes.checked_sub(around) else {
             let why = format!(
@@ -210,7 +209,7 @@ impl Data {
             return Err(Error::truncated(&path, &why));
         };
         let (len_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
-        Ok(Self { path, file, file_bytes, offset_bytes, len_samples, odd_bytes })
+        Ok(Self { path, file, begin, file_bytes, offset_bytes: begin + offset_bytes, len_samples, odd_bytes })
     }
 
     /// Small files are summed before a sample is handed out: only so is a file found that was truncated between two samples.
@@ -218,7 +217,7 @@ impl Data {
         let Some(expected) = global.sha512.as_ref().filter(|_| self.file_bytes <= CHECKED_BYTES_MAX) else {
             return Ok(());
         };
-        let sum = self.file.try_clone().and_then(|file| Sum::new(file).finish(self.file_bytes));
+        let sum = self.file.try_clone().and_then(|file| Sum::from(file, self.begin).finish(self.file_bytes));
         let sum = sum.map_err(Error::file("read", &self.path))?;
         if sum.eq_ignore_ascii_case(expected) {
             Ok(())
@@ -327,11 +326,8 @@ fn sample_rate(path: &Path, global: &Global, notes: &mut Vec<String>) -> Result<
     }
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(META_BYTES_MAX).read_to_end(&mut bytes))
-        .map_err(Error::file("open", path))?;
+fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Result<T, Error> {
+    let bytes = files.open(path)?.read(META_BYTES_MAX).map_err(Error::file("open", path))?;
     serde_json::from_slice(&bytes).map_err(|error| {
         let what = format!("is not valid metadata: {error}");
         Error::Content { path: path.into(), what }

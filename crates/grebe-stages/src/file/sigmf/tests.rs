@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::{Error, SampleFile, Segment, SigmfSettings, SigmfWriter};
 
+mod archives;
 mod refusals;
 
 const ECG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/ecg.sigmf-meta");

@@ -1,0 +1,203 @@
+//! Where the files of a recording lie: in a folder, or in a `.sigmf` archive.
+//!
+//! An archive is a tar, in which the bytes of each file lie one behind the other: nothing is unpacked. A file in it has a path
+//! through the archive, `x.sigmf/one/one.sigmf-meta`.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+use super::layout::Base;
+use crate::error::Error;
+
+/// What holds the files of a recording.
+#[derive(Debug)]
+pub(super) enum Files {
+    Folder,
+    Archive(Archive),
+}
+
+/// A file, or where it lies in another.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) file: File,
+    pub(super) offset_bytes: u64,
+    pub(super) bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Archive {
+    path: PathBuf,
+    file: File,
+    file_bytes: u64,
+    /// In the order of their names.
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    /// Within the archive, as it is shown.
+    path: PathBuf,
+    offset_bytes: u64,
+    bytes: u64,
+}
+
+impl Files {
+    /// What holds the recording that `path` names, and the path of that recording: an archive may stand for the only one in it.
+    pub(super) fn of(path: &Path) -> Result<(Self, PathBuf), Error> {
+        let is_archive = |at: &&Path| {
+            let is_named = at.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sigmf"));
+            is_named && (*at == path || at.is_file())
+        };
+        let Some(at) = path.ancestors().find(is_archive) else {
+            return Ok((Files::Folder, path.into()));
+        };
+        let archive = Archive::open(at)?;
+        let recording = if at == path { archive.only_recording()? } else { path.into() };
+        Ok((Files::Archive(archive), recording))
+    }
+
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        match self {
+            Files::Folder => path.exists(),
+            Files::Archive(archive) => archive.member(path).is_some(),
+        }
+    }
+
+    pub(super) fn open(&self, path: &Path) -> Result<Part, Error> {
+        let failed = Error::file("open", path);
+        match self {
+            Files::Folder => {
+                let open = || {
+                    let file = File::open(path)?;
+                    let bytes = file.metadata()?.len();
+                    Ok(Part { file, offset_bytes: 0, bytes })
+                };
+                open().map_err(failed)
+            }
+            Files::Archive(archive) => archive.part(path),
+        }
+    }
+
+    /// A recording that a collection names: it lies beside it, in an archive perhaps in a folder of its own.
+    pub(super) fn of_collection(&self, collection: &Base, name: &str) -> Base {
+        let beside = collection.beside(name);
+        match self {
+            Files::Archive(archive) if archive.member(&beside.meta()).is_none() => {
+                let meta = beside.meta();
+                let mut found = archive.members.iter().filter(|it| it.path.file_name() == meta.file_name());
+                match (found.next(), found.next()) {
+                    (Some(only), None) => Base::of(&archive.path.join(&only.path)),
+                    _ => beside,
+                }
+            }
+            _ => beside,
+        }
+    }
+}
+
+impl Part {
+    /// Its bytes, a number of them at most.
+    pub(super) fn read(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
+        let mut file = &self.file;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(self.offset_bytes))?;
+        file.take(self.bytes.min(bytes_max)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl Archive {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let open = || {
+            let file = File::open(path)?;
+            let file_bytes = file.metadata()?.len();
+            Ok((file, file_bytes))
+        };
+        let (file, file_bytes) = open().map_err(Error::file("open", path))?;
+        let no_tar = |error: io::Error| {
+            let what = format!("is no SigMF archive (an uncompressed tar): {error}");
+            Error::Content { path: path.into(), what }
+        };
+        let mut members = Vec::new();
+        let mut tar = tar::Archive::new(&file);
+        for entry in tar.entries_with_seek().map_err(no_tar)?.take(MEMBERS_MAX) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // Cut off behind what was found: whether it matters, its size says.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof && !members.is_empty() => break,
+                Err(error) => return Err(no_tar(error)),
+            };
+            let kind = entry.header().entry_type();
+            // The rest has no bytes of its own, or not all of them.
+            if kind.is_file() || kind.is_contiguous() {
+                let written = entry.path().map_err(no_tar)?;
+                let path = written.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+                let (offset_bytes, bytes) = (entry.raw_file_position(), entry.size());
+                members.push(Member { path, offset_bytes, bytes });
+            }
+        }
+        members.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Self { path: path.into(), file, file_bytes, members })
+    }
+
+    /// The collection of an archive, or its recording where there is one.
+    fn only_recording(&self) -> Result<PathBuf, Error> {
+        let of_kind = |kind: &'static str| {
+            let paths = self.members.iter().map(|member| &member.path);
+            paths.filter(move |path| path.extension().is_some_and(|extension| extension == kind))
+        };
+        let collections: Vec<&PathBuf> = of_kind("sigmf-collection").collect();
+        let mut recordings: Vec<&PathBuf> = of_kind("sigmf-meta").collect();
+        match (collections.as_slice(), recordings.as_slice()) {
+            ([only], _) | ([], [only]) => return Ok(self.path.join(only)),
+            _ => {}
+        }
+        let what = if recordings.is_empty() {
+            "holds no recording (a .sigmf-meta)".to_owned()
+        } else {
+            recordings.splice(..0, collections);
+            let (example, count) = (self.path.join(recordings[0]), recordings.len());
+            let mut names: Vec<String> =
+                recordings.iter().take(NAMES_MAX).map(|path| path.display().to_string()).collect();
+            if count > NAMES_MAX {
+                names.push("...".to_owned());
+            }
+            format!(
+                "holds {count} recordings: name one of them, as in {}; there are {}",
+                example.display(),
+                names.join(", ")
+            )
+        };
+        Err(Error::Content { path: self.path.clone(), what })
+    }
+
+    fn member(&self, path: &Path) -> Option<&Member> {
+        let inside = path.strip_prefix(&self.path).ok()?;
+        // Where a name stands twice, the last one holds, as for whoever unpacks it.
+        self.members.iter().rev().find(|member| member.path == inside)
+    }
+
+    fn part(&self, path: &Path) -> Result<Part, Error> {
+        let Some(member) = self.member(path) else {
+            return Err(Error::file("open", path)(io::Error::new(
+                ErrorKind::NotFound,
+                "the archive does not hold it",
+            )));
+        };
+        let Member { offset_bytes, bytes, .. } = *member;
+        let there = self.file_bytes.saturating_sub(offset_bytes);
+        if bytes > there {
+            let inside = member.path.display();
+            let why = format!("{bytes} bytes of {inside} are announced and {there} are there");
+            return Err(Error::truncated(&self.path, &why));
+        }
+        let file = self.file.try_clone().map_err(Error::file("open", path))?;
+        Ok(Part { file, offset_bytes, bytes })
+    }
+}
+
+/// A recording is two files: enough for what else may lie there.
+const MEMBERS_MAX: usize = 100_000;
+/// Of recordings that an error lists.
+const NAMES_MAX: usize = 10;
