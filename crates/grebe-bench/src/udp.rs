@@ -36,7 +36,7 @@ pub struct Options {
     pub datagram_size: Vec<usize>,
     /// Datagrams per system call.
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "128", value_parser = clap::value_parser!(u16).range(1..=128))]
-    pub udp_burst: Vec<u16>,
+    pub burst: Vec<u16>,
     /// How datagrams go to the kernel.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "gso")]
     pub technique: Vec<Technique>,
@@ -265,7 +265,7 @@ fn reach(options: &Options, from_msps: f64, halvings: usize, tell: Tell) -> Resu
     // A rate at a time, without anything beside it.
     let mut options = Options { no_baseline: true, ..options.clone() };
     options.technique.truncate(1);
-    options.udp_burst.truncate(1);
+    options.burst.truncate(1);
     options.runs.repeats = 1;
     for &bytes in &options.datagram_size {
         for &privileged in options.buffers.privileges() {
@@ -313,7 +313,7 @@ pub(crate) fn medians(
         ours.push((Technique::OneCall, 1));
     }
     for &technique in &options.technique {
-        for &burst in &options.udp_burst {
+        for &burst in &options.burst {
             // One call per datagram has no bursts.
             let kind = (technique, if technique == Technique::OneCall { 1 } else { burst });
             if !ours.contains(&kind) {

@@ -155,5 +155,6 @@ const EXAMPLES: &str = "Examples:
   grebe top                                              what they all do, and which stage is the slowest
   grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
 
-Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth:.
+Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth: (a
+generator; synth:WAVES?NAME=VALUE&... takes the parameters of grebe sg).
 Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";

@@ -6,6 +6,15 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grebe_flow::{Count, NoQuantity, RateHz, SizeBytes, Time};
+use grebe_stages::{Error, Uri};
+
+/// A stream. What is wrong with it is said without its name, which clap puts in front.
+pub(crate) fn uri(text: &str) -> Result<Uri, String> {
+    text.parse().map_err(|error| match error {
+        Error::Name { reason, .. } => reason,
+        other => other.to_string(),
+    })
+}
 
 /// A rate in hertz, with decimal multiples: `360`, `48k`, `25M`, `1.5G`.
 pub(crate) fn rate_hz(text: &str) -> Result<f64, NoQuantity> {

@@ -39,6 +39,13 @@ fn wrong_usage_is_two() {
     refused(&["play"], 2, &["<FILE>"]);
     refused(&["view", "synth:", "--png", "a.jpg"], 2, &["pictures are PNG", "name it NAME.png"]);
     refused(&["probe", "x", "--png", "a.svg"], 2, &["pictures are PNG"]);
+    refused(
+        &["view", "synth:?colour=red", "--png", "a.png"],
+        2,
+        &["unknown 'colour'", "known are wave, channels"],
+    );
+    refused(&["record", "synth:sine?frequency=fast", "a"], 2, &["wrong frequency", "give a rate"]);
+    refused(&["view", "synth:", "--json"], 2, &["--png"]);
     refused(&["man", "nonsense"], 2, &["there is no command grebe nonsense"]);
 }
 

@@ -111,8 +111,7 @@ fn measurements_are_printed_for_scripts_in_the_units_asked_for() {
         "--scale",
         "5u",
         "--spectrum",
-        "--measure",
-        "json",
+        "--json",
     ];
     let output = run(&arguments);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -138,8 +137,7 @@ fn a_heart_is_counted_by_the_trigger() {
     let folder = tempfile::tempdir().unwrap();
     let png = folder.path().join("ecg.png");
     let ecg = example("ecg.sigmf-meta");
-    let mut arguments =
-        vec!["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--measure", "json"];
+    let mut arguments = vec!["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--json"];
     arguments.extend("--units V --scale 5u --span 2s --trigger normal --trigger-level 600u".split(' '));
     arguments.extend("--trigger-coupling lf-reject --holdoff 200ms".split(' '));
     let output = run(&arguments);
@@ -258,7 +256,7 @@ fn a_gap_of_a_recording_is_within_the_picture_and_counted() {
     writer.write(40_000, &[&ramp]).unwrap();
     writer.finish().unwrap();
     let png = folder.path().join("gap.png");
-    let arguments = ["view", path.to_str().unwrap(), "--png", png.to_str().unwrap(), "--measure", "json"];
+    let arguments = ["view", path.to_str().unwrap(), "--png", png.to_str().unwrap(), "--json"];
     let told: serde_json::Value = serde_json::from_str(&text(&run(&arguments).stdout)).unwrap();
     assert_eq!(
         (&told["missing_samples"], &told["channels"][0]["level_samples"]),

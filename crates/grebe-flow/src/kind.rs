@@ -1,6 +1,7 @@
 //! Kinds of stages that a graph file can name, and how one is made of its parameters.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -99,6 +100,12 @@ impl Fault {
     /// The parameter of this name, and what is wrong with it.
     pub fn new(param: &'static str, message: impl Into<String>) -> Self {
         Self { param, message: message.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.param, self.message)
     }
 }
 

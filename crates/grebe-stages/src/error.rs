@@ -8,7 +8,7 @@ use std::time::Duration;
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
     /// A file cannot be opened, read or created.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), what_to_do(source))]
     File { action: &'static str, path: PathBuf, source: io::Error },
     /// A file cannot be written any further.
     #[error("cannot write {}: {source}; the {good_samples} samples per channel before that are good", path.display())]
@@ -88,4 +88,14 @@ impl Error {
     pub(crate) fn truncated(path: &Path, why: &str) -> Self {
         Self::Content { path: path.into(), what: format!("is truncated: {why}") }
     }
+}
+
+/// What an error of the system asks for, where its own words do not say.
+fn what_to_do(error: &io::Error) -> &'static str {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
+        return "; this process may have no more: raise its limit, for example with ulimit -n 1024";
+    }
+    let _ = error;
+    ""
 }

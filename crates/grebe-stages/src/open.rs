@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use grebe_datagram::Granted;
-use grebe_flow::{SizeBytes, Stage, Time};
+use grebe_flow::{Count, SizeBytes, Stage, Time};
 use grebe_frame::BatchPool;
 use grebe_ring::Cancel;
 use grebe_shm::{Error as ShmError, Footprint, Policy, SubscriberOptions};
@@ -57,8 +57,6 @@ pub struct SourceOptions {
     pub speed: Option<f64>,
     /// Begins a recording again at its end, for ever.
     pub repeat: bool,
-    /// What `synth:` makes. Its datagram size and latency are those of the transport.
-    pub synth: Synth,
     /// Memory that a generator or a UDP source writes into, instead of its own: [`OpenSink::pool`].
     pub pool: Option<BatchPool>,
     /// Ends the wait for a stream.
@@ -148,7 +146,7 @@ pub fn open_source(
         Uri::Shm(shm) => shm_source(shm, &options, notify),
         Uri::Pipe => standard_input(&options),
         Uri::File(path) => recording(path, &options, notify),
-        Uri::Synth => generator(options),
+        Uri::Synth(synth) => generator(synth, options),
     }
 }
 
@@ -246,13 +244,16 @@ fn recording(
     Ok(OpenSource { rate_hz, samples: Some(samples), span_samples, ..source })
 }
 
-fn generator(options: SourceOptions) -> Result<OpenSource, Error> {
+/// Its datagram size and latency are those of the transport.
+fn generator(synth: &Synth, options: SourceOptions) -> Result<OpenSource, Error> {
     let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
     check_datagram_bytes(datagram_bytes)?;
+    let samples = synth.length_samples().into_iter().chain(options.samples).min().map(Count);
     let synth = Synth {
+        samples,
         datagram_size: SizeBytes(datagram_bytes),
         latency: Time(options.transport.latency),
-        ..options.synth
+        ..synth.clone()
     };
     let (mut source, remote) = SynthRemote::new(synth)?;
     if let Some(pool) = options.pool {
@@ -299,7 +300,7 @@ pub fn open_sink(
             let record = RecordOptions { duration: options.duration, overwrite: options.overwrite };
             Box::new(SigmfSink::create(path, record)?)
         }
-        Uri::Synth => {
+        Uri::Synth(_) => {
             let reason = "cannot be sent to: it is a generator".to_owned();
             return Err(Error::Name { name: uri.to_string(), reason });
         }
@@ -392,7 +393,7 @@ impl Transport {
 }
 
 impl Default for SourceOptions {
-    /// All of the stream, without waiting for it; a recording as fast as it is taken; four channels of a sine at 1 MS/s.
+    /// All of the stream, without waiting for it; a recording as fast as it is taken.
     fn default() -> Self {
         Self {
             transport: Transport::default(),
@@ -406,7 +407,6 @@ impl Default for SourceOptions {
             idle_timeout: None,
             speed: None,
             repeat: false,
-            synth: Synth { channels: 4, ..Synth::default() },
             pool: None,
             cancel: Cancel::default(),
         }
@@ -419,7 +419,11 @@ impl fmt::Display for Notice {
             Notice::WaitingForStream { name } => write!(f, "waiting for the stream shm://{name}"),
             Notice::Lending { name, footprint } => write!(f, "lending as shm://{name}: {footprint}"),
             Notice::WaitingForReaders { count } => write!(f, "waiting for {count} to read it"),
-            Notice::SmallBuffer(granted) => granted.fmt(f),
+            Notice::SmallBuffer(granted) => {
+                // At 2 bytes a sample.
+                let lasts_ms = granted.granted_bytes as f64 / 2e8 * 1e3;
+                write!(f, "{granted}; as it is, 100 MS/s fill it in {lasts_ms:.0} ms")
+            }
             Notice::Recording(note) => f.write_str(note),
         }
     }

@@ -14,6 +14,7 @@
 //! ```
 
 mod generator;
+pub(crate) mod query;
 mod remote;
 mod settings;
 mod source;

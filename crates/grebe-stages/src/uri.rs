@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use crate::error::Error;
 use crate::file::is_recording;
+use crate::synth::{Synth, query};
 
 /// Where a stream comes from or goes to.
 ///
@@ -16,7 +17,7 @@ use crate::file::is_recording;
 /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav` | plays the file | records to it |
-/// | `synth:` | a generator in this process | - |
+/// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
 ///
 /// ```
 /// use grebe_stages::Uri;
@@ -26,7 +27,7 @@ use crate::file::is_recording;
 /// let error = "udp://127.0.0.1".parse::<Uri>().unwrap_err();
 /// assert_eq!(error.to_string(), "'udp://127.0.0.1' has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Uri {
     /// Datagrams, one frame each.
     Udp(HostPort),
@@ -36,8 +37,9 @@ pub enum Uri {
     Pipe,
     /// A recording.
     File(PathBuf),
-    /// A generator in this process.
-    Synth,
+    /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
+    /// transport; four channels where it does not say.
+    Synth(Box<Synth>),
 }
 
 /// A stream in shared memory, and what either end may add: `shm://NAME?policy=drop_latest` for who reads it,
@@ -136,9 +138,11 @@ impl FromStr for Uri {
                 Ok(Uri::File(path.into()))
             };
         }
+        if let Some(rest) = text.strip_prefix("synth:") {
+            return Ok(Uri::Synth(Box::new(query::parse(rest).map_err(|reason| malformed(&reason))?)));
+        }
         match text {
             "pipe:" | "-" => return Ok(Uri::Pipe),
-            "synth:" => return Ok(Uri::Synth),
             "" => return Err(malformed("is empty: name a stream, for example udp://:5000")),
             _ => {}
         }
@@ -214,7 +218,7 @@ impl fmt::Display for Uri {
             Uri::Shm(shm) => write!(f, "shm://{shm}"),
             Uri::Pipe => f.write_str("pipe:"),
             Uri::File(path) => write!(f, "file:{}", path.display()),
-            Uri::Synth => f.write_str("synth:"),
+            Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
         }
     }
 }
@@ -279,7 +283,8 @@ mod tests {
             ("shm://a?readers=2", Uri::Shm(two)),
             ("pipe:", Uri::Pipe),
             ("-", Uri::Pipe),
-            ("synth:", Uri::Synth),
+            ("synth:", Uri::Synth(Box::new(Synth { channels: 4, ..Synth::default() }))),
+            ("synth:?channels=1", Uri::Synth(Box::default())),
             ("file:a b.bin", Uri::File("a b.bin".into())),
             ("file:///x/y.wav", Uri::File("/x/y.wav".into())),
             ("x.SIGMF-META", Uri::File("x.SIGMF-META".into())),
@@ -309,6 +314,7 @@ mod tests {
             ("shm://x?readers=0", "give 1 to 64"),
             ("shm://x?readers=2&wait=3", "add readers=3"),
             ("shm://x?colour=red", "unknown 'colour'"),
+            ("synth:?colour=red", "unknown 'colour'"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");

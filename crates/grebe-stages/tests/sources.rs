@@ -89,7 +89,7 @@ fn a_generator_that_cannot_keep_its_rate_says_what_it_left_out() {
 
 #[test]
 fn a_running_generator_takes_another_rate_pauses_and_ends() {
-    let source = open_source(&Uri::Synth, SourceOptions::default(), &mut |_| ()).unwrap();
+    let source = open_source(&"synth:".parse().unwrap(), SourceOptions::default(), &mut |_| ()).unwrap();
     let mut remote = source.remote.unwrap();
     let (tell, headers) = std::sync::mpsc::channel();
     let mut graph = Graph::new();
@@ -535,8 +535,7 @@ fn what_a_source_dropped_at_its_end_stands_in_the_end_of_the_stream() {
 #[test]
 fn a_slow_generator_drops_nothing() {
     let slow = Synth { rate: RateHz(5.0), samples: Some(Count(3)), ..Synth::default() };
-    let options = SourceOptions { synth: slow, ..SourceOptions::default() };
-    let source = open_source(&Uri::Synth, options, &mut |_| ()).unwrap();
+    let source = open_source(&Uri::Synth(Box::new(slow)), SourceOptions::default(), &mut |_| ()).unwrap();
     let (tell, heard) = std::sync::mpsc::channel();
     let mut graph = Graph::new();
     let (source, sink) = (graph.add_boxed("source", source.stage), graph.add("headers", Headers(tell)));

@@ -26,7 +26,7 @@ pub(crate) struct Transport {
     pub(crate) datagram_size: Option<usize>,
     /// Datagrams per system call; 1 is the lowest latency.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=128))]
-    pub(crate) udp_burst: u16,
+    pub(crate) burst: u16,
     /// End-to-end latency budget, for up to a quarter of which the sender gathers.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
     pub(crate) latency: Duration,
@@ -41,7 +41,7 @@ pub(crate) struct Transport {
     grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
 pub(crate) struct Sg {
     /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make.
-    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
+    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000", value_parser = units::uri)]
     pub(crate) to: Uri,
     /// Channels, 1 to 8.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
@@ -61,6 +61,9 @@ pub(crate) struct Sg {
     /// Amplitude as a part of full scale, one or one per channel.
     #[arg(long, value_name = "0..1", value_delimiter = ',')]
     pub(crate) amplitude: Vec<f64>,
+    /// What is added, as a part of full scale (-1 to 1), one or one per channel.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    pub(crate) offset: Vec<f64>,
     /// End after this many samples per channel.
     #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]
     pub(crate) samples: Option<u64>,
@@ -91,14 +94,20 @@ pub(crate) struct Play {
     /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav.
     pub(crate) file: PathBuf,
     /// Where to send the stream.
-    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000")]
+    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000", value_parser = units::uri)]
     pub(crate) to: Uri,
     /// Times the recorded rate at which it is sent.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = units::factor)]
     pub(crate) speed: f64,
+    /// Do not keep to the rate: as fast as the stream is taken.
+    #[arg(long, conflicts_with = "speed")]
+    pub(crate) free_run: bool,
     /// Begin again at the end, until interrupted.
-    #[arg(long = "loop")]
+    #[arg(long)]
     pub(crate) repeat: bool,
+    /// End after this many samples per channel, or with the file.
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) samples: Option<u64>,
     /// End when standard input is closed: for whoever starts a generator and may die before it.
     #[arg(long, hide = true)]
     pub(crate) tethered: bool,
@@ -118,13 +127,17 @@ pub(crate) struct Play {
     Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://, pipe:),\n\
     130 interrupted.")]
 pub(crate) struct Record {
-    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file.
+    /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k.
+    #[arg(value_parser = units::uri)]
     pub(crate) uri: Uri,
     /// The recording to make: NAME.sigmf-meta.
     pub(crate) file: PathBuf,
     /// End after this much of the signal, gaps included.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) duration: Option<Duration>,
+    /// End after this many samples per channel.
+    #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]
+    pub(crate) samples: Option<u64>,
     /// Fail once the sender has been silent for this long, also where it never came.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) idle_timeout: Option<Duration>,
@@ -150,7 +163,7 @@ impl Transport {
     pub(crate) fn options(&self) -> grebe_stages::Transport {
         grebe_stages::Transport {
             datagram_bytes: self.datagram_size,
-            burst: usize::from(self.udp_burst),
+            burst: usize::from(self.burst),
             latency: self.latency,
         }
     }
@@ -165,7 +178,9 @@ impl Sg {
             file,
             to: self.to.clone(),
             speed: 1.0,
+            free_run: self.free_run,
             repeat: true,
+            samples: self.samples,
             tethered: self.tethered || self.remote,
             transport: self.transport.clone(),
             json: self.json,

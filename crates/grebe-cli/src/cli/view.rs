@@ -16,14 +16,16 @@ use crate::units;
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
     grebe view udp://:5000 udp://:5001\n  \
+    grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \
     grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
     grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
-    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --measure json\n  \
+    grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --json\n  \
     grebe view examples/data/ecg.sigmf-meta --span 2s --trigger-coupling lf-reject --holdoff 200ms\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub(crate) struct View {
-    /// The stream: udp://:5000, shm://NAME, pipe:, synth: or a file. Several stand side by side in the window.
-    #[arg(required_unless_present = "spawn", value_name = "URI")]
+    /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k. Several
+    /// stand side by side in the window.
+    #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = units::uri)]
     pub(crate) uris: Vec<Uri>,
     /// Start a generator and show its stream: 'sg ...' or 'play ...', or a program that writes frames to standard output.
     /// An 'sg' takes rate, waveform and pause from the scope.
@@ -50,9 +52,9 @@ pub(crate) struct View {
     /// Show the spectrum from the start.
     #[arg(long)]
     pub(crate) spectrum: bool,
-    /// Print measurements of the picture on standard output.
-    #[arg(long, value_parser = ["json"], value_name = "FORMAT", requires = "png")]
-    pub(crate) measure: Option<String>,
+    /// Print the measurements of the picture as JSON on standard output.
+    #[arg(long, requires = "png")]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) channels: Channels,
     #[command(flatten)]

@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
 fn start(options: &Demo, to: SocketAddr) -> Result<Generator> {
     let mut command = generator::this_command()?;
     match &options.file {
-        Some(file) => command.arg("play").arg(file).args(["--loop", "--tethered"]),
+        Some(file) => command.arg("play").arg(file).args(["--repeat", "--tethered"]),
         None => command.args(["sg", "--channels", "4", "--rate", "25M", "--remote"]).args(WAVES),
     };
     command.args(["--to", &format!("udp://{to}")]);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use grebe_flow::{Count, RateHz, Time};
 use grebe_shm::Policy;
-use grebe_stages::{Error, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink, open_source};
+use grebe_stages::{Error, Notice, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink, open_source};
 
 use crate::cli::{Play, Record, Sg};
 use crate::ending::{Ending, Usage};
@@ -27,11 +27,16 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         cancel: interrupt::cancel(),
         ..SinkOptions::default()
     };
-    let sink = open_sink(&options.to, &to, &mut tell)?;
+    let bytes_per_s = options.rate * f64::from(options.channels) * 2.0;
+    let mut tell_what_matters = |notice| match notice {
+        // A buffer that lasts for so long is as good as a larger one.
+        Notice::SmallBuffer(granted) if granted.granted_bytes as f64 > bytes_per_s * BUFFER_S => {}
+        notice => tell(notice),
+    };
+    let sink = open_sink(&options.to, &to, &mut tell_what_matters)?;
     transport.datagram_bytes = Some(sink.datagram_bytes);
-    let from =
-        SourceOptions { transport, synth: synth(options)?, pool: sink.pool, ..SourceOptions::default() };
-    let source = open_source(&Uri::Synth, from, &mut tell)?;
+    let from = SourceOptions { transport, pool: sink.pool, ..SourceOptions::default() };
+    let source = open_source(&Uri::Synth(Box::new(synth(options)?)), from, &mut tell)?;
     if let Some(remote) = source.remote.filter(|_| options.remote) {
         generator::obey_stdin(remote);
     }
@@ -57,6 +62,7 @@ fn synth(options: &Sg) -> Result<Synth> {
         frequency: (!frequencies.is_empty()).then(|| frequencies.into()),
         phase: or(&options.phase, 0.0),
         amplitude: or(&options.amplitude, 0.8),
+        offset: or(&options.offset, 0.0),
         samples: options.samples.map(Count),
         duration: options.duration.map(Time),
         free_run: options.free_run,
@@ -78,8 +84,9 @@ pub(crate) fn play(options: &Play) -> Result<Ending> {
     // The file first: without it there is nothing to open a socket for.
     let from = SourceOptions {
         transport: transport.clone(),
-        speed: Some(options.speed),
+        speed: (!options.free_run).then_some(options.speed),
         repeat: options.repeat,
+        samples: options.samples,
         ..SourceOptions::default()
     };
     let source = open_source(&Uri::File(options.file.clone()), from, &mut tell)?;
@@ -105,6 +112,7 @@ pub(crate) fn record(options: &Record) -> Result<Ending> {
         policy: Policy::Block,
         waits: true,
         idle_timeout: options.idle_timeout,
+        samples: options.samples,
         cancel: interrupt::cancel(),
         ..SourceOptions::default()
     };
@@ -120,5 +128,7 @@ pub(crate) fn record(options: &Record) -> Result<Ending> {
     pair.run("record", "recorded", options.json)
 }
 
+/// Longer than a system that is busy leaves a sender waiting.
+const BUFFER_S: f64 = 0.1;
 /// 16 MiB: a disk may stall for as long as that lasts.
 const QUEUE_BATCHES: usize = 256;

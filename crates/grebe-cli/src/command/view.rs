@@ -40,8 +40,8 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     if is_alone && uris.len() > 1 {
         return Err(Usage("several sources need the window: give one to --term and --png".into()).into());
     }
-    if options.measure.is_some() && options.png.as_deref().is_some_and(output::is_stdout) {
-        return Err(Usage("--png - and --measure would both write to standard output".into()).into());
+    if options.json && options.png.as_deref().is_some_and(output::is_stdout) {
+        return Err(Usage("--png - and --json would both write to standard output".into()).into());
     }
     if let Some(duration) = options.bench {
         return bench(open(&uris, 0, options, &mut Spawn::None)?, options.size, duration);
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         generator.check()?;
     }
     let (ending, picture) = ended?;
-    if let Some(picture) = picture.filter(|_| options.measure.is_some()) {
+    if let Some(picture) = picture.filter(|_| options.json) {
         let measured = measurements(&picture, &setups(&options.channels)?);
         out!("{}", serde_json::to_string_pretty(&measured)?)?;
     }
@@ -69,7 +69,7 @@ fn surface(options: &View, uri: &Uri) -> Surface {
             height: options.size.1,
             // A file is read up to there, and its end takes the picture.
             after: if is_file(uri) { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
-            measure: options.measure.is_some(),
+            measure: options.json,
             ..PngOptions::new(path)
         }),
         None if options.term => Surface::Terminal,

@@ -133,16 +133,21 @@ impl Synth {
     /// What a [`SynthSource`] is made of.
     pub(super) fn options(&self) -> SynthOptions {
         let rate_hz = self.rate.0;
-        let of_duration = |duration: Time| (duration.0.as_secs_f64() * rate_hz).round() as u64;
         let channels = self.channels as usize;
         SynthOptions {
             channels: (0..channels).map(|channel| self.spec(channel)).collect(),
             rate_hz,
             paced: !self.free_run,
             block_samples: block_length(self.datagram_size.0, channels, rate_hz),
-            samples: self.samples.map(|samples| samples.0).or(self.duration.map(of_duration)),
+            samples: self.length_samples(),
             flush_every: self.latency.0 / 4,
         }
+    }
+
+    /// Samples per channel after which the stream ends.
+    pub(crate) fn length_samples(&self) -> Option<u64> {
+        let of_duration = |duration: Time| (duration.0.as_secs_f64() * self.rate.0).round() as u64;
+        self.samples.map(|samples| samples.0).or(self.duration.map(of_duration))
     }
 
     fn spec(&self, channel: usize) -> ChannelSpec {
