@@ -117,6 +117,42 @@ fn the_report_tells_what_each_end_took_and_what_stages_counted() {
 }
 
 #[test]
+fn two_streams_become_one_with_the_channels_of_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = r#"
+        stage = [
+            { id = "one", kind = "synth", params = { samples = "90k", rate = "1M", free_run = true } },
+            { id = "two", kind = "synth", params = { samples = "100k", channels = 2, wave = "noise", free_run = true } },
+            { id = "three", kind = "merge" },
+            { id = "take", kind = "record", params = { file = 'FOLDER/three.sigmf-meta' } },
+        ]
+        edge = [
+            { from = "one", to = "three.first" },
+            { from = "two", to = "three.second" },
+            { from = "three", to = "take" },
+        ]
+    "#;
+    let output = run_graph(folder.path(), graph, &["--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["losses"]["network_samples"], 0, "{report}");
+    for (name, uri) in [("a", "synth:?channels=1"), ("b", "synth:noise?channels=2")] {
+        let file = folder.path().join(format!("{name}.sigmf-meta"));
+        let uri = format!("{uri}&free_run&samples=90k");
+        assert!(run(&["record", &uri, file.to_str().unwrap()]).status.success());
+    }
+    let data = |name: &str| fs::read(folder.path().join(format!("{name}.sigmf-data"))).unwrap();
+    assert_eq!(data("three_ch1"), data("a"));
+    assert_eq!(data("three_ch2"), data("b_ch1"));
+    assert_eq!(data("three_ch3"), data("b_ch2"));
+
+    let rates = graph.replace("rate = \"1M\"", "rate = \"2M\"").replace("three.s", "apart.s");
+    let output = run_graph(folder.path(), &rates, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("three: the rate of a merged stream"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_check_opens_nothing_and_a_bad_file_is_shown_at_its_lines() {
     let folder = tempfile::tempdir().unwrap();
     let output = run_graph(folder.path(), FAN_OUT, &["--check"]);

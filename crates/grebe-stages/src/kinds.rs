@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::open::{SinkOptions, SourceOptions, Transport, open_sink, open_source};
 
-use crate::process::{Decimate, FillGaps, Gain, Null, RateMeter, Select, Tee, Throttle};
+use crate::process::{Decimate, FillGaps, Gain, Merge, Null, RateMeter, Select, Tee, Throttle};
 use crate::stream::{DATAGRAM_BYTES, check_datagram_bytes};
 use crate::synth::Synth;
 use crate::uri::Uri;
@@ -26,7 +26,7 @@ pub fn kinds() -> Kinds {
     kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<ShmIn>();
     kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<ShmOut>().add::<Null>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
-    kinds.add::<RateMeter>().add::<Tee>().add::<Throttle>();
+    kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
     kinds
 }
 

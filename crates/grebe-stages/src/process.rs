@@ -16,6 +16,7 @@
 mod decimate;
 mod fill_gaps;
 mod gain;
+mod merge;
 mod pass;
 mod select;
 
@@ -23,6 +24,7 @@ pub use {
     decimate::Decimate,
     fill_gaps::{FillGaps, Filler},
     gain::Gain,
+    merge::{Align, Merge},
     pass::{Null, RateMeter, Tee, Throttle},
     select::Select,
 };

@@ -75,6 +75,11 @@ impl Inputs {
         self.ports.iter().all(InPort::is_ended)
     }
 
+    /// Whether this input has ended and is empty.
+    pub fn has_ended(&self, port: usize) -> bool {
+        self.ports.get(port).is_none_or(InPort::is_ended)
+    }
+
     /// A step of the stage begins: from here on it is noted which inputs it finds empty.
     pub(crate) fn begin_step(&mut self) {
         let open = |mask, (at, port): (usize, &InPort)| mask | u64::from(!port.is_ended()) << at;
