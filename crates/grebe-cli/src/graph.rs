@@ -8,7 +8,7 @@ use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Snapshot, Stage, telemetry};
 use grebe_scope::Engineering;
 use grebe_stages::Notice;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use self::report::Losses;
 use crate::ending::{Ending, one_line};
@@ -79,7 +79,7 @@ impl Progress {
     pub(crate) fn of(stage: impl Into<String>) -> Self {
         let bar = crate::output::bar(None);
         // A template that cannot fail: it is a constant, and a test draws it.
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}") {
+        if let Some(style) = crate::output::bar_style("{spinner} {elapsed_precise}  {msg}") {
             bar.set_style(style);
         }
         Self { bar, began: Instant::now(), stage: stage.into() }
@@ -148,6 +148,6 @@ pub(crate) const SEND_QUEUE_BATCHES: usize = 64;
 mod tests {
     #[test]
     fn the_template_is_valid() {
-        assert!(indicatif::ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}").is_ok());
+        assert!(crate::output::bar_style("{spinner} {elapsed_precise}  {msg}").is_some());
     }
 }

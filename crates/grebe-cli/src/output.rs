@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use indicatif::ProgressBar;
+use grebe_view::{ascii_of, is_ascii_locale};
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Writes a line to standard output: `out!("{}", text)?`.
 macro_rules! out {
@@ -46,6 +47,12 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
 /// Whether the terminal cannot move its cursor.
 pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// What a bar looks like, by a template; `None` where the template is wrong.
+pub(crate) fn bar_style(template: &str) -> Option<ProgressStyle> {
+    let style = ProgressStyle::with_template(template).ok()?;
+    Some(if is_ascii_locale() { style.tick_chars("-\\|/ ").progress_chars("=> ") } else { style })
 }
 
 /// A bar on standard error; hidden where no person looks on, or the terminal cannot go back in a line.
@@ -92,7 +99,12 @@ fn is_pipe_broken() -> bool {
 /// See [`note!`].
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     // In one piece, so that lines of several threads or processes do not mix.
-    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = io::stderr().write_all(in_locale(format!("{text}\n")).as_bytes());
+}
+
+/// Words as the terminal can show them: without UTF-8, grebe's own signs become ASCII.
+pub(crate) fn in_locale(text: String) -> String {
+    if text.is_ascii() || !is_ascii_locale() { text } else { text.chars().map(ascii_of).collect() }
 }
 
 static READER_GONE: AtomicBool = AtomicBool::new(false);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
 use grebe_transfer::{Address, LeftOut, Notice, Notify, Purpose, Ticket, shown};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -131,7 +131,7 @@ impl Display {
     pub(crate) fn new(json: bool) -> Self {
         let bar = if json { ProgressBar::hidden() } else { crate::output::bar(Some(0)) };
         // A template that cannot fail: it is a constant, and a test draws it.
-        if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+        if let Some(style) = crate::output::bar_style(TEMPLATE) {
             bar.set_style(style);
         }
         Self { bar, json, told: None }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_template_is_valid_and_times_are_for_people() {
-        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+        assert!(crate::output::bar_style(TEMPLATE).is_some());
         assert_eq!(time_left(90, 1.0), "1:30 left");
         assert_eq!(time_left(5, 1.0), "5 s left");
         assert_eq!(time_left(7_300, 1.0), "2:01:40 left");

@@ -52,7 +52,7 @@ fn times_and_sizes_have_units_that_people_use() {
 
 /// What the command writes to a terminal of its own, which `script` lends where it is installed.
 #[cfg(target_os = "linux")]
-fn in_terminal(term: &str, arguments: &str) -> Option<Vec<u8>> {
+fn in_terminal(term: &str, locale: &str, arguments: &str) -> Option<Vec<u8>> {
     let script = std::path::Path::new("/usr/bin/script");
     if !script.is_file() {
         println!("skipped: no script to lend a terminal");
@@ -60,7 +60,7 @@ fn in_terminal(term: &str, arguments: &str) -> Option<Vec<u8>> {
     }
     let line = format!("exec '{}' {arguments}", env!("CARGO_BIN_EXE_grebe"));
     let mut command = std::process::Command::new(script);
-    command.args(["-qec", &line, "/dev/null"]).env("TERM", term);
+    command.args(["-qec", &line, "/dev/null"]).env("TERM", term).env("LC_ALL", locale);
     Some(finish(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()).stdout)
 }
 
@@ -68,12 +68,22 @@ fn in_terminal(term: &str, arguments: &str) -> Option<Vec<u8>> {
 #[test]
 fn a_terminal_that_cannot_move_its_cursor_gets_no_bar_and_no_screen() {
     let bench = "bench transfer --parts shares --repeats 1";
-    let Some(with_bar) = in_terminal("xterm", bench) else { return };
+    let Some(with_bar) = in_terminal("xterm", "C.UTF-8", bench) else { return };
     assert!(with_bar.contains(&0x1b), "there is a bar where it can be");
     for (arguments, says) in [(bench, "CUBIC"), ("view synth: --term", "TERM is dumb"), ("top", "--once")] {
-        let said = in_terminal("dumb", arguments).unwrap();
+        let said = in_terminal("dumb", "C.UTF-8", arguments).unwrap();
         assert!(!said.contains(&0x1b) && text(&said).contains(says), "{arguments}: {}", text(&said));
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_without_utf_8_gets_ascii() {
+    let bench = "bench transfer --parts shares --repeats 1";
+    let Some(plain) = in_terminal("xterm", "C", bench) else { return };
+    assert!(plain.is_ascii() && plain.contains(&0x1b), "{}", text(&plain));
+    let today = in_terminal("xterm", "C.UTF-8", bench).unwrap();
+    assert!(!today.is_ascii(), "the bar has other signs where it can: {}", text(&today));
 }
 
 #[test]
@@ -81,6 +91,6 @@ fn who_receives_is_not_asked_for_the_size_of_datagrams() {
     for command in ["record", "view"] {
         let help = said(&[command, "--help"]);
         assert!(help.contains("--latency") && !help.contains("--datagram-size"), "{help}");
-        assert!(!help.contains("--udp-burst"), "{help}");
+        assert!(!help.contains("--burst"), "{help}");
     }
 }

@@ -107,6 +107,9 @@ pub use model::{
 };
 pub use png::{PngOptions, render_png};
 #[cfg(feature = "terminal")]
-pub use term::run_terminal;
+pub use term::{
+    ascii::{ascii_of, draw_in_ascii, is_ascii_locale},
+    run_terminal,
+};
 #[cfg(feature = "window")]
 pub use window::{FrameTimes, WindowBench, bench_window, run_windows};

@@ -1,5 +1,6 @@
 //! The terminal: braille dots, two by four per character; for machines reached through ssh.
 
+pub(crate) mod ascii;
 mod choices;
 mod draw;
 
@@ -42,6 +43,7 @@ pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), Error> 
 
 fn show(terminal: &mut ratatui::DefaultTerminal, mut model: ViewModel) -> io::Result<()> {
     let palette = Palette::of_terminal();
+    let is_ascii = ascii::is_ascii_locale();
     let mut drawn = Instant::now();
     let mut is_changed = true;
     while !model.is_done() {
@@ -50,7 +52,12 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut model: ViewModel) -> io::Re
         is_changed |= model.refresh();
         if is_changed {
             let mut screen = ScopeScreen::new(&mut model, palette);
-            terminal.draw(|frame| frame.render_widget(&mut screen, frame.area()))?;
+            terminal.draw(|frame| {
+                frame.render_widget(&mut screen, frame.area());
+                if is_ascii {
+                    ascii::draw_in_ascii(frame.buffer_mut());
+                }
+            })?;
             drawn = Instant::now();
             is_changed = false;
         }

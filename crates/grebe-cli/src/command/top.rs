@@ -47,7 +47,7 @@ fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
             text.push('\n');
         }
     } else {
-        text = table::plain(&found);
+        text = output::in_locale(table::plain(&found));
     }
     output::text(&text)?;
     Ok(Ending::Good)

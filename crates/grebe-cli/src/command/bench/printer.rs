@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use grebe_bench::{Error, Progress, Row, markdown};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli::Results;
@@ -16,7 +16,7 @@ pub(super) fn show(
 ) -> Result<Ending> {
     let bar = output::bar(None);
     // A template that cannot fail: it is a constant.
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+    if let Some(style) = output::bar_style("{spinner} {wide_msg}") {
         bar.set_style(style);
     }
     let mut printer = Printer { title: String::new(), rows: Vec::new(), bar };

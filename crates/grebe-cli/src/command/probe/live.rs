@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use grebe_probe::{ProbeEvent, ProbeOptions, Report, Result, Ticket, TrainResult};
+use grebe_view::{draw_in_ascii, is_ascii_locale};
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -143,6 +144,9 @@ impl Charts {
             let seconds = shown.began.elapsed().as_secs_f64();
             let words = format!("  {seconds:5.1} s  {}   Ctrl-C ends it", shown.part);
             frame.render_widget(Paragraph::new(words).style(Style::new().dim()), foot);
+            if is_ascii_locale() {
+                draw_in_ascii(frame.buffer_mut());
+            }
         });
     }
 }

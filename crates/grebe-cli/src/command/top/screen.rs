@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{Report, Watched};
+use grebe_view::{draw_in_ascii, is_ascii_locale};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -28,12 +29,18 @@ pub(super) fn run(processes: Processes) -> io::Result<Ending> {
 
 fn show(terminal: &mut ratatui::DefaultTerminal, mut processes: Processes) -> io::Result<Ending> {
     let mut screen = Screen { nobody: processes.nobody(), ..Screen::default() };
+    let is_ascii = is_ascii_locale();
     loop {
         if interrupt::is_pending() {
             return Ok(Ending::Interrupted);
         }
         screen.take(processes.look());
-        terminal.draw(|frame| screen.draw(frame))?;
+        terminal.draw(|frame| {
+            screen.draw(frame);
+            if is_ascii {
+                draw_in_ascii(frame.buffer_mut());
+            }
+        })?;
         let until = Instant::now() + REFRESH;
         loop {
             if !event::poll(until.saturating_duration_since(Instant::now()))? {

@@ -44,6 +44,26 @@ fn screen(model: &mut ViewModel, width: u16, height: u16) -> String {
 }
 
 #[test]
+fn without_utf_8_everything_is_ascii() {
+    let mut model = model(80);
+    let picture = model.picture.clone();
+    for action in [Action::Cursors, Action::Measure, Action::Help] {
+        model.controls.apply(action, &picture);
+        let mut terminal = Terminal::new(TestBackend::new(80, 40)).unwrap();
+        let mut screen = ScopeScreen::new(&mut model, Palette::Ansi);
+        terminal
+            .draw(|frame| {
+                frame.render_widget(&mut screen, frame.area());
+                crate::term::ascii::draw_in_ascii(frame.buffer_mut());
+            })
+            .unwrap();
+        let drawn = terminal.backend().to_string();
+        assert!(drawn.is_ascii(), "{drawn}");
+        assert!(drawn.contains('|') && drawn.contains('\''), "there are traces: {drawn}");
+    }
+}
+
+#[test]
 fn three_lanes_with_a_gap() {
     insta::assert_snapshot!(screen(&mut model(80), 80, 30));
 }
