@@ -7,7 +7,7 @@ use grebe_flow::{
 };
 use grebe_frame::{Batch, ChannelDescription, Description, Header, MAX_CHANNELS};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
@@ -24,7 +24,7 @@ pub struct Merge {
 }
 
 /// Which samples of several streams belong together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Align {
     /// Those of the same sample index.
