@@ -12,15 +12,14 @@
 //! ```
 //! use grebe_flow::{Graph, Kind, QueueOptions, Site};
 //! use grebe_stages::process::Gain;
-//! use grebe_stages::{SampleFile, SinkOptions, SourceOptions, Synth, open_sink, open_source};
+//! use grebe_stages::{SampleFile, SinkOptions, SourceOptions, open_sink, open_source};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("tone.sigmf-meta");
 //!
-//! let synth = Synth { channels: 2, samples: Some("1k".parse()?), amplitude: vec![0.25].into(), ..Synth::default() };
 //! let mut notify = |notice| eprintln!("{notice}");
-//! let options = SourceOptions { synth, ..SourceOptions::default() };
-//! let source = open_source(&"synth:".parse()?, options, &mut notify)?;
+//! let uri = "synth:?channels=2&samples=1k&amplitude=0.25".parse()?;
+//! let source = open_source(&uri, SourceOptions::default(), &mut notify)?;
 //! let sink = open_sink(&path.display().to_string().parse()?, &SinkOptions::default(), &mut notify)?;
 //! let louder = Gain { gain: vec![2.0].into(), offset: vec![0.0].into() }.build(&mut Site::new("louder"))?;
 //!

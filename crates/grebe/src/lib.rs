@@ -6,15 +6,14 @@
 //! ```
 //! use grebe::flow::{Graph, QueueOptions};
 //! use grebe::scope::min_max;
-//! use grebe::stages::{SampleFile, SinkOptions, SourceOptions, Synth, open_sink, open_source};
+//! use grebe::stages::{SampleFile, SinkOptions, SourceOptions, open_sink, open_source};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("tone.sigmf-meta");
 //! let mut notify = |notice| eprintln!("{notice}");
 //!
-//! let synth = Synth { channels: 2, samples: Some("100k".parse()?), amplitude: vec![0.5].into(), ..Synth::default() };
-//! let options = SourceOptions { synth, ..SourceOptions::default() };
-//! let source = open_source(&"synth:".parse()?, options, &mut notify)?;
+//! let uri = "synth:?channels=2&samples=100k&amplitude=0.5".parse()?;
+//! let source = open_source(&uri, SourceOptions::default(), &mut notify)?;
 //! let sink = open_sink(&path.display().to_string().parse()?, &SinkOptions::default(), &mut notify)?;
 //!
 //! let mut graph = Graph::new();
