@@ -287,7 +287,7 @@ fn every_example_is_good() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let file = GraphFile::load(&path, &kinds).unwrap_or_else(|error| panic!("{error}"));
-            let again = GraphFile::parse(&file.to_toml(), "saved", &kinds).unwrap();
+            let again = GraphFile::parse(&file.to_toml(), Path::new("saved"), &kinds).unwrap();
             assert_eq!(again, file, "{}", path.display());
             examples += 1;
         }
@@ -302,7 +302,7 @@ fn the_page_tells_every_kind_as_it_is() {
     let page = fs::read_to_string(&path).unwrap();
     let kinds = grebe::stages::kinds();
     for graph in page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-        if let Err(mistakes) = GraphFile::parse(graph, "docs/graphs.md", &kinds) {
+        if let Err(mistakes) = GraphFile::parse(graph, Path::new("docs/graphs.md"), &kinds) {
             panic!("{mistakes}");
         }
     }

@@ -31,6 +31,8 @@ use crate::stage::{Ports, Stage};
 /// A graph that was read from a file, with every mistake that can be found without opening anything ruled out.
 ///
 /// ```
+/// use std::path::Path;
+///
 /// use grebe_flow::{GraphFile, Kinds};
 ///
 /// let text = r#"
@@ -38,7 +40,7 @@ use crate::stage::{Ports, Stage};
 /// id = "generator"
 /// kind = "sinth"
 /// "#;
-/// let mistakes = GraphFile::parse(text, "scope.toml", &Kinds::new()).unwrap_err();
+/// let mistakes = GraphFile::parse(text, Path::new("scope.toml"), &Kinds::new()).unwrap_err();
 /// let first = mistakes.iter().next().unwrap();
 /// assert_eq!((first.line(), first.column()), (4, 8));
 /// assert_eq!(first.message(), "there is no kind 'sinth'");
@@ -57,15 +59,21 @@ impl GraphFile {
     pub fn load(path: &Path, kinds: &Kinds) -> Result<Self, Error> {
         let unreadable = |source| Error::File { path: path.to_owned(), doing: "read", source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        Ok(Self::parse(&text, &path.display().to_string(), kinds)?)
+        Ok(Self::parse(&text, path, kinds)?)
     }
 
-    /// Checks the text of a file; `origin` is what the messages call it.
+    /// Checks the text of a file. `path` is what the messages call it, and is not opened; as a path, it cannot be given in
+    /// place of the text:
+    ///
+    /// ```compile_fail,E0308
+    /// # use {std::path::Path, grebe_flow::{GraphFile, Kinds}};
+    /// let read = GraphFile::parse(Path::new("scope.toml"), "[[stage]]", &Kinds::new());
+    /// ```
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn parse(text: &str, origin: &str, kinds: &Kinds) -> Result<Self, Mistakes> {
-        let mut mistakes = Mistakes::new(origin, text);
+    pub fn parse(text: &str, path: &Path, kinds: &Kinds) -> Result<Self, Mistakes> {
+        let mut mistakes = Mistakes::new(&path.display().to_string(), text);
         let draft = draft::read(text, &mut mistakes);
         let (stages, edges) = check::check(draft, kinds, &mut mistakes);
         mistakes.into_result(Self { stages, edges })

@@ -7,15 +7,17 @@
 mod assemble;
 mod topology;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use assemble::assemble;
 pub(crate) use topology::fused;
 use topology::{Edge, StageEntry, Topology, check};
 
+use crate::batch_stream::{AsyncEnd, BatchStream};
 use crate::error::Error;
 use crate::queue::QueueOptions;
-use crate::runtime::{Node, Running, Stepper};
+use crate::runtime::{Node, QueueHandle, Running, Stepper};
 use crate::stage::{Ports, Stage};
 
 /// Stages and the queues between them, not yet running.
@@ -82,6 +84,59 @@ impl Graph {
         self.add_edge(from, to, None);
     }
 
+    /// Leads `from`'s first output out of the graph, to a task: through a queue of its own, which `name` stands for in counters.
+    /// No thread is added. A task that stops taking batches holds up `from` under [`Policy::Block`](crate::Policy::Block) alone.
+    ///
+    /// ```
+    /// use grebe_flow::{Graph, QueueOptions};
+    /// # use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
+    /// # use grebe_frame::{BatchPool, Header};
+    /// # struct Ramp(BatchPool, u64);
+    /// # impl Stage for Ramp {
+    /// #     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+    /// #         let Some(mut batch) = ctx.acquire(&mut self.0) else { return Ok(Outcome::Produced) };
+    /// #         let header = Header { sequence: self.1, channel_count: 1, block_length_samples: 8, ..Header::default() };
+    /// #         batch.push::<i16>(&header, |_, samples| samples.fill(0))?;
+    /// #         output.send(batch.freeze(), ctx);
+    /// #         self.1 += 1;
+    /// #         Ok(if self.1 == 100 { Outcome::End } else { Outcome::Produced })
+    /// #     }
+    /// # }
+    /// # let ramp = Ramp(BatchPool::new(8, 4096), 0);
+    ///
+    /// let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// runtime.block_on(async {
+    ///     let mut graph = Graph::new();
+    ///     let source = graph.add("source", ramp);
+    ///     let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
+    ///     let running = graph.start()?;
+    ///     let mut samples = 0;
+    ///     while let Some(batch) = batches.next().await {
+    ///         samples += batch.samples();
+    ///     }
+    ///     assert_eq!(samples, 800);
+    ///     // The stages have ended, or are about to: this says how.
+    ///     tokio::task::spawn_blocking(|| running.wait()).await??;
+    ///     Ok::<(), Box<dyn std::error::Error>>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn connect_async(
+        &mut self,
+        from: Node,
+        name: impl Into<String>,
+        options: QueueOptions,
+    ) -> BatchStream {
+        let (queue, batches) = BatchStream::new(options, Arc::default());
+        let counts = queue.counts();
+        let end = self.add(name, AsyncEnd(Some(queue)));
+        self.fuse(from, end);
+        if let Some(from) = self.own(from) {
+            self.topology.async_queues.push(QueueHandle { from, to: end.at, policy: options.policy, counts });
+        }
+        batches
+    }
+
     /// Keeps the stage's thread on one processor (Linux; elsewhere it has no effect).
     pub fn pin(&mut self, node: Node, cpu: usize) {
         if let Some(at) = self.own(node) {
@@ -105,7 +160,13 @@ impl Graph {
     /// several inputs, a node of another graph, or a thread the system did not give; nothing runs then.
     pub fn start(self) -> Result<Running, Error> {
         let order = check(&self.topology)?;
-        let queues = self.topology.edges.iter().filter_map(|edge| edge.queue);
+        let async_queues = self.topology.async_queues.iter().map(|queue| queue.counts.capacity_batches);
+        let queues = self
+            .topology
+            .edges
+            .iter()
+            .filter_map(|edge| edge.queue)
+            .chain(async_queues.map(QueueOptions::block));
         let sources = (0..order.len()).filter(|&at| !self.topology.edges.iter().any(|edge| edge.to == at));
         check_memory(sources.count(), order.len(), queues)?;
         let worker_of = self.topology.workers();

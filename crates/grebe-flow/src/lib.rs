@@ -50,6 +50,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod batch_stream;
 mod clock;
 mod counters;
 mod error;
@@ -65,6 +66,7 @@ mod stage;
 mod stage_bench;
 pub mod telemetry;
 
+pub use batch_stream::BatchStream;
 pub use clock::monotonic_ns;
 pub use counters::Counters;
 pub use error::Error;

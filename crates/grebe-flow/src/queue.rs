@@ -287,6 +287,10 @@ impl QueueReceiver {
         // In this order: what was pushed before the close is seen after it.
         self.ring.as_ref().is_none_or(|ring| ring.is_closed() && !ring.has_value())
     }
+
+    pub(crate) fn counts(&self) -> &QueueCounts {
+        &self.counts
+    }
 }
 
 impl Drop for QueueReceiver {

@@ -26,6 +26,7 @@ pub(crate) use handles::{Handles, QueueHandle, StageHandle};
 pub use thread::short_slices;
 pub(crate) use worker::{Assembly, Route, StageSlot, Worker};
 
+use crate::batch_stream::BatchStream;
 use crate::counters::StageCounts;
 use crate::error::Error;
 use crate::queue::{QueueCounts, QueueOptions, queue};
@@ -90,11 +91,7 @@ impl Running {
         options: QueueOptions,
     ) -> Result<Attached, Error> {
         let name = name.into();
-        let own = self.handles.stages.get(to.at).filter(|_| to.graph == self.handles.graph);
-        let producer = own.ok_or(Error::ForeignNode)?;
-        if !producer.newcomers.is_open() || options.policy == Policy::Block {
-            return Err(Error::NotOpen(producer.name.clone()));
-        }
+        let producer = self.opened(to, options)?;
         let waker = Waker::default();
         let (tx, rx) = queue(options, producer.waker.step.clone(), waker.signal.clone());
         let (queue_counts, counts) = (tx.counts(), Arc::new(StageCounts::default()));
@@ -121,6 +118,28 @@ impl Running {
         thread::spawn(Worker { slots: vec![slot], waker: waker.clone(), cpu: None }, ended.clone())?;
         producer.newcomers.push(tx);
         Ok(Attached { name, waker, detached, counts: queue_counts, ended })
+    }
+
+    /// As [`attach`](Self::attach), for a consumer that is a task: no thread is added, and the consumer leaves by dropping what
+    /// this answers.
+    ///
+    /// # Errors
+    /// As for [`attach`](Self::attach), the thread excepted.
+    pub fn attach_async(&self, to: Node, options: QueueOptions) -> Result<BatchStream, Error> {
+        let producer = self.opened(to, options)?;
+        let (queue, batches) = BatchStream::new(options, producer.waker.step.clone());
+        producer.newcomers.push(queue);
+        Ok(batches)
+    }
+
+    /// The stage, where a consumer with such a queue may be attached to it.
+    fn opened(&self, to: Node, options: QueueOptions) -> Result<&StageHandle, Error> {
+        let own = self.handles.stages.get(to.at).filter(|_| to.graph == self.handles.graph);
+        let producer = own.ok_or(Error::ForeignNode)?;
+        if !producer.newcomers.is_open() || options.policy == Policy::Block {
+            return Err(Error::NotOpen(producer.name.clone()));
+        }
+        Ok(producer)
     }
 
     /// Whether every stage has ended.

@@ -10,7 +10,7 @@ pub(crate) use context::{Flags, STEP_TIMEOUT};
 pub(crate) use inputs::InPort;
 pub use inputs::Inputs;
 pub use outputs::Outputs;
-pub(crate) use outputs::{InlineOut, Newcomers};
+pub(crate) use outputs::{InlineOut, Newcomers, deliver};
 pub use workspace::{Rewriter, Workspace};
 
 use crate::counters::Counters;

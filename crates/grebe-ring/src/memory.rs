@@ -73,3 +73,43 @@ impl Drop for Heap {
 pub(crate) const ALIGN: usize = 64;
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A mapping of no bytes.
+    struct Nothing;
+
+    // SAFETY: there is no byte that could be read.
+    unsafe impl Memory for Nothing {
+        fn base(&self) -> NonNull<u8> {
+            NonNull::dangling()
+        }
+
+        fn len(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn memory_is_empty_where_it_has_no_bytes() {
+        assert!(Nothing.is_empty());
+        assert!(!Heap::zeroed(0).is_empty());
+    }
+
+    #[test]
+    fn heap_memory_lies_where_huge_pages_can_hold_it() {
+        assert_eq!(
+            (Heap::zeroed(0).len(), Heap::zeroed(100).len(), Heap::zeroed(HUGE_PAGE).len()),
+            (64, 100, HUGE_PAGE)
+        );
+        for (len, align) in
+            [(PAGE, PAGE), (HUGE_PAGE - 1, PAGE), (HUGE_PAGE, HUGE_PAGE), (3 * HUGE_PAGE, HUGE_PAGE)]
+        {
+            let memory = Heap::zeroed(len);
+            assert_eq!(memory.layout.align(), align, "{len} bytes");
+            assert_eq!(memory.base().as_ptr() as usize % align, 0, "{len} bytes");
+        }
+    }
+}

@@ -1,14 +1,16 @@
-//! The wake-up of one waiting thread, and the wish that something ends.
+//! The wake-up of one waiting thread or task, and the wish that something ends.
 
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering, fence};
 
-/// Wakes the one thread that waits on it, and costs a fence when nobody sleeps.
+/// Wakes the one thread, or the one task, that waits on it, and costs a fence when nobody sleeps.
 ///
 /// A stage's thread owns one `Signal` and hands it to everything that may give it work: the queues it reads, the
 /// queues it fills, its pool, whoever may stop it. Each of them calls [`notify`](Signal::notify) *after* publishing;
-/// the thread calls [`wait`](Signal::wait) with the condition it waits for.
+/// the thread calls [`wait`](Signal::wait) with the condition it waits for. A future calls [`poll`](Signal::poll) instead; thread
+/// and task do not wait on one signal at the same time.
 ///
 /// The sleeping flag is fenced on both sides (store flag, fence, check condition / publish, fence, check flag), so that
 /// a wake-up is never lost.
@@ -29,17 +31,18 @@ use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering, fence};
 #[derive(Debug)]
 pub struct Signal {
     sleeping: AtomicBool,
-    lock: Mutex<()>,
+    /// The task that sleeps; none where it is a thread.
+    task: Mutex<Option<Waker>>,
     wake: Condvar,
 }
 
 impl Signal {
     /// A signal nobody waits on yet.
     pub fn new() -> Self {
-        Self { sleeping: AtomicBool::new(false), lock: Mutex::new(()), wake: Condvar::new() }
+        Self { sleeping: AtomicBool::new(false), task: Mutex::new(None), wake: Condvar::new() }
     }
 
-    /// Wakes the waiting thread, if one sleeps. Call it after the change that it waits for is visible.
+    /// Wakes whoever waits, if it sleeps. Call it after the change that it waits for is visible.
     #[inline]
     pub fn notify(&self) {
         fence(Ordering::SeqCst);
@@ -68,13 +71,57 @@ impl Signal {
         self.sleep(timeout, ready)
     }
 
+    /// For a future: ready where `ready` holds; else the task of `cx` is woken by the next notification, to ask again. Does
+    /// not spin. Who gives up waiting may be woken once more, in vain.
+    ///
+    /// ```
+    /// use std::future::poll_fn;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// async fn wait_for(signal: &grebe_ring::Signal, count: &AtomicU32, least: u32) {
+    ///     poll_fn(|cx| signal.poll(cx, || count.load(Ordering::Acquire) >= least)).await
+    /// }
+    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+    /// # let (signal, count) = (grebe_ring::Signal::new(), AtomicU32::new(0));
+    /// # let (mut waits, mut cx) = (pin!(wait_for(&signal, &count, 1)), Context::from_waker(Waker::noop()));
+    /// # assert_eq!(waits.as_mut().poll(&mut cx), Poll::Pending);
+    /// # count.store(1, Ordering::Release);
+    /// # assert_eq!(waits.as_mut().poll(&mut cx), Poll::Ready(()));
+    /// ```
+    #[inline]
+    pub fn poll(&self, cx: &mut Context<'_>, ready: impl Fn() -> bool) -> Poll<()> {
+        if ready() { Poll::Ready(()) } else { self.register(cx.waker(), ready) }
+    }
+
     #[cold]
     fn wake_sleeper(&self) {
         // Under the lock, or the notification could fall between the sleeper's last look and its sleep.
-        let guard = self.guard();
+        let mut guard = self.guard();
         self.sleeping.store(false, Ordering::Relaxed);
+        let task = guard.take();
         drop(guard);
-        self.wake.notify_one();
+        match task {
+            Some(task) => task.wake(),
+            None => self.wake.notify_one(),
+        }
+    }
+
+    #[cold]
+    fn register(&self, task: &Waker, ready: impl Fn() -> bool) -> Poll<()> {
+        let mut guard = self.guard();
+        // It may have moved to another executor since it asked last.
+        match guard.as_mut() {
+            Some(known) => known.clone_from(task),
+            None => *guard = Some(task.clone()),
+        }
+        self.sleeping.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !ready() {
+            return Poll::Pending;
+        }
+        self.sleeping.store(false, Ordering::Relaxed);
+        *guard = None;
+        Poll::Ready(())
     }
 
     #[cold]
@@ -95,13 +142,13 @@ impl Signal {
         ready()
     }
 
-    fn guard(&self) -> MutexGuard<'_, ()> {
-        // The lock guards no data, so a panic elsewhere cannot have left it inconsistent.
-        self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn guard(&self) -> Guard<'_> {
+        // Each change is one assignment, so a panic elsewhere cannot have left it inconsistent.
+        self.task.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     #[cfg(not(loom))]
-    fn park<'a>(&self, guard: MutexGuard<'a, ()>, left: Duration) -> MutexGuard<'a, ()> {
+    fn park<'a>(&self, guard: Guard<'a>, left: Duration) -> Guard<'a> {
         match self.wake.wait_timeout(guard, left) {
             Ok((guard, _)) => guard,
             Err(poisoned) => poisoned.into_inner().0,
@@ -110,10 +157,12 @@ impl Signal {
 
     /// Loom has no time: a lost wake-up shows as a deadlock, which is what the model looks for.
     #[cfg(loom)]
-    fn park<'a>(&self, guard: MutexGuard<'a, ()>, _left: Duration) -> MutexGuard<'a, ()> {
+    fn park<'a>(&self, guard: Guard<'a>, _left: Duration) -> Guard<'a> {
         self.wake.wait(guard).unwrap()
     }
 }
+
+type Guard<'a> = MutexGuard<'a, Option<Waker>>;
 
 impl Default for Signal {
     fn default() -> Self {
@@ -183,15 +232,90 @@ impl Cancel {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, AtomicU64};
+    use std::task::Wake;
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
-    fn a_condition_that_never_holds_times_out() {
-        assert!(!Signal::new().wait(Duration::from_millis(5), || false));
+    fn a_condition_that_never_holds_times_out_and_not_before() {
+        let (asked, timeout) = (Instant::now(), Duration::from_millis(20));
+        assert!(!Signal::new().wait(timeout, || false));
+        assert!(asked.elapsed() >= timeout);
     }
 
     #[test]
     fn an_endless_timeout_does_not_overflow() {
         assert!(Signal::new().wait(Duration::MAX, || true));
+        assert_eq!(Deadline::after(Duration::MAX).left(), Some(Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn a_wish_to_end_reaches_all_clones() {
+        let (cancel, other) = (Cancel::default(), Cancel::default());
+        let clone = cancel.clone();
+        assert!(!clone.is_cancelled());
+        cancel.cancel();
+        assert!(clone.is_cancelled() && cancel.is_cancelled() && !other.is_cancelled());
+    }
+
+    /// Counts how often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    impl Woken {
+        fn times(&self) -> u32 {
+            self.0.load(std::sync::atomic::Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_task_is_woken_once_for_each_time_it_waited() {
+        let (signal, woken) = (Signal::new(), Arc::new(Woken::default()));
+        let waker = Waker::from(woken.clone());
+        let mut cx = Context::from_waker(&waker);
+        signal.notify();
+        assert_eq!((signal.poll(&mut cx, || true), woken.times()), (Poll::Ready(()), 0));
+        signal.notify();
+        assert_eq!((signal.poll(&mut cx, || false), woken.times()), (Poll::Pending, 0));
+        signal.notify();
+        signal.notify();
+        assert_eq!(woken.times(), 1, "it has not asked again");
+        assert_eq!(signal.poll(&mut cx, || false), Poll::Pending);
+        assert_eq!(signal.poll(&mut cx, || false), Poll::Pending);
+        signal.notify();
+        assert_eq!(woken.times(), 2);
+    }
+
+    #[test]
+    fn the_task_that_asked_last_is_woken() {
+        let signal = Signal::new();
+        let (first, second) = (Arc::new(Woken::default()), Arc::new(Woken::default()));
+        for woken in [&first, &second] {
+            let waker = Waker::from(woken.clone());
+            assert_eq!(signal.poll(&mut Context::from_waker(&waker), || false), Poll::Pending);
+        }
+        signal.notify();
+        assert_eq!((first.times(), second.times()), (0, 1));
+    }
+
+    #[test]
+    fn a_condition_that_comes_true_while_the_task_lies_down_leaves_nothing_behind() {
+        let (signal, woken) = (Signal::new(), Arc::new(Woken::default()));
+        let (waker, asked) = (Waker::from(woken.clone()), AtomicU64::new(0));
+        let second_time = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1;
+        assert_eq!(signal.poll(&mut Context::from_waker(&waker), second_time), Poll::Ready(()));
+        signal.notify();
+        assert_eq!((woken.times(), Arc::strong_count(&woken)), (0, 2), "the signal has forgotten the task");
+        // A thread may wait on it now.
+        assert!(!signal.wait(Duration::from_millis(1), || false));
     }
 }

@@ -2,11 +2,12 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p grebe-ring --test loom --release`
 #![cfg(loom)]
 
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use grebe_ring::{Policy, Pool, Signal, ring};
-use loom::sync::Arc;
-use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use loom::sync::{Arc, Notify};
 use loom::thread;
 
 #[test]
@@ -143,4 +144,39 @@ fn a_wake_up_is_never_lost() {
         assert!(signal.wait(Duration::MAX, || ready.load(Ordering::Acquire)));
         other.join().unwrap();
     });
+}
+
+#[test]
+fn a_tasks_wake_up_is_never_lost() {
+    loom::model(|| {
+        let (signal, count) = (Arc::new(Signal::new()), Arc::new(AtomicU32::new(0)));
+        let (theirs, counted) = (signal.clone(), count.clone());
+        let other = thread::spawn(move || {
+            for _ in 0..2 {
+                counted.fetch_add(1, Ordering::Release);
+                theirs.notify();
+            }
+        });
+        for least in 1..=2 {
+            block_on(|cx| signal.poll(cx, || count.load(Ordering::Acquire) >= least));
+        }
+        other.join().unwrap();
+    });
+}
+
+/// An executor of one task: a wake-up that is lost is a deadlock, which loom reports.
+fn block_on(mut poll: impl FnMut(&mut Context<'_>) -> Poll<()>) {
+    let woken = std::sync::Arc::new(Woken(Notify::new()));
+    let waker = Waker::from(woken.clone());
+    while poll(&mut Context::from_waker(&waker)).is_pending() {
+        woken.0.wait();
+    }
+}
+
+struct Woken(Notify);
+
+impl Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.notify();
+    }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use grebe_scope::{
     Averaging, Column, ColumnGrid, Condition, Density, Measurer, Pyramid, Scale, Slope, Spectrum, Trigger,
-    Window, min_max, stats,
+    Value, Window, min_max, stats,
 };
 use grebe_testing::Rng;
 
@@ -89,6 +89,12 @@ fn table(title: &str, unit: &str, scale: f64, mut rows: Vec<Row>) {
 fn min_max_against_reading() {
     for (where_, count) in [("in cache", CACHED), ("beyond L3", LARGE)] {
         let samples = noise(count, 1);
+        // As many bytes.
+        let real = as_real(&samples[..count / 2]);
+        let pass_real = |each: &mut dyn FnMut(&[f32])| {
+            real.chunks(BLOCK / 2).for_each(each);
+            real.len() as u64
+        };
         let title = format!("min/max, {} KiB {where_} (baseline: reading alone)", count >> 9);
         let pass = |samples: &[i16], each: &mut dyn FnMut(&[i16])| {
             samples.chunks(BLOCK).for_each(each);
@@ -105,6 +111,8 @@ fn min_max_against_reading() {
                 row("stats (min, max, sum, squares)", || {
                     pass(&samples, &mut |piece| keep(stats(black_box(piece))))
                 }),
+                row("min_max of f32", || pass_real(&mut |piece| keep(min_max(black_box(piece))))),
+                row("stats of f32", || pass_real(&mut |piece| keep(stats(black_box(piece))))),
             ],
         );
     }
@@ -116,7 +124,9 @@ fn pyramid() {
         let mut small = Pyramid::new(4, 2 << 20).expect("a budget that works");
         let mut large = Pyramid::new(4, 1 << 30).expect("a budget that works");
         let mut copy = vec![0i16; 4 * BLOCK];
-        let (mut at_small, mut at_large) = (0, 0);
+        let reals: Vec<Vec<f32>> = channels.iter().map(|samples| as_real(&samples[..count / 8])).collect();
+        let mut real = Pyramid::new(4, 1 << 30).expect("a budget that works");
+        let (mut at_small, mut at_large, mut at_real) = (0, 0, 0);
         let title =
             format!("append, 4 channels, source of {} KiB {where_}, a gap each 64 blocks", count >> 7);
         table(
@@ -138,6 +148,9 @@ fn pyramid() {
                 row("pyramid of 1 GiB", || {
                     blocks(&channels, &mut at_large, |at, block| large.append(at, block).expect("in order"))
                 }),
+                row("pyramid of 1 GiB, f32 (as many bytes)", || {
+                    blocks(&reals, &mut at_real, |at, block| real.append(at, block).expect("in order"))
+                }),
             ],
         );
         println!("  memory: {} and {} bytes", small.memory_bytes(), large.memory_bytes());
@@ -149,6 +162,7 @@ fn triggers() {
     for (where_, count) in [("in cache", CACHED), ("beyond L3", LARGE)] {
         let white = vec![noise(count, 3)];
         let smooth = vec![smooth_noise(count)];
+        let real = vec![as_real(&smooth[0][..count / 2])];
         let dropout = Condition::Dropout { level: 0, hysteresis: 1000, samples: 5000 };
         let runt = Condition::Runt { polarity: grebe_scope::Polarity::Positive, low: 0, high: 8000 };
         let mut rows =
@@ -171,6 +185,12 @@ fn triggers() {
                 samples
             }));
         }
+        let level = Condition::Edge { slope: Slope::Rising, level: 0.0, hysteresis: 1000.0 };
+        let mut trigger = Trigger::new(level, 0).expect("a condition that works");
+        let (mut at_real, real) = (0, &real);
+        rows.push(row("edge, f32, band-limited noise, every event", move || {
+            blocks(real, &mut at_real, |at, block| trigger.scan(at, block[0], |event| keep(event.index)))
+        }));
         table(&format!("trigger scan, {} KiB {where_}, a gap each 64 blocks", count >> 9), "GS/s", 1e9, rows);
     }
 }
@@ -274,7 +294,13 @@ fn pictures() {
         black_box(measurer.measure(&[window], 1e9, Scale::COUNTS));
         window.len() as u64
     });
-    table("measurements", "MS/s", 1e6, vec![measure]);
+    let real = as_real(window);
+    let mut measurer = Measurer::new();
+    let measure_real = row("all measurements of 1 Mi samples of f32", || {
+        black_box(measurer.measure(&[&real], 1e9, Scale::COUNTS));
+        real.len() as u64
+    });
+    table("measurements", "MS/s", 1e6, vec![measure, measure_real]);
 }
 
 /// Keeps the compiler from leaving out the work behind a result.
@@ -283,9 +309,9 @@ fn keep<T>(result: T) {
 }
 
 /// Hands out blocks of all channels from index `at` on, with a gap each 64 blocks.
-fn blocks(channels: &[Vec<i16>], at: &mut u64, mut each: impl FnMut(u64, &[&[i16]])) -> u64 {
+fn blocks<V: Value>(channels: &[Vec<V>], at: &mut u64, mut each: impl FnMut(u64, &[&[V]])) -> u64 {
     let len = channels[0].len();
-    let mut block: [&[i16]; 4] = [&[]; 4];
+    let mut block: [&[V]; 4] = [&[]; 4];
     for (number, from) in (0..len).step_by(BLOCK.min(len)).enumerate() {
         let to = (from + BLOCK).min(len);
         for (slice, channel) in block.iter_mut().zip(channels) {
@@ -341,6 +367,10 @@ fn naive(samples: &[i16]) -> (i16, i16) {
 fn noise(count: usize, seed: u64) -> Vec<i16> {
     let mut rng = Rng::with_seed(seed);
     std::iter::repeat_with(|| rng.i16(..)).take(count).collect()
+}
+
+fn as_real(samples: &[i16]) -> Vec<f32> {
+    samples.iter().map(|&sample| sample.into()).collect()
 }
 
 /// Noise below a hundredth of the rate: an edge each 100 samples or so.

@@ -3,30 +3,32 @@
 use std::collections::VecDeque;
 
 use crate::error::{Error, Result, check_block};
+use crate::pyramid::CHANNELS_MAX;
 use crate::trigger::{Trigger, TriggerEvent};
+use crate::value::Value;
 
 /// One record, lent for the time of the call.
 #[derive(Debug, Clone, Copy)]
-pub struct Record<'a> {
+pub struct Record<'a, V: Value = i16> {
     /// Its trigger.
-    pub trigger: TriggerEvent,
+    pub trigger: TriggerEvent<V>,
     /// Index of the record's first sample.
     pub first_sample_index: u64,
-    source: Source<'a>,
+    source: Source<'a, V>,
     len: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Source<'a> {
+enum Source<'a, V> {
     /// A part of the block that was appended, from this place.
-    Block(&'a [&'a [i16]], usize),
+    Block(&'a [&'a [V]], usize),
     /// Put together: channels side by side.
-    Joined(&'a [i16]),
+    Joined(&'a [V]),
 }
 
-impl<'a> Record<'a> {
+impl<'a, V: Value> Record<'a, V> {
     /// Samples of one channel; empty for a channel that does not exist.
-    pub fn samples(&self, channel: usize) -> &'a [i16] {
+    pub fn samples(&self, channel: usize) -> &'a [V] {
         match self.source {
             Source::Block(block, from) => block.get(channel).map_or(&[], |c| &c[from..from + self.len]),
             Source::Joined(samples) => samples.chunks_exact(self.len).nth(channel).unwrap_or(&[]),
@@ -52,14 +54,14 @@ impl<'a> Record<'a> {
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Acquisition {
-    trigger: Trigger,
+pub struct Acquisition<V: Value = i16> {
+    trigger: Trigger<V>,
     trigger_channel: usize,
-    recorder: Recorder,
+    recorder: Recorder<V>,
     next: Option<u64>,
 }
 
-impl Acquisition {
+impl<V: Value> Acquisition<V> {
     /// Records of `record_samples` (1 to 2^24) with `pre_samples` (less than that) before the trigger, of
     /// `channels` channels, triggered by `trigger_channel`.
     ///
@@ -68,13 +70,13 @@ impl Acquisition {
     pub fn new(
         channels: usize,
         trigger_channel: usize,
-        trigger: Trigger,
+        trigger: Trigger<V>,
         pre_samples: u64,
         record_samples: u64,
-    ) -> Result<Acquisition> {
+    ) -> Result<Acquisition<V>> {
         let refuse = |what, got: u64, must| Err(Error::Setting { what, got: got.to_string(), must });
-        if !(1..=64).contains(&channels) {
-            return refuse("channels", channels as u64, "between 1 and 64");
+        if !(1..=CHANNELS_MAX).contains(&channels) {
+            return refuse("channels", channels as u64, "between 1 and 510");
         }
         if trigger_channel >= channels {
             return refuse("trigger channel", trigger_channel as u64, "one of the channels, counted from 0");
@@ -96,8 +98,8 @@ impl Acquisition {
     pub fn append(
         &mut self,
         first_sample_index: u64,
-        block: &[&[i16]],
-        mut each: impl FnMut(Record<'_>),
+        block: &[&[V]],
+        mut each: impl FnMut(Record<'_, V>),
     ) -> Result<()> {
         let len = check_block(block, self.recorder.channels, first_sample_index, self.next)?;
         if len == 0 {
@@ -126,40 +128,40 @@ impl Acquisition {
 
 /// The block at hand.
 #[derive(Clone, Copy)]
-struct Block<'a> {
+struct Block<'a, V> {
     first: u64,
-    channels: &'a [&'a [i16]],
+    channels: &'a [&'a [V]],
 }
 
 /// Everything but the trigger itself.
 #[derive(Debug)]
-struct Recorder {
+struct Recorder<V: Value> {
     channels: usize,
     pre_samples: u64,
     record_samples: u64,
     /// The newest samples without a gap, at least a record of them where there are; channels side by side, each
     /// with room for two records, so that moving them to the front costs little per sample.
-    tail: Vec<i16>,
+    tail: Vec<V>,
     tail_start: usize,
     tail_end: usize,
-    joined: Vec<i16>,
+    joined: Vec<V>,
     /// Triggers whose records are not complete, oldest first: one per sample at worst.
-    waiting: VecDeque<TriggerEvent>,
+    waiting: VecDeque<TriggerEvent<V>>,
     /// Where the newest unbroken part of the stream began.
     unbroken_since: u64,
 }
 
-impl Recorder {
-    fn new(channels: usize, pre_samples: u64, record_samples: u64) -> Recorder {
+impl<V: Value> Recorder<V> {
+    fn new(channels: usize, pre_samples: u64, record_samples: u64) -> Recorder<V> {
         let record = record_samples as usize;
         Recorder {
             channels,
             pre_samples,
             record_samples,
-            tail: vec![0; 2 * record * channels],
+            tail: vec![V::default(); 2 * record * channels],
             tail_start: 0,
             tail_end: 0,
-            joined: vec![0; record * channels],
+            joined: vec![V::default(); record * channels],
             waiting: VecDeque::with_capacity(record + 1),
             unbroken_since: 0,
         }
@@ -172,7 +174,7 @@ impl Recorder {
         self.unbroken_since = index;
     }
 
-    fn take(&mut self, block: Block, event: TriggerEvent, each: &mut impl FnMut(Record<'_>)) {
+    fn take(&mut self, block: Block<V>, event: TriggerEvent<V>, each: &mut impl FnMut(Record<'_, V>)) {
         self.give_out(block, event.index, each);
         if self.unbroken_since + self.pre_samples <= event.index {
             self.waiting.push_back(event);
@@ -180,7 +182,7 @@ impl Recorder {
     }
 
     /// Gives out the records that are complete with the samples before `seen`.
-    fn give_out(&mut self, block: Block, seen: u64, each: &mut impl FnMut(Record<'_>)) {
+    fn give_out(&mut self, block: Block<V>, seen: u64, each: &mut impl FnMut(Record<'_, V>)) {
         let post = self.record_samples - self.pre_samples;
         while let Some(&event) = self.waiting.front()
             && event.index + post <= seen
@@ -194,7 +196,12 @@ impl Recorder {
 
     /// The record from `start`, out of the block, or joined from the tail and the block; `None` where samples
     /// are gone, which no caller asks for.
-    fn record<'a>(&'a mut self, block: Block<'a>, start: u64, trigger: TriggerEvent) -> Option<Record<'a>> {
+    fn record<'a>(
+        &'a mut self,
+        block: Block<'a, V>,
+        start: u64,
+        trigger: TriggerEvent<V>,
+    ) -> Option<Record<'a, V>> {
         let len = self.record_samples as usize;
         if start >= block.first {
             let source = Source::Block(block.channels, (start - block.first) as usize);
@@ -216,7 +223,7 @@ impl Recorder {
     }
 
     /// Keeps the newest samples that a later record may need.
-    fn keep_tail(&mut self, block: &[&[i16]], len: usize) {
+    fn keep_tail(&mut self, block: &[&[V]], len: usize) {
         let record = self.record_samples as usize;
         let new = len.min(record);
         let (start, end) = (self.tail_start, self.tail_end);

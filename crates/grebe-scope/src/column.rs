@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::value::Value;
+
 /// What a column knows about the samples of its span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Coverage {
@@ -18,20 +20,20 @@ pub enum Coverage {
 
 /// Smallest and largest sample of a column's span.
 ///
-/// Without a sample, `min` is `i16::MAX` and `max` is `i16::MIN`: merging needs no special case.
+/// Without a sample, `min` is [`Value::HIGHEST`] and `max` is [`Value::LOWEST`]: merging needs no special case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Column {
-    /// Smallest sample, in raw counts.
-    pub min: i16,
-    /// Largest sample, in raw counts.
-    pub max: i16,
+pub struct Column<V: Value = i16> {
+    /// Smallest sample, as it came: raw counts, or the values of a stream of `f32`.
+    pub min: V,
+    /// Largest sample.
+    pub max: V,
     /// What is known about the span.
     pub coverage: Coverage,
 }
 
-impl Column {
+impl<V: Value> Column<V> {
     /// A column without samples outside the stream.
-    pub const OUTSIDE: Column = Column { min: i16::MAX, max: i16::MIN, coverage: Coverage::Outside };
+    pub const OUTSIDE: Column<V> = Column { min: V::HIGHEST, max: V::LOWEST, coverage: Coverage::Outside };
 
     /// Whether the column holds no sample.
     pub fn is_empty(&self) -> bool {
@@ -50,20 +52,33 @@ impl Column {
 
     /// The range to draw so that the trace has no holes between neighbours: `min..=max` stretched until it
     /// touches `previous`. Never across a gap. `None` where there is nothing to draw.
-    pub fn joined_to(&self, previous: &Column) -> Option<(i16, i16)> {
+    pub fn joined_to(&self, previous: &Column<V>) -> Option<(V, V)> {
         if self.is_empty() {
             return None;
         }
         if previous.is_empty() || previous.has_gap() || self.has_gap() {
             return Some((self.min, self.max));
         }
-        Some((self.min.min(previous.max), self.max.max(previous.min)))
+        let min = if previous.max < self.min { previous.max } else { self.min };
+        let max = if previous.min > self.max { previous.min } else { self.max };
+        Some((min, max))
     }
 }
 
-impl Default for Column {
+impl<V: Value> Default for Column<V> {
     fn default() -> Self {
         Column::OUTSIDE
+    }
+}
+
+/// The same column in the arithmetic that has room for every value.
+impl From<Column> for Column<f32> {
+    fn from(column: Column) -> Column<f32> {
+        let coverage = column.coverage;
+        if column.is_empty() {
+            return Column { coverage, ..Column::OUTSIDE };
+        }
+        Column { min: column.min.into(), max: column.max.into(), coverage }
     }
 }
 
@@ -119,6 +134,7 @@ impl ColumnGrid {
     }
 
     /// The absolute indices of the samples that `column` covers; never empty.
+    #[inline]
     pub fn span(&self, column: u64) -> Range<u64> {
         let start = self.border(column);
         start..self.border(column.saturating_add(1)).max(start + 1)
@@ -141,6 +157,7 @@ impl ColumnGrid {
         index / self.samples_per_column()
     }
 
+    #[inline]
     fn border(&self, column: u64) -> u64 {
         let exact = (column as u128).saturating_mul(self.step) >> FRACTION_BITS;
         u64::try_from(exact).unwrap_or(u64::MAX - 1).min(u64::MAX - 1) & !(self.quantum - 1)
@@ -202,6 +219,15 @@ mod tests {
             assert!(span.start < span.end);
             grid.column_at(u64::MAX);
         }
+    }
+
+    #[test]
+    fn an_empty_column_is_empty_in_either_arithmetic() {
+        let lost = Column { coverage: Coverage::Gap, ..Column::<i16>::OUTSIDE };
+        assert_eq!(Column::<f32>::from(lost), Column { coverage: Coverage::Gap, ..Column::OUTSIDE });
+        let full = Column { min: i16::MIN, max: i16::MAX, coverage: Coverage::Complete };
+        let full = Column::<f32>::from(full);
+        assert_eq!((full.min, full.max, full.coverage), (-32768.0, 32767.0, Coverage::Complete));
     }
 
     #[test]

@@ -4,10 +4,15 @@
 //! of the picture; noting `+1` where the stretch begins and `-1` after its end costs two additions whatever the
 //! signal, and a running sum down each column makes counts of it once a picture.
 
+use std::fmt::Debug;
+
 use crate::error::{Error, Result};
 use crate::simd::min_max;
+use crate::value::Value;
 
 /// An intensity map of triggered records, as a digital phosphor scope draws it.
+///
+/// Of `f32`, a sample that is not a number leaves a hole in the trace.
 ///
 /// Every record given to [`add`](Density::add) is counted, unless a limit per picture is set and reached:
 /// [`fraction`](Density::fraction) then says how many of them are in the picture.
@@ -25,12 +30,10 @@ use crate::simd::min_max;
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Density {
+pub struct Density<V: Value = i16> {
     width: usize,
     height: usize,
-    bottom: i32,
-    /// Rows per count, 16 fractional bits.
-    rows_per_count: i64,
+    scale: V::RowScale,
     /// Column after column, each one cell higher than the picture: `+1` at the begin, `-1` after the end.
     changes: Vec<i32>,
     /// Row after row from the top.
@@ -43,26 +46,24 @@ pub struct Density {
     records: u64,
 }
 
-impl Density {
+impl<V: Value> Density<V> {
     /// A map of `width` x `height` cells (each 1 to 8192) for values from `bottom` to `top`; what lies beyond is
     /// drawn at the edge, as clipping shows on a scope.
     ///
     /// # Errors
-    /// [`Error::Setting`] for sizes out of range and an empty range of values.
-    pub fn new(width: usize, height: usize, bottom: i16, top: i16) -> Result<Density> {
+    /// [`Error::Setting`] for sizes out of range, and a range of values that is empty or not finite.
+    pub fn new(width: usize, height: usize, bottom: V, top: V) -> Result<Density<V>> {
         let refuse = |what, got: String, must| Err(Error::Setting { what, got, must });
         if !(1..=8192).contains(&width) || !(1..=8192).contains(&height) {
             return refuse("size of the map", format!("{width} x {height}"), "1 x 1 to 8192 x 8192 cells");
         }
-        if bottom >= top {
+        if !(bottom < top && V::is_level(bottom) && V::is_level(top)) {
             return refuse("range of values", format!("{bottom} to {top}"), "a bottom below the top");
         }
-        let span = i64::from(top) - i64::from(bottom);
         Ok(Density {
             width,
             height,
-            bottom: bottom.into(),
-            rows_per_count: (((height - 1) as i64) << 16) / span,
+            scale: V::row_scale(bottom, top, height),
             changes: vec![0; width * (height + 1)],
             cells: vec![0.0; width * height],
             rows: vec![0; ROWS_MAX.max(width + 1)],
@@ -83,7 +84,7 @@ impl Density {
     /// `fraction` is how far before its trigger sample the signal crossed the level, 0.0 to 1.0 samples
     /// ([`TriggerEvent::fraction`](crate::TriggerEvent::fraction)). Where a column is less than a sample wide it
     /// moves the record, so that fast edges coincide.
-    pub fn add(&mut self, record: &[i16], fraction: f64) -> bool {
+    pub fn add(&mut self, record: &[V], fraction: f64) -> bool {
         self.offered += 1;
         if self.drawn >= self.limit || record.is_empty() {
             return false;
@@ -143,60 +144,138 @@ impl Density {
     }
 
     /// The case of most scopes, one sample per column: rows first (vector code), then two marks per column.
-    fn add_sample_per_column(&mut self, record: &[i16]) {
-        to_rows(record, self.bottom, self.rows_per_count, self.height, &mut self.rows);
+    fn add_sample_per_column(&mut self, record: &[V]) {
+        V::rows(record, self.scale, &mut self.rows);
         let mut previous = self.rows[0];
         for (column, &row) in self.changes.chunks_exact_mut(self.height + 1).zip(&self.rows) {
-            mark(column, row.min(previous), row.max(previous));
+            if V::MAY_BE_NAN && (row == ABSENT || previous == ABSENT) {
+                // Beside a hole, the sample alone.
+                if row != ABSENT {
+                    mark(column, row, row);
+                }
+            } else {
+                mark(column, row.min(previous), row.max(previous));
+            }
             previous = row;
         }
     }
 
     /// Several samples per column: from the lowest to the highest, joined to the sample before.
-    fn add_wide(&mut self, record: &[i16]) {
+    fn add_wide(&mut self, record: &[V]) {
         let (mut from, mut last) = (0, record[0]);
         for x in 0..self.width {
             let to = (x + 1) * record.len() / self.width;
             let (low, high) = min_max(&record[from..to]);
-            let ends = [high.max(last), low.min(last)];
-            to_rows(&ends, self.bottom, self.rows_per_count, self.height, &mut self.rows);
-            let (top, bottom) = (self.rows[0], self.rows[1]);
-            mark(&mut self.changes[x * (self.height + 1)..(x + 1) * (self.height + 1)], top, bottom);
+            // A comparison with a sample that is not a number is false: nothing is joined to it.
+            let ends = [if last > high { last } else { high }, if last < low { last } else { low }];
+            if low <= high {
+                self.mark_ends(x, ends);
+            }
             (from, last) = (to, record[to - 1]);
         }
     }
 
     /// Several columns per sample: the straight line between samples, moved by the fraction.
-    fn add_interpolated(&mut self, record: &[i16], fraction: f64) {
+    fn add_interpolated(&mut self, record: &[V], fraction: f64) {
         let samples_per_column = record.len() as f64 / self.width as f64;
         let last = record.len() - 1;
         let value_at = |x: usize| {
             let at = (x as f64 * samples_per_column - fraction).clamp(0.0, last as f64);
             let before = (at as usize).min(last);
-            let (a, b) = (f64::from(record[before]), f64::from(record[(before + 1).min(last)]));
-            (a + (b - a) * (at - before as f64)).round() as i16
+            let (a, b) = (record[before].to_f64(), record[(before + 1).min(last)].to_f64());
+            let part = at - before as f64;
+            V::from_f64(if part == 0.0 { a } else { a + (b - a) * part })
         };
         let mut ends = [value_at(0); 2];
         for x in 0..self.width {
             ends[1] = value_at(x + 1);
-            to_rows(&ends, self.bottom, self.rows_per_count, self.height, &mut self.rows);
-            let (a, b) = (self.rows[0], self.rows[1]);
-            mark(&mut self.changes[x * (self.height + 1)..(x + 1) * (self.height + 1)], a.min(b), a.max(b));
+            self.mark_ends(x, ends);
             ends[0] = ends[1];
+        }
+    }
+
+    /// Marks a column from one value to another; where one is not a number, the other alone.
+    fn mark_ends(&mut self, x: usize, ends: [V; 2]) {
+        V::rows(&ends, self.scale, &mut self.rows);
+        let (mut a, mut b) = (self.rows[0], self.rows[1]);
+        if V::MAY_BE_NAN {
+            (a, b) = (if a == ABSENT { b } else { a }, if b == ABSENT { a } else { b });
+            if a == ABSENT {
+                return;
+            }
+        }
+        mark(&mut self.changes[x * (self.height + 1)..(x + 1) * (self.height + 1)], a.min(b), a.max(b));
+    }
+}
+
+/// From values to rows of a picture, 0 at the top.
+pub trait Rows: Sized {
+    /// Where the rows lie.
+    type RowScale: Copy + Debug;
+    /// `height` rows, the first for `top` and the last for `bottom`.
+    fn row_scale(bottom: Self, top: Self, height: usize) -> Self::RowScale;
+    /// The row of each value, those at the edge for what lies beyond; [`ABSENT`] for not-a-number.
+    fn rows(values: &[Self], scale: Self::RowScale, rows: &mut [u16]);
+}
+
+/// The row of what has none: no picture is so high.
+pub(crate) const ABSENT: u16 = u16::MAX;
+
+/// Rows of counts.
+#[derive(Debug, Clone, Copy)]
+pub struct IntegerRows {
+    bottom: i32,
+    /// With 16 fractional bits.
+    rows_per_count: i64,
+    last: i32,
+}
+
+impl Rows for i16 {
+    type RowScale = IntegerRows;
+
+    fn row_scale(bottom: i16, top: i16, height: usize) -> IntegerRows {
+        let rows_per_count = (((height - 1) as i64) << 16) / (i64::from(top) - i64::from(bottom));
+        IntegerRows { bottom: bottom.into(), rows_per_count, last: height as i32 - 1 }
+    }
+
+    fn rows(values: &[i16], scale: IntegerRows, rows: &mut [u16]) {
+        let IntegerRows { bottom, rows_per_count, last } = scale;
+        // Rows per count fit 32 bits (at most 8191 << 16), their product with a 17-bit value does not.
+        for (row, &value) in rows.iter_mut().zip(values) {
+            let up = ((i64::from(i32::from(value) - bottom) * rows_per_count + HALF) >> 16) as i32;
+            *row = (last - up.clamp(0, last)) as u16;
         }
     }
 }
 
-/// Rows of values: 0 at the top.
-fn to_rows(values: &[i16], bottom: i32, rows_per_count: i64, height: usize, rows: &mut [u16]) {
-    let last = height as i32 - 1;
-    // Rows per count fit 32 bits (at most 8191 << 16), their product with a 17-bit value does not.
-    for (row, &value) in rows.iter_mut().zip(values) {
-        let up = ((i64::from(i32::from(value) - bottom) * rows_per_count + HALF) >> 16) as i32;
-        *row = (last - up.clamp(0, last)) as u16;
+/// Rows of values.
+#[derive(Debug, Clone, Copy)]
+pub struct RealRows {
+    bottom: f32,
+    rows_per_unit: f32,
+    last: i32,
+}
+
+impl Rows for f32 {
+    type RowScale = RealRows;
+
+    fn row_scale(bottom: f32, top: f32, height: usize) -> RealRows {
+        let rows_per_unit = (height - 1) as f64 / (f64::from(top) - f64::from(bottom));
+        RealRows { bottom, rows_per_unit: rows_per_unit as f32, last: height as i32 - 1 }
+    }
+
+    fn rows(values: &[f32], scale: RealRows, rows: &mut [u16]) {
+        let RealRows { bottom, rows_per_unit, last } = scale;
+        for (row, &value) in rows.iter_mut().zip(values) {
+            // Saturates.
+            let up = ((value - bottom) * rows_per_unit + 0.5) as i32;
+            let place = (last - up.clamp(0, last)) as u16;
+            *row = if value.is_nan() { ABSENT } else { place };
+        }
     }
 }
 
+#[inline]
 fn mark(column: &mut [i32], top: u16, bottom: u16) {
     column[usize::from(top)] += 1;
     column[usize::from(bottom) + 1] -= 1;
@@ -219,8 +298,7 @@ mod tests {
         let mut cells = vec![0.0; width * height];
         let row = |value: i16| {
             let mut row = [0];
-            let rows_per_count = (((height - 1) as i64) << 16) / (i64::from(top) - i64::from(bottom));
-            to_rows(&[value], bottom.into(), rows_per_count, height, &mut row);
+            i16::rows(&[value], i16::row_scale(bottom, top, height), &mut row);
             usize::from(row[0])
         };
         for record in records {
@@ -263,6 +341,36 @@ mod tests {
             }
             prop_assert!(cells.iter().all(|&c| c == 0.0 || c == 1.0));
         }
+    }
+
+    #[test]
+    fn reals_are_drawn_as_integers_are_and_holes_stay_dark() {
+        // From a row's middle to the next is one count: both kinds round alike.
+        let record: Vec<i16> = (0..400).map(|n| ((f64::from(n) * 0.11).sin() * 60.0) as i16).collect();
+        let real: Vec<f32> = record.iter().map(|&sample| sample.into()).collect();
+        for width in [400, 90, 800] {
+            let mut integers = Density::new(width, 101, -50, 50).unwrap();
+            let mut reals = Density::new(width, 101, -50.0, 50.0).unwrap();
+            integers.add(&record, 0.0);
+            reals.add(&real, 0.0);
+            if width <= 400 {
+                assert_eq!(integers.resolve(1.0), reals.resolve(1.0), "{width}");
+            }
+            let mut holed = real.clone();
+            holed[100..200].fill(f32::NAN);
+            let mut reals = Density::new(width, 101, -50.0, 50.0).unwrap();
+            reals.add(&holed, 0.0);
+            let cells = reals.resolve(1.0);
+            let lit = |x: usize| (0..101).filter(|y| cells[y * width + x] > 0.0).count();
+            assert!((width * 101 / 400 + 1..width * 199 / 400 - 1).all(|x| lit(x) == 0), "{width}");
+            assert!((0..width / 4 - 1).chain(width / 2 + 1..width).all(|x| lit(x) > 0), "{width}");
+        }
+        let mut edges = Density::new(2, 3, 0.0, 1.0).unwrap();
+        edges.add(&[f32::INFINITY, f32::NEG_INFINITY], 0.0);
+        assert_eq!(edges.resolve(1.0), [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+        assert!(
+            Density::new(2, 3, 0.0, f32::INFINITY).is_err() && Density::new(2, 3, f32::NAN, 1.0).is_err()
+        );
     }
 
     #[test]

@@ -79,8 +79,8 @@ pub enum Error {
 pub(crate) const INDEX_END: u64 = 1 << 62;
 
 /// Returns the samples per channel of `block`, or why it cannot follow at `next`.
-pub(crate) fn check_block(
-    block: &[&[i16]],
+pub(crate) fn check_block<V>(
+    block: &[&[V]],
     channels: usize,
     first_sample_index: u64,
     next: Option<u64>,

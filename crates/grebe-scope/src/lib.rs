@@ -1,7 +1,10 @@
 //! Signal to picture numbers: what a scope shows, without a window, a thread, a frame or a socket.
 //!
-//! Everything takes blocks of channels (`&[&[i16]]`, one slice per channel, all of one length) with the absolute
+//! Everything takes blocks of channels (`&[&[i16]]` or `&[&[f32]]`, one slice per channel, all of one length) with the absolute
 //! index of their first sample, and yields numbers or pixels. A jump of the index is a gap, and nothing is computed across one.
+//!
+//! `i16` and `f32` are the two kinds of [`Value`]; a structure takes the kind of what it is first given, and `i16` where a type is
+//! named without one. A complex sample is two channels, I and Q.
 //!
 //! ```text
 //!            +-> Pyramid --columns--> Column ----------------+
@@ -70,22 +73,28 @@ mod column;
 mod comparator;
 mod density;
 mod error;
+mod line;
 mod measure;
 mod pyramid;
 pub mod raster;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
 mod spectrum;
+mod stats;
 mod trigger;
 mod units;
+mod value;
 
 pub use acquisition::{Acquisition, Record};
 pub use column::{Column, ColumnGrid, Coverage};
 pub use density::Density;
 pub use error::{Error, Result};
+pub use line::{Interpolation, SINC_REACH, SampleLine};
 pub use measure::{Dimension, MeasurementStatistics, Measurements, Measurer, Quantity, Running, Scale};
 pub use pyramid::{Pyramid, RangeStats};
-pub use simd::{Stats, min_max, stats};
+pub use simd::{min_max, stats};
 pub use spectrum::{Averaging, Peak, Spectrum, Window};
+pub use stats::{IntegerSums, RealSums, Stats};
 pub use trigger::{Condition, LfReject, Passage, Polarity, Slope, Trigger, TriggerEvent};
 pub use units::{Engineering, Ticks, parse_quantity, step_125_down, step_125_up};
+pub use value::Value;

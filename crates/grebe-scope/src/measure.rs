@@ -8,11 +8,13 @@ mod levels;
 mod quantity;
 
 use crate::pyramid::RangeStats;
+use crate::value::Value;
 use edges::Edges;
+pub(crate) use levels::Bins;
 use levels::{LevelSet, Levels};
 pub use quantity::{Dimension, Quantity, Running};
 
-/// From raw counts to a unit: `value = counts * factor + offset`.
+/// From raw counts, or values of a stream of `f32`, to a unit: `value = counts * factor + offset`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// Units per count.
@@ -47,7 +49,7 @@ impl Measurements {
         self.values[quantity as usize] = value;
     }
 
-    fn put_levels(&mut self, levels: &LevelSet, scale: Scale) {
+    fn put_levels(&mut self, levels: &LevelSet, scale: Scale, has_edges: bool) {
         // A negative factor turns the signal over.
         let is_turned = scale.factor < 0.0;
         let pair = |low, high| if is_turned { (high, low) } else { (low, high) };
@@ -63,13 +65,13 @@ impl Measurements {
         self.put(Quantity::Base, Some(scale.value(base)));
         self.put(Quantity::Top, Some(scale.value(top)));
         let amplitude = levels.top - levels.base;
-        if amplitude >= 1.0 {
+        if has_edges {
             let beyond = if is_turned { levels.base - levels.min } else { levels.max - levels.top };
             self.put(Quantity::Overshoot, Some(beyond / amplitude));
         }
     }
 
-    fn put_times(&mut self, edges: &Edges, rate_hz: f64, scale: Scale) {
+    fn put_times<V: Value>(&mut self, edges: &Edges<V>, rate_hz: f64, scale: Scale) {
         let pair = |a, b| if scale.factor < 0.0 { (b, a) } else { (a, b) };
         let (positive, negative) = pair(edges.high.mean(), edges.low.mean());
         let (rise, fall) = pair(edges.rise.mean(), edges.fall.mean());
@@ -107,7 +109,7 @@ impl MeasurementStatistics {
     }
 }
 
-/// Measures one channel at a time. Keeps its working memory (4 KiB), so that measuring allocates nothing.
+/// Measures one channel at a time. Keeps its working memory (8 KiB), so that measuring allocates nothing.
 ///
 /// A window is given as its unbroken runs, so that nothing is measured across a gap.
 ///
@@ -123,19 +125,19 @@ impl MeasurementStatistics {
 /// assert!((m.get(Quantity::Duty).unwrap() - 0.3).abs() < 1e-9);
 /// ```
 #[derive(Debug, Default)]
-pub struct Measurer {
-    levels: Levels,
+pub struct Measurer<V: Value = i16> {
+    levels: Levels<V>,
 }
 
-impl Measurer {
+impl<V: Value> Measurer<V> {
     /// A measurer with its working memory.
-    pub fn new() -> Measurer {
+    pub fn new() -> Measurer<V> {
         Measurer::default()
     }
 
     /// Measures one channel over `runs`, each an unbroken run of samples. `rate_hz` must be positive; where it is
-    /// not, quantities of time are left out.
-    pub fn measure(&mut self, runs: &[&[i16]], rate_hz: f64, scale: Scale) -> Measurements {
+    /// not, quantities of time are left out. Of `f32`, what is not finite is in no level but an infinite minimum or maximum.
+    pub fn measure(&mut self, runs: &[&[V]], rate_hz: f64, scale: Scale) -> Measurements {
         self.measure_within(&RangeStats::of(runs), runs, rate_hz, scale)
     }
 
@@ -143,15 +145,16 @@ impl Measurer {
     /// those of `whole`, and the rest is measured over `runs`.
     pub fn measure_within(
         &mut self,
-        whole: &RangeStats,
-        runs: &[&[i16]],
+        whole: &RangeStats<V>,
+        runs: &[&[V]],
         rate_hz: f64,
         scale: Scale,
     ) -> Measurements {
         let mut set = Measurements { values: [None; Quantity::ALL.len()] };
         let Some(levels) = self.levels.find(whole, runs) else { return set };
-        set.put_levels(&levels, scale);
-        if levels.top - levels.base >= 1.0 && rate_hz > 0.0 && rate_hz.is_finite() {
+        let has_edges = V::are_apart(levels.base, levels.top);
+        set.put_levels(&levels, scale, has_edges);
+        if has_edges && rate_hz > 0.0 && rate_hz.is_finite() {
             let mut edges = Edges::new(&levels);
             runs.iter().for_each(|run| edges.add(run));
             set.put_times(&edges, rate_hz, scale);

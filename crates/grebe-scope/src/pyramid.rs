@@ -20,7 +20,9 @@ use std::ops::Range;
 
 use crate::column::{Column, ColumnGrid, Coverage};
 use crate::error::{Error, Result, check_block};
-use crate::simd::{self, Stats};
+use crate::simd;
+use crate::stats::{Stats, Sums};
+use crate::value::Value;
 use shape::Shape;
 use track::{ChannelTracks, CountTracks, Presence};
 
@@ -44,9 +46,9 @@ use track::{ChannelTracks, CountTracks, Presence};
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Pyramid {
+pub struct Pyramid<V: Value = i16> {
     shape: Shape,
-    channels: Vec<ChannelTracks>,
+    channels: Vec<ChannelTracks<V>>,
     counts: CountTracks,
     presence: Presence,
     /// Where the stream was joined; `None` before the first block.
@@ -55,8 +57,9 @@ pub struct Pyramid {
     lost: u64,
 }
 
-impl Pyramid {
-    /// A pyramid of `channels` channels (1 to 64) within `budget_bytes`, at least about 8 KiB a channel.
+impl<V: Value> Pyramid<V> {
+    /// A pyramid of `channels` channels (1 to 510; a complex channel counts as two) within `budget_bytes`, at least about
+    /// 8 KiB a channel of `i16`, 13 KiB of `f32`.
     ///
     /// A budget of 1 GB holds, of 4 channels at 1 GSPS: samples for 30 ms, 256-sample nodes for 0.2 s, 4 Ki
     /// nodes for 9 s, 64 Ki nodes for 2 minutes, 1 Mi nodes for more than an hour. At 48 kHz, samples alone last
@@ -65,18 +68,18 @@ impl Pyramid {
     /// # Errors
     /// [`Error::Setting`] for the channel count, [`Error::Budget`] for too few bytes,
     /// [`Error::OutOfMemory`] for more than the machine lends.
-    pub fn new(channels: usize, budget_bytes: usize) -> Result<Pyramid> {
-        if !(1..=64).contains(&channels) {
+    pub fn new(channels: usize, budget_bytes: usize) -> Result<Pyramid<V>> {
+        if !(1..=CHANNELS_MAX).contains(&channels) {
             return Err(Error::Setting {
                 what: "channels",
                 got: channels.to_string(),
-                must: "between 1 and 64",
+                must: "between 1 and 510",
             });
         }
-        Ok(Pyramid::with_shape(channels, Shape::for_budget(channels, budget_bytes)?))
+        Ok(Pyramid::with_shape(channels, Shape::for_budget(track::bytes::<V>(), channels, budget_bytes)?))
     }
 
-    fn with_shape(channels: usize, shape: Shape) -> Pyramid {
+    fn with_shape(channels: usize, shape: Shape) -> Pyramid<V> {
         Pyramid {
             channels: (0..channels).map(|_| ChannelTracks::new(&shape)).collect(),
             counts: CountTracks::new(&shape),
@@ -96,7 +99,7 @@ impl Pyramid {
     /// # Errors
     /// Another number of channels, channels of different lengths, an index that moves back, or one beyond
     /// 2^62. Nothing changes then; a stream that began anew needs [`clear`](Pyramid::clear).
-    pub fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) -> Result<()> {
+    pub fn append(&mut self, first_sample_index: u64, block: &[&[V]]) -> Result<()> {
         let next = self.begin.map(|_| self.next);
         let len = check_block(block, self.channels.len(), first_sample_index, next)?;
         if self.begin.is_none() {
@@ -129,18 +132,18 @@ impl Pyramid {
     /// Where a span reaches into history whose nodes are longer than a sixteenth of a column, it is widened
     /// outwards to whole nodes: no peak is ever lost. A channel
     /// that does not exist yields [`Column::OUTSIDE`].
-    pub fn columns(&self, channel: usize, grid: ColumnGrid, first_column: u64, out: &mut [Column]) {
+    pub fn columns(&self, channel: usize, grid: ColumnGrid, first_column: u64, out: &mut [Column<V>]) {
         for (column, number) in out.iter_mut().zip(first_column..) {
             *column = self.column(channel, grid.span(number));
         }
     }
 
     /// Statistics of all samples in `range`, widened outwards to whole nodes where it reaches into history.
-    pub fn range_stats(&self, channel: usize, range: Range<u64>) -> RangeStats {
+    pub fn range_stats(&self, channel: usize, range: Range<u64>) -> RangeStats<V> {
         let (Some(tracks), Some(range)) = (self.channels.get(channel), self.covered(range)) else {
-            return RangeStats { stats: Stats::EMPTY, count: 0, range: 0..0 };
+            return RangeStats { stats: Stats::empty(), count: 0, range: 0..0 };
         };
-        let (mut stats, mut count) = (Stats::EMPTY, 0);
+        let (mut stats, mut count) = (Stats::empty(), 0);
         self.walk(range.clone(), |piece| match piece {
             Piece::Node { level, number } => {
                 stats.merge(&tracks.node(level, number));
@@ -156,7 +159,7 @@ impl Pyramid {
 
     /// Calls `each` with every unbroken run of kept samples in `range`, oldest first: the index of the first
     /// sample, and the samples. Runs end at gaps, and once where the ring wraps.
-    pub fn samples<'a>(&'a self, channel: usize, range: Range<u64>, mut each: impl FnMut(u64, &'a [i16])) {
+    pub fn samples<'a>(&'a self, channel: usize, range: Range<u64>, mut each: impl FnMut(u64, &'a [V])) {
         let (Some(tracks), Some(begin)) = (self.channels.get(channel), self.begin) else { return };
         let start = range.start.max(self.oldest_sample()).max(begin);
         let end = range.end.min(self.next);
@@ -190,7 +193,7 @@ impl Pyramid {
 
     /// Bytes reserved, all of them from the start; the operating system lends them as they are first used.
     pub fn memory_bytes(&self) -> usize {
-        self.shape.bytes(self.channels.len())
+        self.shape.bytes(track::bytes::<V>(), self.channels.len())
     }
 
     /// Passes over samples that were lost, up to `index`.
@@ -204,23 +207,21 @@ impl Pyramid {
         self.next = index;
     }
 
-    fn column(&self, channel: usize, span: Range<u64>) -> Column {
+    fn column(&self, channel: usize, span: Range<u64>) -> Column<V> {
         let (Some(tracks), Some(range)) = (self.channels.get(channel), self.covered(span.clone())) else {
             return Column::OUTSIDE;
         };
-        let (mut min, mut max, mut count) = (i16::MAX, i16::MIN, 0);
+        let (mut min, mut max, mut count) = (V::HIGHEST, V::LOWEST, 0);
         self.walk(range.clone(), |piece| match piece {
             Piece::Node { level, number } => {
                 let (low, high) = tracks.node_min_max(level, number);
-                min = min.min(low);
-                max = max.max(high);
+                (min, max) = (lower(low, min), higher(high, max));
                 count += u64::from(self.counts.node(level, number));
             }
             Piece::Raw(range) => self.presence.runs(range, |run| {
                 count += run.end - run.start;
                 let (low, high) = simd::min_max(tracks.raw(run));
-                min = min.min(low);
-                max = max.max(high);
+                (min, max) = (lower(low, min), higher(high, max));
             }),
         });
         let coverage = if count < range.end - range.start {
@@ -310,20 +311,20 @@ impl Pyramid {
 }
 
 /// Statistics of the samples of a range.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RangeStats {
-    /// Smallest, largest, sum and sum of squares.
-    pub stats: Stats,
-    /// Samples that were there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RangeStats<V: Value = i16> {
+    /// Smallest, largest and sums.
+    pub stats: Stats<V>,
+    /// Samples that were there, finite or not.
     pub count: u64,
     /// The range that was asked for, widened to whole nodes where only those are kept, and cut to the stream.
     pub range: Range<u64>,
 }
 
-impl RangeStats {
+impl<V: Value> RangeStats<V> {
     /// Those of some runs.
-    pub(crate) fn of(runs: &[&[i16]]) -> RangeStats {
-        let mut all = RangeStats { stats: Stats::EMPTY, count: 0, range: 0..0 };
+    pub(crate) fn of(runs: &[&[V]]) -> RangeStats<V> {
+        let mut all = RangeStats { stats: Stats::empty(), count: 0, range: 0..0 };
         for run in runs {
             all.stats.merge(&simd::stats(run));
             all.count += run.len() as u64;
@@ -331,24 +332,39 @@ impl RangeStats {
         all
     }
 
-    /// Mean, in counts; `None` without samples.
+    /// Samples that are infinite or not a number: those that are in no mean.
+    pub fn not_finite(&self) -> u64 {
+        self.stats.sums.not_finite()
+    }
+
+    /// Mean of the finite samples, in their own unit; `None` without any.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.stats.sum as f64 / self.count as f64)
+        self.stats.sums.mean(self.count)
     }
 
-    /// Root of the mean square, in counts; `None` without samples.
+    /// Root of the mean square of the finite samples; `None` without any.
     pub fn rms(&self) -> Option<f64> {
-        (self.count > 0).then(|| (self.stats.sum_sq as f64 / self.count as f64).sqrt())
+        self.stats.sums.mean_sq(self.count).map(f64::sqrt)
     }
 
-    /// Standard deviation (RMS of the AC part), in counts; `None` without samples.
+    /// Standard deviation (RMS of the AC part) of the finite samples; `None` without any.
     pub fn deviation(&self) -> Option<f64> {
-        let n = i128::from(self.count);
-        let sum = i128::from(self.stats.sum);
-        // In whole numbers, so that a large offset does not eat the digits of a small deviation.
-        (n > 0).then(|| ((n * i128::from(self.stats.sum_sq) - sum * sum) as f64).sqrt() / n as f64)
+        self.stats.sums.deviation(self.count)
     }
 }
+
+#[inline(always)]
+fn lower<V: Value>(value: V, least: V) -> V {
+    if value < least { value } else { least }
+}
+
+#[inline(always)]
+fn higher<V: Value>(value: V, most: V) -> V {
+    if value > most { value } else { most }
+}
+
+/// Both components of 255 channels, the most that a stream has.
+pub(crate) const CHANNELS_MAX: usize = 510;
 
 /// One step of a walk over a range.
 enum Piece {

@@ -30,14 +30,17 @@ mod theme;
 
 use crate::error::{Error, Result};
 use crate::units::Ticks;
+use crate::value::Value;
 use canvas::{Canvas, LINE_HEIGHT, Pen, Rect};
 pub use canvas::{Image, system_font};
 pub use scene::{Axis, Cursor, Lane, Layer, Trace};
 pub use theme::{Color, Theme};
 
 /// Everything a picture shows. Make one with [`Picture::new`] and fill in the rest.
+///
+/// Columns of both kinds come into one picture as `f32`, which is exact: `Column::<f32>::from`.
 #[derive(Debug, Clone)]
-pub struct Picture<'a> {
+pub struct Picture<'a, V: Value = i16> {
     /// Width in pixels, 160 to 16384.
     pub width: u32,
     /// Height in pixels, 120 to 16384.
@@ -47,7 +50,7 @@ pub struct Picture<'a> {
     /// Pieces of text above the plot, side by side as far as they fit: source, rate, losses, measurements.
     pub header: &'a [&'a str],
     /// Lanes, stacked from the top.
-    pub lanes: &'a [Lane<'a>],
+    pub lanes: &'a [Lane<'a, V>],
     /// What the horizontal axis counts.
     pub axis: Axis<'a>,
     /// Vertical lines: cursors, triggers.
@@ -59,9 +62,9 @@ pub fn plot_columns(width: u32) -> usize {
     width.saturating_sub(MARGIN_LEFT + MARGIN_RIGHT) as usize
 }
 
-impl<'a> Picture<'a> {
+impl<'a, V: Value> Picture<'a, V> {
     /// An empty picture.
-    pub fn new(width: u32, height: u32, theme: Theme) -> Picture<'a> {
+    pub fn new(width: u32, height: u32, theme: Theme) -> Picture<'a, V> {
         let axis = Axis { start: 0.0, end: 1.0, unit: "s" };
         Picture { width, height, theme, header: &[], lanes: &[], axis, cursors: &[] }
     }

@@ -1,51 +1,58 @@
-//! The inner loops, compiled for what the processor has and chosen at run time.
+//! The inner loops, compiled for what the processor has and chosen at run time, for each kind of [`Value`].
 //!
 //! The loops are plain Rust over fixed-size chunks, which the compiler turns into vector code for each set of
-//! features; what it does not find by itself is written by hand: multiply-add, and ends of short pieces.
+//! features; what it does not find by itself is written by hand: multiply-add, comparisons, and ends of short pieces.
 
-mod portable;
+mod integer;
+mod real;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use portable::Stats;
-pub(crate) use portable::{Thresholds, WORDS_MAX, Words};
-use portable::{compare_portable, min_max_chunked, stats_chunked, word_portable};
+use std::fmt::Debug;
 
-/// Smallest and largest of `samples`; `(i16::MAX, i16::MIN)` where there are none.
-#[inline]
-pub fn min_max(samples: &[i16]) -> (i16, i16) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the processor has AVX-512BW, as just detected.
-            return unsafe { x86::min_max_avx512(samples) };
-        }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as just detected.
-            return unsafe { x86::min_max_avx2(samples) };
-        }
-    }
-    min_max_chunked::<64>(samples)
+use crate::stats::{Stats, Sums};
+use crate::value::Value;
+pub(crate) use integer::IntegerThresholds;
+pub(crate) use real::RealThresholds;
+
+/// The loops that each kind of value has for itself.
+pub trait Kernels: Sized {
+    /// What is added up of samples.
+    type Sums: Sums;
+    /// Two thresholds in a form that comparisons of 64 samples can take.
+    type Thresholds: Copy + Debug;
+
+    /// See [`min_max`].
+    fn min_max(samples: &[Self]) -> (Self, Self);
+
+    /// See [`stats`].
+    fn stats(samples: &[Self]) -> Stats<Self>
+    where
+        Self: Value;
+
+    /// As `stats`, and copies the samples to `to`, which is as long and begins on a border of 64 bytes, past the caches.
+    /// `None`, and nothing done, where the processor has no way to. Only for [`StreamingStores`].
+    fn stats_streaming(samples: &[Self], to: &mut [Self]) -> Option<Stats<Self>>
+    where
+        Self: Value;
+
+    /// Writes one word for each chunk, as far as there is room.
+    fn compare(chunks: &[[Self; 64]], thresholds: Self::Thresholds, words: &mut [Words]);
 }
 
-/// Smallest, largest, sum and sum of squares of `samples`.
+/// Smallest and largest of `samples`; [`Value::HIGHEST`] and [`Value::LOWEST`] where there are none (not-a-number is none).
+#[inline]
+pub fn min_max<V: Value>(samples: &[V]) -> (V, V) {
+    V::min_max(samples)
+}
+
+/// Smallest, largest and sums of `samples`.
 ///
 /// At most 2^31 samples per call, so that no sum can overflow; more are refused by a panic in debug builds.
 #[inline]
-pub fn stats(samples: &[i16]) -> Stats {
+pub fn stats<V: Value>(samples: &[V]) -> Stats<V> {
     debug_assert!(samples.len() <= 1 << 31);
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the processor has AVX-512BW (which implies AVX-512F), as just detected.
-            return unsafe { x86::stats_avx512::<false>(samples, &mut []) };
-        }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as just detected.
-            return unsafe { x86::stats_avx2::<false>(samples, &mut []) };
-        }
-    }
-    stats_chunked(samples)
+    V::stats(samples)
 }
 
 /// Stores past the caches, which saves reading memory that is overwritten anyway. Such stores are ordered with no other: they
@@ -59,17 +66,12 @@ impl StreamingStores {
 
     /// As [`stats`], and copies the samples to `to`, which must be as long (else nothing is copied beyond the shorter); past
     /// the caches where `to` is aligned.
-    pub(crate) fn stats(&mut self, samples: &[i16], to: &mut [i16]) -> Stats {
-        #[cfg(target_arch = "x86_64")]
-        if samples.len() == to.len() && to.as_ptr().addr().is_multiple_of(64) {
-            if is_x86_feature_detected!("avx512bw") {
-                // SAFETY: the processor has AVX-512BW, as just detected.
-                return unsafe { x86::stats_avx512::<true>(samples, to) };
-            }
-            if is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has AVX2, as just detected.
-                return unsafe { x86::stats_avx2::<true>(samples, to) };
-            }
+    pub(crate) fn stats<V: Value>(&mut self, samples: &[V], to: &mut [V]) -> Stats<V> {
+        if samples.len() == to.len()
+            && to.as_ptr().addr().is_multiple_of(64)
+            && let Some(stats) = V::stats_streaming(samples, to)
+        {
+            return stats;
         }
         for (to, sample) in to.iter_mut().zip(samples) {
             *to = *sample;
@@ -87,7 +89,7 @@ impl Drop for StreamingStores {
 
 /// Asks for the 64 samples from `from` on, if there are any, to be brought into the first-level cache.
 #[inline]
-pub(crate) fn prefetch(samples: &[i16], from: usize) {
+pub(crate) fn prefetch<V: Value>(samples: &[V], from: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(lines) = samples.get(from..from + 64) {
         x86::prefetch(lines);
@@ -96,46 +98,37 @@ pub(crate) fn prefetch(samples: &[i16], from: usize) {
     let _ = (samples, from);
 }
 
+/// Words per call: those of 4096 samples stay in the first-level cache.
+pub(crate) const WORDS_MAX: usize = 64;
+
+/// Bit `i` says how sample `i` of 64 compares. Bits beyond the last sample are zero, and both of not-a-number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Words {
+    /// At or above the upper threshold.
+    pub(crate) above: u64,
+    /// Below the lower threshold.
+    pub(crate) below: u64,
+}
+
 /// Compares up to `64 * WORDS_MAX` samples and returns how many words were written.
-pub(crate) fn compare(strip: &[i16], thresholds: Thresholds, words: &mut [Words; WORDS_MAX]) -> usize {
+pub(crate) fn compare<V: Value>(
+    strip: &[V],
+    thresholds: V::Thresholds,
+    words: &mut [Words; WORDS_MAX],
+) -> usize {
     debug_assert!(strip.len() <= 64 * WORDS_MAX);
     let (chunks, rest) = strip.as_chunks::<64>();
-    chunks_dispatched(chunks, thresholds, words);
-    let mut used = chunks.len();
-    if !rest.is_empty() && used < WORDS_MAX {
-        // Padded with a sample that is neither above nor below would not always exist: mask instead.
-        let mut padded = [0; 64];
-        padded[..rest.len()].copy_from_slice(rest);
-        let word = word_portable(&padded, thresholds);
-        let valid = (1u64 << rest.len()) - 1;
-        words[used] = Words { above: word.above & valid, below: word.below & valid };
-        used += 1;
-    }
-    if thresholds.above_always | thresholds.below_always == 0 {
+    V::compare(chunks, thresholds, words);
+    let used = chunks.len();
+    if rest.is_empty() || used == WORDS_MAX {
         return used;
     }
-    for (word, chunk) in words[..used].iter_mut().zip(strip.chunks(64)) {
-        let valid = if chunk.len() == 64 { u64::MAX } else { (1 << chunk.len()) - 1 };
-        word.above |= thresholds.above_always & valid;
-        word.below |= thresholds.below_always & valid;
-    }
-    used
+    // Padded with a sample that is neither above nor below would not always exist: mask instead.
+    let mut padded = [V::default(); 64];
+    padded[..rest.len()].copy_from_slice(rest);
+    V::compare(&[padded], thresholds, &mut words[used..]);
+    let valid = (1u64 << rest.len()) - 1;
+    words[used].above &= valid;
+    words[used].below &= valid;
+    used + 1
 }
-
-fn chunks_dispatched(chunks: &[[i16; 64]], thresholds: Thresholds, words: &mut [Words; WORDS_MAX]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the processor has AVX-512BW, as just detected.
-            return unsafe { x86::compare_avx512(chunks, thresholds, words) };
-        }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as just detected.
-            return unsafe { x86::compare_avx2(chunks, thresholds, words) };
-        }
-    }
-    compare_portable(chunks, thresholds, words);
-}
-
-#[cfg(test)]
-mod tests;

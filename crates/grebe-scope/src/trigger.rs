@@ -10,32 +10,32 @@ mod lf_reject;
 use crate::comparator::Comparator;
 use crate::error::Result;
 use crate::simd::{self, WORDS_MAX, Words};
+use crate::value::Value;
 pub use condition::{Condition, Passage, Polarity, Slope};
 use condition::{Rule, Setup};
+pub(crate) use lf_reject::HighPass;
 pub use lf_reject::LfReject;
 
 /// One trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TriggerEvent {
+pub struct TriggerEvent<V: Value = i16> {
     /// The first sample that met the condition.
     pub index: u64,
     /// Direction of the crossing (never `Either`).
     pub slope: Slope,
-    before: i16,
-    after: i16,
-    level: i16,
+    before: V,
+    after: V,
+    level: V,
 }
 
-impl TriggerEvent {
+impl<V: Value> TriggerEvent<V> {
     /// How far before `index` the straight line between the two samples crosses the level: 0.0 to 1.0 samples.
     /// 0.0 for conditions without a crossing.
     pub fn fraction(&self) -> f64 {
-        let (before, after) = (f64::from(self.before), f64::from(self.after));
-        if before == after {
-            0.0
-        } else {
-            ((after - f64::from(self.level)) / (after - before)).clamp(0.0, 1.0)
-        }
+        let (before, after) = (self.before.to_f64(), self.after.to_f64());
+        let part = (after - self.level.to_f64()) / (after - before);
+        // No line passes equal samples, or through infinity.
+        if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// Where the level was crossed, as a sample index with fraction.
@@ -59,14 +59,14 @@ impl TriggerEvent {
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Trigger {
+pub struct Trigger<V: Value = i16> {
     rule: Rule,
-    level: i16,
+    level: V,
     /// Level that a crossing downwards of a two-level condition passes.
-    level_falling: i16,
-    primary: Comparator,
+    level_falling: V,
+    primary: Comparator<V>,
     /// Second pair of thresholds, for the conditions that need one.
-    secondary: Option<Comparator>,
+    secondary: Option<Comparator<V>>,
     holdoff_samples: u64,
     /// Events before this index are held off.
     ready_from: u64,
@@ -77,19 +77,20 @@ pub struct Trigger {
     /// Direction of the last crossing, for dropout.
     since_rising: bool,
     next: Option<u64>,
-    last: i16,
+    last: V,
     found: u64,
     held_off: u64,
     /// The high-pass in front of the comparator.
-    lf_reject: Option<LfReject>,
+    lf_reject: Option<LfReject<V>>,
 }
 
-impl Trigger {
+impl<V: Value> Trigger<V> {
     /// Looks for `condition`. After an event, those within the next `holdoff_samples` are only counted.
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) where `low` is not below `high`, or a range of widths or a time is empty.
-    pub fn new(condition: Condition, holdoff_samples: u64) -> Result<Trigger> {
+    /// [`Error::Setting`](crate::Error::Setting) where `low` is not below `high`, a range of widths or a time is empty, or a level or a
+    /// hysteresis is no finite number.
+    pub fn new(condition: Condition<V>, holdoff_samples: u64) -> Result<Trigger<V>> {
         let Setup { rule, primary, secondary } = Setup::new(&condition)?;
         let (level, level_falling) = condition.levels();
         Ok(Trigger {
@@ -104,7 +105,7 @@ impl Trigger {
             reached: false,
             since_rising: false,
             next: None,
-            last: 0,
+            last: V::default(),
             found: 0,
             held_off: 0,
             lf_reject: None,
@@ -112,12 +113,12 @@ impl Trigger {
     }
 
     /// The same trigger behind a high-pass: levels count from the slow baseline of the signal. Costs one pass over the samples.
-    pub fn with_lf_reject(self, lf_reject: LfReject) -> Trigger {
+    pub fn with_lf_reject(self, lf_reject: LfReject<V>) -> Trigger<V> {
         Trigger { lf_reject: Some(lf_reject), ..self }
     }
 
     /// Smallest and largest sample behind the high-pass since the last call; `None` without one, or without samples.
-    pub fn take_passed_extremes(&mut self) -> Option<(i16, i16)> {
+    pub fn take_passed_extremes(&mut self) -> Option<(V, V)> {
         self.lf_reject.as_mut()?.take_extremes()
     }
 
@@ -125,7 +126,7 @@ impl Trigger {
     ///
     /// An index other than the expected one is a gap: the signal before it is forgotten, so no event is
     /// made of two samples that were not neighbours.
-    pub fn scan(&mut self, first_sample_index: u64, samples: &[i16], mut fire: impl FnMut(TriggerEvent)) {
+    pub fn scan(&mut self, first_sample_index: u64, samples: &[V], mut fire: impl FnMut(TriggerEvent<V>)) {
         match self.lf_reject.take() {
             None => self.compare(first_sample_index, samples, &mut fire),
             Some(mut lf_reject) => {
@@ -135,7 +136,7 @@ impl Trigger {
         }
     }
 
-    fn compare(&mut self, first_sample_index: u64, samples: &[i16], fire: &mut impl FnMut(TriggerEvent)) {
+    fn compare(&mut self, first_sample_index: u64, samples: &[V], fire: &mut impl FnMut(TriggerEvent<V>)) {
         if samples.is_empty() {
             return;
         }
@@ -186,7 +187,7 @@ impl Trigger {
 
     /// One word: up to 64 samples from index `at`.
     #[inline]
-    fn word(&mut self, at: u64, piece: &[i16], one: Words, two: Words, fire: &mut impl FnMut(TriggerEvent)) {
+    fn word(&mut self, at: u64, piece: &[V], one: Words, two: Words, fire: &mut impl FnMut(TriggerEvent<V>)) {
         match &self.rule {
             Rule::Rises => {
                 let rises = self.primary.step(one).rises;
@@ -205,7 +206,7 @@ impl Trigger {
                 let passage = *passage;
                 // State "outside": set by one sample outside, reset by one well inside.
                 let outside = one.above | one.below;
-                let inside = !(two.above | two.below) & valid(piece.len()) & !outside;
+                let inside = two.above & two.below & !outside;
                 let step = self.primary.step(Words { above: outside, below: inside });
                 let bits = if passage == Passage::Enters { step.falls } else { step.rises };
                 each_bit(bits, |bit| self.window_event(at, piece, bit, passage, fire));
@@ -218,10 +219,10 @@ impl Trigger {
     fn crossings(
         &mut self,
         at: u64,
-        piece: &[i16],
+        piece: &[V],
         rises: u64,
         falls: u64,
-        fire: &mut impl FnMut(TriggerEvent),
+        fire: &mut impl FnMut(TriggerEvent<V>),
     ) {
         let bits = rises | falls;
         let slope_of = |bit| if rises >> bit & 1 != 0 { Slope::Rising } else { Slope::Falling };
@@ -246,10 +247,10 @@ impl Trigger {
     fn window_event(
         &mut self,
         at: u64,
-        piece: &[i16],
+        piece: &[V],
         bit: usize,
         passage: Passage,
-        fire: &mut impl FnMut(TriggerEvent),
+        fire: &mut impl FnMut(TriggerEvent<V>),
     ) {
         let before = if bit == 0 { self.last } else { piece[bit - 1] };
         let slope = if piece[bit] >= before { Slope::Rising } else { Slope::Falling };
@@ -264,10 +265,10 @@ impl Trigger {
     fn pulses(
         &mut self,
         at: u64,
-        piece: &[i16],
+        piece: &[V],
         one: Words,
         two: Words,
-        fire: &mut impl FnMut(TriggerEvent),
+        fire: &mut impl FnMut(TriggerEvent<V>),
     ) {
         let step = self.primary.step(one);
         let end = at + piece.len() as u64;
@@ -327,10 +328,10 @@ impl Trigger {
     fn time_out(
         &mut self,
         at: u64,
-        piece: &[i16],
+        piece: &[V],
         timeout: u64,
         until: u64,
-        fire: &mut impl FnMut(TriggerEvent),
+        fire: &mut impl FnMut(TriggerEvent<V>),
     ) {
         let Some(index) = self.since.and_then(|since| since.checked_add(timeout)) else { return };
         if index < until {
@@ -342,14 +343,14 @@ impl Trigger {
         }
     }
 
-    fn event_at(&self, at: u64, piece: &[i16], bit: usize, slope: Slope, level: i16) -> TriggerEvent {
+    fn event_at(&self, at: u64, piece: &[V], bit: usize, slope: Slope, level: V) -> TriggerEvent<V> {
         // A crossing has a neighbour: the comparator's state was forgotten at every gap.
         let before = if bit == 0 { self.last } else { piece[bit - 1] };
         TriggerEvent { index: at + bit as u64, slope, before, after: piece[bit], level }
     }
 
     #[inline]
-    fn emit(&mut self, event: TriggerEvent, fire: &mut impl FnMut(TriggerEvent)) {
+    fn emit(&mut self, event: TriggerEvent<V>, fire: &mut impl FnMut(TriggerEvent<V>)) {
         self.found += 1;
         if event.index < self.ready_from {
             self.held_off += 1;
@@ -361,6 +362,7 @@ impl Trigger {
 }
 
 /// The lowest `bits` bits, 0 to 64.
+#[inline]
 fn valid(bits: usize) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }

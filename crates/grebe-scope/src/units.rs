@@ -166,7 +166,8 @@ impl Ticks {
         let exponent = prefix_exponent(self.step).max(prefix_exponent(largest) - 3).min(EXPONENT_MAX);
         let scaled = value / power_of_ten(exponent);
         let step_exponent = (self.step.log10() + 1e-9).floor() as i32;
-        let decimals = (exponent - step_exponent).clamp(0, 12) as usize;
+        let is_one_digit = is_whole(self.step / power_of_ten(step_exponent));
+        let decimals = (exponent - step_exponent + i32::from(!is_one_digit)).clamp(0, 12) as usize;
         let scaled = if scaled.abs() * power_of_ten(decimals as i32) < 0.5 { 0.0 } else { scaled };
         let prefix = prefix(exponent);
         let space = if unit.is_empty() && prefix.is_empty() { "" } else { " " };
@@ -218,6 +219,17 @@ fn power_of_ten(exponent: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_of_two_digits_has_both_in_its_labels() {
+        let labels = |step: f64| {
+            let ticks = Ticks::with_step(0.0, step * 3.0, step);
+            ticks.values().map(|value| ticks.label(value, "s")).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(2.4e-3), ["0.0 ms", "2.4 ms", "4.8 ms", "7.2 ms"]);
+        assert_eq!(labels(25.0), ["0 s", "25 s", "50 s", "75 s"]);
+        assert_eq!(labels(0.1), ["0 ms", "100 ms", "200 ms", "300 ms"]);
+    }
 
     #[test]
     fn steps_go_round_in_both_directions() {

@@ -2,7 +2,7 @@
 
 use grebe_scope::{
     Acquisition, Averaging, Column, ColumnGrid, Condition, Density, LfReject, Measurer, Pyramid, Scale,
-    Slope, Spectrum, Trigger, Window,
+    Slope, Spectrum, Trigger, Value, Window,
 };
 use grebe_testing::{CountingAllocator, Rng, allocations_of_this_thread};
 
@@ -11,19 +11,29 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn steady_state_allocates_nothing() {
+    let edge = Condition::Edge { slope: Slope::Rising, level: 0, hysteresis: 500 };
+    allocates_nothing(i16::MIN, i16::MAX, edge, |count| count);
+}
+
+#[test]
+fn nor_with_reals() {
+    let edge = Condition::Edge { slope: Slope::Rising, level: 0.0, hysteresis: 0.01 };
+    allocates_nothing(-1.0, 1.0, edge, |count| f32::from(count) / 32768.0);
+}
+
+fn allocates_nothing<V: Value>(low: V, high: V, edge: Condition<V>, sample: impl Fn(i16) -> V) {
     const BLOCK: usize = 5000;
     let mut rng = Rng::with_seed(1);
-    let a: Vec<i16> = (0..BLOCK).map(|_| rng.i16(..)).collect();
-    let b: Vec<i16> = (0..BLOCK).map(|_| rng.i16(..) / 2).collect();
+    let a: Vec<V> = (0..BLOCK).map(|_| sample(rng.i16(..))).collect();
+    let b: Vec<V> = (0..BLOCK).map(|_| sample(rng.i16(..) / 2)).collect();
 
-    let edge =
-        || Trigger::new(Condition::Edge { slope: Slope::Rising, level: 0, hysteresis: 500 }, 300).unwrap();
+    let edge = || Trigger::new(edge.clone(), 300).unwrap();
     let mut pyramid = Pyramid::new(2, 1 << 20).unwrap();
     let grid = ColumnGrid::new(777.7);
     let mut trigger = edge();
     let mut coupled = edge().with_lf_reject(LfReject::new(1e-4).unwrap());
     let mut acquisition = Acquisition::new(2, 0, edge(), 100, 1000).unwrap();
-    let mut density = Density::new(1000, 256, i16::MIN, i16::MAX).unwrap();
+    let mut density = Density::new(1000, 256, low, high).unwrap();
     let mut spectrum = Spectrum::new(1024, Window::Hann, Averaging::Exponential(8)).unwrap();
     spectrum.set_peak_hold(true);
     let mut measurer = Measurer::new();
@@ -31,7 +41,7 @@ fn steady_state_allocates_nothing() {
 
     let (mut first, mut events) = (0u64, 0u64);
     let mut round = |number: u64| {
-        let block: [&[i16]; 2] = [&a, &b];
+        let block: [&[V]; 2] = [&a, &b];
         pyramid.append(first, &block).unwrap();
         pyramid.columns(1, grid, grid.column_at(first.saturating_sub(300_000)), &mut columns);
         trigger.scan(first, &a, |_| events += 1);

@@ -362,7 +362,7 @@ mod tests {
 
     fn check(stage: &str) -> Result<(), String> {
         let text = format!("[[stage]]\nid = \"x\"\n{stage}\n");
-        let mistakes = match GraphFile::parse(&text, "x.toml", &kinds()) {
+        let mistakes = match GraphFile::parse(&text, Path::new("x.toml"), &kinds()) {
             Ok(_) => return Ok(()),
             Err(mistakes) => mistakes,
         };
@@ -458,7 +458,7 @@ mod tests {
             ]
             edge = [{ from = "gen", to = "two" }, { from = "two", to = "loud" }, { from = "loud", to = "end" }]
         "#;
-        let mistakes = GraphFile::parse(text, "x.toml", &kinds()).unwrap_err();
+        let mistakes = GraphFile::parse(text, Path::new("x.toml"), &kinds()).unwrap_err();
         let said: Vec<&str> = mistakes.iter().map(grebe_flow::Mistake::message).collect();
         assert_eq!(said, ["'gain' of 'loud': 3 values for 2 channels: give one, or one per channel"]);
     }

@@ -57,7 +57,7 @@ pub use {
     error::Error,
     file::{Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter, write_whole},
     grebe_ring::Cancel,
-    io::{PipeSink, PipeSource, SecondSender, ShmSink, ShmSource, UdpSink, UdpSource},
+    io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource},
     kinds::kinds,
     open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_sink, open_source},
     per_channel::PerChannel,

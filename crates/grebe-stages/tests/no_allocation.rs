@@ -1,5 +1,7 @@
 //! In steady state no stage between a source and a sink allocates, whether it changes batches in place or in copies.
 
+use std::path::Path;
+
 use grebe_flow::{GraphFile, Kinds};
 use grebe_testing::{CountingAllocator, allocations_of_this_thread};
 
@@ -40,7 +42,7 @@ edge = [
 #[test]
 fn steady_state_allocates_nothing() {
     let kinds: Kinds = grebe_stages::kinds();
-    let (graph, _) = GraphFile::parse(GRAPH, "graph", &kinds).unwrap().build(&kinds).unwrap();
+    let (graph, _) = GraphFile::parse(GRAPH, Path::new("graph"), &kinds).unwrap().build(&kinds).unwrap();
     let mut stepper = graph.stepper().unwrap();
     let mut steps = |count: usize| (0..count).for_each(|_| assert!(stepper.step().unwrap()));
     steps(100);

@@ -124,6 +124,44 @@ fn a_file_that_is_there_is_not_overwritten() {
 }
 
 #[test]
+fn a_file_that_is_there_costs_no_bytes_whatever_its_time() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("sample.bin");
+    fs::write(&file, contents(8_000_000)).unwrap();
+    let there = into.path().join("sample.bin");
+    let once = || {
+        // The path has time to say what is there before all has left.
+        let slowly = SendOptions { limit_bits_per_s: Some(100e6), ..SendOptions::default() };
+        transfer(std::slice::from_ref(&file), into.path(), &slowly, &receives())
+    };
+    assert!(once().0.unwrap().counters.wire_bytes > 8_000_000);
+    for is_touched in [false, true] {
+        if is_touched {
+            let touched = fs::File::options().write(true).open(&there).unwrap();
+            touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        }
+        let (sent, received) = once();
+        let (sent, received) = (sent.unwrap(), received.unwrap());
+        assert!(sent.counters.wire_bytes < 2_000_000, "{:?}", sent.counters);
+        assert!(sent.resumed_bytes > 6_000_000, "{}", sent.resumed_bytes);
+        assert!(!sent.is_partial && received.left_out.is_empty());
+        assert_eq!(received.paths, std::slice::from_ref(&there));
+        assert!(fs::read(&there).unwrap() == contents(8_000_000));
+    }
+    // The last byte is another one, in a group of its own beside the statuses; then one in the middle.
+    for at in [7_999_999, 4_000_000] {
+        let mut other = contents(8_000_000);
+        other[at] ^= 1;
+        fs::write(&there, &other).unwrap();
+        let (sent, received) = once();
+        assert!(matches!(sent, Err(Error::Ended { verdict: Verdict::Exists })), "{sent:?}");
+        assert!(matches!(received, Err(Error::Exists { .. })), "{received:?}");
+        assert!(fs::read(&there).unwrap() == other, "it is not replaced");
+    }
+    assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[test]
 fn what_a_person_declines_does_not_come() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = from.path().join("line\nend\u{1b}[2J");

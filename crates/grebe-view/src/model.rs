@@ -3,23 +3,20 @@
 
 mod act;
 pub(crate) mod action;
+mod autoset;
 pub(crate) mod channel;
-pub(crate) mod choices;
 pub(crate) mod controls;
-mod first_use;
+mod framing;
 pub(crate) mod generator;
+pub(crate) mod harmonics;
 pub(crate) mod hud;
 pub(crate) mod keys;
-mod open_file;
 pub(crate) mod options;
-pub(crate) mod prompt;
-pub(crate) mod quantities;
 pub(crate) mod readout;
 mod save;
 pub(crate) mod segments;
 pub(crate) mod session;
 pub(crate) mod spectra;
-mod trigger_time;
 mod update;
 pub(crate) mod vertical;
 pub(crate) mod view_model;

@@ -1,13 +1,13 @@
 //! The window: egui on wgpu, on a GPU or in software.
 
 mod bench;
-mod choices;
 mod device;
 mod head;
 mod keyboard;
 mod labels;
 mod lanes;
 mod marks;
+mod overview;
 mod panes;
 mod plot;
 mod quads;
@@ -18,6 +18,7 @@ mod tables;
 mod tiles;
 mod traces;
 mod trigger;
+mod zoom_box;
 
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;

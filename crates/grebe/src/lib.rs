@@ -29,6 +29,9 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
+//! Async code gets batches by `await`, on any runtime: [`Graph::connect_async`](flow::Graph::connect_async), and
+//! `examples/async_levels.rs`, which watches a stream with tokio while it is recorded.
+//!
 //! | to | use |
 //! |---|---|
 //! | write a stage, connect stages, read a graph file | [`flow`] |

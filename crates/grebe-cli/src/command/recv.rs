@@ -205,7 +205,7 @@ fn tell(received: &ReceiveReport, json: bool) -> Result<()> {
     }
     let resumed = match received.resumed_bytes {
         0 => String::new(),
-        bytes => format!(", {} of it earlier", transfer::size(bytes)),
+        bytes => format!(", {} of it were there", transfer::size(bytes)),
     };
     note!(
         "received {}{resumed} in {seconds:.1} s from {}, verified",

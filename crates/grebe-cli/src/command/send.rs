@@ -117,7 +117,7 @@ fn tell(report: &SendReport, source: &Source, json: bool) -> Result<()> {
     }
     let resumed = match report.resumed_bytes {
         0 => String::new(),
-        bytes => format!(", {} of it earlier", transfer::size(bytes)),
+        bytes => format!(", {} of it were there", transfer::size(bytes)),
     };
     let files = match source.files() {
         1 => "1 file".to_owned(),

@@ -322,7 +322,7 @@ fn every_mistake_is_told_at_its_place() {
         } else {
             text
         };
-        let mistakes = GraphFile::parse(&text, "graph.toml", &kinds()).expect_err(what);
+        let mistakes = GraphFile::parse(&text, Path::new("graph.toml"), &kinds()).expect_err(what);
         let said = mistakes.to_string();
         let here: Vec<&str> = said.lines().filter(|line| line.contains("there are 0")).collect();
         let said = here.iter().fold(said.clone(), |said, line| said.replace(line, "  = help: there are 0-N"));
@@ -341,7 +341,7 @@ fn fused_stages_are_kept_on_one_processor() {
     let pinned = |other: usize| {
         let text = GOOD.replace("kind = \"sink\"", &format!("kind = \"sink\"\ncpu = {other}"));
         let text = text.replace("params", &format!("cpu = {one}\nparams")) + "fuse = true\n";
-        GraphFile::parse(&text, "graph.toml", &kinds())
+        GraphFile::parse(&text, Path::new("graph.toml"), &kinds())
     };
     let mistakes = pinned(other).unwrap_err();
     let only = mistakes.iter().next().unwrap();
@@ -373,7 +373,7 @@ from = "mid.rest"
 to = "last.in"
 "#
     );
-    let file = GraphFile::parse(&text, "graph.toml", &kinds()).unwrap();
+    let file = GraphFile::parse(&text, Path::new("graph.toml"), &kinds()).unwrap();
     let queue =
         QueueOptions { capacity_batches: 1000, capacity_bytes: Some(4 << 20), policy: Policy::DropOldest };
     assert_eq!(file.edges()[0].queue, Some(queue));
@@ -481,7 +481,7 @@ proptest! {
             kinds
         });
         let text = file.to_toml();
-        let again = GraphFile::parse(&text, "saved.toml", kinds);
+        let again = GraphFile::parse(&text, Path::new("saved.toml"), kinds);
         prop_assert!(again.is_ok(), "{}\n{text}", again.unwrap_err());
         let again = again.unwrap();
         prop_assert_eq!(&again, &file);
@@ -490,7 +490,7 @@ proptest! {
 
     #[test]
     fn no_text_panics(text in "(\\[\\[stage\\]\\]|\\[\\[edge\\]\\]|id|kind|from|to|params|cpu| = |\"a\"|\"source\"|1|\n|.){0,60}") {
-        if let Err(mistakes) = GraphFile::parse(&text, "any.toml", &kinds()) {
+        if let Err(mistakes) = GraphFile::parse(&text, Path::new("any.toml"), &kinds()) {
             prop_assert!(!mistakes.to_string().is_empty());
         }
     }

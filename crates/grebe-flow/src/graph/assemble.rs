@@ -79,7 +79,7 @@ fn wakers(worker_of: &[usize]) -> Vec<Waker> {
 /// Makes a queue or a buffer for each edge; the ends by stage.
 fn connect(topology: &Topology, wakers: &[Waker]) -> (Vec<Ends>, Vec<QueueHandle>) {
     let mut ends: Vec<Ends> = topology.stages.iter().map(|_| Ends::default()).collect();
-    let mut queues = Vec::new();
+    let mut queues = topology.async_queues.clone();
     for &Edge { from, output, to, input, queue: options } in &topology.edges {
         let port = match options {
             Some(options) => {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::error::Error;
 use crate::queue::QueueOptions;
-use crate::runtime::Node;
+use crate::runtime::{Node, QueueHandle};
 use crate::stage::{Ports, Stage};
 
 #[derive(Default)]
@@ -14,6 +14,8 @@ pub(super) struct Topology {
     pub(super) has_foreign: bool,
     pub(super) stages: Vec<StageEntry>,
     pub(super) edges: Vec<Edge>,
+    /// From the end of a thread's stages to a task.
+    pub(super) async_queues: Vec<QueueHandle>,
     /// Batches that the queues of consumers may hold that come later.
     pub(super) reserved_batches: usize,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use grebe_frame::Batch;
 
@@ -94,18 +94,19 @@ impl Outputs {
 
     pub(crate) fn close(&mut self) {
         self.queues.clear();
+        self.newcomers.close();
     }
 
     #[cold]
     fn take_newcomers(&mut self) {
         self.newcomers.waiting.store(false, Ordering::Release);
-        let mut queues = self.newcomers.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        self.queues.extend(queues.drain(..).map(|queue| (0, queue)));
+        let mut queues = self.newcomers.lock();
+        self.queues.extend(queues.iter_mut().flat_map(|queues| queues.drain(..)).map(|queue| (0, queue)));
     }
 }
 
-/// Whether the consumer is still there.
-fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
+/// Offers a batch until it is taken, or the graph is aborted; whether the consumer is still there.
+pub(crate) fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
     let mut offered = batch;
     loop {
         match queue.offer(offered) {
@@ -124,25 +125,37 @@ fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
 }
 
 /// Queues of consumers that were attached while the graph runs, until the producing stage takes them up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Newcomers {
     /// Whether consumers may be attached at all: such a stage goes on although nobody listens.
     is_open: bool,
     waiting: AtomicBool,
-    queues: Mutex<Vec<QueueSender>>,
+    /// `None` once the stage has ended.
+    queues: Mutex<Option<Vec<QueueSender>>>,
 }
 
 impl Newcomers {
     pub(crate) fn open(is_open: bool) -> Arc<Self> {
-        Arc::new(Self { is_open, ..Self::default() })
+        Arc::new(Self { is_open, waiting: AtomicBool::new(false), queues: Mutex::new(Some(Vec::new())) })
     }
 
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
 
+    /// For a stage that has ended, the consumer learns so at once.
     pub(crate) fn push(&self, queue: QueueSender) {
-        self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(queue);
-        self.waiting.store(true, Ordering::Release);
+        if let Some(queues) = self.lock().as_mut() {
+            queues.push(queue);
+            self.waiting.store(true, Ordering::Release);
+        }
+    }
+
+    fn close(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<QueueSender>>> {
+        self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

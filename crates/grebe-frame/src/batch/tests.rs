@@ -14,7 +14,8 @@ fn a_batch_takes_frames_until_it_is_full_and_keeps_them_apart() {
     let mut sequence = 0;
     while batch
         .push::<i16>(&header(sequence, 33), |channel, samples| {
-            samples.fill((sequence * 2) as i16 + channel as i16)
+            assert_eq!(samples.len(), 33, "a channel's own samples");
+            samples.fill((sequence * 2) as i16 + channel as i16);
         })
         .is_ok()
     {
@@ -26,7 +27,12 @@ fn a_batch_takes_frames_until_it_is_full_and_keeps_them_apart() {
     assert_eq!(batch.samples(), 4 * 33);
     for (position, frame) in batch.frames().enumerate() {
         assert_eq!(frame.header().sequence, position as u64);
-        assert!(frame.channel::<i16>(1).unwrap().iter().all(|&sample| sample == position as i16 * 2 + 1));
+        for channel in 0..2 {
+            assert_eq!(
+                frame.channel::<i16>(channel).unwrap().as_ref(),
+                [position as i16 * 2 + channel as i16; 33]
+            );
+        }
     }
     assert!(pool.acquire().is_none());
     drop(batch);
@@ -287,4 +293,79 @@ fn a_description_rides_with_every_batch_until_it_changes() {
     drop(before);
     pool.describe(None);
     assert_eq!(pool.acquire().unwrap().description(), None, "whatever the chunk was used for before");
+}
+
+/// Reads from `memory` as from another process's: whether the bytes lie within it.
+fn reads_of(memory: &[u8]) -> impl Fn(usize, &mut [u8]) -> bool {
+    |from, to| {
+        let bytes = memory.get(from..from + to.len());
+        bytes.is_some_and(|bytes| {
+            to.copy_from_slice(bytes);
+            true
+        })
+    }
+}
+
+#[test]
+fn frames_that_are_read_lie_apart_and_are_what_was_there() {
+    let mut pool = BatchPool::new(2, 512);
+    let mut from = pool.acquire().unwrap();
+    for sequence in 0..2 {
+        from.push::<i16>(&header(sequence, 5), |channel, out| {
+            out.fill(sequence as i16 * 10 + channel as i16)
+        })
+        .unwrap();
+    }
+    let from = from.freeze();
+
+    let mut to = pool.acquire().unwrap();
+    assert!(to.push_read(128, reads_of(from.chunk())));
+    assert!(to.push_read(0, reads_of(from.chunk())));
+    assert_eq!((to.len(), to.filled_bytes()), (2, 128 + 84));
+    let to = to.freeze();
+    assert_eq!(to.offsets().collect::<Vec<_>>(), [0, 128]);
+    assert_eq!(to.samples(), 10);
+    for (copy, frame) in to.frames().zip([from.frames().nth(1), from.frames().next()]) {
+        let frame = frame.unwrap();
+        assert_eq!((copy.header(), copy.payload()), (frame.header(), frame.payload()));
+    }
+}
+
+#[test]
+fn a_frame_that_cannot_be_read_whole_is_not_entered() {
+    let mut pool = BatchPool::new(2, 448);
+    let mut from = pool.acquire().unwrap();
+    from.push::<i16>(&header(1, 64), |_, out| out.fill(9)).unwrap();
+    let from = from.freeze();
+    let bytes = from.chunk();
+
+    let mut to = pool.acquire().unwrap();
+    assert!(!to.push_read(400, reads_of(bytes)), "no room for a header in what is read");
+    assert!(!to.push_read(64, reads_of(bytes)), "no header there");
+    assert!(!to.push_read(0, reads_of(&bytes[..300])), "its samples reach beyond what can be read");
+    assert!(to.is_empty());
+    assert!(to.push_read(0, reads_of(bytes)));
+    assert!(!to.push_read(0, reads_of(bytes)), "64 bytes are left, and it takes 320");
+    assert_eq!((to.len(), to.filled_bytes()), (1, 320));
+}
+
+#[test]
+fn a_frame_that_is_read_needs_a_place_in_the_table() {
+    let mut pool = BatchPool::new(2, 256);
+    let mut from = pool.acquire().unwrap();
+    from.push::<i16>(&header(1, 0), |_, _| ()).unwrap();
+    let from = from.freeze();
+    let mut to = pool.acquire().unwrap();
+    for _ in 0..4 {
+        assert!(to.push_read(0, reads_of(from.chunk())));
+    }
+    assert!(!to.push_read(0, reads_of(from.chunk())), "the chunk is full");
+
+    // The same frame again and again: the table has places for as many headers as the chunk could hold, and one.
+    to.clear();
+    for _ in 0..5 {
+        to.adopt(0, &header(1, 0)).unwrap();
+    }
+    assert!(!to.push_read(0, reads_of(from.chunk())), "the table is full");
+    assert_eq!(to.len(), 5);
 }

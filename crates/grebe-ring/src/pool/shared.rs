@@ -322,3 +322,50 @@ const NONE: u32 = u32::MAX;
 const CLOSED: u32 = u32::MAX - 1;
 /// More leases on a chunk than anything could use, and half of what the count holds.
 const MAX_REFS: u32 = u32::MAX / 2;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::memory::Heap;
+
+    /// The child process's part: it is to die at the second clone.
+    const CHILD: &str = "GREBE_RING_CLONES_PAST_THE_LIMIT";
+
+    #[test]
+    fn more_clones_than_can_be_counted_end_the_process() {
+        if std::env::var_os(CHILD).is_some() {
+            clone_past_the_limit();
+        }
+        let name = "pool::shared::tests::more_clones_than_can_be_counted_end_the_process";
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(said.contains("the last that is counted"), "{child:?}");
+        assert!(!said.contains("one too many"), "{child:?}");
+        assert!(!child.status.success());
+        // A panic could be caught, and the count go on to zero.
+        #[cfg(unix)]
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&child.status),
+            Some(6),
+            "SIGABRT: {child:?}"
+        );
+    }
+
+    fn clone_past_the_limit() -> ! {
+        let shared = Shared::boxed(Box::new(Heap::zeroed(64)), 64, || (), None);
+        let hold = Shared::take_free(shared).unwrap();
+        // As if there were so many clones already: to make them takes half a minute.
+        hold.slot().refs.store(MAX_REFS, Ordering::Relaxed);
+        std::mem::forget(hold.share());
+        println!("the last that is counted");
+        std::mem::forget(hold.share());
+        println!("one too many");
+        std::process::exit(1);
+    }
+}

@@ -3,12 +3,13 @@
 use super::levels::LevelSet;
 use crate::comparator::Comparator;
 use crate::simd::{WORDS_MAX, Words};
+use crate::value::Value;
 
 /// Edges of all runs so far. Times are in samples.
 #[derive(Debug)]
-pub(super) struct Edges {
+pub(super) struct Edges<V: Value> {
     thresholds: [f64; 3],
-    comparator: Comparator,
+    comparator: Comparator<V>,
     /// Times that lie within one run as a whole.
     pub(super) rise: Mean,
     pub(super) fall: Mean,
@@ -25,6 +26,7 @@ pub(super) struct Mean {
 }
 
 impl Mean {
+    #[inline]
     fn add(&mut self, value: f64) {
         self.sum += value;
         self.count += 1;
@@ -35,15 +37,15 @@ impl Mean {
     }
 }
 
-impl Edges {
-    pub(super) fn new(levels: &LevelSet) -> Edges {
+impl<V: Value> Edges<V> {
+    pub(super) fn new(levels: &LevelSet) -> Edges<V> {
         let at = |part: f64| levels.base + part * (levels.top - levels.base);
         // An edge counts when it has passed 60 % (or 40 % downwards), further where there is noise: noise does not.
         let beyond = (3.0 * levels.noise / (levels.top - levels.base)).clamp(HYSTERESIS_MIN, HYSTERESIS_MAX);
-        let (high, low) = (at(0.5 + beyond).ceil() as i32, at(0.5 - beyond).floor() as i32);
+        let (high, low) = (V::level_up(at(0.5 + beyond)), V::level_down(at(0.5 - beyond)));
         Edges {
             thresholds: [at(0.1), at(0.5), at(0.9)],
-            comparator: Comparator::new(high, low.min(high)),
+            comparator: Comparator::new(high, if low < high { low } else { high }),
             rise: Mean::default(),
             fall: Mean::default(),
             high: Mean::default(),
@@ -54,7 +56,7 @@ impl Edges {
     }
 
     /// Adds a run.
-    pub(super) fn add(&mut self, run: &[i16]) {
+    pub(super) fn add(&mut self, run: &[V]) {
         self.comparator.forget();
         let mut words = [Words::default(); WORDS_MAX];
         let (mut last_rise, mut last_fall): (Option<f64>, Option<f64>) = (None, None);
@@ -96,16 +98,18 @@ impl Edges {
     }
 
     /// Where the edge that was noticed at `index` crosses the middle; adds its rise or fall time.
-    fn edge(&mut self, run: &[i16], index: usize, rising: bool) -> f64 {
+    fn edge(&mut self, run: &[V], index: usize, rising: bool) -> f64 {
         let [low, middle, high] = self.thresholds;
         let (near, far) = if rising { (low, high) } else { (high, low) };
         let beyond = |i: usize, level: f64| {
-            let sample = f64::from(run[i]);
+            let sample = run[i].to_f64();
             if rising { sample >= level } else { sample <= level }
         };
         let cross = |i: usize, level: f64| {
-            let (a, b) = (f64::from(run[i - 1]), f64::from(run[i]));
-            i as f64 - if a == b { 0.0 } else { ((b - level) / (b - a)).clamp(0.0, 1.0) }
+            let (a, b) = (run[i - 1].to_f64(), run[i].to_f64());
+            let part = (b - level) / (b - a);
+            // No line passes equal samples, or through infinity.
+            i as f64 - if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
         };
         // Backwards to the sample before each crossing: an edge has one, the state came from the other side.
         let mut at = index;

@@ -1,10 +1,12 @@
 //! Levels of a signal: extremes, mean, and where it rests when low and when high.
 
+use std::fmt::Debug;
 use std::ops::Range;
 
 use crate::pyramid::RangeStats;
+use crate::value::Value;
 
-/// In raw counts.
+/// In values of the samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LevelSet {
     pub(super) min: f64,
@@ -19,52 +21,131 @@ pub(super) struct LevelSet {
 
 /// Working memory: a histogram of the range between the extremes, count and sum by bin.
 #[derive(Debug)]
-pub(super) struct Levels {
-    bins: Vec<(u64, i64)>,
+pub(super) struct Levels<V: Value> {
+    bins: Vec<(u64, V::Sum)>,
 }
 
-impl Default for Levels {
-    fn default() -> Levels {
-        Levels { bins: vec![(0, 0); BINS] }
+impl<V: Value> Default for Levels<V> {
+    fn default() -> Levels<V> {
+        Levels { bins: vec![(0, V::Sum::default()); BINS] }
     }
 }
 
-impl Levels {
+impl<V: Value> Levels<V> {
     /// Base and top of `runs`, the rest of `whole`; `None` without samples.
-    pub(super) fn find(&mut self, whole: &RangeStats, runs: &[&[i16]]) -> Option<LevelSet> {
+    pub(super) fn find(&mut self, whole: &RangeStats<V>, runs: &[&[V]]) -> Option<LevelSet> {
         let all = RangeStats::of(runs);
         let all = if all.count == 0 { whole } else { &all };
-        let (min, max) = (i32::from(all.stats.min), i32::from(all.stats.max));
-        if min > max {
-            return None;
-        }
-        self.fill(runs, min, max);
+        let (min, max) = V::finite_extremes(all, runs)?;
+        self.bins.fill((0, V::Sum::default()));
+        runs.iter().for_each(|run| V::count(run, min, max, &mut self.bins));
         // Each half is looked at from its outer end, so that both are treated alike.
-        let lower = mode(BINS / 2, |bin| self.bins[bin]);
-        let upper = mode(BINS / 2, |bin| self.bins[BINS - 1 - bin]);
-        let bin_counts = f64::from(max - min + 1) / BINS as f64;
+        let at = |bin: usize| (self.bins[bin].0, V::sum_to_f64(self.bins[bin].1));
+        let lower = mode(BINS / 2, at);
+        let upper = mode(BINS / 2, |bin| at(BINS - 1 - bin));
+        let bin_width = V::span(min, max) / BINS as f64;
         let noise_bins =
             lower.map_or(0.0, |mode| mode.noise_bins).max(upper.map_or(0.0, |mode| mode.noise_bins));
         Some(LevelSet {
-            min: whole.stats.min.into(),
-            max: whole.stats.max.into(),
+            min: whole.stats.min.to_f64(),
+            max: whole.stats.max.to_f64(),
             mean: whole.mean()?,
             deviation: whole.deviation()?,
-            base: lower.map_or(min.into(), |mode| mode.level),
-            top: upper.map_or(max.into(), |mode| mode.level),
-            noise: noise_bins * bin_counts,
+            base: lower.map_or(min.to_f64(), |mode| mode.level),
+            top: upper.map_or(max.to_f64(), |mode| mode.level),
+            noise: noise_bins * bin_width,
         })
     }
+}
 
-    fn fill(&mut self, runs: &[&[i16]], min: i32, max: i32) {
-        self.bins.fill((0, 0));
+/// What a histogram asks of each kind of value.
+pub trait Bins: Sized {
+    /// Sum of the samples of a bin.
+    type Sum: Copy + Debug + Default;
+    /// The sum as a number.
+    fn sum_to_f64(sum: Self::Sum) -> f64;
+    /// The smallest and the largest finite sample of `all`, which are those of `runs`; `None` without any.
+    fn finite_extremes(all: &RangeStats<Self>, runs: &[&[Self]]) -> Option<(Self, Self)>
+    where
+        Self: Value;
+    /// Height of all bins between two extremes.
+    fn span(min: Self, max: Self) -> f64;
+    /// Counts the finite samples in bins of equal height from `min` to `max`.
+    fn count(samples: &[Self], min: Self, max: Self, bins: &mut [(u64, Self::Sum)]);
+    /// Whether two levels differ by so much that edges can lie between them.
+    fn are_apart(base: f64, top: f64) -> bool;
+}
+
+impl Bins for i16 {
+    type Sum = i64;
+
+    fn sum_to_f64(sum: i64) -> f64 {
+        sum as f64
+    }
+
+    fn finite_extremes(all: &RangeStats, _: &[&[i16]]) -> Option<(i16, i16)> {
+        let (min, max) = (all.stats.min, all.stats.max);
+        (min <= max).then_some((min, max))
+    }
+
+    fn span(min: i16, max: i16) -> f64 {
+        f64::from(max) - f64::from(min) + 1.0
+    }
+
+    fn count(samples: &[i16], min: i16, max: i16, bins: &mut [(u64, i64)]) {
+        let (min, max) = (i32::from(min), i32::from(max));
         let bins_per_count = ((BINS as u64) << 32) / (max - min + 1) as u64;
-        for &sample in runs.iter().copied().flatten() {
+        for &sample in samples {
             let bin = ((i32::from(sample) - min) as u64 * bins_per_count) >> 32;
-            let (count, sum) = &mut self.bins[bin as usize];
+            let (count, sum) = &mut bins[bin as usize];
             *count += 1;
             *sum += i64::from(sample);
         }
+    }
+
+    fn are_apart(base: f64, top: f64) -> bool {
+        top - base >= 1.0
+    }
+}
+
+impl Bins for f32 {
+    type Sum = f64;
+
+    fn sum_to_f64(sum: f64) -> f64 {
+        sum
+    }
+
+    fn finite_extremes(all: &RangeStats<f32>, runs: &[&[f32]]) -> Option<(f32, f32)> {
+        let (min, max) = (all.stats.min, all.stats.max);
+        if min.is_finite() && max.is_finite() {
+            return (min <= max).then_some((min, max));
+        }
+        let finite = runs.iter().copied().flatten().copied().filter(|sample| sample.is_finite());
+        finite.fold(None, |found, sample| {
+            let (min, max) = found.unwrap_or((sample, sample));
+            Some((sample.min(min), sample.max(max)))
+        })
+    }
+
+    fn span(min: f32, max: f32) -> f64 {
+        f64::from(max) - f64::from(min)
+    }
+
+    fn count(samples: &[f32], min: f32, max: f32, bins: &mut [(u64, f64)]) {
+        let last = bins.len() - 1;
+        // A flat signal has one bin.
+        let bins_per_unit = (bins.len() as f64 / f32::span(min, max).max(f64::MIN_POSITIVE)).min(f64::MAX);
+        for &sample in samples.iter().filter(|sample| sample.is_finite()) {
+            let bin = ((f64::from(sample) - f64::from(min)) * bins_per_unit) as usize;
+            let (count, sum) = &mut bins[bin.min(last)];
+            *count += 1;
+            *sum += f64::from(sample);
+        }
+    }
+
+    fn are_apart(base: f64, top: f64) -> bool {
+        // By more than sums of equal samples differ in rounding.
+        top - base > base.abs().max(top.abs()) * f64::from(f32::EPSILON)
     }
 }
 
@@ -79,7 +160,7 @@ struct Mode {
 ///
 /// One bin alone is a poor mode: noise spreads a level over many, and a sine that fits the sample rate fills all alike.
 /// So the narrowest stretch that holds a fifth of the samples is looked for.
-fn mode(count: usize, bin: impl Fn(usize) -> (u64, i64)) -> Option<Mode> {
+fn mode(count: usize, bin: impl Fn(usize) -> (u64, f64)) -> Option<Mode> {
     let total = |range: Range<usize>| range.map(|at| bin(at).0).sum::<u64>();
     let all = total(0..count);
     let wanted = (all as f64 * DENSEST).ceil() as u64;
@@ -105,8 +186,8 @@ fn mode(count: usize, bin: impl Fn(usize) -> (u64, i64)) -> Option<Mode> {
         return None;
     }
     let mean = |range: Range<usize>| {
-        let (number, sum) = range.map(&bin).fold((0, 0), |all, bin| (all.0 + bin.0, all.1 + bin.1));
-        sum as f64 / number as f64
+        let (number, sum) = range.map(&bin).fold((0, 0.0), |all, bin| (all.0 + bin.0, all.1 + bin.1));
+        sum / number as f64
     };
     // Nothing lies beyond a level without noise: that of a sine is the very end.
     if total(0..densest.start) as f64 <= OUTERMOST * all as f64 && densest.start <= densest.len() {

@@ -216,15 +216,31 @@ const KNOWN: [Known; 6] = [
 
 #[test]
 fn levels_duty_and_times_are_the_truth_whatever_noise_there_is() {
+    against_the_truth(&mut |signal| {
+        let samples: Vec<i16> = signal.map(|value| value.round() as i16).collect();
+        Measurer::new().measure(&[&samples], RATE_HZ, Scale::COUNTS)
+    });
+}
+
+/// The same of `f32`, whatever unit the samples are in: from picovolts to teravolts.
+#[test]
+fn levels_duty_and_times_are_the_truth_of_reals() {
+    for unit in [1e-12, 1.0 / 32768.0, 1.0, 1e12] {
+        against_the_truth(&mut |signal| {
+            let samples: Vec<f32> = signal.map(|value| (value * unit) as f32).collect();
+            Measurer::new().measure(&[&samples], RATE_HZ, Scale { factor: 1.0 / unit, offset: 0.0 })
+        });
+    }
+}
+
+fn against_the_truth(measure: &mut dyn FnMut(&mut dyn Iterator<Item = f64>) -> Measurements) {
     let (base, amplitude) = (5000.0, 7000.0);
     let mut wrong = Vec::new();
     for known in &KNOWN {
         for noise_part in [0.0, 0.01, 0.03, 0.05, 0.08, 1.0 / 7.0] {
             let mut gauss = noise(7);
             let sample = |i| base + amplitude * ((known.shape)(i) + noise_part * gauss());
-            let samples: Vec<i16> =
-                (0..100_000).map(f64::from).map(sample).map(|v| v.round() as i16).collect();
-            let set = Measurer::new().measure(&[&samples], RATE_HZ, Scale::COUNTS);
+            let set = measure(&mut (0..100_000).map(f64::from).map(sample));
             let get = |quantity| set.get(quantity).unwrap_or(f64::NAN);
             let is_sine = known.name.starts_with("sine");
             if is_sine && noise_part > 0.1 {
@@ -255,4 +271,26 @@ fn levels_duty_and_times_are_the_truth_whatever_noise_there_is() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_is_not_finite_is_in_no_level() {
+    let mut square: Vec<f32> = (0..10_000).map(|n| if n % 100 < 30 { 0.75 } else { -0.25 }).collect();
+    let clean = Measurer::new().measure(&[&square], RATE_HZ, Scale::COUNTS);
+    square[4010] = f32::NAN;
+    square[4050] = f32::NAN;
+    square[6010] = f32::INFINITY;
+    let holed = Measurer::new().measure(&[&square], RATE_HZ, Scale::COUNTS);
+    assert_eq!(holed.get(Quantity::Max), Some(f64::INFINITY));
+    for quantity in [Quantity::Min, Quantity::Base, Quantity::Top, Quantity::Frequency, Quantity::Duty] {
+        assert_near(holed.get(quantity).unwrap(), clean.get(quantity).unwrap(), 1e-9);
+    }
+    assert_near(holed.get(Quantity::Mean).unwrap(), 0.05, 1e-3);
+    assert_eq!(holed.get(Quantity::PositiveWidth), clean.get(Quantity::PositiveWidth));
+    let nothing = Measurer::new().measure(&[&[f32::NAN; 100]], RATE_HZ, Scale::COUNTS);
+    assert!(Quantity::ALL.iter().all(|&quantity| nothing.get(quantity).is_none()));
+    // Sums of equal samples round, and are no edges.
+    let flat = Measurer::new().measure(&[&[0.1f32; 1000]], RATE_HZ, Scale::COUNTS);
+    assert_eq!((flat.get(Quantity::Frequency), flat.get(Quantity::Overshoot)), (None, None));
+    assert_eq!(flat.get(Quantity::PeakToPeak), Some(0.0));
 }

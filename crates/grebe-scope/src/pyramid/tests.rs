@@ -47,7 +47,7 @@ fn brute(flat: &[Option<i16>], begin: u64, span: &Range<u64>, range: &Range<u64>
         return Column::OUTSIDE;
     }
     let samples = &flat[(range.start - begin) as usize..(range.end - begin) as usize];
-    let mut column = Column { coverage: Coverage::Complete, ..Column::OUTSIDE };
+    let mut column = Column::<i16> { coverage: Coverage::Complete, ..Column::OUTSIDE };
     for sample in samples {
         match sample {
             Some(sample) => {
@@ -150,7 +150,7 @@ proptest! {
         let range = widened(&pyramid, begin, end, &(start..start + len));
         let flat = stream.flat(0);
         let got = pyramid.range_stats(0, start..start + len);
-        let (mut stats, mut count) = (Stats::EMPTY, 0);
+        let (mut stats, mut count) = (Stats::empty(), 0);
         if range.start < range.end {
             prop_assert_eq!(&got.range, &range);
             for sample in flat[(range.start - begin) as usize..(range.end - begin) as usize].iter().flatten() {
@@ -272,9 +272,10 @@ fn a_refused_block_changes_nothing() {
     assert_eq!(pyramid.append(u64::MAX, &[&[1], &[1]]), Err(Error::IndexTooLarge { got: u64::MAX }));
     assert_eq!(columns_from(&pyramid, 1.0, 0), before);
     assert!(
-        Pyramid::new(0, 1 << 20).is_err()
-            && Pyramid::new(1, 100).is_err()
-            && Pyramid::new(1, usize::MAX).is_err()
+        Pyramid::<i16>::new(0, 1 << 20).is_err()
+            && Pyramid::<i16>::new(511, 1 << 30).is_err()
+            && Pyramid::<i16>::new(1, 100).is_err()
+            && Pyramid::<i16>::new(1, usize::MAX).is_err()
     );
 }
 
@@ -303,4 +304,78 @@ fn clear_forgets_everything() {
     fresh.append(1, &[&[1, 2, 3]]).unwrap();
     assert_eq!(columns_from(&pyramid, 1.0, 0), columns_from(&fresh, 1.0, 0));
     pyramid.samples(0, 0..100, |first, run| assert_eq!((first, run), (1, &[1, 2, 3][..])));
+}
+
+fn real(samples: &[i16]) -> Vec<f32> {
+    samples.iter().map(|&sample| sample.into()).collect()
+}
+
+proptest! {
+    #![proptest_config(cases(500))]
+
+    /// Either arithmetic keeps the same of the same numbers, at every zoom and age.
+    #[test]
+    fn reals_are_kept_as_integers_are(stream in received(300), shape in shapes(), spc in zooms(), from in -50i64..5000) {
+        let mut integers = Pyramid::with_shape(stream.channels, shape.clone());
+        let mut reals = Pyramid::with_shape(stream.channels, shape);
+        stream.feed(|first, block| {
+            integers.append(first, block).unwrap();
+            let block: Vec<Vec<f32>> = block.iter().map(|samples| real(samples)).collect();
+            let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
+            reals.append(first, &block).unwrap();
+        });
+        let grid = ColumnGrid::new(spc);
+        let first = grid.column_at(stream.begin().saturating_add_signed(from));
+        for channel in 0..stream.channels {
+            let (mut a, mut b) = ([Column::<i16>::OUTSIDE; 24], [Column::<f32>::OUTSIDE; 24]);
+            integers.columns(channel, grid, first, &mut a);
+            reals.columns(channel, grid, first, &mut b);
+            prop_assert_eq!(a.map(Column::<f32>::from), b);
+            let range = grid.span(first).start..grid.span(first + 24).end;
+            let (a, b) = (integers.range_stats(channel, range.clone()), reals.range_stats(channel, range));
+            prop_assert_eq!((a.count, a.mean(), a.rms()), (b.count, b.mean(), b.rms()));
+            let (a, b) = (a.deviation().unwrap_or(0.0), b.deviation().unwrap_or(0.0));
+            prop_assert!((a - b).abs() <= 1e-6 * (1.0 + a), "{} {}", a, b);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_finite_is_counted_and_spoils_nothing() {
+    // 4 columns of 256 samples: good, all not-a-number, one infinity, good again and one not-a-number.
+    let mut samples: Vec<f32> = (0..1024u16).map(|n| f32::from(n % 8)).collect();
+    samples[256..512].fill(f32::NAN);
+    samples[700] = f32::INFINITY;
+    samples[900] = f32::NAN;
+    for budget in [1 << 20, 14 << 10] {
+        let mut pyramid = Pyramid::new(1, budget).unwrap();
+        pyramid.append(0, &[&samples]).unwrap();
+        // Where the budget is small, the samples themselves are gone and nodes answer.
+        pyramid.append(1024, &[&[3.0; 3000]]).unwrap();
+        let mut columns = [Column::OUTSIDE; 4];
+        pyramid.columns(0, ColumnGrid::new(256.0), 0, &mut columns);
+        let ends = columns.map(|column| (column.min, column.max));
+        assert_eq!([ends[0], ends[2], ends[3]], [(0.0, 7.0), (0.0, f32::INFINITY), (0.0, 7.0)]);
+        // Nothing to draw, and nothing was lost.
+        assert!(columns[1].is_empty() && columns[1].is_complete());
+        assert_eq!(columns[2].joined_to(&columns[1]), Some((0.0, f32::INFINITY)));
+        let stats = pyramid.range_stats(0, 0..1024);
+        assert_eq!((stats.count, stats.not_finite()), (1024, 258));
+        let finite: Vec<f64> = samples.iter().filter(|s| s.is_finite()).map(|&s| s.into()).collect();
+        let mean = finite.iter().sum::<f64>() / finite.len() as f64;
+        assert!((stats.mean().unwrap() - mean).abs() < 1e-12);
+        let squares = finite.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / finite.len() as f64;
+        assert!((stats.deviation().unwrap() - squares.sqrt()).abs() < 1e-9);
+        assert_eq!(pyramid.range_stats(0, 256..512).mean(), None);
+    }
+    // A flat signal does not deviate, whatever its sums round to.
+    let mut flat = Pyramid::new(1, 1 << 20).unwrap();
+    flat.append(0, &[&[0.1f32; 5000]]).unwrap();
+    assert_eq!(flat.range_stats(0, 0..5000).deviation(), Some(0.0));
+}
+
+#[test]
+fn a_node_is_as_large_as_the_budget_reckons() {
+    assert_eq!(track::bytes::<i16>(), shape::TrackBytes { sample: 2, node: 20 });
+    assert_eq!(track::bytes::<f32>(), shape::TrackBytes { sample: 4, node: 32 });
 }

@@ -2,52 +2,62 @@
 
 use std::ops::Range;
 
-use super::shape::Shape;
-use crate::simd::{self, Stats};
+use super::shape::{Shape, TrackBytes};
+use crate::simd::{self, Kernels};
+use crate::stats::{Stats, Sums};
+use crate::value::Value;
 
 /// Samples and nodes of one channel.
 #[derive(Debug)]
-pub(super) struct ChannelTracks {
+pub(super) struct ChannelTracks<V: Value> {
     /// The ring begins at `raw_start`, on the border of a cache line.
-    raw: Vec<i16>,
+    raw: Vec<V>,
     raw_start: usize,
-    levels: Vec<Track>,
+    levels: Vec<Track<V>>,
 }
 
-/// Samples of a cache line.
-const LINE_SAMPLES: usize = 32;
+const LINE_BYTES: usize = 64;
 /// From this many bytes per channel on, samples are stored past the caches: a smaller ring stays in them.
 const PAST_CACHES_BYTES: usize = 4 << 20;
 
 /// Finished nodes of one level, as rings side by side, and the node that is being filled.
 #[derive(Debug)]
-struct Track {
-    min_max: Vec<(i16, i16)>,
-    sum: Vec<i64>,
-    sum_sq: Vec<u64>,
-    open: Stats,
+struct Track<V: Value> {
+    min_max: Vec<(V, V)>,
+    sums: Vec<Stored<V>>,
+    open: Stats<V>,
 }
 
-impl ChannelTracks {
-    pub(super) fn new(shape: &Shape) -> ChannelTracks {
+/// Sums of a node, as they are kept.
+type Stored<V> = <<V as Kernels>::Sums as Sums>::Stored;
+
+/// Bytes that a channel keeps a sample and a node.
+pub(super) fn bytes<V: Value>() -> TrackBytes {
+    TrackBytes { sample: size_of::<V>(), node: size_of::<(V, V)>() + size_of::<Stored<V>>() }
+}
+
+impl<V: Value> ChannelTracks<V> {
+    const LINE_SAMPLES: usize = LINE_BYTES / size_of::<V>();
+
+    pub(super) fn new(shape: &Shape) -> ChannelTracks<V> {
         let track = |level| {
             let nodes = shape.nodes(level) as usize;
             Track {
-                min_max: vec![(0, 0); nodes],
-                sum: vec![0; nodes],
-                sum_sq: vec![0; nodes],
-                open: Stats::EMPTY,
+                min_max: vec![(V::default(), V::default()); nodes],
+                sums: vec![Stored::<V>::default(); nodes],
+                open: Stats::empty(),
             }
         };
-        let raw = vec![0; shape.raw_samples as usize + LINE_SAMPLES];
+        let raw = vec![V::default(); shape.raw_samples as usize + Self::LINE_SAMPLES];
         // Where no border can be had, any place will do: only speed depends on it.
-        let raw_start = Some(raw.as_ptr().align_offset(64)).filter(|&at| at <= LINE_SAMPLES).unwrap_or(0);
+        let raw_start =
+            Some(raw.as_ptr().align_offset(LINE_BYTES)).filter(|&at| at <= Self::LINE_SAMPLES).unwrap_or(0);
         ChannelTracks { raw, raw_start, levels: (0..shape.levels()).map(track).collect() }
     }
 
-    pub(super) fn append(&mut self, shape: &Shape, first: u64, mut samples: &[i16]) {
+    pub(super) fn append(&mut self, shape: &Shape, first: u64, mut samples: &[V]) {
         let node = shape.node_samples(0);
-        let past_caches = shape.raw_samples as usize * size_of::<i16>() >= PAST_CACHES_BYTES;
+        let past_caches = shape.raw_samples as usize * size_of::<V>() >= PAST_CACHES_BYTES;
         let mut stores = past_caches.then(simd::StreamingStores::begin);
         let mut at = first;
         let mut slot = at % shape.raw_samples;
@@ -82,39 +92,39 @@ impl ChannelTracks {
             if first == end {
                 return;
             }
-            let open = std::mem::replace(&mut self.levels[level].open, Stats::EMPTY);
+            let open = std::mem::replace(&mut self.levels[level].open, Stats::empty());
             self.levels[level].write(first, &open);
             if let Some(above) = self.levels.get_mut(level + 1) {
                 above.open.merge(&open);
             }
             let nodes = shape.nodes(level);
             for number in (first + 1).max(end.saturating_sub(nodes))..end {
-                self.levels[level].write(number, &Stats::EMPTY);
+                self.levels[level].write(number, &Stats::empty());
             }
         }
     }
 
-    pub(super) fn node(&self, level: usize, number: u64) -> Stats {
+    pub(super) fn node(&self, level: usize, number: u64) -> Stats<V> {
         let track = &self.levels[level];
         let slot = track.slot(number);
         let (min, max) = track.min_max[slot];
-        Stats { min, max, sum: track.sum[slot], sum_sq: track.sum_sq[slot] }
+        Stats { min, max, sums: V::Sums::restore(track.sums[slot]) }
     }
 
-    pub(super) fn node_min_max(&self, level: usize, number: u64) -> (i16, i16) {
+    pub(super) fn node_min_max(&self, level: usize, number: u64) -> (V, V) {
         let track = &self.levels[level];
         track.min_max[track.slot(number)]
     }
 
     /// Samples of a range that does not wrap.
-    pub(super) fn raw(&self, range: Range<u64>) -> &[i16] {
-        let samples = (self.raw.len() - LINE_SAMPLES) as u64;
+    pub(super) fn raw(&self, range: Range<u64>) -> &[V] {
+        let samples = (self.raw.len() - Self::LINE_SAMPLES) as u64;
         let from = self.raw_start + (range.start % samples) as usize;
         &self.raw[from..from + (range.end - range.start) as usize]
     }
 
     pub(super) fn reset(&mut self) {
-        self.levels.iter_mut().for_each(|track| track.open = Stats::EMPTY);
+        self.levels.iter_mut().for_each(|track| track.open = Stats::empty());
     }
 
     /// Finishes the nodes, from the finest level up, that end at `end`.
@@ -124,7 +134,7 @@ impl ChannelTracks {
             if end & ((1 << log2) - 1) != 0 {
                 return;
             }
-            let open = std::mem::replace(&mut self.levels[level].open, Stats::EMPTY);
+            let open = std::mem::replace(&mut self.levels[level].open, Stats::empty());
             self.levels[level].write((end >> log2) - 1, &open);
             if let Some(above) = self.levels.get_mut(level + 1) {
                 above.open.merge(&open);
@@ -133,16 +143,15 @@ impl ChannelTracks {
     }
 }
 
-impl Track {
+impl<V: Value> Track<V> {
     fn slot(&self, number: u64) -> usize {
         (number % self.min_max.len() as u64) as usize
     }
 
-    fn write(&mut self, number: u64, node: &Stats) {
+    fn write(&mut self, number: u64, node: &Stats<V>) {
         let slot = self.slot(number);
         self.min_max[slot] = (node.min, node.max);
-        self.sum[slot] = node.sum;
-        self.sum_sq[slot] = node.sum_sq;
+        self.sums[slot] = node.sums.store();
     }
 }
 
@@ -158,6 +167,7 @@ impl CountTracks {
         CountTracks { levels: (0..shape.levels()).map(track).collect() }
     }
 
+    #[inline]
     pub(super) fn append(&mut self, shape: &Shape, first: u64, len: u64) {
         let node = shape.node_samples(0);
         let (mut at, end) = (first, first + len);
@@ -191,6 +201,7 @@ impl CountTracks {
         }
     }
 
+    #[inline]
     pub(super) fn node(&self, level: usize, number: u64) -> u32 {
         let (ring, _) = &self.levels[level];
         ring[(number % ring.len() as u64) as usize]
@@ -215,16 +226,19 @@ impl Presence {
         Presence { words: vec![0; (samples / 64) as usize], samples }
     }
 
+    #[inline]
     pub(super) fn set(&mut self, first: u64, len: u64) {
         self.write(first, len, |word, mask| *word |= mask);
     }
 
+    #[inline]
     pub(super) fn clear(&mut self, first: u64, len: u64) {
         self.write(first, len, |word, mask| *word &= !mask);
     }
 
     /// Calls `each` with every unbroken run in `range`, which must lie within the newest ring of samples.
     /// A run also ends where the ring wraps, so that its samples lie side by side.
+    #[inline]
     pub(super) fn runs(&self, range: Range<u64>, mut each: impl FnMut(Range<u64>)) {
         let mut at = range.start;
         while at < range.end {
@@ -241,6 +255,7 @@ impl Presence {
     }
 
     /// The first index of `range` whose bit is `wanted`, or its end; `range` does not wrap.
+    #[inline]
     fn scan(&self, range: Range<u64>, wanted: bool) -> u64 {
         let mut at = range.start;
         while at < range.end {
@@ -255,6 +270,7 @@ impl Presence {
         range.end
     }
 
+    #[inline]
     fn write(&mut self, first: u64, len: u64, apply: impl Fn(&mut u64, u64)) {
         // Only the newest ring of samples is kept.
         let end = first + len;

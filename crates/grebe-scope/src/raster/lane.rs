@@ -1,12 +1,21 @@
 //! One lane: its grid and labels, its trace, and the marks of lost samples.
 
 use super::canvas::{Canvas, LINE_HEIGHT, Pen, Rect};
-use super::scene::{Lane, Trace};
+use super::scene::{Lane, Layer, Trace};
 use super::theme::{Color, Theme};
 use crate::column::Column;
+use crate::line::SampleLine;
 use crate::units::Ticks;
+use crate::value::Value;
 
-pub(super) fn draw(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, color: Color, band: Rect) {
+pub(super) fn draw<V: Value>(
+    canvas: &mut Canvas,
+    pen: &Pen,
+    theme: &Theme,
+    lane: &Lane<V>,
+    color: Color,
+    band: Rect,
+) {
     let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 32).clamp(3, 10));
     for value in ticks.values() {
         let Some(y) = lane.y_inside(value, band) else { continue };
@@ -16,12 +25,13 @@ pub(super) fn draw(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, c
         let top = (y - LINE_HEIGHT / 2).clamp(band.top - 2, band.top + band.height - LINE_HEIGHT);
         pen.draw(canvas, band.left - 6 - pen.width(&label), top, &label, theme.text_dim);
     }
+    let own = |columns, line| Layer { color, columns, line, scale: lane.scale, offset: lane.offset };
     match lane.trace {
-        Trace::Columns(columns) => draw_columns(canvas, pen, theme, lane, color, band, columns),
+        Trace::Columns(columns) => draw_layer(canvas, pen, theme, lane, &own(columns, None), band),
+        Trace::Line(columns, line) => draw_layer(canvas, pen, theme, lane, &own(columns, Some(line)), band),
         Trace::Layers(layers) => {
             for layer in layers {
-                let scaled = Lane { scale: layer.scale, offset: layer.offset, ..lane.clone() };
-                draw_columns(canvas, pen, theme, &scaled, layer.color, band, layer.columns);
+                draw_layer(canvas, pen, theme, lane, layer, band);
             }
         }
         Trace::Intensity { width, cells } => draw_intensity(canvas, theme, color, band, width, cells),
@@ -41,15 +51,16 @@ pub(super) fn draw(canvas: &mut Canvas, pen: &Pen, theme: &Theme, lane: &Lane, c
     }
 }
 
-fn draw_columns(
+fn draw_layer<V: Value>(
     canvas: &mut Canvas,
     pen: &Pen,
     theme: &Theme,
-    lane: &Lane,
-    color: Color,
+    lane: &Lane<V>,
+    layer: &Layer<V>,
     band: Rect,
-    columns: &[Column],
 ) {
+    let Layer { color, columns, .. } = *layer;
+    let y_of_value = |value: f64| lane.y_of(value * layer.scale + layer.offset, band);
     let left_of =
         |place: usize| band.left + (place as i64 * i64::from(band.width) / columns.len() as i64) as i32;
     let place_of = |place: usize| {
@@ -67,8 +78,12 @@ fn draw_columns(
         } else if let Some(run) = lost.take() {
             name_lost(canvas, pen, theme, run);
         }
-        if let Some((low, high)) = column.joined_to(&previous) {
-            let (a, b) = (lane.y_of_count(low, band), lane.y_of_count(high, band));
+        let span = match layer.line {
+            Some(line) => line.joined(place).map(|(low, high)| (f64::from(low), f64::from(high))),
+            None => column.joined_to(&previous).map(|(low, high)| (low.to_f64(), high.to_f64())),
+        };
+        if let Some((low, high)) = span {
+            let (a, b) = (y_of_value(low), y_of_value(high));
             let (top, bottom) = (a.min(b), a.max(b));
             let edge = band.top + band.height - 1;
             // Nothing is drawn beyond the lane, as on an instrument's screen.
@@ -81,6 +96,29 @@ fn draw_columns(
     }
     if let Some(run) = lost {
         name_lost(canvas, pen, theme, run);
+    }
+    if let Some(line) = layer.line.filter(|line| line.spacing() >= DOT_SPACING_MIN) {
+        draw_samples(canvas, color, band, line, y_of_value);
+    }
+}
+
+/// A dot at each sample.
+fn draw_samples<V: Value>(
+    canvas: &mut Canvas,
+    color: Color,
+    band: Rect,
+    line: &SampleLine<V>,
+    y_of_value: impl Fn(f64) -> i32,
+) {
+    let part = |column: f32| f64::from(column) / line.spans.len() as f64 * f64::from(band.width);
+    for &(column, sample) in &line.samples {
+        let (x, y) = (band.left + part(column).round() as i32, y_of_value(sample.to_f64()));
+        for (dy, half) in [(-2, 1), (-1, 2), (0, 2), (1, 2), (2, 1)] {
+            if (band.top..band.top + band.height).contains(&(y + dy)) {
+                let (left, right) = ((x - half).max(band.left), (x + half).min(band.left + band.width - 1));
+                canvas.fill(Rect { left, top: y + dy, width: right - left + 1, height: 1 }, color);
+            }
+        }
     }
 }
 
@@ -125,7 +163,7 @@ fn draw_intensity(canvas: &mut Canvas, theme: &Theme, color: Color, band: Rect, 
     }
 }
 
-impl Lane<'_> {
+impl<V: Value> Lane<'_, V> {
     fn y(&self, value: f64, band: Rect) -> f64 {
         (self.top - value) / (self.top - self.bottom) * f64::from(band.height - 1) + f64::from(band.top)
     }
@@ -135,7 +173,10 @@ impl Lane<'_> {
         (y >= f64::from(band.top) && y < f64::from(band.top + band.height)).then_some(y as i32)
     }
 
-    fn y_of_count(&self, count: i16, band: Rect) -> i32 {
-        self.y(f64::from(count) * self.scale + self.offset, band).round().clamp(-1e6, 1e6) as i32
+    fn y_of(&self, value: f64, band: Rect) -> i32 {
+        self.y(value, band).round().clamp(-1e6, 1e6) as i32
     }
 }
+
+/// Nearer to each other, in pixels, dots would hide the line.
+const DOT_SPACING_MIN: f32 = 8.0;

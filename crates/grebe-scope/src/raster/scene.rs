@@ -3,6 +3,8 @@
 use super::canvas::Rect;
 use super::theme::Color;
 use crate::column::Column;
+use crate::line::SampleLine;
+use crate::value::Value;
 
 /// The horizontal axis: the value at the plot's left and right edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,20 +19,20 @@ pub struct Axis<'a> {
 
 /// One band of the plot with one trace.
 #[derive(Debug, Clone)]
-pub struct Lane<'a> {
+pub struct Lane<'a, V: Value = i16> {
     /// Shown in the lane's corner.
     pub name: &'a str,
     /// Colour of the trace; `None` takes the theme's for the lane's place.
     pub color: Option<Color>,
     /// What is drawn.
-    pub trace: Trace<'a>,
+    pub trace: Trace<'a, V>,
     /// Value at the lane's lower edge, in `unit`.
     pub bottom: f64,
     /// Value at the lane's upper edge, in `unit`.
     pub top: f64,
-    /// `unit`s per raw count.
+    /// `unit`s per raw count, or per 1.0 of `f32`.
     pub scale: f64,
-    /// Value of the raw count 0, in `unit`.
+    /// Value of 0 in the columns, in `unit`.
     pub offset: f64,
     /// Unit without prefix, as `"V"`; empty for raw counts.
     pub unit: &'a str,
@@ -40,11 +42,13 @@ pub struct Lane<'a> {
 
 /// What a lane draws.
 #[derive(Debug, Clone, Copy)]
-pub enum Trace<'a> {
-    /// Columns in raw counts, left to right over the whole plot; gaps are marked.
-    Columns(&'a [Column]),
+pub enum Trace<'a, V: Value = i16> {
+    /// Columns, left to right over the whole plot; gaps are marked, and what lies beyond the lane is clipped, also infinity.
+    Columns(&'a [Column<V>]),
+    /// The same where samples lie wider apart than columns: the line between them is drawn, and the columns tell the gaps.
+    Line(&'a [Column<V>], &'a SampleLine<V>),
     /// Several traces over each other, the last one in front.
-    Layers(&'a [Layer<'a>]),
+    Layers(&'a [Layer<'a, V>]),
     /// Rows of brightness 0.0 to 1.0, the first at the top: persistence, waterfall.
     Intensity {
         /// Cells per row.
@@ -56,14 +60,16 @@ pub enum Trace<'a> {
 
 /// One of several traces of a lane.
 #[derive(Debug, Clone, Copy)]
-pub struct Layer<'a> {
+pub struct Layer<'a, V: Value = i16> {
     /// Its colour.
     pub color: Color,
-    /// Columns in raw counts, left to right over the whole plot.
-    pub columns: &'a [Column],
-    /// The lane's units per raw count of this trace.
+    /// Columns, left to right over the whole plot.
+    pub columns: &'a [Column<V>],
+    /// The line that is drawn in their place, where samples lie wider apart than columns.
+    pub line: Option<&'a SampleLine<V>>,
+    /// The lane's units per raw count of this trace, or per 1.0 of `f32`.
     pub scale: f64,
-    /// Value of its raw count 0, in the lane's unit.
+    /// Value of 0 in its columns, in the lane's unit.
     pub offset: f64,
 }
 
@@ -76,9 +82,9 @@ pub struct Cursor<'a> {
     pub label: &'a str,
 }
 
-impl<'a> Lane<'a> {
-    /// A lane of raw counts from `bottom` to `top`.
-    pub fn new(name: &'a str, trace: Trace<'a>, bottom: f64, top: f64) -> Lane<'a> {
+impl<'a, V: Value> Lane<'a, V> {
+    /// A lane of the columns' own values from `bottom` to `top`.
+    pub fn new(name: &'a str, trace: Trace<'a, V>, bottom: f64, top: f64) -> Lane<'a, V> {
         Lane { name, color: None, trace, bottom, top, scale: 1.0, offset: 0.0, unit: "", levels: &[] }
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::column::{Column, Coverage};
+use crate::column::{Column, ColumnGrid, Coverage};
+use crate::line::{Interpolation, SampleLine};
 
 /// Colours of the plot's pixel column `x`, from the top.
 fn pixels_at(image: &Image, x: usize) -> Vec<Color> {
@@ -53,10 +54,32 @@ fn a_gap_is_marked_and_no_line_crosses_it() {
 }
 
 #[test]
+fn between_samples_the_line_stands_between_counts_and_each_sample_has_a_dot() {
+    let columns = vec![column(0, 1); plot_columns(400)];
+    let mut line = SampleLine::new(columns.len());
+    let samples: Vec<i16> = (0..13).map(|at| at % 2).collect();
+    line.add(ColumnGrid::new(1.0 / 26.0), 0, 0, &samples, Interpolation::Linear);
+    let lanes = [Lane::new("", Trace::Line(&columns, &line), -10.0, 11.0)];
+    let image = picture(&lanes).draw().unwrap();
+    let trace = Theme::dark().trace(0);
+    let rows_at = |x: usize| (0..240usize).filter(|&y| pixels_at(&image, x)[y] == trace).collect::<Vec<_>>();
+    let y_of = |value: f64| 8.0 + 206.0 * (11.0 - value) / 21.0;
+    for (x, value) in [(13, 0.5), (26 + 13, 0.5), (6, 0.25), (26 + 6, 0.75)] {
+        let rows = rows_at(x);
+        assert!(!rows.is_empty() && rows.len() <= 2, "{x}: {rows:?}");
+        assert!((rows[0] as f64 - y_of(value)).abs() <= 1.5, "{x}: {rows:?}, not {}", y_of(value));
+    }
+    for (x, value) in [(26, 1.0), (52, 0.0)] {
+        let rows = rows_at(x);
+        assert!(rows.len() >= 5 && (rows[rows.len() / 2] as f64 - y_of(value)).abs() <= 1.5, "{x}: {rows:?}");
+    }
+}
+
+#[test]
 fn every_kind_of_trace_and_an_empty_picture_draw() {
     let cells = vec![0.7f32; 12];
     let lanes = [
-        Lane::new("cells", Trace::Intensity { width: 4, cells: &cells }, 0.0, 1.0),
+        Lane::<i16>::new("cells", Trace::Intensity { width: 4, cells: &cells }, 0.0, 1.0),
         Lane::new("nothing", Trace::Columns(&[]), 0.0, 0.0),
         Lane::new("no width", Trace::Intensity { width: 0, cells: &cells }, f64::NAN, 1.0),
     ];
@@ -69,9 +92,12 @@ fn every_kind_of_trace_and_an_empty_picture_draw() {
         };
         assert!(picture.draw().unwrap().rgba().chunks_exact(4).all(|p| p[3] == 255));
     }
-    assert!(Picture::new(200, 150, Theme::dark()).draw().is_ok());
-    assert!(matches!(Picture::new(10, 150, Theme::dark()).draw(), Err(Error::Setting { what: "width", .. })));
-    assert!(Picture::new(200, 99_999, Theme::dark()).draw().is_err());
+    assert!(Picture::<i16>::new(200, 150, Theme::dark()).draw().is_ok());
+    assert!(matches!(
+        Picture::<i16>::new(10, 150, Theme::dark()).draw(),
+        Err(Error::Setting { what: "width", .. })
+    ));
+    assert!(Picture::<i16>::new(200, 99_999, Theme::dark()).draw().is_err());
 }
 
 #[test]
@@ -91,8 +117,8 @@ fn layers_share_a_lane_and_pictures_stack() {
     let (low, high) = (flat(-50), flat(50));
     let theme = Theme::dark();
     let layers = [
-        Layer { color: theme.trace(0), columns: &low, scale: 1.0, offset: 0.0 },
-        Layer { color: theme.trace(1), columns: &high, scale: 0.5, offset: 25.0 },
+        Layer { color: theme.trace(0), columns: &low, line: None, scale: 1.0, offset: 0.0 },
+        Layer { color: theme.trace(1), columns: &high, line: None, scale: 0.5, offset: 25.0 },
     ];
     let lanes = [Lane::new("", Trace::Layers(&layers), -100.0, 100.0)];
     let image = Picture { lanes: &lanes, ..Picture::new(200, 150, theme.clone()) }.draw().unwrap();
@@ -106,4 +132,29 @@ fn layers_share_a_lane_and_pictures_stack() {
     assert_eq!(stacked.rgba()[..image.rgba().len()], *image.rgba());
     assert_eq!(stacked.rgba()[image.rgba().len()..], *image.rgba());
     assert!(Image::stack(&[]).is_err());
+}
+
+#[test]
+fn columns_of_reals_are_drawn_where_their_values_are_and_infinity_is_clipped() {
+    let real = |min: f32, max: f32| Column { min, max, coverage: Coverage::Complete };
+    let mut reals = vec![real(0.25e-6, 0.5e-6); plot_columns(400)];
+    let counts: Vec<Column> = reals.iter().map(|_| column(250, 500)).collect();
+    let draw_counts = {
+        let lane = Lane::new("", Trace::Columns(&counts), 0.0, 1e-6);
+        picture(&[Lane { scale: 1e-9, ..lane }]).draw().unwrap()
+    };
+    let draw = |columns: &[Column<f32>]| {
+        let lanes = [Lane::new("", Trace::Columns(columns), 0.0, 1e-6)];
+        Picture { lanes: &lanes, ..Picture::new(400, 240, Theme::dark()) }.draw().unwrap()
+    };
+    assert_eq!(draw(&reals).rgba(), draw_counts.rgba());
+    reals[100].max = f32::INFINITY;
+    reals[200] = Column { coverage: Coverage::Complete, ..Column::OUTSIDE };
+    let image = draw(&reals);
+    let trace = Theme::dark().trace(0);
+    let rows = |x| (0..240).filter(|&y| pixels_at(&image, x)[y] == trace).count();
+    let whole = rows(50);
+    assert!(rows(100) > 2 * whole && pixels_at(&image, 100)[9] == trace, "up to the edge of the lane");
+    assert_eq!((rows(200), rows(201)), (0, whole));
+    assert!(!pixels_at(&image, 200).contains(&Theme::dark().gap), "nothing was lost");
 }

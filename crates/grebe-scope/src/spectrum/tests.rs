@@ -1,5 +1,6 @@
 use grebe_testing::Rng;
 
+use super::levels::{FLOOR_DB, decibels};
 use super::*;
 
 const SIZE: usize = 4096;
@@ -125,5 +126,93 @@ fn offset_and_half_rate_have_their_level() {
 
 #[test]
 fn a_size_that_is_no_power_of_two_is_refused() {
-    assert!(Spectrum::new(100, Window::Hann, Averaging::None).is_err());
+    assert!(Spectrum::<i16>::new(100, Window::Hann, Averaging::None).is_err());
+    assert!(Spectrum::<f32, 2>::complex(8, Window::Hann, Averaging::None).is_err());
+}
+
+/// A complex tone of a whole or broken number of lines from the middle.
+fn complex_tone(line: f64, amplitude: f64, count: usize) -> (Vec<f32>, Vec<f32>) {
+    let turn = line / SIZE as f64 * std::f64::consts::TAU;
+    let angle = |n: usize| n as f64 * turn + 0.4;
+    (0..count).map(|n| ((amplitude * angle(n).cos()) as f32, (amplitude * angle(n).sin()) as f32)).unzip()
+}
+
+#[test]
+fn a_complex_tone_stands_on_its_side_of_the_middle_and_its_image_nowhere() {
+    for window in [Window::Hann, Window::BlackmanHarris, Window::FlatTop] {
+        for line in [-2048.0, -700.25, -3.0, 0.0, 0.5, 500.0, 2047.5] {
+            let (i, q) = complex_tone(line, 0.25, SIZE);
+            let mut spectrum = Spectrum::complex(SIZE, window, Averaging::None).unwrap();
+            spectrum.append(0, &i, &q, |_| {});
+            let peak = spectrum.peaks(3, -90.0)[0];
+            let place = (peak.line - 2048.0 - line).rem_euclid(SIZE as f64);
+            assert!(place.min(SIZE as f64 - place) < 0.02, "{window:?} {line}: {peak:?}");
+            assert!((peak.dbfs + 12.041).abs() < 0.002, "{window:?} {line}: {peak:?}");
+            // Where the image of a real tone would stand, and everywhere else.
+            let reach = if line.fract() == 0.0 { 5.0 } else { 800.0 };
+            for (place, &level) in spectrum.dbfs().iter().enumerate() {
+                let away = (place as f64 - 2048.0 - line).rem_euclid(SIZE as f64);
+                let is_near = away.min(SIZE as f64 - away) < reach;
+                assert!(is_near || level < -100.0, "{window:?} {line}: {level} in {place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reals_have_the_spectrum_of_integers_and_components_that_of_complex_samples() {
+    let samples = tone(333.3, 0.5, SIZE * 2);
+    let real: Vec<f32> = samples.iter().map(|&sample| f32::from(sample) / 32768.0).collect();
+    let mut spectrum = Spectrum::new(SIZE, Window::Hann, Averaging::All).unwrap();
+    spectrum.append(0, &real, |_| {});
+    let mut integers = Spectrum::new(SIZE, Window::Hann, Averaging::All).unwrap();
+    integers.append(0, &samples, |_| {});
+    assert_eq!(spectrum.dbfs(), integers.dbfs());
+    // In counts, with the full scale of counts.
+    let counts: Vec<f32> = samples.iter().map(|&sample| sample.into()).collect();
+    let mut scaled = Spectrum::new(SIZE, Window::Hann, Averaging::All).unwrap();
+    scaled.set_full_scale(32768.0);
+    scaled.append(0, &counts, |_| {});
+    assert_eq!(scaled.dbfs(), integers.dbfs());
+    // A real signal has both sides alike, each 6 dB below the sine.
+    let mut complex = Spectrum::complex(SIZE, Window::Hann, Averaging::All).unwrap();
+    complex.append(0, &samples, &vec![0; samples.len()], |_| {});
+    for line in 1..SIZE / 2 {
+        let [below, above] = [complex.dbfs()[SIZE / 2 - line], complex.dbfs()[SIZE / 2 + line]];
+        let expected = integers.dbfs()[line] - 6.0206;
+        if expected > -110.0 {
+            assert!(
+                (below - expected).abs() < 0.01 && (above - expected).abs() < 0.01,
+                "{line}: {below} {above} {expected}"
+            );
+        }
+    }
+    // However it is cut.
+    let (i, q) = complex_tone(-37.3, 0.5, SIZE * 3);
+    let run = |block: usize| {
+        let mut spectrum = Spectrum::complex(SIZE, Window::Hann, Averaging::Exponential(4)).unwrap();
+        for (place, (i, q)) in i.chunks(block).zip(q.chunks(block)).enumerate() {
+            spectrum.append((place * block) as u64, i, q, |_| {});
+        }
+        (spectrum.dbfs().to_vec(), spectrum.count())
+    };
+    for block in [1000, 4095, 5000] {
+        assert_eq!(run(block), run(i.len()), "{block}");
+    }
+}
+
+#[test]
+fn a_transform_with_a_hole_is_left_out() {
+    let (mut i, q) = complex_tone(100.0, 0.5, SIZE * 4);
+    i[SIZE * 2 + 7] = f32::NAN;
+    let mut spectrum = Spectrum::complex(SIZE, Window::Hann, Averaging::All).unwrap();
+    spectrum.set_hop(SIZE);
+    let mut calls = 0;
+    spectrum.append(0, &i, &q, |_| calls += 1);
+    assert_eq!((spectrum.count(), spectrum.left_out(), calls), (3, 1, 3));
+    assert!((spectrum.dbfs()[SIZE / 2 + 100] + 6.0206).abs() < 0.001);
+    let mut real = Spectrum::new(SIZE, Window::Hann, Averaging::All).unwrap();
+    i[SIZE + 7] = f32::INFINITY;
+    real.append(0, &i[..SIZE * 2], |_| {});
+    assert_eq!((real.count(), real.left_out()), (1, 2));
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::comparator::Comparator;
 use crate::error::{Error, Result};
+use crate::value::Value;
 
 /// Direction of a crossing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,18 +35,18 @@ pub enum Passage {
     Leaves,
 }
 
-/// What to trigger on. Levels and hysteresis are raw counts, widths and times are samples.
+/// What to trigger on. Levels and hysteresis are values of the stream (raw counts of `i16`), widths and times are samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
+pub enum Condition<V: Value = i16> {
     /// Rising: a sample at or above `level` after one below `level - hysteresis`. Falling: a sample at or below
     /// `level` after one above `level + hysteresis`.
     Edge {
         /// Direction.
         slope: Slope,
         /// Level to cross.
-        level: i16,
+        level: V,
         /// How far the signal must have gone back before it counts again.
-        hysteresis: u16,
+        hysteresis: V::Distance,
     },
     /// The end of a pulse whose width lies in `samples`. The signal is high from a sample at or above `level` to
     /// one below `level - hysteresis`.
@@ -53,9 +54,9 @@ pub enum Condition {
         /// Which pulses.
         polarity: Polarity,
         /// Level between low and high.
-        level: i16,
+        level: V,
         /// How far below the level a sample must lie to be low.
-        hysteresis: u16,
+        hysteresis: V::Distance,
         /// Widths that trigger.
         samples: RangeInclusive<u64>,
     },
@@ -65,9 +66,9 @@ pub enum Condition {
         /// Which pulses.
         polarity: Polarity,
         /// Lower level.
-        low: i16,
+        low: V,
         /// Upper level.
-        high: i16,
+        high: V,
     },
     /// The signal enters `low..=high`, or leaves it. It counts as outside once it lies outside, and as inside
     /// once it lies inside by `hysteresis` or more.
@@ -75,26 +76,26 @@ pub enum Condition {
         /// Entering or leaving.
         passage: Passage,
         /// Lower edge of the window.
-        low: i16,
+        low: V,
         /// Upper edge of the window.
-        high: i16,
+        high: V,
         /// How far inside counts as inside.
-        hysteresis: u16,
+        hysteresis: V::Distance,
     },
     /// No crossing in either direction for `samples` samples after the last one (crossings as for `PulseWidth`).
     Dropout {
         /// Level between low and high.
-        level: i16,
+        level: V,
         /// How far below the level a sample must lie to be low.
-        hysteresis: u16,
+        hysteresis: V::Distance,
         /// Samples without a crossing, at least 1.
         samples: u64,
     },
 }
 
-impl Condition {
+impl<V: Value> Condition<V> {
     /// The level of a condition (the upper one of two), and the lower one.
-    pub(super) fn levels(&self) -> (i16, i16) {
+    pub(super) fn levels(&self) -> (V, V) {
         match *self {
             Condition::Edge { level, .. }
             | Condition::PulseWidth { level, .. }
@@ -119,21 +120,21 @@ pub(super) enum Rule {
 }
 
 /// What a trigger is made of for one condition.
-pub(super) struct Setup {
+pub(super) struct Setup<V: Value> {
     pub(super) rule: Rule,
-    pub(super) primary: Comparator,
+    pub(super) primary: Comparator<V>,
     /// Second pair of thresholds, for the conditions that need one.
-    pub(super) secondary: Option<Comparator>,
+    pub(super) secondary: Option<Comparator<V>>,
 }
 
-impl Setup {
-    pub(super) fn new(condition: &Condition) -> Result<Setup> {
+impl<V: Value> Setup<V> {
+    pub(super) fn new(condition: &Condition<V>) -> Result<Setup<V>> {
         check(condition)?;
         let (rule, primary, secondary) = match *condition {
             Condition::Edge { slope, level, hysteresis } => {
-                let (level, hysteresis) = (i32::from(level), i32::from(hysteresis));
+                let (level, hysteresis) = (V::level(level), V::distance(hysteresis));
                 let rising = Comparator::new(level, level - hysteresis);
-                let falling = Comparator::new(level + hysteresis + 1, level + 1);
+                let falling = Comparator::new(V::next(level + hysteresis), V::next(level));
                 match slope {
                     Slope::Rising => (Rule::Rises, rising, None),
                     Slope::Falling => (Rule::Falls, falling, None),
@@ -144,17 +145,18 @@ impl Setup {
                 (Rule::Pulse(polarity, samples.clone()), high_above(level, hysteresis), None)
             }
             Condition::Runt { polarity, low, high } => {
-                let (low, high) = (i32::from(low), i32::from(high));
+                let (low, high) = (V::level(low), V::level(high));
                 let (near, far) = match polarity {
                     Polarity::Positive => (low, high),
-                    Polarity::Negative => (high + 1, low + 1),
+                    Polarity::Negative => (V::next(high), V::next(low)),
                 };
                 (Rule::Runt(polarity), Comparator::new(near, near), Some(Comparator::new(far, far)))
             }
             Condition::Window { passage, low, high, hysteresis } => {
-                let (low, high, hysteresis) = (i32::from(low), i32::from(high), i32::from(hysteresis));
-                let outside = Comparator::new(high + 1, low);
-                let inside = Comparator::new(high - hysteresis + 1, low + hysteresis);
+                let (low, high, hysteresis) = (V::level(low), V::level(high), V::distance(hysteresis));
+                let outside = Comparator::new(V::next(high), low);
+                // Both at once: well inside.
+                let inside = Comparator::new(low + hysteresis, V::next(high - hysteresis));
                 (Rule::Window(passage), outside, Some(inside))
             }
             Condition::Dropout { level, hysteresis, samples } => {
@@ -166,13 +168,30 @@ impl Setup {
 }
 
 /// High from `level` on, low below `level - hysteresis`.
-fn high_above(level: i16, hysteresis: u16) -> Comparator {
-    Comparator::new(i32::from(level), i32::from(level) - i32::from(hysteresis))
+fn high_above<V: Value>(level: V, hysteresis: V::Distance) -> Comparator<V> {
+    Comparator::new(V::level(level), V::level(level) - V::distance(hysteresis))
 }
 
-fn check(condition: &Condition) -> Result<()> {
+fn check<V: Value>(condition: &Condition<V>) -> Result<()> {
     let refuse = |what, got: String, must| Err(Error::Setting { what, got, must });
+    let levels = match *condition {
+        Condition::Runt { low, high, .. } | Condition::Window { low, high, .. } => [low, high],
+        Condition::Edge { level, .. }
+        | Condition::PulseWidth { level, .. }
+        | Condition::Dropout { level, .. } => [level, level],
+    };
+    if let Some(level) = levels.into_iter().find(|&level| !V::is_level(level)) {
+        return refuse("trigger level", level.to_string(), "a finite number");
+    }
     match condition {
+        Condition::Edge { hysteresis, .. }
+        | Condition::PulseWidth { hysteresis, .. }
+        | Condition::Window { hysteresis, .. }
+        | Condition::Dropout { hysteresis, .. }
+            if !V::is_distance(*hysteresis) =>
+        {
+            refuse("hysteresis", format!("{hysteresis:?}"), "a finite number that is not negative")
+        }
         Condition::Runt { low, high, .. } | Condition::Window { low, high, .. } if low >= high => {
             refuse("trigger levels", format!("{low} to {high}"), "the lower level below the upper one")
         }

@@ -2,9 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::simd::min_max;
+use crate::value::Value;
 
 /// A high-pass of first order in front of a comparator, which bench scopes call `LF reject`. Its output swings around 0, and
-/// levels count from there.
+/// levels count from there. A sample that is infinite or not a number passes as it is and does not move the baseline.
 ///
 /// ```
 /// use grebe_scope::{Condition, LfReject, Slope, Trigger};
@@ -17,27 +18,28 @@ use crate::simd::min_max;
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct LfReject {
+pub struct LfReject<V: Value = i16> {
     /// The part of its distance to the mean of a group by which the baseline moves.
     weight: f64,
     /// Samples with the same baseline.
     group: u64,
+    /// Not a number before the first sample that is one.
     baseline: f64,
     /// Sum and number of samples of the group that is not complete.
-    sum: i64,
+    sum: f64,
     count: u32,
     /// The index that would follow without a gap; `None` before the first sample.
     next: Option<u64>,
-    extremes: Option<(i16, i16)>,
-    passed: Vec<i16>,
+    extremes: Option<(V, V)>,
+    passed: Vec<V>,
 }
 
-impl LfReject {
+impl<V: Value> LfReject<V> {
     /// A high-pass whose corner (-3 dB) lies at `corner` cycles per sample, above 0 and below 0.5.
     ///
     /// # Errors
     /// [`Error::Setting`] for another corner.
-    pub fn new(corner: f64) -> Result<LfReject> {
+    pub fn new(corner: f64) -> Result<LfReject<V>> {
         if !(corner > 0.0 && corner < 0.5) {
             let got = format!("{corner} cycles per sample");
             return Err(Error::Setting {
@@ -54,8 +56,8 @@ impl LfReject {
         Ok(LfReject {
             weight,
             group,
-            baseline: 0.0,
-            sum: 0,
+            baseline: f64::NAN,
+            sum: 0.0,
             count: 0,
             next: None,
             extremes: None,
@@ -64,39 +66,43 @@ impl LfReject {
     }
 
     /// Filters a block and calls `each` with the output, strip by strip, and the index of each strip's first sample. The
-    /// baseline begins at the first sample, and stays what it is over a gap.
-    pub fn pass(&mut self, first_sample_index: u64, samples: &[i16], mut each: impl FnMut(u64, &[i16])) {
+    /// baseline begins at the first finite sample, and stays what it is over a gap.
+    pub fn pass(&mut self, first_sample_index: u64, samples: &[V], mut each: impl FnMut(u64, &[V])) {
         let mut at = first_sample_index;
         for strip in samples.chunks(STRIP) {
             self.strip(at, strip);
             let (min, max) = min_max(&self.passed);
             let (low, high) = self.extremes.unwrap_or((min, max));
-            self.extremes = Some((low.min(min), high.max(max)));
+            self.extremes = Some((if min < low { min } else { low }, if max > high { max } else { high }));
             each(at, &self.passed);
             at += strip.len() as u64;
         }
     }
 
     /// Smallest and largest output since the last call; `None` without one.
-    pub(super) fn take_extremes(&mut self) -> Option<(i16, i16)> {
-        self.extremes.take()
+    pub(super) fn take_extremes(&mut self) -> Option<(V, V)> {
+        self.extremes.take().filter(|(min, max)| min <= max)
     }
 
-    fn strip(&mut self, first: u64, strip: &[i16]) {
-        match self.next {
-            None => self.baseline = f64::from(strip[0]),
-            Some(next) if next != first => (self.sum, self.count) = (0, 0),
-            Some(_) => {}
+    fn strip(&mut self, first: u64, strip: &[V]) {
+        if self.baseline.is_nan()
+            && let Some(first) = strip.iter().find(|sample| sample.to_f64().is_finite())
+        {
+            self.baseline = first.to_f64();
+        }
+        if self.next != Some(first) {
+            (self.sum, self.count) = (0.0, 0);
         }
         self.next = Some(first + strip.len() as u64);
         self.passed.clear();
         if self.group == 1 {
             let (weight, mut baseline) = (self.weight, self.baseline);
             self.passed.extend(strip.iter().map(|&sample| {
-                let swing = f64::from(sample) - baseline;
-                baseline += weight * swing;
-                // Saturates.
-                swing.round_ties_even() as i16
+                let swing = sample.to_f64() - baseline;
+                if swing.is_finite() {
+                    baseline += weight * swing;
+                }
+                V::from_f64(swing)
             }));
             self.baseline = baseline;
             return;
@@ -105,16 +111,53 @@ impl LfReject {
         while !rest.is_empty() {
             let room = (self.group - at % self.group) as usize;
             let (piece, behind) = rest.split_at(room.min(rest.len()));
-            let baseline = self.baseline.round_ties_even() as i16;
-            self.passed.extend(piece.iter().map(|sample| sample.saturating_sub(baseline)));
-            self.sum += i64::from(piece.iter().map(|&sample| i32::from(sample)).sum::<i32>());
-            self.count += piece.len() as u32;
+            let baseline = V::from_f64(self.baseline);
+            self.passed.extend(piece.iter().map(|&sample| V::less(sample, baseline)));
+            let (sum, count) = V::sum_finite(piece);
+            self.sum += sum;
+            self.count += count;
             if piece.len() == room {
-                self.baseline += self.weight * (self.sum as f64 / f64::from(self.count) - self.baseline);
-                (self.sum, self.count) = (0, 0);
+                if self.count > 0 {
+                    self.baseline += self.weight * (self.sum / f64::from(self.count) - self.baseline);
+                }
+                (self.sum, self.count) = (0.0, 0);
             }
             (at, rest) = (at + piece.len() as u64, behind);
         }
+    }
+}
+
+/// What a baseline asks of each kind of value.
+pub trait HighPass: Sized {
+    /// `sample - baseline`, as near as there is a value.
+    fn less(sample: Self, baseline: Self) -> Self;
+    /// Sum and number of the finite ones of at most 64 samples.
+    fn sum_finite(samples: &[Self]) -> (f64, u32);
+}
+
+impl HighPass for i16 {
+    #[inline]
+    fn less(sample: i16, baseline: i16) -> i16 {
+        sample.saturating_sub(baseline)
+    }
+
+    #[inline]
+    fn sum_finite(samples: &[i16]) -> (f64, u32) {
+        let sum = samples.iter().map(|&sample| i32::from(sample)).sum::<i32>();
+        (sum.into(), samples.len() as u32)
+    }
+}
+
+impl HighPass for f32 {
+    #[inline]
+    fn less(sample: f32, baseline: f32) -> f32 {
+        sample - baseline
+    }
+
+    #[inline]
+    fn sum_finite(samples: &[f32]) -> (f64, u32) {
+        let finite = samples.iter().filter(|sample| sample.is_finite());
+        finite.fold((0.0, 0), |(sum, count), &sample| (sum + f64::from(sample), count + 1))
     }
 }
 
@@ -176,13 +219,41 @@ mod tests {
     }
 
     #[test]
+    fn reals_pass_as_integers_do_and_a_hole_moves_no_baseline() {
+        let signal: Vec<i16> = sine(0.01, 1000.0, 20_000).iter().map(|s| s + 20_000).collect();
+        let mut real: Vec<f32> = signal.iter().map(|&sample| sample.into()).collect();
+        for corner in [0.002, 1e-5] {
+            let integers = passed(&mut LfReject::new(corner).unwrap(), &[(7, &signal)]);
+            let mut filter = LfReject::new(corner).unwrap();
+            let mut reals = Vec::new();
+            filter.pass(7, &real, |_, strip| reals.extend_from_slice(strip));
+            let apart = |(a, b): (&i16, &f32)| (f32::from(*a) - b).abs();
+            assert!(integers.iter().zip(&reals).map(apart).fold(0.0, f32::max) <= 1.0);
+        }
+        let clean = real.clone();
+        for (place, hole) in
+            [(0, f32::NAN), (5000, f32::NAN), (5001, f32::INFINITY), (9000, f32::NEG_INFINITY)]
+        {
+            real[place] = hole;
+        }
+        for corner in [0.002, 1e-5] {
+            let pass = |samples: &[f32]| {
+                let mut out = Vec::new();
+                LfReject::new(corner).unwrap().pass(0, samples, |_, strip| out.extend_from_slice(strip));
+                out
+            };
+            let (holed, whole) = (pass(&real), pass(&clean));
+            assert!(holed[0].is_nan() && holed[5000].is_nan() && holed[5001] == f32::INFINITY);
+            assert!((holed[19_999] - whole[19_999]).abs() < 200.0, "{} {}", holed[19_999], whole[19_999]);
+        }
+    }
+
+    #[test]
     fn the_baseline_stays_over_a_gap_and_what_does_not_fit_saturates() {
         let mut filter = LfReject::new(1e-4).unwrap();
         let low = passed(&mut filter, &[(0, &[-30_000; 100])]);
         assert_eq!(low, [0; 100]);
         assert_eq!(passed(&mut filter, &[(1000, &[30_000])]), [i16::MAX]);
-        assert!(
-            LfReject::new(0.0).is_err() && LfReject::new(0.5).is_err() && LfReject::new(f64::NAN).is_err()
-        );
+        assert!([0.0, 0.5, f64::NAN].iter().all(|&corner| LfReject::<i16>::new(corner).is_err()));
     }
 }

@@ -248,3 +248,91 @@ fn settings_that_cannot_work_are_refused() {
     assert!(Trigger::new(pulse, 0).is_err());
     assert!(Trigger::new(Condition::Dropout { level: 0, hysteresis: 0, samples: 0 }, 0).is_err());
 }
+
+/// The same condition on the same numbers as `f32`.
+fn real(condition: &Condition) -> Condition<f32> {
+    match condition.clone() {
+        Condition::Edge { slope, level, hysteresis } => {
+            Condition::Edge { slope, level: level.into(), hysteresis: hysteresis.into() }
+        }
+        Condition::PulseWidth { polarity, level, hysteresis, samples } => {
+            Condition::PulseWidth { polarity, level: level.into(), hysteresis: hysteresis.into(), samples }
+        }
+        Condition::Runt { polarity, low, high } => {
+            Condition::Runt { polarity, low: low.into(), high: high.into() }
+        }
+        Condition::Window { passage, low, high, hysteresis } => {
+            Condition::Window { passage, low: low.into(), high: high.into(), hysteresis: hysteresis.into() }
+        }
+        Condition::Dropout { level, hysteresis, samples } => {
+            Condition::Dropout { level: level.into(), hysteresis: hysteresis.into(), samples }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3000) })]
+
+    #[test]
+    fn reals_trigger_as_integers_do(
+        samples in signals(),
+        condition in conditions(),
+        block in 1usize..200,
+        holdoff in 0u64..50,
+    ) {
+        let mut integers = Trigger::new(condition.clone(), holdoff).unwrap();
+        let mut reals = Trigger::new(real(&condition), holdoff).unwrap();
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        for (place, piece) in samples.chunks(block).enumerate() {
+            let at = (place * block) as u64;
+            integers.scan(at, piece, |event| expected.push((event.index, event.slope, event.fraction())));
+            let piece: Vec<f32> = piece.iter().map(|&sample| sample.into()).collect();
+            reals.scan(at, &piece, |event| found.push((event.index, event.slope, event.fraction())));
+        }
+        prop_assert_eq!(reals.held_off(), integers.held_off());
+        prop_assert_eq!(found, expected);
+    }
+
+    /// A sample that is not a number passes no level: it is as if the one before it had come again, but for time.
+    #[test]
+    fn not_a_number_changes_no_state(samples in signals(), condition in conditions(), holes in any::<u64>()) {
+        let is_hole = |place: usize| place > 0 && holes >> (place % 64) & 1 != 0;
+        let mut held: Vec<f32> = samples.iter().map(|&sample| sample.into()).collect();
+        let mut holed = held.clone();
+        for place in 0..held.len() {
+            if is_hole(place) {
+                held[place] = held[place - 1];
+                holed[place] = f32::NAN;
+            }
+        }
+        let find = |samples: &[f32]| {
+            let mut found = Vec::new();
+            let mut trigger = Trigger::new(real(&condition), 0).unwrap();
+            trigger.scan(9, samples, |event| {
+                assert!((0.0..=1.0).contains(&event.fraction()));
+                found.push(event.index);
+            });
+            found
+        };
+        prop_assert_eq!(find(&holed), find(&held));
+    }
+}
+
+#[test]
+fn reals_pass_levels_between_whole_numbers_and_infinity_passes_all() {
+    let edge = Condition::Edge { slope: Slope::Either, level: 0.25, hysteresis: 0.125 };
+    let mut trigger = Trigger::new(edge, 0).unwrap();
+    let mut found = Vec::new();
+    let samples = [0.0, 0.25, 0.2, 0.5, 0.25, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 0.3];
+    trigger.scan(0, &samples, |event| found.push((event.index, event.slope, event.fraction())));
+    use Slope::{Falling, Rising};
+    // The next sample at or below the level after one well above it; no line passes through infinity.
+    assert_eq!(found, [(1, Rising, 0.0), (4, Falling, 0.0), (6, Falling, 0.0), (8, Rising, 0.0)]);
+    for (level, hysteresis) in [(f32::NAN, 0.0), (f32::INFINITY, 0.0), (0.0, -1.0), (0.0, f32::NAN)] {
+        let edge = Condition::Edge { slope: Slope::Rising, level, hysteresis };
+        assert!(Trigger::new(edge, 0).is_err(), "{level} {hysteresis}");
+    }
+    let runt = Condition::Runt { polarity: Polarity::Positive, low: 0.0, high: f32::NAN };
+    let error = Trigger::new(runt, 0).unwrap_err().to_string();
+    assert_eq!(error, "trigger level: NaN was given, a finite number is needed");
+}

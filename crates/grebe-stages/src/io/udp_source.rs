@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::io::described::Described;
 use crate::io::reorder::{AHEAD_MAX, Reorder};
-use crate::io::second_sender::SecondSender;
 use crate::stream::{CHUNK_BYTES, Limit};
 
 /// Receives one stream of frames, one datagram each.
@@ -34,7 +33,6 @@ pub struct UdpSource {
     given: Option<BatchPool>,
     intake: Intake,
     counters: ArrivalCounters,
-    second_sender: SecondSender,
 }
 
 impl UdpSource {
@@ -52,7 +50,6 @@ impl UdpSource {
             given: None,
             intake: Intake::new(options.latency),
             counters: ArrivalCounters::new(),
-            second_sender: SecondSender::default(),
         })
     }
 
@@ -87,11 +84,6 @@ impl UdpSource {
     /// The system cannot say.
     pub fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
         self.receiver.local_addr()
-    }
-
-    /// Who else sends here: to be asked from any thread.
-    pub fn second_sender(&self) -> SecondSender {
-        self.second_sender.clone()
     }
 
     /// The receive buffer that the kernel granted.
@@ -134,9 +126,6 @@ impl Stage for UdpSource {
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
-        if let Some(from) = self.intake.foreign_sender.take() {
-            self.second_sender.note(from);
-        }
         self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
         let is_over = self.intake.tracker.is_ended() && !self.intake.listens_on;
         if is_over || self.intake.limit.is_reached() {
@@ -180,9 +169,6 @@ struct Intake {
     /// When the sender was last heard.
     heard: Option<Instant>,
     foreign_datagrams: u64,
-    /// A foreign sender that is not told yet, and the last one that was.
-    foreign_sender: Option<SocketAddr>,
-    foreign_told: Option<SocketAddr>,
     described: Described,
     copied_frames: u64,
     /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
@@ -205,8 +191,6 @@ impl Intake {
             displaced: None,
             heard: None,
             foreign_datagrams: 0,
-            foreign_sender: None,
-            foreign_told: None,
             described: Described::default(),
             copied_frames: 0,
             compact: None,
@@ -234,7 +218,7 @@ impl Intake {
                         self.out_of_order(&mut slab, range.start, &header, chunk, output, ctx);
                     }
                 }
-                Ok(_) => self.count_foreign(received.from),
+                Ok(_) => self.foreign_datagrams += 1,
                 Err(Refusal::Description) => self.describe(received.from, &mut slab, range),
                 Err(reason) => self.refusals.add(reason),
             }
@@ -459,14 +443,6 @@ impl Intake {
         }
     }
 
-    #[cold]
-    fn count_foreign(&mut self, from: SocketAddr) {
-        self.foreign_datagrams += 1;
-        if self.foreign_told != Some(from) {
-            (self.foreign_sender, self.foreign_told) = (Some(from), Some(from));
-        }
-    }
-
     /// Takes what a sender says that its stream is, or the one that it is about to begin.
     #[cold]
     fn describe(&mut self, from: SocketAddr, slab: &mut BatchMut, frame: Range<usize>) {
@@ -477,7 +453,7 @@ impl Intake {
             batch.describe(self.described.now());
         }
         match taken {
-            Ok(()) if self.sender.is_some_and(|sender| sender != from) => self.count_foreign(from),
+            Ok(()) if self.sender.is_some_and(|sender| sender != from) => self.foreign_datagrams += 1,
             Ok(()) => {}
             Err(reason) => self.refusals.add(reason),
         }

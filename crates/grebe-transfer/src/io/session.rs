@@ -62,7 +62,7 @@ pub struct ReceiveReport {
     pub renamed: Vec<Renamed>,
     /// Bytes of all files and of the list of them.
     pub content_bytes: u64,
-    /// Bytes of the stream that were there from an earlier session.
+    /// Bytes of the stream that were there, from an earlier session or in files of the same content.
     pub resumed_bytes: u64,
     /// The sender's address.
     pub peer: SocketAddr,
@@ -80,7 +80,7 @@ pub struct SendReport {
     pub left_out: Vec<LeftOut>,
     /// The receiver could not have all that was sent; it says what.
     pub is_partial: bool,
-    /// Bytes of the stream that the receiver had from an earlier session.
+    /// Bytes of the stream that the receiver had, from an earlier session or in files of the same content.
     pub resumed_bytes: u64,
     /// Who received them.
     pub peer: SocketAddr,

@@ -57,6 +57,8 @@ pub struct Receiver {
     gaps_new: u64,
     reports_due: usize,
     next_report_us: u64,
+    /// What need not be sent.
+    held: RangeSet,
     /// How often the sender is still to be told which bytes are held, and whether that was done since the last report.
     helds_due: u32,
     held_told: bool,
@@ -135,11 +137,12 @@ impl Receiver {
         }
     }
 
-    /// Marks bytes that are there from an earlier session, and has the sender told.
+    /// Marks bytes that are there from an earlier session or from elsewhere, and has the sender told.
     pub fn hold(&mut self, range: Range<u64>) {
         let end = range.end.min(self.total_bytes.unwrap_or(0));
         if range.start < end {
             self.received.insert(range.start..end);
+            self.held.insert(range.start..end);
             self.helds_due = HELDS;
         }
     }
@@ -156,7 +159,7 @@ impl Receiver {
         }
         if self.helds_due > 0 && !std::mem::replace(&mut self.held_told, true) {
             self.helds_due -= 1;
-            return HeldRanges::encode(self.received.iter(), out);
+            return HeldRanges::encode(self.held.iter(), out);
         }
         self.held_told = false;
         let highest = self.packets.highest()?;
@@ -238,7 +241,7 @@ impl Receiver {
 
     /// Bytes of memory that this half holds.
     pub fn memory_bytes(&self) -> usize {
-        self.received.memory_bytes() + (ReceivedPackets::PACKETS / 8) as usize
+        self.received.memory_bytes() + self.held.memory_bytes() + (ReceivedPackets::PACKETS / 8) as usize
     }
 
     /// Records the arrival of a packet for the reports; `false` for a duplicate.

@@ -225,7 +225,7 @@ impl Sender {
         self.available = self.available.max(end.min(self.total_bytes));
     }
 
-    /// Takes what the receiver has from an earlier session: it is not sent again.
+    /// Takes what the receiver has from an earlier session, or from elsewhere: it is not sent.
     pub fn on_held(&mut self, now_us: u64, held: &HeldRanges<'_>) {
         self.heard_us = now_us;
         for range in held.iter() {

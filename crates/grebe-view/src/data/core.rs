@@ -6,13 +6,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grebe_frame::{Arrival, Batch, Frame, Gap, Header, StreamTracker};
-use grebe_scope::{Column, ColumnGrid, Error as ScopeError, Pyramid};
+use grebe_scope::{Column, ColumnGrid, Error as ScopeError, Interpolation, Pyramid};
 
+use crate::data::clip::is_clipped;
 use crate::data::extract::Extract;
-use crate::data::interpolate::join_samples;
+use crate::data::interpolate::line_between;
 use crate::data::math::{MATH_CHANNEL, MathChannel};
 use crate::data::measure::PictureMeasurer;
 use crate::data::meter::{FlowMeter, TransitMeter};
+use crate::data::overview::Overview;
 use crate::data::persistence::{Persistence, PersistenceView};
 use crate::data::picture::{ChannelColumns, GapMark, Picture, StreamInfo};
 use crate::data::spectrum::SpectrumAnalyzer;
@@ -33,6 +35,7 @@ pub struct ScopeCore {
     measure: PictureMeasurer,
     math: Option<MathChannel>,
     spectrum: SpectrumAnalyzer,
+    overview: Overview,
     /// The last gaps, oldest first, and the number of the next.
     gaps: VecDeque<GapMark>,
     gap_number: u64,
@@ -117,10 +120,9 @@ impl ScopeCore {
             span_samples: extent.span_samples,
             channels: shown
                 .map(|(channel, pyramid, place)| ChannelColumns {
-                    channel,
-                    columns: channel_columns(pyramid, place, &extent),
                     mean: mean(pyramid, place, window.clone()),
                     at_cursors: at.map_or([None; 2], |at| at.map(|index| sample(pyramid, place, index))),
+                    ..channel_columns(pyramid, (channel, place), &extent, viewport.interpolation)
                 })
                 .collect(),
             math: math.map(|(_, scale)| scale),
@@ -138,6 +140,7 @@ impl ScopeCore {
             persistence,
             measured,
             measured_count,
+            overview: self.overview.view(pyramid, viewport, self.is_ended, now_ns),
             spectrum: self.spectrum.view(pyramid, viewport, window, now_ns),
             memory_bytes: pyramid.memory_bytes(),
         }
@@ -328,16 +331,25 @@ fn end_column(pyramid: &Pyramid, grid: ColumnGrid, window: Window) -> i64 {
     column.clamp(-COLUMN_END, COLUMN_END)
 }
 
-fn channel_columns(pyramid: &Pyramid, channel: usize, extent: &Extent) -> Vec<Column> {
+fn channel_columns(
+    pyramid: &Pyramid,
+    (channel, place): (usize, usize),
+    extent: &Extent,
+    interpolation: Interpolation,
+) -> ChannelColumns {
     let Extent { grid, columns, first_column, .. } = *extent;
     let mut out = vec![Column::OUTSIDE; columns];
     let before = usize::try_from(-first_column).unwrap_or(0).min(columns);
     let (first, out_inside) = (first_column.max(0) as u64, &mut out[before..]);
-    pyramid.columns(channel, grid, first, out_inside);
-    if grid.samples_per_column() < 1.0 {
-        join_samples(pyramid, channel, grid, first, out_inside);
-    }
-    out
+    pyramid.columns(place, grid, first, out_inside);
+    // What is computed has a range of its own.
+    let is_clipped = channel != MATH_CHANNEL && is_clipped(pyramid, place, grid, first, out_inside);
+    let line = (grid.samples_per_column() < 1.0).then(|| {
+        let mut line = line_between(pyramid, place, grid, first, interpolation, out_inside);
+        line.shift_right(before);
+        line
+    });
+    ChannelColumns { channel, columns: out, line, is_clipped, mean: 0.0, at_cursors: [None; 2] }
 }
 
 const GAPS_MAX: usize = 256;

@@ -1,63 +1,36 @@
-//! Columns narrower than a sample: straight lines from sample to sample.
+//! The line between samples, where they lie wider apart than columns.
 
-use grebe_scope::{Column, ColumnGrid, Pyramid};
+use grebe_scope::{Column, ColumnGrid, Interpolation, Pyramid, SINC_REACH, SampleLine};
 
 use crate::data::extract::Runs;
 
-/// Replaces columns that show one sample each by what a line through the samples passes in them. Columns next to a
-/// gap, or whose samples are no longer kept singly, stay as they are.
-pub(crate) fn join_samples(
+/// The line through the samples of `columns`, never across a gap. The columns become what it passes in them; where samples are
+/// no longer held singly, both are what the columns were.
+pub(crate) fn line_between(
     pyramid: &Pyramid,
     channel: usize,
     grid: ColumnGrid,
     first_column: u64,
-    out: &mut [Column],
-) {
+    interpolation: Interpolation,
+    columns: &mut [Column],
+) -> SampleLine {
     let step = grid.samples_per_column();
     let edge = |place: usize| (first_column + place as u64) as f64 * step;
-    let (from, to) = (edge(0).floor() as u64, edge(out.len()).ceil() as u64 + 1);
+    let (from, to) = (edge(0).floor() as u64, edge(columns.len()).ceil() as u64 + 1);
     let mut copied = Runs::default();
-    copied.copy(pyramid, channel, from..to);
-    for (first, samples) in copied.iter() {
-        Polyline { first, samples }.draw(step, first_column, out);
-    }
-}
-
-/// A line through samples without a gap.
-struct Polyline<'a> {
-    first: u64,
-    samples: &'a [i16],
-}
-
-impl Polyline<'_> {
-    fn draw(&self, step: f64, first_column: u64, out: &mut [Column]) {
-        let edge = |place: usize| (first_column + place as u64) as f64 * step;
-        let (start, end) = (self.first as f64, (self.first + self.samples.len() as u64 - 1) as f64);
-        let first_place = ((start / step).floor() as u64).saturating_sub(first_column) as usize;
-        for (place, column) in out.iter_mut().enumerate().skip(first_place) {
-            let (left, right) = (edge(place).max(start), edge(place + 1).min(end));
-            if left > end {
-                break;
-            }
-            if left > right || column.is_empty() {
-                continue;
-            }
-            // A bend inside the column may be its extreme.
-            let (a, b, bend) = (self.value(left), self.value(right), self.value(left.ceil().min(right)));
-            column.min = a.min(b).min(bend).round() as i16;
-            column.max = a.max(b).max(bend).round() as i16;
+    copied.copy(pyramid, channel, from.saturating_sub(SINC_REACH)..to + SINC_REACH);
+    let held_from = copied.iter().next().map_or(u64::MAX, |(first, _)| first);
+    let mut line = SampleLine::new(columns.len());
+    for ((span, column), number) in line.spans.iter_mut().zip(&*columns).zip(first_column..) {
+        if grid.span(number).start < held_from && !column.is_empty() {
+            *span = Some((column.min.into(), column.max.into()));
         }
     }
-
-    /// The line's value at sample index `at`, within the run.
-    fn value(&self, at: f64) -> f64 {
-        let last = self.samples.len() - 1;
-        let place = (at - self.first as f64).max(0.0);
-        let before = (place as usize).min(last);
-        let part = place - before as f64;
-        let after = (before + 1).min(last);
-        f64::from(self.samples[before]) * (1.0 - part) + f64::from(self.samples[after]) * part
+    for (first, samples) in copied.iter() {
+        line.add(grid, first_column, first, samples, interpolation);
     }
+    line.round_into(columns);
+    line
 }
 
 #[cfg(test)]
@@ -74,7 +47,7 @@ mod tests {
         let grid = ColumnGrid::new(step);
         let mut out = vec![Column::OUTSIDE; count];
         pyramid.columns(0, grid, first, &mut out);
-        join_samples(&pyramid, 0, grid, first, &mut out);
+        line_between(&pyramid, 0, grid, first, Interpolation::Linear, &mut out);
         out
     }
 
@@ -98,5 +71,24 @@ mod tests {
         let out = columns(&[(0, &[0, 100]), (4, &[-100, -100])], 0.5, 0, 11);
         assert!(out[4].is_empty() && out[4].coverage == Coverage::Gap);
         assert!(out.iter().all(|c| c.is_empty() || c.min >= 0 || c.max <= -100), "{out:?}");
+    }
+
+    #[test]
+    fn what_is_no_longer_held_singly_stays_as_columns() {
+        let mut pyramid = Pyramid::new(1, 64 << 10).unwrap();
+        let samples: Vec<i16> = (0..60_000).map(|at| (at % 500) as i16).collect();
+        pyramid.append(0, &[&samples]).unwrap();
+        let grid = ColumnGrid::new(0.5);
+        for (first, is_held) in [(0, false), (119_000, true)] {
+            let mut columns = vec![Column::OUTSIDE; 100];
+            pyramid.columns(0, grid, first, &mut columns);
+            let before = columns.clone();
+            let line = line_between(&pyramid, 0, grid, first, Interpolation::Sinc, &mut columns);
+            assert_eq!(
+                (line.samples.len(), columns == before),
+                if is_held { (50, false) } else { (0, true) }
+            );
+            assert!(line.spans.iter().all(Option::is_some));
+        }
     }
 }

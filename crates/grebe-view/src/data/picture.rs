@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use grebe_frame::TrackerCounts;
-use grebe_scope::{Column, ColumnGrid, Scale};
+use grebe_scope::{Column, ColumnGrid, SampleLine, Scale};
 
 use crate::data::measure::ChannelMeasurements;
+use crate::data::overview::OverviewView;
 use crate::data::persistence::PersistenceView;
 use crate::data::spectrum::SpectrumView;
 use crate::data::trigger::TriggerView;
@@ -63,6 +64,8 @@ pub struct Picture {
     pub(crate) measured_count: u64,
     /// Spectra, where they were asked for and there are samples for one.
     pub spectrum: Option<Arc<SpectrumView>>,
+    /// All of the history, where it was asked for.
+    pub(crate) overview: Option<Arc<OverviewView>>,
     /// Bytes reserved for history.
     pub memory_bytes: usize,
 }
@@ -74,6 +77,10 @@ pub struct ChannelColumns {
     pub channel: usize,
     /// Left to right.
     pub columns: Vec<Column>,
+    /// Where samples lie wider apart than columns: the line between them, not rounded to counts.
+    pub line: Option<SampleLine>,
+    /// Whether the signal is cut off at an end of the range of its samples: two neighbours or more that are shown stand there.
+    pub is_clipped: bool,
     /// Mean of the visible samples, in raw counts.
     pub mean: f64,
     /// The samples next to the two cursors, where they are held singly.

@@ -1,6 +1,6 @@
 //! What a front end asks for.
 
-use grebe_scope::{Scale, Window as Weighting, step_125_down, step_125_up};
+use grebe_scope::{Interpolation, Scale, Window as Weighting, step_125_down, step_125_up};
 
 use crate::data::math::MathSettings;
 use crate::data::persistence::Ranges;
@@ -19,6 +19,8 @@ pub struct Viewport {
     pub columns: usize,
     /// Channels of the picture.
     pub channels: ChannelMask,
+    /// How the line goes between samples that lie wider apart than columns.
+    pub interpolation: Interpolation,
     /// What makes the picture stand still; `None` lets it roll.
     pub trigger: Option<TriggerSettings>,
     /// Units and offsets of the channels, if the visible samples are to be measured.
@@ -32,6 +34,8 @@ pub struct Viewport {
     /// Spectra of the newest samples before the right edge.
     pub spectrum: Option<SpectrumSettings>,
     pub(crate) persistence: Option<Ranges>,
+    /// Columns of all of the history, if they are wanted.
+    pub(crate) overview: Option<usize>,
 }
 
 /// Which stretch of the stream a [`Viewport`] shows.
@@ -99,6 +103,7 @@ impl Viewport {
             span: None,
             columns,
             channels: ChannelMask::ALL,
+            interpolation: Interpolation::default(),
             trigger: None,
             measure: None,
             math: None,
@@ -106,6 +111,7 @@ impl Viewport {
             is_exact: false,
             spectrum: None,
             persistence: None,
+            overview: None,
         }
     }
 
@@ -118,6 +124,20 @@ impl Viewport {
 pub(crate) fn shorter_span(span: f64, rate_hz: f64) -> f64 {
     let least = 10.0 / if rate_hz > 0.0 { rate_hz } else { 1.0 };
     step_125_down(span * 0.9).max(step_125_up(least))
+}
+
+/// The span rounded up to two digits, at least ten samples of `rate_hz`, at most ten days.
+pub(crate) fn fitted_span(span: f64, rate_hz: f64) -> f64 {
+    let least = 10.0 / if rate_hz > 0.0 { rate_hz } else { 1.0 };
+    two_digits_up(span.max(least)).min(1e6)
+}
+
+/// The next number of two digits: a division that can be read.
+pub(crate) fn two_digits_up(value: f64) -> f64 {
+    let exponent = value.log10().floor() as i32 - 1;
+    let digits = (value / 10f64.powi(exponent) - 1e-6).ceil();
+    // As it would be written: products of powers of ten have digits of their own.
+    format!("{digits}e{exponent}").parse().unwrap_or(value)
 }
 
 /// The next longer span, at most ten days.
@@ -148,5 +168,7 @@ mod tests {
         assert_eq!(default_span(360.0), 10.0);
         assert_eq!(default_span(25e6), 0.01);
         assert_eq!(default_span(0.0), 1e4);
+        assert_eq!((fitted_span(0.0123, 1e6), fitted_span(20.0, 1e3)), (0.013, 20.0));
+        assert_eq!((fitted_span(1e-9, 1e6), two_digits_up(0.24), two_digits_up(991.0)), (1e-5, 0.24, 1000.0));
     }
 }

@@ -1,7 +1,7 @@
 //! Does what a person wants: sets it, or passes it to the part that it concerns.
 
 use super::action::Action;
-use super::choices::Setting;
+use super::autoset;
 use super::generator::GeneratorWish;
 use super::segments::Segment;
 use super::view_model::ViewModel;
@@ -13,6 +13,10 @@ impl ViewModel {
             (Action::Level(steps), Some(trigger)) => self.step_level(steps, trigger),
             (Action::Segment(steps), _) => self.step_segment(steps),
             (Action::Pin, _) => self.pin_segment(),
+            (Action::FitAll, _) => self.fit_all(),
+            (Action::Autoset, _) => self.begin_autoset(autoset::SAMPLES_FIRST),
+            (Action::Zoom(to), _) => self.zoom_to(to),
+            (Action::ZoomToCursors, _) => self.zoom_to_cursors(),
             (Action::Save(what), _) => self.begin_save(what),
             (Action::GeneratorPause, _) => self.tell_generator(GeneratorWish::TogglePause),
             (Action::GeneratorRate(step), _) => {
@@ -21,15 +25,13 @@ impl ViewModel {
                     self.say_refusal(told);
                 }
             }
-            (Action::Next(Setting::Wave), _) => self.next_wave(),
-            (Action::Ask(question), _) => self.ask(question),
+            (Action::GeneratorWave, _) => {
+                let told = self.generator.next_wave();
+                self.say_refusal(told);
+            }
             _ => {}
         }
-        if action == Action::Back && self.close_topmost() {
-            return;
-        }
         self.controls.apply(action, &self.picture);
-        self.act_on_list(action);
         self.hud_made_ns = 0;
     }
 
@@ -88,12 +90,7 @@ impl ViewModel {
         self.controls.trigger.settings.level = Some(level as i16);
     }
 
-    /// Closes what lies above the key overlay: the line that is typed, or the list.
-    fn close_topmost(&mut self) -> bool {
-        self.prompt.take().is_some() || self.list.take().is_some()
-    }
-
-    pub(super) fn say_refusal(&mut self, told: Result<(), String>) {
+    fn say_refusal(&mut self, told: Result<(), String>) {
         if let Err(why) = told {
             self.say(why);
         }

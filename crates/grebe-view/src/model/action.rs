@@ -2,8 +2,6 @@
 
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerMode;
-use crate::model::choices::Setting;
-use crate::model::prompt::Question;
 
 /// One thing that a person can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,6 +12,17 @@ pub(crate) enum Action {
     /// Half a screen back in time; holds the picture.
     Earlier,
     Later,
+    /// The whole recording, or all of the history.
+    FitAll,
+    /// Time base, scales and trigger as the newest samples ask for.
+    Autoset,
+    Zoom(ScreenBox),
+    /// Shows what lies between the cursors.
+    ZoomToCursors,
+    /// Shows the place at a sample index in the middle; holds the picture.
+    ShowAt(f64),
+    /// The strip with all of the history on or off.
+    Overview,
     /// Back to the newest samples, following them.
     Live,
     Channel(usize),
@@ -29,23 +38,20 @@ pub(crate) enum Action {
     Coupling,
     /// One lane for all channels, or one for each.
     Overlay,
+    /// The next operation of the math channel; none after the last.
+    NextMath,
     Math(Option<MathOperation>),
-    /// The next value of a setting that has more than two; shows the list of them for a while.
-    Next(Setting),
-    /// Opens the list of what a setting can be.
-    Choices(Setting),
-    /// Moves down in the list that is open.
-    Mark(i32),
-    /// Sets the line of the open list that is marked.
-    Take,
-    /// Sets a line of the open list.
-    Choose(usize),
-    /// Opens a line for an answer in letters or digits.
-    Ask(Question),
+    /// The next channel for the first (0) or the second (1) input of the math channel.
+    MathInput(usize),
+    /// The line between samples: straight, or sin(x)/x.
+    Interpolation,
     Persistence,
     Channels,
     Trigger(TriggerMode),
+    NextTrigger,
+    TriggerKind,
     Slope,
+    Source,
     /// Moves the trigger level up, in fortieths of the lane.
     Level(f64),
     /// The trigger level follows the middle of the signal.
@@ -53,6 +59,8 @@ pub(crate) enum Action {
     TriggerCoupling,
     Corner(Step),
     Holdoff(Step),
+    /// The trigger stands at the next of three places on the screen: a tenth, the middle, nine tenths.
+    TriggerPlace,
     Segments,
     /// Shows a trigger before (negative) or after the one that is shown; holds the picture.
     Segment(i32),
@@ -76,16 +84,30 @@ pub(crate) enum Action {
     /// The waterfall of the selected channel on or off.
     Waterfall,
     TransformSize(Step),
+    Weighting,
+    Averages,
     /// Keeps the highest levels of the spectrum, or no longer.
     PeakHold,
+    /// Marks the fundamental of the selected channel's spectrum and its harmonics, or no longer.
+    Harmonics,
     Save(SaveWhat),
     GeneratorPause,
     GeneratorRate(Step),
+    GeneratorWave,
     Help,
     Theme,
-    /// Closes what is open.
+    /// Closes the overlay of keys.
     Back,
     Quit,
+}
+
+/// A part of the screen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ScreenBox {
+    /// 0.0 left edge, 1.0 right edge, in any order.
+    pub(crate) times: Option<[f64; 2]>,
+    /// Of the lane of a channel: 0.0 lower edge, 1.0 upper edge, in any order.
+    pub(crate) values: Option<(usize, [f64; 2])>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

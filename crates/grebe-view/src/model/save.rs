@@ -10,7 +10,7 @@ use crate::data::extract::Extract;
 use crate::data::math::LANES;
 use crate::model::action::SaveWhat;
 use crate::model::readout::unit_of;
-use crate::model::view_model::ViewModel;
+use crate::model::view_model::{Asked, ViewModel};
 
 impl ViewModel {
     /// Saves at once what is here; samples are first asked of the history.
@@ -33,33 +33,30 @@ impl ViewModel {
                 self.say("recordings cannot be saved from here".into());
             }
             SaveWhat::Samples | SaveWhat::Recording => {
-                self.saving = Some(what);
+                self.asked = Some(Asked::Save(what));
                 let (left, right) = (self.picture.left_index.max(0.0), self.picture.right_index().max(0.0));
                 self.link.request_extract(left as u64..right as u64);
             }
         }
     }
 
-    /// Saves samples that came from the history; returns whether any did.
-    pub(super) fn end_save(&mut self) -> bool {
-        let Some(extract) = self.link.take_extract() else { return false };
-        let Some(what) = self.saving.take() else { return false };
+    /// Saves samples that came from the history.
+    pub(super) fn end_save(&mut self, what: SaveWhat, extract: &Extract) {
         let saved = match what {
             // The history no longer has single samples of this stretch: the extremes that are drawn.
             SaveWhat::Samples if extract.len_samples() == 0 => {
                 self.save_as("csv", |file| self.write_columns(file))
             }
-            SaveWhat::Samples => self.save_as("csv", |file| self.write_samples(file, &extract)),
+            SaveWhat::Samples => self.save_as("csv", |file| self.write_samples(file, extract)),
             _ if extract.len_samples() == 0 => {
                 Err("the history holds no single samples of this stretch".into())
             }
             _ => match &self.options.export {
-                Some(export) => self.free_path("sigmf-meta").and_then(|path| export(&path, &extract)),
-                None => return false,
+                Some(export) => self.free_path("sigmf-meta").and_then(|path| export(&path, extract)),
+                None => return,
             },
         };
         self.say_saved(saved);
-        true
     }
 
     fn say_saved(&mut self, saved: Result<PathBuf, String>) {

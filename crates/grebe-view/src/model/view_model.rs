@@ -1,24 +1,20 @@
 //! What the front ends have in common: the newest picture, the settings, the words around it.
 
-use std::net::SocketAddr;
-
 use grebe_flow::monotonic_ns;
-use grebe_scope::{MeasurementStatistics, Scale, Ticks};
+use grebe_scope::{Column, MeasurementStatistics, Scale, Ticks};
 
 use super::action::SaveWhat;
 use super::channel::ChannelSetup;
-use super::choices::OpenList;
 use super::controls::Controls;
 use super::generator::Generator;
 use super::hud::Hud;
 use super::options::ViewOptions;
-use super::prompt::Prompt;
 use super::session::Session;
 use super::update::CpuMeter;
 use super::vertical::ValueRange;
 use crate::data::link::ScopeLink;
 use crate::data::math::{LANES, MATH_CHANNEL, MathInput, MathOperation, MathSettings};
-use crate::data::picture::{ChannelColumns, Picture};
+use crate::data::picture::Picture;
 use crate::data::status::GapPlaces;
 use crate::data::trigger::TriggerView;
 use crate::data::viewport::{DIVISIONS, Viewport};
@@ -38,18 +34,13 @@ pub(crate) struct ViewModel {
     pub(super) statistics: [MeasurementStatistics; LANES],
     /// The last measurement that is in the statistics, and of which span.
     pub(super) counted: (u64, f64),
-    /// What is to be saved once the history has answered.
-    pub(super) saving: Option<SaveWhat>,
+    /// What is to be done with the samples that the history was asked for.
+    pub(super) asked: Option<Asked>,
+    /// Columns of the strip with all of the history, where the front end shows one.
+    pub(crate) overview_columns: Option<usize>,
     pub(super) draw_png: DrawPng,
     /// When the words around the picture were made; 0: they are due.
     pub(super) hud_made_ns: u64,
-    /// The list that is open, and the line that is typed.
-    pub(super) list: Option<OpenList>,
-    pub(crate) prompt: Option<Prompt>,
-    /// Whether a front end has still to notice that another source is shown.
-    pub(super) is_replaced: bool,
-    /// Senders to the same port that were told of.
-    pub(super) told_senders: Vec<SocketAddr>,
     /// A message to be shown for a while, and since when.
     pub(super) message: Option<(String, u64)>,
     /// Pictures taken, and since when.
@@ -67,7 +58,7 @@ impl ViewModel {
     pub(crate) fn new(link: ScopeLink, mut options: ViewOptions, draw_png: DrawPng) -> ViewModel {
         link.begin_viewing();
         let picture = Picture::waiting();
-        let mut model = ViewModel {
+        ViewModel {
             controls: options.controls(),
             hud: Hud::new(&picture, &(options.status)(), false, 0.0, monotonic_ns()),
             generator: Generator::new(options.generator.take()),
@@ -77,21 +68,16 @@ impl ViewModel {
             gap_places: GapPlaces::default(),
             statistics: Default::default(),
             counted: (0, 0.0),
-            saving: None,
+            asked: None,
+            overview_columns: None,
             draw_png,
             hud_made_ns: 0,
-            list: None,
-            prompt: None,
-            is_replaced: false,
-            told_senders: Vec::new(),
             message: None,
             taken: (0, 0),
             pictures_per_s: 0.0,
             cpu: CpuMeter::default(),
             cpu_part: None,
-        };
-        model.greet();
-        model
+        }
     }
 
     /// Asks for the picture that the settings describe, `columns` wide; returns whether the request changed.
@@ -103,6 +89,7 @@ impl ViewModel {
     pub(crate) fn viewport(&self, columns: usize) -> Viewport {
         let mut viewport = self.controls.viewport(&self.picture, columns);
         viewport.math = self.math_settings();
+        viewport.overview = self.overview_columns;
         if self.controls.is_measuring {
             viewport.measure =
                 Some(std::array::from_fn(|channel| self.controls.lanes.setups[channel].dc_scale()));
@@ -168,7 +155,7 @@ impl ViewModel {
     pub(crate) fn range(&mut self, place: usize) -> ValueRange {
         let data = &self.picture.channels[place];
         let setup = self.setup(data.channel);
-        let seen = extremes(data, &setup);
+        let seen = extremes(&data.columns, &setup);
         self.controls.lanes.follow(data.channel, seen, setup.scale.abs())
     }
 
@@ -218,6 +205,16 @@ impl Drop for ViewModel {
     }
 }
 
+/// Why samples were asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Asked {
+    Save(SaveWhat),
+    Autoset {
+        /// So many of the newest.
+        samples: u64,
+    },
+}
+
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct TriggerMarks {
     /// Place of the trigger, 0.0 left edge to 1.0 right edge.
@@ -226,8 +223,8 @@ pub(crate) struct TriggerMarks {
     pub(crate) levels: Vec<(usize, f64)>,
 }
 
-pub(crate) fn extremes(data: &ChannelColumns, setup: &ChannelSetup) -> Option<ValueRange> {
-    let visible = data.columns.iter().filter(|column| !column.is_empty());
+pub(crate) fn extremes(columns: &[Column], setup: &ChannelSetup) -> Option<ValueRange> {
+    let visible = columns.iter().filter(|column| !column.is_empty());
     let (min, max) = visible.fold((i16::MAX, i16::MIN), |(min, max), c| (min.min(c.min), max.max(c.max)));
     let (a, b) = (setup.value(f64::from(min)), setup.value(f64::from(max)));
     (min <= max).then(|| ValueRange { bottom: a.min(b), top: a.max(b) })

@@ -6,6 +6,7 @@ use grebe_scope::raster::{self, Axis, Cursor, Lane, Layer, Theme, Trace};
 use crate::data::picture::ChannelColumns;
 use crate::error::Error;
 use crate::model::channel::ChannelSetup;
+use crate::model::harmonics::Harmonic;
 use crate::model::spectra::DB_PER_COUNT;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
@@ -74,20 +75,24 @@ fn channels<'a>(model: &'a ViewModel, ranges: &[ValueRange]) -> Vec<Channel<'a>>
         let levels = levels.map(|(_, level)| (setup.value(*level), ""));
         let cursors = model.controls.cursors.values.filter(|_| data.channel == model.controls.lanes.selected);
         let levels = levels.chain(cursors.into_iter().flatten().zip(["A", "B"])).collect();
-        Channel { data, range, label: setup.label(data.channel), setup, levels }
+        let clip = if data.is_clipped { "  CLIP" } else { "" };
+        Channel { data, range, label: setup.label(data.channel) + clip, setup, levels }
     };
     model.picture.channels.iter().zip(ranges).map(channel).collect()
 }
 
 impl Channel<'_> {
     fn lane(&self, theme: &Theme) -> Lane<'_> {
+        let columns = &self.data.columns;
+        let trace =
+            self.data.line.as_ref().map_or(Trace::Columns(columns), |line| Trace::Line(columns, line));
         Lane {
             levels: &self.levels,
             color: Some(self.setup.trace_color(self.data.channel, theme)),
             scale: self.setup.scale,
             offset: self.setup.offset,
             unit: &self.setup.unit,
-            ..Lane::new(&self.label, Trace::Columns(&self.data.columns), self.range.bottom, self.range.top)
+            ..Lane::new(&self.label, trace, self.range.bottom, self.range.top)
         }
     }
 
@@ -97,6 +102,7 @@ impl Channel<'_> {
         Layer {
             color: self.setup.trace_color(self.data.channel, theme),
             columns: &self.data.columns,
+            line: self.data.line.as_ref(),
             scale: self.setup.scale * stretch,
             offset: lane.bottom + (self.setup.offset - self.range.bottom) * stretch,
         }
@@ -119,6 +125,7 @@ fn draw_spectrum(model: &mut ViewModel, width: u32, height: u32) -> Result<raste
         .map(|trace| Layer {
             color: model.setup(trace.channel).trace_color(trace.channel, &theme),
             columns: &trace.columns,
+            line: None,
             scale: DB_PER_COUNT,
             offset: 0.0,
         })
@@ -134,7 +141,13 @@ fn draw_spectrum(model: &mut ViewModel, width: u32, height: u32) -> Result<raste
         [format!("spectrum: {}", model.spectrum_words())].into_iter().chain(peaks).collect();
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let (start, end, unit, _) = model.spectrum_axis(10);
+    let harmonics = model.harmonics();
+    let labels: Vec<String> = harmonics.iter().map(Harmonic::label).collect();
+    let at = |part: f64| start + part * (end - start);
+    let marks: Vec<Cursor<'_>> =
+        harmonics.iter().zip(&labels).map(|(it, label)| Cursor { at: at(it.part), label }).collect();
     let picture = raster::Picture {
+        cursors: &marks,
         header: &header,
         lanes: &[lane],
         axis: Axis { start, end, unit },
@@ -160,7 +173,7 @@ fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<rast
         color = setup.trace_color(waterfall.channel, &theme);
         seconds = waterfall.span_samples / model.picture.rate_or_one();
     }
-    let lane = Lane {
+    let lane: Lane<'_> = Lane {
         color: Some(color),
         unit: model.picture.axis_unit(),
         ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, -seconds, 0.0)

@@ -2,7 +2,7 @@
 
 use eframe::egui::{self, Color32, Rect, pos2};
 use grebe_scope::raster::{Color, Theme};
-use grebe_scope::{Column, Ticks};
+use grebe_scope::{Column, SampleLine, Ticks};
 
 use super::quads::Quad;
 use crate::model::vertical::ValueRange;
@@ -11,6 +11,8 @@ use crate::model::vertical::ValueRange;
 pub(super) struct Lane<'a> {
     pub(super) rect: Rect,
     pub(super) columns: &'a [Column],
+    /// The line that is drawn in their place, where samples lie wider apart than columns.
+    pub(super) line: Option<&'a SampleLine>,
     pub(super) range: ValueRange,
     pub(super) color: Color32,
     /// Units per count, and the value of count 0.
@@ -65,7 +67,11 @@ impl<'a> LanePainter<'a> {
         let mut previous = Column::OUTSIDE;
         let count = lane.columns.len();
         for (place, column) in lane.columns.iter().enumerate() {
-            if let Some((low, high)) = column.joined_to(&previous) {
+            let span = match lane.line {
+                Some(line) => line.joined(place).map(|(low, high)| (f64::from(low), f64::from(high))),
+                None => column.joined_to(&previous).map(|(low, high)| (f64::from(low), f64::from(high))),
+            };
+            if let Some((low, high)) = span {
                 let (a, b) = (lane.y_of_count(low, band), lane.y_of_count(high, band));
                 let (top, bottom) = (a.min(b), a.max(b));
                 // A sloped line needs more height for the same thickness.
@@ -78,6 +84,29 @@ impl<'a> LanePainter<'a> {
                 }
             }
             previous = *column;
+        }
+        let spacing_px = lane.line.map_or(0.0, SampleLine::spacing) * band.width() / count.max(1) as f32;
+        if let Some(line) = lane.line.filter(|_| spacing_px >= DOT_SPACING_MIN * self.pixels_per_point) {
+            self.dots(lane, line, band);
+        }
+    }
+
+    /// A dot at each sample.
+    fn dots(&mut self, lane: &Lane<'_>, line: &SampleLine, band: Rect) {
+        let radius = DOT_RADIUS * self.pixels_per_point;
+        for &(place, sample) in &line.samples {
+            let x = band.left() + band.width() * place / line.spans.len() as f32;
+            let y = lane.y_of_count(sample.into(), band);
+            // Round, of three rectangles.
+            for (top, bottom, half) in [(-1.0, -0.6, 0.6), (-0.6, 0.6, 1.0), (0.6, 1.0, 0.6)] {
+                let (left, right) = ((x - half * radius).round(), (x + half * radius).round());
+                let top = (y + top * radius).max(band.top());
+                let bottom = (y + bottom * radius).min(band.bottom());
+                if top < bottom {
+                    let (left, right) = (left.max(band.left()), right.min(band.right()));
+                    self.quads.push(Quad::new(left, top, right, bottom, lane.color));
+                }
+            }
         }
     }
 
@@ -127,8 +156,8 @@ impl Lane<'_> {
         band.top() + (part.clamp(-1e3, 1e3) as f32) * band.height()
     }
 
-    fn y_of_count(&self, count: i16, band: Rect) -> f32 {
-        self.y(f64::from(count) * self.scale.0 + self.scale.1, band)
+    fn y_of_count(&self, count: f64, band: Rect) -> f32 {
+        self.y(count * self.scale.0 + self.scale.1, band)
     }
 }
 
@@ -146,3 +175,7 @@ fn glow(height_px: f32) -> f32 {
 const THICKNESS_PX: f32 = 1.7;
 const SLOPE_AIR_PX: f32 = 0.35;
 const GLOW_PX: f32 = 40.0;
+/// Of the dots of samples, in points.
+const DOT_RADIUS: f32 = 2.5;
+/// Nearer to each other, in points, dots would hide the line.
+const DOT_SPACING_MIN: f32 = 8.0;

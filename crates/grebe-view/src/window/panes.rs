@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eframe::egui::{self, Color32, Rect, TextureHandle, WidgetText, pos2};
+use eframe::egui::{self, Color32, Pos2, Rect, TextureHandle, WidgetText, pos2};
 use grebe_flow::monotonic_ns;
 use grebe_scope::raster::Theme;
 use grebe_scope::{Engineering, parse_quantity};
@@ -15,7 +15,6 @@ use crate::data::link::ScopeLink;
 use crate::data::math::LANES;
 use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
 use crate::model::hud::{RunState, STALE_NS};
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
@@ -35,6 +34,10 @@ pub(super) struct ScopePanes {
     /// How far the lanes are scrolled, in points, and the channel that was last brought into view.
     pub(super) lanes_offset: f32,
     pub(super) lanes_selected: Option<usize>,
+    /// Where a box was begun, while it is drawn.
+    pub(super) box_from: Option<Pos2>,
+    /// How far from the middle of what is shown the strip with all of the history was taken hold of.
+    pub(super) overview_grip: f32,
     /// Widths of what stands in the rows of the head, in the last frame.
     pub(super) buttons_width: f32,
     pub(super) facts_width: f32,
@@ -43,9 +46,6 @@ pub(super) struct ScopePanes {
     pub(super) trigger_width: f32,
     /// The trigger that the list was last scrolled to.
     pub(super) listed_segment: Option<f64>,
-    /// The button that opened the list, and the line that the list was last scrolled to.
-    pub(super) list_anchor: Option<(Setting, Rect)>,
-    pub(super) listed_mark: Option<usize>,
     /// Whether keys are for this one of several.
     pub(super) has_keys: bool,
     /// Whether keys go to a field.
@@ -69,13 +69,13 @@ impl ScopePanes {
             persistence_number: 0,
             lanes_offset: 0.0,
             lanes_selected: None,
+            box_from: None,
+            overview_grip: 0.0,
             buttons_width: 600.0,
             facts_width: 400.0,
             is_folded: [false; 2],
             trigger_width: 430.0,
             listed_segment: None,
-            list_anchor: None,
-            listed_mark: None,
             has_keys: true,
             is_typing: false,
             typed: None,
@@ -89,16 +89,6 @@ impl ScopePanes {
             self.keys(ui);
         }
         self.is_typing = false;
-        if self.has_keys {
-            self.take_dropped(ui);
-        }
-        if self.model.take_replaced() {
-            let ctx = ui.ctx().clone();
-            self.model.link.on_picture(move || ctx.request_repaint());
-            let title = egui::ViewportCommand::Title(format!("{} \u{2013} grebe", self.model.hud.source));
-            ui.ctx().send_viewport_cmd(title);
-            (self.densities, self.waterfall) = Default::default();
-        }
         self.model.refresh();
         if self.styled != Some(self.model.controls.theme) {
             style::apply(ui.ctx(), self.model.controls.theme);
@@ -108,14 +98,17 @@ impl ScopePanes {
         let area = ui.available_rect_before_wrap();
         let right = area.right() - self.side_width();
         let bottom = area.bottom() - self.measurements_height();
-        self.panes(ui, Rect::from_min_max(area.min, pos2(right, bottom)));
+        let mut panes = Rect::from_min_max(area.min, pos2(right, bottom));
+        let strip = self.take_overview(&mut panes, ui.ctx().pixels_per_point());
+        self.panes(ui, panes);
+        if let Some(strip) = strip {
+            self.overview(ui, strip);
+        }
         self.measurements(ui, Rect::from_min_max(pos2(area.left(), bottom), pos2(right, area.bottom())));
         self.side(ui, Rect::from_min_max(pos2(right, area.top()), area.max));
         if self.has_keys && self.model.controls.is_help_open {
             self.help(ui);
         }
-        self.list(ui, area);
-        self.prompt(ui);
         self.wake_when_stale(ui.ctx());
     }
 

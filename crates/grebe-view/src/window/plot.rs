@@ -1,6 +1,6 @@
 //! The plot of the traces: its lanes, its axes, and what the pointer does there.
 
-use eframe::egui::{self, FontId, Pos2, Rect, Sense, pos2, vec2};
+use eframe::egui::{self, Align2, FontId, Pos2, Rect, Sense, pos2, vec2};
 use grebe_scope::{Column, Engineering};
 
 use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, name_slider, value_tag, wheel_steps};
@@ -8,6 +8,7 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ChannelSetup;
+use crate::model::hud::RunState;
 use crate::model::vertical::DIVISIONS_VERTICAL;
 
 impl ScopePanes {
@@ -44,6 +45,9 @@ impl ScopePanes {
     }
 
     fn pointer(&mut self, ui: &egui::Ui, response: &egui::Response, plot: Rect) {
+        if self.zoom_box(ui, response, plot) {
+            return;
+        }
         let began = ui.input(|input| input.pointer.press_origin()).filter(|_| response.dragged());
         if let Some(channel) = began.and_then(|began| self.scale_at(plot, began)) {
             let lane = plot.height() / self.lane_count() as f32;
@@ -151,6 +155,7 @@ impl ScopePanes {
         let seconds = start + part * (end - start);
         let at = Engineering::new(seconds, self.model.picture.axis_unit()).digits(4).to_string();
         value_tag(ui, &theme, pos2(pointer.x, plot.top()), plot, &at, cursor);
+        let place_of = |columns: usize| part as f32 * columns as f32;
         for (place, data) in self.model.picture.channels.iter().enumerate() {
             let rect = self.lane_rect(plot, place, self.model.picture.channels.len());
             if !plot.contains(rect.center()) {
@@ -159,7 +164,10 @@ impl ScopePanes {
             let column = (part * data.columns.len() as f64) as usize;
             let Some(column) = data.columns.get(column) else { continue };
             let setup = self.model.setup(data.channel);
+            let nearest = data.line.as_ref().and_then(|line| line.nearest(place_of(data.columns.len())));
             let text = match (column.is_empty(), column.has_gap()) {
+                // Between two samples, the nearer one.
+                (false, false) if nearest.is_some() => count_text(nearest.unwrap_or_default(), &setup),
                 (true, true) => self.model.lost_words(part - half..part + half),
                 (true, false) => continue,
                 _ => range_text(column, &setup),
@@ -171,15 +179,13 @@ impl ScopePanes {
     }
 
     fn empty(&self, ui: &egui::Ui, plot: Rect) {
+        let text = match (self.model.picture.stream, self.model.hud.state) {
+            (Some(_), _) => "every channel is switched off: press 1 \u{2026} 8".to_owned(),
+            (None, RunState::Ended) => "the stream ended without a sample".to_owned(),
+            _ => format!("waiting for {}", self.model.hud.source),
+        };
         let color = color32(self.theme().text_dim);
-        let mut top = plot.center().y - 12.0;
-        for (line, text) in self.model.empty_lines().into_iter().enumerate() {
-            let font = FontId::proportional(if line == 0 { 20.0 } else { 14.0 });
-            let galley = ui.painter().layout(text, font, color, plot.width() - 20.0);
-            let at = pos2(plot.center().x - galley.size().x / 2.0, top);
-            top += galley.size().y + 8.0;
-            ui.painter().galley(at, galley, color);
-        }
+        ui.painter().text(plot.center(), Align2::CENTER_CENTER, text, FontId::proportional(20.0), color);
     }
 }
 
@@ -193,10 +199,12 @@ pub(super) fn lane_rect(plot: Rect, place: usize, count: usize) -> Rect {
 }
 
 fn range_text(column: &Column, setup: &ChannelSetup) -> String {
-    let show =
-        |count: i16| Engineering::new(setup.value(f64::from(count)), &setup.unit).digits(4).to_string();
     match column.min == column.max {
-        true => show(column.min),
-        false => format!("{} \u{2026} {}", show(column.min), show(column.max)),
+        true => count_text(column.min, setup),
+        false => format!("{} \u{2026} {}", count_text(column.min, setup), count_text(column.max, setup)),
     }
+}
+
+fn count_text(count: i16, setup: &ChannelSetup) -> String {
+    Engineering::new(setup.value(f64::from(count)), &setup.unit).digits(4).to_string()
 }

@@ -9,7 +9,6 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::math::{MATH_CHANNEL, MathOperation};
 use crate::model::action::{Action, Step};
-use crate::model::choices::Setting;
 use crate::model::vertical::DIVISIONS_VERTICAL;
 
 impl ScopePanes {
@@ -51,6 +50,8 @@ impl ScopePanes {
             self.toggle(ui, show.overlay, "overlay", "all in one lane  (o)", Action::Overlay);
             let hint = "all triggers upon each other  (d)";
             self.toggle(ui, show.persistence, "persistence", hint, Action::Persistence);
+            let hint = "the line between samples: straight, or sin(x)/x  (I)";
+            self.toggle(ui, show.sinc, "sin(x)/x", hint, Action::Interpolation);
         });
         ui.add_space(10.0);
     }
@@ -130,7 +131,7 @@ impl ScopePanes {
                 for (place, name) in ["A", "B"].into_iter().enumerate().take(inputs) {
                     let channel = self.model.controls.math_inputs[place];
                     let of = format!("{name} = {}", self.model.setup(channel).label(channel));
-                    self.choice(ui, of, "the channel  (N, B)", Setting::MathInput(place));
+                    self.button(ui, of, "the next channel  (N, B)", Action::MathInput(place));
                 }
             });
             if is_selected {

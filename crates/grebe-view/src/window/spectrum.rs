@@ -3,7 +3,7 @@
 use eframe::egui::{self, Align2, Color32, ColorImage, Pos2, Rect, Sense, TextureOptions, pos2, vec2};
 use egui_tiles::UiResponse;
 use grebe_scope::raster::Color;
-use grebe_scope::{Engineering, Ticks};
+use grebe_scope::{Engineering, Ticks, Window as Weighting};
 
 use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, label_font, level_labels, value_tag, wheel_steps};
 use super::lanes::{Lane, LanePainter, color32};
@@ -13,7 +13,6 @@ use super::tiles::Pane;
 use crate::data::spectrum::WaterfallView;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
 use crate::model::spectra::{DB_PER_COUNT, SpectrumTrace};
 use crate::model::vertical::ValueRange;
 
@@ -35,7 +34,14 @@ impl ScopePanes {
         let levels = Ticks::new(range.bottom, range.top, (plot.height() / 24.0).clamp(3.0, 10.0) as u32);
         let theme = self.theme();
         let mut painter = LanePainter::new(area, pixels_per_point, &theme);
-        let lane = |columns, color| Lane { rect: plot, columns, range, color, scale: (DB_PER_COUNT, 0.0) };
+        let lane = |columns, color| Lane {
+            rect: plot,
+            columns,
+            line: None,
+            range,
+            color,
+            scale: (DB_PER_COUNT, 0.0),
+        };
         let divisions: Vec<f32> =
             ticks.values().map(|value| ((value - start) / (end - start)) as f32).collect();
         painter.grid(&lane(&[], Color32::WHITE), &levels, &divisions);
@@ -47,6 +53,7 @@ impl ScopePanes {
         ui.painter().add(quads::shape(self.slot("spectrum"), area, painter.quads));
         level_labels(ui, &theme, plot, range, &levels, "dB");
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
+        self.harmonic_marks(ui, plot);
         self.peak_marks(ui, plot, range);
         if let Some(pointer) = pointer {
             self.spectrum_readout(ui, plot, pointer, &traces, [start, end], unit);
@@ -62,17 +69,53 @@ impl ScopePanes {
     fn spectrum_controls(&mut self, ui: &mut egui::Ui) {
         let settings = self.model.controls.spectrum;
         self.button(ui, "\u{d7}", "close  (f)", Action::Spectrum);
+        let is_marked = self.model.controls.show.harmonics;
+        self.toggle(
+            ui,
+            is_marked,
+            "harmonics",
+            "mark the harmonics of the highest peak  (#)",
+            Action::Harmonics,
+        );
         self.toggle(ui, settings.is_peak_held, "hold", "keep the highest levels  (H)", Action::PeakHold);
         let averages = match settings.averages {
             1 => "no average".into(),
             count => format!("average {count}"),
         };
-        self.choice(ui, averages, "spectra that are averaged  (A)", Setting::Averages);
-        self.choice(ui, settings.window.name(), "weighting of the samples  (W)", Setting::Weighting);
+        self.button(ui, averages, "spectra that are averaged  (A)", Action::Averages);
+        let weighting = ui.menu_button(settings.window.name(), |ui| {
+            for window in Weighting::ALL {
+                if ui.selectable_label(window == settings.window, window.name()).clicked() {
+                    self.model.controls.spectrum.window = window;
+                    ui.close();
+                }
+            }
+        });
+        weighting.response.on_hover_text("weighting of the samples  (W)");
         self.button(ui, "+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up));
         let size = egui::RichText::new(settings.size.to_string()).monospace();
-        self.choice(ui, size, "samples of a transform", Setting::TransformSize);
+        ui.add_sized([58.0, 18.0], egui::Label::new(size));
         self.button(ui, "\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down));
+    }
+
+    /// A line at each harmonic with its number at the top; in brackets where it is folded back from beyond half the rate.
+    fn harmonic_marks(&self, ui: &egui::Ui, plot: Rect) {
+        let color = self.trace_color(self.model.harmonics_channel());
+        let mut harmonics: Vec<_> = self.model.harmonics().into_iter().filter(|it| it.is_shown()).collect();
+        harmonics.sort_by(|a, b| a.part.total_cmp(&b.part));
+        let mut free_from = plot.left();
+        for harmonic in harmonics {
+            let x = plot.left() + plot.width() * harmonic.part as f32;
+            let stroke = egui::Stroke::new(1.0, color.gamma_multiply(0.5));
+            let line = [pos2(x, plot.top() + 14.0), pos2(x, plot.bottom())];
+            ui.painter().extend(egui::Shape::dashed_line(&line, stroke, 3.0, 4.0));
+            let galley = ui.painter().layout_no_wrap(harmonic.label(), label_font(), color);
+            let left = (x - galley.size().x / 2.0).max(free_from);
+            free_from = left + galley.size().x + 3.0;
+            if free_from < plot.right() {
+                ui.painter().galley(pos2(left, plot.top() + 1.0), galley, color);
+            }
+        }
     }
 
     /// The highest peak of each channel, at its place.

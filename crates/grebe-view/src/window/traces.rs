@@ -21,6 +21,7 @@ struct ChannelLane<'a> {
     lane: Lane<'a>,
     setup: ChannelSetup,
     ticks: LaneTicks,
+    is_clipped: bool,
     /// Whether it has a grid and labels of its own: in an overlay only the front lane has.
     has_grid: bool,
 }
@@ -57,7 +58,15 @@ impl ScopePanes {
             );
             ChannelLane {
                 channel: data.channel,
-                lane: Lane { rect, columns: &data.columns, range, color, scale: (setup.scale, setup.offset) },
+                lane: Lane {
+                    rect,
+                    columns: &data.columns,
+                    line: data.line.as_ref(),
+                    range,
+                    color,
+                    scale: (setup.scale, setup.offset),
+                },
+                is_clipped: data.is_clipped,
                 ticks: LaneTicks::of(rect.height(), range, &setup),
                 setup,
                 has_grid: !is_overlay || place == front,
@@ -105,15 +114,19 @@ impl ScopePanes {
         let theme = self.theme();
         let mut clicked = None;
         let mut chip_left = 6.0;
-        for ChannelLane { channel, lane, setup, ticks, has_grid } in lanes {
+        for ChannelLane { channel, lane, setup, ticks, is_clipped, has_grid } in lanes {
             if *has_grid {
                 level_labels(ui, &theme, lane.rect, lane.range, &ticks.labels, &setup.unit);
             }
             let at = lane.rect.min + vec2(chip_left, 5.0);
             let chip = self.chip(ui, at, *channel, setup, ticks.lines.step());
             clicked = clicked.or(chip.clicked().then_some(*channel));
+            let mut right = chip.rect.right();
+            if *is_clipped {
+                right = self.clip_chip(ui, chip.rect.right_top() + vec2(4.0, 0.0), *channel);
+            }
             let is_overlay = self.model.controls.show.overlay;
-            chip_left += if is_overlay { chip.rect.width() + 5.0 } else { 0.0 };
+            chip_left += if is_overlay { right - chip.rect.left() + 5.0 } else { 0.0 };
         }
         clicked
     }
@@ -174,6 +187,22 @@ impl ScopePanes {
         response.on_hover_cursor(egui::CursorIcon::PointingHand).on_hover_text(
             "scale, position, coupling, unit; the wheel over the numbers at the left changes the scale",
         )
+    }
+
+    /// Says that a channel's samples are cut off; returns where that ends.
+    fn clip_chip(&self, ui: &egui::Ui, at: Pos2, channel: usize) -> f32 {
+        let theme = self.theme();
+        let galley = ui.painter().layout_no_wrap("CLIP".into(), label_font(), color32(theme.plot));
+        let chip = Rect::from_min_size(at, galley.size() + vec2(10.0, 4.0));
+        ui.painter().rect_filled(chip, 3.0, color32(theme.gap));
+        ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
+        let response = ui.interact(chip, self.id.with(("clip", channel)), Sense::hover());
+        let words = format!("{} is clipped", self.model.setup(channel).label(channel));
+        response.widget_info(move || egui::WidgetInfo::labeled(egui::Role::Label, true, words.clone()));
+        response.on_hover_text(
+            "neighbouring samples at an end of the range of the samples: the signal is cut off there",
+        );
+        chip.right()
     }
 
     /// Whether densities are shown in place of traces: they are on, and there are any.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use super::Place;
@@ -26,6 +27,10 @@ pub(super) struct GroupStore {
     groups: RangeSet,
     /// Groups that an earlier session wrote, and that wait for the hashes that they should have now.
     doubtful: RangeSet,
+    /// Groups of files that are there already, and whose hashes are to tell whether they are the same.
+    compared: RangeSet,
+    /// What need not come any more, once the index is there.
+    spared: Sender<RangeSet>,
     /// Content whose hash was another one. Only the files that it belongs to are left out.
     damaged: RangeSet,
     /// Groups that are written and not in the journal.
@@ -38,7 +43,7 @@ pub(super) struct GroupStore {
 
 impl GroupStore {
     /// Goes on with what an earlier session left, or begins anew.
-    pub(super) fn open(place: Place, offer: Offer) -> Result<Self> {
+    pub(super) fn open(place: Place, offer: Offer, spared: Sender<RangeSet>) -> Result<Self> {
         let mut store = Self {
             place,
             offer,
@@ -48,6 +53,8 @@ impl GroupStore {
             waiting: Vec::new(),
             groups: RangeSet::default(),
             doubtful: RangeSet::default(),
+            compared: RangeSet::default(),
+            spared,
             damaged: RangeSet::default(),
             unnoted: RangeSet::default(),
             noted_at: Instant::now(),
@@ -89,6 +96,21 @@ impl GroupStore {
         }
         (self.index, self.index_left, self.target) = (bytes, 0, Some(target));
         self.notes = Some(JournalThread::start(journal));
+        if !is_whole {
+            self.spare();
+        }
+    }
+
+    /// Notes which groups need not come.
+    fn spare(&mut self) {
+        let Some([left_out, compared]) = self.target.as_ref().map(Target::spared_groups) else { return };
+        left_out.iter().for_each(|range| {
+            self.groups.insert(range);
+        });
+        compared.iter().for_each(|range| {
+            self.groups.remove(range.clone());
+            self.compared.insert(range);
+        });
     }
 
     /// What is written, as ranges of the stream. Of doubtful groups the hashes are to come.
@@ -98,7 +120,7 @@ impl GroupStore {
         for groups in self.groups.iter() {
             held.insert(range_of(groups.start).start..range_of(groups.end).start);
         }
-        for group in self.doubtful.iter().flatten() {
+        for group in self.doubtful.iter().chain(self.compared.iter()).flatten() {
             let range = range_of(group);
             held.insert(range.start..range.end - HASH_BYTES);
         }
@@ -114,7 +136,8 @@ impl GroupStore {
     ) -> Result<()> {
         let content = groups::content_range(group, self.offer.total_bytes);
         let hash_at = (content.end - content.start) as usize;
-        if self.doubtful.contains(&(group..group + 1))
+        let only = group..group + 1;
+        if (self.doubtful.contains(&only) || self.compared.contains(&only))
             && let Some(target) = &self.target
         {
             target.read(content.start, &mut bytes[..hash_at]);
@@ -149,6 +172,9 @@ impl GroupStore {
         target.settle(&self.damaged)?;
         // A kill from here on may leave only some files with their names: the journal then explains it to the next session.
         self.journal = self.notes.take().and_then(JournalThread::end);
+        if let Some(path) = target.all_exist() {
+            return Err(Error::Exists { path });
+        }
         if let Some(journal) = &mut self.journal {
             let _ = journal.add_whole();
         }
@@ -157,7 +183,13 @@ impl GroupStore {
 
     /// Ends the work: files that have their names need no journal any more; what else is there is noted for a later session.
     pub(super) fn end(&mut self, outcome: Result<Named>) -> Result<Named> {
-        if outcome.as_ref().is_ok_and(|named| !named.is_kept)
+        let is_done = match &outcome {
+            Ok(named) => !named.is_kept,
+            // What is there is another one: nothing of what came can be used.
+            Err(Error::Exists { .. }) => true,
+            Err(_) => false,
+        };
+        if is_done
             && self.journal.take().is_some()
             && let Ok(folder) = self.folder(false)
         {
@@ -209,6 +241,9 @@ impl GroupStore {
             }
         }
         self.notes = Some(JournalThread::start(journal));
+        self.spare();
+        // The other end may be gone.
+        let _ = self.spared.send(self.held_stream());
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::groups::GROUP_BYTES;
 use super::system::{
     failed, free_bytes, is_about_the_name, is_entry, is_renamed, is_same_file, join, private_directory,
     read_exact_at, remove, rename, set_mode, umask, write_all_at,
@@ -37,6 +38,8 @@ pub(super) struct Target {
     closed: Vec<File>,
     /// The bits of a mode that the user does not want on new files.
     umask: u16,
+    /// Content that is not what is there already.
+    differing: RangeSet,
     /// Some files may have their final names already.
     named: bool,
 }
@@ -51,6 +54,8 @@ enum Fate {
     Inside,
     /// A file of its name, length and time is there already.
     There,
+    /// One of its name and length is there with another time: the bytes tell.
+    Compared,
 }
 
 struct TargetFile {
@@ -59,6 +64,8 @@ struct TargetFile {
     start: u64,
     bytes: u64,
     is_left_out: bool,
+    /// It is there already, and what comes is compared with it.
+    is_compared: bool,
 }
 
 /// What came of giving files their names.
@@ -187,6 +194,13 @@ impl Target {
             let Some(file) = self.files.get(number) else { return Ok(()) };
             let take = (file.start + file.bytes - at).min(bytes.len() as u64) as usize;
             let (path, within, is_left_out) = (file.path.clone(), at - file.start, file.is_left_out);
+            if file.is_compared {
+                let mut there = vec![0; take];
+                self.read(at, &mut there);
+                if there != bytes[..take] {
+                    self.differing.insert(at..at + take as u64);
+                }
+            }
             if !is_left_out {
                 let file = self.opened(number)?;
                 write_all_at(file, &bytes[..take], within)
@@ -209,13 +223,31 @@ impl Target {
             if take == 0 {
                 return;
             }
-            if !file.is_left_out {
+            if !file.is_left_out || file.is_compared {
                 // What cannot be read has another hash than what was sent.
                 let _ = File::open(&file.path)
                     .and_then(|opened| read_exact_at(&opened, &mut bytes[..take], at - file.start));
             }
             (at, bytes) = (at + take as u64, &mut bytes[take..]);
         }
+    }
+
+    /// Groups that need not come, since all in them is left out or there already; and groups of which the hash is enough, since it tells
+    /// whether what is there is the same.
+    pub(super) fn spared_groups(&self) -> [RangeSet; 2] {
+        [false, true].map(|is_compared| {
+            let mut content = RangeSet::default();
+            let spared = self.files.iter().filter(|file| file.is_left_out && file.is_compared == is_compared);
+            spared.for_each(|file| {
+                content.insert(file.start..file.start + file.bytes);
+            });
+            let mut groups = RangeSet::default();
+            for range in content.iter() {
+                let whole = range.start.div_ceil(GROUP_BYTES)..range.end / GROUP_BYTES;
+                groups.insert(whole.start.min(whole.end)..whole.end);
+            }
+            groups
+        })
     }
 
     /// Where the statuses begin in the content.
@@ -265,6 +297,16 @@ impl Target {
         let files = self.index.entries.iter().enumerate().filter(|(_, entry)| entry.bytes.is_some());
         for ((number, entry), status) in files.zip(statuses) {
             let path = self.part_path(entry);
+            if self.fates[number] == Fate::Compared {
+                let range = ranges.get(&*self.final_path(entry));
+                let is_same = range.is_some_and(|it| !damaged.touches(it) && !self.differing.touches(it));
+                self.fates[number] = match FileStatus::of(status) {
+                    FileStatus::Good if is_same => Fate::There,
+                    FileStatus::Good => Fate::LeftOut(EXISTS.to_owned()),
+                    status => Fate::LeftOut(status.why().to_owned()),
+                };
+                continue;
+            }
             let why = match FileStatus::of(status) {
                 FileStatus::Good if ranges.get(&*path).is_some_and(|range| damaged.touches(range)) => {
                     "what came is not what was read: send it again"
@@ -299,7 +341,7 @@ impl Target {
                     named.left_out.push(LeftOut { path: self.final_path(entry), why: why.clone() });
                 }
                 Fate::There => named.paths.push(self.final_path(entry)),
-                Fate::Made | Fate::Inside => {}
+                Fate::Made | Fate::Inside | Fate::Compared => {}
             }
         }
         // From the inside out, because a change in a directory changes its time.
@@ -371,6 +413,7 @@ impl Target {
             files: Vec::new(),
             open: None,
             closed: Vec::new(),
+            differing: RangeSet::default(),
             umask: umask(folder).map_err(|source| failed("create a file in", folder, source))?,
             named: false,
         })
@@ -380,13 +423,16 @@ impl Target {
         let mut start = index_bytes;
         for (number, entry) in self.index.entries.iter().enumerate() {
             if let Some(bytes) = entry.bytes.filter(|bytes| *bytes > 0) {
+                let is_compared = self.fates[number] == Fate::Compared;
+                let path = if is_compared { self.final_path(entry) } else { self.part_path(entry) };
                 let is_left_out = self.is_left_out(number);
-                self.files.push(TargetFile { path: self.part_path(entry), start, bytes, is_left_out });
+                self.files.push(TargetFile { path, start, bytes, is_left_out, is_compared });
                 start += bytes;
             }
         }
         let path = self.folder.join(STATUS);
-        self.files.push(TargetFile { path, start, bytes: self.index.files(), is_left_out: false });
+        let bytes = self.index.files();
+        self.files.push(TargetFile { path, start, bytes, is_left_out: false, is_compared: false });
     }
 
     /// Creates a file or a directory in the folder, unless its name or that of its directory cannot be had.
@@ -422,20 +468,23 @@ impl Target {
                 continue;
             }
             let Ok(meta) = fs::symlink_metadata(self.final_path(entry)) else { continue };
-            if is_equal(&meta, entry) {
+            let is_long_as = meta.is_file() && entry.bytes == Some(meta.len());
+            if is_long_as && (meta.len() == 0 || has_time(&meta, entry)) {
                 self.fates[number] = Fate::There;
+            } else if is_long_as && !self.overwrite {
+                self.fates[number] = Fate::Compared;
             } else if !(self.overwrite && entry.bytes.is_some() && !meta.is_dir()) {
                 self.fates[number] = Fate::LeftOut(EXISTS.to_owned());
             }
         }
     }
 
-    /// One of the paths that exist, where all do.
-    fn all_exist(&self) -> Option<PathBuf> {
+    /// One of the paths that exist with another content, where all do.
+    pub(super) fn all_exist(&self) -> Option<PathBuf> {
         let tops = self.index.entries.iter().zip(&self.fates).filter(|(entry, _)| entry.is_top());
         let mut exists = None;
         for (entry, fate) in tops {
-            if matches!(fate, Fate::Made | Fate::There) {
+            if !matches!(fate, Fate::LeftOut(why) if why == EXISTS) {
                 return None;
             }
             exists.get_or_insert_with(|| self.final_path(entry));
@@ -478,13 +527,9 @@ const TREE: &str = "tree";
 const STATUS: &str = "status";
 const EXISTS: &str = "it exists: move it away, or say that it may be replaced";
 
-/// The same, as far as length and time tell.
-fn is_equal(meta: &fs::Metadata, entry: &Entry) -> bool {
+fn has_time(meta: &fs::Metadata, entry: &Entry) -> bool {
     let modified = modified(entry);
-    meta.is_file()
-        && entry.bytes == Some(meta.len())
-        && modified.is_some()
-        && meta.modified().ok() == modified
+    modified.is_some() && meta.modified().ok() == modified
 }
 
 fn modified(entry: &Entry) -> Option<SystemTime> {
@@ -503,200 +548,4 @@ fn set_mode_and_time(path: &Path, entry: &Entry, umask: u16) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn index() -> Index {
-        let entry = |name: &str, bytes| Entry {
-            name: name.into(),
-            bytes,
-            mode: 0o666,
-            modified_unix_ns: 1_500_000_000,
-        };
-        Index {
-            entries: vec![
-                entry("d", None),
-                entry("d/a", Some(3)),
-                entry("d/b", Some(0)),
-                entry("f", Some(4)),
-            ],
-        }
-    }
-
-    const INDEX_BYTES: u64 = 10;
-
-    fn create(directory: &Path, overwrite: bool) -> Result<Target> {
-        let folder = Target::folder(directory, &[7; 32], true)?;
-        Target::create(directory, &folder, index(), INDEX_BYTES, overwrite)
-    }
-
-    fn reopen(directory: &Path, named: bool) -> Option<Target> {
-        let folder = Target::folder(directory, &[7; 32], false).unwrap();
-        Target::reopen(directory, &folder, index(), INDEX_BYTES, false, named)
-    }
-
-    fn finish(target: &mut Target) -> Named {
-        target.settle(&RangeSet::default()).unwrap();
-        let named = target.give_names().unwrap();
-        Target::remove_folder(&target.folder);
-        named
-    }
-
-    fn names(directory: &Path) -> Vec<String> {
-        let mut names: Vec<_> = fs::read_dir(directory)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn files_get_their_names_when_all_is_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        let mut target = create(directory.path(), false).unwrap();
-        target.write(5, b"indexabcdef").unwrap();
-        target.write(16, b"g\0\0\0").unwrap();
-        assert_eq!(names(directory.path()), [".grebe-partial"], "nothing has its name");
-        let mut read = [1; 12];
-        target.read(8, &mut read);
-        assert_eq!(&read, b"\0\0abcdefg\0\0\0");
-        assert_eq!(finish(&mut target).paths, [at("d"), at("f")]);
-        assert_eq!(
-            (fs::read(at("d/a")).unwrap(), fs::read(at("f")).unwrap()),
-            (b"abc".to_vec(), b"defg".to_vec())
-        );
-        let meta = fs::metadata(at("f")).unwrap();
-        assert_eq!(
-            meta.modified().unwrap().duration_since(UNIX_EPOCH).unwrap(),
-            Duration::from_millis(1_500)
-        );
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            fs::write(at("own"), b"").unwrap();
-            let own = fs::metadata(at("own")).unwrap().permissions().mode();
-            assert_eq!(meta.permissions().mode() & 0o777, own & 0o777, "the user's umask holds");
-            fs::remove_file(at("own")).unwrap();
-        }
-        assert_eq!(names(directory.path()), ["d", "f"]);
-    }
-
-    #[test]
-    fn nothing_that_is_there_is_replaced_unasked_and_the_others_come() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        for name in ["f", "f.part", "d.part"] {
-            fs::write(at(name), b"precious").unwrap();
-        }
-        let mut target = create(directory.path(), false).unwrap();
-        target.write(10, b"abcdefg\0\0\0").unwrap();
-        let named = finish(&mut target);
-        assert_eq!((named.paths, named.left_out.len()), (vec![at("d")], 1));
-        assert_eq!(named.left_out[0].path, at("f"));
-        assert!(matches!(create(directory.path(), false), Err(Error::Exists { .. })), "nothing is left");
-        for name in ["f", "f.part", "d.part"] {
-            assert_eq!(fs::read(at(name)).unwrap(), b"precious");
-        }
-        let mut target = create(directory.path(), true).unwrap();
-        target.write(10, b"abcdefg\0\0\0").unwrap();
-        assert_eq!(finish(&mut target).left_out[0].path, at("d"), "directories are never replaced");
-        assert_eq!(fs::read(at("f")).unwrap(), b"defg");
-    }
-
-    #[test]
-    fn a_file_that_is_there_with_its_length_and_time_is_no_error() {
-        let directory = tempfile::tempdir().unwrap();
-        for _ in 0..2 {
-            let _ = fs::remove_dir_all(directory.path().join("d"));
-            let mut target = create(directory.path(), false).unwrap();
-            target.write(10, b"abcdefg\0\0\0").unwrap();
-            let named = finish(&mut target);
-            assert_eq!((named.paths.len(), named.left_out), (2, vec![]));
-        }
-        fs::write(directory.path().join("f"), b"EDFG").unwrap();
-        let mut target = create(directory.path(), false);
-        assert!(matches!(target.as_mut(), Err(Error::Exists { .. })), "another time");
-    }
-
-    #[test]
-    fn what_came_meanwhile_is_not_replaced_either_and_nothing_is_lost() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut target = create(directory.path(), false).unwrap();
-        target.write(10, b"abcdefg\0\0\0").unwrap();
-        fs::write(directory.path().join("f"), b"precious").unwrap();
-        target.settle(&RangeSet::default()).unwrap();
-        let named = target.give_names().unwrap();
-        assert!(named.is_kept && named.left_out[0].why.contains("meanwhile"), "{named:?}");
-        assert_eq!(fs::read(directory.path().join("f")).unwrap(), b"precious");
-        assert_eq!(fs::read(target.part_path(&index().entries[3])).unwrap(), b"defg");
-    }
-
-    #[test]
-    fn what_changed_at_the_sender_or_came_damaged_gets_no_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        let mut target = create(directory.path(), false).unwrap();
-        target.write(10, b"abcdefg\x01\0\0").unwrap();
-        let mut damaged = RangeSet::default();
-        damaged.insert(16..17);
-        target.settle(&damaged).unwrap();
-        let named = target.give_names().unwrap();
-        assert_eq!(named.paths, [at("d")]);
-        let left_out: Vec<_> = named.left_out.iter().map(|left| left.path.clone()).collect();
-        assert_eq!(left_out, [at("d/a"), at("f")]);
-        assert_eq!(names(&at("d")), ["b"]);
-        assert!(!at("f").exists());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_name_that_cannot_be_had_is_left_out() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut index = index();
-        index.entries[0].name = vec![b'd'; 300];
-        for number in 1..3 {
-            index.entries[number].name = [&[b'd'; 300][..], &index.entries[number].name[1..]].concat();
-        }
-        let folder = Target::folder(directory.path(), &[7; 32], true).unwrap();
-        let mut target = Target::create(directory.path(), &folder, index, INDEX_BYTES, false).unwrap();
-        target.write(10, b"abcdefg\0\0\0").unwrap();
-        let named = finish(&mut target);
-        assert_eq!((named.paths, named.left_out.len()), (vec![directory.path().join("f")], 1));
-    }
-
-    #[test]
-    fn an_earlier_session_is_found_only_as_it_was() {
-        let directory = tempfile::tempdir().unwrap();
-        let target = create(directory.path(), false).unwrap();
-        assert!(reopen(directory.path(), false).is_some());
-        fs::write(target.part_path(&index().entries[1]), b"longer").unwrap();
-        assert!(reopen(directory.path(), false).is_none());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_in_the_place_of_the_folder_is_not_followed() {
-        let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        std::os::unix::fs::symlink(elsewhere.path(), directory.path().join(PARTIAL)).unwrap();
-        assert!(create(directory.path(), false).is_err());
-        assert_eq!(names(elsewhere.path()), [""; 0]);
-    }
-
-    #[test]
-    fn a_kill_between_two_names_is_made_good() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        let mut target = create(directory.path(), false).unwrap();
-        target.write(10, b"abcdefg\0\0\0").unwrap();
-        // The directory has its name, the file has both.
-        let entries = index().entries;
-        fs::rename(target.part_path(&entries[0]), at("d")).unwrap();
-        fs::hard_link(target.part_path(&entries[3]), at("f")).unwrap();
-        let mut target = reopen(directory.path(), true).unwrap();
-        assert_eq!(finish(&mut target).paths, [at("d"), at("f")]);
-        assert_eq!(fs::read(at("f")).unwrap(), b"defg");
-        assert_eq!(names(directory.path()), ["d", "f"]);
-    }
-}
+mod tests;

@@ -35,6 +35,8 @@ pub(in crate::io) struct Writer {
     stream_bytes: u64,
     /// What an earlier session left, as ranges of the stream.
     pub(in crate::io) held: RangeSet,
+    /// Groups that turn out not to be needed.
+    spared: Receiver<RangeSet>,
 }
 
 impl Writer {
@@ -45,7 +47,8 @@ impl Writer {
         {
             return Err(Error::Index { name: "the offer".into(), why: "it does not fit together" });
         }
-        let store = GroupStore::open(place.clone(), *offer)?;
+        let (tell, spared) = channel();
+        let store = GroupStore::open(place.clone(), *offer, tell)?;
         let mut writer = Self {
             held: store.held_stream(),
             store: None,
@@ -55,6 +58,7 @@ impl Writer {
             newest: None,
             empties: Vec::new(),
             stream_bytes: offer.total_bytes,
+            spared,
         };
         // Creating many files takes long too, and so does a person who is asked.
         let is_slow = offer.index_bytes > SHORT_INDEX_BYTES || place.asks;
@@ -86,6 +90,24 @@ impl Writer {
                 self.hand_over(group, buffer)?;
             }
             (at, bytes) = (at + take as u64, &bytes[take..]);
+        }
+        Ok(())
+    }
+
+    /// What need not come, as ranges of the stream, once that is known.
+    pub(in crate::io) fn take_spared(&mut self) -> Option<RangeSet> {
+        self.spared.try_recv().ok()
+    }
+
+    /// Hands over what is whole because the rest of it is not needed.
+    pub(in crate::io) fn on_spared(&mut self, has: impl Fn(&Range<u64>) -> bool) -> Result<()> {
+        let (open, newest) = (std::mem::take(&mut self.open), self.newest.take());
+        for (group, buffer) in open.into_iter().chain(newest) {
+            if has(&groups::group_range(group, self.stream_bytes)) {
+                self.hand_over(group, buffer)?;
+            } else {
+                self.open.insert(group, buffer);
+            }
         }
         Ok(())
     }

@@ -454,7 +454,16 @@ impl Receiving {
 
     /// Passes what became of the writing on to the core.
     fn take_outcome(&mut self, now_us: u64) {
-        let Some(writer) = &self.writer else { return };
+        let Some(writer) = &mut self.writer else { return };
+        if let Some(spared) = writer.take_spared() {
+            for range in spared.iter() {
+                self.core.hold(range.clone());
+                writer.held.insert(range);
+            }
+            if let Err(error) = writer.on_spared(|range| self.core.received.contains(range)) {
+                return self.fail(now_us, error);
+            }
+        }
         self.core.backlog_bytes = writer.backlog_bytes();
         match writer.outcome() {
             None => {}

@@ -215,7 +215,7 @@ struct Sending {
     clock: Clock,
     outgoing: Outgoing,
     offer: Offer,
-    /// Bytes that the receiver had from an earlier session.
+    /// Bytes that the receiver had from an earlier session, or in files that are there.
     resumed_bytes: u64,
     received: ReceivedPackets,
     /// When to look who came by TCP.
@@ -345,10 +345,13 @@ impl Sending {
         match Frame::decode(plain) {
             Ok(Frame::Feedback(report)) => self.sender.on_feedback(now_us, &report),
             Ok(Frame::Outcome(verdict)) => self.sender.on_outcome(now_us, verdict),
-            Ok(Frame::Held(held)) if self.resumed_bytes == 0 => {
+            Ok(Frame::Held(held)) => {
                 self.sender.on_held(now_us, &held);
-                self.resumed_bytes = held.iter().map(|range| range.end - range.start).sum();
-                self.outgoing.skip(self.sender.confirmed.clone());
+                let held_bytes = held.iter().map(|range| range.end - range.start).sum();
+                if held_bytes > self.resumed_bytes {
+                    self.resumed_bytes = held_bytes;
+                    self.outgoing.skip(self.sender.confirmed.clone());
+                }
             }
             _ => {}
         }

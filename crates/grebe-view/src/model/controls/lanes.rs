@@ -4,6 +4,7 @@ use grebe_flow::monotonic_ns;
 use grebe_scope::{step_125_down, step_125_up};
 
 use crate::data::math::LANES;
+use crate::data::viewport::two_digits_up;
 use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
 use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, VerticalScale};
@@ -31,7 +32,7 @@ impl Lanes {
     }
 
     /// Fits the range of a channel anew: its numbers mean something else from now on.
-    pub(crate) fn refit(&mut self, channel: usize) {
+    pub(super) fn refit(&mut self, channel: usize) {
         self.ranges[channel] = AutoRange::default();
     }
 
@@ -55,6 +56,22 @@ impl Lanes {
         let middle = self.range(channel).map_or(0.0, |range| range.at(0.5));
         let vertical = VerticalScale { per_division, position: -middle / per_division };
         self.setups[channel % LANES].vertical = Some(vertical);
+    }
+
+    /// Sets the scale of a channel so that its lane shows these values, in divisions of two digits.
+    pub(crate) fn show_values(&mut self, channel: usize, bottom: f64, top: f64) {
+        let per_division = (top - bottom) / DIVISIONS_VERTICAL;
+        if per_division > 0.0 && per_division.is_finite() {
+            let per_division = two_digits_up(per_division);
+            let position = -(bottom + top) / 2.0 / per_division;
+            self.setups[channel % LANES].vertical = Some(VerticalScale { per_division, position });
+        }
+    }
+
+    /// Lets the scales of all channels follow their signals, and fits them anew.
+    pub(crate) fn refit_all(&mut self) {
+        self.setups.iter_mut().for_each(|setup| setup.vertical = None);
+        self.ranges = Default::default();
     }
 
     /// Moves the trace of the selected channel up.

@@ -1,7 +1,7 @@
 //! Which stretch of time is shown, and where time counts from.
 
 use crate::data::picture::Picture;
-use crate::data::viewport::{Window, longer_span, shorter_span};
+use crate::data::viewport::{Window, fitted_span, longer_span, shorter_span};
 
 /// The time axis as it is set.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl TimeAxis {
         self.held_at.is_some()
     }
 
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.held_at = None;
     }
 
@@ -51,6 +51,37 @@ impl TimeAxis {
             let fixed = self.right_index(picture) - (1.0 - at) * samples;
             self.hold(picture, fixed + (1.0 - at) * self.span_samples(picture));
         }
+    }
+
+    /// Sets a span that holds all of the history, and shows it; where it is followed, the picture goes on from there.
+    pub(crate) fn fit(&mut self, picture: &Picture, is_followed: bool) {
+        let held = (picture.next_index - picture.oldest_index) as f64;
+        if held > 0.0 {
+            self.set_span(picture, held);
+            match is_followed && !self.is_held() {
+                true => self.release(),
+                false => self.hold(picture, picture.next_index as f64),
+            }
+        }
+    }
+
+    /// Shows a part of the screen (0.0 left edge, 1.0 right edge) in its middle, as large as it goes; holds the picture.
+    pub(crate) fn show_part(&mut self, picture: &Picture, [a, b]: [f64; 2]) {
+        let (samples, right) = (self.span_samples(picture), self.right_index(picture));
+        let middle = right - (1.0 - (a + b) / 2.0) * samples;
+        self.hold(picture, right);
+        self.set_span(picture, (a - b).abs() * samples);
+        self.show_at(picture, middle);
+    }
+
+    /// Shows a sample index in the middle; holds the picture.
+    pub(crate) fn show_at(&mut self, picture: &Picture, index: f64) {
+        self.hold(picture, index + self.span_samples(picture) / 2.0);
+    }
+
+    fn set_span(&mut self, picture: &Picture, samples: f64) {
+        let rate_hz = picture.stream.map_or(0.0, |stream| stream.rate_hz);
+        self.span = Some(fitted_span(samples / picture.rate_or_one(), rate_hz));
     }
 
     /// The value of the time axis at the left edge: time counts from the trigger, else from the newest sample, and for a

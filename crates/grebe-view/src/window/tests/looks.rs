@@ -12,7 +12,7 @@ struct Look {
     keys: &'static str,
 }
 
-const LOOKS: [Look; 21] = [
+const LOOKS: [Look; 22] = [
     Look { name: "scope_dark", theme: ThemeChoice::Dark, keys: "" },
     Look { name: "scope_light", theme: ThemeChoice::Light, keys: "" },
     Look { name: "spectrum_dark", theme: ThemeChoice::Dark, keys: "fw" },
@@ -21,7 +21,6 @@ const LOOKS: [Look; 21] = [
     Look { name: "channels_light", theme: ThemeChoice::Light, keys: "lo" },
     Look { name: "measure_dark", theme: ThemeChoice::Dark, keys: "cV" },
     Look { name: "measure_light", theme: ThemeChoice::Light, keys: "cV" },
-    Look { name: "list_dark", theme: ThemeChoice::Dark, keys: "vQ" },
     Look { name: "trigger_dark", theme: ThemeChoice::Dark, keys: "mbbbg{{P" },
     Look { name: "trigger_light", theme: ThemeChoice::Light, keys: "mbg{" },
     Look { name: "trigger_rate_dark", theme: ThemeChoice::Dark, keys: "mrL::nvC" },
@@ -31,6 +30,8 @@ const LOOKS: [Look; 21] = [
     Look { name: "overlay_dark", theme: ThemeChoice::Dark, keys: "oc" },
     Look { name: "single_light", theme: ThemeChoice::Light, keys: "13si" },
     Look { name: "waterfall_light", theme: ThemeChoice::Light, keys: "nwo" },
+    Look { name: "dots_dark", theme: ThemeChoice::Dark, keys: "++++++I[" },
+    Look { name: "harmonics_light", theme: ThemeChoice::Light, keys: "f#nn" },
     Look { name: "off_dark", theme: ThemeChoice::Dark, keys: "123" },
     Look { name: "keys_dark", theme: ThemeChoice::Dark, keys: "?" },
     Look { name: "keys_light", theme: ThemeChoice::Light, keys: "?" },

@@ -1,11 +1,12 @@
 use super::*;
+use crate::simd::{StreamingStores, WORDS_MAX, compare, min_max, stats};
 use proptest::prelude::*;
 
 /// One way to compute statistics, with its name.
 type Kernel = (&'static str, fn(&[i16]) -> Stats);
 
 fn kernels() -> Vec<Kernel> {
-    let all: [Kernel; 2] = [("dispatched", stats), ("portable", |s| stats_chunked(s))];
+    let all: [Kernel; 2] = [("dispatched", stats::<i16>), ("portable", |s| stats_chunked(s))];
     all.into_iter().chain(by_processor()).collect()
 }
 
@@ -29,9 +30,10 @@ fn by_processor() -> Vec<Kernel> {
 }
 
 fn naive(samples: &[i16]) -> Stats {
-    let mut all = Stats::EMPTY;
+    let mut all = Stats::empty();
     for &s in samples {
-        all.merge(&Stats { min: s, max: s, sum: s.into(), sum_sq: u64::from(s.unsigned_abs()).pow(2) });
+        let sums = IntegerSums { sum: s.into(), sum_sq: u64::from(s.unsigned_abs()).pow(2) };
+        all.merge(&Stats { min: s, max: s, sums });
     }
     all
 }
@@ -79,12 +81,12 @@ proptest! {
             word.below |= u64::from(i32::from(sample) < low) << (place % 64);
         }
         let mut words = [Words::default(); WORDS_MAX];
-        let used = compare(&samples, Thresholds::new(high, low), &mut words);
+        let used = compare(&samples, IntegerThresholds::new(high, low), &mut words);
         prop_assert_eq!(used, samples.len().div_ceil(64));
         prop_assert_eq!(words, expected);
 
         let whole = samples.as_chunks::<64>().0;
-        let plain = Thresholds::new(high.clamp(-32767, 32768), low.clamp(-32768, 32767));
+        let plain = IntegerThresholds::new(high.clamp(-32767, 32768), low.clamp(-32768, 32767));
         let mut portable = [Words::default(); WORDS_MAX];
         compare_portable(whole, plain, &mut portable);
         #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,193 @@
+use super::*;
+
+fn index() -> Index {
+    let entry =
+        |name: &str, bytes| Entry { name: name.into(), bytes, mode: 0o666, modified_unix_ns: 1_500_000_000 };
+    Index {
+        entries: vec![entry("d", None), entry("d/a", Some(3)), entry("d/b", Some(0)), entry("f", Some(4))],
+    }
+}
+
+const INDEX_BYTES: u64 = 10;
+
+fn create(directory: &Path, overwrite: bool) -> Result<Target> {
+    let folder = Target::folder(directory, &[7; 32], true)?;
+    Target::create(directory, &folder, index(), INDEX_BYTES, overwrite)
+}
+
+fn reopen(directory: &Path, named: bool) -> Option<Target> {
+    let folder = Target::folder(directory, &[7; 32], false).unwrap();
+    Target::reopen(directory, &folder, index(), INDEX_BYTES, false, named)
+}
+
+fn finish(target: &mut Target) -> Named {
+    target.settle(&RangeSet::default()).unwrap();
+    let named = target.give_names().unwrap();
+    Target::remove_folder(&target.folder);
+    named
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_get_their_names_when_all_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let mut target = create(directory.path(), false).unwrap();
+    target.write(5, b"indexabcdef").unwrap();
+    target.write(16, b"g\0\0\0").unwrap();
+    assert_eq!(names(directory.path()), [".grebe-partial"], "nothing has its name");
+    let mut read = [1; 12];
+    target.read(8, &mut read);
+    assert_eq!(&read, b"\0\0abcdefg\0\0\0");
+    assert_eq!(finish(&mut target).paths, [at("d"), at("f")]);
+    assert_eq!(
+        (fs::read(at("d/a")).unwrap(), fs::read(at("f")).unwrap()),
+        (b"abc".to_vec(), b"defg".to_vec())
+    );
+    let meta = fs::metadata(at("f")).unwrap();
+    assert_eq!(meta.modified().unwrap().duration_since(UNIX_EPOCH).unwrap(), Duration::from_millis(1_500));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(at("own"), b"").unwrap();
+        let own = fs::metadata(at("own")).unwrap().permissions().mode();
+        assert_eq!(meta.permissions().mode() & 0o777, own & 0o777, "the user's umask holds");
+        fs::remove_file(at("own")).unwrap();
+    }
+    assert_eq!(names(directory.path()), ["d", "f"]);
+}
+
+#[test]
+fn nothing_that_is_there_is_replaced_unasked_and_the_others_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    for name in ["f", "f.part", "d.part"] {
+        fs::write(at(name), b"precious").unwrap();
+    }
+    let mut target = create(directory.path(), false).unwrap();
+    target.write(10, b"abcdefg\0\0\0").unwrap();
+    let named = finish(&mut target);
+    assert_eq!((named.paths, named.left_out.len()), (vec![at("d")], 1));
+    assert_eq!(named.left_out[0].path, at("f"));
+    assert!(matches!(create(directory.path(), false), Err(Error::Exists { .. })), "nothing is left");
+    for name in ["f", "f.part", "d.part"] {
+        assert_eq!(fs::read(at(name)).unwrap(), b"precious");
+    }
+    let mut target = create(directory.path(), true).unwrap();
+    target.write(10, b"abcdefg\0\0\0").unwrap();
+    assert_eq!(finish(&mut target).left_out[0].path, at("d"), "directories are never replaced");
+    assert_eq!(fs::read(at("f")).unwrap(), b"defg");
+}
+
+#[test]
+fn a_file_that_is_there_with_its_length_and_time_is_no_error() {
+    let directory = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let _ = fs::remove_dir_all(directory.path().join("d"));
+        let mut target = create(directory.path(), false).unwrap();
+        target.write(10, b"abcdefg\0\0\0").unwrap();
+        let named = finish(&mut target);
+        assert_eq!((named.paths.len(), named.left_out), (2, vec![]));
+    }
+    for (there, is_same) in [(b"defg", true), (b"EDFG", false)] {
+        fs::write(directory.path().join("f"), there).unwrap();
+        let mut target = create(directory.path(), false).unwrap();
+        target.write(10, b"abcdefg\0\0\0").unwrap();
+        let named = finish(&mut target);
+        assert_eq!(
+            (named.paths.len(), named.left_out.is_empty()),
+            (usize::from(is_same), false),
+            "{named:?}"
+        );
+        assert_eq!(target.all_exist().is_none(), is_same);
+        assert_eq!(fs::read(directory.path().join("f")).unwrap(), there);
+    }
+}
+
+#[test]
+fn what_came_meanwhile_is_not_replaced_either_and_nothing_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut target = create(directory.path(), false).unwrap();
+    target.write(10, b"abcdefg\0\0\0").unwrap();
+    fs::write(directory.path().join("f"), b"precious").unwrap();
+    target.settle(&RangeSet::default()).unwrap();
+    let named = target.give_names().unwrap();
+    assert!(named.is_kept && named.left_out[0].why.contains("meanwhile"), "{named:?}");
+    assert_eq!(fs::read(directory.path().join("f")).unwrap(), b"precious");
+    assert_eq!(fs::read(target.part_path(&index().entries[3])).unwrap(), b"defg");
+}
+
+#[test]
+fn what_changed_at_the_sender_or_came_damaged_gets_no_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let mut target = create(directory.path(), false).unwrap();
+    target.write(10, b"abcdefg\x01\0\0").unwrap();
+    let mut damaged = RangeSet::default();
+    damaged.insert(16..17);
+    target.settle(&damaged).unwrap();
+    let named = target.give_names().unwrap();
+    assert_eq!(named.paths, [at("d")]);
+    let left_out: Vec<_> = named.left_out.iter().map(|left| left.path.clone()).collect();
+    assert_eq!(left_out, [at("d/a"), at("f")]);
+    assert_eq!(names(&at("d")), ["b"]);
+    assert!(!at("f").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_cannot_be_had_is_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut index = index();
+    index.entries[0].name = vec![b'd'; 300];
+    for number in 1..3 {
+        index.entries[number].name = [&[b'd'; 300][..], &index.entries[number].name[1..]].concat();
+    }
+    let folder = Target::folder(directory.path(), &[7; 32], true).unwrap();
+    let mut target = Target::create(directory.path(), &folder, index, INDEX_BYTES, false).unwrap();
+    target.write(10, b"abcdefg\0\0\0").unwrap();
+    let named = finish(&mut target);
+    assert_eq!((named.paths, named.left_out.len()), (vec![directory.path().join("f")], 1));
+}
+
+#[test]
+fn an_earlier_session_is_found_only_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = create(directory.path(), false).unwrap();
+    assert!(reopen(directory.path(), false).is_some());
+    fs::write(target.part_path(&index().entries[1]), b"longer").unwrap();
+    assert!(reopen(directory.path(), false).is_none());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_place_of_the_folder_is_not_followed() {
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::os::unix::fs::symlink(elsewhere.path(), directory.path().join(PARTIAL)).unwrap();
+    assert!(create(directory.path(), false).is_err());
+    assert_eq!(names(elsewhere.path()), [""; 0]);
+}
+
+#[test]
+fn a_kill_between_two_names_is_made_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let mut target = create(directory.path(), false).unwrap();
+    target.write(10, b"abcdefg\0\0\0").unwrap();
+    // The directory has its name, the file has both.
+    let entries = index().entries;
+    fs::rename(target.part_path(&entries[0]), at("d")).unwrap();
+    fs::hard_link(target.part_path(&entries[3]), at("f")).unwrap();
+    let mut target = reopen(directory.path(), true).unwrap();
+    assert_eq!(finish(&mut target).paths, [at("d"), at("f")]);
+    assert_eq!(fs::read(at("f")).unwrap(), b"defg");
+    assert_eq!(names(directory.path()), ["d", "f"]);
+}

@@ -1,0 +1,135 @@
+//! All of the history, a few times a second: what a strip beside the picture shows.
+
+use std::sync::Arc;
+
+use grebe_scope::{Column, ColumnGrid, Pyramid};
+
+use crate::data::viewport::Viewport;
+
+/// The whole history of the channels that are shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OverviewView {
+    /// Absolute sample index of the left edge.
+    pub(crate) left_index: f64,
+    /// Samples from the left to the right edge.
+    pub(crate) span_samples: f64,
+    /// Each channel, from 0, with its columns.
+    pub(crate) channels: Vec<(usize, Vec<Column>)>,
+}
+
+/// Makes overviews, and keeps the last until another is due.
+#[derive(Debug, Default)]
+pub(crate) struct Overview {
+    made_ns: u64,
+    /// Of what the last one is: the viewport that asked for it, and the history then.
+    made_of: Option<(Viewport, u64, u64)>,
+    view: Option<Arc<OverviewView>>,
+}
+
+impl Overview {
+    /// The whole history as `viewport.overview` columns, if it asks for them.
+    pub(crate) fn view(
+        &mut self,
+        pyramid: &Pyramid,
+        viewport: &Viewport,
+        is_ended: bool,
+        now_ns: u64,
+    ) -> Option<Arc<OverviewView>> {
+        let Some(columns) = viewport.overview.filter(|&columns| columns > 0) else {
+            *self = Overview::default();
+            return None;
+        };
+        let (from, to) = (pyramid.oldest().unwrap_or(0), pyramid.next_index());
+        if to <= from {
+            return None;
+        }
+        // Where the picture is moved, all of the history stays what it was.
+        let asked = Viewport {
+            overview: Some(columns.min(COLUMNS_MAX)),
+            channels: viewport.channels,
+            ..Viewport::latest(1)
+        };
+        let of = Some((asked, from, to));
+        let is_recent = now_ns.saturating_sub(self.made_ns) < INTERVAL_NS;
+        let is_same_kind = self.made_of.is_some_and(|(made, ..)| made == asked);
+        if self.made_of == of || (is_same_kind && is_recent && !is_ended) {
+            return self.view.clone();
+        }
+        (self.made_of, self.made_ns) = (of, now_ns);
+        self.view = Some(Arc::new(OverviewView::of(pyramid, &asked, columns.min(COLUMNS_MAX))));
+        self.view.clone()
+    }
+}
+
+impl OverviewView {
+    fn of(pyramid: &Pyramid, viewport: &Viewport, columns: usize) -> OverviewView {
+        let (from, to) = (pyramid.oldest().unwrap_or(0), pyramid.next_index());
+        let grid = ColumnGrid::new((to - from) as f64 / columns as f64);
+        let first = grid.column_at(from);
+        let count = (grid.column_at(to - 1) + 1 - first) as usize;
+        let shown = (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel));
+        let of = |channel: usize| {
+            let mut out = vec![Column::OUTSIDE; count];
+            pyramid.columns(channel, grid, first, &mut out);
+            (channel, out)
+        };
+        let step = grid.samples_per_column();
+        OverviewView {
+            left_index: first as f64 * step,
+            span_samples: count as f64 * step,
+            channels: shown.map(of).collect(),
+        }
+    }
+}
+
+const COLUMNS_MAX: usize = 2048;
+/// Bounds what it costs the data path.
+const INTERVAL_NS: u64 = 250_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::core::ScopeCore;
+    use crate::data::viewport::Window;
+    use crate::testing::batch;
+
+    fn viewport() -> Viewport {
+        Viewport { span: Some(0.1), overview: Some(500), ..Viewport::latest(100) }
+    }
+
+    #[test]
+    fn the_whole_history_is_there_with_its_peak_and_its_gap() {
+        let mut core = ScopeCore::new(64 << 10);
+        let value = |_: usize, index: u64| if index == 12_345 { 9000 } else { (index % 100) as i16 };
+        for block in (0..400).filter(|block| !(200..220).contains(block)) {
+            core.ingest(&batch(block * 100, 2, 100, 1e3, value), 1).unwrap();
+        }
+        let view = core.answer(&viewport(), 1).overview.unwrap();
+        assert_eq!(view.channels.len(), 2);
+        assert!(view.left_index <= 0.0 && view.left_index + view.span_samples >= 40_000.0, "{view:?}");
+        let columns = &view.channels[0].1;
+        let place =
+            |index: f64| ((index - view.left_index) / view.span_samples * columns.len() as f64) as usize;
+        let highest = columns.iter().position(|column| column.max == 9000).unwrap();
+        assert!(highest.abs_diff(place(12_345.0)) <= 4, "{highest}");
+        assert!(columns[place(21_000.0)].has_gap() && !columns[place(30_000.0)].has_gap());
+    }
+
+    #[test]
+    fn it_is_made_anew_for_new_data_and_not_for_another_place() {
+        let mut core = ScopeCore::new(1 << 20);
+        core.ingest(&batch(0, 1, 1000, 1e3, |_, index| index as i16), 1).unwrap();
+        let first = core.answer(&viewport(), 1).overview.unwrap();
+        let moved = Viewport { window: Window::Ending { at: 500.0 }, ..viewport() };
+        assert!(Arc::ptr_eq(&core.answer(&moved, 2).overview.unwrap(), &first));
+        core.ingest(&batch(1000, 1, 1000, 1e3, |_, index| index as i16), 1).unwrap();
+        assert!(Arc::ptr_eq(&core.answer(&viewport(), 3).overview.unwrap(), &first), "not yet");
+        let later = core.answer(&viewport(), INTERVAL_NS + 1).overview.unwrap();
+        assert!(later.span_samples >= 2000.0);
+        core.ingest(&batch(2000, 1, 1000, 1e3, |_, index| index as i16), 1).unwrap();
+        core.end();
+        let last = core.answer(&viewport(), INTERVAL_NS + 2).overview.unwrap();
+        assert!(last.span_samples >= 3000.0, "what is over is shown whole");
+        assert!(core.answer(&Viewport { overview: None, ..viewport() }, 1).overview.is_none());
+    }
+}

@@ -1,0 +1,158 @@
+//! What is framed on the screen: all of the history, a box that was drawn, what lies between cursors.
+
+use super::action::ScreenBox;
+use super::view_model::ViewModel;
+use crate::data::trigger::TriggerMode;
+
+impl ViewModel {
+    /// Shows all of the history. A picture that rolls goes on rolling, one that is held or triggered is held.
+    pub(super) fn fit_all(&mut self) {
+        let is_rolling = !self.picture.is_ended && self.controls.mode(&self.picture) == TriggerMode::Roll;
+        self.controls.time.fit(&self.picture, is_rolling);
+    }
+
+    /// Shows what lies in a box, a little more where that gives rounder divisions; holds the picture.
+    pub(super) fn zoom_to(&mut self, to: ScreenBox) {
+        if let Some(times) = to.times {
+            self.controls.time.show_part(&self.picture, times);
+        }
+        if let Some((channel, parts)) = to.values {
+            let Some(range) = self.controls.lanes.range(channel) else { return };
+            let [bottom, top] = parts.map(|part| range.at(part));
+            self.controls.lanes.show_values(channel, bottom.min(top), bottom.max(top));
+        }
+    }
+
+    /// Shows what lies between the cursors that are on.
+    pub(super) fn zoom_to_cursors(&mut self) {
+        let cursors = &self.controls.cursors;
+        let (start, end, _) = self.axis();
+        let times = cursors.times.map(|times| times.map(|at| (at - start) / (end - start)));
+        let channel = self.controls.lanes.selected;
+        let lane = self.controls.lanes.range(channel);
+        let values = cursors.values.zip(lane);
+        let values = values.map(|(values, lane)| (channel, values.map(|value| lane.part_of(value))));
+        if times.is_none() && values.is_none() {
+            self.say("no cursors to zoom between: switch them on first (c, C)".into());
+        }
+        self.zoom_to(ScreenBox { times, values });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::feed::ScopeFeed;
+    use crate::data::status::SourceStatus;
+    use crate::model::action::{Action, ScreenBox};
+    use crate::model::options::ViewOptions;
+    use crate::model::view_model::ViewModel;
+    use crate::testing::sine_batch;
+
+    /// An ended stream of 20 s at 1 kS/s, of which 0.1 s are shown.
+    fn model() -> ViewModel {
+        let (mut feed, link) = ScopeFeed::new(4 << 20);
+        for block in 0..40 {
+            feed.ingest(&sine_batch(block * 500, 2, 500, 1e3)).unwrap();
+        }
+        feed.finish();
+        let mut options = ViewOptions::new(SourceStatus::default);
+        options.span = Some(0.1);
+        let mut model = ViewModel::new(link, options, crate::png::encode);
+        look(&mut model);
+        model
+    }
+
+    fn look(model: &mut ViewModel) {
+        for _ in 0..2 {
+            model.request(1000);
+            model.refresh();
+            for place in 0..model.picture.channels.len() {
+                model.range(place);
+            }
+        }
+    }
+
+    #[test]
+    fn one_key_shows_all_of_a_recording_however_it_was_held() {
+        for before in [None, Some(Action::Pause), Some(Action::Earlier), Some(Action::NextTrigger)] {
+            let mut model = model();
+            if let Some(action) = before {
+                model.act(action);
+            }
+            model.act(Action::FitAll);
+            look(&mut model);
+            let picture = &model.picture;
+            assert!(picture.left_index <= 0.0 && picture.right_index() >= 20_000.0, "{before:?}");
+            assert!(picture.span_samples < 20_000.0 * 1.11, "{before:?}: {}", picture.span_samples);
+        }
+    }
+
+    #[test]
+    fn a_box_fills_the_screen_and_its_lane() {
+        let mut model = model();
+        let (left, span) = (model.picture.left_index, model.picture.span_samples);
+        let lane = model.controls.lanes.range(1).unwrap();
+        let other = model.controls.lanes.range(0).unwrap();
+        let asked = ScreenBox { times: Some([0.8, 0.3]), values: Some((1, [0.5, 0.75])) };
+        model.act(Action::Zoom(asked));
+        look(&mut model);
+        let picture = &model.picture;
+        let (from, to) = (left + 0.3 * span, left + 0.8 * span);
+        assert!(
+            picture.left_index <= from + 0.2 && picture.right_index() >= to - 0.2,
+            "{}",
+            picture.left_index
+        );
+        assert!(picture.span_samples <= (to - from) * 1.11, "{}", picture.span_samples);
+        assert!(model.controls.time.is_held());
+        let shown = model.controls.lanes.range(1).unwrap();
+        assert!(
+            shown.bottom <= lane.at(0.5) + 1e-9 && shown.top >= lane.at(0.75) - 1e-9,
+            "{shown:?} {lane:?}"
+        );
+        assert!(shown.height() <= lane.height() / 4.0 * 1.11, "{shown:?} {lane:?}");
+        assert_eq!(model.controls.lanes.range(0), Some(other), "the other lane stays");
+    }
+
+    #[test]
+    fn a_box_of_one_direction_changes_the_other_not_and_one_without_samples_stays_readable() {
+        let mut model = model();
+        model.act(Action::Zoom(ScreenBox { times: None, values: Some((0, [0.4, 0.6])) }));
+        assert!(!model.controls.time.is_held() && model.controls.lanes.setups[0].vertical.is_some());
+        model.act(Action::Zoom(ScreenBox { times: Some([0.5, 0.500_001]), values: None }));
+        look(&mut model);
+        assert!((10.0..=20.0).contains(&model.picture.span_samples), "{}", model.picture.span_samples);
+    }
+
+    #[test]
+    fn cursors_are_zoomed_to_and_said_to_be_missing() {
+        let mut model = model();
+        model.act(Action::ZoomToCursors);
+        model.refresh();
+        assert!(
+            model.hud.notice.as_ref().is_some_and(|it| it.contains("no cursors")),
+            "{:?}",
+            model.hud.notice
+        );
+        model.act(Action::Cursors);
+        let (start, end, _) = model.axis();
+        model.act(Action::ZoomToCursors);
+        look(&mut model);
+        // They stand at 35 % and 65 % of the screen.
+        let (now, _, _) = model.axis();
+        assert!((now - (start + 0.35 * (end - start))).abs() < 0.001, "{now} {start}");
+        assert!((model.picture.span() - 0.03).abs() < 1e-9, "{}", model.picture.span());
+    }
+
+    #[test]
+    fn a_place_of_the_history_is_shown_in_the_middle() {
+        let mut model = model();
+        model.act(Action::ShowAt(5000.0));
+        look(&mut model);
+        let middle = model.picture.left_index + model.picture.span_samples / 2.0;
+        assert!((middle - 5000.0).abs() < 1.0, "{middle}");
+        model.act(Action::ShowAt(-1e9));
+        look(&mut model);
+        assert!(model.picture.right_index() > 0.0, "it stays near the stream");
+    }
+}
