@@ -16,13 +16,14 @@ fuzz_target!(|bytes: &[u8]| {
     let path = FOLDER.path().join("x.sigmf-meta");
     fs::write(&path, bytes).expect("the folder can be written to");
     if let Ok(mut file) = SampleFile::open(&path) {
-        let mut position = 0;
+        let (mut position, channels, sample_bytes) = (0, file.channels(), file.format().bytes() as u64);
         for segment in file.segments().to_vec() {
             assert_eq!(segment.position, position);
             assert!(segment.length_samples > 0);
             let block =
                 file.block(position, segment.length_samples as usize).expect("segments lie in the file");
-            assert_eq!(block.channel(0).len() as u64, segment.length_samples);
+            let bytes = segment.length_samples * sample_bytes;
+            assert_eq!(block.channel_bytes(channels - 1).expect("it is there").len() as u64, bytes);
             position += segment.length_samples;
         }
         assert_eq!(position, file.len_samples());

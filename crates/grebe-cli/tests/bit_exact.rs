@@ -87,7 +87,7 @@ fn four_channels_are_a_file_each_and_a_collection_and_play_back_the_same() {
         let spec = ChannelSpec { wave, frequency_hz, amplitude: 0.8, ..ChannelSpec::default() };
         let mut expected = vec![0; 300_000];
         Generator::new(&spec, 1e6).unwrap().fill(0, &mut expected);
-        assert_eq!(block.channel(channel), expected, "channel {channel}");
+        assert_eq!(block.channel::<i16>(channel).unwrap(), expected, "channel {channel}");
     }
     let recorder = Listener::record(&again, &[]);
     let played = run(&["play", collection.to_str().unwrap(), "--to", &recorder.uri(), "--speed", "2"]);
@@ -196,7 +196,7 @@ fn a_generator_has_the_same_words_in_a_command_a_uri_and_a_graph() {
         assert_eq!(data("graph"), data("sg"), "{channel}");
     }
     let mut file = SampleFile::open(&folder.path().join("sg.sigmf-collection")).unwrap();
-    let first = file.block(0, 1).unwrap().channel(0)[0];
+    let first = file.block(0, 1).unwrap().channel::<i16>(0).unwrap()[0];
     assert_eq!(
         first,
         ((0.5 - 0.125) * 32_767.0f64).round() as i16,

@@ -302,8 +302,9 @@ fn a_killed_recorder_leaves_what_it_had_written() {
     assert!(recording.len_samples() >= 2 << 20);
     let block = recording.block(0, 10_000).unwrap();
     // The default saw has a period of 2500 samples.
-    assert_eq!(block.channel(0)[..2500], block.channel(0)[2500..5000]);
-    assert!(block.channel(0)[..2500].windows(2).all(|pair| pair[0] <= pair[1]));
+    let samples = block.channel::<i16>(0).unwrap();
+    assert_eq!(samples[..2500], samples[2500..5000]);
+    assert!(samples[..2500].windows(2).all(|pair| pair[0] <= pair[1]));
 }
 
 #[cfg(unix)]

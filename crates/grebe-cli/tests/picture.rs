@@ -12,7 +12,7 @@ use support::{example, run, text};
 /// The electrocardiogram as one scope sees it, and as it is.
 fn ecg() -> (ScopeCore, Vec<i16>) {
     let mut file = SampleFile::open(&example("ecg.sigmf-meta")).unwrap();
-    let samples = file.block(0, 108_000).unwrap().channel(0).to_vec();
+    let samples = file.block(0, 108_000).unwrap().channel::<i16>(0).unwrap().to_vec();
     let mut core = ScopeCore::new(16 << 20);
     let mut pool = BatchPool::new(2, 65_536);
     for (sequence, block) in samples.chunks(668).enumerate() {
@@ -116,7 +116,7 @@ fn measurements_are_printed_for_scripts_in_the_units_asked_for() {
     let output = run(&arguments);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let samples = SampleFile::open(&ecg).unwrap().block(0, 3600).unwrap().channel(0).to_vec();
+    let samples = SampleFile::open(&ecg).unwrap().block(0, 3600).unwrap().channel::<i16>(0).unwrap().to_vec();
     let (low, high) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
     let channel = &json["channels"][0];
     let close = |name: &str, expected: f64| {

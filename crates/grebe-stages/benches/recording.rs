@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use grebe_frame::SampleFormat;
 use grebe_stages::{SampleFile, SigmfSettings, SigmfWriter};
 
 fn main() {
@@ -48,6 +49,7 @@ fn plain(folder: &Path) {
 fn record(folder: &Path, checksum: bool) {
     // Above 100 MB/s the sums are made at the end.
     let settings = SigmfSettings {
+        format: SampleFormat::I16,
         channels: CHANNELS,
         sample_rate_hz: 100e6,
         overwrite: true,
@@ -70,7 +72,7 @@ fn read(folder: &Path) {
     for position in (0..file.len_samples() - BLOCK_SAMPLES as u64).step_by(BLOCK_SAMPLES) {
         let block = file.block(position, BLOCK_SAMPLES).expect("it is there");
         for channel in 0..CHANNELS {
-            black_box(block.channel(channel));
+            black_box(block.channel::<i16>(channel).expect("it was recorded"));
         }
     }
 }

@@ -33,7 +33,7 @@
 //!
 //! let mut file = SampleFile::open(&path)?;
 //! assert_eq!((file.channels(), file.len_samples()), (2, 1_000));
-//! assert!(file.block(0, 1_000)?.channel(0).iter().any(|&sample| sample > 16_000));
+//! assert!(file.block(0, 1_000)?.channel::<i16>(0)?.iter().any(|&sample| sample > 16_000));
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Outputs, monotonic_ns};
-use grebe_frame::{Batch, BatchMut, BatchPool, Frame, HEADER_BYTES, Header, PushError};
+use grebe_frame::{Batch, BatchMut, BatchPool, Frame, HEADER_BYTES, Header, PushError, SampleFormat};
 
 use crate::error::Error;
 
@@ -17,21 +17,24 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_000;
 pub(crate) const CHUNK_BYTES: usize = 65_536;
 
 /// The block length, in samples per channel: what a datagram holds, at most 10 ms of the signal, at least one sample, and
-/// rounded down to 32 where it is larger, so that every channel begins at a multiple of 64 bytes.
+/// rounded down to 32 where it is larger (64 of one byte), so that every channel begins at a multiple of 64 bytes.
 ///
 /// ```
+/// use grebe_frame::SampleFormat::{Cf32, I16, U8};
 /// use grebe_stages::block_length;
 ///
-/// assert_eq!(block_length(1400, 1, 100e6), 640);
-/// assert_eq!(block_length(1400, 4, 25e6), 160);
-/// assert_eq!(block_length(1400, 1, 360.0), 3);
-/// assert_eq!(block_length(1400, 1, 0.0), 640, "no rate, no limit in time");
+/// assert_eq!(block_length(1400, 1, I16, 100e6), 640);
+/// assert_eq!(block_length(1400, 4, I16, 25e6), 160);
+/// assert_eq!(block_length(1400, 1, I16, 360.0), 3);
+/// assert_eq!(block_length(1400, 1, I16, 0.0), 640, "no rate, no limit in time");
+/// assert_eq!((block_length(1400, 1, U8, 1e6), block_length(1400, 1, Cf32, 1e6)), (1_280, 160));
 /// ```
-pub fn block_length(datagram_bytes: usize, channels: usize, rate_hz: f64) -> u32 {
-    let fits = datagram_bytes.saturating_sub(HEADER_BYTES) / (2 * channels.max(1));
+pub fn block_length(datagram_bytes: usize, channels: usize, format: SampleFormat, rate_hz: f64) -> u32 {
+    let fits = datagram_bytes.saturating_sub(HEADER_BYTES) / (format.bytes() * channels.max(1));
     let timely = if rate_hz > 0.0 { (rate_hz * BLOCK_S_MAX) as usize } else { usize::MAX };
     let block = fits.min(timely).max(1);
-    (if block > ALIGN { block - block % ALIGN } else { block }) as u32
+    let aligned = if format.bytes() == 1 { 2 * ALIGN } else { ALIGN };
+    (if block > aligned { block - block % aligned } else { block }) as u32
 }
 
 /// Refuses a size of datagrams that holds no frame, or that UDP cannot carry.
@@ -185,11 +188,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_block_fits_its_datagram(bytes in 80usize..65_508, channels in 1usize..=8, rate in 0.0..1e10f64) {
-            let block = block_length(bytes, channels, rate) as usize;
+        fn a_block_fits_its_datagram(bytes in 80usize..65_508, channels in 1usize..=8, rate in 0.0..1e10f64, number in 0u8..10) {
+            let format = SampleFormat::from_wire(number).unwrap();
+            let block = block_length(bytes, channels, format, rate) as usize;
             prop_assert!(block >= 1);
-            prop_assert!(HEADER_BYTES + block * channels * 2 <= bytes);
+            prop_assert!(block == 1 || HEADER_BYTES + block * channels * format.bytes() <= bytes);
             prop_assert!(block <= 32 || block.is_multiple_of(32));
+            prop_assert!(block <= 64 || (block * format.bytes()).is_multiple_of(64));
         }
     }
 

@@ -55,8 +55,8 @@ fn a_killed_recorder_leaves_a_recording() {
     for segment in &segments {
         let block = file.block(segment.position, segment.length_samples as usize).unwrap();
         let expected = (segment.first_sample_index..).map(sample).take(segment.length_samples as usize);
-        assert!(block.channel(0).iter().copied().eq(expected));
-        assert_eq!(block.channel(0), block.channel(1));
+        assert!(block.channel::<i16>(0).unwrap().iter().copied().eq(expected));
+        assert_eq!(block.channel_bytes(0).unwrap(), block.channel_bytes(1).unwrap());
     }
     // The name is taken until somebody wants it overwritten.
     let settings = SigmfSettings { channels: 2, ..SigmfSettings::default() };

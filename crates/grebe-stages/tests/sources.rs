@@ -34,7 +34,7 @@ fn synth(rate_hz: f64, paced: bool, samples: u64) -> SynthSource {
         channels: vec![channel(Wave::Sine), channel(Wave::Noise { seed: 3 })],
         rate_hz,
         paced,
-        block_samples: block_length(1400, 2, rate_hz),
+        block_samples: block_length(1400, 2, SampleFormat::I16, rate_hz),
         samples: Some(samples),
         flush_every: Duration::from_micros(125),
     })

@@ -24,7 +24,7 @@
 //!
 //! let mut recording = SampleFile::open(&path)?;
 //! assert_eq!((recording.channels(), recording.len_samples()), (2, 100_000));
-//! let (min, max) = min_max(recording.block(0, 100_000)?.channel(0));
+//! let (min, max) = min_max(&recording.block(0, 100_000)?.channel::<i16>(0)?);
 //! assert!(min < -16_000 && max > 16_000, "half of full scale");
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```

@@ -396,7 +396,8 @@ fn check(file: &Path) -> Result<Recorded> {
         expected.resize(segment.length_samples as usize, 0);
         generator.fill(segment.first_sample_index, &mut expected);
         let block = recording.block(segment.position, expected.len())?;
-        if let Some(at) = block.channel(0).iter().zip(&expected).position(|(got, expected)| got != expected) {
+        let got = block.channel::<i16>(0)?;
+        if let Some(at) = got.iter().zip(&expected).position(|(got, expected)| got != expected) {
             bail!("sample {} is not what was generated", segment.first_sample_index + at as u64);
         }
         next = segment.first_sample_index + segment.length_samples;

@@ -127,7 +127,7 @@ mod tests {
             file.segments().iter().map(|it| (it.position, it.first_sample_index)).collect();
         assert_eq!(segments, [(0, 1000), (400, 1600)]);
         let block = file.block(0, 800).unwrap();
-        let samples = block.channel(0).to_vec();
+        let samples = block.channel::<i16>(0).unwrap().to_vec();
         assert_eq!(samples, [run(1000, 400).channels.concat(), run(1600, 400).channels.concat()].concat());
         let meta = std::fs::read_to_string(&path).unwrap();
         let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{BatchMut, BatchPool, Header, SampleFormat};
+use grebe_frame::{BatchMut, BatchPool, Header};
 
 use crate::error::Error;
 use crate::file::sample_file::SampleFile;
@@ -54,7 +54,7 @@ impl FileSource {
         let rate_hz = options.speed.map_or(0.0, |speed| file.sample_rate_hz() * speed);
         let bytes = options.datagram_bytes.min(CHUNK_BYTES);
         Self {
-            block_samples: u64::from(block_length(bytes, file.channels(), rate_hz)),
+            block_samples: u64::from(block_length(bytes, file.channels(), file.format(), rate_hz)),
             file,
             options,
             pool: None,
@@ -110,10 +110,11 @@ impl FileSource {
             }
             let header = self.header(block as u32);
             let samples = self.file.block(self.position, block as usize)?;
-            if batch
-                .push::<i16>(&header, |channel, out| out.copy_from_slice(samples.channel(channel)))
-                .is_err()
-            {
+            let pushed = batch.push_bytes(&header, |channel, out| {
+                // The file has the channels that the header names, and the block their samples.
+                out.copy_from_slice(samples.channel_bytes(channel).unwrap_or_default());
+            });
+            if pushed.is_err() {
                 break;
             }
             self.sequence += 1;
@@ -129,7 +130,7 @@ impl FileSource {
             sequence: self.sequence,
             producer_ts_ns: self.stamp_ns(),
             channel_count: self.file.channels() as u32,
-            format: SampleFormat::I16,
+            format: self.file.format(),
             block_length_samples: block_samples,
             sample_rate_hz: self.file.sample_rate_hz(),
             sg_drops_total: self.gaps_samples,

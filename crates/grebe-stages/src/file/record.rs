@@ -22,7 +22,7 @@ pub(crate) struct RecordOptions {
 /// Records what arrives, bit for bit, with a segment at each gap.
 ///
 /// The files are created when the first frame says how many channels there are. A sender that begins again is recorded as
-/// another segment; one that changes its channels or its rate ends the recording with an error, and what was recorded is good.
+/// another segment; one that changes its format, its channels or its rate ends the recording with an error, and what was recorded is good.
 #[derive(Debug)]
 pub(crate) struct SigmfSink {
     base: Base,
@@ -76,11 +76,13 @@ impl SigmfSink {
             return Ok(false);
         }
         let stream = *self.stream.get_or_insert(header);
-        if header.channel_count != stream.channel_count || header.sample_rate_hz != stream.sample_rate_hz {
+        let of = |header: &Header| (header.format, header.channel_count, header.sample_rate_hz);
+        if of(&header) != of(&stream) {
             return Err(Error::Changed { was: describe(&stream), is: describe(&header) });
         }
         if self.writer.is_none() {
             let settings = SigmfSettings {
+                format: header.format,
                 channels: header.channel_count as usize,
                 sample_rate_hz: header.sample_rate_hz,
                 overwrite: self.options.overwrite,
@@ -99,15 +101,7 @@ impl SigmfSink {
         let block = u64::from(header.block_length_samples);
         let left = length.saturating_sub(self.signal_samples).min(block);
         self.signal_samples = self.signal_samples.saturating_add(block);
-        if left == block {
-            writer.write_frame(frame)?;
-        } else if left > 0 {
-            let channels: Vec<_> = (0..header.channel_count as usize)
-                .map(|channel| frame.channel(channel))
-                .collect::<Result<_, _>>()?;
-            let cut: Vec<&[i16]> = channels.iter().map(|samples| &samples[..left as usize]).collect();
-            writer.write(header.first_sample_index, &cut)?;
-        }
+        writer.write_start(frame, left as usize)?;
         self.frames += u64::from(left > 0);
         if arrival == Arrival::Restart && left > 0 {
             // After the write: a label belongs to the stream that was written last.
@@ -176,7 +170,8 @@ fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
 
 fn describe(header: &Header) -> String {
     let plural = if header.channel_count == 1 { "" } else { "s" };
-    format!("{} channel{plural} at {} S/s", header.channel_count, header.sample_rate_hz)
+    let Header { channel_count, format, sample_rate_hz, .. } = header;
+    format!("{channel_count} channel{plural} of {format} at {sample_rate_hz} S/s")
 }
 
 const COUNTERS: &[&str] = &["recorded_samples", "gap_samples", "recorded_frames"];

@@ -1,6 +1,9 @@
 //! Reading recordings of any kind through one window of bounded size, however long they are.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
+
+use grebe_frame::{ChannelError, Sample, SampleFormat};
 
 use crate::error::Error;
 use crate::file::raw::RawFile;
@@ -15,13 +18,14 @@ use crate::file::raw::RawFile;
 ///     let segment = file.segments()[segment];
 ///     let length = segment.length_samples.min(1_000) as usize;
 ///     let block = file.block(segment.position, length)?;
-///     println!("{} samples from stream index {}", block.channel(0).len(), segment.first_sample_index);
+///     println!("{} samples from stream index {}", block.channel::<i16>(0)?.len(), segment.first_sample_index);
 /// }
 /// # Ok::<(), grebe_stages::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct SampleFile {
     sources: Vec<RawFile>,
+    format: SampleFormat,
     sample_rate_hz: f64,
     channels: usize,
     len_samples: u64,
@@ -46,14 +50,17 @@ pub struct Segment {
 /// Samples of all channels, lent until the next block is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
-    samples: &'a [i16],
-    stride: usize,
+    bytes: &'a [u8],
+    format: SampleFormat,
+    channels: usize,
+    stride_bytes: usize,
     first: usize,
     length: usize,
 }
 
 impl SampleFile {
-    /// A file whose parts were checked: every source has `len_samples`, the segments cover them all.
+    /// A file whose parts were checked: there is a source, every one is of the same format and has `len_samples`, and the segments
+    /// cover them all.
     pub(crate) fn new(
         sources: Vec<RawFile>,
         sample_rate_hz: f64,
@@ -62,15 +69,22 @@ impl SampleFile {
         notes: Vec<String>,
     ) -> Self {
         let channels = sources.iter().map(RawFile::channels).sum();
+        let format = sources.first().map_or(SampleFormat::I16, |source| source.encoding().format);
         Self {
             sources,
+            format,
             sample_rate_hz,
             channels,
             len_samples,
             segments,
             notes,
-            window: Window::new(channels, len_samples),
+            window: Window::new(format.bytes(), channels, len_samples),
         }
+    }
+
+    /// What its samples are; the same for all channels.
+    pub fn format(&self) -> SampleFormat {
+        self.format
     }
 
     /// Samples per second and channel; 0 = the file does not say.
@@ -78,7 +92,7 @@ impl SampleFile {
         self.sample_rate_hz
     }
 
-    /// Channels, 1 to 8.
+    /// Channels, 1 to 255.
     pub fn channels(&self) -> usize {
         self.channels
     }
@@ -93,14 +107,14 @@ impl SampleFile {
         &self.segments
     }
 
-    /// What a person should know of how the file was read: scaling, a recorder that was cut off. One line each.
+    /// What a person should know of how the file was read: a recorder that was cut off. One line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
     /// The samples at `position .. position + length` of all channels.
     ///
-    /// Cheap where the samples are in the window (512 Ki samples over all channels), which moves forward as needed; a longer
+    /// Cheap where the samples are in the window (1 MiB over all channels), which moves forward as needed; a longer
     /// block makes the window grow to hold it.
     ///
     /// # Errors
@@ -112,7 +126,14 @@ impl SampleFile {
         }
         let window = &self.window;
         let first = (position - window.start) as usize;
-        Ok(Block { samples: &window.samples, stride: window.stride, first, length })
+        Ok(Block {
+            bytes: bytemuck::cast_slice(&window.words),
+            format: self.format,
+            channels: self.channels,
+            stride_bytes: window.stride_bytes,
+            first,
+            length,
+        })
     }
 
     #[cold]
@@ -123,14 +144,14 @@ impl SampleFile {
             return Err(Error::Shape { what, got: length as u64, expected: left });
         }
         let window = &mut self.window;
-        window.make_room(self.channels, length);
-        let length = (window.stride as u64).min(left) as usize;
+        window.make_room(self.format.bytes(), self.channels, length);
+        let length = (window.capacity as u64).min(left) as usize;
         // Nothing is held until all of it is read.
         window.length = 0;
-        let mut rest = &mut window.samples[..];
+        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut window.words);
         for source in &mut self.sources {
-            let (own, others) = rest.split_at_mut(source.channels() * window.stride);
-            source.read(position, length, window.stride, own)?;
+            let (own, others) = rest.split_at_mut(source.channels() * window.stride_bytes);
+            source.read(position, length, window.stride_bytes, own)?;
             rest = others;
         }
         (window.start, window.length) = (position, length);
@@ -139,30 +160,61 @@ impl SampleFile {
 }
 
 impl<'a> Block<'a> {
-    /// The samples of one channel.
+    /// The samples of one channel, from 0. On a big-endian host they are a copy.
     ///
-    /// # Panics
-    /// Where the file has no such channel.
+    /// # Errors
+    /// They are of another format than `T`'s, or there is no such channel.
     #[inline]
-    pub fn channel(&self, channel: usize) -> &'a [i16] {
-        &self.samples[channel * self.stride + self.first..][..self.length]
+    pub fn channel<T: Sample>(&self, channel: usize) -> Result<Cow<'a, [T]>, ChannelError> {
+        if T::FORMAT != self.format {
+            return Err(ChannelError::Format { asked: T::FORMAT, is: self.format });
+        }
+        let bytes = self.channel_bytes(channel)?;
+        if cfg!(target_endian = "little")
+            && let Ok(samples) = bytemuck::try_cast_slice(bytes)
+        {
+            return Ok(Cow::Borrowed(samples));
+        }
+        let mut samples = vec![T::default(); self.length];
+        let copy = bytemuck::cast_slice_mut(&mut samples);
+        copy.copy_from_slice(bytes);
+        T::FORMAT.swap_to_host(copy);
+        Ok(Cow::Owned(samples))
+    }
+
+    /// The bytes of one channel, from 0, as a frame has them, whatever their format.
+    ///
+    /// # Errors
+    /// There is no such channel.
+    #[inline]
+    pub fn channel_bytes(&self, channel: usize) -> Result<&'a [u8], ChannelError> {
+        if channel >= self.channels {
+            return Err(ChannelError::Channel { asked: channel, channels: self.channels });
+        }
+        let sample_bytes = self.format.bytes();
+        let at = channel * self.stride_bytes + self.first * sample_bytes;
+        Ok(&self.bytes[at..at + self.length * sample_bytes])
     }
 }
 
 /// A stretch of all channels in memory, channel-major.
 #[derive(Debug)]
 struct Window {
-    samples: Vec<i16>,
+    /// Samples as a stream has them; each channel begins at a word, so that every format is aligned.
+    words: Vec<u64>,
+    stride_bytes: usize,
     /// Samples per channel that there is room for.
-    stride: usize,
+    capacity: usize,
     start: u64,
     length: usize,
 }
 
 impl Window {
-    fn new(channels: usize, len_samples: u64) -> Self {
-        let stride = (WINDOW_SAMPLES / channels.max(1)).min(len_samples.try_into().unwrap_or(usize::MAX));
-        Self { samples: vec![0; stride * channels], stride, start: 0, length: 0 }
+    fn new(sample_bytes: usize, channels: usize, len_samples: u64) -> Self {
+        let capacity = (WINDOW_BYTES / (sample_bytes * channels)) as u64;
+        let mut window = Self { words: Vec::new(), stride_bytes: 0, capacity: 0, start: 0, length: 0 };
+        window.make_room(sample_bytes, channels, capacity.min(len_samples) as usize);
+        window
     }
 
     #[inline]
@@ -172,13 +224,14 @@ impl Window {
             && length as u64 <= self.length as u64 - (position - self.start)
     }
 
-    fn make_room(&mut self, channels: usize, length: usize) {
-        if length > self.stride {
-            self.stride = length;
-            self.samples.resize(length * channels, 0);
+    fn make_room(&mut self, sample_bytes: usize, channels: usize, length: usize) {
+        if length > self.capacity {
+            let words = (length * sample_bytes).div_ceil(size_of::<u64>());
+            (self.capacity, self.stride_bytes) = (length, words * size_of::<u64>());
+            self.words.resize(words * channels, 0);
         }
     }
 }
 
-/// 1 MiB: large enough for a disk, small enough for a second-level cache.
-const WINDOW_SAMPLES: usize = 512 << 10;
+/// Large enough for a disk, small enough for a second-level cache.
+const WINDOW_BYTES: usize = 1 << 20;

@@ -7,13 +7,14 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use grebe_frame::MAX_CHANNELS;
+use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
 use crate::error::Error;
-use crate::file::raw::{Encoding, Number, Order, RawFile};
+use crate::file::encoding::Encoding;
+use crate::file::raw::RawFile;
 use crate::file::sample_file::{SampleFile, Segment};
 
-/// Opens a WAV file: 8-, 16-, 24- and 32-bit integers, 32- and 64-bit floats, up to 8 channels.
+/// Opens a WAV file: 8-, 16-, 24- and 32-bit integers, 32- and 64-bit floats, up to 255 channels.
 pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
     let file = File::open(path).map_err(Error::file("open", path))?;
     Chunks { path, file: &file, notes: Vec::new() }.open()
@@ -27,7 +28,7 @@ struct Chunks<'a> {
 
 /// What a `fmt ` chunk says.
 struct Format {
-    number: Number,
+    encoding: Encoding,
     channels: usize,
     sample_rate_hz: u32,
 }
@@ -104,16 +105,16 @@ impl Chunks<'_> {
         let [tag, channels, frame_bytes, bits] = [0, 2, 12, 14].map(|at| u16_at(&raw, at));
         let tag = if tag == EXTENSIBLE && bytes >= 26 { u16_at(&self.array::<10>()?, 8) } else { tag };
         if channels == 0 || u32::from(channels) > MAX_CHANNELS {
-            return Err(self.field("number of channels", channels, "1 to 8 can be read"));
+            return Err(self.field("number of channels", channels, "1 to 255 can be read"));
         }
         // 20 bits stand in the upper part of 24.
-        let number = match (tag, bits.div_ceil(8)) {
-            (INTEGER, 1) => Number::U8,
-            (INTEGER, 2) => Number::I16,
-            (INTEGER, 3) => Number::I24,
-            (INTEGER, 4) => Number::I32,
-            (FLOAT, 4) => Number::F32,
-            (FLOAT, 8) => Number::F64,
+        let encoding = match (tag, bits.div_ceil(8)) {
+            (INTEGER, 1) => Encoding::of(SampleFormat::U8),
+            (INTEGER, 2) => Encoding::of(SampleFormat::I16),
+            (INTEGER, 3) => Encoding::I24,
+            (INTEGER, 4) => Encoding::of(SampleFormat::I32),
+            (FLOAT, 4) => Encoding::of(SampleFormat::F32),
+            (FLOAT, 8) => Encoding::of(SampleFormat::F64),
             (INTEGER | FLOAT, _) => {
                 return Err(self.field(
                     "bits a sample",
@@ -126,14 +127,14 @@ impl Chunks<'_> {
                 return Err(self.field("format tag", tag, must));
             }
         };
-        if usize::from(frame_bytes) != number.bytes() * usize::from(channels) {
+        if usize::from(frame_bytes) != encoding.sample_bytes() * usize::from(channels) {
             return Err(self.field("block align", frame_bytes, "it must be channels times bytes per sample"));
         }
         let sample_rate_hz = u32_at(&raw, 4);
         if sample_rate_hz == 0 {
             return Err(self.field("sample rate", 0, "it must be above 0"));
         }
-        Ok(Format { number, channels: channels.into(), sample_rate_hz })
+        Ok(Format { encoding, channels: channels.into(), sample_rate_hz })
     }
 
     /// `declared`: bytes of samples as the file says, where it does.
@@ -144,9 +145,8 @@ impl Chunks<'_> {
         declared: Option<u64>,
         file_bytes: u64,
     ) -> Result<SampleFile, Error> {
-        let frame_bytes = (format.number.bytes() * format.channels) as u64;
+        let frame_bytes = (format.encoding.sample_bytes() * format.channels) as u64;
         let present = file_bytes - offset_bytes;
-        self.notes.extend(format.number.note().map(String::from));
         let bytes = declared.unwrap_or(present).min(present);
         let (len_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
         match declared {
@@ -172,8 +172,7 @@ impl Chunks<'_> {
                 .push("the header does not say how long the file is: it is read to its end".to_owned()),
         }
         let file = self.file.try_clone().map_err(|source| self.unreadable(source))?;
-        let encoding = Encoding { number: format.number, order: Order::Little };
-        let source = RawFile::new(self.path, file, encoding, format.channels, offset_bytes);
+        let source = RawFile::new(self.path, file, format.encoding, format.channels, offset_bytes);
         let whole =
             Segment { position: 0, length_samples: len_samples, first_sample_index: 0, recorded_at: None };
         let sample_rate_hz = format.sample_rate_hz.into();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use grebe_flow::{
     Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage, StageResult,
 };
-use grebe_frame::{Batch, Description, Frame, Header, MAX_CHANNELS};
+use grebe_frame::{Batch, Description, Frame, Header, MAX_CHANNELS, SampleFormat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -153,7 +153,10 @@ impl Block {
         let Header { channel_count, sample_rate_hz, .. } = self.header;
         // Pairs stay together.
         self.length_max =
-            (block_length(DATAGRAM_BYTES, channel_count as usize, sample_rate_hz) as usize & !1).max(2);
+            (block_length(DATAGRAM_BYTES, channel_count as usize, SampleFormat::I16, sample_rate_hz)
+                as usize
+                & !1)
+                .max(2);
     }
 
     fn push(&mut self, extremes: &[(i16, i16)]) {

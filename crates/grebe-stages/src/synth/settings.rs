@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use grebe_flow::{Count, Fault, Kind, Ports, RateHz, Site, SizeBytes, Stage, StageResult, Time};
+use grebe_frame::SampleFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +139,7 @@ impl Synth {
             channels: (0..channels).map(|channel| self.spec(channel)).collect(),
             rate_hz,
             paced: !self.free_run,
-            block_samples: block_length(self.datagram_size.0, channels, rate_hz),
+            block_samples: block_length(self.datagram_size.0, channels, SampleFormat::I16, rate_hz),
             samples: self.length_samples(),
             flush_every: self.latency.0 / 4,
         }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use grebe_frame::SampleFormat;
 use jiff::Timestamp;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
@@ -213,6 +214,13 @@ impl Stream {
             Stream::Object { name, .. } | Stream::Pair(name, _) => name,
         }
     }
+}
+
+/// How SigMF calls samples as a stream has them.
+pub(super) fn datatype(format: SampleFormat) -> String {
+    let kind = if format.is_complex() { "" } else { "r" };
+    let order = if format.component().bytes() == 1 { "" } else { "_le" };
+    format!("{kind}{format}{order}")
 }
 
 /// RFC 3339 in UTC, to the microsecond: `2026-01-02T03:04:05.678901Z`.

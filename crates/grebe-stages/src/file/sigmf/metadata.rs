@@ -5,10 +5,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use grebe_frame::SampleFormat;
+
 use super::checksum::Summing;
 use super::layout::{
     Annotation, Base, Capture, Collection, CollectionFile, Extension, Global, MetaOut, NOT_CLOSED, Stream,
-    VERSION, datetime, temporary,
+    VERSION, datatype, datetime, temporary,
 };
 use crate::error::Error;
 use crate::file::output::followed;
@@ -24,7 +26,10 @@ pub(super) struct Captured {
 /// The metadata of all files of a recording.
 #[derive(Debug)]
 pub(super) struct Metadata {
-    /// One per channel.
+    pub(super) format: SampleFormat,
+    /// Of each recording.
+    pub(super) channels: usize,
+    /// One per channel, or one of all of them.
     pub(super) recordings: Vec<Base>,
     /// What ties more than one together.
     pub(super) collection: Option<Base>,
@@ -47,14 +52,19 @@ impl Metadata {
         Ok(())
     }
 
+    /// Of one sample of each channel of a recording.
+    pub(super) fn frame_bytes(&self) -> u64 {
+        (self.format.bytes() * self.channels) as u64
+    }
+
     /// Writes the metadata beside what is there.
     pub(super) fn stage(&self, closed: Option<Option<Vec<String>>>) -> Result<Staged, Error> {
         let mut staged = Staged::default();
         let mut streams = Vec::new();
         let durable = closed.is_some();
-        for (channel, base) in self.recordings.iter().enumerate() {
+        for (number, base) in self.recordings.iter().enumerate() {
             let global =
-                self.global(closed.as_ref().map(|sums| sums.as_ref().map(|sums| sums[channel].clone())));
+                self.global(closed.as_ref().map(|sums| sums.as_ref().map(|sums| sums[number].clone())));
             let meta = MetaOut {
                 global: &global,
                 captures: self.segments.iter().map(Capture::from),
@@ -74,10 +84,10 @@ impl Metadata {
     fn global(&self, closed: Option<Option<String>>) -> Global {
         let state = if closed.is_some() { "" } else { NOT_CLOSED };
         Global {
-            datatype: "ri16_le".into(),
+            datatype: datatype(self.format),
             sample_rate: Some(self.sample_rate_hz).filter(|&rate_hz| rate_hz > 0.0),
             version: VERSION.into(),
-            num_channels: Some(1),
+            num_channels: Some(self.channels as u64),
             description: self.description.clone(),
             recorder: Some(format!("grebe {}{state}", env!("CARGO_PKG_VERSION"))),
             collection: self.collection.as_ref().map(Base::name),

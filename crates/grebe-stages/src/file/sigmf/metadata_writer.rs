@@ -41,7 +41,7 @@ pub(super) enum Event {
 }
 
 impl MetadataWriter {
-    /// Starts the thread. `data`: each channel's file, to read and to sum; none where no checksum is wanted. A fast recording is
+    /// Starts the thread. `data`: the data files, to read and to sum; none where no checksum is wanted. A fast recording is
     /// not summed meanwhile.
     pub(super) fn start(metadata: Metadata, data: Vec<File>, is_fast: bool) -> io::Result<Self> {
         let (events, inbox) = mpsc::channel();
@@ -81,7 +81,7 @@ struct Task {
     metadata: Metadata,
     inbox: Receiver<Event>,
     progress: Arc<Progress>,
-    /// By channel; none where no checksum is wanted, or where one cannot be computed.
+    /// By data file; none where no checksum is wanted, or where one cannot be computed.
     sums: Vec<Sum>,
     is_fast: bool,
 }
@@ -155,9 +155,9 @@ impl Task {
         false
     }
 
-    /// Sums a piece of the channel that is the furthest behind; returns how long there is nothing to do afterwards.
+    /// Sums a piece of the file that is the furthest behind; returns how long there is nothing to do afterwards.
     fn sum_step(&mut self) -> Duration {
-        let good_bytes = self.good_samples() * 2;
+        let good_bytes = self.good_samples() * self.metadata.frame_bytes();
         if !self.is_fast
             && let Some(sum) = self.sums.iter_mut().min_by_key(|sum| sum.bytes())
             && sum.bytes() < good_bytes
@@ -173,7 +173,7 @@ impl Task {
     /// Closes the recording; without checksums where they cannot be computed, or not soon.
     fn finish(&mut self) -> Result<u64, Error> {
         let good_samples = self.good_samples();
-        let bytes = good_samples * 2;
+        let bytes = good_samples * self.metadata.frame_bytes();
         let sums = std::mem::take(&mut self.sums);
         let left_bytes: u64 = sums.iter().map(|sum| bytes.saturating_sub(sum.bytes())).sum();
         let is_soon = !sums.is_empty() && left_bytes <= CLOSING_BYTES_MAX;
@@ -195,5 +195,5 @@ impl Task {
 const TICK: Duration = Duration::from_millis(50);
 /// The most that a killed recorder loses, and how often metadata are written at most.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Over all channels, what may still be summed when the recording is closed: a tenth of a second.
+/// Over all files, what may still be summed when the recording is closed: a tenth of a second.
 const CLOSING_BYTES_MAX: u64 = 64 << 20;

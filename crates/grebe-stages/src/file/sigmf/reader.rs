@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use grebe_frame::MAX_CHANNELS;
+use grebe_frame::{MAX_CHANNELS, SampleFormat};
 use serde::de::DeserializeOwned;
 
 use super::archive::{Files, Part};
 use super::checksum::Sum;
 use super::layout::{Base, Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
 use crate::error::Error;
-use crate::file::raw::{Encoding, Number, Order, RawFile};
+use crate::file::encoding::{Encoding, Order};
+use crate::file::raw::RawFile;
 use crate::file::sample_file::{SampleFile, Segment};
 
 /// Opens the recording or the collection that a file belongs to.
@@ -41,7 +42,7 @@ fn open_collection(files: &Files, base: &Base) -> Result<SampleFile, Error> {
     }
     let channels: usize = recordings.iter().map(|recording| recording.source.channels()).sum();
     if channels == 0 || channels > MAX_CHANNELS as usize {
-        let must = "there must be 1 to 8 channels in all";
+        let must = "there must be 1 to 255 channels in all";
         return Err(Error::field(&path, "core:streams", format!("{channels} channels"), must));
     }
     join(&path, recordings)
@@ -61,13 +62,16 @@ fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error
     let segment_count = |position: &usize| recordings[*position].segments.len();
     let fullest = if cut_off { (0..recordings.len()).max_by_key(segment_count).unwrap_or(0) } else { 0 };
     let segments = std::mem::take(&mut recordings[fullest].segments);
-    let sample_rate_hz = recordings[0].sample_rate_hz;
+    let (format, sample_rate_hz) = (recordings[0].source.encoding().format, recordings[0].sample_rate_hz);
     let mut notes = Vec::new();
     for (position, recording) in recordings.iter_mut().enumerate() {
         let differs = |what, got: String| {
             let must = "it must be the same for all recordings of a collection; open them one by one";
             Err(Error::field(path, &format!("{what} of core:streams[{position}]"), got, must))
         };
+        if recording.source.encoding().format != format {
+            return differs("the datatype", recording.source.encoding().format.to_string());
+        }
         if recording.sample_rate_hz != sample_rate_hz {
             return differs("the sample rate", recording.sample_rate_hz.to_string());
         }
@@ -112,18 +116,14 @@ impl Recording {
         let global = &meta.global;
         let closed = !global.recorder.as_ref().is_some_and(|recorder| recorder.ends_with(NOT_CLOSED));
         let mut notes = Vec::new();
-        let (encoding, components) = encoding(&path, &global.datatype)?;
-        notes.extend(encoding.number.note().map(String::from));
-        if components == 2 {
-            notes.push("complex samples are read as two channels: I, then Q".into());
-        }
-        let channels = global.num_channels.unwrap_or(1).saturating_mul(components);
+        let encoding = encoding(&path, &global.datatype)?;
+        let channels = global.num_channels.unwrap_or(1);
         if channels == 0 || channels > u64::from(MAX_CHANNELS) {
-            let must = "1 to 8 channels can be read (4 of complex samples)";
-            return Err(Error::field(&path, "core:num_channels", channels / components, must));
+            let must = "1 to 255 channels can be read";
+            return Err(Error::field(&path, "core:num_channels", channels, must));
         }
         let sample_rate_hz = sample_rate(&path, global, &mut notes)?;
-        let mut data = Data::open(files, base, &meta, encoding.number.bytes() as u64 * channels)?;
+        let mut data = Data::open(files, base, &meta, encoding.sample_bytes() as u64 * channels)?;
         if !closed {
             // Behind that, nobody knows where the gaps are.
             let known = global.known_samples.unwrap_or(u64::MAX).min(data.len_samples);
@@ -281,38 +281,32 @@ fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment
     Segment { position, length_samples: 0, first_sample_index, recorded_at }
 }
 
-/// The numbers of a `core:datatype`, and how many make a sample.
-fn encoding(path: &Path, datatype: &str) -> Result<(Encoding, u64), Error> {
-    let parse = || {
-        let (kind, rest) = datatype.split_at_checked(1)?;
-        let components = match kind {
-            "r" => 1,
-            "c" => 2,
-            _ => return None,
-        };
-        let (number, order) = match rest.split_once('_') {
-            None => (rest, Order::Little),
-            Some((number, "le")) => (number, Order::Little),
-            Some((number, "be")) => (number, Order::Big),
-            Some(_) => return None,
-        };
-        let number = match number {
-            "i8" => Number::I8,
-            "u8" => Number::U8,
-            "i16" => Number::I16,
-            "u16" => Number::U16,
-            "i32" => Number::I32,
-            "u32" => Number::U32,
-            "f32" => Number::F32,
-            "f64" => Number::F64,
-            _ => return None,
-        };
-        (number.bytes() == 1 || rest.contains('_')).then_some((Encoding { number, order }, components))
+/// The samples of a `core:datatype`.
+fn encoding(path: &Path, datatype: &str) -> Result<Encoding, Error> {
+    let refused = |must: &str| Err(Error::field(path, "core:datatype", datatype, must));
+    let (name, order) = match datatype.split_once('_') {
+        None => (datatype, None),
+        Some((name, "le")) => (name, Some(Order::Little)),
+        Some((name, "be")) => (name, Some(Order::Big)),
+        Some(_) => return refused(KNOWN),
     };
-    parse().ok_or_else(|| {
-        let must = "it must be r or c, one of i8 u8 i16 u16 i32 u32 f32 f64, and from 16 bits on _le or _be, as in ri16_le";
-        Error::field(path, "core:datatype", datatype, must)
-    })
+    let converted = CONVERTED.iter().find(|(from, ..)| *from == name);
+    if let (Some((_, numpy, to, numpy_to)), Some(order)) = (converted, order) {
+        let order = if order == Order::Big { '>' } else { '<' };
+        return refused(&format!(
+            "no stream has such samples; convert the data to {to}_le, with NumPy for example: \
+             fromfile(\"in.sigmf-data\", \"{order}{numpy}\").astype(\"<{numpy_to}\").tofile(\"out.sigmf-data\")"
+        ));
+    }
+    let format = name.strip_prefix('r').filter(|name| !name.starts_with('c')).unwrap_or(name).parse();
+    let format = format.ok().filter(|&format: &SampleFormat| name.starts_with('c') == format.is_complex());
+    match (format, order) {
+        (Some(format), Some(order)) if name.starts_with(['r', 'c']) => Ok(Encoding::new(format, order)),
+        (Some(format), None) if name.starts_with(['r', 'c']) && format.component().bytes() == 1 => {
+            Ok(Encoding::of(format))
+        }
+        _ => refused(KNOWN),
+    }
 }
 
 fn sample_rate(path: &Path, global: &Global, notes: &mut Vec<String>) -> Result<f64, Error> {
@@ -340,6 +334,16 @@ fn is_plain_name(name: &str) -> bool {
     matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
 }
 
+const KNOWN: &str = "it must be one of ri8 ru8 ri16 ri32 rf32 rf64 ci8 cu8 ci16 cf32, and from 16 bits on end in _le or _be, as in ri16_le";
+/// What a format that no stream has becomes: its name, NumPy's, and both of what holds its values, or their nearest.
+const CONVERTED: [(&str, &str, &str, &str); 6] = [
+    ("ru16", "u2", "ri32", "i4"),
+    ("ru32", "u4", "rf64", "f8"),
+    ("ci32", "i4", "cf32", "f4"),
+    ("cu16", "u2", "cf32", "f4"),
+    ("cu32", "u4", "cf32", "f4"),
+    ("cf64", "f8", "cf32", "f4"),
+];
 /// A tenth of a second of summing.
 const CHECKED_BYTES_MAX: u64 = 64 << 20;
 /// Ten million captures; a longer file ends within its JSON, which is then refused.

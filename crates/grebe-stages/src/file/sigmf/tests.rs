@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use grebe_frame::{BatchPool, Header};
+use grebe_frame::{BatchPool, Complex, Header, SampleFormat};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use crate::{Error, SampleFile, Segment, SigmfSettings, SigmfWriter};
 
 mod archives;
+mod formats;
 mod refusals;
 
 const ECG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/ecg.sigmf-meta");
@@ -44,7 +45,7 @@ fn read_json(path: &Path) -> Value {
 
 fn channel(file: &mut SampleFile, channel: usize) -> Vec<i16> {
     let length = file.len_samples() as usize;
-    file.block(0, length).unwrap().channel(channel).to_vec()
+    file.block(0, length).unwrap().channel::<i16>(channel).unwrap().to_vec()
 }
 
 /// Position, length and stream index of each segment.
@@ -126,7 +127,7 @@ proptest! {
             for channel in 0..channels {
                 let expected: Vec<i16> =
                     indexes[position..position + length].iter().map(|&index| sample(channel, index)).collect();
-                prop_assert_eq!(block.channel(channel), expected);
+                prop_assert_eq!(block.channel::<i16>(channel).unwrap(), expected);
             }
         }
     }
@@ -188,7 +189,9 @@ proptest! {
         if let Ok(mut file) = SampleFile::open(&path) {
             let covered: u64 = file.segments().iter().map(|segment| segment.length_samples).sum();
             prop_assert_eq!(covered, file.len_samples());
-            channel(&mut file, 0);
+            let sample_bytes = file.format().bytes() as u64;
+            let block = file.block(0, covered as usize).unwrap();
+            prop_assert_eq!(block.channel_bytes(0).unwrap().len() as u64, covered * sample_bytes);
         }
     }
 }
@@ -460,7 +463,7 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
     }
 
     let message = |settings, path: &Path| SigmfWriter::create(path, &settings).unwrap_err().to_string();
-    assert_eq!(message(settings(9), &path), "number of channels is 9: give 1 to 8");
+    assert_eq!(message(settings(256), &path), "number of channels is 256: give 1 to 255");
     let rate = SigmfSettings { sample_rate_hz: -1.0, ..settings(1) };
     assert_eq!(message(rate, &path), "sample rate is -1: give 0 (unknown) to 10^12 Hz");
     let archive = message(settings(1), "x.sigmf".as_ref());
@@ -475,10 +478,15 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
 fn blocks_of_another_shape_are_refused() {
     let (_folder, path) = scratch("x.sigmf-meta");
     let mut writer = SigmfWriter::create(&path, &settings(2)).unwrap();
-    let error = writer.write(0, &[&[1]]).unwrap_err().to_string();
+    let error = writer.write(0, &[&[1i16]]).unwrap_err().to_string();
     assert_eq!(error, "channels of the block: 1 where 2 is expected");
-    let error = writer.write(0, &[&[1], &[1, 2]]).unwrap_err().to_string();
+    let error = writer.write(0, &[&[1i16], &[1, 2]]).unwrap_err().to_string();
     assert_eq!(error, "samples of a channel: 2 where 1 is expected");
+    let error = writer.write(0, &[&[1f32], &[1.0]]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the samples are f32, and i16 is needed here: a convert stage before this one makes it"
+    );
     assert_eq!(writer.len_samples(), 0);
 }
 
@@ -502,7 +510,7 @@ fn a_full_disk_ends_the_recording_and_keeps_what_was_written() {
     );
     assert!(error.ends_with("the 1000 samples per channel before that are good"), "{error}");
     writer.redirect(1, good);
-    let error = writer.write(9_000, &[&[1], &[1]]).unwrap_err().to_string();
+    let error = writer.write(9_000, &[&[1i16], &[1]]).unwrap_err().to_string();
     assert!(error.contains("an earlier write failed"), "{error}");
     assert_eq!(writer.finish().unwrap().len_samples, 1_000);
     assert_eq!(names(&folder).len(), 5);
@@ -540,8 +548,9 @@ fn recordings_of_other_programs_are_read() {
         json!([{"core:sample_start": 0, "core:datetime": "2026-01-02T03:04:05Z"}, {"core:sample_start": 2}]),
         &[128, 0, 255, 128],
     );
-    assert_eq!([channel(&mut file, 0), channel(&mut file, 1)], [[0, 32_512], [-32_768, 0]]);
-    assert_eq!(file.notes().len(), 2);
+    let (block, sample) = (file.block(0, 2).unwrap(), Complex::new);
+    assert_eq!(block.channel::<Complex<u8>>(0).unwrap().as_ref(), [sample(128, 0), sample(255, 128)]);
+    assert_eq!((file.channels(), file.format(), file.notes().len()), (1, SampleFormat::Cu8, 0));
     assert_eq!(stretches(&file), [(0, 2, 0)]);
     let recorded_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045);
     assert_eq!(file.segments()[0].recorded_at, Some(recorded_at));

@@ -1,4 +1,4 @@
-//! Writing: one file per channel, in large pieces, with metadata that are good at any moment.
+//! Writing: one file per channel, or one of many channels, in large pieces, with metadata that are good at any moment.
 
 #[cfg(all(test, target_os = "linux"))]
 use std::fs::File;
@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use grebe_frame::Frame;
+use grebe_frame::{ChannelError, Frame, Sample, SampleFormat};
 
-use super::create::{BUFFER_BYTES, Channel, SigmfSettings, create};
+use super::create::{DataFile, SigmfSettings, create};
 use super::layout::Base;
 use super::metadata::Captured;
 use super::metadata_writer::{Event, MetadataWriter};
@@ -24,8 +24,8 @@ use crate::file::output::NameLock;
 /// let path = folder.path().join("two.sigmf-meta");
 /// let settings = SigmfSettings { channels: 2, sample_rate_hz: 48_000.0, ..SigmfSettings::default() };
 /// let mut writer = SigmfWriter::create(&path, &settings)?;
-/// writer.write(0, &[&[1, 2, 3], &[-1, -2, -3]])?;
-/// writer.write(10, &[&[4], &[-4]])?; // 7 samples are missing
+/// writer.write(0, &[&[1i16, 2, 3], &[-1, -2, -3]])?;
+/// writer.write(10, &[&[4i16], &[-4]])?; // 7 samples are missing
 /// assert_eq!(writer.finish()?.segments, 2);
 ///
 /// let file = SampleFile::open(&path)?;
@@ -34,12 +34,14 @@ use crate::file::output::NameLock;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Samples are written when 1 MiB a channel has come together, or a second has passed at the next [`write`](Self::write). A
+/// Samples are written when 1 MiB a file has come together, or a second has passed at the next [`write`](Self::write). A
 /// recorder that is killed leaves a recording without the last of them, marked "not closed", which
 /// [`SampleFile`](crate::SampleFile) reads; so does a writer that is dropped without [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct SigmfWriter {
-    channels: Vec<Channel>,
+    format: SampleFormat,
+    channels: usize,
+    parts: Vec<DataFile>,
     /// Behind the newest sample, in the stream.
     next_sample_index: Option<u64>,
     /// Samples per channel that were handed over, written or not.
@@ -87,10 +89,12 @@ impl SigmfWriter {
         settings: &SigmfSettings,
         name: NameLock,
     ) -> Result<Self, Error> {
-        let (channels, metadata, files) = create(base, settings)?;
+        let (parts, metadata, files) = create(base, settings)?;
         Ok(Self {
             _name: name,
-            channels,
+            format: settings.format,
+            channels: settings.channels,
+            parts,
             next_sample_index: None,
             taken_samples: 0,
             good_samples: 0,
@@ -106,17 +110,25 @@ impl SigmfWriter {
     /// begins: a gap, or another stream where it is lower.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the number of channels is another or they differ in length; [`Error::Write`]
+    /// [`Error::Samples`] where they are of another format than the recording; [`Error::Shape`] where the number of channels is
+    /// another or they differ in length; [`Error::Write`]
     /// where the disk is full or fails: the recording ends before this call then, and [`finish`](Self::finish) closes it.
-    pub fn write(&mut self, first_sample_index: u64, channels: &[&[i16]]) -> Result<(), Error> {
-        shape("channels of the block", channels.len(), self.channels.len())?;
+    pub fn write<T: Sample>(&mut self, first_sample_index: u64, channels: &[&[T]]) -> Result<(), Error> {
+        self.check(T::FORMAT, channels.len())?;
         let length = channels[0].len();
         for channel in channels {
             shape("samples of a channel", channel.len(), length)?;
         }
-        self.append(first_sample_index, length, |channel, from, count, buffer| {
-            push_samples(&channels[channel][from..from + count], buffer);
-        })
+        if cfg!(target_endian = "big") {
+            let swapped = |samples: &&[T]| {
+                let mut bytes = bytemuck::cast_slice::<T, u8>(samples).to_vec();
+                T::FORMAT.swap_to_host(&mut bytes);
+                bytes
+            };
+            let channels: Vec<Vec<u8>> = channels.iter().map(swapped).collect();
+            return self.append(first_sample_index, length, |channel| &channels[channel]);
+        }
+        self.append(first_sample_index, length, |channel| bytemuck::cast_slice(channels[channel]))
     }
 
     /// Appends a frame, as [`write`](Self::write) does, without a detour by samples.
@@ -125,15 +137,17 @@ impl SigmfWriter {
     /// As for [`write`](Self::write).
     #[inline]
     pub fn write_frame(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
+        self.write_start(frame, frame.header().block_length_samples as usize)
+    }
+
+    /// Appends the first `length` samples of a frame, of which there are so many.
+    #[inline]
+    pub(crate) fn write_start(&mut self, frame: &Frame<'_>, length: usize) -> Result<(), Error> {
         let header = frame.header();
-        frame.channel::<i16>(0)?;
-        shape("channels of the frame", header.channel_count as usize, self.channels.len())?;
-        let length = header.block_length_samples as usize;
+        self.check(header.format, header.channel_count as usize)?;
+        let channel_bytes = header.block_length_samples as usize * header.format.bytes();
         let payload = frame.payload();
-        self.append(header.first_sample_index, length, |channel, from, count, buffer| {
-            let from = (channel * length + from) * 2;
-            buffer.extend_from_slice(&payload[from..from + count * 2]);
-        })
+        self.append(header.first_sample_index, length, |channel| &payload[channel * channel_bytes..])
     }
 
     /// Labels a stretch of the stream that was written before, by the indexes that [`write`](Self::write) was given. What of
@@ -169,15 +183,15 @@ impl SigmfWriter {
             self.publish();
             return Ok(());
         }
-        for channel in 0..self.channels.len() {
-            let Channel { path, file, buffer } = &mut self.channels[channel];
+        for part in 0..self.parts.len() {
+            let DataFile { path, file, buffer, .. } = &mut self.parts[part];
             if let Err(source) = file.write_all(buffer) {
                 let path = path.clone();
                 self.fall_back();
                 return Err(Error::Write { path, source, good_samples: self.good_samples });
             }
         }
-        self.channels.iter_mut().for_each(|channel| channel.buffer.clear());
+        self.parts.iter_mut().for_each(|part| part.buffer.clear());
         self.good_samples = self.taken_samples;
         self.publish();
         Ok(())
@@ -191,7 +205,7 @@ impl SigmfWriter {
     pub fn finish(mut self) -> Result<SigmfSummary, Error> {
         let flushed = if self.has_ended { Ok(()) } else { self.flush() };
         let good_samples = self.good_samples;
-        for Channel { path, file, .. } in &self.channels {
+        for DataFile { path, file, .. } in &self.parts {
             let failed = |source| Error::Write { path: path.clone(), source, good_samples };
             file.sync_all().map_err(failed)?;
         }
@@ -202,13 +216,21 @@ impl SigmfWriter {
         Ok(SigmfSummary { len_samples: good_samples, segments, files })
     }
 
-    /// `copy(channel, from, count, buffer)` appends samples of the block to a buffer.
     #[inline]
-    fn append(
+    fn check(&self, format: SampleFormat, channels: usize) -> Result<(), Error> {
+        if format != self.format {
+            return Err(ChannelError::Format { asked: self.format, is: format }.into());
+        }
+        shape("channels of the block", channels, self.channels)
+    }
+
+    /// `samples(channel)` has the channel's samples of the block as a stream has them, and maybe more behind them.
+    #[inline]
+    fn append<'a>(
         &mut self,
         first_sample_index: u64,
         length: usize,
-        copy: impl Fn(usize, usize, usize, &mut Vec<u8>),
+        samples: impl Fn(usize) -> &'a [u8],
     ) -> Result<(), Error> {
         if self.has_ended {
             return Err(self.ended());
@@ -220,12 +242,14 @@ impl SigmfWriter {
             self.begin_segment(first_sample_index)?;
         }
         self.next_sample_index = Some(first_sample_index.wrapping_add(length as u64));
+        let sample_bytes = self.format.bytes();
         let mut done = 0;
         while done < length {
-            let room = (BUFFER_BYTES - self.channels[0].buffer.len()) / 2;
+            let room = self.parts[0].room();
             let count = room.min(length - done);
-            for (number, channel) in self.channels.iter_mut().enumerate() {
-                copy(number, done, count, &mut channel.buffer);
+            let range = done * sample_bytes..(done + count) * sample_bytes;
+            for part in &mut self.parts {
+                part.push(count, |channel| &samples(channel)[range.clone()]);
             }
             self.taken_samples += count as u64;
             done += count;
@@ -255,17 +279,17 @@ impl SigmfWriter {
     fn fall_back(&mut self) {
         self.has_ended = true;
         self.taken_samples = self.good_samples;
-        for channel in &mut self.channels {
-            channel.buffer.clear();
-            // Where even this fails, the reader takes what all channels have.
-            let _ = channel.file.set_len(self.good_samples * 2);
+        for part in &mut self.parts {
+            part.buffer.clear();
+            // Where even this fails, the reader takes what all files have.
+            let _ = part.file.set_len(self.good_samples * part.frame_bytes() as u64);
         }
     }
 
     #[cold]
     fn ended(&self) -> Error {
         let source = io::Error::other("an earlier write failed");
-        Error::Write { path: self.channels[0].path.clone(), source, good_samples: self.good_samples }
+        Error::Write { path: self.parts[0].path.clone(), source, good_samples: self.good_samples }
     }
 
     fn publish(&self) {
@@ -292,16 +316,6 @@ impl Drop for SigmfWriter {
     }
 }
 
-/// Little-endian on every host.
-#[inline]
-fn push_samples(samples: &[i16], buffer: &mut Vec<u8>) {
-    if cfg!(target_endian = "little") {
-        buffer.extend_from_slice(bytemuck::cast_slice(samples));
-    } else {
-        buffer.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
-    }
-}
-
 #[inline]
 fn shape(what: &'static str, got: usize, expected: usize) -> Result<(), Error> {
     if got == expected {
@@ -320,8 +334,8 @@ const ANNOTATIONS_MAX: u64 = 1 << 20;
 
 #[cfg(all(test, target_os = "linux"))]
 impl SigmfWriter {
-    /// Writes a channel to another file; the one before.
-    pub(super) fn redirect(&mut self, channel: usize, file: File) -> File {
-        std::mem::replace(&mut self.channels[channel].file, file)
+    /// Writes a data file elsewhere; the one before.
+    pub(super) fn redirect(&mut self, part: usize, file: File) -> File {
+        std::mem::replace(&mut self.parts[part].file, file)
     }
 }

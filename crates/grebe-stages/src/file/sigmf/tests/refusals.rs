@@ -17,7 +17,7 @@ fn refusal(global: &Value, captures: &Value, data: &[u8]) -> String {
 fn a_bad_recording_is_refused_with_what_is_wrong() {
     let start = |start: u64| json!({"core:sample_start": start});
     let (none, first) = (json!({}), json!([start(0)]));
-    let datatypes = "it must be r or c, one of i8 u8 i16 u16 i32 u32 f32 f64, and from 16 bits on _le or _be, as in ri16_le";
+    let datatypes = "it must be one of ri8 ru8 ri16 ri32 rf32 rf64 ci8 cu8 ci16 cf32, and from 16 bits on end in _le or _be, as in ri16_le";
     for (global, captures, bytes, message) in [
         (&none, &first, 0, "x.sigmf-data holds no samples"),
         (
@@ -40,22 +40,28 @@ fn a_bad_recording_is_refused_with_what_is_wrong() {
         ),
         (&json!({"core:datatype": ""}), &first, 8, &format!("x.sigmf-meta: core:datatype is : {datatypes}")),
         (
+            &json!({"core:datatype": "ru16_be"}),
+            &first,
+            8,
+            "x.sigmf-meta: core:datatype is ru16_be: no stream has such samples; convert the data to ri32_le, with NumPy for example: fromfile(\"in.sigmf-data\", \">u2\").astype(\"<i4\").tofile(\"out.sigmf-data\")",
+        ),
+        (
             &json!({"core:sample_rate": -3}),
             &first,
             8,
             "x.sigmf-meta: core:sample_rate is -3: it must be above 0",
         ),
         (
-            &json!({"core:num_channels": 9}),
+            &json!({"core:num_channels": 256}),
             &first,
             8,
-            "x.sigmf-meta: core:num_channels is 9: 1 to 8 channels can be read (4 of complex samples)",
+            "x.sigmf-meta: core:num_channels is 256: 1 to 255 channels can be read",
         ),
         (
             &json!({"core:num_channels": 0}),
             &first,
             8,
-            "x.sigmf-meta: core:num_channels is 0: 1 to 8 channels can be read (4 of complex samples)",
+            "x.sigmf-meta: core:num_channels is 0: 1 to 255 channels can be read",
         ),
         (
             &json!({"core:metadata_only": true}),
@@ -146,14 +152,19 @@ fn a_bad_collection_is_refused_with_what_is_wrong() {
     record(&folder.path().join("c"), &settings(1), &[(0, 4), (5, 6)]).finish().unwrap();
     let fast = SigmfSettings { sample_rate_hz: 2e6, ..settings(1) };
     record(&folder.path().join("d"), &fast, &[(0, 10)]).finish().unwrap();
+    let samples = SigmfSettings { format: SampleFormat::Cu8, ..settings(1) };
+    let mut writer = SigmfWriter::create(&folder.path().join("e"), &samples).unwrap();
+    writer.write(0, &[&[Complex::new(1u8, 2); 10]]).unwrap();
+    writer.finish().unwrap();
     let same = "it must be the same for all recordings of a collection; open them one by one";
-    let many = vec!["a"; 9];
+    let many = vec!["a"; 256];
     for (streams, message) in [
-        (&[][..], "core:streams is 0 channels: there must be 1 to 8 channels in all"),
-        (&many, "core:streams is 9 channels: there must be 1 to 8 channels in all"),
+        (&[][..], "core:streams is 0 channels: there must be 1 to 255 channels in all"),
+        (&many, "core:streams is 256 channels: there must be 1 to 255 channels in all"),
         (&["a", "../a"], "core:streams[1] is ../a: it must name a recording in the same folder"),
         (&["b", "a"], &format!("the number of samples of core:streams[0] is 11: {same}")),
         (&["a", "c"], &format!("the list of captures of core:streams[1] is 2 segments: {same}")),
+        (&["a", "e"], &format!("the datatype of core:streams[1] is cu8: {same}")),
         (&["a", "d"], &format!("the sample rate of core:streams[1] is 2000000: {same}")),
     ] {
         let streams: Vec<Value> = streams.iter().map(|name| json!({"name": name, "hash": ""})).collect();
