@@ -125,6 +125,7 @@ impl Stage for Tray {
 fn copy(batch: &Batch) -> Result<Batch, StageError> {
     let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
     let mut own = BatchPool::new(1, bytes).acquire().ok_or("a new pool has a chunk")?;
+    own.describe(batch.description());
     for frame in batch.frames() {
         own.push_copy(&frame)?;
     }

@@ -17,7 +17,7 @@ pub(crate) use play::{FileSource, PlayOptions};
 pub(crate) use record::{RecordOptions, SigmfSink};
 pub use {
     output::write_whole,
-    sample_file::{Block, SampleFile, Segment},
+    sample_file::{Annotation, Block, SampleFile, Segment},
     sigmf::{SigmfSettings, SigmfSummary, SigmfWriter},
 };
 

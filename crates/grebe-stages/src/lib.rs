@@ -55,7 +55,7 @@ mod uri;
 
 pub use {
     error::Error,
-    file::{Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter, write_whole},
+    file::{Annotation, Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter, write_whole},
     grebe_ring::Cancel,
     io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource},
     kinds::kinds,

@@ -1,9 +1,10 @@
 //! A recording as a source.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{BatchMut, BatchPool, Header};
+use grebe_frame::{BatchMut, BatchPool, Description, Header};
 
 use crate::error::Error;
 use crate::file::sample_file::SampleFile;
@@ -24,7 +25,7 @@ pub(crate) struct PlayOptions {
     pub(crate) flush_every: Duration,
 }
 
-/// Plays a recording with the gaps that were recorded. A gap is a jump in the sample index; the frames say that the source
+/// Plays a recording with the gaps that were recorded, and says of the stream what the file says. A gap is a jump in the sample index; the frames say that the source
 /// dropped those samples.
 ///
 /// The frames keep the recorded rate whatever the speed. A file can wait, so nothing is left out where consumers are slow.
@@ -44,6 +45,8 @@ pub(crate) struct FileSource {
     index_offset: u64,
     next_index: u64,
     gaps_samples: u64,
+    /// Which of the file's descriptions was sent last.
+    described: Option<usize>,
 }
 
 impl FileSource {
@@ -66,6 +69,7 @@ impl FileSource {
             index_offset: 0,
             next_index,
             gaps_samples: 0,
+            described: None,
         }
     }
 
@@ -89,6 +93,28 @@ impl FileSource {
         self.next_index = index;
     }
 
+    /// Says what the stream is from here on; whether this batch can say so.
+    fn describe(&mut self, batch: &mut BatchMut) -> bool {
+        let number = self.file.description_number(self.position);
+        if number == self.described {
+            return true;
+        }
+        if !batch.is_empty() {
+            return false;
+        }
+        let first_sample_index = self.next_index;
+        let description = self
+            .file
+            .description(self.position)
+            .map(|description| Arc::new(Description { first_sample_index, ..(**description).clone() }));
+        batch.describe(description.as_ref());
+        if let Some(pool) = &mut self.pool {
+            pool.describe(description);
+        }
+        self.described = number;
+        true
+    }
+
     /// Samples of the next frame: a frame does not cross a gap.
     fn next_block(&self) -> u64 {
         let segment = self.file.segments()[self.segment];
@@ -104,6 +130,9 @@ impl FileSource {
     fn fill(&mut self, batch: &mut BatchMut, due_samples: u64) -> Result<(), Error> {
         while self.position < self.file.len_samples() && self.samples_left() > 0 {
             self.enter_segment();
+            if !self.describe(batch) {
+                break;
+            }
             let block = self.next_block();
             if due_samples.saturating_sub(self.played_samples()) < block {
                 break;

@@ -1,10 +1,11 @@
 //! A SigMF recording as a sink.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{Arrival, Frame, Header, StreamTracker};
+use grebe_frame::{Arrival, Description, Frame, Header, StreamTracker};
 
 use crate::error::Error;
 use crate::file::output::NameLock;
@@ -32,6 +33,10 @@ pub(crate) struct SigmfSink {
     writer: Option<SigmfWriter>,
     stream: Option<Header>,
     tracker: StreamTracker,
+    /// What the stream said last.
+    described: Option<Arc<Description>>,
+    /// The same, until the sample comes from which on it holds.
+    description: Option<Arc<Description>>,
     /// Samples per channel of the signal so far, gaps included: what a duration is of.
     signal_samples: u64,
     gap_samples: u64,
@@ -60,6 +65,8 @@ impl SigmfSink {
             writer: None,
             stream: None,
             tracker: StreamTracker::new(),
+            described: None,
+            description: None,
             signal_samples: 0,
             gap_samples: 0,
             frames: 0,
@@ -101,11 +108,21 @@ impl SigmfSink {
         let block = u64::from(header.block_length_samples);
         let left = length.saturating_sub(self.signal_samples).min(block);
         self.signal_samples = self.signal_samples.saturating_add(block);
-        writer.write_start(frame, left as usize)?;
+        let left = left as usize;
+        let held_back = |description: &Arc<Description>| {
+            let before = description.first_sample_index.saturating_sub(header.first_sample_index);
+            left.min(before.try_into().unwrap_or(usize::MAX))
+        };
+        let described_from = self.description.as_ref().map_or(left, held_back);
+        writer.write_part(frame, 0..described_from)?;
+        if described_from < left {
+            writer.describe(self.description.take());
+            writer.write_part(frame, described_from..left)?;
+        }
         self.frames += u64::from(left > 0);
         if arrival == Arrival::Restart && left > 0 {
             // After the write: a label belongs to the stream that was written last.
-            writer.annotate(header.first_sample_index, left, "the sender began again")?;
+            writer.annotate(header.first_sample_index, left as u64, "the sender began again")?;
         }
         Ok(self.signal_samples >= length)
     }
@@ -127,6 +144,12 @@ impl Stage for SigmfSink {
             }
             return Ok(Outcome::WantsInput);
         };
+        if let Some(description) = batch.description()
+            && !self.described.as_ref().is_some_and(|known| Arc::ptr_eq(known, description))
+        {
+            self.described = Some(description.clone());
+            self.description = Some(description.clone());
+        }
         let mut outcome = Ok(Outcome::Produced);
         for frame in batch.frames() {
             match self.write(&frame) {

@@ -1,9 +1,11 @@
 //! Reading recordings of any kind through one window of bounded size, however long they are.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use grebe_frame::{ChannelError, Sample, SampleFormat};
+use grebe_frame::{ChannelError, Description, Sample, SampleFormat};
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::file::raw::RawFile;
@@ -30,8 +32,22 @@ pub struct SampleFile {
     channels: usize,
     len_samples: u64,
     segments: Vec<Segment>,
+    /// Where in the file something else holds, and what.
+    descriptions: Vec<(u64, Arc<Description>)>,
+    annotations: Vec<Annotation>,
     notes: Vec<String>,
     window: Window,
+}
+
+/// A label of a stretch of a recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Annotation {
+    /// Where it begins in the file, in samples per channel.
+    pub position: u64,
+    /// How long it is; 0: a point.
+    pub length_samples: u64,
+    /// What the file says of it, in SigMF's words: `core:label`, `core:comment`, `core:freq_lower_edge` and others.
+    pub fields: Map<String, Value>,
 }
 
 /// Samples that follow each other without a gap in the stream that was recorded.
@@ -77,9 +93,36 @@ impl SampleFile {
             channels,
             len_samples,
             segments,
+            descriptions: Vec::new(),
+            annotations: Vec::new(),
             notes,
             window: Window::new(format.bytes(), channels, len_samples),
         }
+    }
+
+    pub(crate) fn described(self, descriptions: Vec<(u64, Arc<Description>)>) -> Self {
+        Self { descriptions, ..self }
+    }
+
+    pub(crate) fn annotated(self, annotations: Vec<Annotation>) -> Self {
+        Self { annotations, ..self }
+    }
+
+    /// What the file says of its samples from `position` on: names, units, scale, frequency. Another description may hold further
+    /// behind.
+    pub fn description(&self, position: u64) -> Option<&Arc<Description>> {
+        let number = self.description_number(position)?;
+        Some(&self.descriptions[number].1)
+    }
+
+    /// Which of its descriptions that is.
+    pub(crate) fn description_number(&self, position: u64) -> Option<usize> {
+        self.descriptions.partition_point(|&(from, _)| from <= position).checked_sub(1)
+    }
+
+    /// What the file labels, in its order.
+    pub fn annotations(&self) -> &[Annotation] {
+        &self.annotations
     }
 
     /// What its samples are; the same for all channels.

@@ -6,8 +6,10 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
-use grebe_frame::{MAX_CHANNELS, SampleFormat};
+use grebe_frame::{Description, MAX_CHANNELS, SampleFormat};
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::file::encoding::Encoding;
@@ -176,7 +178,12 @@ impl Chunks<'_> {
         let whole =
             Segment { position: 0, length_samples: len_samples, first_sample_index: 0, recorded_at: None };
         let sample_rate_hz = format.sample_rate_hz.into();
-        Ok(SampleFile::new(vec![source], sample_rate_hz, len_samples, vec![whole], self.notes))
+        let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, vec![whole], self.notes);
+        if format.encoding != Encoding::I24 {
+            return Ok(file);
+        }
+        let rest = Map::from_iter([(BITS.to_owned(), Value::from(24))]);
+        Ok(file.described(vec![(0, Arc::new(Description { rest, ..Description::default() }))]))
     }
 
     fn seek(&mut self, at: u64) -> Result<(), Error> {
@@ -220,6 +227,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
+/// How a description says that its samples need fewer bits than their format has.
+pub(crate) const BITS: &str = "grebe:bits";
 const INTEGER: u16 = 1;
 const FLOAT: u16 = 3;
 /// The tag proper stands 24 bytes into the chunk.

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use grebe_frame::SampleFormat;
+use grebe_frame::{ChannelDescription, SampleFormat};
 use jiff::Timestamp;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::file::output::{NameLock, followed};
@@ -104,6 +105,8 @@ pub(super) struct Meta {
     pub(super) global: Global,
     #[serde(default)]
     pub(super) captures: Vec<Capture>,
+    #[serde(default)]
+    pub(super) annotations: Vec<Annotation>,
 }
 
 /// `.sigmf-meta`, as written from lists of any length.
@@ -131,8 +134,6 @@ pub(super) struct Global {
     pub(super) version: String,
     #[serde(rename = "core:num_channels", skip_serializing_if = "Option::is_none")]
     pub(super) num_channels: Option<u64>,
-    #[serde(rename = "core:description", skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<String>,
     #[serde(rename = "core:recorder", skip_serializing_if = "Option::is_none")]
     pub(super) recorder: Option<String>,
     #[serde(rename = "core:collection", skip_serializing_if = "Option::is_none")]
@@ -147,22 +148,15 @@ pub(super) struct Global {
     pub(super) trailing_bytes: Option<u64>,
     #[serde(rename = "core:sha512", skip_serializing_if = "Option::is_none")]
     pub(super) sha512: Option<String>,
-    #[serde(rename = "core:extensions", skip_serializing_if = "Option::is_none", skip_deserializing)]
-    pub(super) extensions: Option<[Extension; 1]>,
     /// While recording: samples per channel before which no gap is missing in the captures.
     #[serde(rename = "grebe:known_samples", skip_serializing_if = "Option::is_none")]
     pub(super) known_samples: Option<u64>,
+    /// What the stream says of itself.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
 }
 
-/// Where fields of another namespace come from.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Extension {
-    pub(super) name: &'static str,
-    pub(super) version: &'static str,
-    pub(super) optional: bool,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Capture {
     #[serde(rename = "core:sample_start")]
     pub(super) sample_start: u64,
@@ -172,16 +166,28 @@ pub(super) struct Capture {
     pub(super) header_bytes: Option<u64>,
     #[serde(rename = "core:datetime", skip_serializing_if = "Option::is_none")]
     pub(super) datetime: Option<String>,
+    #[serde(rename = "core:frequency", skip_serializing_if = "Option::is_none", serialize_with = "number")]
+    #[serde(default)]
+    pub(super) frequency: Option<f64>,
+    #[serde(rename = "capture_details:acquisition_bandwidth", skip_serializing_if = "Option::is_none")]
+    pub(super) bandwidth: Option<f64>,
+    #[serde(rename = "capture_details:gain", skip_serializing_if = "Option::is_none")]
+    pub(super) gain: Option<f64>,
+    /// Where they are others than `global` says.
+    #[serde(rename = "grebe:channels", skip_serializing_if = "Option::is_none")]
+    pub(super) channels: Option<Vec<ChannelDescription>>,
 }
 
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub(super) struct Annotation {
     #[serde(rename = "core:sample_start")]
     pub(super) sample_start: u64,
-    #[serde(rename = "core:sample_count")]
-    pub(super) sample_count: u64,
-    #[serde(rename = "core:label")]
-    pub(super) label: String,
+    /// `None`: to the end of the file.
+    #[serde(rename = "core:sample_count", skip_serializing_if = "Option::is_none")]
+    pub(super) sample_count: Option<u64>,
+    /// Its label, and what else it says.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
 }
 
 /// `.sigmf-collection`.

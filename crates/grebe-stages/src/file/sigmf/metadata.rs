@@ -2,25 +2,30 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use grebe_frame::SampleFormat;
+use grebe_frame::{ChannelDescription, Description, SampleFormat};
+use serde_json::{Map, Value};
 
 use super::checksum::Summing;
+use super::described::{self, Tuning};
 use super::layout::{
-    Annotation, Base, Capture, Collection, CollectionFile, Extension, Global, MetaOut, NOT_CLOSED, Stream,
-    VERSION, datatype, datetime, temporary,
+    Annotation, Base, Capture, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream, VERSION,
+    datatype, datetime, temporary,
 };
 use crate::error::Error;
 use crate::file::output::followed;
 
-/// Where samples go on after a gap.
-#[derive(Debug, Clone, Copy)]
+/// Where samples go on after a gap, or another description holds.
+#[derive(Debug, Clone)]
 pub(super) struct Captured {
     pub(super) position: u64,
     pub(super) first_sample_index: u64,
-    pub(super) received_at: SystemTime,
+    pub(super) recorded_at: SystemTime,
+    pub(super) description: Option<Arc<Description>>,
 }
 
 /// The metadata of all files of a recording.
@@ -34,7 +39,12 @@ pub(super) struct Metadata {
     /// What ties more than one together.
     pub(super) collection: Option<Base>,
     pub(super) sample_rate_hz: f64,
-    pub(super) description: Option<String>,
+    /// What the recorder says where the stream has no notes.
+    pub(super) notes: Option<String>,
+    /// What the stream said first.
+    pub(super) description: Option<Arc<Description>>,
+    /// Whether a capture has words of that extension.
+    pub(super) has_details: bool,
     pub(super) segments: Vec<Captured>,
     pub(super) annotations: Vec<Annotation>,
     /// Samples per channel up to which all segments are entered.
@@ -63,49 +73,81 @@ impl Metadata {
         let mut streams = Vec::new();
         let durable = closed.is_some();
         for (number, base) in self.recordings.iter().enumerate() {
-            let global =
-                self.global(closed.as_ref().map(|sums| sums.as_ref().map(|sums| sums[number].clone())));
+            let channels = number * self.channels..(number + 1) * self.channels;
+            let sum = closed.as_ref().map(|sums| sums.as_ref().map(|sums| sums[number].clone()));
+            let global = self.global(sum, channels.clone());
+            let described = self.described_channels(channels.clone());
             let meta = MetaOut {
                 global: &global,
-                captures: self.segments.iter().map(Capture::from),
+                captures: self.segments.iter().map(|segment| segment.capture(channels.clone(), described)),
                 annotations: self.annotations.iter(),
             };
             let hash = staged.json(base.meta(), &meta, durable)?;
             streams.push(Stream::Object { name: base.name(), hash: Some(hash) });
         }
         if let Some(base) = &self.collection {
-            let (version, description) = (VERSION.into(), self.description.clone());
+            let (version, description) = (VERSION.into(), self.notes.clone());
             let file = CollectionFile { collection: Collection { version, description, streams } };
             staged.json(base.collection(), &file, durable)?;
         }
         Ok(staged)
     }
 
-    fn global(&self, closed: Option<Option<String>>) -> Global {
+    /// What `global` says of the channels of a recording.
+    fn described_channels(&self, channels: Range<usize>) -> Option<&[ChannelDescription]> {
+        self.description.as_ref().map(|description| described::part(&description.channels, channels))
+    }
+
+    fn global(&self, closed: Option<Option<String>>, channels: Range<usize>) -> Global {
+        let uses: &[&str] = match (closed.is_none(), self.has_details) {
+            (true, true) => &["grebe", "capture_details"],
+            (true, false) => &["grebe"],
+            (false, true) => &["capture_details"],
+            (false, false) => &[],
+        };
+        let description = self.description.as_deref();
         let state = if closed.is_some() { "" } else { NOT_CLOSED };
         Global {
             datatype: datatype(self.format),
             sample_rate: Some(self.sample_rate_hz).filter(|&rate_hz| rate_hz > 0.0),
             version: VERSION.into(),
             num_channels: Some(self.channels as u64),
-            description: self.description.clone(),
             recorder: Some(format!("grebe {}{state}", env!("CARGO_PKG_VERSION"))),
             collection: self.collection.as_ref().map(Base::name),
             dataset: None,
             metadata_only: None,
             offset: None,
             trailing_bytes: None,
-            extensions: closed.is_none().then_some([EXTENSION]),
             known_samples: closed.is_none().then_some(self.known_samples),
             sha512: closed.flatten(),
+            rest: described::global(description, self.notes.as_ref(), channels, uses),
         }
     }
 
+    /// Enters where samples go on.
+    pub(super) fn enter(&mut self, segment: Captured) {
+        self.describe(segment.description.as_ref());
+        self.segments.push(segment);
+    }
+
+    /// Notes what the stream is: what was said first holds for all of it.
+    pub(super) fn describe(&mut self, description: Option<&Arc<Description>>) {
+        let channels = 0..self.channels * self.recordings.len();
+        self.has_details |= Tuning::of(description.map(Arc::as_ref), channels).has_details();
+        self.description = self.description.take().or_else(|| description.cloned());
+    }
+
     /// Enters a stretch of the stream where it stands in the file; what lies in a gap is left out of it.
-    pub(super) fn annotate(&mut self, first_sample_index: u64, length_samples: u64, label: String) {
+    pub(super) fn annotate(
+        &mut self,
+        first_sample_index: u64,
+        length_samples: u64,
+        rest: Map<String, Value>,
+    ) {
         let sample_start = self.position(first_sample_index);
         let end = self.position(first_sample_index.saturating_add(length_samples));
-        let annotation = Annotation { sample_start, sample_count: end.saturating_sub(sample_start), label };
+        let sample_count = Some(end.saturating_sub(sample_start));
+        let annotation = Annotation { sample_start, sample_count, rest };
         let place = self.annotations.partition_point(|other| other.sample_start <= sample_start);
         self.annotations.insert(place, annotation);
     }
@@ -128,7 +170,8 @@ impl Metadata {
         self.segments.retain(|segment| segment.position < len_samples);
         self.annotations.retain(|annotation| annotation.sample_start < len_samples);
         for annotation in &mut self.annotations {
-            annotation.sample_count = annotation.sample_count.min(len_samples - annotation.sample_start);
+            let left = len_samples - annotation.sample_start;
+            annotation.sample_count = annotation.sample_count.map(|count| count.min(left));
         }
     }
 
@@ -141,15 +184,18 @@ impl Metadata {
     }
 }
 
-impl From<&Captured> for Capture {
-    fn from(segment: &Captured) -> Self {
-        Capture {
-            sample_start: segment.position,
+impl Captured {
+    /// `described` is what `global` says of these channels.
+    fn capture(&self, channels: Range<usize>, described: Option<&[ChannelDescription]>) -> Capture {
+        let mut capture = Capture {
+            sample_start: self.position,
             // SigMF's largest index.
-            global_index: Some(segment.first_sample_index.min(i64::MAX as u64)),
-            header_bytes: None,
-            datetime: datetime(segment.received_at),
-        }
+            global_index: Some(self.first_sample_index.min(i64::MAX as u64)),
+            datetime: datetime(self.recorded_at),
+            ..Capture::default()
+        };
+        Tuning::of(self.description.as_deref(), channels).write(described, &mut capture);
+        capture
     }
 }
 
@@ -208,5 +254,4 @@ impl Drop for Staged {
     }
 }
 
-const EXTENSION: Extension = Extension { name: "grebe", version: env!("CARGO_PKG_VERSION"), optional: true };
 const BUFFER_BYTES: usize = 256 << 10;

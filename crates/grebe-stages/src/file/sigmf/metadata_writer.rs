@@ -12,6 +12,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use grebe_frame::Description;
+use serde_json::{Map, Value};
+
 use super::checksum::Sum;
 use super::metadata::{Captured, Metadata};
 use crate::error::Error;
@@ -36,7 +39,13 @@ pub(super) struct Progress {
 #[derive(Debug)]
 pub(super) enum Event {
     Segment(Captured),
-    Annotation { first_sample_index: u64, length_samples: u64, label: String },
+    /// One that needs no segment of its own.
+    Description(Arc<Description>),
+    Annotation {
+        first_sample_index: u64,
+        length_samples: u64,
+        rest: Map<String, Value>,
+    },
     Finish,
 }
 
@@ -147,9 +156,10 @@ impl Task {
     fn take(&mut self, event: Event) -> bool {
         match event {
             Event::Finish => return true,
-            Event::Segment(segment) => self.metadata.segments.push(segment),
-            Event::Annotation { first_sample_index, length_samples, label } => {
-                self.metadata.annotate(first_sample_index, length_samples, label);
+            Event::Segment(segment) => self.metadata.enter(segment),
+            Event::Description(description) => self.metadata.describe(Some(&description)),
+            Event::Annotation { first_sample_index, length_samples, rest } => {
+                self.metadata.annotate(first_sample_index, length_samples, rest);
             }
         }
         false

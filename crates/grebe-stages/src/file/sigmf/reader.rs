@@ -8,11 +8,12 @@ use serde::de::DeserializeOwned;
 
 use super::archive::{Files, Part};
 use super::checksum::Sum;
+use super::described::{self, Described};
 use super::layout::{Base, Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
 use crate::error::Error;
 use crate::file::encoding::{Encoding, Order};
 use crate::file::raw::RawFile;
-use crate::file::sample_file::{SampleFile, Segment};
+use crate::file::sample_file::{Annotation, SampleFile, Segment};
 
 /// Opens the recording or the collection that a file belongs to.
 pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
@@ -25,7 +26,8 @@ pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
     }
     let recording = Recording::open(&files, &base)?;
     let Recording { source, sample_rate_hz, len_samples, segments, notes, .. } = recording;
-    Ok(SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes))
+    let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes);
+    Ok(file.described(recording.descriptions).annotated(recording.annotations))
 }
 
 fn open_collection(files: &Files, base: &Base) -> Result<SampleFile, Error> {
@@ -94,8 +96,15 @@ fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error
     if len_samples == 0 {
         return Err(Error::Empty { path: path.into() });
     }
+    // Ours have the same in each, and a label of one channel cannot be told from one of all.
+    let annotations = std::mem::take(&mut recordings[0].annotations);
+    let described: Vec<_> = recordings
+        .iter_mut()
+        .map(|recording| (recording.source.channels(), std::mem::take(&mut recording.descriptions)))
+        .collect();
     let sources = recordings.into_iter().map(|recording| recording.source).collect();
-    Ok(SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes))
+    let file = SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes);
+    Ok(file.described(described::join(&described)).annotated(annotations))
 }
 
 /// A metadata file and its data file, found to agree.
@@ -104,6 +113,8 @@ struct Recording {
     sample_rate_hz: f64,
     len_samples: u64,
     segments: Vec<Segment>,
+    descriptions: Described,
+    annotations: Vec<Annotation>,
     notes: Vec<String>,
     /// Whether its recorder came to its end.
     closed: bool,
@@ -150,7 +161,9 @@ impl Recording {
         }
         let len_samples = data.len_samples;
         let source = RawFile::new(&data.path, data.file, encoding, channels as usize, data.offset_bytes);
-        Ok(Self { source, sample_rate_hz, len_samples, segments, notes, closed })
+        let descriptions = described::read(&meta, channels as usize, len_samples, &mut notes);
+        let annotations = annotations(meta, len_samples);
+        Ok(Self { source, sample_rate_hz, len_samples, segments, descriptions, annotations, notes, closed })
     }
 
     /// Forgets what is behind `len_samples`.
@@ -159,6 +172,8 @@ impl Recording {
         if let Some(last) = self.segments.last_mut() {
             last.length_samples = len_samples - last.position;
         }
+        self.descriptions.retain(|&(position, _)| position < len_samples);
+        self.annotations.retain(|annotation| annotation.position < len_samples);
         self.len_samples = len_samples;
     }
 }
@@ -279,6 +294,20 @@ fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<
 fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment {
     let recorded_at = capture.datetime.as_deref().and_then(time);
     Segment { position, length_samples: 0, first_sample_index, recorded_at }
+}
+
+/// What lies in the file, in its order.
+fn annotations(meta: Meta, len_samples: u64) -> Vec<Annotation> {
+    let offset = meta.global.offset.unwrap_or(0);
+    let of_file = meta.annotations.into_iter().filter_map(|annotation| {
+        let position = annotation.sample_start.checked_sub(offset).filter(|&at| at < len_samples)?;
+        let left = len_samples - position;
+        let length_samples = annotation.sample_count.unwrap_or(left).min(left);
+        Some(Annotation { position, length_samples, fields: annotation.rest })
+    });
+    let mut annotations: Vec<Annotation> = of_file.collect();
+    annotations.sort_by_key(|annotation| annotation.position);
+    annotations
 }
 
 /// The samples of a `core:datatype`.

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use crate::{Error, SampleFile, Segment, SigmfSettings, SigmfWriter};
 
 mod archives;
+mod descriptions;
 mod formats;
 mod refusals;
 

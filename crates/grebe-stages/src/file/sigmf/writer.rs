@@ -3,12 +3,16 @@
 #[cfg(all(test, target_os = "linux"))]
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use grebe_frame::{ChannelError, Frame, Sample, SampleFormat};
+use grebe_frame::{ChannelError, ClockReading, Description, Frame, Header, Sample, SampleFormat};
+use serde_json::{Map, Value};
 
 use super::create::{DataFile, SigmfSettings, create};
+use super::described::Tuning;
 use super::layout::Base;
 use super::metadata::Captured;
 use super::metadata_writer::{Event, MetadataWriter};
@@ -44,6 +48,8 @@ pub struct SigmfWriter {
     parts: Vec<DataFile>,
     /// Behind the newest sample, in the stream.
     next_sample_index: Option<u64>,
+    /// What the stream is from there on.
+    description: Option<Arc<Description>>,
     /// Samples per channel that were handed over, written or not.
     taken_samples: u64,
     /// Of them those that the system took.
@@ -63,7 +69,7 @@ pub struct SigmfWriter {
 pub struct SigmfSummary {
     /// Samples per channel.
     pub len_samples: u64,
-    /// Stretches without a gap.
+    /// Stretches without a gap, of which the stream says the same throughout.
     pub segments: u64,
     /// All files, the one to open first.
     pub files: Vec<PathBuf>,
@@ -96,6 +102,7 @@ impl SigmfWriter {
             channels: settings.channels,
             parts,
             next_sample_index: None,
+            description: None,
             taken_samples: 0,
             good_samples: 0,
             segments: 0,
@@ -126,9 +133,10 @@ impl SigmfWriter {
                 bytes
             };
             let channels: Vec<Vec<u8>> = channels.iter().map(swapped).collect();
-            return self.append(first_sample_index, length, |channel| &channels[channel]);
+            return self.append(first_sample_index, length, |channel| &channels[channel], SystemTime::now);
         }
-        self.append(first_sample_index, length, |channel| bytemuck::cast_slice(channels[channel]))
+        let samples = |channel: usize| bytemuck::cast_slice(channels[channel]);
+        self.append(first_sample_index, length, samples, SystemTime::now)
     }
 
     /// Appends a frame, as [`write`](Self::write) does, without a detour by samples.
@@ -137,17 +145,37 @@ impl SigmfWriter {
     /// As for [`write`](Self::write).
     #[inline]
     pub fn write_frame(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
-        self.write_start(frame, frame.header().block_length_samples as usize)
+        self.write_part(frame, 0..frame.header().block_length_samples as usize)
     }
 
-    /// Appends the first `length` samples of a frame, of which there are so many.
+    /// Appends these samples of a frame, which has them.
     #[inline]
-    pub(crate) fn write_start(&mut self, frame: &Frame<'_>, length: usize) -> Result<(), Error> {
+    pub(crate) fn write_part(&mut self, frame: &Frame<'_>, part: Range<usize>) -> Result<(), Error> {
         let header = frame.header();
         self.check(header.format, header.channel_count as usize)?;
         let channel_bytes = header.block_length_samples as usize * header.format.bytes();
         let payload = frame.payload();
-        self.append(header.first_sample_index, length, |channel| &payload[channel * channel_bytes..])
+        let begin_bytes = part.start * header.format.bytes();
+        let samples = |channel: usize| &payload[channel * channel_bytes + begin_bytes..];
+        let first_sample_index = header.first_sample_index.wrapping_add(part.start as u64);
+        let clock = self.description.as_ref().and_then(|description| description.clock);
+        let recorded_at = || made_at(clock, &header, part.start).unwrap_or_else(SystemTime::now);
+        self.append(first_sample_index, part.len(), samples, recorded_at)
+    }
+
+    /// Says what the stream is from the next sample on. Another centre frequency, bandwidth, gain or meaning of a channel begins a
+    /// segment there; names and notes are those that were said first.
+    pub fn describe(&mut self, description: Option<Arc<Description>>) {
+        let channels = 0..self.channels;
+        let before = Tuning::of(self.description.as_deref(), channels.clone());
+        if Tuning::of(description.as_deref(), channels).differs(&before) {
+            self.next_sample_index = None;
+        } else if let Some(description) = &description
+            && self.next_sample_index.is_some()
+        {
+            self.tell(Event::Description(description.clone()));
+        }
+        self.description = description;
     }
 
     /// Labels a stretch of the stream that was written before, by the indexes that [`write`](Self::write) was given. What of
@@ -165,7 +193,8 @@ impl SigmfWriter {
             return Err(too_many("number of annotations", self.annotations));
         }
         self.annotations += 1;
-        self.tell(Event::Annotation { first_sample_index, length_samples, label: label.into() });
+        let rest = Map::from_iter([("core:label".to_owned(), Value::from(label))]);
+        self.tell(Event::Annotation { first_sample_index, length_samples, rest });
         Ok(())
     }
 
@@ -231,6 +260,7 @@ impl SigmfWriter {
         first_sample_index: u64,
         length: usize,
         samples: impl Fn(usize) -> &'a [u8],
+        recorded_at: impl FnOnce() -> SystemTime,
     ) -> Result<(), Error> {
         if self.has_ended {
             return Err(self.ended());
@@ -239,7 +269,7 @@ impl SigmfWriter {
             return Ok(());
         }
         if self.next_sample_index != Some(first_sample_index) {
-            self.begin_segment(first_sample_index)?;
+            self.begin_segment(first_sample_index, recorded_at())?;
         }
         self.next_sample_index = Some(first_sample_index.wrapping_add(length as u64));
         let sample_bytes = self.format.bytes();
@@ -264,13 +294,13 @@ impl SigmfWriter {
     }
 
     #[cold]
-    fn begin_segment(&mut self, first_sample_index: u64) -> Result<(), Error> {
+    fn begin_segment(&mut self, first_sample_index: u64, recorded_at: SystemTime) -> Result<(), Error> {
         if self.segments == SEGMENTS_MAX {
             return Err(too_many("number of segments", self.segments));
         }
         self.segments += 1;
-        let (position, received_at) = (self.taken_samples, SystemTime::now());
-        self.tell(Event::Segment(Captured { position, first_sample_index, received_at }));
+        let (position, description) = (self.taken_samples, self.description.clone());
+        self.tell(Event::Segment(Captured { position, first_sample_index, recorded_at, description }));
         Ok(())
     }
 
@@ -314,6 +344,16 @@ impl Drop for SigmfWriter {
             let _ = metadata.join();
         }
     }
+}
+
+/// When a sample of a frame was made, by the producer's clock; `None` where that clock says nothing of UTC.
+fn made_at(clock: Option<ClockReading>, header: &Header, sample: usize) -> Option<SystemTime> {
+    let clock = clock.filter(|_| header.producer_ts_ns > 0)?;
+    let since_ns = i128::from(header.producer_ts_ns) - i128::from(clock.producer_ts_ns);
+    let rate_hz = header.sample_rate_hz;
+    let in_frame_ns = if rate_hz > 0.0 { sample as f64 / rate_hz * 1e9 } else { 0.0 };
+    let unix_ns = i128::from(clock.unix_time_ns) + since_ns + in_frame_ns as i128;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(unix_ns.try_into().ok()?))
 }
 
 #[inline]

@@ -1,0 +1,215 @@
+//! What a stream says it is, in the words of a recording's metadata: what holds for all of it stands in `global`, what may change
+//! on the way in the captures.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_frame::{ChannelDescription, Description, Header};
+use serde_json::{Map, Value, json};
+
+use super::layout::{Capture, Meta};
+
+/// Where in a file something else holds, and what.
+pub(super) type Described = Vec<(u64, Arc<Description>)>;
+
+/// What a capture says of its samples.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Tuning<'a> {
+    frequency_hz: Option<f64>,
+    bandwidth_hz: Option<f64>,
+    gain_db: Option<f64>,
+    channels: Option<&'a [ChannelDescription]>,
+}
+
+impl<'a> Tuning<'a> {
+    /// `channels` are those of the data file.
+    pub(super) fn of(description: Option<&'a Description>, channels: Range<usize>) -> Self {
+        description.map_or_else(Self::default, |description| Self {
+            frequency_hz: description.centre_frequency_hz,
+            bandwidth_hz: description.bandwidth_hz,
+            gain_db: description.gain_db,
+            channels: Some(part(&description.channels, channels)),
+        })
+    }
+
+    fn read(capture: &'a Capture) -> Self {
+        Self {
+            frequency_hz: capture.frequency,
+            bandwidth_hz: capture.bandwidth,
+            gain_db: capture.gain,
+            channels: capture.channels.as_deref(),
+        }
+    }
+
+    /// Whether a capture has to begin where this holds, behind one where `before` does.
+    pub(super) fn differs(&self, before: &Self) -> bool {
+        let numbers = |tuning: &Self| (tuning.frequency_hz, tuning.bandwidth_hz, tuning.gain_db);
+        let has_other_channels =
+            before.channels.is_some() && self.channels.is_some() && before.channels != self.channels;
+        numbers(self) != numbers(before) || has_other_channels
+    }
+
+    /// Into a capture, beside channels that `global` names already.
+    pub(super) fn write(&self, global: Option<&[ChannelDescription]>, capture: &mut Capture) {
+        capture.frequency = self.frequency_hz;
+        capture.bandwidth = self.bandwidth_hz;
+        capture.gain = self.gain_db;
+        capture.channels = self.channels.filter(|&own| Some(own) != global).map(<[_]>::to_vec);
+    }
+
+    pub(super) fn has_details(&self) -> bool {
+        self.bandwidth_hz.is_some() || self.gain_db.is_some()
+    }
+}
+
+/// The channels of a data file, as far as they are described.
+pub(super) fn part(all: &[ChannelDescription], channels: Range<usize>) -> &[ChannelDescription] {
+    &all[channels.start.min(all.len())..channels.end.min(all.len())]
+}
+
+/// The fields of `global` beside those that the recorder knows itself.
+pub(super) fn global(
+    description: Option<&Description>,
+    notes: Option<&String>,
+    channels: Range<usize>,
+    uses: &[&str],
+) -> Map<String, Value> {
+    let mut fields = match description {
+        None => Map::new(),
+        Some(description) => {
+            let own = Description {
+                channels: part(&description.channels, channels).to_vec(),
+                centre_frequency_hz: None,
+                bandwidth_hz: None,
+                gain_db: None,
+                // It holds for the producer's clock, which nobody can read any more; the captures have the time.
+                clock: None,
+                ..description.clone()
+            };
+            // Numbers and strings with names: none of it can fail.
+            let Ok(Value::Object(mut fields)) = serde_json::to_value(own) else { return Map::new() };
+            fields.retain(|name, _| !RECORDERS_OWN.contains(&name.as_str()));
+            fields
+        }
+    };
+    if let Some(notes) = notes {
+        fields.entry("core:description").or_insert_with(|| json!(notes));
+    }
+    declare(&mut fields, uses);
+    fields
+}
+
+/// Names the extensions that the fields come from, beside those that are named already.
+fn declare(fields: &mut Map<String, Value>, uses: &[&str]) {
+    let mut names: Vec<String> = uses.iter().map(|&name| name.to_owned()).collect();
+    names.extend(fields.keys().filter_map(|key| key.split_once(':')).map(|(name, _)| name.to_owned()));
+    let mut extensions = match fields.remove("core:extensions") {
+        Some(Value::Array(extensions)) => extensions,
+        _ => Vec::new(),
+    };
+    for name in names {
+        if name != "core" && !extensions.iter().any(|extension| extension["name"] == name.as_str()) {
+            let version = if name == "grebe" { env!("CARGO_PKG_VERSION") } else { "1.0.0" };
+            extensions.push(json!({ "name": name, "version": version, "optional": true }));
+        }
+    }
+    if !extensions.is_empty() {
+        fields.insert("core:extensions".into(), extensions.into());
+    }
+}
+
+/// What the metadata say of the stream, from which sample of the file on; nothing where they say nothing.
+pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut Vec<String>) -> Described {
+    let mut fields = meta.global.rest.clone();
+    fields.remove("core:extensions");
+    let mut whole: Description = serde_json::from_value(Value::Object(fields)).unwrap_or_else(|error| {
+        notes.push(format!("what the metadata say of the stream cannot be read, and is left out: {error}"));
+        Description::default()
+    });
+    if whole.channels.len() > channels {
+        notes.push(format!("grebe:channels describes more channels than the {channels} of the file"));
+        whole.channels.truncate(channels);
+    }
+    // What a stream cannot say on its way would end it.
+    if whole.frames(&Header::default(), LARGEST_FRAME).is_err() {
+        notes.push(
+            "what the metadata say of the stream is too long to be sent with it, and is left out".into(),
+        );
+        whole = Description { channels: whole.channels, ..Description::default() };
+    }
+    let mut found: Described = Vec::new();
+    let mut last = None;
+    let offset = meta.global.offset.unwrap_or(0);
+    for capture in &meta.captures {
+        let position = capture.sample_start.saturating_sub(offset);
+        let tuning = Tuning::read(capture);
+        if position >= len_samples || last.as_ref() == Some(&tuning) {
+            continue;
+        }
+        let own = tuning.channels.filter(|own| own.len() <= channels);
+        let description = Description {
+            centre_frequency_hz: tuning.frequency_hz,
+            bandwidth_hz: tuning.bandwidth_hz,
+            gain_db: tuning.gain_db,
+            channels: own.map_or_else(|| whole.channels.clone(), <[_]>::to_vec),
+            ..whole.clone()
+        };
+        last = Some(tuning);
+        // Of several captures at one place the last one holds.
+        found.pop_if(|(before, _)| *before == position);
+        found.push((position, Arc::new(description)));
+    }
+    if found.first().is_none_or(|&(position, _)| position > 0) {
+        found.insert(0, (0, Arc::new(whole)));
+    }
+    found.retain_mut({
+        let mut is_described = false;
+        move |(_, description)| {
+            is_described |= **description != Description::default();
+            is_described
+        }
+    });
+    found
+}
+
+/// Those of a collection, of which each recording has so many channels: the channels of all, beside what the first one says.
+pub(super) fn join(recordings: &[(usize, Described)]) -> Described {
+    let mut places: Vec<u64> = recordings.iter().flat_map(|(_, found)| found.iter().map(|it| it.0)).collect();
+    places.sort_unstable();
+    places.dedup();
+    let at = |position: u64| {
+        let (mut joined, mut channels) = (None, Vec::new());
+        for (count, found) in recordings {
+            let end = channels.len() + count;
+            if let Some((_, here)) = found.iter().rev().find(|(before, _)| *before <= position) {
+                channels.extend(here.channels.iter().cloned());
+                joined.get_or_insert_with(|| (**here).clone());
+            }
+            channels.resize_with(end, ChannelDescription::default);
+        }
+        if channels.iter().all(|channel| *channel == ChannelDescription::default()) {
+            channels.clear();
+        }
+        (position, Arc::new(Description { channels, ..joined.unwrap_or_default() }))
+    };
+    places.into_iter().map(at).collect()
+}
+
+/// What a recorder says of its files, whatever the stream says.
+const RECORDERS_OWN: [&str; 13] = [
+    "core:datatype",
+    "core:sample_rate",
+    "core:version",
+    "core:num_channels",
+    "core:recorder",
+    "core:collection",
+    "core:dataset",
+    "core:metadata_only",
+    "core:offset",
+    "core:trailing_bytes",
+    "core:sha512",
+    "grebe:known_samples",
+    "core:sample_start",
+];
+/// Above the longest text of a description.
+const LARGEST_FRAME: usize = 128 << 10;
