@@ -4,11 +4,14 @@
 //! of the picture; noting `+1` where the stretch begins and `-1` after its end costs two additions whatever the
 //! signal, and a running sum down each column makes counts of it once a picture.
 
+mod xy;
+
 use std::fmt::Debug;
 
 use crate::error::{Error, Result};
 use crate::simd::min_max;
 use crate::value::Value;
+pub use xy::XyDensity;
 
 /// An intensity map of triggered records, as a digital phosphor scope draws it.
 ///
@@ -53,12 +56,10 @@ impl<V: Value> Density<V> {
     /// # Errors
     /// [`Error::Setting`] for sizes out of range, and a range of values that is empty or not finite.
     pub fn new(width: usize, height: usize, bottom: V, top: V) -> Result<Density<V>> {
-        let refuse = |what, got: String, must| Err(Error::Setting { what, got, must });
-        if !(1..=8192).contains(&width) || !(1..=8192).contains(&height) {
-            return refuse("size of the map", format!("{width} x {height}"), "1 x 1 to 8192 x 8192 cells");
-        }
+        check_size(width, height)?;
         if !(bottom < top && V::is_level(bottom) && V::is_level(top)) {
-            return refuse("range of values", format!("{bottom} to {top}"), "a bottom below the top");
+            let got = format!("{bottom} to {top}");
+            return Err(Error::Setting { what: "range of values", got, must: "a bottom below the top" });
         }
         Ok(Density {
             width,
@@ -122,15 +123,7 @@ impl<V: Value> Density<V> {
     /// [`Trace::Intensity`](crate::raster::Trace::Intensity): on a logarithmic scale, so that what happened once
     /// among a million is still seen.
     pub fn brightness(&self, out: &mut [f32]) {
-        let most = self.cells.iter().copied().fold(0.0, f32::max);
-        let scale = 1.0 / (1.0 + most).ln();
-        for (out, &cell) in out.iter_mut().zip(&self.cells) {
-            *out = if cell > FAINTEST {
-                (BRIGHTNESS_MIN + (1.0 - BRIGHTNESS_MIN) * (1.0 + cell).ln() * scale).min(1.0)
-            } else {
-                0.0
-            };
-        }
+        brighten(&self.cells, out);
     }
 
     /// Of the records offered since the last picture, the part that was drawn: 1.0 unless a limit was reached.
@@ -205,6 +198,27 @@ impl<V: Value> Density<V> {
             }
         }
         mark(&mut self.changes[x * (self.height + 1)..(x + 1) * (self.height + 1)], a.min(b), a.max(b));
+    }
+}
+
+fn check_size(width: usize, height: usize) -> Result<()> {
+    if (1..=8192).contains(&width) && (1..=8192).contains(&height) {
+        return Ok(());
+    }
+    let got = format!("{width} x {height}");
+    Err(Error::Setting { what: "size of the map", got, must: "1 x 1 to 8192 x 8192 cells" })
+}
+
+/// Brightness of cells, on a logarithmic scale up to the fullest.
+fn brighten(cells: &[f32], out: &mut [f32]) {
+    let most = cells.iter().copied().fold(0.0, f32::max);
+    let scale = 1.0 / (1.0 + most).ln();
+    for (out, &cell) in out.iter_mut().zip(cells) {
+        *out = if cell > FAINTEST {
+            (BRIGHTNESS_MIN + (1.0 - BRIGHTNESS_MIN) * (1.0 + cell).ln() * scale).min(1.0)
+        } else {
+            0.0
+        };
     }
 }
 

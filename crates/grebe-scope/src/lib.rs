@@ -16,8 +16,9 @@
 //! - [`Pyramid`] keeps a long stream within a fixed budget and answers any window of it as [`Column`]s.
 //! - [`ColumnGrid`] ties columns to absolute sample indices, so that a picture that scrolls does not shimmer.
 //! - [`Trigger`] finds every event that meets a [`Condition`]; [`Acquisition`] takes a record around each, and
-//!   [`Density`] counts how often the records pass each cell of a picture.
-//! - [`Measurer`] fills the measurement table; [`Spectrum`] shows frequencies.
+//!   [`Density`] counts how often the records pass each cell of a picture, [`XyDensity`] the points of one channel over another.
+//! - [`Measurer`] fills the measurement table; [`Spectrum`] shows frequencies, and how clean a tone or a channel is.
+//! - [`magnitude`], [`phase`] and [`instantaneous_frequency`] turn complex samples into lanes; [`PowerStats`] adds up their power.
 //! - [`raster`] draws lanes of columns to an image without a GPU.
 //! - [`step_125_up`], [`Ticks`] and [`Engineering`] are the steps and labels every face needs.
 //!
@@ -73,6 +74,7 @@ mod column;
 mod comparator;
 mod density;
 mod error;
+mod iq;
 mod line;
 mod measure;
 mod pyramid;
@@ -87,13 +89,14 @@ mod value;
 
 pub use acquisition::{Acquisition, Record};
 pub use column::{Column, ColumnGrid, Coverage};
-pub use density::Density;
+pub use density::{Density, XyDensity};
 pub use error::{Error, Result};
+pub use iq::{PowerStats, instantaneous_frequency, magnitude, magnitude_db, phase};
 pub use line::{Interpolation, SINC_REACH, SampleLine};
 pub use measure::{Dimension, MeasurementStatistics, Measurements, Measurer, Quantity, Running, Scale};
 pub use pyramid::{Pyramid, RangeStats};
 pub use simd::{min_max, stats};
-pub use spectrum::{Averaging, Peak, Spectrum, Window};
+pub use spectrum::{Averaging, Band, Peak, Spectrum, ToneQuality, Window};
 pub use stats::{IntegerSums, RealSums, Stats};
 pub use trigger::{Condition, LfReject, Passage, Polarity, Slope, Trigger, TriggerEvent};
 pub use units::{Engineering, Ticks, parse_quantity, step_125_down, step_125_up};

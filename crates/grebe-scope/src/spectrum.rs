@@ -5,6 +5,7 @@
 //! peaks read right with every window.
 
 mod levels;
+mod measure;
 mod peaks;
 mod window;
 
@@ -18,6 +19,8 @@ use crate::error::{Error, Result};
 use crate::value::Value;
 pub use levels::Averaging;
 use levels::Levels;
+pub(crate) use levels::decibels;
+pub use measure::{Band, ToneQuality};
 pub use peaks::Peak;
 use peaks::{Sides, find_peaks};
 pub use window::Window;

@@ -17,7 +17,7 @@ pub enum Averaging {
 #[derive(Debug)]
 pub(super) struct Levels {
     averaging: Averaging,
-    power: Vec<f32>,
+    pub(super) power: Vec<f32>,
     pub(super) dbfs: Vec<f32>,
     pub(super) hold_dbfs: Option<Vec<f32>>,
     pub(super) count: u64,
@@ -59,7 +59,7 @@ impl Levels {
 }
 
 /// `10 log10(power)` to 0.00002 dB, in a form that compilers vectorise (`log10` of the library they do not).
-pub(super) fn decibels(power: f32) -> f32 {
+pub(crate) fn decibels(power: f32) -> f32 {
     let power = power.max(POWER_MIN);
     let bits = power.to_bits();
     // power = 2^exponent * mantissa, the mantissa from 0.7 to 1.4 so that its logarithm is a short series.

@@ -1,6 +1,6 @@
 use grebe_testing::Rng;
 
-use super::levels::{FLOOR_DB, decibels};
+use super::levels::FLOOR_DB;
 use super::*;
 
 const SIZE: usize = 4096;

@@ -1,0 +1,202 @@
+//! What a spectrum says of a channel and of a tone: power, occupied bandwidth, noise, distortion.
+//!
+//! Powers are parts of that of a full-scale tone. A window widens every line to its noise bandwidth, which is divided out of every
+//! sum of lines.
+
+use super::Spectrum;
+use super::peaks::Peak;
+use crate::value::Value;
+
+/// A stretch of the frequency axis, in cycles per sample: as [`Spectrum::cycles_per_sample`], times the rate in hertz.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Band {
+    /// Lower edge, -0.5 to 0.5.
+    pub low: f64,
+    /// Upper edge.
+    pub high: f64,
+}
+
+impl Band {
+    /// Upper less lower edge.
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+
+    /// The frequency in its middle.
+    pub fn center(&self) -> f64 {
+        (self.low + self.high) / 2.0
+    }
+}
+
+/// How clean a tone is, by IEEE Std 1241. All in decibels but `enob`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ToneQuality {
+    /// The highest tone.
+    pub fundamental: Peak,
+    /// The fundamental over all that is no harmonic and no offset.
+    pub snr_db: f64,
+    /// The fundamental over all else but the offset.
+    pub sinad_db: f64,
+    /// All harmonics together, relative to the fundamental.
+    pub thd_db: f64,
+    /// Bits of an ideal converter of this full scale that adds as much noise and distortion.
+    pub enob: f64,
+}
+
+impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
+    /// Power within a band, as a part of that of a full-scale tone; lines that the band cuts count in part.
+    pub fn band_power(&self, band: Band) -> f64 {
+        let (low, high) = (self.line_of(band.low), self.line_of(band.high));
+        let (first, last) = (self.edge_line(low), self.edge_line(high));
+        let inside = |line: usize| {
+            let (left, right) = self.extent(line);
+            ((high.min(right) - low.max(left)) / (right - left)).clamp(0.0, 1.0)
+        };
+        let power = (first..=last).map(|line| self.line_power(line) * inside(line)).sum::<f64>();
+        power / self.noise_bandwidth_lines()
+    }
+
+    /// [`band_power`](Spectrum::band_power) in dBFS; -200 where there is next to none.
+    pub fn band_power_dbfs(&self, band: Band) -> f64 {
+        10.0 * self.band_power(band).max(1e-20).log10()
+    }
+
+    /// The band that holds `part` (0.99 as a rule) of the power `within` a band, as much left out below as above. `None` where
+    /// there is no power, or `part` is not between 0 and 1.
+    pub fn occupied_band(&self, part: f64, within: Band) -> Option<Band> {
+        let whole = self.band_power(within);
+        if !(whole > 0.0 && whole.is_finite() && part > 0.0 && part < 1.0) {
+            return None;
+        }
+        let (low, high) = (self.line_of(within.low), self.line_of(within.high));
+        let bandwidth = self.noise_bandwidth_lines();
+        // Where the power below reaches a part of the whole, found within the line that reaches it.
+        let reaches = |wanted: f64| {
+            let mut below = 0.0;
+            for line in self.edge_line(low)..=self.edge_line(high) {
+                let (left, right) = self.extent(line);
+                let (from, to) = (left.max(low), right.min(high));
+                let power = self.line_power(line) / bandwidth * ((to - from) / (right - left)).max(0.0);
+                if below + power >= wanted {
+                    return from + (to - from) * ((wanted - below) / power).clamp(0.0, 1.0);
+                }
+                below += power;
+            }
+            high
+        };
+        let outside = whole * (1.0 - part) / 2.0;
+        let edge = |line: f64| self.cycles_per_sample(line);
+        Some(Band { low: edge(reaches(outside)), high: edge(reaches(whole - outside)) })
+    }
+
+    /// How far the signal in a channel lies above the noise there, in decibels, where noise is as dense as in the band `noise`
+    /// beside it. `None` where either band is empty, or nothing stands out of the noise.
+    pub fn channel_snr_db(&self, channel: Band, noise: Band) -> Option<f64> {
+        let density = self.band_power(noise) / noise.width();
+        let noise = density * channel.width();
+        let signal = self.band_power(channel) - noise;
+        (signal > 0.0 && noise > 0.0).then(|| 10.0 * (signal / noise).log10())
+    }
+
+    /// How clean the highest tone is; harmonics are the 2nd to that of the number `harmonics`, wherever they fold to. `None` where
+    /// there is no tone, or the lines are too few to tell tones from noise.
+    ///
+    /// What the window lets through counts as noise: with [`Window::BlackmanHarris`](crate::Window::BlackmanHarris), to 90 dB below
+    /// the tone. Lines that belong to tones are taken to hold as much noise as the others.
+    pub fn tone_quality(&self, harmonics: u32) -> Option<ToneQuality> {
+        let fundamental = self.peaks(1, -180.0).first().copied()?;
+        let reach = self.tone_reach();
+        let frequency = self.cycles_per_sample(fundamental.line);
+        let harmonics = 2..=harmonics.max(1);
+        let line_of_harmonic = |number: u32| self.line_of(self.folded(frequency * f64::from(number)));
+        let is_near = |line: usize, place: f64| self.lines_apart(line as f64, place) <= reach;
+        let zero = self.zero_line() as f64;
+        let (mut signal, mut signal_lines) = (0.0, 0.0);
+        let (mut distortion, mut distortion_lines) = (0.0, 0.0);
+        let (mut noise, mut noise_lines) = (0.0, 0.0);
+        for line in 0..self.dbfs().len() {
+            let (power, share) = (self.line_power(line), self.extent(line));
+            let share = share.1 - share.0;
+            if is_near(line, fundamental.line) {
+                (signal, signal_lines) = (signal + power, signal_lines + share);
+            } else if is_near(line, zero) {
+                continue;
+            } else if harmonics.clone().any(|number| is_near(line, line_of_harmonic(number))) {
+                (distortion, distortion_lines) = (distortion + power, distortion_lines + share);
+            } else {
+                (noise, noise_lines) = (noise + power, noise_lines + share);
+            }
+        }
+        // As much noise again below the tones and the offset.
+        let all_lines = self.size as f64 / if COMPONENTS == 1 { 2.0 } else { 1.0 };
+        if noise_lines < all_lines / 4.0 {
+            return None;
+        }
+        let density = noise / noise_lines;
+        let signal = signal - density * signal_lines;
+        let distortion = (distortion - density * distortion_lines).max(0.0);
+        let noise = density * all_lines;
+        let db = |ratio: f64| 10.0 * ratio.max(1e-20).log10();
+        // In powers of a full-scale sine, whose ideal quantisation noise is 2^-2N / 1.5.
+        let noise_and_distortion = (noise + distortion) / self.noise_bandwidth_lines();
+        (signal > 0.0).then(|| ToneQuality {
+            fundamental,
+            snr_db: db(signal / noise),
+            sinad_db: db(signal / (noise + distortion)),
+            thd_db: db(distortion / signal),
+            enob: -(noise_and_distortion.max(1e-40) * 1.5).log2() / 2.0,
+        })
+    }
+
+    /// The place of a frequency, in lines.
+    fn line_of(&self, cycles_per_sample: f64) -> f64 {
+        let ends = if COMPONENTS == 1 { (0.0, 0.5) } else { (-0.5, 0.5) };
+        cycles_per_sample.clamp(ends.0, ends.1) * self.size as f64 + self.zero_line() as f64
+    }
+
+    /// The line that a place lies in.
+    fn edge_line(&self, place: f64) -> usize {
+        (place.round().max(0.0) as usize).min(self.dbfs().len() - 1)
+    }
+
+    /// From where to where a line reaches: the first and the last of real samples reach half as far.
+    fn extent(&self, line: usize) -> (f64, f64) {
+        let at = line as f64;
+        let (left, right) = (at - 0.5, at + 0.5);
+        if COMPONENTS == 1 { (left.max(0.0), right.min(self.size as f64 / 2.0)) } else { (left, right) }
+    }
+
+    /// Power of a line. That of an offset is twice that of the sine of its amplitude.
+    fn line_power(&self, line: usize) -> f64 {
+        let is_end = COMPONENTS == 1 && (line == 0 || line + 1 == self.dbfs().len());
+        f64::from(self.levels.power[line]) * if is_end { 2.0 } else { 1.0 }
+    }
+
+    fn noise_bandwidth_lines(&self) -> f64 {
+        let (sum, squares) = self.weights.iter().fold((0.0, 0.0), |(sum, squares), &weight| {
+            (sum + f64::from(weight), squares + f64::from(weight).powi(2))
+        });
+        squares * self.size as f64 / (sum * sum)
+    }
+
+    /// The frequency at which one beyond half the rate is seen.
+    fn folded(&self, cycles_per_sample: f64) -> f64 {
+        let wrapped = cycles_per_sample - cycles_per_sample.round();
+        if COMPONENTS == 1 { wrapped.abs() } else { wrapped }
+    }
+
+    fn lines_apart(&self, a: f64, b: f64) -> f64 {
+        let apart = (a - b).abs();
+        if COMPONENTS == 1 { apart } else { apart.min(self.size as f64 - apart) }
+    }
+
+    /// How far from a tone its window is still seen, in lines.
+    fn tone_reach(&self) -> f64 {
+        let most = (self.size / 64).clamp(self.window.half_lobe_lines(), TONE_REACH_MAX);
+        let is_seen = |&lines: &usize| self.window.lobe_db(lines as f64 + 0.5) > TONE_FLOOR_DB;
+        (0..=most).rfind(is_seen).unwrap_or(0) as f64 + 1.0
+    }
+}
+
+const TONE_FLOOR_DB: f64 = -100.0;
+const TONE_REACH_MAX: usize = 100;
