@@ -13,7 +13,7 @@ use crate::open::{SinkOptions, SourceOptions, Transport, open_sink, open_source}
 use crate::process::{Decimate, FillGaps, Gain, Merge, Null, RateMeter, Select, Tee, Throttle};
 use crate::stream::{DATAGRAM_BYTES, check_datagram_bytes};
 use crate::synth::Synth;
-use crate::uri::Uri;
+use crate::uri::{Uri, Wire};
 
 /// All built-in kinds.
 ///
@@ -146,7 +146,7 @@ impl Kind for PipeIn {
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let samples = self.samples.map(|samples| samples.0);
-        source(&Uri::Pipe, SourceOptions { samples, ..SourceOptions::default() }, site)
+        source(&Uri::Pipe(Wire::Every), SourceOptions { samples, ..SourceOptions::default() }, site)
     }
 }
 
@@ -293,7 +293,7 @@ impl Kind for PipeOut {
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        sink(&Uri::Pipe, &SinkOptions::default(), site)
+        sink(&Uri::Pipe(Wire::Every), &SinkOptions::default(), site)
     }
 }
 
@@ -305,7 +305,7 @@ fn sink(uri: &Uri, options: &SinkOptions, site: &mut Site) -> StageResult<Box<dy
 /// The URI of a UDP address.
 fn udp_uri(text: &str) -> Result<Uri, Error> {
     match text.parse()? {
-        uri @ Uri::Udp(_) => Ok(uri),
+        uri @ Uri::Udp(..) => Ok(uri),
         _ => Err(wrong(text, "is no UDP address: write udp://HOST:PORT")),
     }
 }

@@ -63,7 +63,7 @@ pub use {
     per_channel::PerChannel,
     stream::block_length,
     synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
-    uri::{HostPort, ShmName, Uri},
+    uri::{HostPort, ShmName, Uri, Wire},
 };
 
 #[cfg(test)]

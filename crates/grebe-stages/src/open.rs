@@ -140,9 +140,9 @@ pub fn open_source(
     notify: &mut dyn FnMut(Notice),
 ) -> Result<OpenSource, Error> {
     match uri {
-        Uri::Udp(at) => udp_source(uri, at, options, notify),
+        Uri::Udp(at, _) => udp_source(uri, at, options, notify),
         Uri::Shm(shm) => shm_source(shm, &options, notify),
-        Uri::Pipe => standard_input(&options),
+        Uri::Pipe(_) => standard_input(&options),
         Uri::File(path) => recording(path, &options, notify),
         Uri::Synth(synth) => generator(synth, options),
     }
@@ -282,16 +282,16 @@ pub fn open_sink(
     let datagram_bytes = options.transport.datagram_bytes_to(uri)?;
     let mut pool = None;
     let stage: Box<dyn Stage> = match uri {
-        Uri::Udp(to) => Box::new(udp_sink(uri, to, options, notify)?),
+        Uri::Udp(to, wire) => Box::new(udp_sink(uri, to, options, notify)?.wire(*wire)),
         Uri::Shm(shm) => {
             let mut sink = shm_sink(shm, options, notify)?;
             pool = options.lends_pool.then(|| sink.lend_pool()).flatten();
             Box::new(sink)
         }
-        Uri::Pipe => {
+        Uri::Pipe(wire) => {
             let stdout =
                 pipe::stdout().map_err(|source| Error::Closed { what: "standard output", source })?;
-            Box::new(PipeSink::new(stdout))
+            Box::new(PipeSink::new(stdout).wire(*wire))
         }
         Uri::File(path) => {
             let record = RecordOptions { duration: options.duration, overwrite: options.overwrite };
@@ -366,7 +366,7 @@ impl Transport {
             return Ok(bytes);
         }
         match uri {
-            Uri::Udp(host_port) => {
+            Uri::Udp(host_port, _) => {
                 let is_local = host_port.to_send()?.ip().is_loopback() && !grebe_datagram::is_wsl2();
                 Ok(if is_local { DATAGRAM_BYTES_MAX } else { DATAGRAM_BYTES })
             }

@@ -15,6 +15,7 @@ use crate::synth::{Synth, query};
 /// |---|---|---|
 /// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all; a multicast address: joins it) | sends to it |
 /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
+/// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`] |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav` | plays the file | records to it |
 /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
@@ -22,7 +23,7 @@ use crate::synth::{Synth, query};
 /// ```
 /// use grebe_stages::Uri;
 ///
-/// assert!(matches!("udp://:5000".parse(), Ok(Uri::Udp(_))));
+/// assert!(matches!("udp://:5000".parse(), Ok(Uri::Udp(..))));
 /// assert!(matches!("out.sigmf-meta".parse(), Ok(Uri::File(_))));
 /// let error = "udp://127.0.0.1".parse::<Uri>().unwrap_err();
 /// assert_eq!(error.to_string(), "'udp://127.0.0.1' has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000");
@@ -30,16 +31,27 @@ use crate::synth::{Synth, query};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Uri {
     /// Datagrams, one frame each.
-    Udp(HostPort),
+    Udp(HostPort, Wire),
     /// Memory shared with other processes of this machine.
     Shm(ShmName),
     /// Frames back to back on standard input or output.
-    Pipe,
+    Pipe(Wire),
     /// A recording.
     File(PathBuf),
     /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
     /// transport; four channels where it does not say.
     Synth(Box<Synth>),
+}
+
+/// Which frames a sink sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wire {
+    /// Samples of every format, and descriptions.
+    #[default]
+    Every,
+    /// `wire=gfh2`: 16-bit samples in 1 to 8 channels, as they were before there were others, and no descriptions. A stream that does
+    /// not fit is refused.
+    Gfh2,
 }
 
 /// A stream in shared memory, and what either end may add: `shm://NAME?policy=drop_latest` for who reads it,
@@ -125,7 +137,8 @@ impl FromStr for Uri {
     fn from_str(text: &str) -> Result<Self, Error> {
         let malformed = |reason: &str| Error::Name { name: text.to_owned(), reason: reason.to_owned() };
         if let Some(rest) = text.strip_prefix("udp://") {
-            return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?));
+            let (rest, wire) = split_wire(rest).map_err(|reason| malformed(&reason))?;
+            return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?, wire));
         }
         if let Some(rest) = text.strip_prefix("shm://") {
             return Ok(Uri::Shm(parse_shm(rest).map_err(|reason| malformed(&reason))?));
@@ -141,8 +154,13 @@ impl FromStr for Uri {
         if let Some(rest) = text.strip_prefix("synth:") {
             return Ok(Uri::Synth(Box::new(query::parse(rest).map_err(|reason| malformed(&reason))?)));
         }
+        if let Some(rest) = text.strip_prefix("pipe:")
+            && let ("", wire) = split_wire(rest).map_err(|reason| malformed(&reason))?
+        {
+            return Ok(Uri::Pipe(wire));
+        }
         match text {
-            "pipe:" | "-" => return Ok(Uri::Pipe),
+            "-" => return Ok(Uri::Pipe(Wire::Every)),
             "" => return Err(malformed("is empty: name a stream, for example udp://:5000")),
             _ => {}
         }
@@ -150,6 +168,15 @@ impl FromStr for Uri {
             return Ok(Uri::File(text.into()));
         }
         Err(malformed("names no stream: use udp://HOST:PORT, shm://NAME, pipe:, file:PATH or synth:"))
+    }
+}
+
+/// What stands before the query, and its `wire=`.
+fn split_wire(text: &str) -> Result<(&str, Wire), String> {
+    match text.split_once('?') {
+        None => Ok((text, Wire::Every)),
+        Some((rest, "wire=gfh2")) => Ok((rest, Wire::Gfh2)),
+        Some((_, query)) => Err(format!("has an unknown '{query}': known is wire=gfh2")),
     }
 }
 
@@ -214,11 +241,20 @@ fn parse_host_port(text: &str) -> Result<HostPort, &'static str> {
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Uri::Udp(host_port) => write!(f, "udp://{host_port}"),
+            Uri::Udp(host_port, wire) => write!(f, "udp://{host_port}{wire}"),
             Uri::Shm(shm) => write!(f, "shm://{shm}"),
-            Uri::Pipe => f.write_str("pipe:"),
+            Uri::Pipe(wire) => write!(f, "pipe:{wire}"),
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
+        }
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wire::Every => Ok(()),
+            Wire::Gfh2 => f.write_str("?wire=gfh2"),
         }
     }
 }
@@ -255,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_understood() {
-        let udp = |host: &str, port| Uri::Udp(HostPort::new(host, port));
+        let udp = |host: &str, port| Uri::Udp(HostPort::new(host, port), Wire::Every);
         let shm = |name: &str, policy, wait_consumers, allow_block| {
             Uri::Shm(ShmName {
                 name: name.to_owned(),
@@ -281,8 +317,8 @@ mod tests {
             ("shm://a?policy=drop_latest", shm("a", Some(grebe_shm::Policy::DropLatest), 0, true)),
             ("shm://a?wait=2&block=no", shm("a", None, 2, false)),
             ("shm://a?readers=2", Uri::Shm(two)),
-            ("pipe:", Uri::Pipe),
-            ("-", Uri::Pipe),
+            ("pipe:", Uri::Pipe(Wire::Every)),
+            ("-", Uri::Pipe(Wire::Every)),
             ("synth:", Uri::Synth(Box::new(Synth { channels: 4, ..Synth::default() }))),
             ("synth:?channels=1", Uri::Synth(Box::default())),
             ("file:a b.bin", Uri::File("a b.bin".into())),
@@ -329,6 +365,19 @@ mod tests {
     }
 
     #[test]
+    fn the_wire_is_named_behind_the_stream() {
+        let udp = Uri::Udp(HostPort::new("host", 5000), Wire::Gfh2);
+        for (text, uri) in [("udp://host:5000?wire=gfh2", udp), ("pipe:?wire=gfh2", Uri::Pipe(Wire::Gfh2))] {
+            assert_eq!(text.parse::<Uri>().unwrap(), uri);
+            assert_eq!(uri.to_string(), text);
+        }
+        for text in ["udp://host:5000?wire=gfh3", "pipe:?wait=1", "udp://host:5000?"] {
+            let error = text.parse::<Uri>().unwrap_err().to_string();
+            assert!(error.contains("known is wire=gfh2"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_host_that_does_not_exist_is_named() {
         let error = HostPort::new("no-such-host.invalid", 5000).to_send().unwrap_err().to_string();
         assert!(error.contains("no-such-host.invalid"), "{error}");
@@ -337,7 +386,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_printed_parses_to_the_same(host in "[a-z0-9.-]{0,12}", port: u16) {
-            let uri = Uri::Udp(HostPort::new(host, port));
+            let uri = Uri::Udp(HostPort::new(host, port), Wire::Every);
             prop_assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri);
         }
 

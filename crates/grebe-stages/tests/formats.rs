@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageResult};
 use grebe_frame::{Batch, BatchPool, Description, Header, SampleFormat, StreamTracker};
-use grebe_stages::{PipeSink, PipeSource, UdpSink, UdpSource};
+use grebe_stages::{PipeSink, PipeSource, UdpSink, UdpSource, Wire};
 
 const FRAMES: u64 = 12;
 const BLOCK: u32 = 8;
@@ -225,6 +225,34 @@ fn samples_of_every_kind_go_through_pipes() {
         through(PipeSource::new(file), kept.clone()).start().unwrap().wait().unwrap();
         kept.check(format, channels);
     });
+}
+
+/// What a receiver of the first GFH2 would read.
+#[test]
+fn a_wire_for_receivers_of_the_first_gfh2_carries_nothing_that_they_do_not_know() {
+    let written = Written::default();
+    let sink = || PipeSink::new(written.clone()).wire(Wire::Gfh2);
+    through(Made::new(SampleFormat::I16, 8), sink()).start().unwrap().wait().unwrap();
+    let bytes = written.0.lock().unwrap().clone();
+    let (mut at, mut frames) = (0, 0);
+    while at < bytes.len() {
+        let word = |offset: usize| u32::from_le_bytes(bytes[at + offset..][..4].try_into().unwrap());
+        assert_eq!((word(0), word(24)), (0x3248_4647, 8), "magic and channel_count of frame {frames}");
+        assert_eq!(word(32), 8 * word(28) * 2, "payload_bytes of frame {frames}");
+        at += 64 + word(32) as usize;
+        frames += 1;
+    }
+    assert_eq!(frames, FRAMES + 1, "the end, too");
+    for (format, channels) in [(SampleFormat::I16, 9), (SampleFormat::Cf32, 1)] {
+        let to = "127.0.0.1:9".parse().unwrap();
+        let udp = UdpSink::connect(to, &Default::default()).unwrap().wire(Wire::Gfh2);
+        for graph in [through(Made::new(format, channels), sink()), through(Made::new(format, channels), udp)]
+        {
+            let error = graph.start().unwrap().wait().unwrap_err().to_string();
+            assert!(error.contains(&format!("{format} in {channels} channels")), "{error}");
+        }
+    }
+    assert_eq!(written.0.lock().unwrap().len(), bytes.len(), "nothing of what is refused");
 }
 
 #[cfg(target_os = "linux")]

@@ -135,7 +135,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     let show = Show {
         command: "view",
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
-        is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(_)),
+        is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(..)),
         span_s: options.span.map(|span| span.as_secs_f64()).or(span_s),
         theme: options.theme,
         spectrum: options.spectrum,
@@ -164,7 +164,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         cancel: interrupt::cancel(),
         ..SourceOptions::default()
     };
-    if let Uri::Udp(_) = uri {
+    if let Uri::Udp(..) = uri {
         let source = open_source(uri, from, &mut tell)?;
         // Nothing it sends is lost: the port is bound.
         spawn.start()?;

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_frame::{Batch, Description, TooLong};
+use grebe_frame::{Batch, Description, Header, SampleFormat};
+
+use crate::error::Error;
+use crate::uri::Wire;
 
 /// When a description is due: with the first batch that has it, and again where receivers may join late or miss it.
 #[derive(Debug)]
@@ -11,12 +14,13 @@ pub(crate) struct Announcer {
     said: Option<Arc<Description>>,
     at: Instant,
     repeats: bool,
+    wire: Wire,
 }
 
 impl Announcer {
     /// For receivers that get everything, from the first byte on.
     pub(crate) fn once() -> Self {
-        Self { said: None, at: Instant::now(), repeats: false }
+        Self { said: None, at: Instant::now(), repeats: false, wire: Wire::Every }
     }
 
     /// For receivers that join when they like, and miss what is lost: once a second.
@@ -24,11 +28,26 @@ impl Announcer {
         Self { repeats: true, ..Self::once() }
     }
 
+    /// For receivers that know only such frames.
+    pub(crate) fn set_wire(&mut self, wire: Wire) {
+        self.wire = wire;
+    }
+
     /// The frames to send before this batch; none, mostly.
     ///
     /// # Errors
-    /// It is too long for so many frames of `frame_bytes_max`. That is said once.
-    pub(crate) fn before(&mut self, batch: &Batch, frame_bytes_max: usize) -> Result<Vec<Vec<u8>>, TooLong> {
+    /// [`Error::Wire`] where its receivers do not know such samples. The description is too long for so many frames of
+    /// `frame_bytes_max`: that is said once.
+    pub(crate) fn before(&mut self, batch: &Batch, frame_bytes_max: usize) -> Result<Vec<Vec<u8>>, Error> {
+        if self.wire == Wire::Gfh2 {
+            let is_other = |header: &Header| {
+                header.format != SampleFormat::I16 || header.channel_count > GFH2_CHANNELS_MAX
+            };
+            let other = batch.frames().map(|frame| frame.header()).find(is_other);
+            return other.map_or(Ok(Vec::new()), |Header { format, channel_count: channels, .. }| {
+                Err(Error::Wire { format, channels })
+            });
+        }
         let Some(description) = batch.description() else { return Ok(Vec::new()) };
         let is_new = !self.said.as_ref().is_some_and(|said| Arc::ptr_eq(said, description));
         let is_again = self.repeats && self.at.elapsed() >= EVERY;
@@ -38,10 +57,11 @@ impl Announcer {
         let Some(next) = batch.frames().next().map(|frame| frame.header()) else { return Ok(Vec::new()) };
         self.at = Instant::now();
         self.said = Some(description.clone());
-        description.frames(&next, frame_bytes_max.max(FRAME_BYTES_MIN))
+        Ok(description.frames(&next, frame_bytes_max.max(FRAME_BYTES_MIN))?)
     }
 }
 
+const GFH2_CHANNELS_MAX: u32 = 8;
 const EVERY: Duration = Duration::from_secs(1);
 /// As long as a path's datagram is anyway: of a stream of shorter ones it would take many.
 const FRAME_BYTES_MIN: usize = 1400;

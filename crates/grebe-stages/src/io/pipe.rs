@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::io::announce::Announcer;
 use crate::io::arrival::ArrivalCounters;
 use crate::stream::Limit;
+use crate::uri::Wire;
 
 /// Reads frames from a byte stream: standard input, or a child's standard output.
 ///
@@ -256,6 +257,12 @@ impl<W: Write + Send> PipeSink<W> {
     /// Frames to `to`, which should not buffer.
     pub fn new(to: W) -> Self {
         Self { to, last: None, announcer: Announcer::once(), reader_gone: false }
+    }
+
+    /// Writes only what readers of this kind know.
+    pub fn wire(mut self, wire: Wire) -> Self {
+        self.announcer.set_wire(wire);
+        self
     }
 
     fn write(&mut self, batch: &Batch) -> io::Result<()> {

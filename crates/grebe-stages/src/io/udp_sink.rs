@@ -9,6 +9,7 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{Batch, HEADER_BYTES, Header};
 
 use crate::io::announce::Announcer;
+use crate::uri::Wire;
 
 /// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
 ///
@@ -38,6 +39,12 @@ impl UdpSink {
             announcer: Announcer::repeating(),
             counters: Counters::new(COUNTERS),
         })
+    }
+
+    /// Sends only what receivers of this kind know.
+    pub fn wire(mut self, wire: Wire) -> Self {
+        self.announcer.set_wire(wire);
+        self
     }
 
     /// The send buffer that the kernel granted.
