@@ -1,6 +1,7 @@
 //! Recordings: how they are read, played and written. A new format is a row in [`FORMATS`] and a module beside `wav`.
 
 mod encoding;
+mod headerless;
 mod output;
 mod play;
 mod raw;
@@ -34,11 +35,12 @@ const FORMATS: [Format; 2] = [
 ];
 
 /// What is said of a file of another format.
-const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf and .wav";
+const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)";
 
 impl SampleFile {
     /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive or `.wav`. A recording of several in
-    /// an archive is named as if the archive were a folder: `x.sigmf/one/one.sigmf-meta`.
+    /// an archive is named as if the archive were a folder: `x.sigmf/one/one.sigmf-meta`. Of raw samples the name says what they
+    /// are: `x.cu8?rate=2.4M`, `x.bin?format=cf32&channels=2&frequency=100M`.
     ///
     /// # Errors
     /// An [`Error`] that names the file, where it is missing, empty, contradicts itself, or is of a kind that cannot be read. A
@@ -46,6 +48,7 @@ impl SampleFile {
     pub fn open(path: &Path) -> Result<Self, Error> {
         match format_of(path) {
             Some(format) => (format.open)(path),
+            None if headerless::is_raw(path) => headerless::open(path),
             None => Err(Error::Field {
                 path: path.into(),
                 what: format!("unknown kind of file; known are {KNOWN}"),
@@ -56,7 +59,7 @@ impl SampleFile {
 
 /// Whether the name is that of a recording.
 pub(crate) fn is_recording(path: &Path) -> bool {
-    format_of(path).is_some()
+    format_of(path).is_some() || headerless::is_raw(path)
 }
 
 fn format_of(path: &Path) -> Option<&'static Format> {

@@ -34,7 +34,7 @@ pub fn kinds() -> Kinds {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Play {
-    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav.
+    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file: x.cu8?rate=2.4M.
     file: PathBuf,
     /// Times the recorded rate at which it is played; 1 where it is not given.
     speed: Option<f64>,

@@ -17,7 +17,7 @@ use crate::synth::{Synth, query};
 /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
 /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`] |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
-/// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav` | plays the file | records to it |
+/// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
 /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
 ///
 /// ```
@@ -324,6 +324,8 @@ mod tests {
             ("file:a b.bin", Uri::File("a b.bin".into())),
             ("file:///x/y.wav", Uri::File("/x/y.wav".into())),
             ("x.SIGMF-META", Uri::File("x.SIGMF-META".into())),
+            ("x.cu8?rate=2.4M", Uri::File("x.cu8?rate=2.4M".into())),
+            ("x.bin?format=cf32", Uri::File("x.bin?format=cf32".into())),
         ] {
             assert_eq!(text.parse::<Uri>().unwrap(), uri, "{text}");
             assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri, "{text}");

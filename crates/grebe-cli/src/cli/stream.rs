@@ -89,9 +89,10 @@ pub(crate) struct Sg {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     grebe play examples/data/ecg.sigmf-meta --to udp://127.0.0.1:5000 --speed 100\n  \
+    grebe play 'capture.cu8?rate=2.4M' --to shm://radio\n  \
     grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta")]
 pub(crate) struct Play {
-    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav.
+    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file (x.cu8?rate=2.4M).
     pub(crate) file: PathBuf,
     /// Where to send the stream.
     #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000", value_parser = units::uri)]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
+use crate::file::headerless::is_raw;
 use crate::file::output::{NameLock, followed};
 
 /// A recording's path without what follows the name.
@@ -37,6 +38,11 @@ impl Base {
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wav")) {
             return refused(
                 "recordings are SigMF, as a WAV cannot say where samples are missing: name it NAME.sigmf-meta",
+            );
+        }
+        if is_raw(path) {
+            return refused(
+                "recordings are SigMF, whose samples stand in a raw file of their own: name it NAME.sigmf-meta",
             );
         }
         if path.file_name().is_none() || path.is_dir() || path.extension().is_some_and(|it| it == "sigmf") {

@@ -9,9 +9,10 @@ use serde::de::DeserializeOwned;
 use super::archive::{Files, Part};
 use super::checksum::Sum;
 use super::described::{self, Described};
-use super::layout::{Base, Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
+use super::layout::{self, Base, Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
 use crate::error::Error;
 use crate::file::encoding::{Encoding, Order};
+use crate::file::headerless::FOREIGN;
 use crate::file::raw::RawFile;
 use crate::file::sample_file::{Annotation, SampleFile, Segment};
 
@@ -319,13 +320,11 @@ fn encoding(path: &Path, datatype: &str) -> Result<Encoding, Error> {
         Some((name, "be")) => (name, Some(Order::Big)),
         Some(_) => return refused(KNOWN),
     };
-    let converted = CONVERTED.iter().find(|(from, ..)| *from == name);
-    if let (Some((_, numpy, to, numpy_to)), Some(order)) = (converted, order) {
+    let foreign = FOREIGN.iter().find(|foreign| name.strip_prefix('r').unwrap_or(name) == foreign.name);
+    if let (Some(foreign), Some(order)) = (foreign, order) {
         let order = if order == Order::Big { '>' } else { '<' };
-        return refused(&format!(
-            "no stream has such samples; convert the data to {to}_le, with NumPy for example: \
-             fromfile(\"in.sigmf-data\", \"{order}{numpy}\").astype(\"<{numpy_to}\").tofile(\"out.sigmf-data\")"
-        ));
+        let name = layout::datatype(foreign.to);
+        return refused(&foreign.conversion("in.sigmf-data", order, &name, "out.sigmf-data"));
     }
     let format = name.strip_prefix('r').filter(|name| !name.starts_with('c')).unwrap_or(name).parse();
     let format = format.ok().filter(|&format: &SampleFormat| name.starts_with('c') == format.is_complex());
@@ -364,15 +363,6 @@ fn is_plain_name(name: &str) -> bool {
 }
 
 const KNOWN: &str = "it must be one of ri8 ru8 ri16 ri32 rf32 rf64 ci8 cu8 ci16 cf32, and from 16 bits on end in _le or _be, as in ri16_le";
-/// What a format that no stream has becomes: its name, NumPy's, and both of what holds its values, or their nearest.
-const CONVERTED: [(&str, &str, &str, &str); 6] = [
-    ("ru16", "u2", "ri32", "i4"),
-    ("ru32", "u4", "rf64", "f8"),
-    ("ci32", "i4", "cf32", "f4"),
-    ("cu16", "u2", "cf32", "f4"),
-    ("cu32", "u4", "cf32", "f4"),
-    ("cf64", "f8", "cf32", "f4"),
-];
 /// A tenth of a second of summing.
 const CHECKED_BYTES_MAX: u64 = 64 << 20;
 /// Ten million captures; a longer file ends within its JSON, which is then refused.

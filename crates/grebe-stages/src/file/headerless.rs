@@ -1,0 +1,271 @@
+//! Raw files: samples and nothing else. Their name says what they are: `capture.cu8?rate=2.4M&channels=2`.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use grebe_flow::RateHz;
+use grebe_frame::{Description, MAX_CHANNELS, SampleFormat};
+
+use crate::error::Error;
+use crate::file::encoding::Encoding;
+use crate::file::raw::RawFile;
+use crate::file::sample_file::{SampleFile, Segment};
+
+/// What the name of a raw file says.
+#[derive(Debug, PartialEq)]
+struct Name {
+    path: PathBuf,
+    format: Result<SampleFormat, Foreign>,
+    channels: usize,
+    rate_hz: f64,
+    frequency_hz: Option<f64>,
+}
+
+/// Samples that no stream has, and what they can be converted to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Foreign {
+    /// As SigMF and file names call it, without `r` for a real one.
+    pub(super) name: &'static str,
+    /// NumPy's name of one component.
+    numpy: &'static str,
+    /// What holds its values, or their nearest.
+    pub(super) to: SampleFormat,
+}
+
+/// Whether the name is that of a raw file.
+pub(super) fn is_raw(path: &Path) -> bool {
+    let (path, query) = split(path);
+    let is_given = query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("format=")));
+    is_given || extension(&path).is_some()
+}
+
+/// Opens a raw file, little-endian.
+pub(super) fn open(path: &Path) -> Result<SampleFile, Error> {
+    let name = Name::parse(path)?;
+    let path = name.path.as_path();
+    let format = name.format.map_err(|foreign| {
+        let to = foreign.to.name();
+        let what = foreign.conversion(&path.display().to_string(), '<', to, &format!("out.{to}"));
+        Error::Field { path: path.into(), what: format!("its samples are {}: {what}", foreign.name) }
+    })?;
+    let open = || {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok((file, bytes))
+    };
+    let (file, bytes) = open().map_err(Error::file("open", path))?;
+    let frame_bytes = (format.bytes() * name.channels) as u64;
+    let (length_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
+    if length_samples == 0 {
+        return Err(Error::Empty { path: path.into() });
+    }
+    let mut notes = Vec::new();
+    if odd_bytes > 0 {
+        notes.push(format!(
+            "the file ends within a sample: its last {odd_bytes} bytes of {frame_bytes} are left out"
+        ));
+    }
+    if name.rate_hz == 0.0 {
+        notes.push(format!("nothing says the sample rate: name it, as in '{}?rate=2.4M'", path.display()));
+    }
+    let source = RawFile::new(path, file, Encoding::of(format), name.channels, 0);
+    let whole = Segment { position: 0, length_samples, first_sample_index: 0, recorded_at: None };
+    let file = SampleFile::new(vec![source], name.rate_hz, length_samples, vec![whole], notes);
+    Ok(match name.frequency_hz {
+        None => file,
+        tuned => {
+            let description = Description { centre_frequency_hz: tuned, ..Description::default() };
+            file.described(vec![(0, Arc::new(description))])
+        }
+    })
+}
+
+impl Name {
+    fn parse(written: &Path) -> Result<Self, Error> {
+        let (path, query) = split(written);
+        let refused = |what: String| Err(Error::Field { path: written.into(), what });
+        let mut format = extension(&path);
+        let (mut channels, mut rate_hz, mut frequency_hz) = (1, 0.0, None);
+        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            match key {
+                "format" => match named(value) {
+                    Some(given) => format = Some(given),
+                    None => {
+                        let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
+                        return refused(format!("format is {value}: it must be one of {all}"));
+                    }
+                },
+                "channels" => match value.parse::<usize>() {
+                    Ok(given) if (1..=MAX_CHANNELS as usize).contains(&given) => channels = given,
+                    _ => return refused(format!("channels is {value}: give 1 to {MAX_CHANNELS}")),
+                },
+                "rate" => match value.parse::<RateHz>() {
+                    Ok(RateHz(given)) if given > 0.0 && given.is_finite() => rate_hz = given,
+                    _ => return refused(format!("rate is {value}: give samples per second, as in 2.4M")),
+                },
+                "frequency" => match value.parse::<RateHz>() {
+                    Ok(RateHz(given)) => frequency_hz = Some(given),
+                    Err(_) => return refused(format!("frequency is {value}: give hertz, as in 100M")),
+                },
+                _ => {
+                    let known = "known are rate, channels, format and frequency";
+                    return refused(format!("has an unknown '{key}': {known}"));
+                }
+            }
+        }
+        let Some(format) = format else { return refused("its name does not say a format".to_owned()) };
+        Ok(Self { path, format, channels, rate_hz, frequency_hz })
+    }
+}
+
+impl Foreign {
+    /// What a person does about it: `name` is how the result is called, in the file `to`.
+    pub(super) fn conversion(&self, from: &str, order: char, name: &str, to: &str) -> String {
+        let numpy = self.numpy;
+        let component = match self.to.component() {
+            SampleFormat::I32 => "i4",
+            SampleFormat::F64 => "f8",
+            _ => "f4",
+        };
+        format!(
+            "no stream has such samples; convert the data to {name}, with NumPy for example: \
+             fromfile(\"{from}\", \"{order}{numpy}\").astype(\"<{component}\").tofile(\"{to}\")"
+        )
+    }
+}
+
+/// A file's path, and what stands behind it.
+fn split(path: &Path) -> (PathBuf, Option<&str>) {
+    // A file of that very name is meant, where there is one.
+    let parts = path.to_str().and_then(|text| text.rsplit_once('?')).filter(|_| !path.exists());
+    match parts {
+        Some((path, query)) => (path.into(), Some(query)),
+        None => (path.into(), None),
+    }
+}
+
+fn extension(path: &Path) -> Option<Result<SampleFormat, Foreign>> {
+    named(&path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+/// A format by any name that is in use: GNU Radio's, inspectrum's, those of the programs of receivers.
+fn named(name: &str) -> Option<Result<SampleFormat, Foreign>> {
+    let format = match name {
+        "cfile" | "fc32" => SampleFormat::Cf32,
+        "cs16" | "sc16" | "c16" => SampleFormat::Ci16,
+        "cs8" | "sc8" | "c8" => SampleFormat::Ci8,
+        "uc8" => SampleFormat::Cu8,
+        "s8" => SampleFormat::I8,
+        "s16" => SampleFormat::I16,
+        "s32" => SampleFormat::I32,
+        "fc64" => return named("cf64"),
+        "cs32" | "sc32" | "c32" => return named("ci32"),
+        _ => match name.parse() {
+            Ok(format) => format,
+            Err(_) => return FOREIGN.into_iter().find(|foreign| foreign.name == name).map(Err),
+        },
+    };
+    Some(Ok(format))
+}
+
+/// What no stream has.
+pub(super) const FOREIGN: [Foreign; 6] = [
+    Foreign { name: "u16", numpy: "u2", to: SampleFormat::I32 },
+    Foreign { name: "u32", numpy: "u4", to: SampleFormat::F64 },
+    Foreign { name: "ci32", numpy: "i4", to: SampleFormat::Cf32 },
+    Foreign { name: "cu16", numpy: "u2", to: SampleFormat::Cf32 },
+    Foreign { name: "cu32", numpy: "u4", to: SampleFormat::Cf32 },
+    Foreign { name: "cf64", numpy: "f8", to: SampleFormat::Cf32 },
+];
+
+#[cfg(test)]
+mod tests {
+    use grebe_frame::Complex;
+
+    use super::*;
+
+    fn file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        (folder, path)
+    }
+
+    fn with(path: &Path, query: &str) -> PathBuf {
+        format!("{}{query}", path.display()).into()
+    }
+
+    #[test]
+    fn a_name_says_what_the_samples_are() {
+        let (_folder, path) = file("x.CU8", &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let mut opened = SampleFile::open(&with(&path, "?rate=2.4M&channels=2&frequency=433.92M")).unwrap();
+        assert_eq!((opened.format(), opened.channels(), opened.len_samples()), (SampleFormat::Cu8, 2, 2));
+        assert_eq!(opened.sample_rate_hz(), 2.4e6);
+        assert_eq!(opened.description(0).unwrap().centre_frequency_hz, Some(433.92e6));
+        assert_eq!(opened.notes(), ["the file ends within a sample: its last 1 bytes of 4 are left out"]);
+        let block = opened.block(0, 2).unwrap();
+        let sample = Complex::new;
+        assert_eq!(block.channel::<Complex<u8>>(1).unwrap().as_ref(), [sample(3, 4), sample(7, 8)]);
+
+        let plain = SampleFile::open(&path).unwrap();
+        assert_eq!((plain.sample_rate_hz(), plain.notes().len()), (0.0, 2));
+        assert!(plain.notes()[1].ends_with("x.CU8?rate=2.4M'"), "{:?}", plain.notes());
+        let given = SampleFile::open(&with(&path, "?format=i8&rate=1")).unwrap();
+        assert_eq!((given.format(), given.len_samples()), (SampleFormat::I8, 9));
+    }
+
+    #[test]
+    fn every_name_in_use_is_known() {
+        let formats = SampleFormat::ALL.map(|format| (format.name(), format));
+        let others = [
+            ("cfile", SampleFormat::Cf32),
+            ("fc32", SampleFormat::Cf32),
+            ("cs16", SampleFormat::Ci16),
+            ("sc16", SampleFormat::Ci16),
+            ("c16", SampleFormat::Ci16),
+            ("cs8", SampleFormat::Ci8),
+            ("uc8", SampleFormat::Cu8),
+            ("s8", SampleFormat::I8),
+            ("s16", SampleFormat::I16),
+            ("s32", SampleFormat::I32),
+        ];
+        for (name, format) in formats.into_iter().chain(others) {
+            let (_folder, path) = file(&format!("x.{name}"), &[7; 16]);
+            assert_eq!(SampleFile::open(&path).unwrap().format(), format, "{name}");
+        }
+        let (_folder, path) = file("x.bin", &[7; 16]);
+        assert_eq!(SampleFile::open(&with(&path, "?format=cf32")).unwrap().len_samples(), 2);
+        assert!(SampleFile::open(&path).unwrap_err().to_string().contains("unknown kind of file"));
+    }
+
+    #[test]
+    fn what_a_name_cannot_say_is_refused() {
+        for (query, says) in [
+            ("?rate=fast", "rate is fast: give samples per second, as in 2.4M"),
+            ("?rate=0", "rate is 0"),
+            ("?channels=256", "channels is 256: give 1 to 255"),
+            ("?format=i24", "format is i24: it must be one of i16, i8"),
+            ("?colour=red", "has an unknown 'colour': known are rate, channels, format and frequency"),
+            (
+                "?format=cf64",
+                "its samples are cf64: no stream has such samples; convert the data to cf32, with NumPy for example: fromfile(",
+            ),
+        ] {
+            let (_folder, path) = file("x.cf32", &[0; 16]);
+            let error = SampleFile::open(&with(&path, query)).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        let (_folder, path) = file("x.f64", &[0; 7]);
+        assert!(SampleFile::open(&path).unwrap_err().to_string().ends_with("holds no samples"));
+    }
+
+    #[test]
+    fn a_file_whose_own_name_has_a_question_mark_is_opened() {
+        let (_folder, path) = file("x.bin?format=u8", &[0; 7]);
+        assert!(SampleFile::open(&path).is_err(), "its name ends in no format, and says nothing else");
+        let (_folder, path) = file("what?.u8", &[0; 7]);
+        assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 7);
+    }
+}
