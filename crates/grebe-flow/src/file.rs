@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A [`GraphFile`] comes only from text that was checked against kinds. Parameters stay as they were written, so that a
-//! graph that is written again reads as a person wrote it. The number of channels is the type of a stream, and is followed
-//! from the sources on.
+//! graph that is written again reads as a person wrote it. Channels and format of the samples are the type of a stream, and
+//! are followed from the sources on.
 
 mod check;
 mod checked_edge;

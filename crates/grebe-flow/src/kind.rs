@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use grebe_frame::SampleFormat;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use toml::Spanned;
@@ -76,6 +77,15 @@ pub trait Kind: DeserializeOwned + JsonSchema + 'static {
         Ok(incoming)
     }
 
+    /// What the samples are that come out, where those at the first input are `incoming`; `None` is not known before it runs. What
+    /// comes in, where a kind does not say.
+    ///
+    /// # Errors
+    /// It takes no such samples: the parameter because of which, or [`Fault::of_kind`], and how to convert them.
+    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        Ok(incoming)
+    }
+
     /// What the stage must have for itself, in words such as `standard output` or `the file x.wav`: two stages of a graph that
     /// say the same are refused.
     fn claims(&self) -> Option<String> {
@@ -92,6 +102,7 @@ pub trait Kind: DeserializeOwned + JsonSchema + 'static {
 /// A parameter whose value makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
+    /// Empty: it is about the kind.
     pub(crate) param: &'static str,
     pub(crate) message: String,
 }
@@ -100,6 +111,11 @@ impl Fault {
     /// The parameter of this name, and what is wrong with it.
     pub fn new(param: &'static str, message: impl Into<String>) -> Self {
         Self { param, message: message.into() }
+    }
+
+    /// What is wrong with having a stage of this kind here, whatever its parameters.
+    pub fn of_kind(message: impl Into<String>) -> Self {
+        Self::new("", message)
     }
 }
 
@@ -273,6 +289,7 @@ type Read = Result<Box<dyn Ready>, toml::de::Error>;
 pub(crate) trait Ready {
     fn check(&self) -> Result<(), Fault>;
     fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault>;
+    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault>;
     fn claims(&self) -> Option<String>;
     fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
 }
@@ -284,6 +301,10 @@ impl<K: Kind> Ready for K {
 
     fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
         Kind::channels(self, incoming)
+    }
+
+    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        Kind::format(self, incoming)
     }
 
     fn claims(&self) -> Option<String> {

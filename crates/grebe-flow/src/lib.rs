@@ -80,7 +80,8 @@ pub use queue::{Offer, QueueOptions, QueueReceiver, QueueSender, queue};
 pub use runtime::{Attached, Node, Running, Stepper, short_slices};
 pub use snapshot::{Latency, QueueSnapshot, Snapshot, StageSnapshot};
 pub use stage::{
-    Context, Inputs, Outcome, Outputs, Ports, Rewriter, Stage, StageError, StageResult, Waker, Workspace,
+    Context, Described, Inputs, Outcome, Outputs, Ports, Rewriter, Stage, StageError, StageResult, Waker,
+    Workspace,
 };
 pub use stage_bench::StageBench;
 

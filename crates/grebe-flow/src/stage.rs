@@ -11,7 +11,7 @@ pub(crate) use inputs::InPort;
 pub use inputs::Inputs;
 pub use outputs::Outputs;
 pub(crate) use outputs::{InlineOut, Newcomers, deliver};
-pub use workspace::{Rewriter, Workspace};
+pub use workspace::{Described, Rewriter, Workspace};
 
 use crate::counters::Counters;
 

@@ -1,4 +1,4 @@
-//! Whether what stands in a graph file makes a graph: names, inputs, the way it flows, threads, channels.
+//! Whether what stands in a graph file makes a graph: names, inputs, the way it flows, threads, channels, formats.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use super::checked_edge::{CheckedEdge, FileEdge};
 use super::checked_stage::{CheckedStage, FileStage};
 use super::draft::Draft;
 use crate::graph::fused;
-use crate::kind::Kinds;
+use crate::kind::{Fault, Kinds, Ready};
 use crate::mistake::Mistakes;
 
 /// Checks everything that can be checked without opening anything. What it answers is good where no mistake was added.
@@ -35,7 +35,8 @@ pub(super) fn check(
     refuse_cycles(&edges, &stages, mistakes);
     refuse_split_workers(&edges, &stages, mistakes);
     if mistakes.is_empty() {
-        check_channels(&edges, &stages, mistakes);
+        follow(&edges, &stages, mistakes, |stage, channels| stage.channels(channels));
+        follow(&edges, &stages, mistakes, |stage, format| stage.format(format));
     }
     let edges = edges.iter().map(|edge| edge.to_file(&stages)).collect();
     (stages.into_iter().map(CheckedStage::into_file).collect(), edges)
@@ -150,20 +151,26 @@ fn refuse_split_workers(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], 
     }
 }
 
-/// Follows the number of channels from the sources on. There is neither a cycle nor an unknown stage.
-fn check_channels(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
-    let mut channels: Vec<Option<Option<u32>>> = vec![None; stages.len()];
+/// Follows something that is known of a stream, from the sources on; `next` says what a stage makes of it. There is neither a cycle
+/// nor an unknown stage.
+fn follow<T: Copy>(
+    edges: &[CheckedEdge],
+    stages: &[CheckedStage<'_, '_>],
+    mistakes: &mut Mistakes,
+    next: impl Fn(&dyn Ready, Option<T>) -> Result<Option<T>, Fault>,
+) {
+    let mut settled: Vec<Option<Option<T>>> = vec![None; stages.len()];
     // Each round settles at least the next stage in the order of the stream.
     for _ in 0..stages.len() {
         for at in 0..stages.len() {
             let mut incoming = edges.iter().filter(|edge| edge.to.0 == at);
-            let Some(ready) = stages[at].ready.as_ref().filter(|_| channels[at].is_none()) else { continue };
-            if incoming.clone().any(|edge| channels[edge.from.0].is_none()) {
+            let Some(ready) = stages[at].ready.as_deref().filter(|_| settled[at].is_none()) else { continue };
+            if incoming.clone().any(|edge| settled[edge.from.0].is_none()) {
                 continue;
             }
             let first = incoming.by_ref().min_by_key(|edge| edge.to.1);
-            let before = first.and_then(|edge| channels[edge.from.0].flatten());
-            channels[at] = Some(ready.channels(before).unwrap_or_else(|fault| {
+            let before = first.and_then(|edge| settled[edge.from.0].flatten());
+            settled[at] = Some(next(ready, before).unwrap_or_else(|fault| {
                 stages[at].add_fault(&fault, mistakes);
                 None
             }));

@@ -103,7 +103,8 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
         let mut params = self.params.iter().flat_map(|params| params.get_ref());
         let place = params.find(|(key, _)| key.get_ref().as_ref() == fault.param);
         let span = place.map_or(self.kind_span.clone(), |(_, value)| value.span());
-        mistakes.add(span, format!("'{}' of '{}': {}", fault.param, self.name(), fault.message));
+        let what = if fault.param.is_empty() { String::new() } else { format!("'{}' of ", fault.param) };
+        mistakes.add(span, format!("{what}'{}': {}", self.name(), fault.message));
     }
 
     pub(super) fn name(&self) -> &str {

@@ -1,6 +1,7 @@
 use std::fmt::Write;
 use std::sync::Mutex;
 
+use grebe_frame::SampleFormat;
 use proptest::prelude::*;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,6 +27,9 @@ struct Source {
     #[allow(dead_code)]
     every: Option<Time>,
     device: Option<String>,
+    /// Whether it makes complex samples.
+    #[serde(default)]
+    complex: bool,
 }
 
 fn one() -> u32 {
@@ -45,6 +49,10 @@ impl Kind for Source {
 
     fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
         Ok(Some(self.channels))
+    }
+
+    fn format(&self, _: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        Ok(Some(if self.complex { SampleFormat::Cf32 } else { SampleFormat::I16 }))
     }
 
     fn claims(&self) -> Option<String> {
@@ -74,6 +82,15 @@ impl Kind for Pick {
                 Err(Fault::new("channel", format!("{} is asked for, {there} come in", self.channel)))
             }
             _ => Ok(Some(1)),
+        }
+    }
+
+    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        match incoming {
+            Some(format) if format.is_complex() => {
+                Err(Fault::of_kind(format!("{format} samples come in, it takes real ones")))
+            }
+            other => Ok(other),
         }
     }
 
@@ -210,6 +227,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("a fused stage with several inputs", GOOD, FUSED_MIX),
     ("a processor that is not there", "kind = \"sink\"", "kind = \"sink\"\ncpu = 4096"),
     ("channels that do not fit", GOOD, CHANNELS),
+    ("samples that a stage does not take", "channels = 2 }", FORMAT),
     ("two stages that want one thing", GOOD, CLAIMS),
     ("several at once", GOOD, SEVERAL),
 ];
@@ -269,6 +287,14 @@ params = { channel = 3 }
 [[edge]]
 from = "gen"
 to = "mid"
+"#;
+const FORMAT: &str = r#"complex = true }
+[[stage]]
+id = "picker"
+kind = "pick"
+[[edge]]
+from = "gen"
+to = "picker"
 "#;
 const CLAIMS: &str = r#"[[stage]]
 id = "one"
@@ -393,9 +419,9 @@ fn what_a_kind_says_of_itself() {
     assert_eq!(source.about(), "Makes a stream.");
     let params = source.params();
     let names: Vec<&str> = params.iter().map(|param| param.name).collect();
-    assert_eq!(names, ["channels", "device", "every", "rate", "samples"]);
+    assert_eq!(names, ["channels", "complex", "device", "every", "rate", "samples"]);
     assert_eq!((params[0].about, params[0].default.as_deref()), ("Channels, 1 to 8.", Some("1")));
-    assert!(params[3].is_required && !params[4].is_required);
+    assert!(params[4].is_required && !params[5].is_required);
     assert_eq!(source.schema()["properties"]["rate"]["type"][1], "string");
 }
 

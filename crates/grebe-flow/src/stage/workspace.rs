@@ -98,8 +98,34 @@ impl Workspace {
 pub struct Rewriter {
     workspace: Workspace,
     out: Option<BatchMut>,
-    /// What came, and what was made of it: what the stream is that is handed on.
-    described: Option<(Arc<Description>, Arc<Description>)>,
+    described: Described,
+}
+
+/// What the stream is that came, and what that makes of the one that is handed on.
+#[derive(Debug, Default)]
+pub struct Described(Option<(Arc<Description>, Arc<Description>)>);
+
+impl Described {
+    /// What to say of the stream that is handed on: what `change` makes of what a batch says. To be called for each batch; `change`
+    /// is, once per description.
+    pub fn change(
+        &mut self,
+        came: Option<&Arc<Description>>,
+        change: impl FnOnce(&Description) -> Description,
+    ) -> Option<&Arc<Description>> {
+        let is_known = match (&self.0, came) {
+            (Some((before, _)), Some(now)) => Arc::ptr_eq(before, now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if !is_known {
+            self.0 = came.map(|now| (now.clone(), Arc::new(change(now))));
+        }
+        self.made()
+    }
+
+    fn made(&self) -> Option<&Arc<Description>> {
+        self.0.as_ref().map(|(_, made)| made)
+    }
 }
 
 impl Rewriter {
@@ -139,16 +165,9 @@ impl Rewriter {
         description: Option<&Arc<Description>>,
         change: impl FnOnce(&Description) -> Description,
     ) {
-        let is_known = match (&self.described, description) {
-            (Some((came, _)), Some(now)) => Arc::ptr_eq(came, now),
-            (before, now) => before.is_none() && now.is_none(),
-        };
-        if is_known {
-            return;
-        }
-        self.described = description.map(|now| (now.clone(), Arc::new(change(now))));
+        let made = self.described.change(description, change);
         if let Some(out) = &mut self.out {
-            out.describe(self.described.as_ref().map(|(_, made)| made));
+            out.describe(made);
         }
     }
 
@@ -163,7 +182,7 @@ impl Rewriter {
             if self.out.is_none() {
                 self.out = self.workspace.acquire(header.frame_bytes(), ctx);
                 if let Some(out) = &mut self.out {
-                    out.describe(self.described.as_ref().map(|(_, made)| made));
+                    out.describe(self.described.made());
                 }
             }
             let Some(out) = self.out.as_mut() else { return Ok(false) };
