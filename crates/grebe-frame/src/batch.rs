@@ -214,6 +214,20 @@ impl BatchMut {
         Ok(())
     }
 
+    /// Rewrites the bytes of each channel of each frame in place, as they stand on the wire, whatever their format.
+    pub fn update_bytes(&mut self, mut change: impl FnMut(&Header, usize, &mut [u8])) {
+        let (bytes, table) = self.chunk.parts_mut();
+        for span in &table.spans {
+            let Some(frame) = Frame::trusted(&bytes[span.range()]) else { continue };
+            let header = frame.header();
+            let channel_bytes = header.block_length_samples as usize * header.format.bytes();
+            for channel in 0..header.channel_count as usize {
+                let at = span.offset as usize + HEADER_BYTES + channel * channel_bytes;
+                change(&header, channel, &mut bytes[at..at + channel_bytes]);
+            }
+        }
+    }
+
     /// Rewrites the header of each frame in place. Channels, format and block length stay as they are: they say where the samples
     /// lie.
     pub fn update_headers(&mut self, mut change: impl FnMut(&mut Header)) {

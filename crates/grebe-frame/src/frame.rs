@@ -59,6 +59,19 @@ impl<'a> Frame<'a> {
         self.channel_bytes(channel).map(samples)
     }
 
+    /// The samples of all channels, one channel behind the other, borrowed where [`channel`](Self::channel) borrows.
+    ///
+    /// # Errors
+    /// The frame's samples are of another format.
+    #[inline]
+    pub fn samples<T: Sample>(&self) -> Result<Cow<'a, [T]>, ChannelError> {
+        let is = self.header().format;
+        if is != T::FORMAT {
+            return Err(ChannelError::Format { asked: T::FORMAT, is });
+        }
+        Ok(samples(self.payload))
+    }
+
     /// The bytes of one channel (from 0) as they stand on the wire, whatever their format.
     ///
     /// # Errors

@@ -42,6 +42,9 @@ pub enum Error {
         "the stream is {format} in {channels} channels, and wire=gfh2 is i16 in 1 to 8: put convert or select before it, or leave wire=gfh2 out"
     )]
     Wire { format: grebe_frame::SampleFormat, channels: u32 },
+    /// Samples that a stage cannot work on, whatever their format is converted to.
+    #[error("{what}")]
+    Takes { what: String },
     /// A setting is out of its range.
     #[error("{what} is {got}: {must}")]
     Setting { what: &'static str, got: String, must: &'static str },

@@ -10,7 +10,10 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::open::{SinkOptions, SourceOptions, Transport, open_sink, open_source};
 
-use crate::process::{Decimate, FillGaps, Gain, Merge, Null, RateMeter, Select, Tee, Throttle};
+use crate::process::{
+    Convert, Decimate, DecimateFiltered, FillGaps, Fir, Gain, Magnitude, Merge, Mix, Null, RateMeter, Select,
+    Tee, Throttle,
+};
 use crate::stream::{DATAGRAM_BYTES, check_datagram_bytes};
 use crate::synth::Synth;
 use crate::uri::{Uri, Wire};
@@ -26,6 +29,7 @@ pub fn kinds() -> Kinds {
     kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<ShmIn>();
     kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<ShmOut>().add::<Null>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
+    kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
     kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
     kinds
 }

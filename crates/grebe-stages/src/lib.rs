@@ -44,8 +44,10 @@
 
 mod error;
 mod file;
+mod format;
 mod io;
 mod kinds;
+mod numbers;
 mod open;
 mod per_channel;
 pub mod process;
@@ -56,6 +58,7 @@ mod uri;
 pub use {
     error::Error,
     file::{Annotation, Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter, write_whole},
+    format::{Format, FrequencyHz},
     grebe_ring::Cancel,
     io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource},
     kinds::kinds,

@@ -13,18 +13,31 @@
 //! # Ok::<(), grebe_flow::StageError>(())
 //! ```
 
+mod block;
+mod continuity;
+mod convert;
 mod decimate;
+mod decimate_filtered;
 mod fill_gaps;
+mod fir;
 mod gain;
+mod magnitude;
 mod merge;
+mod mix;
 mod pass;
+mod reformat;
 mod select;
 
 pub use {
+    convert::{Convert, Scaling},
     decimate::Decimate,
+    decimate_filtered::DecimateFiltered,
     fill_gaps::{FillGaps, Filler},
+    fir::Fir,
     gain::Gain,
+    magnitude::{Magnitude, MagnitudeUnit},
     merge::{Align, Merge},
+    mix::Mix,
     pass::{Null, RateMeter, Tee, Throttle},
     select::Select,
 };

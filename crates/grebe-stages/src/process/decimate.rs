@@ -1,20 +1,19 @@
 //! Reduces a stream to its envelope.
 
-use std::time::Duration;
-
-use grebe_flow::{
-    Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage, StageResult,
-};
-use grebe_frame::{Batch, Description, Frame, Header, MAX_CHANNELS, SampleFormat};
+use grebe_flow::{Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
+use grebe_frame::{Batch, Description, Frame, Header, SampleFormat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::stream::{DATAGRAM_BYTES, block_length};
+use super::block::{Block, Frames, finish};
+use crate::error::Error;
+use crate::numbers::{Component, with_component};
 
 /// Makes two samples, the smallest and the largest, of each group of `factor`: an envelope that no spike slips through.
 ///
 /// Groups begin at multiples of `factor` in the stream, whatever the frames are. A group that is cut by a gap or by the end is
-/// made of the samples there are. The stream's rate becomes 2 / `factor` of what it was.
+/// made of the samples there are. The stream's rate becomes 2 / `factor` of what it was. Samples of real formats; of floating
+/// point, those that are no number count for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decimate {
@@ -33,6 +32,13 @@ impl Kind for Decimate {
         }
     }
 
+    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        match incoming {
+            Some(format) if format.is_complex() => Err(Fault::of_kind(no_order(format))),
+            real => Ok(real),
+        }
+    }
+
     fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(DecimateStage::new(&self)))
     }
@@ -41,86 +47,69 @@ impl Kind for Decimate {
 #[derive(Debug)]
 pub(crate) struct DecimateStage {
     factor: u64,
-    /// The stream's last header, and the index behind its last sample.
-    stream: Option<(Header, u64)>,
-    /// The group that has begun.
-    extremes: [(i16, i16); MAX_CHANNELS as usize],
-    has_begun: bool,
-    block: Block,
-    rewriter: Rewriter,
+    /// Made for the format that the stream has.
+    envelope: Option<Box<dyn Envelope>>,
+    frames: Frames,
     /// A batch, how many of its frames are done, and how many samples of the next.
     pending: Option<(Batch, usize, usize)>,
 }
 
-/// Pairs that wait to become a frame.
-#[derive(Debug)]
-struct Block {
-    channels: [Vec<i16>; MAX_CHANNELS as usize],
-    /// The header of the frame to come, but for its length.
-    header: Header,
-    length_max: usize,
-    sequence: u64,
-}
-
-impl DecimateStage {
-    pub(crate) fn new(decimate: &Decimate) -> Self {
-        let channels = std::array::from_fn(|_| Vec::with_capacity(DATAGRAM_BYTES));
-        Self {
-            factor: decimate.factor.0.max(2),
-            stream: None,
-            extremes: [NOTHING; MAX_CHANNELS as usize],
-            has_begun: false,
-            block: Block { channels, header: Header::default(), length_max: 2, sequence: 0 },
-            rewriter: Rewriter::default(),
-            pending: None,
-        }
-    }
+/// The search for extremes, whatever they are extremes of.
+trait Envelope: std::fmt::Debug + Send {
+    fn format(&self) -> SampleFormat;
 
     /// Takes a frame from this sample on. The error is where it stopped because there was no chunk to write into.
     fn take(
         &mut self,
         frame: &Frame<'_>,
         from: usize,
+        frames: &mut Frames,
         output: &mut Outputs,
         ctx: &Context,
-    ) -> Result<(), usize> {
-        let header = frame.header();
-        let index = header.first_sample_index;
-        if from == 0 && !self.goes_on(&header) {
-            // The next pair does not follow those that wait.
-            self.close_group();
-            if !self.block.flush(&mut self.rewriter, output, ctx) {
-                return Err(0);
+    ) -> Result<(), usize>;
+
+    /// Ends the group that has begun, and hands on what waits; whether there was a chunk for it.
+    fn end(&mut self, frames: &mut Frames, output: &mut Outputs, ctx: &Context) -> bool;
+}
+
+#[derive(Debug)]
+struct EnvelopeOf<C> {
+    factor: u64,
+    /// The stream's last header, and the index behind its last sample.
+    stream: Option<(Header, u64)>,
+    /// Of the group that has begun, by channel.
+    extremes: Vec<(C, C)>,
+    has_begun: bool,
+    block: Block<C>,
+}
+
+impl DecimateStage {
+    pub(crate) fn new(decimate: &Decimate) -> Self {
+        Self { factor: decimate.factor.0.max(2), envelope: None, frames: Frames::default(), pending: None }
+    }
+
+    /// Makes ready for samples of this format; whether there was a chunk for what was made of others.
+    fn adopt(&mut self, format: SampleFormat, output: &mut Outputs, ctx: &Context) -> Result<bool, Error> {
+        if let Some(envelope) = &mut self.envelope {
+            if envelope.format() == format {
+                return Ok(true);
+            }
+            if !envelope.end(&mut self.frames, output, ctx) {
+                return Ok(false);
             }
         }
-        let length = header.block_length_samples as usize;
-        let channels: [_; MAX_CHANNELS as usize] =
-            std::array::from_fn(|channel| frame.channel::<i16>(channel).unwrap_or_default());
-        let mut at = from;
-        while at < length {
-            if self.block.is_full() && !self.block.flush(&mut self.rewriter, output, ctx) {
-                return Err(at);
-            }
-            let here = index + at as u64;
-            let group = here / self.factor;
-            let left = (group + 1).saturating_mul(self.factor) - here;
-            let count = left.min((length - at) as u64) as usize;
-            if !self.has_begun {
-                self.block.begin(&header, group, self.factor);
-            }
-            for (extremes, samples) in
-                self.extremes.iter_mut().zip(&channels).take(header.channel_count as usize)
-            {
-                *extremes = extremes_of(*extremes, &samples[at..at + count]);
-            }
-            self.has_begun = true;
-            at += count;
-            self.stream = Some((header, index + at as u64));
-            if count as u64 == left {
-                self.close_group();
-            }
+        if format.is_complex() {
+            return Err(Error::Takes { what: no_order(format) });
         }
-        Ok(())
+        let factor = self.factor;
+        self.envelope = Some(with_component!(format, C => Box::new(EnvelopeOf::<C>::new(factor))));
+        Ok(true)
+    }
+}
+
+impl<C: Component> EnvelopeOf<C> {
+    fn new(factor: u64) -> Self {
+        Self { factor, stream: None, extremes: Vec::new(), has_begun: false, block: Block::new() }
     }
 
     /// Whether the frame's first pair stands right behind the last, or its group has begun.
@@ -137,54 +126,80 @@ impl DecimateStage {
 
     fn close_group(&mut self) {
         if std::mem::take(&mut self.has_begun) {
-            self.block.push(&self.extremes);
-            self.extremes = [NOTHING; MAX_CHANNELS as usize];
+            for (channel, extremes) in self.extremes.iter_mut().enumerate() {
+                let (low, high) = std::mem::replace(extremes, C::NOTHING);
+                // Of samples of which none is a number.
+                let (low, high) = if low > high { (C::MARK, C::MARK) } else { (low, high) };
+                self.block.extend(channel, [low, high]);
+            }
         }
+    }
+
+    fn flush(&mut self, frames: &mut Frames, output: &mut Outputs, ctx: &Context) -> bool {
+        let write = |samples: &[C], out: &mut [u8]| {
+            for (sample, out) in samples.iter().zip(out.chunks_exact_mut(size_of::<C>())) {
+                sample.write(out);
+            }
+        };
+        self.block.flush(frames, write, output, ctx)
     }
 }
 
-impl Block {
-    /// Called before the first sample of a group: where no pair waits, the next frame begins here.
-    fn begin(&mut self, header: &Header, group: u64, factor: u64) {
-        if !self.channels[0].is_empty() {
-            return;
-        }
-        self.header = scaled(header, group * 2, factor);
-        let Header { channel_count, sample_rate_hz, .. } = self.header;
-        // Pairs stay together.
-        self.length_max =
-            (block_length(DATAGRAM_BYTES, channel_count as usize, SampleFormat::I16, sample_rate_hz)
-                as usize
-                & !1)
-                .max(2);
+impl<C: Component> Envelope for EnvelopeOf<C> {
+    fn format(&self) -> SampleFormat {
+        C::FORMAT
     }
 
-    fn push(&mut self, extremes: &[(i16, i16)]) {
-        for (channel, &(low, high)) in
-            self.channels.iter_mut().zip(extremes).take(self.header.channel_count as usize)
-        {
-            channel.extend([low, high]);
+    fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        from: usize,
+        frames: &mut Frames,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> Result<(), usize> {
+        let header = frame.header();
+        let index = header.first_sample_index;
+        if from == 0 && !self.goes_on(&header) {
+            // The next pair does not follow those that wait.
+            if !self.end(frames, output, ctx) {
+                return Err(0);
+            }
+            self.extremes.resize(header.channel_count as usize, C::NOTHING);
         }
+        let length = header.block_length_samples as usize;
+        // It was made for samples of this format.
+        let samples = frame.samples::<C>().unwrap_or_default();
+        let mut at = from;
+        while at < length {
+            if self.block.is_full() && !self.flush(frames, output, ctx) {
+                return Err(at);
+            }
+            let here = index + at as u64;
+            let group = here / self.factor;
+            let left = (group + 1).saturating_mul(self.factor) - here;
+            let count = left.min((length - at) as u64) as usize;
+            if !self.has_begun && self.block.len() == 0 {
+                // Pairs stay together.
+                self.block.begin(scaled(&header, group * 2, self.factor), 2, 1);
+            }
+            for (channel, extremes) in self.extremes.iter_mut().enumerate() {
+                let start = channel * length + at;
+                *extremes = C::extremes(*extremes, &samples[start..start + count]);
+            }
+            self.has_begun = true;
+            at += count;
+            self.stream = Some((header, index + at as u64));
+            if count as u64 == left {
+                self.close_group();
+            }
+        }
+        Ok(())
     }
 
-    fn is_full(&self) -> bool {
-        self.channels[0].len() >= self.length_max
-    }
-
-    /// Makes a frame of what waits; whether there was a chunk for it.
-    fn flush(&mut self, rewriter: &mut Rewriter, output: &mut Outputs, ctx: &Context) -> bool {
-        let length = self.channels[0].len();
-        if length == 0 {
-            return true;
-        }
-        let header = Header { sequence: self.sequence, block_length_samples: length as u32, ..self.header };
-        let fill = |channel: usize, out: &mut [i16]| out.copy_from_slice(&self.channels[channel]);
-        if rewriter.push(&header, fill, output, ctx) != Ok(true) {
-            return false;
-        }
-        self.sequence += 1;
-        self.channels.iter_mut().for_each(Vec::clear);
-        true
+    fn end(&mut self, frames: &mut Frames, output: &mut Outputs, ctx: &Context) -> bool {
+        self.close_group();
+        self.flush(frames, output, ctx)
     }
 }
 
@@ -193,38 +208,37 @@ impl Stage for DecimateStage {
         let next = self.pending.take().or_else(|| Some((input.next()?, 0, 0)));
         let Some((batch, done, mut from)) = next else { return Ok(Outcome::WantsInput) };
         let factor = self.factor;
-        self.rewriter.describe(batch.description(), |input| {
+        self.frames.rewriter.describe(batch.description(), |input| {
             let first_sample_index = input.first_sample_index.div_ceil(factor) * 2;
             Description { first_sample_index, ..input.clone() }
         });
         for (at, frame) in batch.frames().enumerate().skip(done) {
-            frame.channel::<i16>(0)?;
-            if let Err(stopped) = self.take(&frame, from, output, ctx) {
+            let is_ready = self.adopt(frame.header().format, output, ctx)?;
+            let taken = match &mut self.envelope {
+                Some(envelope) if is_ready => envelope.take(&frame, from, &mut self.frames, output, ctx),
+                _ => Err(0),
+            };
+            if let Err(stopped) = taken {
                 self.pending = Some((batch, at, stopped));
                 return Ok(Outcome::Again);
             }
             from = 0;
         }
-        self.rewriter.flush(output, ctx);
+        self.frames.rewriter.flush(output, ctx);
         Ok(Outcome::Produced)
     }
 
     fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        self.close_group();
-        for _ in 0..FINISH_TRIES {
-            if self.block.flush(&mut self.rewriter, output, ctx) {
-                self.rewriter.flush(output, ctx);
-                if let Some(end) = ctx.end_of_stream(None) {
-                    let index = end.first_sample_index.div_ceil(self.factor) * 2;
-                    let scaled = scaled(&end, index, self.factor);
-                    ctx.set_end_of_stream(Header { sequence: self.block.sequence, ..scaled });
-                }
-                return Ok(());
-            }
-            // A graph that is being stopped does not wait for a chunk by itself.
-            std::thread::sleep(FINISH_PAUSE);
+        if let Some(envelope) = &mut self.envelope {
+            finish(|| envelope.end(&mut self.frames, output, ctx))?;
         }
-        Err("the last samples found no memory: a consumer holds all of it".into())
+        self.frames.rewriter.flush(output, ctx);
+        if let Some(end) = ctx.end_of_stream(None) {
+            let index = end.first_sample_index.div_ceil(self.factor) * 2;
+            let scaled = scaled(&end, index, self.factor);
+            ctx.set_end_of_stream(Header { sequence: self.frames.sequence, ..scaled });
+        }
+        Ok(())
     }
 
     fn ports(&self) -> Ports {
@@ -239,24 +253,19 @@ fn scaled(header: &Header, first_sample_index: u64, factor: u64) -> Header {
     Header { sample_rate_hz: header.sample_rate_hz * ratio, first_sample_index, sg_drops_total, ..*header }
 }
 
-/// Written so that compilers make vector instructions of it.
-fn extremes_of((mut low, mut high): (i16, i16), samples: &[i16]) -> (i16, i16) {
-    for &sample in samples {
-        low = low.min(sample);
-        high = high.max(sample);
-    }
-    (low, high)
+fn no_order(format: SampleFormat) -> String {
+    format!(
+        "{format} samples come in, and of complex ones none is the smallest: a magnitude stage before this one makes real ones, \
+         decimate_filtered takes them as they are"
+    )
 }
-
-const FINISH_TRIES: u32 = 50;
-const FINISH_PAUSE: Duration = Duration::from_millis(5);
-const NOTHING: (i16, i16) = (i16::MAX, i16::MIN);
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use grebe_flow::StageBench;
+    use grebe_frame::{BatchPool, Sample};
     use proptest::prelude::*;
 
     use super::*;
@@ -289,9 +298,9 @@ mod tests {
             let mut expected: BTreeMap<u64, Vec<(i16, i16)>> = BTreeMap::new();
             for &(first, length) in &frames {
                 for index in first..first + u64::from(length) {
-                    let group = expected.entry(index / factor).or_insert_with(|| vec![NOTHING; channels as usize]);
+                    let group = expected.entry(index / factor).or_insert_with(|| vec![i16::NOTHING; channels as usize]);
                     for (channel, extremes) in group.iter_mut().enumerate() {
-                        *extremes = extremes_of(*extremes, &[sample_at(channel, index)]);
+                        *extremes = i16::extremes(*extremes, &[sample_at(channel, index)]);
                     }
                 }
             }
@@ -329,6 +338,72 @@ mod tests {
         let shapes: Vec<_> =
             made.iter().map(|(header, _)| (header.channel_count, header.block_length_samples)).collect();
         assert_eq!(shapes, [(1, 10), (2, 10)]);
+    }
+
+    /// The envelope of these samples, 255 channels of them.
+    fn envelope_of<T: Sample>(factor: u64, samples: &[T]) -> Vec<T> {
+        let header = Header {
+            format: T::FORMAT,
+            channel_count: 255,
+            block_length_samples: samples.len() as u32,
+            ..Header::default()
+        };
+        let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
+        batch.push::<T>(&header, |_, out| out.copy_from_slice(samples)).unwrap();
+        let mut bench = StageBench::new(DecimateStage::new(&Decimate { factor: Count(factor) })).unwrap();
+        let mut made = bench.feed(batch.freeze()).unwrap();
+        made.extend(bench.end().unwrap());
+        let channel = |channel| {
+            let frames = made.iter().flat_map(|batch| batch.frames());
+            frames.flat_map(|frame| frame.channel::<T>(channel).unwrap().into_owned()).collect::<Vec<T>>()
+        };
+        let first = channel(0);
+        assert!((0..255).all(|at| channel(at) == first));
+        first
+    }
+
+    #[test]
+    fn every_real_format_has_an_envelope() {
+        assert_eq!(envelope_of::<i8>(3, &[1, -128, 5, 7, 127, 6]), [-128, 5, 6, 127]);
+        assert_eq!(envelope_of::<u8>(3, &[1, 0, 255]), [0, 255]);
+        assert_eq!(envelope_of::<i32>(3, &[i32::MAX, 0, 70_000]), [0, i32::MAX]);
+        assert_eq!(envelope_of::<f64>(3, &[1e300, -1e300, 0.0]), [-1e300, 1e300]);
+        let ramp: Vec<f32> = (0..40).map(|at| at as f32 - 20.0).collect();
+        assert_eq!(envelope_of::<f32>(50, &ramp), [-20.0, 19.0]);
+        let holes: Vec<f32> = (0..40).map(|at| if at % 2 == 0 { f32::NAN } else { at as f32 }).collect();
+        assert_eq!(envelope_of::<f32>(50, &holes), [1.0, 39.0]);
+        assert_eq!(envelope_of::<f32>(3, &[f32::INFINITY, 0.0, 1.0]), [0.0, f32::INFINITY]);
+        assert!(format!("{:?}", i16::extremes(i16::NOTHING, &[])).contains("32767"));
+    }
+
+    #[test]
+    fn another_format_goes_on_in_frames_of_its_own_and_complex_samples_have_no_envelope() {
+        let mut bench = StageBench::new(DecimateStage::new(&Decimate { factor: Count(10) })).unwrap();
+        let batch = |format: SampleFormat, sequence| {
+            let header = Header {
+                format,
+                sequence,
+                channel_count: 2,
+                block_length_samples: 20,
+                first_sample_index: sequence * 20,
+                ..Header::default()
+            };
+            let mut batch = BatchPool::new(1, 4_096).acquire().unwrap();
+            batch.push_bytes(&header, |_, out| out.fill(0)).unwrap();
+            batch.freeze()
+        };
+        let mut made = bench.feed(batch(SampleFormat::I16, 0)).unwrap();
+        made.extend(bench.feed(batch(SampleFormat::F32, 1)).unwrap());
+        made.extend(bench.feed(batch(SampleFormat::F64, 2)).unwrap());
+        let frames = made.iter().flat_map(|batch| batch.frames()).map(|frame| frame.header());
+        let of: Vec<_> =
+            frames.map(|header| (header.format, header.sequence, header.first_sample_index)).collect();
+        assert_eq!(of, [(SampleFormat::I16, 0, 0), (SampleFormat::F32, 1, 4)]);
+        let said = bench.feed(batch(SampleFormat::Ci8, 3)).unwrap_err().to_string();
+        assert!(said.contains("ci8 samples come in") && said.contains("magnitude"), "{said}");
+        let decimate = Decimate { factor: Count(3) };
+        assert!(decimate.format(Some(SampleFormat::Cf32)).is_err());
+        assert_eq!(decimate.format(Some(SampleFormat::F32)), Ok(Some(SampleFormat::F32)));
     }
 
     #[test]

@@ -4,15 +4,17 @@ use grebe_flow::{
     Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage,
     StageResult,
 };
-use grebe_frame::{Batch, Frame, Header, MAX_CHANNELS};
+use grebe_frame::{Batch, Frame, Header, SampleFormat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::numbers::{Component, with_component};
 
 /// Puts samples where some are missing, so that the stages behind see a stream without gaps; counts them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FillGaps {
-    /// What is put there: `zero`, `hold` (each channel's last sample), or `mark` (-32768, to be found again).
+    /// What is put there: `zero`, `hold` (each channel's last sample), or `mark` (the lowest number of a format, of floating point none: to be found again).
     #[serde(default)]
     pub with: Filler,
     /// Samples per channel of the longest gap to fill; a longer one stays, and is counted.
@@ -24,12 +26,12 @@ pub struct FillGaps {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Filler {
-    /// Zeros.
+    /// Zeros; of cu8, the 128 that is nearest to its zero of 127.5.
     #[default]
     Zero,
     /// The last sample before the gap, of each channel.
     Hold,
-    /// The lowest number there is, -32768.
+    /// The lowest number there is, -32768 of i16; NaN of floating point.
     Mark,
 }
 
@@ -68,14 +70,16 @@ pub(crate) struct FillGapsStage {
 }
 
 /// Behind the last frame: what comes next if nothing is missing.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Position {
     index: u64,
     sequence_in: u64,
     sequence_out: u64,
+    format: SampleFormat,
     channel_count: u32,
     sample_rate_hz: f64,
-    last: [i16; MAX_CHANNELS as usize],
+    /// The last sample of each channel, as on the wire.
+    last: Vec<u8>,
     is_filling: bool,
 }
 
@@ -134,15 +138,16 @@ impl FillGapsStage {
                 first_sample_index: position.index,
                 ..*header
             };
-            let (with, last) = (self.with, position.last);
-            let fill = |channel: usize, out: &mut [i16]| {
-                out.fill(match with {
-                    Filler::Zero => 0,
-                    Filler::Hold => last[channel % last.len()],
-                    Filler::Mark => i16::MIN,
-                });
+            let bytes = position.format.bytes();
+            let fill = |channel: usize, out: &mut [u8]| match self.with {
+                Filler::Zero => out.fill(if position.format == SampleFormat::Cu8 { 128 } else { 0 }),
+                Filler::Mark => mark(position.format, out),
+                Filler::Hold => {
+                    let last = &position.last[channel * bytes..(channel + 1) * bytes];
+                    out.chunks_exact_mut(bytes).for_each(|sample| sample.copy_from_slice(last));
+                }
             };
-            if self.rewriter.push(&filler, fill, output, ctx) != Ok(true) {
+            if self.rewriter.push_bytes(&filler, fill, output, ctx) != Ok(true) {
                 return false;
             }
             position.index += length;
@@ -160,6 +165,7 @@ impl FillGapsStage {
                 header.first_sample_index == before.next_sample_index()
                     && header.sequence == before.sequence + 1
                     && header.channel_count == before.channel_count
+                    && header.format == before.format
                     && header.sample_rate_hz == before.sample_rate_hz
             });
             before = Some(header);
@@ -207,10 +213,11 @@ impl FillGapsStage {
             let Some(position) = self.position.as_mut() else { continue };
             let shift = position.sequence_out.wrapping_sub(header.sequence);
             let renumbered = Header { sequence: position.sequence_out, ..header };
-            let copy = |channel: usize, out: &mut [i16]| {
-                out.copy_from_slice(&frame.channel::<i16>(channel).unwrap_or_default());
+            let copy = |channel: usize, out: &mut [u8]| {
+                // The channels are those of this frame.
+                out.copy_from_slice(frame.channel_bytes(channel).unwrap_or_default());
             };
-            if self.rewriter.push(&renumbered, copy, output, ctx) != Ok(true) {
+            if self.rewriter.push_bytes(&renumbered, copy, output, ctx) != Ok(true) {
                 return Err(at);
             }
             position.pass(&frame, 1, shift);
@@ -232,9 +239,10 @@ impl Position {
             index: header.first_sample_index,
             sequence_in: header.sequence,
             sequence_out: header.sequence,
+            format: header.format,
             channel_count: header.channel_count,
             sample_rate_hz: header.sample_rate_hz,
-            last: [0; MAX_CHANNELS as usize],
+            last: vec![0; header.channel_count as usize * header.format.bytes()],
             is_filling: false,
         }
     }
@@ -243,6 +251,7 @@ impl Position {
         header.first_sample_index >= self.index
             && header.sequence >= self.sequence_in
             && header.channel_count == self.channel_count
+            && header.format == self.format
             && header.sample_rate_hz == self.sample_rate_hz
     }
 
@@ -252,8 +261,12 @@ impl Position {
         self.index = header.next_sample_index();
         self.sequence_out += frames;
         self.sequence_in = self.sequence_out.wrapping_sub(shift);
-        for (channel, held) in self.last.iter_mut().enumerate().take(header.channel_count as usize) {
-            *held = last.channel::<i16>(channel).unwrap_or_default().last().copied().unwrap_or(*held);
+        let bytes = header.format.bytes();
+        for (channel, held) in self.last.chunks_exact_mut(bytes).enumerate() {
+            if let Some(sample) = last.channel_bytes(channel).unwrap_or_default().rchunks_exact(bytes).next()
+            {
+                held.copy_from_slice(sample);
+            }
         }
     }
 }
@@ -262,9 +275,6 @@ impl Stage for FillGapsStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let next = self.pending.take().or_else(|| Some((input.next()?, 0)));
         let Some((batch, done)) = next else { return Ok(Outcome::WantsInput) };
-        for frame in batch.frames() {
-            frame.channel::<i16>(0)?;
-        }
         self.rewriter.describe(batch.description(), Clone::clone);
         let left = if done == 0 && Self::is_whole(&batch) {
             self.pass_whole(batch, output, ctx).map_err(|batch| (batch, 0))
@@ -299,12 +309,17 @@ impl Stage for FillGapsStage {
     }
 }
 
+/// Fills in what is found again.
+fn mark(format: SampleFormat, out: &mut [u8]) {
+    with_component!(format, C => out.chunks_exact_mut(size_of::<C>()).for_each(|out| C::MARK.write(out)));
+}
+
 const COUNTERS: &[&str] = &["filled_samples", "filled_gaps", "unfilled_samples", "copied_frames"];
 
 #[cfg(test)]
 mod tests {
     use grebe_flow::StageBench;
-    use grebe_frame::{BatchPool, StreamTracker};
+    use grebe_frame::{BatchPool, Complex, Sample, StreamTracker};
     use proptest::prelude::*;
 
     use super::*;
@@ -369,6 +384,44 @@ mod tests {
                 prop_assert_eq!(made.counts[..3].to_vec(), vec![missing, gaps, 0]);
             }
         }
+    }
+
+    /// What is put between a frame of these samples and one like it, in 100 channels.
+    fn between<T: Sample>(with: Filler, samples: [T; 2]) -> T {
+        let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
+        for (sequence, first_sample_index) in [(0, 0), (2, 3)] {
+            let header = Header {
+                format: T::FORMAT,
+                sequence,
+                first_sample_index,
+                channel_count: 100,
+                block_length_samples: 2,
+                ..Header::default()
+            };
+            batch.push::<T>(&header, |_, out| out.copy_from_slice(&samples)).unwrap();
+        }
+        let stage = FillGapsStage::new(&FillGaps { with, longest: Count(9) });
+        let made = StageBench::new(stage).unwrap().feed(batch.freeze()).unwrap();
+        let frames: Vec<_> = made.iter().flat_map(|batch| batch.frames()).collect();
+        assert_eq!(frames.len(), 3);
+        let first = frames[1].channel::<T>(0).unwrap().into_owned();
+        assert!((0..100).all(|channel| frames[2].channel::<T>(channel).unwrap().as_ref() == samples));
+        first[0]
+    }
+
+    #[test]
+    fn every_format_is_filled() {
+        assert_eq!(
+            between(Filler::Hold, [Complex::new(1.0f32, 2.0), Complex::new(3.0, 4.0)]),
+            Complex::new(3.0, 4.0)
+        );
+        assert_eq!(between(Filler::Hold, [1.0, 2.5f64]), 2.5);
+        assert_eq!(between(Filler::Zero, [Complex::new(9u8, 9); 2]), Complex::new(128, 128));
+        assert_eq!(between(Filler::Zero, [9i32; 2]), 0);
+        assert_eq!(between(Filler::Mark, [9i32; 2]), i32::MIN);
+        assert_eq!(between(Filler::Mark, [Complex::new(9i8, 9); 2]), Complex::new(-128, -128));
+        let none = between(Filler::Mark, [Complex::new(9.0f32, 9.0); 2]);
+        assert!(none.re.is_nan() && none.im.is_nan());
     }
 
     #[test]

@@ -177,6 +177,6 @@ mod tests {
         assert_eq!(select.channels(None), Ok(Some(2)));
         assert!(Select { channels: vec![0] }.check().is_err());
         assert!(Select { channels: vec![] }.check().is_err());
-        assert!(Select { channels: vec![9] }.check().is_err());
+        assert!(Select { channels: vec![256] }.check().is_err());
     }
 }

@@ -1,0 +1,99 @@
+//! Samples that a stage of another rate has made, until there are enough for a frame.
+
+use std::time::Duration;
+
+use grebe_flow::{Context, Outputs, Rewriter, StageResult};
+use grebe_frame::{Header, SampleFormat};
+
+use crate::stream::{DATAGRAM_BYTES, block_length};
+
+/// Samples that wait to become a frame.
+#[derive(Debug)]
+pub(super) struct Block<T> {
+    channels: Vec<Vec<T>>,
+    /// Of these, how many make a sample.
+    width: usize,
+    /// Of the frame to come, but for its length.
+    header: Header,
+    length_max: usize,
+}
+
+/// Where finished frames go, numbered from 0.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    pub(super) rewriter: Rewriter,
+    pub(super) sequence: u64,
+}
+
+impl<T: Copy> Block<T> {
+    pub(super) fn new() -> Self {
+        Self { channels: Vec::new(), width: 1, header: Header::default(), length_max: 0 }
+    }
+
+    /// The next frame begins with this header; its length is a multiple of `together` samples of `width` values. Nothing
+    /// must be waiting.
+    pub(super) fn begin(&mut self, header: Header, together: usize, width: usize) {
+        let Header { format, channel_count, sample_rate_hz, .. } = header;
+        let fits = block_length(DATAGRAM_BYTES, channel_count as usize, format, sample_rate_hz) as usize;
+        (self.header, self.width) = (header, width);
+        self.length_max = (fits - fits % together).max(together);
+        self.channels.resize_with(channel_count as usize, Vec::new);
+        self.channels.iter_mut().for_each(|channel| channel.reserve(self.length_max * width));
+    }
+
+    pub(super) fn extend(&mut self, channel: usize, samples: impl IntoIterator<Item = T>) {
+        if let Some(waiting) = self.channels.get_mut(channel) {
+            waiting.extend(samples);
+        }
+    }
+
+    /// Samples per channel.
+    pub(super) fn len(&self) -> usize {
+        self.channels.first().map_or(0, Vec::len) / self.width
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len() > 0 && self.len() >= self.length_max
+    }
+
+    /// Of the frame to come.
+    pub(super) fn format(&self) -> SampleFormat {
+        self.header.format
+    }
+
+    /// Makes a frame of what waits, by a function that writes samples as they stand on the wire; whether there was a chunk for it.
+    pub(super) fn flush(
+        &mut self,
+        frames: &mut Frames,
+        mut write: impl FnMut(&[T], &mut [u8]),
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> bool {
+        let length = self.len();
+        if length == 0 {
+            return true;
+        }
+        let header = Header { sequence: frames.sequence, block_length_samples: length as u32, ..self.header };
+        let fill = |channel: usize, out: &mut [u8]| write(&self.channels[channel], out);
+        if frames.rewriter.push_bytes(&header, fill, output, ctx) != Ok(true) {
+            return false;
+        }
+        frames.sequence += 1;
+        self.channels.iter_mut().for_each(Vec::clear);
+        true
+    }
+}
+
+/// Tries again where there is no chunk: a graph that is being stopped does not wait for one by itself.
+pub(super) fn finish(mut flush: impl FnMut() -> bool) -> StageResult<()> {
+    for _ in 0..FINISH_TRIES {
+        if flush() {
+            return Ok(());
+        }
+        std::thread::sleep(FINISH_PAUSE);
+    }
+    Err("the last samples found no memory: a consumer holds all of it".into())
+}
+
+const FINISH_TRIES: u32 = 50;
+const FINISH_PAUSE: Duration = Duration::from_millis(5);

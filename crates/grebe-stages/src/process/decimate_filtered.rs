@@ -1,0 +1,471 @@
+//! Reduces the rate of a stream behind a low-pass filter.
+
+use std::f64::consts::PI;
+
+use grebe_flow::{
+    Context, Count, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult,
+};
+use grebe_frame::{Batch, Description, Frame, Header};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::block::{Block, Frames, finish};
+use crate::numbers::{load, store};
+
+/// Makes one sample of each `factor`, behind a low-pass filter that lets nothing fold into the band that is kept.
+///
+/// The filter is a Kaiser window of 26 x `factor` + 1 taps: flat within 0.01 dB up to 0.4 of the new rate, and 80 dB down from 0.6
+/// of it on, so that what folds lands above 0.4. Its delay is taken off: sample n stands for the sample n x `factor` that came, and
+/// has that one's time. Samples before the stream, behind its end and in gaps count as zero: the 13 samples next to them are less than they
+/// should be. Any format; computed in 32-bit floating point, integers are rounded, ties to even, and saturated, which is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecimateFiltered {
+    /// Samples that become one: 2 to 1000.
+    pub factor: Count,
+}
+
+impl Kind for DecimateFiltered {
+    const NAME: &'static str = "decimate_filtered";
+    const PORTS: Ports = Ports::STAGE;
+
+    fn check(&self) -> Result<(), Fault> {
+        match self.factor.0 {
+            2..=FACTOR_MAX => Ok(()),
+            factor => Err(Fault::new(
+                "factor",
+                format!("{factor}: give 2 to {FACTOR_MAX}; two stages reduce by their product"),
+            )),
+        }
+    }
+
+    fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
+        Ok(Box::new(DecimateFilteredStage::new(&self)))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct DecimateFilteredStage {
+    factor: u64,
+    /// Taps of real samples, and the same for I and Q in turn.
+    taps: [Vec<f32>; 2],
+    stretch: Option<Stretch>,
+    /// By channel: numbers that the next sample needs, and those behind them.
+    lines: Vec<Vec<f32>>,
+    block: Block<f32>,
+    frames: Frames,
+    /// A batch, how many of its frames are done, and how many samples of the next.
+    pending: Option<(Batch, usize, usize)>,
+    saturated_samples: u64,
+    counters: Counters,
+}
+
+/// Samples without a gap.
+#[derive(Debug)]
+struct Stretch {
+    /// Of its last frame.
+    header: Header,
+    /// The index behind its last sample.
+    end: u64,
+    /// The index, as it will be, of the next sample to make.
+    next: u64,
+    /// The index of the first sample in the lines: the filter reaches back before the first of all.
+    origin: i64,
+    /// Whether the zeros behind the end are in the lines.
+    is_ended: bool,
+}
+
+impl DecimateFilteredStage {
+    pub(crate) fn new(decimate: &DecimateFiltered) -> Self {
+        let factor = decimate.factor.0.max(1);
+        let taps = low_pass(factor as usize);
+        let twice = taps.iter().flat_map(|&tap| [tap, tap]).collect();
+        Self {
+            factor,
+            taps: [taps, twice],
+            stretch: None,
+            lines: Vec::new(),
+            block: Block::new(),
+            frames: Frames::default(),
+            pending: None,
+            saturated_samples: 0,
+            counters: Counters::new(COUNTERS),
+        }
+    }
+
+    /// Samples that the filter reaches to either side.
+    fn reach(&self) -> i64 {
+        (HALF_SPAN * self.factor) as i64
+    }
+
+    /// Takes a frame from this sample on. The error is where it stopped because there was no chunk to write into.
+    fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        from: usize,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> Result<(), usize> {
+        let header = frame.header();
+        if from == 0 && !self.stretch.as_ref().is_some_and(|stretch| stretch.goes_on(&header)) {
+            if !self.end(output, ctx) {
+                return Err(0);
+            }
+            self.begin(&header);
+        }
+        let length = header.block_length_samples as usize;
+        let mut at = from;
+        loop {
+            if !self.make(output, ctx) {
+                return Err(at);
+            }
+            if at == length {
+                return Ok(());
+            }
+            let count = PIECE.min(length - at);
+            for (channel, line) in self.lines.iter_mut().enumerate() {
+                let (start, bytes) = (line.len(), header.format.bytes());
+                line.resize(start + count * header.format.components(), 0.0);
+                // It has the channels that the lines are for.
+                let samples = frame.channel_bytes(channel).unwrap_or_default();
+                load(header.format, &samples[at * bytes..(at + count) * bytes], &mut line[start..]);
+            }
+            at += count;
+            if let Some(stretch) = &mut self.stretch {
+                (stretch.header, stretch.end) = (header, header.first_sample_index + at as u64);
+            }
+        }
+    }
+
+    fn begin(&mut self, header: &Header) {
+        let next = header.first_sample_index.div_ceil(self.factor);
+        let origin = (next * self.factor) as i64 - self.reach();
+        let zeros = (header.first_sample_index as i64 - origin) as usize;
+        self.lines.resize_with(header.channel_count as usize, Vec::new);
+        for line in &mut self.lines {
+            line.clear();
+            line.resize(zeros * header.format.components(), 0.0);
+        }
+        let end = header.first_sample_index;
+        self.stretch = Some(Stretch { header: *header, end, next, origin, is_ended: false });
+    }
+
+    /// Makes the samples that can be made; whether there were chunks for those that make a frame.
+    fn make(&mut self, output: &mut Outputs, ctx: &Context) -> bool {
+        let (factor, reach) = (self.factor, self.reach());
+        loop {
+            if self.block.is_full() && !self.flush(output, ctx) {
+                return false;
+            }
+            let Some(stretch) = &mut self.stretch else { return true };
+            let width = stretch.header.format.components();
+            let centre = (stretch.next * factor) as i64;
+            let start = (centre - reach - stretch.origin) as usize * width;
+            let end = (centre + reach + 1 - stretch.origin) as usize * width;
+            if centre >= stretch.end as i64 || self.lines.first().is_none_or(|line| line.len() < end) {
+                // What no sample needs any more is left behind once there is as much of it as of the rest.
+                let unneeded = start.min(self.lines.first().map_or(0, Vec::len));
+                if unneeded > end - start {
+                    self.lines.iter_mut().for_each(|line| drop(line.drain(..unneeded)));
+                    stretch.origin += (unneeded / width) as i64;
+                }
+                return true;
+            }
+            if self.block.len() == 0 {
+                self.block.begin(scaled(&stretch.header, stretch.next, factor), 1, width);
+            }
+            let taps = &self.taps[width - 1];
+            for (channel, line) in self.lines.iter().enumerate() {
+                let [even, odd] = products(taps, &line[start..end]);
+                if width == 2 {
+                    self.block.extend(channel, [even, odd]);
+                } else {
+                    self.block.extend(channel, [even + odd]);
+                }
+            }
+            stretch.next += 1;
+        }
+    }
+
+    /// Makes the samples up to the end of what came without a gap, and hands them on; whether there were chunks for it.
+    fn end(&mut self, output: &mut Outputs, ctx: &Context) -> bool {
+        let reach = self.reach() as usize;
+        if let Some(stretch) = &mut self.stretch
+            && !std::mem::replace(&mut stretch.is_ended, true)
+        {
+            let zeros = reach * stretch.header.format.components();
+            self.lines.iter_mut().for_each(|line| line.resize(line.len() + zeros, 0.0));
+        }
+        let is_made = self.make(output, ctx) && self.flush(output, ctx);
+        if is_made {
+            self.stretch = None;
+        }
+        is_made
+    }
+
+    fn flush(&mut self, output: &mut Outputs, ctx: &Context) -> bool {
+        let format = self.block.format();
+        let saturated = &mut self.saturated_samples;
+        let write = |numbers: &[f32], out: &mut [u8]| *saturated += store(format, numbers, out);
+        self.block.flush(&mut self.frames, write, output, ctx)
+    }
+}
+
+impl Stretch {
+    fn goes_on(&self, header: &Header) -> bool {
+        let last = &self.header;
+        !self.is_ended
+            && header.first_sample_index == self.end
+            && header.format == last.format
+            && header.channel_count == last.channel_count
+            && header.sample_rate_hz == last.sample_rate_hz
+    }
+}
+
+impl Stage for DecimateFilteredStage {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let next = self.pending.take().or_else(|| Some((input.next()?, 0, 0)));
+        let Some((batch, done, mut from)) = next else { return Ok(Outcome::WantsInput) };
+        let factor = self.factor;
+        let rate_hz = batch.frames().next().map_or(0.0, |frame| frame.header().sample_rate_hz);
+        self.frames.rewriter.describe(batch.description(), |input| {
+            let kept_hz = rate_hz / factor as f64 * KEPT;
+            Description {
+                first_sample_index: input.first_sample_index.div_ceil(factor),
+                bandwidth_hz: input.bandwidth_hz.map(|bandwidth_hz| bandwidth_hz.min(kept_hz)),
+                ..input.clone()
+            }
+        });
+        for (at, frame) in batch.frames().enumerate().skip(done) {
+            if let Err(stopped) = self.take(&frame, from, output, ctx) {
+                self.pending = Some((batch, at, stopped));
+                return Ok(Outcome::Again);
+            }
+            from = 0;
+        }
+        self.frames.rewriter.flush(output, ctx);
+        self.counters.set(SATURATED, self.saturated_samples);
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        finish(|| self.end(output, ctx))?;
+        self.frames.rewriter.flush(output, ctx);
+        self.counters.set(SATURATED, self.saturated_samples);
+        if let Some(end) = ctx.end_of_stream(None) {
+            let scaled = scaled(&end, end.first_sample_index.div_ceil(self.factor), self.factor);
+            ctx.set_end_of_stream(Header { sequence: self.frames.sequence, ..scaled });
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+
+    fn ports(&self) -> Ports {
+        DecimateFiltered::PORTS
+    }
+}
+
+/// A header as it is behind the stage, at this sample index there.
+fn scaled(header: &Header, first_sample_index: u64, factor: u64) -> Header {
+    let came = (first_sample_index * factor) as f64 - header.first_sample_index as f64;
+    let later_ns = if header.sample_rate_hz > 0.0 { came / header.sample_rate_hz * 1e9 } else { 0.0 };
+    Header {
+        sample_rate_hz: header.sample_rate_hz / factor as f64,
+        first_sample_index,
+        producer_ts_ns: header.producer_ts_ns.saturating_add_signed(later_ns as i64),
+        sg_drops_total: header.sg_drops_total / factor,
+        ..*header
+    }
+}
+
+/// The sums of the products at even and at odd places.
+fn products(taps: &[f32], numbers: &[f32]) -> [f32; 2] {
+    let mut sums = [0.0f32; LANES];
+    let (taps, last_taps) = taps.as_chunks::<LANES>();
+    let (numbers, last_numbers) = numbers.as_chunks::<LANES>();
+    for (taps, numbers) in taps.iter().zip(numbers) {
+        for ((sum, tap), number) in sums.iter_mut().zip(taps).zip(numbers) {
+            *sum += tap * number;
+        }
+    }
+    for ((sum, tap), number) in sums.iter_mut().zip(last_taps).zip(last_numbers) {
+        *sum += tap * number;
+    }
+    let (pairs, _) = sums.as_chunks::<2>();
+    pairs.iter().fold([0.0; 2], |[even, odd], [a, b]| [even + a, odd + b])
+}
+
+/// The taps of a low-pass filter whose edge is the new half of the rate: a sinc in a Kaiser window, 1 for a constant.
+fn low_pass(factor: usize) -> Vec<f32> {
+    let half = HALF_SPAN as i64 * factor as i64;
+    let tap = |at: i64| {
+        let x = at as f64 / factor as f64;
+        let sinc = if at == 0 { 1.0 } else { (PI * x).sin() / (PI * x) };
+        let place = at as f64 / half as f64;
+        sinc * bessel_i0(KAISER_BETA * (1.0 - place * place).max(0.0).sqrt())
+    };
+    let taps: Vec<f64> = (-half..=half).map(tap).collect();
+    let sum: f64 = taps.iter().sum();
+    taps.iter().map(|tap| (tap / sum) as f32).collect()
+}
+
+/// The modified Bessel function of the first kind and order 0, by its series.
+fn bessel_i0(x: f64) -> f64 {
+    let (mut sum, mut term) = (1.0, 1.0);
+    for k in 1..60 {
+        term *= (x / (2.0 * f64::from(k))).powi(2);
+        sum += term;
+    }
+    sum
+}
+
+const COUNTERS: &[&str] = &["saturated_samples"];
+const SATURATED: usize = 0;
+const FACTOR_MAX: u64 = 1_000;
+/// Samples behind the stage that the filter reaches to either side.
+const HALF_SPAN: u64 = 13;
+/// Kaiser's formula for 80 dB: 0.1102 (80 - 8.7).
+const KAISER_BETA: f64 = 7.857;
+/// Of the new rate, what is flat, on both sides of zero.
+const KEPT: f64 = 0.8;
+/// Samples that are loaded at once.
+const PIECE: usize = 4_096;
+const LANES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::TAU;
+
+    use grebe_flow::StageBench;
+    use grebe_frame::{BatchPool, Complex, Sample};
+
+    use super::*;
+
+    const RATE_HZ: f64 = 1e6;
+
+    fn frame<T: Sample>(first: u64, length: u32, of: impl Fn(u64) -> T) -> Batch {
+        let header = Header {
+            format: T::FORMAT,
+            channel_count: 2,
+            block_length_samples: length,
+            first_sample_index: first,
+            sample_rate_hz: RATE_HZ,
+            producer_ts_ns: 1_000_000_000 + first * 1_000,
+            ..Header::default()
+        };
+        let mut batch = BatchPool::new(1, 1 << 20).acquire().unwrap();
+        batch
+            .push::<T>(&header, |_, out| {
+                out.iter_mut().zip(first..).for_each(|(out, index)| *out = of(index))
+            })
+            .unwrap();
+        batch.freeze()
+    }
+
+    /// Index and sample of what was made, and the headers.
+    fn decimated<T: Sample>(factor: u64, batches: Vec<Batch>) -> (Vec<(u64, T)>, Vec<Header>) {
+        let stage = DecimateFilteredStage::new(&DecimateFiltered { factor: Count(factor) });
+        let mut bench = StageBench::new(stage).unwrap();
+        let mut made: Vec<Batch> = batches.into_iter().flat_map(|batch| bench.feed(batch).unwrap()).collect();
+        made.extend(bench.end().unwrap());
+        let (mut samples, mut headers) = (Vec::new(), Vec::new());
+        for frame in made.iter().flat_map(|batch| batch.frames()) {
+            let header = frame.header();
+            assert_eq!(frame.channel::<T>(0).unwrap(), frame.channel::<T>(1).unwrap());
+            samples.extend((header.first_sample_index..).zip(frame.channel::<T>(0).unwrap().iter().copied()));
+            headers.push(header);
+        }
+        (samples, headers)
+    }
+
+    fn tone(frequency: f64) -> impl Fn(u64) -> Complex<f32> {
+        move |index| {
+            let (sin, cos) = (index as f64 * frequency * TAU).sin_cos();
+            Complex::new(cos as f32, sin as f32)
+        }
+    }
+
+    #[test]
+    fn what_is_kept_stands_at_its_place_and_what_would_fold_is_80_db_down() {
+        for factor in [2u64, 5, 10, 64] {
+            let of = |frequency: f64| {
+                // Part of the new rate, whatever the frames are.
+                let frequency = frequency / factor as f64;
+                let batches = (0..8).map(|at| frame(at * 1_500, 1_500, tone(frequency))).collect();
+                let (samples, _) = decimated::<Complex<f32>>(factor, batches);
+                assert_eq!(samples.len() as u64, 12_000u64.div_ceil(factor));
+                let settled = &samples[13..samples.len() - 13];
+                settled
+                    .iter()
+                    .map(|&(index, sample)| {
+                        let (sin, cos) = ((index * factor) as f64 * frequency * TAU).sin_cos();
+                        let error = (f64::from(sample.re) - cos).hypot(f64::from(sample.im) - sin);
+                        (f64::from(sample.re).hypot(f64::from(sample.im)), error)
+                    })
+                    .fold((0.0f64, 0.0f64), |(size, error), (a, b)| (size.max(a), error.max(b)))
+            };
+            for kept in [0.0, 0.123, -0.3, 0.4, -0.4] {
+                // 0.01 dB are 0.00115.
+                let (_, error) = of(kept);
+                assert!(error < 0.001, "{kept} of the new rate, by {factor}: {error}");
+            }
+            for folds in [0.6, -0.6, 0.75, 0.9, 1.0] {
+                let (size, _) = of(folds);
+                assert!(size < 1.2e-4, "{folds} of the new rate, by {factor}: {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn indexes_times_and_gaps_stay_in_their_places() {
+        let one = |_| 10_000i16;
+        let batches = vec![frame(7, 500, one), frame(507, 500, one), frame(3_003, 1_000, one)];
+        let (samples, headers) = decimated::<i16>(10, batches);
+        let indexes: Vec<u64> = samples.iter().map(|&(index, _)| index).collect();
+        assert_eq!(indexes, (1..101).chain(301..401).collect::<Vec<u64>>(), "samples n x 10 of what came");
+        for header in &headers {
+            assert_eq!(header.sample_rate_hz, RATE_HZ / 10.0);
+            assert_eq!(header.producer_ts_ns, 1_000_000_000 + header.first_sample_index * 10_000);
+        }
+        let sequences: Vec<u64> = headers.iter().map(|header| header.sequence).collect();
+        assert_eq!(sequences, (0..headers.len() as u64).collect::<Vec<_>>());
+        for &(index, sample) in &samples {
+            let is_settled =
+                [(1, 100), (301, 400)].iter().any(|&(first, last)| index >= first + 13 && index + 13 <= last);
+            assert!(!is_settled || (sample - 10_000).abs() <= 1, "{index}: {sample}");
+        }
+        assert!(
+            (4_500..6_000).contains(&samples[0].1),
+            "half of the filter stands before the stream: {:?}",
+            samples[0]
+        );
+    }
+
+    #[test]
+    fn the_response_is_as_it_is_said() {
+        let taps = low_pass(8);
+        assert_eq!(taps.len(), 26 * 8 + 1);
+        let response_db = |of_new_rate: f64| {
+            let frequency = of_new_rate / 8.0;
+            let sum: f64 = taps
+                .iter()
+                .enumerate()
+                .map(|(at, &tap)| f64::from(tap) * ((at as f64 - 104.0) * frequency * TAU).cos())
+                .sum();
+            20.0 * sum.abs().log10()
+        };
+        assert!((0..=400).all(|at| response_db(f64::from(at) / 1e3).abs() < 0.01));
+        let worst = (600..4_000).map(|at| response_db(f64::from(at) / 1e3)).fold(f64::MIN, f64::max);
+        assert!(worst < -79.5, "{worst} dB");
+    }
+
+    #[test]
+    fn a_factor_that_cannot_be_is_refused() {
+        assert!(DecimateFiltered { factor: Count(1) }.check().is_err());
+        assert!(DecimateFiltered { factor: Count(1_001) }.check().is_err());
+        assert!(DecimateFiltered { factor: Count(1_000) }.check().is_ok());
+    }
+}
