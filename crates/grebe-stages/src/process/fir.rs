@@ -258,7 +258,7 @@ mod tests {
             (Complex::default(), Complex::new(0.5, -1.0), Complex::new(0.25, -0.5))
         );
         assert_eq!(filtered(&[0.5], &[(0, vec![1i16, 3, -1, -3, 5])]), (vec![0, 2, 0, -2, 2], 0));
-        assert_eq!(filtered(&[2.0], &[(0, vec![100i8, -100, 3])]), (vec![127, -128, 6], 2));
+        assert_eq!(filtered(&[2.0], &[(0, vec![100i8, -100, 3])]), (vec![127, -128, 6], 4));
         assert_eq!(
             filtered(&[2.0], &[(0, vec![Complex::new(128u8, 127)])]),
             (vec![Complex::new(128, 126)], 0)
