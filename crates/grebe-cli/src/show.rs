@@ -2,7 +2,7 @@
 
 mod files;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
@@ -10,6 +10,7 @@ use grebe_flow::{
     Context, Counters, Graph, Inputs, Outputs, Ports, QueueOptions, Running, Snapshot, Stage, StageResult,
     telemetry,
 };
+use grebe_stages::SecondSender;
 use grebe_view::{
     ChannelSetup, Error, GeneratorRemote, Loss, Picture, PngOptions, ScopeLink, ScopeStage, SourceStatus,
     ThemeChoice, TriggerOptions, ViewOptions,
@@ -34,10 +35,15 @@ pub(crate) enum Surface {
 pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Option<Picture>)> {
     interrupt::catch();
     // A graph that cannot be watched is shown all the same.
-    let _published: Vec<_> =
-        shown.iter().map(|shown| telemetry::publish(&shown.running, shown.show.command).ok()).collect();
-    let links: Vec<ScopeLink> = shown.iter().map(|shown| shown.link.clone()).collect();
-    interrupt::then(move || links.iter().for_each(ScopeLink::close));
+    let _published: Vec<_> = shown.iter().map(|shown| shown.running.publish(shown.show.command)).collect();
+    let links: Vec<(ScopeLink, Option<Arc<Opener>>)> =
+        shown.iter().map(|shown| (shown.link.clone(), shown.show.opener.clone())).collect();
+    interrupt::then(move || {
+        for (link, opener) in &links {
+            link.close();
+            opener.iter().for_each(|opener| opener.close());
+        }
+    });
     let insisting = interrupt::insist();
     let mut picture = None;
     let ended = match (surface, shown.as_slice()) {
@@ -51,9 +57,12 @@ pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Optio
         _ => window(&shown),
     };
     drop(insisting);
-    for Shown { running, .. } in shown {
+    for shown in shown {
         // The stream's own error explains a scope that got nothing.
-        running.stop().context("the stream failed")?;
+        shown.running.stop().context("the stream failed")?;
+        if let Some(opener) = &shown.show.opener {
+            opener.stop()?;
+        }
     }
     match ended {
         _ if interrupt::is_pending() => Ok((Ending::Interrupted, picture)),
@@ -107,6 +116,12 @@ pub(crate) struct Show {
     pub(crate) file_samples: Option<u64>,
     /// Why the source failed, once it has.
     pub(crate) failure: Failure,
+    /// Opens files in place of it.
+    pub(crate) opener: Option<Arc<Opener>>,
+    /// Who else sends to the port.
+    pub(crate) second_sender: Option<SecondSender>,
+    /// How to send something there, while nothing came.
+    pub(crate) advice: Option<String>,
     /// The last error of its generator.
     pub(crate) generator_said: Failure,
     /// The controls of its generator, until the scope takes them.
@@ -115,7 +130,7 @@ pub(crate) struct Show {
 
 /// A source with its scope.
 pub(crate) struct Shown {
-    pub(crate) running: Running,
+    pub(crate) running: Stoppable,
     pub(crate) link: ScopeLink,
     pub(crate) show: Show,
 }
@@ -135,12 +150,16 @@ impl Shown {
     pub(crate) fn options(&self) -> ViewOptions {
         let Show { name, is_same_boot, file_samples, failure, .. } = &self.show;
         let observe = self.running.observer();
+        let (opener, first) = (self.show.opener.clone(), self.running.clone());
         let (name, is_same_boot, file_samples) = (name.clone(), *is_same_boot, *file_samples);
+        let (second_sender, advice) = (self.show.second_sender.clone(), self.show.advice.clone());
         let (failure, said) = (failure.clone(), self.show.generator_said.clone());
         let mut options = ViewOptions::new(move || {
             let snapshot = observe();
             let mut status = status(&snapshot, &name, is_same_boot);
             status.is_recording = file_samples.is_some();
+            status.second_sender = second_sender.as_ref().and_then(SecondSender::address);
+            status.advice.clone_from(&advice);
             status.notice =
                 failure.get().or_else(|| said.get()).or_else(|| reading(&snapshot, file_samples?));
             status
@@ -151,6 +170,9 @@ impl Shown {
         options.channels = self.show.channels.clone();
         options.trigger = self.show.trigger;
         options.export = Some(Box::new(files::export));
+        if let Some(opener) = opener {
+            options.open = Some(Box::new(move |path| opener.open(path, &first)));
+        }
         options.generator = self.show.generator.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = &self.show.session {
             // A session that was asked for was checked before. Without another one, the scope begins afresh.
@@ -166,6 +188,71 @@ impl Shown {
             }));
         }
         options
+    }
+}
+
+/// A graph that runs until somebody stops it, who may be one of several. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Stoppable(Arc<Mutex<Option<Running>>>);
+
+impl Stoppable {
+    pub(crate) fn new(running: Running) -> Self {
+        Self(Arc::new(Mutex::new(Some(running))))
+    }
+
+    /// Stops it, if nobody has; its own error.
+    pub(crate) fn stop(&self) -> Result<()> {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        running.map_or(Ok(()), |running| Ok(running.stop().map(drop)?))
+    }
+
+    fn observer(&self) -> Box<dyn Fn() -> Snapshot + Send> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(running) => Box::new(running.observer()),
+            None => Box::new(Snapshot::default),
+        }
+    }
+
+    fn publish(&self, command: &str) -> Option<telemetry::Publisher> {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        telemetry::publish(running.as_ref()?, command).ok()
+    }
+}
+
+type OpenFile = dyn Fn(&Path) -> Result<Shown> + Send + Sync;
+
+/// Opens files in place of what a scope shows.
+pub(crate) struct Opener {
+    open: Box<OpenFile>,
+    /// What was opened so far; the last one is shown.
+    opened: Mutex<Vec<Shown>>,
+}
+
+impl Opener {
+    pub(crate) fn new(open: impl Fn(&Path) -> Result<Shown> + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { open: Box::new(open), opened: Mutex::default() })
+    }
+
+    /// Opens a file, and stops what it replaces: `first`, or the file before.
+    fn open(&self, path: &Path, first: &Stoppable) -> Result<(ScopeLink, ViewOptions), String> {
+        let shown = (self.open)(path).map_err(|error| format!("{error:#}"))?;
+        let (link, options) = (shown.link.clone(), shown.options());
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = opened.last().map_or(first, |shown| &shown.running).clone();
+        // The person does not wait for it; an error of what is no longer shown is of no use.
+        std::thread::spawn(move || before.stop());
+        opened.push(shown);
+        Ok((link, options))
+    }
+
+    fn close(&self) {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.iter().for_each(|shown| shown.link.close());
+    }
+
+    fn stop(&self) -> Result<()> {
+        let opened = std::mem::take(&mut *self.opened.lock().unwrap_or_else(PoisonError::into_inner));
+        opened.iter().try_for_each(|shown| shown.running.stop())
     }
 }
 
@@ -193,6 +280,7 @@ fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
         kernel_datagrams: losses.kernel_drops,
         queue: Some(queue),
         refused_datagrams: losses.refused_datagrams,
+        foreign_datagrams: losses.foreign_datagrams,
         ..SourceStatus::default()
     }
 }

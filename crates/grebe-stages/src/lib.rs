@@ -60,7 +60,7 @@ pub use {
     file::{Annotation, Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter, write_whole},
     format::{Format, FrequencyHz},
     grebe_ring::Cancel,
-    io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource},
+    io::{PipeSink, PipeSource, SecondSender, ShmSink, ShmSource, UdpSink, UdpSource},
     kinds::kinds,
     open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_sink, open_source},
     per_channel::PerChannel,

@@ -15,7 +15,7 @@ use grebe_shm::{Error as ShmError, Footprint, Policy, SubscriberOptions};
 
 use crate::error::Error;
 use crate::file::{FileSource, PlayOptions, RecordOptions, SampleFile, SigmfSink};
-use crate::io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource, pipe};
+use crate::io::{PipeSink, PipeSource, SecondSender, ShmSink, ShmSource, UdpSink, UdpSource, pipe};
 use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use crate::synth::{Synth, SynthRemote};
 use crate::uri::{HostPort, ShmName, Uri};
@@ -120,6 +120,8 @@ pub struct OpenSource {
     pub span_samples: Option<u64>,
     /// What changes a generator while it runs.
     pub remote: Option<SynthRemote>,
+    /// Who else sends to a UDP source's port.
+    pub second_sender: Option<SecondSender>,
 }
 
 /// Opens the source that `uri` names. What a person may want to know meanwhile goes to `notify`.
@@ -166,9 +168,10 @@ fn udp_source(
         source = source.pool(pool);
     }
     let address = source.local_addr().map_err(failed)?;
+    let second_sender = Some(source.second_sender());
     let source = source.listens_on(options.listens_on);
     let stage = source.idle_timeout(options.idle_timeout).samples(options.samples);
-    Ok(OpenSource { address: Some(address), ..OpenSource::of(stage) })
+    Ok(OpenSource { address: Some(address), second_sender, ..OpenSource::of(stage) })
 }
 
 fn shm_source(
@@ -344,6 +347,7 @@ impl OpenSource {
             samples: None,
             span_samples: None,
             remote: None,
+            second_sender: None,
         }
     }
 }

@@ -391,6 +391,36 @@ fn a_sender_that_begins_again_takes_over_at_once_and_the_old_one_is_left_out() {
     assert_eq!(counted(&udp), [0, 0, 0, 5, 2]);
 }
 
+#[test]
+fn who_else_sends_is_known_by_address() {
+    let options = Options { gso: false, gro: false, ..Options::default() };
+    let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let (at, second) = (source.local_addr().unwrap(), source.second_sender());
+    let mut graph = Graph::new();
+    let (tray, _taken) = std::sync::mpsc::channel();
+    let source = graph.add("udp", source);
+    let tray = graph.add("tray", Tray(tray));
+    graph.connect(source, tray, QueueOptions::block(64));
+    let running = graph.start().unwrap();
+    let sockets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    let send = |socket: &std::net::UdpSocket, header: &Header, payload: &[u8]| {
+        let mut head = [0; 64];
+        header.write(&mut head);
+        socket.send_to(&[&head, payload].concat(), at).unwrap();
+    };
+    let [ours, theirs] = &sockets;
+    send(ours, &numbered(0, 100), &[1; 200]);
+    assert_eq!(second.address(), None);
+    for sequence in 1..20 {
+        send(theirs, &numbered(5_000 + sequence, 100), &[2; 200]);
+        send(ours, &numbered(sequence, 100), &[1; 200]);
+    }
+    send(ours, &numbered(20, 100).end_of_stream(9_000), &[]);
+    let snapshot = running.wait().unwrap();
+    assert_eq!(snapshot.stage("udp").unwrap().own("foreign_datagrams"), Some(19));
+    assert_eq!(second.address(), theirs.local_addr().ok());
+}
+
 fn send(sender: &mut Sender, header: &Header, payload: &[u8]) {
     let mut head = [0; 64];
     header.write(&mut head);

@@ -1,6 +1,7 @@
 //! The terminal: braille dots, two by four per character; for machines reached through ssh.
 
 pub(crate) mod ascii;
+mod choices;
 mod draw;
 
 use std::io::{self, IsTerminal};
@@ -11,6 +12,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use crate::data::link::ScopeLink;
 use crate::error::Error;
 use crate::model::action::Action;
+use crate::model::choices::Setting;
 use crate::model::keys::char_action;
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
@@ -73,10 +75,8 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut model: ViewModel) -> io::Re
                 // A terminal in raw mode sends no signal.
                 Event::Key(key) if is_interrupt(key) => return Err(io::ErrorKind::Interrupted.into()),
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    if let Some(action) = key_action(key) {
-                        model.act(action);
-                        is_changed = true;
-                    }
+                    press(&mut model, key);
+                    is_changed = true;
                 }
                 Event::Resize(..) => is_changed = true,
                 _ => {}
@@ -93,6 +93,40 @@ fn is_interrupt(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
+/// What a key does: to the line that is typed, in the list that is open, or else to the scope.
+fn press(model: &mut ViewModel, key: KeyEvent) {
+    if model.prompt.is_some() {
+        return type_on(model, key);
+    }
+    let in_list = if model.list().is_some() { list_action(key) } else { None };
+    if let Some(action) = in_list.or_else(|| key_action(key)) {
+        model.act(action);
+    }
+}
+
+fn type_on(model: &mut ViewModel, key: KeyEvent) {
+    match key.code {
+        KeyCode::Esc => model.act(Action::Back),
+        KeyCode::Enter => model.answer(),
+        KeyCode::Tab => model.complete(),
+        KeyCode::Backspace => model.type_text(|text| {
+            text.pop();
+        }),
+        KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => model.type_text(String::clear),
+        KeyCode::Char(typed) => model.type_text(|text| text.push(typed)),
+        _ => {}
+    }
+}
+
+fn list_action(key: KeyEvent) -> Option<Action> {
+    match key.code {
+        KeyCode::Up => Some(Action::Mark(-1)),
+        KeyCode::Down => Some(Action::Mark(1)),
+        KeyCode::Enter | KeyCode::Char(' ') => Some(Action::Take),
+        _ => None,
+    }
+}
+
 fn key_action(key: KeyEvent) -> Option<Action> {
     match key.code {
         KeyCode::Char(' ') => Some(Action::Pause),
@@ -105,6 +139,7 @@ fn key_action(key: KeyEvent) -> Option<Action> {
         KeyCode::End => Some(Action::Live),
         KeyCode::Home => Some(Action::FitAll),
         KeyCode::Esc => Some(Action::Back),
+        KeyCode::Enter => Some(Action::Choices(Setting::All)),
         KeyCode::Char(typed) => char_action(typed),
         _ => None,
     }

@@ -1,6 +1,7 @@
 //! The window: egui on wgpu, on a GPU or in software.
 
 mod bench;
+mod choices;
 mod device;
 mod head;
 mod keyboard;

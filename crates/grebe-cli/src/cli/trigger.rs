@@ -36,6 +36,15 @@ pub(crate) struct Trigger {
     /// No trigger for so long after one: 200ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) holdoff: Option<Duration>,
+    /// Pulses that are not shorter trigger: 1ms.
+    #[arg(long = "trigger-longer", value_name = "TIME", value_parser = units::duration)]
+    pub(crate) longer: Option<Duration>,
+    /// Pulses that are not longer trigger: 20us [default: a division, or any where --trigger-longer is given].
+    #[arg(long = "trigger-shorter", value_name = "TIME", value_parser = units::duration)]
+    pub(crate) shorter: Option<Duration>,
+    /// How long the level is not crossed in a dropout: 5ms [default: a division].
+    #[arg(long = "trigger-dropout", value_name = "TIME", value_parser = units::duration)]
+    pub(crate) dropout: Option<Duration>,
 }
 
 impl Trigger {
@@ -47,6 +56,7 @@ impl Trigger {
             }
             (coupling, _) => coupling,
         };
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         TriggerOptions {
             mode: self.mode,
             kind: self.kind,
@@ -54,7 +64,10 @@ impl Trigger {
             slope: self.slope,
             level: self.level,
             coupling,
-            holdoff_s: self.holdoff.map(|holdoff| holdoff.as_secs_f64()),
+            holdoff_s: seconds(self.holdoff),
+            pulse_min_s: seconds(self.longer),
+            pulse_max_s: seconds(self.shorter),
+            dropout_s: seconds(self.dropout),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::Demo;
 use crate::ending::Ending;
 use crate::generator::{self, Generator};
 use crate::graph::tell;
-use crate::show::{self, Scope, Show, Shown, Surface};
+use crate::show::{self, Scope, Show, Shown, Stoppable, Surface};
 
 pub(crate) fn run(options: &Demo) -> Result<Ending> {
     if let Some(file) = &options.file {
@@ -32,10 +32,11 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
         failure: scope.failure,
         generator_said: generator.said(),
         generator: Mutex::new(generator.remote().filter(|_| options.file.is_none())),
+        opener: Some(super::view::opener()),
         ..Show::default()
     };
     let surface = if options.term { Surface::Terminal } else { Surface::Window };
-    Ok(show::run(&surface, vec![Shown { running, link: scope.link, show }])?.0)
+    Ok(show::run(&surface, vec![Shown { running: Stoppable::new(running), link: scope.link, show }])?.0)
 }
 
 fn start(options: &Demo, to: SocketAddr) -> Result<Generator> {

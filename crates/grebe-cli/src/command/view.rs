@@ -1,8 +1,9 @@
 //! `grebe view`: show a stream, or several.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ChildStdout;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -19,7 +20,7 @@ use crate::generator::{self, Generator, Recipe};
 use crate::graph::tell;
 use crate::interrupt;
 use crate::output::{self, out};
-use crate::show::{self, Failure, Scope, Show, Shown, Surface};
+use crate::show::{self, Failure, Opener, Scope, Show, Shown, Stoppable, Surface};
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
     let recipe = match &options.spawn {
@@ -145,11 +146,50 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         file_samples: source.samples,
         failure: scope.failure,
+        opener: options.png.is_none().then(opener),
+        second_sender: source.second_sender,
+        advice: advice(uri, source.address),
         generator_said: said,
         generator: Mutex::new(generator),
     };
     show.check()?;
-    Ok(Shown { running: scope.graph.start()?, link: scope.link, show })
+    Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+}
+
+/// Opens files in place of what a scope shows, each with the settings that were kept for it.
+pub(super) fn opener() -> Arc<Opener> {
+    Opener::new(|path| {
+        let uri = Uri::File(path.to_owned());
+        let options = SourceOptions { cancel: interrupt::cancel(), ..SourceOptions::default() };
+        let source = open_source(&uri, options, &mut |_| {})?;
+        let scope = Scope::new(source.stage, QueueOptions::block, 1);
+        let name = uri.to_string();
+        let show = Show {
+            command: "view",
+            is_same_boot: true,
+            session: show::session_of_source(&name),
+            name,
+            file_samples: source.samples,
+            failure: scope.failure,
+            ..Show::default()
+        };
+        Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+    })
+}
+
+/// How to send something to where a scope waits.
+fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
+    let to = match (uri, address) {
+        (Uri::Udp(..), Some(at)) if at.ip().is_unspecified() => format!("udp://127.0.0.1:{}", at.port()),
+        (Uri::Udp(..), Some(at)) => format!("udp://{at}"),
+        (Uri::Shm(_), _) => uri.to_string(),
+        _ => return None,
+    };
+    let elsewhere = match address {
+        Some(at) if at.ip().is_unspecified() => ", and from another machine with this one's name",
+        _ => "",
+    };
+    Some(format!("grebe sg --to {to}  sends something here{elsewhere}"))
 }
 
 fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::io::described::Described;
 use crate::io::reorder::{AHEAD_MAX, Reorder};
+use crate::io::second_sender::SecondSender;
 use crate::stream::{CHUNK_BYTES, Limit};
 
 /// Receives one stream of frames, one datagram each.
@@ -33,6 +34,7 @@ pub struct UdpSource {
     given: Option<BatchPool>,
     intake: Intake,
     counters: ArrivalCounters,
+    second_sender: SecondSender,
 }
 
 impl UdpSource {
@@ -50,6 +52,7 @@ impl UdpSource {
             given: None,
             intake: Intake::new(options.latency),
             counters: ArrivalCounters::new(),
+            second_sender: SecondSender::default(),
         })
     }
 
@@ -84,6 +87,11 @@ impl UdpSource {
     /// The system cannot say.
     pub fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
         self.receiver.local_addr()
+    }
+
+    /// Who else sends here: to be asked from any thread.
+    pub fn second_sender(&self) -> SecondSender {
+        self.second_sender.clone()
     }
 
     /// The receive buffer that the kernel granted.
@@ -126,6 +134,9 @@ impl Stage for UdpSource {
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
+        if let Some(from) = self.intake.foreign_sender.take() {
+            self.second_sender.note(from);
+        }
         self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
         let is_over = self.intake.tracker.is_ended() && !self.intake.listens_on;
         if is_over || self.intake.limit.is_reached() {
@@ -170,6 +181,9 @@ struct Intake {
     heard: Option<Instant>,
     foreign_datagrams: u64,
     described: Described,
+    /// A foreign sender that is not told yet, and the last one that was.
+    foreign_sender: Option<SocketAddr>,
+    foreign_told: Option<SocketAddr>,
     copied_frames: u64,
     /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
     compact: Option<BatchMut>,
@@ -192,6 +206,8 @@ impl Intake {
             heard: None,
             foreign_datagrams: 0,
             described: Described::default(),
+            foreign_sender: None,
+            foreign_told: None,
             copied_frames: 0,
             compact: None,
             limit: Limit::default(),
@@ -218,7 +234,7 @@ impl Intake {
                         self.out_of_order(&mut slab, range.start, &header, chunk, output, ctx);
                     }
                 }
-                Ok(_) => self.foreign_datagrams += 1,
+                Ok(_) => self.count_foreign(received.from),
                 Err(Refusal::Description) => self.describe(received.from, &mut slab, range),
                 Err(reason) => self.refusals.add(reason),
             }
@@ -453,7 +469,7 @@ impl Intake {
             batch.describe(self.described.now());
         }
         match taken {
-            Ok(()) if self.sender.is_some_and(|sender| sender != from) => self.foreign_datagrams += 1,
+            Ok(()) if self.sender.is_some_and(|sender| sender != from) => self.count_foreign(from),
             Ok(()) => {}
             Err(reason) => self.refusals.add(reason),
         }
@@ -463,6 +479,14 @@ impl Intake {
     fn hand_on(&mut self, mut batch: BatchMut, output: &mut Outputs, ctx: &Context) {
         batch.describe(self.described.now());
         self.limit.send(batch.freeze(), output, ctx);
+    }
+
+    #[cold]
+    fn count_foreign(&mut self, from: SocketAddr) {
+        self.foreign_datagrams += 1;
+        if self.foreign_told != Some(from) {
+            (self.foreign_sender, self.foreign_told) = (Some(from), Some(from));
+        }
     }
 
     #[inline]

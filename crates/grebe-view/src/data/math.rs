@@ -64,12 +64,6 @@ impl MathOperation {
         }
     }
 
-    /// The next one, and none after the last: for a key that goes through all.
-    pub(crate) fn after(now: Option<MathOperation>) -> Option<MathOperation> {
-        let place = now.and_then(|now| MathOperation::ALL.iter().position(|&it| it == now));
-        MathOperation::ALL.get(place.map_or(0, |place| place + 1)).copied()
-    }
-
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, MathOperation::Add | MathOperation::Subtract | MathOperation::Multiply)
     }

@@ -1,6 +1,7 @@
 //! What only the source knows about a stream, and in which place on the way the samples of each gap were lost.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use crate::data::picture::GapMark;
 
@@ -22,6 +23,12 @@ pub struct SourceStatus {
     pub queue: Option<Loss>,
     /// Datagrams that were no frames.
     pub refused_datagrams: u64,
+    /// Datagrams of another sender to the same port, which were left out.
+    pub foreign_datagrams: u64,
+    /// Who sent the last of them, where the source knows.
+    pub second_sender: Option<SocketAddr>,
+    /// One line that says how to send something, shown while nothing came yet.
+    pub advice: Option<String>,
     /// Whether it is a recording: what is missing there was lost before it was made.
     pub is_recording: bool,
     /// One line to be shown as long as it is set: a clamped buffer, a source that is being reopened.

@@ -28,6 +28,12 @@ pub struct TriggerSettings {
     pub coupling: TriggerCoupling,
     /// Seconds without another trigger after each (samples where the rate is unknown); 0 for none.
     pub holdoff_s: f64,
+    /// Seconds (samples where the rate is unknown): pulses that are not shorter trigger; `None`: from one sample.
+    pub pulse_min_s: Option<f64>,
+    /// The same for pulses that are not longer; `None`: a division of the screen, or without end where there is a least width.
+    pub pulse_max_s: Option<f64>,
+    /// Without a crossing for so long; `None`: a division of the screen.
+    pub dropout_s: Option<f64>,
     /// A new number arms the trigger for the next single shot.
     pub shot: u32,
 }
@@ -60,30 +66,24 @@ impl TriggerCoupling {
     }
 }
 
-/// What kind of event triggers. Times are a division of the screen.
+/// What kind of event triggers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TriggerKind {
     /// The level is crossed.
     #[default]
     Edge,
-    /// A pulse shorter than a division.
+    /// A pulse of a width between two limits.
     Pulse,
     /// A pulse that passes one of two levels and not the other.
     Runt,
     /// The range between two levels is left or entered.
     Window,
-    /// The level is not crossed for a division.
+    /// The level is not crossed for a time.
     Dropout,
 }
 
 impl TriggerKind {
-    /// The next one, for a key that goes through all.
-    pub(crate) fn next(self) -> TriggerKind {
-        let at = TriggerKind::ALL.iter().position(|&kind| kind == self).unwrap_or(0);
-        TriggerKind::ALL[(at + 1) % TriggerKind::ALL.len()]
-    }
-
     pub(crate) const ALL: [TriggerKind; 5] =
         [TriggerKind::Edge, TriggerKind::Pulse, TriggerKind::Runt, TriggerKind::Window, TriggerKind::Dropout];
 
@@ -101,7 +101,7 @@ impl TriggerKind {
         matches!(self, TriggerKind::Runt | TriggerKind::Window)
     }
 
-    fn is_timed(self) -> bool {
+    pub(crate) fn is_timed(self) -> bool {
         matches!(self, TriggerKind::Pulse | TriggerKind::Dropout)
     }
 }
@@ -166,6 +166,9 @@ impl TriggerSettings {
             position: 0.5,
             coupling: TriggerCoupling::Dc,
             holdoff_s: 0.0,
+            pulse_min_s: None,
+            pulse_max_s: None,
+            dropout_s: None,
             shot: 0,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::action::Action;
 use super::autoset;
+use super::choices::Setting;
 use super::generator::GeneratorWish;
 use super::segments::Segment;
 use super::view_model::ViewModel;
@@ -25,13 +26,15 @@ impl ViewModel {
                     self.say_refusal(told);
                 }
             }
-            (Action::GeneratorWave, _) => {
-                let told = self.generator.next_wave();
-                self.say_refusal(told);
-            }
+            (Action::Next(Setting::Wave), _) => self.next_wave(),
+            (Action::Ask(question), _) => self.ask(question),
             _ => {}
         }
+        if action == Action::Back && self.close_topmost() {
+            return;
+        }
         self.controls.apply(action, &self.picture);
+        self.act_on_list(action);
         self.hud_made_ns = 0;
     }
 
@@ -90,7 +93,12 @@ impl ViewModel {
         self.controls.trigger.settings.level = Some(level as i16);
     }
 
-    fn say_refusal(&mut self, told: Result<(), String>) {
+    /// Closes what lies above the key overlay: the line that is typed, or the list.
+    fn close_topmost(&mut self) -> bool {
+        self.prompt.take().is_some() || self.list.take().is_some()
+    }
+
+    pub(super) fn say_refusal(&mut self, told: Result<(), String>) {
         if let Err(why) = told {
             self.say(why);
         }

@@ -2,6 +2,8 @@
 
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerMode;
+use crate::model::choices::Setting;
+use crate::model::prompt::Question;
 
 /// One thing that a person can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,20 +40,25 @@ pub(crate) enum Action {
     Coupling,
     /// One lane for all channels, or one for each.
     Overlay,
-    /// The next operation of the math channel; none after the last.
-    NextMath,
     Math(Option<MathOperation>),
-    /// The next channel for the first (0) or the second (1) input of the math channel.
-    MathInput(usize),
     /// The line between samples: straight, or sin(x)/x.
     Interpolation,
+    /// The next value of a setting that has more than two; shows the list of them for a while.
+    Next(Setting),
+    /// Opens the list of what a setting can be.
+    Choices(Setting),
+    /// Moves down in the list that is open.
+    Mark(i32),
+    /// Sets the line of the open list that is marked.
+    Take,
+    /// Sets a line of the open list.
+    Choose(usize),
+    /// Opens a line for an answer in letters or digits.
+    Ask(Question),
     Persistence,
     Channels,
     Trigger(TriggerMode),
-    NextTrigger,
-    TriggerKind,
     Slope,
-    Source,
     /// Moves the trigger level up, in fortieths of the lane.
     Level(f64),
     /// The trigger level follows the middle of the signal.
@@ -59,8 +66,6 @@ pub(crate) enum Action {
     TriggerCoupling,
     Corner(Step),
     Holdoff(Step),
-    /// The trigger stands at the next of three places on the screen: a tenth, the middle, nine tenths.
-    TriggerPlace,
     Segments,
     /// Shows a trigger before (negative) or after the one that is shown; holds the picture.
     Segment(i32),
@@ -84,8 +89,6 @@ pub(crate) enum Action {
     /// The waterfall of the selected channel on or off.
     Waterfall,
     TransformSize(Step),
-    Weighting,
-    Averages,
     /// Keeps the highest levels of the spectrum, or no longer.
     PeakHold,
     /// Marks the fundamental of the selected channel's spectrum and its harmonics, or no longer.
@@ -93,10 +96,9 @@ pub(crate) enum Action {
     Save(SaveWhat),
     GeneratorPause,
     GeneratorRate(Step),
-    GeneratorWave,
     Help,
     Theme,
-    /// Closes the overlay of keys.
+    /// Closes what is open.
     Back,
     Quit,
 }

@@ -101,8 +101,11 @@ mod tests {
         };
         look(&mut model);
         // Everything is set wrong first.
-        for action in [Action::Earlier, Action::Vertical(crate::model::action::Step::Up), Action::TriggerKind]
-        {
+        for action in [
+            Action::Earlier,
+            Action::Vertical(crate::model::action::Step::Up),
+            Action::Next(crate::model::choices::Setting::TriggerKind),
+        ] {
             model.act(action);
         }
         model.controls.trigger.settings.level = Some(32_000);

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::math::{LANES, MATH_CHANNEL, MathOperation};
 use crate::data::picture::Picture;
-use crate::data::spectrum::{SIZE_MAX, SIZE_MIN};
 use crate::data::trigger::{TriggerMode, TriggerSettings};
 use crate::data::viewport::{ChannelMask, SpectrumSettings, Viewport};
-use crate::model::action::{Action, Step};
+use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
+use crate::model::quantities::ChosenQuantities;
 use crate::model::segments::Pins;
 use cursors::Cursors;
-use grebe_scope::{Interpolation, Window as Weighting};
+use grebe_scope::Interpolation;
 use lanes::Lanes;
 use time::TimeAxis;
 use trigger::TriggerControls;
@@ -32,6 +32,7 @@ pub(crate) struct Controls {
     pub(crate) pins: Pins,
     pub(crate) show: Show,
     pub(crate) is_measuring: bool,
+    pub(crate) measured: ChosenQuantities,
     pub(crate) is_help_open: bool,
     pub(crate) is_done: bool,
     pub(crate) theme: ThemeChoice,
@@ -90,6 +91,7 @@ impl Controls {
             pins: Pins::default(),
             show: Show::default(),
             is_measuring: false,
+            measured: ChosenQuantities::default(),
             is_help_open: false,
             is_done: false,
             theme: ThemeChoice::default(),
@@ -114,14 +116,8 @@ impl Controls {
             Action::Live => self.time.release(),
             Action::Channel(channel) => self.channels = self.channels.toggled(channel),
             Action::Trigger(mode) => self.choose_mode(mode),
-            Action::NextTrigger => self.choose_mode(match self.mode(picture) {
-                TriggerMode::Roll => TriggerMode::Auto,
-                TriggerMode::Auto => TriggerMode::Normal,
-                TriggerMode::Normal => TriggerMode::Single,
-                TriggerMode::Single => TriggerMode::Roll,
-            }),
+            Action::Next(setting) => self.set_next(setting, picture),
             Action::Slope => self.trigger.other_slope(),
-            Action::Source => self.trigger.next_channel(picture),
             Action::LevelAuto => self.trigger.settings.level = None,
             Action::TriggerCoupling => self.trigger.toggle_coupling(),
             Action::Corner(step) => self.trigger.step_corner(step, picture),
@@ -134,7 +130,6 @@ impl Controls {
             Action::MoveValueCursor(steps) => {
                 self.cursors.move_value(steps, self.lanes.range(self.lanes.selected));
             }
-            Action::TriggerPlace => self.trigger.next_position(),
             Action::Measure => self.is_measuring = !self.is_measuring,
             Action::Help => self.is_help_open = !self.is_help_open,
             Action::Theme => self.theme = self.theme.other(),
@@ -168,35 +163,16 @@ impl Controls {
             }
             Action::Spectrum => self.show.spectrum = !self.show.spectrum,
             Action::Waterfall => self.show.waterfall = !self.show.waterfall,
-            Action::TransformSize(Step::Down) => self.spectrum.size = (self.spectrum.size / 2).max(SIZE_MIN),
-            Action::TransformSize(Step::Up) => self.spectrum.size = (self.spectrum.size * 2).min(SIZE_MAX),
-            Action::Weighting => {
-                let at = Weighting::ALL.iter().position(|&window| window == self.spectrum.window);
-                self.spectrum.window = Weighting::ALL[(at.unwrap_or(0) + 1) % Weighting::ALL.len()];
-            }
-            Action::Averages => {
-                self.spectrum.averages = match self.spectrum.averages {
-                    1 => 4,
-                    4 => 16,
-                    16 => 64,
-                    _ => 1,
-                }
-            }
-            Action::NextMath => self.set_math(MathOperation::after(self.math)),
+            Action::TransformSize(step) => self.step_transform(step),
             Action::Math(operation) => self.set_math(operation),
-            Action::MathInput(which) => {
-                let channels = picture.stream.map_or(1, |stream| stream.channels);
-                self.math_inputs[which % 2] = (self.math_inputs[which % 2] + 1) % channels;
-                self.lanes.refit(MATH_CHANNEL);
-            }
             Action::Harmonics => self.show.harmonics = !self.show.harmonics,
             Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
             // These need more than the settings: the view model does them.
             Action::FitAll | Action::Autoset | Action::Zoom(_) | Action::ZoomToCursors => {}
-            Action::Level(_) | Action::Save(_) | Action::Segment(_) | Action::Pin => {}
-            Action::GeneratorPause | Action::GeneratorRate(_) | Action::GeneratorWave => {}
+            Action::Level(_) | Action::Save(_) | Action::Segment(_) | Action::Pin | Action::Ask(_) => {}
+            Action::Choices(_) | Action::Mark(_) | Action::Take | Action::Choose(_) => {}
+            Action::GeneratorPause | Action::GeneratorRate(_) => {}
             Action::Segments => self.show.segments = !self.show.segments,
-            Action::TriggerKind => self.trigger.next_kind(),
             Action::Back => self.is_help_open = false,
             Action::Quit => self.is_done = true,
         }
@@ -237,7 +213,7 @@ impl Controls {
         self.lanes.selected = channel;
     }
 
-    fn set_math(&mut self, operation: Option<MathOperation>) {
+    pub(super) fn set_math(&mut self, operation: Option<MathOperation>) {
         self.math = operation;
         self.lanes.refit(MATH_CHANNEL);
         self.lanes.setups[MATH_CHANNEL].vertical = None;

@@ -74,7 +74,12 @@ mod tests {
 
     #[test]
     fn one_key_shows_all_of_a_recording_however_it_was_held() {
-        for before in [None, Some(Action::Pause), Some(Action::Earlier), Some(Action::NextTrigger)] {
+        for before in [
+            None,
+            Some(Action::Pause),
+            Some(Action::Earlier),
+            Some(Action::Next(crate::model::choices::Setting::TriggerMode)),
+        ] {
             let mut model = model();
             if let Some(action) = before {
                 model.act(action);

@@ -53,6 +53,8 @@ pub(crate) struct Hud {
     pub(crate) trigger: Option<TriggerWords>,
     /// The source's notice, or where the held picture lies.
     pub(crate) notice: Option<String>,
+    /// How to send something, while nothing came yet.
+    pub(crate) advice: Option<String>,
 }
 
 /// A trigger in words.
@@ -62,6 +64,8 @@ pub(crate) struct TriggerWords {
     pub(crate) kind: TriggerKind,
     pub(crate) slope: &'static str,
     pub(crate) level: String,
+    /// The width of a pulse, or the time of a dropout; empty for the other kinds.
+    pub(crate) time: String,
     /// `DC`, or `LF reject 1 Hz`.
     pub(crate) coupling: String,
     pub(crate) holdoff: String,
@@ -82,7 +86,8 @@ impl TriggerWords {
         let word = self.state_word().to_lowercase();
         let kind = if self.kind == TriggerKind::Edge { "" } else { self.kind.name() };
         let space = if kind.is_empty() { "" } else { " " };
-        let mut text = format!("trigger {} {}{space}{kind} {}", self.source, self.slope, self.level);
+        let time = if self.time.is_empty() { String::new() } else { format!(" {}", self.time) };
+        let mut text = format!("trigger {} {}{space}{kind}{time} {}", self.source, self.slope, self.level);
         if self.coupling != DC {
             text += &format!(" {}", self.coupling);
         }
@@ -151,6 +156,7 @@ impl Hud {
             losses: losses(picture, status),
             trigger: None,
             notice: status.notice.clone().or(held),
+            advice: status.advice.clone().filter(|_| state == RunState::Waiting),
         }
     }
 
@@ -237,6 +243,7 @@ fn losses(picture: &Picture, status: &SourceStatus) -> Vec<Item> {
     items.extend(status.queue.map(|loss| item("queue", loss.frames, "frames")));
     let rare = [
         ("refused", status.refused_datagrams, "datagrams"),
+        ("of another sender", status.foreign_datagrams, "datagrams"),
         ("late", counts.late_frames, "frames"),
         ("twice", counts.duplicate_frames, "frames"),
     ];
@@ -306,6 +313,7 @@ mod tests {
             kernel_datagrams: Some(0),
             queue: Some(Loss { frames: 2, samples: 320 }),
             refused_datagrams: 7,
+            foreign_datagrams: 11,
             ..status()
         };
         let losses = Hud::new(&picture(), &status, false, 0.0, 0).losses;
@@ -318,6 +326,7 @@ mod tests {
                 ("kernel", "0", Tone::Good),
                 ("queue", "2 frames", Tone::Bad),
                 ("refused", "7 datagrams", Tone::Bad),
+                ("of another sender", "11 datagrams", Tone::Bad),
             ]
         );
         let status = SourceStatus { network: None, shared_memory: status.network, ..status };

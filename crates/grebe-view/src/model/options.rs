@@ -7,10 +7,11 @@ use super::controls::{Controls, TriggerOptions};
 use super::generator::GeneratorRemote;
 use super::session::Session;
 use crate::data::extract::Extract;
+use crate::data::link::ScopeLink;
 use crate::data::status::SourceStatus;
 
 /// What every front end needs beside its [`ScopeLink`](crate::ScopeLink).
-#[expect(clippy::type_complexity, reason = "names for the types of two functions would say nothing more")]
+#[expect(clippy::type_complexity, reason = "names for the types of three functions would say nothing more")]
 pub struct ViewOptions {
     /// Asked a few times per second, by the front end's thread.
     pub status: Box<dyn Fn() -> SourceStatus + Send>,
@@ -29,6 +30,9 @@ pub struct ViewOptions {
     /// Writes a recording of the samples to a path that does not exist, and names the file to open; an error is one line
     /// for a person. `None`: recordings cannot be saved.
     pub export: Option<Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>>,
+    /// Opens a file in place of the stream, where that can be done: its link and its options, or one line for a person. The
+    /// link that it replaces is closed.
+    pub open: Option<Box<dyn Fn(&Path) -> Result<(ScopeLink, ViewOptions), String> + Send>>,
     /// What tells the generator of the stream what to make; `None` where nobody can.
     pub generator: Option<GeneratorRemote>,
     /// The trigger, as far as it is set.
@@ -51,6 +55,7 @@ impl ViewOptions {
             folder: PathBuf::new(),
             png_size: (1280, 720),
             export: None,
+            open: None,
             generator: None,
             trigger: TriggerOptions::default(),
             session: None,

@@ -13,6 +13,13 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<String>,
 }
 
+impl Row {
+    /// Its name, and some of its cells.
+    pub(crate) fn part(&self, cells: std::ops::Range<usize>) -> Vec<String> {
+        self.cells.first().into_iter().chain(self.cells.get(cells).into_iter().flatten()).cloned().collect()
+    }
+}
+
 impl ViewModel {
     /// Rows for the cursors: name, value at A, value at B, difference; empty without cursors.
     pub(crate) fn cursor_rows(&self) -> Vec<Row> {
@@ -78,16 +85,26 @@ impl ViewModel {
         }
     }
 
-    /// One row per channel with the quantities of [`QUANTITIES`]; empty where nothing is measured.
+    /// The columns of the measurement table: what was chosen for any of its channels.
+    pub(crate) fn quantity_columns(&self) -> Vec<Quantity> {
+        self.controls.measured.columns(self.picture.measured.iter().map(|measured| measured.channel))
+    }
+
+    /// One row per channel with the quantities of the columns; empty where nothing is measured.
     pub(crate) fn measurement_rows(&self) -> Vec<Row> {
+        let columns = self.quantity_columns();
         let measured = self.picture.measured.iter().map(|measured| {
             let setup = self.setup(measured.channel);
-            let cell = |quantity: Quantity| {
+            let chosen = self.controls.measured.of(measured.channel);
+            let cell = |&quantity: &Quantity| {
+                if !chosen.has(quantity) {
+                    return String::new();
+                }
                 let value = self.measured_value(measured, quantity);
                 value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
             };
             let label = [setup.label(measured.channel)];
-            let cells = label.into_iter().chain(QUANTITIES.into_iter().map(cell)).collect();
+            let cells = label.into_iter().chain(columns.iter().map(cell)).collect();
             Row { channel: Some(measured.channel), cells }
         });
         measured.collect()
@@ -100,18 +117,26 @@ impl ViewModel {
         if !self.controls.show.statistics || !is_measured {
             return Vec::new();
         }
+        let (columns, chosen) = (self.quantity_columns(), self.controls.measured.of(channel));
         let (setup, statistics) = (self.setup(channel), &self.statistics[channel % LANES]);
         let row = |name: &str, of: &dyn Fn(&Running) -> Option<f64>| {
-            let cell = |quantity: Quantity| {
+            let cell = |&quantity: &Quantity| {
+                if !chosen.has(quantity) {
+                    return String::new();
+                }
                 let value = of(statistics.get(quantity));
                 value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
             };
-            let cells = [format!("  {name}")].into_iter().chain(QUANTITIES.into_iter().map(cell)).collect();
+            let cells = [format!("  {name}")].into_iter().chain(columns.iter().map(cell)).collect();
             Row { channel: Some(channel), cells }
         };
-        let counts = QUANTITIES.map(|quantity| statistics.get(quantity).count().to_string());
+        let count = |&quantity: &Quantity| match chosen.has(quantity) {
+            true => statistics.get(quantity).count().to_string(),
+            false => String::new(),
+        };
+        let counts: Vec<String> = columns.iter().map(count).collect();
         let title = setup.label(channel);
-        let title = [title].into_iter().chain(QUANTITIES.map(|_| String::new())).collect();
+        let title = [title].into_iter().chain(columns.iter().map(|_| String::new())).collect();
         let mut rows = vec![
             Row { channel: Some(channel), cells: title },
             row("min", &Running::min),
@@ -181,6 +206,8 @@ impl ViewModel {
 
 fn show_quantity(value: f64, quantity: Quantity, unit: &str) -> String {
     match quantity.dimension() {
+        // A prefix before a percent sign means nothing to anybody.
+        Dimension::Ratio if value.abs() < 0.01 => format!("{:.3} %", value * 100.0),
         Dimension::Ratio => show(value * 100.0, "%"),
         _ => show(value, unit_of(quantity, unit)),
     }
@@ -205,18 +232,6 @@ fn show(value: f64, unit: &str) -> String {
     Engineering::new(value, unit).digits(4).to_string()
 }
 
-/// The columns of the measurement table.
-pub(crate) const QUANTITIES: [Quantity; 9] = [
-    Quantity::PeakToPeak,
-    Quantity::Mean,
-    Quantity::Rms,
-    Quantity::AcRms,
-    Quantity::Frequency,
-    Quantity::Period,
-    Quantity::Duty,
-    Quantity::RiseTime,
-    Quantity::FallTime,
-];
 /// The columns of the trigger's counter.
 pub(crate) const TRIGGER_COLUMNS: [&str; 7] =
     ["", "rate", "a minute", "interval", "\u{3c3}", "intervals", "across gaps"];

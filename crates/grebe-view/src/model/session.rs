@@ -12,6 +12,7 @@ use crate::data::viewport::{ChannelMask, SpectrumSettings};
 use crate::error::Error;
 use crate::model::channel::{ChannelSetup, ThemeChoice};
 use crate::model::controls::{Controls, Show};
+use crate::model::quantities::QuantitySet;
 use crate::model::vertical::VerticalScale;
 
 /// The settings of a scope, to be kept and restored.
@@ -33,6 +34,9 @@ pub struct Session {
     #[serde(deserialize_with = "lenient")]
     value_cursors: Option<[f64; 2]>,
     measure: bool,
+    /// Which measurements stand in the table, by the names of `--measure json`; none: the usual.
+    #[serde(deserialize_with = "lenient")]
+    quantities: Option<Vec<String>>,
     show: Show,
     trigger: TriggerToml,
     spectrum: SpectrumToml,
@@ -56,6 +60,9 @@ struct TriggerToml {
     /// Corner of LF reject; none: two cycles per screen.
     corner_hz: Option<f64>,
     holdoff_s: f64,
+    pulse_min_s: Option<f64>,
+    pulse_max_s: Option<f64>,
+    dropout_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -95,6 +102,9 @@ struct ChannelToml {
     color: Option<[u8; 3]>,
     per_division: Option<f64>,
     position: Option<f64>,
+    /// As `quantities` of all channels; none: as all.
+    #[serde(deserialize_with = "lenient")]
+    quantities: Option<Vec<String>>,
 }
 
 impl Default for ChannelToml {
@@ -128,6 +138,7 @@ impl Session {
             cursors: controls.cursors.times,
             value_cursors: controls.cursors.values,
             measure: controls.is_measuring,
+            quantities: Some(controls.measured.of_all().names()),
             show: controls.show,
             trigger: TriggerToml {
                 mode: is_mode_chosen.then_some(trigger.mode),
@@ -142,6 +153,9 @@ impl Session {
                     TriggerCoupling::Dc => None,
                 },
                 holdoff_s: trigger.holdoff_s,
+                pulse_min_s: trigger.pulse_min_s,
+                pulse_max_s: trigger.pulse_max_s,
+                dropout_s: trigger.dropout_s,
             },
             spectrum: SpectrumToml {
                 size: spectrum.size,
@@ -155,7 +169,10 @@ impl Session {
                 b: controls.math_inputs[1] + 1,
             },
             channels: channels
-                .map(|(channel, setup)| ChannelToml::of(setup, controls.channels.contains(channel)))
+                .map(|(channel, setup)| ChannelToml {
+                    quantities: controls.measured.own(channel).map(QuantitySet::names),
+                    ..ChannelToml::of(setup, controls.channels.contains(channel))
+                })
                 .collect(),
         }
     }
@@ -168,6 +185,9 @@ impl Session {
         controls.cursors.times = self.cursors;
         controls.cursors.values = self.value_cursors;
         controls.is_measuring |= self.measure;
+        let named = |names: &Vec<String>| QuantitySet::named(names);
+        let own = self.channels.iter().map(|channel| channel.quantities.as_ref().map(named));
+        controls.measured.set(self.quantities.as_ref().map(named), own);
         controls.show = self.show;
         let fresh = TriggerSettings::new(TriggerMode::Auto);
         controls.trigger.is_mode_chosen = self.trigger.mode.is_some();
@@ -183,6 +203,9 @@ impl Session {
                 false => TriggerCoupling::Dc,
             },
             holdoff_s: Some(self.trigger.holdoff_s).filter(is_positive).unwrap_or(0.0),
+            pulse_min_s: self.trigger.pulse_min_s.filter(is_positive),
+            pulse_max_s: self.trigger.pulse_max_s.filter(is_positive),
+            dropout_s: self.trigger.dropout_s.filter(is_positive),
             shot: 0,
         };
         let window = Weighting::ALL.into_iter().find(|window| window.name() == self.spectrum.window);
@@ -219,6 +242,7 @@ impl ChannelToml {
             color: setup.color.map(|color| [color.r, color.g, color.b]),
             per_division: setup.vertical.map(|vertical| vertical.per_division),
             position: setup.vertical.map(|vertical| vertical.position),
+            quantities: None,
         }
     }
 
@@ -249,6 +273,7 @@ mod tests {
     use super::*;
     use crate::data::picture::Picture;
     use crate::model::action::{Action, Step};
+    use crate::model::choices::Setting;
 
     fn controls() -> Controls {
         Controls::new()
@@ -262,7 +287,7 @@ mod tests {
             Action::Theme,
             Action::Channel(2),
             Action::Trigger(TriggerMode::Normal),
-            Action::TriggerKind,
+            Action::Next(Setting::TriggerKind),
             Action::Slope,
             Action::TriggerCoupling,
             Action::Corner(Step::Up),
@@ -271,18 +296,24 @@ mod tests {
             Action::Statistics,
             Action::Spectrum,
             Action::TransformSize(Step::Up),
-            Action::Weighting,
+            Action::Next(Setting::Weighting),
             Action::Select(1),
             Action::Invert,
             Action::Coupling,
             Action::Vertical(Step::Up),
             Action::Overlay,
-            Action::NextMath,
-            Action::NextMath,
+            Action::Next(Setting::Math),
+            Action::Next(Setting::Math),
         ] {
             set.apply(action, &picture);
         }
         set.trigger.settings.level = Some(-77);
+        set.trigger.settings.pulse_min_s = Some(20e-6);
+        set.trigger.settings.pulse_max_s = Some(1e-3);
+        set.trigger.settings.dropout_s = Some(0.25);
+        set.set(Setting::Quantities, 13, &picture);
+        set.measured.toggle_own(2);
+        set.set(Setting::Quantities, 0, &picture);
         set.cursors.values = Some([-1.5, 2.0]);
         set.lanes.setups[1].name = "probe \"x\"".into();
         set.lanes.setups[1].color = Some(Color::rgb(1, 2, 3));
@@ -294,6 +325,7 @@ mod tests {
         assert_eq!(Session::of(&restored), session);
         assert_eq!(restored.viewport(&picture, 9), set.viewport(&picture, 9));
         assert_eq!(restored.lanes.setups, set.lanes.setups);
+        assert_eq!(restored.measured, set.measured);
     }
 
     #[test]

@@ -6,8 +6,10 @@ use grebe_flow::monotonic_ns;
 use grebe_scope::{Engineering, Slope};
 
 use super::hud::{self, DC, Hud, RunState, TriggerWords};
+use super::trigger_time::time_words;
 use super::view_model::{Asked, ViewModel};
 use crate::data::math::LANES;
+use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerView};
 
 impl ViewModel {
@@ -29,7 +31,8 @@ impl ViewModel {
             self.count_measurements();
         }
         let was_answered = self.take_samples();
-        self.refresh_hud() || is_new || was_answered
+        let is_list_closed = self.close_seen_list(monotonic_ns());
+        self.refresh_hud() || is_new || was_answered || is_list_closed
     }
 
     /// Takes samples that the history was asked for; returns whether any came.
@@ -62,6 +65,7 @@ impl ViewModel {
         self.count_pictures(now_ns);
         let status = (self.options.status)();
         self.gap_places.look(&self.picture.gaps, &status);
+        self.look_for_second_sender(&status);
         let is_paused = self.controls.time.is_held();
         self.hud = Hud::new(&self.picture, &status, is_paused, self.pictures_per_s, now_ns);
         self.hud.costs = self.costs();
@@ -75,6 +79,17 @@ impl ViewModel {
             self.hud.notice = Some("the generator is paused (G)".into());
         }
         self.hud_made_ns = now_ns;
+    }
+
+    /// Says once that somebody else sends to the same port: the counter goes on to say how much.
+    fn look_for_second_sender(&mut self, status: &SourceStatus) {
+        let Some(from) = status.second_sender.filter(|_| status.foreign_datagrams > 0) else { return };
+        if self.told_senders.contains(&from) || self.told_senders.len() >= TOLD_MAX {
+            return;
+        }
+        self.told_senders.push(from);
+        let count = Engineering::new(status.foreign_datagrams as f64, "datagrams");
+        self.say(format!("{from} sends to this port too: left out, {count} so far; another port shows both"));
     }
 
     fn count_measurements(&mut self) {
@@ -137,6 +152,7 @@ impl ViewModel {
             },
             coupling: corner
                 .map_or(DC.into(), |corner| format!("LF reject {}", Engineering::new(corner, hertz))),
+            time: time_words(&trigger.settings, self.picture.span(), unit),
             holdoff: if holdoff_s > 0.0 {
                 Engineering::new(holdoff_s, unit).to_string()
             } else {
@@ -171,6 +187,8 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
 }
 
+/// Senders to one port that are told of.
+const TOLD_MAX: usize = 8;
 /// How often the words change at most.
 const HUD_INTERVAL_NS: u64 = 150_000_000;
 /// How long a message is shown.
@@ -181,6 +199,30 @@ const TICKS_PER_SECOND: f64 = 100.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::feed::ScopeFeed;
+    use crate::model::options::ViewOptions;
+
+    #[test]
+    fn another_sender_is_told_once_with_its_address() {
+        let (_, link) = ScopeFeed::new(1 << 20);
+        let mut model = ViewModel::new(link, ViewOptions::new(SourceStatus::default), crate::png::encode);
+        let status = |foreign_datagrams, from: &str| SourceStatus {
+            foreign_datagrams,
+            second_sender: from.parse().ok(),
+            ..SourceStatus::default()
+        };
+        let mut told = |status| {
+            model.message = None;
+            model.look_for_second_sender(&status);
+            model.message.take().map(|(text, _)| text)
+        };
+        assert_eq!(told(SourceStatus::default()), None);
+        assert_eq!(told(status(0, "10.0.0.7:4000")), None);
+        let text = told(status(1234, "10.0.0.7:4000")).unwrap();
+        assert!(text.contains("10.0.0.7:4000") && text.contains("1.23 kdatagrams"), "{text}");
+        assert_eq!(told(status(9999, "10.0.0.7:4000")), None, "once");
+        assert!(told(status(9999, "10.0.0.8:4000")).is_some(), "a third is another one");
+    }
 
     #[test]
     fn times_are_found_behind_any_name() {

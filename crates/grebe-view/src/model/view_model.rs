@@ -1,14 +1,18 @@
 //! What the front ends have in common: the newest picture, the settings, the words around it.
 
+use std::net::SocketAddr;
+
 use grebe_flow::monotonic_ns;
 use grebe_scope::{Column, MeasurementStatistics, Scale, Ticks};
 
 use super::action::SaveWhat;
 use super::channel::ChannelSetup;
+use super::choices::OpenList;
 use super::controls::Controls;
 use super::generator::Generator;
 use super::hud::Hud;
 use super::options::ViewOptions;
+use super::prompt::Prompt;
 use super::session::Session;
 use super::update::CpuMeter;
 use super::vertical::ValueRange;
@@ -41,6 +45,13 @@ pub(crate) struct ViewModel {
     pub(super) draw_png: DrawPng,
     /// When the words around the picture were made; 0: they are due.
     pub(super) hud_made_ns: u64,
+    /// The list that is open, and the line that is typed.
+    pub(super) list: Option<OpenList>,
+    pub(crate) prompt: Option<Prompt>,
+    /// Whether a front end has still to notice that another source is shown.
+    pub(super) is_replaced: bool,
+    /// Senders to the same port that were told of.
+    pub(super) told_senders: Vec<SocketAddr>,
     /// A message to be shown for a while, and since when.
     pub(super) message: Option<(String, u64)>,
     /// Pictures taken, and since when.
@@ -58,7 +69,7 @@ impl ViewModel {
     pub(crate) fn new(link: ScopeLink, mut options: ViewOptions, draw_png: DrawPng) -> ViewModel {
         link.begin_viewing();
         let picture = Picture::waiting();
-        ViewModel {
+        let mut model = ViewModel {
             controls: options.controls(),
             hud: Hud::new(&picture, &(options.status)(), false, 0.0, monotonic_ns()),
             generator: Generator::new(options.generator.take()),
@@ -72,12 +83,18 @@ impl ViewModel {
             overview_columns: None,
             draw_png,
             hud_made_ns: 0,
+            list: None,
+            prompt: None,
+            is_replaced: false,
+            told_senders: Vec::new(),
             message: None,
             taken: (0, 0),
             pictures_per_s: 0.0,
             cpu: CpuMeter::default(),
             cpu_part: None,
-        }
+        };
+        model.greet();
+        model
     }
 
     /// Asks for the picture that the settings describe, `columns` wide; returns whether the request changed.

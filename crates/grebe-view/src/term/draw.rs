@@ -1,19 +1,20 @@
 //! The terminal's screen as a widget: two lines of facts, lanes of dots, the time axis, the keys.
 
 use grebe_scope::raster::{Color as ScopeColor, Theme};
-use grebe_scope::{Column, Quantity, Ticks};
+use grebe_scope::{Column, Ticks};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph, Widget};
+use ratatui::widgets::{Block, Clear, Paragraph, Widget, Wrap};
 
+use super::choices;
 use crate::model::channel::ThemeChoice;
 use crate::model::channel::hue;
 use crate::model::harmonics::Harmonic;
 use crate::model::hud::{RunState, Tone};
 use crate::model::keys::keys;
-use crate::model::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
+use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::spectra::DB_PER_COUNT;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
@@ -259,7 +260,7 @@ impl<'a> ScopeScreen<'a> {
     }
 
     /// The tables that are on: cursors, measurements, trigger rate.
-    fn table_lines(&self) -> Vec<Line<'static>> {
+    fn table_lines(&self, width: u16) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let mut add = |width: usize, names: Vec<&str>, rows: Vec<Row>| {
             if rows.is_empty() {
@@ -275,10 +276,20 @@ impl<'a> ScopeScreen<'a> {
         add(14, vec!["", "A", "B", "\u{394}"], self.model.cursor_rows());
         if self.model.controls.is_measuring {
             let words = self.model.measured_words();
-            let names: Vec<&str> =
-                [words.as_str()].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
-            add(11, names.clone(), self.model.measurement_rows());
-            add(11, names, self.model.statistics_rows());
+            let columns = self.model.quantity_columns();
+            let rows = [self.model.measurement_rows(), self.model.statistics_rows()];
+            // Sixteen columns are wider than most terminals: the rest goes below.
+            let in_a_row = (usize::from(width) / 12).saturating_sub(1).max(1);
+            for (part, quantities) in columns.chunks(in_a_row).enumerate() {
+                let names =
+                    [words.as_str()].into_iter().chain(quantities.iter().map(|quantity| quantity.name()));
+                let names: Vec<&str> = names.collect();
+                let cells = 1 + part * in_a_row..1 + part * in_a_row + quantities.len();
+                for rows in &rows {
+                    let rows = rows.iter().map(|row| Row { cells: row.part(cells.clone()), ..*row });
+                    add(11, names.clone(), rows.collect());
+                }
+            }
             add(11, TRIGGER_COLUMNS.to_vec(), self.model.trigger_rows());
         }
         lines
@@ -364,7 +375,7 @@ impl Widget for &mut ScopeScreen<'_> {
         let row = |y: u16| Rect { y, height: 1, ..area };
         first.render(row(area.y), buf);
         second.render(row(area.y + 1), buf);
-        let table = self.table_lines();
+        let table = self.table_lines(area.width);
         let below = (table.len() as u16).min(area.height - 6);
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
         let count = self.model.picture.channels.len() as u16;
@@ -378,12 +389,11 @@ impl Widget for &mut ScopeScreen<'_> {
             self.spectrum(spectrum, buf);
         }
         if count == 0 {
-            let text = match self.model.picture.stream {
-                Some(_) => "every channel is switched off: press 1 \u{2026} 8".to_owned(),
-                None => format!("waiting for {}", self.model.hud.source),
-            };
-            let middle = Rect { y: lanes.y + lanes.height / 2, height: 1, ..lanes };
-            Paragraph::new(text).alignment(Alignment::Center).style(self.dim()).render(middle, buf);
+            let lines: Vec<Line<'_>> = self.model.empty_lines().into_iter().map(Line::from).collect();
+            let above = lanes.height / 2;
+            let middle = Rect { y: lanes.y + above, height: lanes.height - above, ..lanes };
+            let text = Paragraph::new(lines).wrap(Wrap { trim: true });
+            text.alignment(Alignment::Center).style(self.dim()).render(middle, buf);
         } else {
             self.time_axis(row(traces.bottom()), buf);
         }
@@ -395,6 +405,8 @@ impl Widget for &mut ScopeScreen<'_> {
         if self.model.controls.is_help_open {
             self.help(lanes, buf);
         }
+        choices::list(self.model, lanes, buf);
+        choices::prompt(self.model, lanes, buf);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The two rows above the traces: state, stream and time base; rates, losses and trigger.
 
 use eframe::egui::containers::menu::{MenuButton, MenuConfig};
-use eframe::egui::{self, Color32};
+use eframe::egui::{self, Color32, RichText};
 
 use super::lanes::color32;
 use super::panes::ScopePanes;
@@ -9,7 +9,7 @@ use super::style;
 use crate::model::action::{Action, SaveWhat, Step};
 use crate::model::channel::ThemeChoice;
 use crate::model::generator::GeneratorWish;
-use crate::model::hud::{RunState, Tone};
+use crate::model::hud::{Item, RunState, Tone};
 
 impl ScopePanes {
     /// What does not fit into a row goes to another; nothing lies over anything else.
@@ -38,11 +38,11 @@ impl ScopePanes {
             self.is_folded = [!has_room.inner, room <= 0.0];
             if room > 0.0 {
                 ui.horizontal(|ui| {
-                    self.facts(ui);
+                    ui.scope(|ui| self.facts(ui));
                     at_the_right(ui, self.trigger_width, |ui| self.trigger(ui));
                 });
             } else {
-                ui.horizontal_wrapped(|ui| self.facts(ui));
+                ui.horizontal(|ui| self.facts(ui));
                 ui.horizontal_wrapped(|ui| self.trigger(ui));
             }
         });
@@ -172,34 +172,71 @@ impl ScopePanes {
         }
     }
 
+    /// The live numbers, in one row: numbers that come and go must not move the traces. Where not all fit, losses come first, and
+    /// the rest stands behind the dots.
     fn facts(&mut self, ui: &mut egui::Ui) {
-        let start = ui.cursor().left_top();
         let theme = self.theme();
-        let (dim, plain) = (color32(theme.text_dim), color32(theme.text));
-        let fact = |ui: &mut egui::Ui, label: &str, value: &str, color: Color32| {
-            ui.spacing_mut().item_spacing.x = 5.0;
-            if !label.is_empty() {
-                ui.label(egui::RichText::new(label).color(dim));
-            }
-            ui.label(egui::RichText::new(value).monospace().color(color));
-            ui.add_space(9.0);
-        };
-        for item in &self.model.hud.facts {
-            fact(ui, item.label, &item.value, plain);
-        }
-        ui.separator();
-        ui.label(egui::RichText::new("lost").color(dim));
-        ui.add_space(3.0);
-        for item in &self.model.hud.losses {
+        let plain = color32(theme.text);
+        let dim = |text: &str| RichText::new(text).color(color32(theme.text_dim));
+        let mono = |text: &str, color: Color32| RichText::new(text).monospace().color(color);
+        let facts = self.model.hud.facts.iter().map(|item| (item, plain));
+        let losses = self.model.hud.losses.iter().map(|item| {
             let color = match item.tone {
                 Tone::Bad => color32(theme.gap),
                 Tone::Good => style::good(self.model.controls.theme),
                 Tone::Plain => plain,
             };
-            fact(ui, item.label, &item.value, color);
+            (item, color)
+        });
+        let (facts, losses): (Vec<_>, Vec<_>) = (facts.collect(), losses.collect());
+        let widths = facts.iter().chain(&losses).map(|(item, _)| item_width(ui, item));
+        let all = widths.sum::<f32>() + LOST_WIDTH;
+        let room = ui.available_width();
+        let has_room = all <= room;
+        let mut left = if has_room { f32::INFINITY } else { room - LOST_WIDTH - DOTS_WIDTH };
+        let groups = if has_room { [facts, losses] } else { [losses, facts] };
+        ui.spacing_mut().item_spacing.x = 5.0;
+        let mut hidden: Vec<String> = Vec::new();
+        for (number, group) in groups.into_iter().enumerate() {
+            if (number == 1) == has_room {
+                if has_room {
+                    ui.separator();
+                }
+                ui.label(dim("lost"));
+                ui.add_space(3.0);
+            }
+            for (item, color) in group {
+                left -= item_width(ui, item);
+                if left < 0.0 || !hidden.is_empty() {
+                    hidden.push(item.text());
+                    continue;
+                }
+                if !item.label.is_empty() {
+                    ui.label(dim(item.label));
+                }
+                ui.label(mono(&item.value, color));
+                ui.add_space(GAP);
+            }
         }
-        self.facts_width = row_width(ui, start, self.facts_width);
+        if !hidden.is_empty() {
+            ui.label(dim("\u{2026}")).on_hover_text(hidden.join("\n"));
+        }
+        self.facts_width = all;
     }
+}
+
+/// The width of a number with its name, and the room behind it.
+fn item_width(ui: &egui::Ui, item: &Item) -> f32 {
+    let width = |text: &str, style: egui::TextStyle| {
+        let font = style.resolve(ui.style());
+        ui.painter().layout_no_wrap(text.to_owned(), font, Color32::WHITE).size().x
+    };
+    let value = width(&item.value, egui::TextStyle::Monospace);
+    let label = match item.label {
+        "" => 0.0,
+        label => width(label, egui::TextStyle::Body) + 5.0,
+    };
+    label + value + 5.0 + GAP + 5.0
 }
 
 /// Lays out something of this width at the right end of a row.
@@ -234,6 +271,11 @@ fn elided(text: &str, chars_max: usize) -> String {
     head.iter().chain(&['\u{2026}']).chain(tail).collect()
 }
 
+/// Between two numbers of the head.
+const GAP: f32 = 9.0;
+/// The word before the losses with its line, and the dots behind what has no room.
+const LOST_WIDTH: f32 = 52.0;
+const DOTS_WIDTH: f32 = 24.0;
 /// Of the source's name in the head.
 const SOURCE_CHARS_MAX: usize = 40;
 

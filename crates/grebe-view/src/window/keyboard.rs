@@ -5,18 +5,27 @@ use eframe::egui::{self, Align2};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::action::Action;
+use crate::model::choices::Setting;
 use crate::model::keys::{char_action, keys};
 
 impl ScopePanes {
     pub(super) fn keys(&mut self, ui: &egui::Ui) {
         // A focused button needs the keys that press it.
         let is_focused = ui.memory(|memory| memory.focused().is_some());
+        let has_list = self.model.list().is_some();
         let actions: Vec<Action> = ui.input(|input| {
             let of = |event: &egui::Event| match event {
-                egui::Event::Key { key, pressed: true, modifiers, .. } => {
-                    key_action(*key, *modifiers).filter(|_| !is_focused)
+                // The line that is typed has all keys but this one.
+                egui::Event::Key { key, pressed: true, .. } if self.model.prompt.is_some() => {
+                    (*key == egui::Key::Escape).then_some(Action::Back)
                 }
-                egui::Event::Text(text) if !self.is_typing => text.chars().next().and_then(char_action),
+                egui::Event::Key { key, pressed: true, modifiers, .. } => {
+                    let in_list = list_action(*key).filter(|_| has_list);
+                    in_list.or_else(|| key_action(*key, *modifiers)).filter(|_| !is_focused)
+                }
+                egui::Event::Text(text) if !self.is_typing && self.model.prompt.is_none() => {
+                    text.chars().next().and_then(char_action)
+                }
                 _ => None,
             };
             input.events.iter().filter_map(of).collect()
@@ -84,6 +93,16 @@ impl ScopePanes {
     }
 }
 
+/// The keys of the list that is open.
+fn list_action(key: egui::Key) -> Option<Action> {
+    match key {
+        egui::Key::ArrowUp => Some(Action::Mark(-1)),
+        egui::Key::ArrowDown => Some(Action::Mark(1)),
+        egui::Key::Enter | egui::Key::Space => Some(Action::Take),
+        _ => None,
+    }
+}
+
 fn key_action(key: egui::Key, modifiers: egui::Modifiers) -> Option<Action> {
     match key {
         egui::Key::C | egui::Key::Q | egui::Key::W if modifiers.ctrl => Some(Action::Quit),
@@ -97,6 +116,7 @@ fn key_action(key: egui::Key, modifiers: egui::Modifiers) -> Option<Action> {
         egui::Key::End => Some(Action::Live),
         egui::Key::Home => Some(Action::FitAll),
         egui::Key::Escape => Some(Action::Back),
+        egui::Key::Enter => Some(Action::Choices(Setting::All)),
         _ => None,
     }
 }

@@ -15,6 +15,7 @@ use crate::data::link::ScopeLink;
 use crate::data::math::LANES;
 use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
+use crate::model::choices::Setting;
 use crate::model::hud::{RunState, STALE_NS};
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
@@ -46,6 +47,9 @@ pub(super) struct ScopePanes {
     pub(super) trigger_width: f32,
     /// The trigger that the list was last scrolled to.
     pub(super) listed_segment: Option<f64>,
+    /// The button that opened the list, and the line that the list was last scrolled to.
+    pub(super) list_anchor: Option<(Setting, Rect)>,
+    pub(super) listed_mark: Option<usize>,
     /// Whether keys are for this one of several.
     pub(super) has_keys: bool,
     /// Whether keys go to a field.
@@ -76,6 +80,8 @@ impl ScopePanes {
             is_folded: [false; 2],
             trigger_width: 430.0,
             listed_segment: None,
+            list_anchor: None,
+            listed_mark: None,
             has_keys: true,
             is_typing: false,
             typed: None,
@@ -89,6 +95,16 @@ impl ScopePanes {
             self.keys(ui);
         }
         self.is_typing = false;
+        if self.has_keys {
+            self.take_dropped(ui);
+        }
+        if self.model.take_replaced() {
+            let ctx = ui.ctx().clone();
+            self.model.link.on_picture(move || ctx.request_repaint());
+            let title = egui::ViewportCommand::Title(format!("{} \u{2013} grebe", self.model.hud.source));
+            ui.ctx().send_viewport_cmd(title);
+            (self.densities, self.waterfall) = Default::default();
+        }
         self.model.refresh();
         if self.styled != Some(self.model.controls.theme) {
             style::apply(ui.ctx(), self.model.controls.theme);
@@ -109,6 +125,8 @@ impl ScopePanes {
         if self.has_keys && self.model.controls.is_help_open {
             self.help(ui);
         }
+        self.list(ui, area);
+        self.prompt(ui);
         self.wake_when_stale(ui.ctx());
     }
 

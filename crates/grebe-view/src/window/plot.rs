@@ -1,6 +1,6 @@
 //! The plot of the traces: its lanes, its axes, and what the pointer does there.
 
-use eframe::egui::{self, Align2, FontId, Pos2, Rect, Sense, pos2, vec2};
+use eframe::egui::{self, FontId, Pos2, Rect, Sense, pos2, vec2};
 use grebe_scope::{Column, Engineering};
 
 use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, name_slider, value_tag, wheel_steps};
@@ -8,7 +8,6 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ChannelSetup;
-use crate::model::hud::RunState;
 use crate::model::vertical::DIVISIONS_VERTICAL;
 
 impl ScopePanes {
@@ -179,13 +178,15 @@ impl ScopePanes {
     }
 
     fn empty(&self, ui: &egui::Ui, plot: Rect) {
-        let text = match (self.model.picture.stream, self.model.hud.state) {
-            (Some(_), _) => "every channel is switched off: press 1 \u{2026} 8".to_owned(),
-            (None, RunState::Ended) => "the stream ended without a sample".to_owned(),
-            _ => format!("waiting for {}", self.model.hud.source),
-        };
         let color = color32(self.theme().text_dim);
-        ui.painter().text(plot.center(), Align2::CENTER_CENTER, text, FontId::proportional(20.0), color);
+        let mut top = plot.center().y - 12.0;
+        for (line, text) in self.model.empty_lines().into_iter().enumerate() {
+            let font = FontId::proportional(if line == 0 { 20.0 } else { 14.0 });
+            let galley = ui.painter().layout(text, font, color, plot.width() - 20.0);
+            let at = pos2(plot.center().x - galley.size().x / 2.0, top);
+            top += galley.size().y + 8.0;
+            ui.painter().galley(at, galley, color);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::math::{MATH_CHANNEL, MathOperation};
 use crate::model::action::{Action, Step};
+use crate::model::choices::Setting;
 use crate::model::vertical::DIVISIONS_VERTICAL;
 
 impl ScopePanes {
@@ -131,7 +132,7 @@ impl ScopePanes {
                 for (place, name) in ["A", "B"].into_iter().enumerate().take(inputs) {
                     let channel = self.model.controls.math_inputs[place];
                     let of = format!("{name} = {}", self.model.setup(channel).label(channel));
-                    self.button(ui, of, "the next channel  (N, B)", Action::MathInput(place));
+                    self.choice(ui, of, "the channel  (N, B)", Setting::MathInput(place));
                 }
             });
             if is_selected {

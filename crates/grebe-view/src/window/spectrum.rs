@@ -3,7 +3,7 @@
 use eframe::egui::{self, Align2, Color32, ColorImage, Pos2, Rect, Sense, TextureOptions, pos2, vec2};
 use egui_tiles::UiResponse;
 use grebe_scope::raster::Color;
-use grebe_scope::{Engineering, Ticks, Window as Weighting};
+use grebe_scope::{Engineering, Ticks};
 
 use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, label_font, level_labels, value_tag, wheel_steps};
 use super::lanes::{Lane, LanePainter, color32};
@@ -13,6 +13,7 @@ use super::tiles::Pane;
 use crate::data::spectrum::WaterfallView;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ThemeChoice;
+use crate::model::choices::Setting;
 use crate::model::spectra::{DB_PER_COUNT, SpectrumTrace};
 use crate::model::vertical::ValueRange;
 
@@ -82,19 +83,11 @@ impl ScopePanes {
             1 => "no average".into(),
             count => format!("average {count}"),
         };
-        self.button(ui, averages, "spectra that are averaged  (A)", Action::Averages);
-        let weighting = ui.menu_button(settings.window.name(), |ui| {
-            for window in Weighting::ALL {
-                if ui.selectable_label(window == settings.window, window.name()).clicked() {
-                    self.model.controls.spectrum.window = window;
-                    ui.close();
-                }
-            }
-        });
-        weighting.response.on_hover_text("weighting of the samples  (W)");
+        self.choice(ui, averages, "spectra that are averaged  (A)", Setting::Averages);
+        self.choice(ui, settings.window.name(), "weighting of the samples  (W)", Setting::Weighting);
         self.button(ui, "+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up));
         let size = egui::RichText::new(settings.size.to_string()).monospace();
-        ui.add_sized([58.0, 18.0], egui::Label::new(size));
+        self.choice(ui, size, "samples of a transform", Setting::TransformSize);
         self.button(ui, "\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down));
     }
 

@@ -1,12 +1,11 @@
 //! Tables of numbers: the measurements below the traces, and the rows of any table.
 
 use eframe::egui::{self, Color32, Rect, vec2};
-use grebe_scope::Quantity;
 
 use super::labels::{GUTTER, label_font};
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use crate::model::readout::{QUANTITIES, Row, TRIGGER_COLUMNS};
+use crate::model::readout::{Row, TRIGGER_COLUMNS};
 
 impl ScopePanes {
     /// Room for one row per measured channel, and for statistics.
@@ -27,10 +26,14 @@ impl ScopePanes {
         let mut rows = self.model.measurement_rows();
         rows.extend(self.model.statistics_rows());
         let words = self.model.measured_words();
-        let names: Vec<&str> = [words.as_str()].into_iter().chain(QUANTITIES.map(Quantity::name)).collect();
+        let columns = self.model.quantity_columns();
+        let names: Vec<&str> =
+            [words.as_str()].into_iter().chain(columns.iter().map(|quantity| quantity.name())).collect();
         let area = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max);
         ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
-            self.table(ui, "measurements", &names, &rows);
+            // Sixteen columns are wider than most windows.
+            let scroll = egui::ScrollArea::horizontal().id_salt("measurements");
+            scroll.show(ui, |ui| self.table(ui, "measurements", &names, &rows));
             let counter = self.model.trigger_rows();
             if !counter.is_empty() {
                 ui.add_space(4.0);

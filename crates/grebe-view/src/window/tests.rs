@@ -1,5 +1,6 @@
 //! The window's content, driven without a window.
 
+mod choosing;
 mod framing;
 mod looks;
 mod saving;
@@ -112,6 +113,11 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
     harness.get_by_label("TRIGGERED");
     harness.get_by_label("CH1 0").click();
     harness.run();
+    harness.get_by_label("trigger channel");
+    harness.key_press(egui::Key::ArrowDown);
+    harness.key_press(egui::Key::Enter);
+    harness.run();
+    assert!(harness.query_by_label("trigger channel").is_none(), "chosen, and closed");
     harness.get_by_label("CH2 0");
     harness.get_by_label("rising").click();
     harness.run();
@@ -234,6 +240,9 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     assert!((height / (80.0 * std::f64::consts::PI) - 1.0).abs() < 0.01, "{height}");
     assert_eq!(model.setup(crate::data::math::MATH_CHANNEL).unit, "V/s");
     harness.get_by_label("A = CH1").click();
+    harness.run();
+    harness.key_press(egui::Key::ArrowDown);
+    harness.key_press(egui::Key::Escape);
     harness.run();
     harness.get_by_label("settings of M d CH2/dt");
     // By its number at the left of its lane it is selected and scaled as the others are.

@@ -8,8 +8,9 @@ use super::labels::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
-use crate::data::trigger::{TriggerCoupling, TriggerMode, TriggerState};
+use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerState};
 use crate::model::action::{Action, Step};
+use crate::model::choices::Setting;
 use crate::model::hud::DC;
 
 impl ScopePanes {
@@ -23,18 +24,20 @@ impl ScopePanes {
         }
         if let Some(trigger) = self.model.hud.trigger.clone() {
             let source = format!("{} {}", trigger.source, trigger.level);
-            let hint = "next trigger channel  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
-            self.button(ui, source, hint, Action::Source);
+            let hint =
+                "the channel that triggers  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
+            self.choice(ui, source, hint, Setting::TriggerChannel);
             self.button(ui, trigger.slope, "the other direction  (e)", Action::Slope);
-            let hint = "edge, pulse, runt, window or dropout  (b)";
-            self.button(ui, trigger.kind.name(), hint, Action::TriggerKind);
+            let kind = format!("{} {}", trigger.kind.name(), trigger.time);
+            let hint = "what triggers: edge, pulse, runt, window or dropout  (b)";
+            self.choice(ui, kind.trim_end(), hint, Setting::TriggerKind);
             let mut sees = trigger.coupling.clone();
             if !trigger.holdoff.is_empty() {
                 sees += &format!(" \u{b7} {}", trigger.holdoff);
             }
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
             let (menu, _) = MenuButton::new(sees).config(config).ui(ui, |ui| self.trigger_input(ui));
-            menu.on_hover_text("coupling of the trigger  (L), and its holdoff  (; :)");
+            menu.on_hover_text("coupling of the trigger  (L), its holdoff  (; :), its times  (T)");
             let hint = "the last triggers, to be looked at again  (g)";
             self.toggle(ui, self.model.controls.show.segments, "list", hint, Action::Segments);
             let color = match trigger.state {
@@ -86,7 +89,36 @@ impl ScopePanes {
                 self.model.controls.trigger.settings.holdoff_s = typed;
             }
             ui.end_row();
+            self.trigger_times(ui);
         });
+    }
+
+    /// How wide a pulse is, or how long a dropout; 0 leaves it to the scope.
+    fn trigger_times(&mut self, ui: &mut egui::Ui) {
+        let settings = self.model.controls.trigger.settings;
+        let unit = self.model.picture.axis_unit();
+        let dim = color32(self.theme().text_dim);
+        let mut field = |ui: &mut egui::Ui, name: &'static str, now: Option<f64>, hint: &str| {
+            ui.label(RichText::new(name).color(dim)).on_hover_text(hint);
+            let typed = self.quantity(ui, name, (now.unwrap_or(0.0), unit), |time| time >= 0.0);
+            ui.end_row();
+            typed.map_or(now, |time| Some(time).filter(|time| *time > 0.0))
+        };
+        let (mut min, mut max, mut dropout) =
+            (settings.pulse_min_s, settings.pulse_max_s, settings.dropout_s);
+        match settings.kind {
+            TriggerKind::Pulse => {
+                min = field(ui, "longer than", min, "pulses of this width or wider  (T)");
+                max =
+                    field(ui, "shorter than", max, "pulses of this width or narrower; 0: of a division  (T)");
+            }
+            TriggerKind::Dropout => {
+                dropout = field(ui, "without edge for", dropout, "0: a division  (T)");
+            }
+            _ => {}
+        }
+        let settings = &mut self.model.controls.trigger.settings;
+        (settings.pulse_min_s, settings.pulse_max_s, settings.dropout_s) = (min, max, dropout);
     }
 
     /// A quantity between two buttons; each has a name and a hint. Returns what was typed.

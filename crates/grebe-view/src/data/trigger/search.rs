@@ -65,7 +65,7 @@ impl TriggerSearch {
             }
         };
         let levels = Levels::of(&settings, seen);
-        let condition = condition(&settings, levels, span_samples);
+        let condition = condition(&settings, levels, span_samples, rate);
         let swing = Swing::new(seen, pyramid.next_index());
         let mut run = TriggerSearch {
             settings,
@@ -107,7 +107,8 @@ impl TriggerSearch {
             return false;
         }
         // A division is another time at another span.
-        if settings.kind.is_timed() && condition(&settings, self.levels, span_samples) != self.condition {
+        let is_other = || condition(&settings, self.levels, span_samples, self.rate) != self.condition;
+        if settings.kind.is_timed() && is_other() {
             return false;
         }
         if corner(&settings, span_samples, self.rate) != self.corner {
@@ -287,24 +288,32 @@ fn build(
 }
 
 /// The condition that a trigger looks for.
-fn condition(settings: &TriggerSettings, levels: Levels, span_samples: f64) -> Condition {
+fn condition(settings: &TriggerSettings, levels: Levels, span_samples: f64, rate: f64) -> Condition {
     let Levels { low, high, hysteresis } = levels;
     let polarity = match settings.slope {
         Slope::Falling => Polarity::Negative,
         _ => Polarity::Positive,
     };
     let division = ((span_samples / DIVISIONS) as u64).max(1);
+    let samples = |time: f64| ((time * rate).round() as u64).max(1);
     match settings.kind {
         TriggerKind::Edge => Condition::Edge { slope: settings.slope, level: low, hysteresis },
         TriggerKind::Pulse => {
-            Condition::PulseWidth { polarity, level: low, hysteresis, samples: 1..=division }
+            let min = settings.pulse_min_s.map_or(1, samples);
+            let open = if settings.pulse_min_s.is_some() { u64::MAX } else { division };
+            let max = settings.pulse_max_s.map_or(open, samples).max(min);
+            Condition::PulseWidth { polarity, level: low, hysteresis, samples: min..=max }
         }
         TriggerKind::Runt => Condition::Runt { polarity, low, high },
         TriggerKind::Window => {
             let passage = if polarity == Polarity::Positive { Passage::Leaves } else { Passage::Enters };
             Condition::Window { passage, low, high, hysteresis }
         }
-        TriggerKind::Dropout => Condition::Dropout { level: low, hysteresis, samples: division },
+        TriggerKind::Dropout => Condition::Dropout {
+            level: low,
+            hysteresis,
+            samples: settings.dropout_s.map_or(division, samples),
+        },
     }
 }
 

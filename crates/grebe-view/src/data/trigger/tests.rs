@@ -208,6 +208,45 @@ fn the_automatic_level_follows_what_lf_reject_leaves() {
 }
 
 #[test]
+fn pulses_and_dropouts_of_the_set_times_trigger_and_no_others() {
+    // In each 2000 samples (10 kHz: 0.2 s) pulses of 20, 100 and 300 samples; 600 samples of silence between their ends.
+    let pulses = |_: usize, index: u64| {
+        let high = matches!(index % 2000, 0..20 | 600..700 | 1200..1500);
+        if high { 5000 } else { -5000 }
+    };
+    let mut core = ScopeCore::new(1 << 20);
+    feed(&mut core, 0..1000, pulses);
+    // How many of the three are found, by their ends within a period.
+    let mut ends = |kind, min: Option<f64>, max: Option<f64>, dropout: Option<f64>| {
+        let asked = viewport(TriggerSettings {
+            kind,
+            level: Some(0),
+            pulse_min_s: min,
+            pulse_max_s: max,
+            dropout_s: dropout,
+            ..settings(TriggerMode::Normal)
+        });
+        let triggers = core.answer(&asked, 1).triggers;
+        let mut found: Vec<u64> = triggers.iter().map(|at| at.round() as u64 % 2000).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    };
+    let pulse = TriggerKind::Pulse;
+    assert_eq!(ends(pulse, None, Some(5e-3), None), [20]);
+    assert_eq!(ends(pulse, None, Some(15e-3), None), [20, 700]);
+    assert_eq!(ends(pulse, Some(5e-3), Some(15e-3), None), [700]);
+    assert_eq!(ends(pulse, Some(5e-3), None, None), [700, 1500]);
+    assert!(ends(pulse, Some(50e-3), None, None).is_empty());
+    // Nothing set: a division, which is 100 samples here.
+    assert_eq!(ends(pulse, None, None, None), [20, 700]);
+    // 580 samples after 20, 500 after 700, 500 after 1500.
+    let dropout = TriggerKind::Dropout;
+    assert_eq!(ends(dropout, None, None, Some(55e-3)), [20 + 550]);
+    assert!(ends(dropout, None, None, Some(70e-3)).is_empty());
+}
+
+#[test]
 fn a_held_off_trigger_is_not_counted_and_a_gap_parts_intervals() {
     let mut core = ScopeCore::new(1 << 20);
     let twice = TriggerSettings { level: Some(0), holdoff_s: 0.1, ..settings(TriggerMode::Normal) };

@@ -32,7 +32,7 @@ impl Lanes {
     }
 
     /// Fits the range of a channel anew: its numbers mean something else from now on.
-    pub(super) fn refit(&mut self, channel: usize) {
+    pub(crate) fn refit(&mut self, channel: usize) {
         self.ranges[channel] = AutoRange::default();
     }
 

@@ -24,6 +24,12 @@ pub struct TriggerOptions {
     pub coupling: Option<TriggerCoupling>,
     /// Seconds without another trigger after each.
     pub holdoff_s: Option<f64>,
+    /// Seconds: pulses that are not shorter trigger.
+    pub pulse_min_s: Option<f64>,
+    /// Seconds: pulses that are not longer trigger.
+    pub pulse_max_s: Option<f64>,
+    /// Seconds without a crossing that are a dropout.
+    pub dropout_s: Option<f64>,
 }
 
 /// The trigger as it is set.
@@ -48,6 +54,10 @@ impl TriggerControls {
         let setup = setups[channel].resolved(0.0);
         let zero = if coupling.is_lf_reject() { 0.0 } else { setup.offset };
         let count = |value: f64| ((value - zero) / setup.scale).round() as i16;
+        let (pulse_min_s, pulse_max_s) = match (given.pulse_min_s, given.pulse_max_s) {
+            (None, None) => (now.pulse_min_s, now.pulse_max_s),
+            given => given,
+        };
         self.settings = TriggerSettings {
             mode: given.mode.unwrap_or(now.mode),
             kind: given.kind.unwrap_or(now.kind),
@@ -56,6 +66,9 @@ impl TriggerControls {
             level: given.level.map(count).or(now.level),
             coupling,
             holdoff_s: given.holdoff_s.unwrap_or(now.holdoff_s),
+            pulse_min_s,
+            pulse_max_s,
+            dropout_s: given.dropout_s.or(now.dropout_s),
             ..now
         };
         // Whoever describes a trigger wants one, even if the span is long.
@@ -75,14 +88,13 @@ impl TriggerControls {
         self.is_mode_chosen = true;
     }
 
-    pub(super) fn next_kind(&mut self) {
-        self.settings.kind = self.settings.kind.next();
+    pub(crate) fn set_kind(&mut self, kind: TriggerKind) {
+        self.settings.kind = kind;
         self.settings.level = None;
     }
 
-    pub(super) fn next_channel(&mut self, picture: &Picture) {
-        let channels = picture.stream.map_or(1, |stream| stream.channels);
-        self.settings.channel = (self.settings.channel + 1) % channels;
+    pub(crate) fn set_channel(&mut self, channel: usize) {
+        self.settings.channel = channel;
         self.settings.level = None;
     }
 
@@ -90,15 +102,6 @@ impl TriggerControls {
         self.settings.slope = match self.settings.slope {
             Slope::Rising => Slope::Falling,
             _ => Slope::Rising,
-        };
-    }
-
-    /// The next of three places on the screen.
-    pub(super) fn next_position(&mut self) {
-        self.settings.position = match self.settings.position {
-            place if place < 0.3 => 0.5,
-            place if place < 0.7 => 0.9,
-            _ => 0.1,
         };
     }
 

@@ -9,6 +9,7 @@ use crate::data::status::SourceStatus;
 use crate::data::viewport::Viewport;
 use crate::model::action::Action;
 use crate::model::channel::ChannelSetup;
+use crate::model::choices::Setting;
 use crate::model::hud::Hud;
 use crate::model::options::ViewOptions;
 use crate::testing::sine_batch;
@@ -133,7 +134,7 @@ fn the_triggers_rate_and_value_cursors_are_there_too() {
         core.ingest(&sine_batch(block * 50, 2, 50, 1e3), 1_000_000).unwrap();
     }
     let picture = model.picture.clone();
-    for action in [Action::NextTrigger, Action::Measure, Action::TriggerCoupling] {
+    for action in [Action::Next(Setting::TriggerMode), Action::Measure, Action::TriggerCoupling] {
         model.controls.apply(action, &picture);
     }
     model.picture = core.answer(&model.controls.viewport(&model.picture, columns(110)), 2_000_000);

@@ -12,7 +12,7 @@ struct Look {
     keys: &'static str,
 }
 
-const LOOKS: [Look; 22] = [
+const LOOKS: [Look; 23] = [
     Look { name: "scope_dark", theme: ThemeChoice::Dark, keys: "" },
     Look { name: "scope_light", theme: ThemeChoice::Light, keys: "" },
     Look { name: "spectrum_dark", theme: ThemeChoice::Dark, keys: "fw" },
@@ -21,6 +21,7 @@ const LOOKS: [Look; 22] = [
     Look { name: "channels_light", theme: ThemeChoice::Light, keys: "lo" },
     Look { name: "measure_dark", theme: ThemeChoice::Dark, keys: "cV" },
     Look { name: "measure_light", theme: ThemeChoice::Light, keys: "cV" },
+    Look { name: "list_dark", theme: ThemeChoice::Dark, keys: "vQ" },
     Look { name: "trigger_dark", theme: ThemeChoice::Dark, keys: "mbbbg{{P" },
     Look { name: "trigger_light", theme: ThemeChoice::Light, keys: "mbg{" },
     Look { name: "trigger_rate_dark", theme: ThemeChoice::Dark, keys: "mrL::nvC" },

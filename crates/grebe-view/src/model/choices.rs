@@ -1,0 +1,352 @@
+//! Lists to choose from: all that a setting can be is seen at once. A key that goes through the values shows them too.
+
+use grebe_flow::monotonic_ns;
+use grebe_scope::{Quantity, Window as Weighting};
+
+use crate::data::math::{MATH_CHANNEL, MathOperation};
+use crate::data::picture::Picture;
+use crate::data::spectrum::{SIZE_MAX, SIZE_MIN};
+use crate::data::trigger::{TriggerKind, TriggerMode};
+use crate::model::action::{Action, Step};
+use crate::model::controls::Controls;
+use crate::model::generator::GeneratorWish;
+use crate::model::view_model::ViewModel;
+
+/// A setting that can be more than two things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// The list of the settings themselves.
+    All,
+    TriggerMode,
+    TriggerKind,
+    TriggerChannel,
+    /// The trigger's place on the screen: a tenth, the middle, nine tenths.
+    TriggerPlace,
+    Quantities,
+    TransformSize,
+    Weighting,
+    Averages,
+    Math,
+    /// The channel of the first (0) or the second (1) input of the math channel.
+    MathInput(usize),
+    Wave,
+}
+
+/// One line of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) text: String,
+    /// Whether it is set.
+    pub(crate) is_on: bool,
+}
+
+/// The list that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OpenList {
+    pub(crate) setting: Setting,
+    /// The line that the keys are on.
+    pub(crate) marked: usize,
+    /// A list that only shows what a key does closes by itself.
+    closes_ns: Option<u64>,
+}
+
+impl Setting {
+    /// What the action goes through, if it goes through anything.
+    fn of(action: Action) -> Option<Setting> {
+        match action {
+            Action::Next(setting) => Some(setting),
+            Action::TransformSize(_) => Some(Setting::TransformSize),
+            _ => None,
+        }
+    }
+
+    /// Whether several lines can be set at once.
+    pub(crate) fn is_many(self) -> bool {
+        self == Setting::Quantities
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Setting::All => "settings",
+            Setting::TriggerMode => "trigger mode",
+            Setting::TriggerKind => "what triggers",
+            Setting::TriggerChannel => "trigger channel",
+            Setting::TriggerPlace => "trigger stands",
+            Setting::Quantities => "measurements",
+            Setting::TransformSize => "transform",
+            Setting::Weighting => "weighting",
+            Setting::Averages => "averages",
+            Setting::Math => "math channel",
+            Setting::MathInput(0) => "math input A",
+            Setting::MathInput(_) => "math input B",
+            Setting::Wave => "waveform",
+        }
+    }
+
+    const EACH: [Setting; 12] = [
+        Setting::TriggerMode,
+        Setting::TriggerKind,
+        Setting::TriggerChannel,
+        Setting::TriggerPlace,
+        Setting::Quantities,
+        Setting::TransformSize,
+        Setting::Weighting,
+        Setting::Averages,
+        Setting::Math,
+        Setting::MathInput(0),
+        Setting::MathInput(1),
+        Setting::Wave,
+    ];
+}
+
+impl ViewModel {
+    /// Opens, closes and moves the list as the action says; what concerns no list closes it.
+    pub(super) fn act_on_list(&mut self, action: Action) {
+        let marked = self.list.map_or(0, |list| list.marked);
+        match action {
+            Action::Choices(setting) => self.open_list(setting, None),
+            Action::Mark(steps) => self.mark(steps),
+            Action::Take => self.choose(marked),
+            Action::Choose(place) => self.choose(place),
+            _ => match Setting::of(action) {
+                Some(setting) => self.open_list(setting, Some(monotonic_ns() + SEEN_NS)),
+                None => self.list = None,
+            },
+        }
+    }
+
+    /// The next value of a setting that the controls do not hold.
+    pub(super) fn next_wave(&mut self) {
+        let told = self.generator.next_wave();
+        self.say_refusal(told);
+    }
+
+    /// What the open list says at its head.
+    pub(crate) fn list_title(&self) -> String {
+        let Some(list) = self.list else { return String::new() };
+        match list.setting {
+            Setting::Quantities => {
+                let selected = self.controls.lanes.selected;
+                let of = match self.controls.measured.has_own(selected) {
+                    true => self.setup(selected).label(selected),
+                    false => "all channels".into(),
+                };
+                format!("measurements of {of}")
+            }
+            setting => setting.title().into(),
+        }
+    }
+
+    pub(crate) fn list(&self) -> Option<OpenList> {
+        self.list
+    }
+
+    pub(crate) fn close_list(&mut self) {
+        self.list = None;
+    }
+
+    /// The lines of the open list.
+    pub(crate) fn list_entries(&self) -> Vec<Entry> {
+        self.list.map_or(Vec::new(), |list| self.entries(list.setting))
+    }
+
+    /// Closes a list that was only to be seen; returns whether it did.
+    pub(super) fn close_seen_list(&mut self, now_ns: u64) -> bool {
+        let is_over = self.list.and_then(|list| list.closes_ns).is_some_and(|closes_ns| now_ns >= closes_ns);
+        if is_over {
+            self.list = None;
+        }
+        is_over
+    }
+
+    /// Nanoseconds until the open list closes by itself.
+    pub(crate) fn list_closes_in_ns(&self) -> Option<u64> {
+        let closes_ns = self.list?.closes_ns?;
+        Some(closes_ns.saturating_sub(monotonic_ns()))
+    }
+
+    fn open_list(&mut self, setting: Setting, closes_ns: Option<u64>) {
+        let entries = self.entries(setting);
+        // A key that goes through nothing has nothing to show.
+        self.list = (!entries.is_empty()).then(|| OpenList {
+            setting,
+            marked: if setting.is_many() { 0 } else { entries.iter().position(|it| it.is_on).unwrap_or(0) },
+            closes_ns,
+        });
+    }
+
+    fn mark(&mut self, steps: i32) {
+        let Some(list) = self.list else { return };
+        let count = self.entries(list.setting).len().max(1) as i32;
+        let marked = (list.marked as i32 + steps).rem_euclid(count) as usize;
+        let closes_ns = list.closes_ns.map(|_| monotonic_ns() + SEEN_NS);
+        self.list = Some(OpenList { marked, closes_ns, ..list });
+        // One of several is set as it is passed, so that its effect is seen.
+        if !list.setting.is_many() && list.setting != Setting::All {
+            self.set(list.setting, marked);
+        }
+    }
+
+    /// Sets a line of the open list; a list of which only one can be set closes then.
+    fn choose(&mut self, place: usize) {
+        let Some(list) = self.list else { return };
+        match list.setting {
+            Setting::All => {
+                let setting = self.there().nth(place);
+                if let Some(setting) = setting {
+                    self.open_list(setting, None);
+                }
+            }
+            setting => {
+                self.set(setting, place);
+                self.list = setting.is_many().then_some(OpenList { marked: place, ..list });
+            }
+        }
+    }
+
+    fn set(&mut self, setting: Setting, place: usize) {
+        if setting == Setting::Wave {
+            if let Some(&wave) = self.generator.waves().get(place) {
+                self.tell_generator(GeneratorWish::Wave(wave));
+            }
+        } else {
+            self.controls.set(setting, place, &self.picture);
+        }
+        self.hud_made_ns = 0;
+    }
+
+    fn entries(&self, setting: Setting) -> Vec<Entry> {
+        match setting {
+            Setting::All => self
+                .there()
+                .map(|setting| {
+                    let on = self.entries(setting).into_iter().filter(|entry| entry.is_on);
+                    let on: Vec<String> = on.map(|entry| entry.text).collect();
+                    let on = if setting.is_many() { format!("{} of them", on.len()) } else { on.join(", ") };
+                    Entry { text: format!("{:<16} {on}", setting.title()), is_on: false }
+                })
+                .collect(),
+            Setting::Wave => {
+                let is_on = |wave| self.generator.wave == Some(wave);
+                let waves = self.generator.waves().iter();
+                waves.map(|&wave| Entry { text: wave.into(), is_on: is_on(wave) }).collect()
+            }
+            setting => self.controls.entries(setting, &self.picture),
+        }
+    }
+
+    /// The settings that have anything to choose from.
+    fn there(&self) -> impl Iterator<Item = Setting> + '_ {
+        Setting::EACH.into_iter().filter(|&setting| setting != Setting::Wave || self.generator.is_there())
+    }
+}
+
+impl Controls {
+    /// What a setting can be, and what it is.
+    pub(crate) fn entries(&self, setting: Setting, picture: &Picture) -> Vec<Entry> {
+        let entry = |text: &str, is_on| Entry { text: text.into(), is_on };
+        let trigger = &self.trigger.settings;
+        let channel = |now: usize| {
+            let channels = picture.stream.map_or(1, |stream| stream.channels);
+            (0..channels).map(|it| entry(&self.lanes.setups[it].label(it), it == now)).collect()
+        };
+        match setting {
+            Setting::TriggerMode => {
+                MODES.map(|(mode, name)| entry(name, mode == self.mode(picture))).to_vec()
+            }
+            Setting::TriggerKind => {
+                TriggerKind::ALL.map(|kind| entry(kind.name(), kind == trigger.kind)).to_vec()
+            }
+            Setting::TriggerChannel => channel(trigger.channel),
+            Setting::TriggerPlace => {
+                let near = |place: f64| (trigger.position - place).abs() < 0.2;
+                PLACES.map(|(place, name)| entry(name, near(place))).to_vec()
+            }
+            Setting::Quantities => {
+                let selected = self.lanes.selected;
+                let chosen = self.measured.of(selected);
+                let own = format!("for {} alone", self.lanes.setups[selected].label(selected));
+                let own = entry(&own, self.measured.has_own(selected));
+                let all = Quantity::ALL.map(|quantity| entry(quantity.name(), chosen.has(quantity)));
+                all.into_iter().chain([own]).collect()
+            }
+            Setting::TransformSize => {
+                sizes().map(|size| entry(&size.to_string(), size == self.spectrum.size)).collect()
+            }
+            Setting::Weighting => {
+                Weighting::ALL.map(|it| entry(it.name(), it == self.spectrum.window)).to_vec()
+            }
+            Setting::Averages => {
+                AVERAGES.map(|(count, name)| entry(name, count == self.spectrum.averages)).to_vec()
+            }
+            Setting::Math => {
+                let none = entry("none", self.math.is_none());
+                let each = MathOperation::ALL.map(|it| entry(it.name(), self.math == Some(it)));
+                [none].into_iter().chain(each).collect()
+            }
+            Setting::MathInput(which) => channel(self.math_inputs[which % 2]),
+            Setting::All | Setting::Wave => Vec::new(),
+        }
+    }
+
+    /// Sets what stands at `place` of the setting's list.
+    pub(crate) fn set(&mut self, setting: Setting, place: usize, picture: &Picture) {
+        if place >= self.entries(setting, picture).len() {
+            return;
+        }
+        match setting {
+            Setting::TriggerMode => self.apply(Action::Trigger(MODES[place].0), picture),
+            Setting::TriggerKind => self.trigger.set_kind(TriggerKind::ALL[place]),
+            Setting::TriggerChannel => self.trigger.set_channel(place),
+            Setting::TriggerPlace => self.trigger.settings.position = PLACES[place].0,
+            Setting::Quantities => match Quantity::ALL.get(place) {
+                Some(&quantity) => self.measured.toggle(self.lanes.selected, quantity),
+                None => self.measured.toggle_own(self.lanes.selected),
+            },
+            Setting::TransformSize => self.spectrum.size = sizes().nth(place).unwrap_or(SIZE_MIN),
+            Setting::Weighting => self.spectrum.window = Weighting::ALL[place],
+            Setting::Averages => self.spectrum.averages = AVERAGES[place].0,
+            Setting::Math => {
+                self.set_math(place.checked_sub(1).and_then(|place| MathOperation::ALL.get(place)).copied());
+            }
+            Setting::MathInput(which) => {
+                self.math_inputs[which % 2] = place;
+                self.lanes.refit(MATH_CHANNEL);
+            }
+            Setting::All | Setting::Wave => {}
+        }
+    }
+
+    /// Goes on to the next value; behind the last comes the first.
+    pub(super) fn set_next(&mut self, setting: Setting, picture: &Picture) {
+        let entries = self.entries(setting, picture);
+        let now = entries.iter().position(|entry| entry.is_on);
+        self.set(setting, now.map_or(0, |now| (now + 1) % entries.len()), picture);
+    }
+
+    pub(super) fn step_transform(&mut self, step: Step) {
+        let size = self.spectrum.size;
+        self.spectrum.size = match step {
+            Step::Down => (size / 2).max(SIZE_MIN),
+            Step::Up => (size * 2).min(SIZE_MAX),
+        };
+    }
+}
+
+fn sizes() -> impl Iterator<Item = usize> {
+    (SIZE_MIN.trailing_zeros()..=SIZE_MAX.trailing_zeros()).map(|power| 1 << power)
+}
+
+const MODES: [(TriggerMode, &str); 4] = [
+    (TriggerMode::Roll, "roll"),
+    (TriggerMode::Auto, "auto"),
+    (TriggerMode::Normal, "normal"),
+    (TriggerMode::Single, "single"),
+];
+const PLACES: [(f64, &str); 3] = [(0.1, "at the left"), (0.5, "in the middle"), (0.9, "at the right")];
+const AVERAGES: [(u32, &str); 4] = [(1, "none"), (4, "4 spectra"), (16, "16 spectra"), (64, "64 spectra")];
+/// How long a list is seen after a key went on in it.
+const SEEN_NS: u64 = 4_000_000_000;
+
+#[cfg(test)]
+mod tests;

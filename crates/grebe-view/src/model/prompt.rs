@@ -1,0 +1,112 @@
+//! A line that a person types: a time of the trigger, the path of a file.
+
+use super::open_file::{completed, matches};
+use super::trigger_time::{parse_pulse, pulse_text};
+use super::view_model::ViewModel;
+use crate::data::trigger::TriggerKind;
+use grebe_scope::{Engineering, parse_quantity};
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// The width of pulses, or the time of a dropout.
+    TriggerTime,
+    File,
+}
+
+/// The line that is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    pub(crate) question: Question,
+    pub(crate) text: String,
+    /// Why the answer was refused.
+    pub(crate) refused: Option<String>,
+}
+
+impl ViewModel {
+    pub(super) fn ask(&mut self, question: Question) {
+        let settings = &self.controls.trigger.settings;
+        let unit = self.picture.axis_unit();
+        let text = match (question, settings.kind) {
+            (Question::File, _) if self.options.open.is_none() => {
+                return self.say("no file can be opened from here".into());
+            }
+            (Question::File, _) => String::new(),
+            (_, TriggerKind::Pulse) => pulse_text(settings.pulse_min_s, settings.pulse_max_s, unit),
+            (_, TriggerKind::Dropout) => settings
+                .dropout_s
+                .map_or(String::new(), |time| Engineering::new(time, unit).digits(9).to_string()),
+            _ => {
+                return self.say("pulse and dropout have a time to set: choose one of them first (b)".into());
+            }
+        };
+        self.prompt = Some(Prompt { question, text, refused: None });
+    }
+
+    /// What is asked, in words.
+    pub(crate) fn question_words(&self) -> &'static str {
+        let Some(prompt) = &self.prompt else { return "" };
+        match (prompt.question, self.controls.trigger.settings.kind) {
+            (Question::File, _) => "open a file (tab completes)",
+            (_, TriggerKind::Pulse) => {
+                "pulses shorter than 20u, longer than 1m.., between 20u..1m; nothing: a division"
+            }
+            _ => "time without a crossing, as 20u or 1.5 ms; nothing: a division",
+        }
+    }
+
+    /// What the answer could go on with.
+    pub(crate) fn candidates(&self) -> Vec<String> {
+        match &self.prompt {
+            Some(Prompt { question: Question::File, text, .. }) => matches(text),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Changes what is typed.
+    pub(crate) fn type_text(&mut self, change: impl FnOnce(&mut String)) {
+        if let Some(Prompt { text, refused, .. }) = &mut self.prompt {
+            change(text);
+            *refused = None;
+        }
+    }
+
+    pub(crate) fn complete(&mut self) {
+        if let Some(Prompt { question: Question::File, text, refused }) = &mut self.prompt {
+            (*text, *refused) = (completed(text), None);
+        }
+    }
+
+    /// Takes what was typed for the answer: done, or refused in words, and the line stays open.
+    pub(crate) fn answer(&mut self) {
+        let Some(Prompt { question, text, .. }) = self.prompt.take() else { return };
+        let answered = match question {
+            Question::TriggerTime => self.set_trigger_time(&text),
+            Question::File => self.open_file(&text),
+        };
+        if let Err(why) = answered {
+            self.prompt = Some(Prompt { question, text, refused: Some(why) });
+        }
+        self.hud_made_ns = 0;
+    }
+
+    fn set_trigger_time(&mut self, text: &str) -> Result<(), String> {
+        let unit = self.picture.axis_unit();
+        let settings = &mut self.controls.trigger.settings;
+        let text = text.trim();
+        if settings.kind == TriggerKind::Pulse {
+            let (min, max) = parse_pulse(text, unit)?;
+            (settings.pulse_min_s, settings.pulse_max_s) = (min, max);
+            return Ok(());
+        }
+        let time = parse_quantity(text, unit).filter(|time| *time > 0.0);
+        if time.is_none() && !text.is_empty() {
+            return Err(format!("{text} is no time: 20u and 1.5 ms are"));
+        }
+        settings.dropout_s = time;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

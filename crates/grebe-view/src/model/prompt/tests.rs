@@ -1,0 +1,87 @@
+//! What is typed, without a front end.
+
+use super::*;
+use crate::data::feed::ScopeFeed;
+use crate::data::picture::StreamInfo;
+use crate::data::status::SourceStatus;
+use crate::model::action::Action;
+use crate::model::choices::Setting;
+use crate::model::options::ViewOptions;
+
+fn model(options: ViewOptions) -> ViewModel {
+    let (_, link) = ScopeFeed::new(1 << 20);
+    let mut model = ViewModel::new(link, options, crate::png::encode);
+    model.picture.stream =
+        Some(StreamInfo { channels: 1, rate_hz: 1e6, block_samples: 10, generator_drops: 0 });
+    model
+}
+
+fn typed(model: &mut ViewModel, text: &str) -> Option<String> {
+    model.type_text(|line| *line = text.to_owned());
+    model.answer();
+    model.prompt.as_ref().and_then(|prompt| prompt.refused.clone())
+}
+
+#[test]
+fn the_times_of_a_trigger_are_typed_with_prefixes_and_nonsense_changes_nothing() {
+    let mut model = model(ViewOptions::new(SourceStatus::default));
+    model.act(Action::Ask(Question::TriggerTime));
+    assert!(model.prompt.is_none(), "an edge has no time");
+    model.act(Action::Next(Setting::TriggerKind));
+    model.act(Action::Ask(Question::TriggerTime));
+    assert_eq!(typed(&mut model, "20u..1.5 ms"), None);
+    let set = |model: &ViewModel| {
+        let settings = model.controls.trigger.settings;
+        (settings.pulse_min_s, settings.pulse_max_s)
+    };
+    let (min, max) = set(&model);
+    assert!((min.unwrap() - 20e-6).abs() < 1e-15 && (max.unwrap() - 1.5e-3).abs() < 1e-15);
+    model.act(Action::Ask(Question::TriggerTime));
+    assert_eq!(model.prompt.as_ref().unwrap().text, "20 \u{b5}s..1.5 ms");
+    assert!(typed(&mut model, "2 lightyears").unwrap().contains("2 lightyears"));
+    assert_eq!(set(&model), (min, max));
+    // The line stays open for another try; escape leaves all as it was.
+    assert!(model.prompt.is_some());
+    model.act(Action::Back);
+    assert!(model.prompt.is_none() && !model.is_done());
+    model.act(Action::Ask(Question::TriggerTime));
+    assert_eq!(typed(&mut model, ""), None);
+    assert_eq!(set(&model), (None, None));
+    model.controls.trigger.set_kind(TriggerKind::Dropout);
+    model.act(Action::Ask(Question::TriggerTime));
+    assert_eq!(typed(&mut model, "250m"), None);
+    assert_eq!(model.controls.trigger.settings.dropout_s, Some(0.25));
+}
+
+#[test]
+fn another_file_takes_the_place_of_the_stream_and_what_cannot_be_opened_is_said() {
+    let mut options = ViewOptions::new(SourceStatus::default);
+    options.open = Some(Box::new(|path| match path.to_str() {
+        Some("good.wav") => {
+            let (_, link) = ScopeFeed::new(1 << 20);
+            let status = || SourceStatus { name: "good.wav".into(), ..SourceStatus::default() };
+            Ok((link, ViewOptions::new(status)))
+        }
+        _ => Err("no such file".into()),
+    }));
+    let mut model = model(options);
+    let first = model.link.clone();
+    model.act(Action::Theme);
+    let theme = model.controls.theme;
+    model.act(Action::Ask(Question::File));
+    assert_eq!(typed(&mut model, "bad.wav").as_deref(), Some("no such file"));
+    assert!(!model.take_replaced() && !first.is_closed());
+    assert_eq!(typed(&mut model, "good.wav"), None);
+    assert!(model.take_replaced() && !model.take_replaced());
+    assert!(first.is_closed() && !model.is_done());
+    assert_eq!((model.hud.source.as_str(), model.controls.theme), ("good.wav", theme));
+    model.drop_file(std::path::Path::new("worse.wav"));
+    assert!(model.message.as_ref().unwrap().0.contains("no such file"));
+}
+
+#[test]
+fn without_anybody_to_open_files_that_is_said() {
+    let mut model = model(ViewOptions::new(SourceStatus::default));
+    model.act(Action::Ask(Question::File));
+    assert!(model.prompt.is_none() && model.message.is_some());
+}
