@@ -239,6 +239,26 @@ mod tests {
     }
 
     #[test]
+    fn reals_have_the_line_of_integers_and_none_beside_a_hole() {
+        let samples: Vec<i16> = (0..100).map(|at| (at * 7919 % 200 - 100) as i16).collect();
+        let mut real: Vec<f32> = samples.iter().map(|&sample| sample.into()).collect();
+        let grid = ColumnGrid::new(0.125);
+        for interpolation in [Interpolation::Linear, Interpolation::Sinc] {
+            let mut line = SampleLine::new(99 * 8);
+            line.add(grid, 0, 0, &real, interpolation);
+            let integers = self::line(&samples, 0.125, interpolation);
+            assert_eq!(line.spans, integers.spans, "{interpolation:?}");
+        }
+        real[50] = f32::NAN;
+        let mut line = SampleLine::new(99 * 8);
+        line.add(grid, 0, 0, &real, Interpolation::Linear);
+        let holes: Vec<usize> = (0..99 * 8).filter(|&place| line.spans[place].is_none()).collect();
+        // Up to the samples before and after; the columns that touch those still have them.
+        assert!(!holes.is_empty() && holes.iter().all(|hole| (49 * 8..51 * 8).contains(hole)), "{holes:?}");
+        assert!(holes.contains(&(50 * 8)) && line.samples[50].1.is_nan());
+    }
+
+    #[test]
     fn a_constant_stays_one_up_to_the_ends_and_samples_far_into_a_stream_keep_their_places() {
         let flat = line(&[777; 40], 0.1, Interpolation::Sinc);
         assert!(

@@ -86,3 +86,27 @@ fn settings_out_of_range_are_refused() {
     let error = make(1, 0, 10, 10).unwrap_err().to_string();
     assert_eq!(error, "pre-trigger in samples: 10 was given, less than the record length is needed");
 }
+
+#[test]
+fn reals_are_recorded_as_integers_are() {
+    let samples: Vec<i16> = (0..2000).map(|n| ((f64::from(n) * 0.07).sin() * 100.0) as i16).collect();
+    let other: Vec<i16> = samples.iter().map(|sample| sample / 2).collect();
+    let real = |samples: &[i16]| samples.iter().map(|&sample| f32::from(sample)).collect::<Vec<f32>>();
+    let (real_samples, real_other) = (real(&samples), real(&other));
+    let level = Condition::Edge { slope: Slope::Rising, level: 20.0, hysteresis: 5.0 };
+    let mut reals = Acquisition::new(2, 0, Trigger::new(level, 0).unwrap(), 30, 70).unwrap();
+    let level = Condition::Edge { slope: Slope::Rising, level: 20, hysteresis: 5 };
+    let mut integers = Acquisition::new(2, 0, Trigger::new(level, 0).unwrap(), 30, 70).unwrap();
+    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    for from in (0..2000).step_by(90) {
+        let to = (from + 90).min(2000);
+        let block = [&samples[from..to], &other[from..to]];
+        let taken = |record: Record<'_>| expected.push([0, 1].map(|c| real(record.samples(c))));
+        integers.append(from as u64, &block, taken).unwrap();
+        let block = [&real_samples[from..to], &real_other[from..to]];
+        let taken = |record: Record<'_, f32>| found.push([0, 1].map(|c| record.samples(c).to_vec()));
+        reals.append(from as u64, &block, taken).unwrap();
+    }
+    assert!(found.len() > 15);
+    assert_eq!(found, expected);
+}

@@ -289,7 +289,7 @@ fn what_is_not_finite_is_in_no_level() {
     assert_eq!(holed.get(Quantity::PositiveWidth), clean.get(Quantity::PositiveWidth));
     let nothing = Measurer::new().measure(&[&[f32::NAN; 100]], RATE_HZ, Scale::COUNTS);
     assert!(Quantity::ALL.iter().all(|&quantity| nothing.get(quantity).is_none()));
-    // Sums of equal samples round, and are no edges.
+    // What does not move has no edges.
     let flat = Measurer::new().measure(&[&[0.1f32; 1000]], RATE_HZ, Scale::COUNTS);
     assert_eq!((flat.get(Quantity::Frequency), flat.get(Quantity::Overshoot)), (None, None));
     assert_eq!(flat.get(Quantity::PeakToPeak), Some(0.0));
