@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use grebe_frame::SampleFormat;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use consume::peer;
@@ -139,13 +140,20 @@ const fn scenario(
     target_msps: Option<f64>,
     consumers: &'static [Work],
 ) -> Scenario {
-    Scenario { part, stream: Stream { label, channels, block: None, target_msps }, consumers }
+    Scenario {
+        part,
+        stream: Stream { label, format: SampleFormat::I16, channels, block: None, target_msps },
+        consumers,
+    }
 }
 
-const SCENARIOS: [Scenario; 8] = [
+const SCENARIOS: [Scenario; 10] = [
     scenario(Part::Shm, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
     scenario(Part::Shm, "4ch_1GSPS_fanout2", 4, Some(1_000.0), &[Work::MinMax, Work::CopyOut]),
     scenario(Part::Shm, "free_run", 1, None, &[Work::MinMax]),
+    // These two are for each other: the same work on the same bytes.
+    scenario(Part::Shm, "free_run_compare", 1, None, &[Work::Compare]),
+    scenario(Part::Shm, "free_run_cf32", 1, None, &[Work::Compare]).of(SampleFormat::Cf32),
     // Beside these two, one is stopped and one is killed: five processes, so that what waits has to cover their turns.
     scenario(Part::Shm, FAULTS, 1, Some(250.0), &[Work::MinMax, Work::CopyOut]),
     scenario(Part::Pipe, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
@@ -158,6 +166,11 @@ const SCENARIOS: [Scenario; 8] = [
 const FAULTS: &str = "faults";
 
 impl Scenario {
+    const fn of(mut self, format: SampleFormat) -> Self {
+        self.stream.format = format;
+        self
+    }
+
     /// The scenarios of these parts; those with these labels, where there are any.
     fn choose(parts: &[Part], labels: &[String]) -> Result<Vec<Scenario>> {
         let of_parts: Vec<_> =
@@ -169,7 +182,9 @@ impl Scenario {
     fn techniques(&self, has_baselines: bool) -> &'static [Technique] {
         use Technique::{Embedded, Pipe, PlainPipe, Shm, Udp, UnixStream};
         match (self.part, self.stream.target_msps) {
-            (Part::Shm, None) if has_baselines => &[Shm, UnixStream, Pipe, Udp],
+            (Part::Shm, None) if has_baselines && self.stream.label == "free_run" => {
+                &[Shm, UnixStream, Pipe, Udp]
+            }
             (Part::Shm, _) => &[Shm],
             (Part::Pipe, None) => &[Pipe, PlainPipe],
             (Part::Pipe, Some(_)) => &[Pipe],

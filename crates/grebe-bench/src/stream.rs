@@ -11,7 +11,7 @@ pub use maker::{FrameSender, Frames};
 pub(crate) use maker::{Made, Maker, Plan};
 pub(crate) use run::{Faults, RunOf, SocketCosts, StreamRun, measured};
 
-use grebe_frame::HEADER_BYTES;
+use grebe_frame::{HEADER_BYTES, SampleFormat};
 
 use crate::error::{Error, Result};
 
@@ -19,6 +19,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stream {
     pub label: &'static str,
+    /// What a sample is.
+    pub format: SampleFormat,
     /// Channels per frame.
     pub channels: u32,
     /// Samples per channel and frame; `None`: what fits.
@@ -30,7 +32,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// Samples per channel in a frame of at most so many bytes, a multiple of `grain`.
     pub(crate) fn block_for(&self, frame_bytes: usize, grain: usize) -> Result<u32> {
-        let sample_bytes = 2 * self.channels as usize;
+        let sample_bytes = self.format.bytes() * self.channels as usize;
         let room = frame_bytes.saturating_sub(HEADER_BYTES) / sample_bytes / grain * grain;
         if room == 0 {
             return Err(Error::Usage(format!(

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use grebe_datagram::{Receiver, SendCounters, Sender};
+use grebe_frame::SampleFormat;
 use grebe_transfer::Cancel;
 use serde::{Deserialize, Serialize};
 
@@ -163,6 +164,7 @@ impl UdpTask {
     fn new(options: &Options, stream: Stream, datagram_bytes: usize, privileged: bool) -> Result<Self> {
         let block = stream.block_for(datagram_bytes, 1)?;
         let mut plan = Plan {
+            format: stream.format,
             channels: stream.channels,
             block,
             target_msps: stream.target_msps,
@@ -205,11 +207,11 @@ impl UdpTask {
 }
 
 const fn stream(label: &'static str, channels: u32, block: Option<u32>, target_msps: Option<f64>) -> Stream {
-    Stream { label, channels, block, target_msps }
+    Stream { label, format: SampleFormat::I16, channels, block, target_msps }
 }
 
 /// The labels, channels, blocks and rates of the C++ program, so that its tables can be put beside ours.
-const SCENARIOS: [Stream; 13] = [
+const SCENARIOS: [Stream; 14] = [
     stream("1ch_max", 1, None, None),
     stream("1ch_256", 1, Some(256), None),
     stream("1ch_64", 1, Some(64), None),
@@ -223,6 +225,8 @@ const SCENARIOS: [Stream; 13] = [
     stream("4ch_10MSPS", 4, None, Some(10.0)),
     stream("4ch_100MSPS", 4, None, Some(100.0)),
     stream("4ch_1GSPS", 4, None, Some(1_000.0)),
+    // Not of that program: as 1ch_max, of which it should carry the bytes.
+    Stream { format: SampleFormat::Cf32, ..stream("1ch_cf32_max", 1, None, None) },
 ];
 
 fn scenarios(labels: &[String]) -> Result<Vec<Stream>> {
@@ -389,7 +393,7 @@ fn by_other(task: &UdpTask, other: &dyn Other, make: Make) -> Result<Outcome> {
     let socket = receiver.try_clone_socket().map_err(Error::io("copy a socket"))?;
     let connected = Sender::connect(to, &task.socket_options())?;
     let sender = other.sender(to, connected.try_clone_socket().map_err(Error::io("copy a socket"))?)?;
-    let mut checker = Checker::new(task.plan.channels, task.plan.block, Work::Compare)?;
+    let mut checker = Checker::new(task.plan.format, task.plan.channels, task.plan.block, Work::Compare)?;
     beside(to, sender, make, move || {
         other.receive(socket, &mut checker)?;
         Ok(Seen { granted_bytes, ..checker.finish() })

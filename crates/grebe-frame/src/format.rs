@@ -5,11 +5,13 @@ use std::str::FromStr;
 
 use bytemuck::Pod;
 use num_complex::Complex;
+use serde::{Deserialize, Serialize};
 
 /// How the samples of a frame are written; the number is the one on the wire.
 ///
 /// A complex sample is two components, I then Q, and counts as one sample. `cu8` is centred: 127.5 stands for zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum SampleFormat {
     /// 16-bit integers.
@@ -200,6 +202,7 @@ mod tests {
             assert_eq!(format as usize, number);
             assert_eq!(SampleFormat::from_wire(number as u8), Some(format));
             assert_eq!(format.name().parse(), Ok(format));
+            assert_eq!(serde_json::to_value(format).unwrap(), format.name());
             assert_eq!(format.bytes(), format.component().bytes() * format.components());
             assert!(!format.component().is_complex());
             assert_eq!(format.is_float(), format.component().is_float());

@@ -22,7 +22,7 @@ pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
     if task.in_graph {
         return peer::say(&graphs::consume(task)?);
     }
-    let mut checker = Checker::new(task.plan.channels, task.plan.block, task.work)?;
+    let mut checker = Checker::new(task.plan.format, task.plan.channels, task.plan.block, task.work)?;
     match task.technique {
         Technique::Shm => lent(task, &mut checker)?,
         Technique::UnixStream => read_all(connect(task)?, task, &mut checker)?,

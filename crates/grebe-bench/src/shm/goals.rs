@@ -78,6 +78,7 @@ mod tests {
     #[test]
     fn what_is_out_of_bounds_is_missed() {
         let plan = Plan {
+            format: grebe_frame::SampleFormat::I16,
             channels: 1,
             block: 64,
             target_msps: Some(1_000.0),

@@ -189,7 +189,7 @@ struct Downstream {
 impl Downstream {
     fn new(task: &ShmTask) -> Result<(Self, Slot<Seen>)> {
         let seen = Slot::default();
-        let checker = Some(Checker::new(task.plan.channels, task.plan.block, task.work)?);
+        let checker = Some(Checker::new(task.plan.format, task.plan.channels, task.plan.block, task.work)?);
         Ok((Self { checker, cpu_before: None, seen: seen.clone() }, seen))
     }
 }

@@ -84,8 +84,9 @@ impl OneRun<'_> {
     }
 
     fn task(self, technique: Technique, room: &TempDir) -> Result<ShmTask> {
-        let (options, Stream { channels, target_msps, .. }) = (self.options, self.scenario.stream);
+        let (options, Stream { format, channels, target_msps, .. }) = (self.options, self.scenario.stream);
         let mut plan = Plan {
+            format,
             channels,
             block: self.scenario.stream.block_for(options.frame_size, 32)?,
             target_msps,

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use grebe_frame::{HEADER_BYTES, Header};
+use grebe_frame::{HEADER_BYTES, Header, SampleFormat};
 use grebe_scope::min_max;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -72,15 +72,15 @@ pub struct Checker {
 }
 
 impl Checker {
-    pub(crate) fn new(channels: u32, block: u32, work: Work) -> Result<Self> {
-        let pattern = Pattern::new(channels, block);
+    pub(crate) fn new(format: SampleFormat, channels: u32, block: u32, work: Work) -> Result<Self> {
+        let pattern = Pattern::new(format, channels, block);
         let ranges = match work {
             Work::MinMax => {
                 (0..Pattern::PERIOD).map(|window| min_max(samples(pattern.payload(window)))).collect()
             }
             Work::Compare | Work::CopyOut => Vec::new(),
         };
-        let copy = vec![0; channels as usize * block as usize * 2];
+        let copy = vec![0; pattern.payload_bytes()];
         let latency = Histogram::new_with_bounds(1, 60_000_000_000, 3)
             .map_err(|error| Error::peer("consumer", error))?;
         Ok(Self {
@@ -226,7 +226,10 @@ mod tests {
     #[test]
     fn stale_frames_are_seen_by_every_kind_of_work_and_missing_ones_are_not_counted() {
         for work in [Work::Compare, Work::MinMax, Work::CopyOut] {
-            let (pattern, mut checker) = (Pattern::new(2, 64), Checker::new(2, 64, work).unwrap());
+            let (pattern, mut checker) = (
+                Pattern::new(SampleFormat::I16, 2, 64),
+                Checker::new(SampleFormat::I16, 2, 64, work).unwrap(),
+            );
             for sequence in (0..10).filter(|&sequence| sequence != 7) {
                 // The fifth has the samples of the frame before.
                 let payload = pattern.payload(if sequence == 4 { 3 } else { sequence });
@@ -242,7 +245,10 @@ mod tests {
 
     #[test]
     fn frames_that_came_behind_their_successor_are_counted() {
-        let (pattern, mut checker) = (Pattern::new(1, 32), Checker::new(1, 32, Work::Compare).unwrap());
+        let (pattern, mut checker) = (
+            Pattern::new(SampleFormat::I16, 1, 32),
+            Checker::new(SampleFormat::I16, 1, 32, Work::Compare).unwrap(),
+        );
         for sequence in [0, 2, 1, 3] {
             checker.frame(&pattern.header(sequence, 0, 0.0), pattern.payload(sequence), 0);
         }

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use grebe_datagram::SendCounters;
-use grebe_frame::{HEADER_BYTES, Header};
+use grebe_frame::{HEADER_BYTES, Header, SampleFormat};
 use serde::{Deserialize, Serialize};
 
 use super::pattern::Pattern;
@@ -11,6 +11,7 @@ use crate::system;
 /// What is made, and when.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Plan {
+    pub format: SampleFormat,
     pub channels: u32,
     /// Samples per channel and frame.
     pub block: u32,
@@ -29,7 +30,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn frame_bytes(&self) -> usize {
-        HEADER_BYTES + self.channels as usize * self.block as usize * 2
+        HEADER_BYTES + self.channels as usize * self.block as usize * self.format.bytes()
     }
 }
 
@@ -70,7 +71,7 @@ pub(crate) struct Maker {
 impl Maker {
     /// The run begins now.
     pub(crate) fn new(plan: &Plan) -> Self {
-        let pattern = Pattern::new(plan.channels, plan.block);
+        let pattern = Pattern::new(plan.format, plan.channels, plan.block);
         let headers = vec![[0; HEADER_BYTES]; plan.frames_max.max(1)];
         let cpu_before = system::thread_cpu();
         // Both clocks in one breath: what lies between them is missing in every latency.

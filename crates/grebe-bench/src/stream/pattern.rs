@@ -1,4 +1,4 @@
-//! Samples that are a function of (channel, sample index), without computing any while a run is on.
+//! Samples that are a function of (channel, sample index), without computing any while a run is on; whatever their format, as bytes.
 //!
 //! The payload of frame `n` is a window of a table of noise: each begins 64 bytes (unaligned sources lose 10-30 %) behind the one
 //! before, and comes back only after 4,093 frames, a prime. Stale, swapped and shifted samples all show. The source is as hot in
@@ -19,6 +19,7 @@ pub(crate) struct Pattern {
     /// Bytes before the first aligned sample.
     skip: usize,
     payload_bytes: usize,
+    format: SampleFormat,
     channels: u32,
     block: u32,
     /// Bytes by which every hundredth payload is off, to see that it is noticed.
@@ -30,9 +31,9 @@ impl Pattern {
     /// Frames after which payloads repeat.
     pub(crate) const PERIOD: u64 = WINDOWS;
 
-    pub(crate) fn new(channels: u32, block: u32) -> Self {
-        let payload_bytes = channels as usize * block as usize * 2;
-        let samples = WINDOWS as usize * GRAIN + channels as usize * block as usize;
+    pub(crate) fn new(format: SampleFormat, channels: u32, block: u32) -> Self {
+        let payload_bytes = channels as usize * block as usize * format.bytes();
+        let samples = WINDOWS as usize * GRAIN + payload_bytes.div_ceil(2);
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut table = vec![0_u8; 64];
         table.reserve_exact(samples * 2);
@@ -50,6 +51,7 @@ impl Pattern {
             table,
             skip,
             payload_bytes,
+            format,
             channels,
             block,
             #[cfg(test)]
@@ -73,7 +75,7 @@ impl Pattern {
     #[inline]
     pub(crate) fn header(&self, sequence: u64, producer_ts_ns: u64, sample_rate_hz: f64) -> Header {
         Header {
-            format: SampleFormat::I16,
+            format: self.format,
             sequence,
             producer_ts_ns,
             channel_count: self.channels,
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn windows_are_aligned_and_differ() {
-        let pattern = Pattern::new(2, 100);
+        let pattern = Pattern::new(SampleFormat::I16, 2, 100);
         assert!((0..5_000).all(|sequence| pattern.payload(sequence).as_ptr().addr().is_multiple_of(64)));
         for other in 1..WINDOWS {
             assert_ne!(pattern.payload(0), pattern.payload(other));
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn stale_swapped_and_shifted_payloads_are_known() {
-        let pattern = Pattern::new(2, 100);
+        let pattern = Pattern::new(SampleFormat::I16, 2, 100);
         let header = pattern.header(7, 0, 0.0);
         let good = pattern.payload(7).to_vec();
         assert!(pattern.holds(&header, &good));

@@ -35,7 +35,12 @@ impl Bound {
     /// Receives until the stream ends, or nothing comes for a second.
     pub(super) fn receive(self) -> Result<Seen> {
         let granted_bytes = self.receiver.granted().granted_bytes;
-        let mut checker = Checker::new(self.task.plan.channels, self.task.plan.block, Work::Compare)?;
+        let mut checker = Checker::new(
+            self.task.plan.format,
+            self.task.plan.channels,
+            self.task.plan.block,
+            Work::Compare,
+        )?;
         if self.task.technique == Technique::OneCall {
             one_call(&self.receiver, &mut checker)?;
         } else {

@@ -115,7 +115,7 @@ fn scenario(label: &str) -> crate::Result<crate::stream::Stream> {
 
 #[test]
 fn all_names_every_scenario() {
-    assert_eq!(scenarios(&["all".to_owned()]).unwrap().len(), 13);
+    assert_eq!(scenarios(&["all".to_owned()]).unwrap().len(), 14);
 }
 
 #[test]

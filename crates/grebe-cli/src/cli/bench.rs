@@ -91,7 +91,7 @@ const UDP: &str = "Examples:
   grebe bench udp --reach --datagram-size 1400
   grebe bench udp --recv
 
-Scenarios: 1ch_max, 1ch_256, 1ch_64, 2ch_max, 4ch_max, and 1ch or 4ch at 1MSPS, 10MSPS, 100MSPS or 1GSPS (4ch_10MSPS). Every sample \
+Scenarios: 1ch_max, 1ch_256, 1ch_64, 2ch_max, 4ch_max, 1ch_cf32_max (complex floating-point samples), and 1ch or 4ch at 1MSPS, 10MSPS, 100MSPS or 1GSPS (4ch_10MSPS). Every sample \
 of every frame is checked. The baseline, one blocking send and recv per datagram, is measured in turn with each technique.";
 
 const SHM: &str = "Examples:
@@ -100,7 +100,8 @@ const SHM: &str = "Examples:
   grebe bench shm --scenario 4ch_1GSPS_fanout2 --near --duration 10s
 
 Scenarios of each part:
-  shm: 1ch_1GSPS, 4ch_1GSPS_fanout2, free_run (beside a Unix socket, a pipe and UDP), and faults, in which one consumer is stopped \
+  shm: 1ch_1GSPS, 4ch_1GSPS_fanout2, free_run (beside a Unix socket, a pipe and UDP), free_run_compare beside free_run_cf32 \
+(the same work on 16-bit and on complex floating-point samples), and faults, in which one consumer is stopped \
 and one killed
   pipe: 1ch_1GSPS, and free_run beside a pipe of 64 KiB that is written frame by frame
   ingress: ingress_10MSPS and ingress_1GSPS, where the generator is not in the program but behind shared memory, a pipe or UDP";
