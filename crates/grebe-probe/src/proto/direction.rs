@@ -1,15 +1,17 @@
 //! One direction: a burst, a quiet train, and the search for the highest rate; or one train at a rate that the user chose.
 
+mod budget;
 mod tally;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
+use self::budget::Budget;
 use self::tally::Tally;
 use crate::error::Result;
 use crate::proto::echo::Echo;
-use crate::proto::estimate::{Estimate, mean};
+use crate::proto::estimate::{Estimate, mean, share};
 use crate::proto::judge::{Trial, judge};
 use crate::proto::limits::Limits;
 use crate::proto::packet::TcpArrivals;
@@ -53,12 +55,16 @@ pub(crate) fn measure<C: TrainCarrier>(
     // Datagrams are late by as much as round trips differ.
     let spread_ms = task.rtt.p99_ms.value - task.rtt.min_ms.value;
     let settle = Duration::from_secs_f64((spread_ms * 2.0 + 10.0).clamp(10.0, 300.0) / 1e3);
-    let mut measuring = Measuring { carrier, task, settle, tally: Tally::new(task.datagram_bytes), on_event };
+    let tally = Tally::new(task.datagram_bytes);
+    let mut measuring = Measuring { carrier, task, settle, tally, budget: Budget::default(), on_event };
     match task.interval {
         Some(interval) => measuring.fixed_rate(interval)?,
         None => measuring.highest_rate()?,
     }
-    Ok(measuring.tally.conclude(PING_INTERVAL_NS))
+    let mut direction = measuring.tally.conclude(PING_INTERVAL_NS);
+    (direction.sent_bytes, direction.arrived_bytes) =
+        (measuring.budget.sent_bytes, measuring.budget.arrived_bytes);
+    Ok(direction)
 }
 
 struct Measuring<'a, C> {
@@ -66,6 +72,7 @@ struct Measuring<'a, C> {
     task: &'a DirectionTask<'a>,
     settle: Duration,
     tally: Tally,
+    budget: Budget,
     on_event: &'a mut dyn FnMut(ProbeEvent),
 }
 
@@ -102,10 +109,16 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         // The burst lost its share as well.
         let guess_bps = guess_bps / (1.0 - self.tally.base.estimate().value.min(0.5));
         let mut search = Search::new(guess_bps, floor_bps, self.task.limits.rate_max_bps, TRIALS_MAX);
-        let mut last = None;
+        let (mut last, mut quiet_bps) = (None, quiet.rate_bps());
         loop {
             let step = search.step();
-            let Some(train) = self.train_for(step, &quiet) else { break };
+            if step == Step::Quiet
+                && let Some(train) = self.tally.report.trains.last()
+            {
+                // A first quiet train that a policer's bucket let through was not quiet.
+                quiet_bps = quiet_bps.min(0.5 * train.delivered_bps.max(1e5));
+            }
+            let Some(train) = self.train_for(step, quiet_bps) else { break };
             let (mut trial, summary) = self.carry(train, step == Step::Quiet)?;
             let mut shown = (train, summary, self.tally.report.trains.len() - 1);
             if step == Step::Quiet {
@@ -140,6 +153,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         let mut rates_bps = Vec::new();
         for _ in 0..3 {
             let (summary, _) = self.carrier.carry(task.is_down, burst, self.settle)?;
+            self.budget.count(&burst, &summary);
             if summary.delivered_pps > 0.0 && summary.received >= count / 8 {
                 rates_bps.push(summary.delivered_pps * bits);
             }
@@ -158,8 +172,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
     /// that was quiet, and the guess of the rate, which a policer makes less.
     fn quiet(&mut self, mut guess_bps: f64) -> Result<(Train, f64)> {
         let rate_bps = (guess_bps * QUIET_SHARE).min(self.task.limits.rate_max_bps * 0.5);
-        let mut quiet = self.task.train(rate_bps, QUIET_S, self.task.bytes_max / 10);
-        let (trial, mut summary) = self.carry(quiet, true)?;
+        let (mut quiet, trial, mut summary) = self.first_quiet(rate_bps)?;
         let (mut delivered_bps, mut slower) = (trial.delivered_bps, None);
         for _ in 0..SLOWER_MAX {
             let lost = summary.lost_share(&quiet, 1.0);
@@ -167,10 +180,13 @@ impl<C: TrainCarrier> Measuring<'_, C> {
             if lost.value < POLICED_LOSS_MIN || slower_bps < 1e5 {
                 break;
             }
-            let train = self.task.train(slower_bps, QUIET_S, self.task.bytes_max / 10);
+            let train = self.quiet_train(slower_bps);
             let policed_at = self.tally.report.trains.len() - 1;
             let (trial, slower_summary) = self.carry(train, true)?;
-            if slower_summary.lost_share(&train, summary.design_effect()).high > POLICED_SHARE * lost.low {
+            let is_policed = slower_summary.lost_share(&train, summary.design_effect()).high
+                <= POLICED_SHARE * lost.low
+                || is_load_dependent((&quiet, &summary), (&train, &slower_summary));
+            if !is_policed {
                 // The path itself may lose as much.
                 slower = Some((train, slower_summary));
                 break;
@@ -190,11 +206,35 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         Ok((quiet, guess_bps))
     }
 
+    /// A quiet train at this rate, after shorter ones where the path has not shown yet that it carries so much. Of one that loses most of what it
+    /// sends, no longer one is sent.
+    fn first_quiet(&mut self, rate_bps: f64) -> Result<(Train, Trial, Summary)> {
+        loop {
+            let train = self.quiet_train(rate_bps);
+            let (trial, summary) = self.carry(train, true)?;
+            let is_long = train.count > self.whole_quiet_train(rate_bps).count / 2;
+            if is_long || f64::from(summary.lost) > HOPELESS_LOSS * f64::from(train.count) {
+                return Ok((train, trial, summary));
+            }
+        }
+    }
+
+    /// A quiet train at this rate, or as much of it as the budget has left.
+    fn quiet_train(&self, rate_bps: f64) -> Train {
+        let train = self.whole_quiet_train(rate_bps);
+        let count = (self.budget.left_bytes() / train.packet_bytes()).max(QUIET_DATAGRAMS_MIN);
+        Train { count: train.count.min(u32::try_from(count).unwrap_or(u32::MAX)), ..train }
+    }
+
+    fn whole_quiet_train(&self, rate_bps: f64) -> Train {
+        self.task.train(rate_bps, QUIET_S, self.task.bytes_max / 10)
+    }
+
     /// The train for a step of the search; `None` where the search is over, or time or bytes do not suffice.
-    fn train_for(&self, step: Step, quiet: &Train) -> Option<Train> {
+    fn train_for(&self, step: Step, quiet_bps: f64) -> Option<Train> {
         let task = self.task;
         let (rate_bps, seconds, bytes_max) = match step {
-            Step::Quiet => (quiet.rate_bps(), QUIET_S, task.bytes_max / 10),
+            Step::Quiet => (quiet_bps, QUIET_S, task.bytes_max / 10),
             Step::Try(rate_bps) => {
                 let seconds = self.tally.base.trial_count() * packet_bits(task.datagram_bytes) / rate_bps;
                 (rate_bps, seconds.clamp(TRIAL_S, CONFIRM_S), task.bytes_max / 10)
@@ -205,13 +245,15 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         let needed = Duration::from_secs_f64(seconds + 2.5 * task.rtt.p50_ms.value / 1e3) + self.settle;
         let train = task.train(rate_bps, seconds, bytes_max);
         let is_in_time = self.carrier.now_ns() + needed.as_nanos() as u64 <= task.end_ns;
-        let is_affordable = self.carrier.spent_bytes() + train.bytes() <= task.spent_bytes_max;
+        let is_affordable = train.bytes() <= self.budget.left_bytes()
+            && self.carrier.spent_bytes() + train.bytes() <= task.spent_bytes_max;
         (is_in_time && is_affordable).then_some(train)
     }
 
     fn carry(&mut self, train: Train, is_quiet: bool) -> Result<(Trial, Summary)> {
         let task = self.task;
         let (summary, echoes) = self.carrier.carry(task.is_down, train, self.settle)?;
+        self.budget.count(&train, &summary);
         let at_s = (self.carrier.now_ns() - task.began_ns) as f64 / 1e9;
         let trial = self.tally.add_train((&train, &summary), &echoes, (at_s, task.rtt), is_quiet);
         if let Some(&result) = self.tally.report.trains.last() {
@@ -231,6 +273,14 @@ impl DirectionTask<'_> {
         let seconds = seconds.min(bytes_max as f64 * 8.0 / rate_bps);
         Train::at_rate(1, self.datagram_bytes, rate_bps, seconds)
     }
+}
+
+/// Whether two trains lost different shares, and the first so much that a path by itself does not: the bucket of a policer, full at first,
+/// hides how much it takes, so the slower train may even have lost more. Runs are long by that alone, and say nothing here.
+fn is_load_dependent(first: (&Train, &Summary), slower: (&Train, &Summary)) -> bool {
+    let [first, slower] = [first, slower]
+        .map(|(train, summary)| share(f64::from(summary.lost_on_the_way()), f64::from(train.count), 1.0));
+    first.value > HOPELESS_LOSS && (slower.high < first.low || slower.low > first.high)
 }
 
 /// Goodput of a stream with its interval, from the bytes of equal times.
@@ -270,6 +320,10 @@ const QUIET_SHARE: f64 = 0.3;
 /// Loss of the quiet train that may be a policer's, and how often a slower one is sent.
 const POLICED_LOSS_MIN: f64 = 0.01;
 const SLOWER_MAX: u32 = 4;
+/// A short quiet train that loses more than this tells enough.
+const HOPELESS_LOSS: f64 = 0.3;
+/// They are sent even where the budget has nothing left: what came before may have been lost by chance.
+const QUIET_DATAGRAMS_MIN: u64 = 100;
 /// A slower train that loses no more than this share of it shows a policer.
 const POLICED_SHARE: f64 = 0.7;
 const TRIAL_S: f64 = 0.5;

@@ -86,8 +86,14 @@ pub struct Direction {
     pub spacing_us: Option<Spacing>,
     /// 95th percentile of the round trip above the unloaded one while more was sent than the path carries, or by TCP.
     pub bufferbloat_ms: Option<Estimate>,
+    /// Whether a train was seen to fill the queue. Otherwise the queue may hold more than [`bufferbloat_ms`](Self::bufferbloat_ms).
+    pub queue_filled: bool,
     /// What TCP carried, by the length of its writes.
     pub tcp: Vec<TcpResult>,
+    /// Bytes of IP packets that the trains took.
+    pub sent_bytes: u64,
+    /// Those of them that arrived.
+    pub arrived_bytes: u64,
     /// Every train.
     pub trains: Vec<TrainResult>,
 }

@@ -147,8 +147,11 @@ impl Search {
                 if self.fail.is_none_or(|(fail, _)| rate < fail) {
                     self.fail = Some((rate, limit));
                 }
-                // What passed in a short train did not in a long one.
-                self.passes.retain(|&pass| pass < rate);
+                // What passed in a short train did not in a long one; and what passed a policer far above its rate was let through by its
+                // bucket.
+                let bucket =
+                    if limit == LimitedBy::Policer && knee > 0.0 { knee * BUCKET } else { f64::INFINITY };
+                self.passes.retain(|&pass| pass < rate.min(bucket));
             }
         }
     }
@@ -190,6 +193,8 @@ impl Search {
 
 /// A rate this far below what once arrived should have passed.
 const BELOW: f64 = 0.985;
+/// A rate this far above what a policer lets through did not pass by itself.
+const BUCKET: f64 = 1.25;
 /// Quiet trains beyond the first.
 const QUIETS_MAX: u32 = 2;
 /// A failed rate within this factor of a passed one settles the bracket.

@@ -1,5 +1,9 @@
-//! What tests of several modules use: a link in virtual time, a drop-tail queue in front of a bottleneck, then loss in runs, delay, jitter and copies.
+//! What tests of several modules use: a report, and a link in virtual time: a drop-tail queue in front of a bottleneck,
+//! then loss in runs, delay, jitter and copies.
 
+use crate::proto::echo::Echo;
+use crate::proto::estimate::Estimate;
+use crate::proto::report::{Advice, Direction, LimitedBy, Report, Rtt};
 use crate::proto::tracker::{Summary, Tracker};
 use crate::proto::train::{Train, packet_bits};
 
@@ -19,6 +23,8 @@ pub(crate) struct SimulatedLink {
     filled_ns: u64,
     /// Bytes of all trains.
     pub(crate) sent_bytes: u64,
+    /// Pings beside the last train, one in 20 ms, none of which is lost or drops anything.
+    pub(crate) echoes: Vec<Echo>,
     busy_until: f64,
     run_left: u32,
     pub(crate) now_ns: u64,
@@ -40,6 +46,7 @@ impl SimulatedLink {
             tokens: f64::INFINITY,
             filled_ns: 0,
             sent_bytes: 0,
+            echoes: Vec::new(),
             busy_until: 0.0,
             run_left: 0,
             now_ns: 0,
@@ -51,9 +58,11 @@ impl SimulatedLink {
         let mut tracker = Tracker::new(train);
         let mut arrivals = Vec::new();
         let bits = packet_bits(train.size);
+        self.echoes.clear();
         for seq in 0..train.count {
             let sent = self.now_ns + u64::from(seq) * train.interval_ns;
-            self.sent_bytes += (bits / 8.0) as u64;
+            self.sent_bytes += train.packet_bytes();
+            self.ping(sent);
             if !self.passes_policer(sent, bits / 8.0) {
                 continue;
             }
@@ -85,6 +94,14 @@ impl SimulatedLink {
         tracker.summary(Some(0))
     }
 
+    fn ping(&mut self, at_ns: u64) {
+        if self.echoes.last().is_none_or(|echo| at_ns - echo.sent_ns >= 20_000_000) {
+            let there_ns = (self.busy_until as u64).max(at_ns) + self.delay_ns;
+            let back_ns = there_ns + self.delay_ns;
+            self.echoes.push(Echo { sent_ns: at_ns, there_ns, answered_ns: there_ns, back_ns });
+        }
+    }
+
     fn passes_policer(&mut self, at_ns: u64, bytes: f64) -> bool {
         let Some((rate_bps, bucket_bytes)) = self.policer else { return true };
         let filled = self.tokens + at_ns.saturating_sub(self.filled_ns) as f64 * rate_bps / 8e9;
@@ -99,5 +116,31 @@ impl SimulatedLink {
         self.seed ^= self.seed << 25;
         self.seed ^= self.seed >> 27;
         (self.seed.wrapping_mul(2_685_821_657_736_338_717) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+fn direction(knee_mbps: f64, loss: f64) -> Direction {
+    Direction {
+        datagram_bytes: 1_472,
+        knee_bps: Some(Estimate::around(knee_mbps * 1e6, 1e6)),
+        limit: Some(LimitedBy::Link),
+        loss: Some(Estimate::around(loss, loss / 10.0)),
+        ..Direction::default()
+    }
+}
+
+/// What a probe found of a path of 100 Mbit/s and 250 ms that loses 1 % up.
+pub(crate) fn report() -> Report {
+    let ms = Estimate::around(250.0, 0.5);
+    Report {
+        peer: String::new(),
+        elapsed_s: 1.0,
+        spent_bytes: 0,
+        rtt: Rtt { min_ms: ms, p50_ms: ms, p99_ms: ms, count: 9, loss: Estimate::exact(0.0) },
+        clock_offset_ms: Estimate::exact(0.0),
+        up: direction(100.0, 0.01),
+        down: direction(100.0, 0.0),
+        verdict: Vec::new(),
+        advice: Advice::default(),
     }
 }

@@ -48,7 +48,12 @@ impl Train {
 
     /// Bytes of IP packets.
     pub(crate) fn bytes(&self) -> u64 {
-        u64::from(self.count) * (packet_bits(self.size) / 8.0) as u64
+        u64::from(self.count) * self.packet_bytes()
+    }
+
+    /// Bytes of each IP packet.
+    pub(crate) fn packet_bytes(&self) -> u64 {
+        u64::from(self.size) + UDP_IP_BYTES as u64
     }
 
     /// Whether every field is in range.

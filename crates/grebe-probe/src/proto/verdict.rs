@@ -25,17 +25,13 @@ pub(crate) fn conclude(report: &mut Report, sizes: &[u64]) {
         said.extend(lossy(name, direction, rtt_s));
         said.extend(slow_tcp(name, direction, rtt_s));
     }
-    let bloat = [&report.up, &report.down].into_iter().filter_map(|direction| direction.bufferbloat_ms);
-    let bloat = bloat.map(|bloat| bloat.value).fold(0.0, f64::max);
-    if bloat > 20.0_f64.max(rtt_s * 500.0) {
-        // A train ends when a queue has shown itself: only one that lost packets has filled it.
-        let is_full =
-            [&report.up, &report.down].into_iter().flat_map(|direction| &direction.trains).any(|train| {
-                train.failed == Some(LimitedBy::Link) && f64::from(train.lost) > 0.02 * f64::from(train.count)
-            });
-        let least = if is_full { "" } else { "at least " };
+    let bloat_ms = |direction: &Direction| direction.bufferbloat_ms.map_or(0.0, |bloat| bloat.value);
+    let worst = if bloat_ms(&report.down) > bloat_ms(&report.up) { &report.down } else { &report.up };
+    if bloat_ms(worst) > 20.0_f64.max(rtt_s * 500.0) {
+        let least = if worst.queue_filled { "" } else { "at least " };
         said.push(format!(
-            "full queues add {least}{bloat:.0} ms to the round trip: keep below the knee where latency matters"
+            "full queues add {least}{:.0} ms to the round trip: keep below the knee where latency matters",
+            bloat_ms(worst)
         ));
     }
     report.verdict = said;
@@ -177,32 +173,7 @@ fn mbit(bps: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::report::Rtt;
-
-    fn direction(knee_mbps: f64, loss: f64) -> Direction {
-        Direction {
-            datagram_bytes: 1_472,
-            knee_bps: Some(Estimate::around(knee_mbps * 1e6, 1e6)),
-            limit: Some(LimitedBy::Link),
-            loss: Some(Estimate::around(loss, loss / 10.0)),
-            ..Direction::default()
-        }
-    }
-
-    fn report() -> Report {
-        let ms = Estimate::around(250.0, 0.5);
-        Report {
-            peer: String::new(),
-            elapsed_s: 1.0,
-            spent_bytes: 0,
-            rtt: Rtt { min_ms: ms, p50_ms: ms, p99_ms: ms, count: 9, loss: Estimate::exact(0.0) },
-            clock_offset_ms: Estimate::exact(0.0),
-            up: direction(100.0, 0.01),
-            down: direction(100.0, 0.0),
-            verdict: Vec::new(),
-            advice: Advice::default(),
-        }
-    }
+    use crate::proto::tests::report;
 
     #[test]
     fn cubic_is_as_slow_as_it_is() {

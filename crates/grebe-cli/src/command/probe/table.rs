@@ -95,7 +95,7 @@ pub(crate) fn text(report: &Report) -> String {
 /// One figure of a direction.
 type Cell = fn(&Direction) -> Option<String>;
 
-const ROWS: [(&str, Cell); 13] = [
+const ROWS: [(&str, Cell); 15] = [
     ("path MTU", |direction| direction.mtu_bytes.map(|mtu| figure(mtu, "B"))),
     ("knee (IP)", |direction| direction.knee_bps.map(rates)),
     ("  limit", |direction| {
@@ -126,6 +126,15 @@ const ROWS: [(&str, Cell); 13] = [
         Some(format!("{:.2} ms above the shortest", direction.delay_variation_p99_ms))
     }),
     ("bufferbloat", |direction| direction.bufferbloat_ms.map(|bloat| figure(bloat, "ms"))),
+    ("  queue", |direction| {
+        let filled = if direction.queue_filled { "seen full" } else { "not seen full: at least that" };
+        direction.bufferbloat_ms.map(|_| filled.to_owned())
+    }),
+    ("trains", |direction| {
+        let [sent, arrived] = [direction.sent_bytes, direction.arrived_bytes]
+            .map(|bytes| Engineering::new(bytes as f64, "B").to_string());
+        (direction.sent_bytes > 0).then(|| format!("{sent}, {arrived} arrived"))
+    }),
 ];
 
 fn transfer_line(transfer: &TransferTime) -> String {

@@ -31,6 +31,8 @@ pub(super) struct ClientSession {
     rtt_ns: u64,
     /// Bytes of the TCP streams.
     tcp_bytes: u64,
+    /// Bytes of trains that the server sent and that did not arrive.
+    lost_bytes: u64,
     cancel: Cancel,
 }
 
@@ -93,6 +95,7 @@ impl ClientSession {
             next_tcp: 0,
             rtt_ns: rto.as_nanos() as u64,
             tcp_bytes: 0,
+            lost_bytes: 0,
             cancel: cancel.clone(),
         })
     }
@@ -303,10 +306,14 @@ impl TrainCarrier for ClientSession {
     fn carry(&mut self, is_down: bool, train: Train, settle: Duration) -> Result<(Summary, Vec<Echo>)> {
         self.next_train += 1;
         let train = Train { id: self.next_train, ..train };
-        self.with_pings(PING_INTERVAL_NS, |session| match is_down {
+        let (summary, echoes) = self.with_pings(PING_INTERVAL_NS, |session| match is_down {
             true => session.receive_train(train, settle),
             false => session.send_train(train, settle),
-        })
+        })?;
+        if is_down {
+            self.lost_bytes += train.packet_bytes() * u64::from(summary.lost);
+        }
+        Ok((summary, echoes))
     }
 
     fn now_ns(&self) -> u64 {
@@ -314,7 +321,7 @@ impl TrainCarrier for ClientSession {
     }
 
     fn spent_bytes(&self) -> u64 {
-        self.endpoint.sent_bytes + self.core.bytes + self.tcp_bytes
+        self.endpoint.sent_bytes + self.core.bytes + self.tcp_bytes + self.lost_bytes
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::proto::echo::{Echo, bufferbloat_ms, median_rtt_ms};
 use crate::proto::estimate::{Estimate, share};
 use crate::proto::judge::{BaseLoss, Trial, judge};
-use crate::proto::report::{Direction, Rtt, Spacing, TrainResult};
+use crate::proto::report::{Direction, LimitedBy, Rtt, Spacing, TrainResult};
 use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
 
@@ -36,6 +36,9 @@ impl Tally {
         }
         if trial.failed.is_some() {
             self.bufferbloat_ms.extend(bufferbloat_ms(echoes, idle));
+            // A train ends when a queue has shown itself: only one that lost packets there has filled it.
+            let lost_there = summary.lost_share(train, 1.0).low - self.base.estimate().high;
+            self.report.queue_filled |= trial.failed == Some(LimitedBy::Link) && lost_there > FULL_LOSS;
         }
         self.report.trains.push(TrainResult {
             at_s,
@@ -129,3 +132,6 @@ impl Tally {
         self.passed.iter().map(|(_, summary)| of(summary)).sum()
     }
 }
+
+/// Loss above the path's own that shows a full queue.
+const FULL_LOSS: f64 = 0.01;

@@ -11,14 +11,16 @@ use crate::proto::direction::{
 use crate::proto::echo::Echo;
 use crate::proto::estimate::Estimate;
 use crate::proto::limits::Limits;
-use crate::proto::report::{Direction, LimitedBy, Rtt};
-use crate::proto::tests::SimulatedLink;
+use crate::proto::report::{Direction, LimitedBy, Report, Rtt};
+use crate::proto::tests::{SimulatedLink, report};
 use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
+use crate::proto::verdict::conclude;
 
 impl TrainCarrier for SimulatedLink {
     fn carry(&mut self, _: bool, train: Train, _: Duration) -> Result<(Summary, Vec<Echo>)> {
-        Ok((SimulatedLink::carry(self, train), Vec::new()))
+        let summary = SimulatedLink::carry(self, train);
+        Ok((summary, self.echoes.clone()))
     }
 
     fn now_ns(&self) -> u64 {
@@ -118,19 +120,46 @@ fn a_policer_is_known_by_loss_without_delay() {
 
 #[test]
 fn a_path_behind_a_policer_is_told_from_a_lossy_one_and_costs_what_it_carries() {
-    for (policed_bps, bucket_bytes, loss) in
-        [(60e6, 1e6, 0.0), (60e6, 150e3, 0.0), (5e6, 300e3, 0.0), (250e6, 2e6, 0.0), (60e6, 1e6, 0.03)]
+    let buckets = [20e3, 150e3, 1e6, 5e6, 20e6].map(|bytes| [(bytes, 0.0), (bytes, 0.01), (bytes, 0.03)]);
+    for policed_bps in [1e6, 5e6, 20e6, 60e6, 250e6] {
+        for (bucket_bytes, loss) in buckets.into_iter().flatten() {
+            let mut link = SimulatedLink::new(950e6, 20, 7);
+            (link.policer, link.loss) = (Some((policed_bps, bucket_bytes)), loss);
+            let found = found(&mut link);
+            let told = format!("{policed_bps} {bucket_bytes} {loss}: {found:?}");
+            assert_eq!(found.limit, Some(LimitedBy::Policer), "{told}");
+            assert!((found.knee_bps.unwrap().value / policed_bps - 1.0).abs() < 0.2, "{told}");
+            assert!((found.loss.unwrap().value - loss).abs() < 0.02, "{told}");
+            // What nothing but a train can find out, how much a policer lets through at first, and what the path carries in 20 seconds.
+            let bytes_max = 4e6 + 9.0 * bucket_bytes + 20.0 * policed_bps / 8.0;
+            assert!((link.sent_bytes as f64) < bytes_max, "{} {told}", link.sent_bytes);
+            assert_eq!(found.sent_bytes, link.sent_bytes);
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_no_train_fills_is_told_as_at_least() {
+    for (queue_bytes, loss, is_filled) in
+        [(5e6, 0.0, false), (5e6, 0.06, false), (70e3, 0.0, true), (70e3, 0.06, true)]
     {
-        let mut link = SimulatedLink::new(950e6, 20, 7);
-        (link.policer, link.loss) = (Some((policed_bps, bucket_bytes)), loss);
-        let found = found(&mut link);
-        let told = format!("{policed_bps} {bucket_bytes}: {found:?}");
-        assert_eq!(found.limit, Some(LimitedBy::Policer), "{told}");
-        assert!((found.knee_bps.unwrap().value / policed_bps - 1.0).abs() < 0.25, "{told}");
-        assert!((found.loss.unwrap().value - loss).abs() < 0.01, "{told}");
-        // A second of the first quiet train, which nobody can know to be too fast, and what the path carries in 24 seconds.
-        let bytes_max = (285e6 + 24.0 * policed_bps) / 8.0;
-        assert!((link.sent_bytes as f64) < bytes_max, "{} {told}", link.sent_bytes);
+        let mut link = SimulatedLink::new(20e6, 20, 7);
+        (link.queue_bytes, link.loss) = (queue_bytes, loss);
+        let up = found(&mut link);
+        let told = format!("{queue_bytes} {loss}: {up:?}");
+        let bloat_ms = up.bufferbloat_ms.unwrap().value;
+        let queue_ms = queue_bytes * 8e3 / link.rate_bps;
+        assert_eq!(up.queue_filled, is_filled, "{told}");
+        assert_eq!((bloat_ms / queue_ms - 1.0).abs() < 0.1, is_filled, "{bloat_ms} of {queue_ms}: {told}");
+        let mut report = Report { up, ..report() };
+        report.rtt.p50_ms = Estimate::exact(20.0);
+        conclude(&mut report, &[]);
+        let queues = report.verdict.iter().find(|said| said.contains("full queues add")).cloned().unwrap();
+        assert_eq!(queues.contains("at least"), !is_filled, "{queues}");
+        // Of a queue that was filled in the other direction nothing is said.
+        report.down.queue_filled = true;
+        conclude(&mut report, &[]);
+        assert!(report.verdict.contains(&queues), "{:?}", report.verdict);
     }
 }
 
