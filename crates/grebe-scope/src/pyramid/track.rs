@@ -181,6 +181,7 @@ impl CountTracks {
         }
     }
 
+    #[inline]
     pub(super) fn skip(&mut self, shape: &Shape, from: u64, to: u64) {
         for level in 0..self.levels.len() {
             let log2 = shape.node_log2(level);
