@@ -34,6 +34,7 @@ check "... bit for bit" same "$work/wav"
 check "four channels recorded" "$grebe" record synth: "$work/four.sigmf-meta" --duration 10ms
 check "... four files and their collection" test -s "$work/four.sigmf-collection"
 check "the validator that ci/packages.sh installs is there" test -x "$kept/venv/bin/sigmf_validate"
+check "every format, written and read by NumPy and sigmf" "$kept/venv/bin/python" ci/formats.py "$grebe" "$work/formats"
 for meta in "$work"/*.sigmf-meta; do
   check "sigmf_validate ${meta##*/}" "$kept"/venv/bin/sigmf_validate "$meta"
 done

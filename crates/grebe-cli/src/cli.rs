@@ -13,7 +13,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use probe::{Probe, SshHost, Target};
-pub(crate) use stream::{Play, Record, Sg};
+pub(crate) use stream::{Convert, Play, Record, Sg};
 pub(crate) use transfer::{AskWhen, Meeting, Recv, Send};
 pub(crate) use view::{Channels, Demo, View};
 
@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Record(Record),
     /// Play a recording.
     Play(Play),
+    /// Write a recording as another kind of file, with the same samples.
+    Convert(Convert),
     /// The demonstration, or with a file its replay: generator process, UDP, scope.
     Demo(Demo),
     /// Run a graph of stages that a file describes.

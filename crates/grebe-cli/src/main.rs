@@ -47,6 +47,7 @@ fn run(cli: Cli) -> Result<Ending> {
         Command::View(options) => command::view::run(&options),
         Command::Record(options) => command::stream::record(&options),
         Command::Play(options) => command::stream::play(&options),
+        Command::Convert(options) => command::stream::convert(&options),
         Command::Demo(options) => command::demo::run(&options),
         Command::Run(options) => command::run::run(&options),
         Command::Top(options) => command::top::run(&options),

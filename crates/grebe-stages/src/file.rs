@@ -7,6 +7,7 @@ mod play;
 mod raw;
 mod record;
 mod sample_file;
+mod save_as;
 mod sigmf;
 mod wav;
 
@@ -60,6 +61,11 @@ impl SampleFile {
 /// Whether the name is that of a recording.
 pub(crate) fn is_recording(path: &Path) -> bool {
     format_of(path).is_some() || headerless::is_raw(path)
+}
+
+/// Whether the name is that of a WAV file.
+fn is_wav(path: &Path) -> bool {
+    format_of(path).is_some_and(|format| format.extensions.contains(&"wav"))
 }
 
 fn format_of(path: &Path) -> Option<&'static Format> {

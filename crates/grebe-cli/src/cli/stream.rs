@@ -152,6 +152,24 @@ pub(crate) struct Record {
     pub(crate) transport: Reception,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe convert take.sigmf-meta take.wav\n  \
+    grebe convert take.wav take.sigmf-meta\n  \
+    grebe convert 'capture.bin?format=cu8&rate=2.4M&frequency=100M' capture.sigmf-meta\n  \
+    grebe convert capture.sigmf-meta capture.cu8\n\n\
+    Samples stay what they are, bit for bit. SigMF keeps gaps, times, what the recording says of itself, and its labels.\n\
+    A WAV, and a raw file, hold samples alone, and are refused where some are missing.")]
+pub(crate) struct Convert {
+    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file (x.cu8?rate=2.4M).
+    pub(crate) from: PathBuf,
+    /// The file to make: NAME.sigmf-meta, NAME.wav, or raw samples (NAME.cu8, NAME.cf32, ...).
+    pub(crate) to: PathBuf,
+    /// Replace a file of the same name.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
 impl Reception {
     /// As streams take it.
     pub(crate) fn options(&self) -> grebe_stages::Transport {

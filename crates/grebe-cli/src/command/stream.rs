@@ -1,11 +1,13 @@
-//! `grebe sg`, `grebe play`, `grebe record`: a source and a sink.
+//! `grebe sg`, `grebe play`, `grebe record`: a source and a sink; `grebe convert`: a file and another.
 
 use anyhow::Result;
 use grebe_flow::{Count, RateHz, Time};
 use grebe_shm::Policy;
-use grebe_stages::{Error, Notice, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink, open_source};
+use grebe_stages::{
+    Error, Notice, SampleFile, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink, open_source,
+};
 
-use crate::cli::{Play, Record, Sg};
+use crate::cli::{Convert, Play, Record, Sg};
 use crate::ending::{Ending, Usage};
 use crate::generator;
 use crate::graph::{Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
@@ -130,5 +132,17 @@ pub(crate) fn record(options: &Record) -> Result<Ending> {
 
 /// Longer than a system that is busy leaves a sender waiting.
 const BUFFER_S: f64 = 0.1;
+/// `grebe convert`: write a recording as another kind of file.
+pub(crate) fn convert(options: &Convert) -> Result<Ending> {
+    let mut from = SampleFile::open(&options.from)?;
+    from.notes().iter().for_each(|line| note!("grebe: {line}"));
+    let files = from.save_as(&options.to, options.overwrite, &interrupt::cancel())?;
+    let (channels, format, samples) = (from.channels(), from.format(), from.len_samples());
+    let plural = if channels == 1 { "" } else { "s" };
+    let first = files.first().unwrap_or(&options.to);
+    note!("wrote {samples} samples of {channels} channel{plural} ({format}) to {}", first.display());
+    Ok(Ending::Good)
+}
+
 /// 16 MiB: a disk may stall for as long as that lasts.
 const QUEUE_BATCHES: usize = 256;

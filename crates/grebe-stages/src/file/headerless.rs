@@ -40,6 +40,18 @@ pub(super) fn is_raw(path: &Path) -> bool {
     is_given || extension(&path).is_some()
 }
 
+/// How samples are written to a raw file of this name.
+pub(super) fn encoding_to_write(path: &Path) -> Result<Encoding, Error> {
+    let refused = |what: &str| Err(Error::Field { path: path.into(), what: what.to_owned() });
+    if split(path).1.is_some() {
+        return refused("what stands behind the '?' is for whoever reads the file: leave it out");
+    }
+    match extension(path) {
+        Some(Ok(format)) => Ok(Encoding::of(format)),
+        _ => refused("no stream has such samples: name it after the format of the recording"),
+    }
+}
+
 /// Opens a raw file, little-endian.
 pub(super) fn open(path: &Path) -> Result<SampleFile, Error> {
     let name = Name::parse(path)?;

@@ -120,6 +120,11 @@ impl SampleFile {
         self.descriptions.partition_point(|&(from, _)| from <= position).checked_sub(1)
     }
 
+    /// From where on one of them holds.
+    pub(crate) fn description_begin(&self, number: usize) -> Option<u64> {
+        Some(self.descriptions.get(number)?.0)
+    }
+
     /// What the file labels, in its order.
     pub fn annotations(&self) -> &[Annotation] {
         &self.annotations
@@ -203,6 +208,18 @@ impl SampleFile {
 }
 
 impl<'a> Block<'a> {
+    pub(crate) fn format(&self) -> SampleFormat {
+        self.format
+    }
+
+    pub(crate) fn channels(&self) -> usize {
+        self.channels
+    }
+
+    pub(crate) fn len_samples(&self) -> usize {
+        self.length
+    }
+
     /// The samples of one channel, from 0. On a big-endian host they are a copy.
     ///
     /// # Errors

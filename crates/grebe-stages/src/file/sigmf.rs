@@ -27,6 +27,7 @@ mod reader;
 mod writer;
 
 pub(crate) use layout::Base;
+pub(super) use metadata::Staged;
 pub(crate) use reader::open;
 pub use {
     create::SigmfSettings,

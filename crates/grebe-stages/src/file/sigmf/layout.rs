@@ -37,7 +37,7 @@ impl Base {
         }
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wav")) {
             return refused(
-                "recordings are SigMF, as a WAV cannot say where samples are missing: name it NAME.sigmf-meta",
+                "recordings are SigMF, as a WAV cannot say where samples are missing: name it NAME.sigmf-meta; grebe convert makes a WAV of it",
             );
         }
         if is_raw(path) {

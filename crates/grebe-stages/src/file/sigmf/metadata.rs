@@ -24,7 +24,7 @@ use crate::file::output::followed;
 pub(super) struct Captured {
     pub(super) position: u64,
     pub(super) first_sample_index: u64,
-    pub(super) recorded_at: SystemTime,
+    pub(super) recorded_at: Option<SystemTime>,
     pub(super) description: Option<Arc<Description>>,
 }
 
@@ -191,7 +191,7 @@ impl Captured {
             sample_start: self.position,
             // SigMF's largest index.
             global_index: Some(self.first_sample_index.min(i64::MAX as u64)),
-            datetime: datetime(self.recorded_at),
+            datetime: self.recorded_at.and_then(datetime),
             ..Capture::default()
         };
         Tuning::of(self.description.as_deref(), channels).write(described, &mut capture);
@@ -201,13 +201,13 @@ impl Captured {
 
 /// Files under temporary names, which take their places together, or are removed.
 #[derive(Debug, Default)]
-pub(super) struct Staged {
+pub(in crate::file) struct Staged {
     files: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Staged {
     /// A new file that will be `path`, and where it is until then.
-    pub(super) fn create(&mut self, path: &Path) -> Result<(File, PathBuf), Error> {
+    pub(in crate::file) fn create(&mut self, path: &Path) -> Result<(File, PathBuf), Error> {
         let mut create = || {
             let place = followed(path)?;
             let temporary = temporary(&place);
@@ -237,7 +237,7 @@ impl Staged {
     }
 
     /// Gives all files their names.
-    pub(super) fn commit(mut self) -> Result<(), Error> {
+    pub(in crate::file) fn commit(mut self) -> Result<(), Error> {
         for (temporary, path) in &self.files {
             fs::rename(temporary, path).map_err(Error::file("create", path))?;
         }

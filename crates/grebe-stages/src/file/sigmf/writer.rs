@@ -18,6 +18,7 @@ use super::metadata::Captured;
 use super::metadata_writer::{Event, MetadataWriter};
 use crate::error::Error;
 use crate::file::output::NameLock;
+use crate::file::sample_file::Block;
 
 /// Records a stream as SigMF: one recording, or one per channel and a collection.
 ///
@@ -133,10 +134,10 @@ impl SigmfWriter {
                 bytes
             };
             let channels: Vec<Vec<u8>> = channels.iter().map(swapped).collect();
-            return self.append(first_sample_index, length, |channel| &channels[channel], SystemTime::now);
+            return self.append(first_sample_index, length, |channel| &channels[channel], now);
         }
         let samples = |channel: usize| bytemuck::cast_slice(channels[channel]);
-        self.append(first_sample_index, length, samples, SystemTime::now)
+        self.append(first_sample_index, length, samples, now)
     }
 
     /// Appends a frame, as [`write`](Self::write) does, without a detour by samples.
@@ -159,8 +160,21 @@ impl SigmfWriter {
         let samples = |channel: usize| &payload[channel * channel_bytes + begin_bytes..];
         let first_sample_index = header.first_sample_index.wrapping_add(part.start as u64);
         let clock = self.description.as_ref().and_then(|description| description.clock);
-        let recorded_at = || made_at(clock, &header, part.start).unwrap_or_else(SystemTime::now);
+        let recorded_at = || made_at(clock, &header, part.start).or_else(now);
         self.append(first_sample_index, part.len(), samples, recorded_at)
+    }
+
+    /// Appends a block of a recording that is read, and when it was recorded where that is known.
+    pub(crate) fn write_block(
+        &mut self,
+        first_sample_index: u64,
+        block: &Block<'_>,
+        recorded_at: Option<SystemTime>,
+    ) -> Result<(), Error> {
+        self.check(block.format(), block.channels())?;
+        // The block has the channels that were checked.
+        let samples = |channel: usize| block.channel_bytes(channel).unwrap_or_default();
+        self.append(first_sample_index, block.len_samples(), samples, || recorded_at)
     }
 
     /// Says what the stream is from the next sample on. Another centre frequency, bandwidth, gain or meaning of a channel begins a
@@ -189,11 +203,21 @@ impl SigmfWriter {
         length_samples: u64,
         label: &str,
     ) -> Result<(), Error> {
+        let rest = Map::from_iter([("core:label".to_owned(), Value::from(label))]);
+        self.annotate_with(first_sample_index, length_samples, rest)
+    }
+
+    /// As [`annotate`](Self::annotate), with whatever an annotation says.
+    pub(crate) fn annotate_with(
+        &mut self,
+        first_sample_index: u64,
+        length_samples: u64,
+        rest: Map<String, Value>,
+    ) -> Result<(), Error> {
         if self.annotations == ANNOTATIONS_MAX {
             return Err(too_many("number of annotations", self.annotations));
         }
         self.annotations += 1;
-        let rest = Map::from_iter([("core:label".to_owned(), Value::from(label))]);
         self.tell(Event::Annotation { first_sample_index, length_samples, rest });
         Ok(())
     }
@@ -260,7 +284,7 @@ impl SigmfWriter {
         first_sample_index: u64,
         length: usize,
         samples: impl Fn(usize) -> &'a [u8],
-        recorded_at: impl FnOnce() -> SystemTime,
+        recorded_at: impl FnOnce() -> Option<SystemTime>,
     ) -> Result<(), Error> {
         if self.has_ended {
             return Err(self.ended());
@@ -294,7 +318,11 @@ impl SigmfWriter {
     }
 
     #[cold]
-    fn begin_segment(&mut self, first_sample_index: u64, recorded_at: SystemTime) -> Result<(), Error> {
+    fn begin_segment(
+        &mut self,
+        first_sample_index: u64,
+        recorded_at: Option<SystemTime>,
+    ) -> Result<(), Error> {
         if self.segments == SEGMENTS_MAX {
             return Err(too_many("number of segments", self.segments));
         }
@@ -344,6 +372,10 @@ impl Drop for SigmfWriter {
             let _ = metadata.join();
         }
     }
+}
+
+fn now() -> Option<SystemTime> {
+    Some(SystemTime::now())
 }
 
 /// When a sample of a frame was made, by the producer's clock; `None` where that clock says nothing of UTC.

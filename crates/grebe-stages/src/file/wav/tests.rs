@@ -231,3 +231,18 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         "x.mp3: unknown kind of file; known are .sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)"
     );
 }
+
+#[test]
+fn what_is_longer_than_a_riff_can_be_is_written_as_rf64() {
+    let (_folder, path) = scratch("x.wav");
+    let header =
+        Header { encoding: Encoding::of(super::SampleFormat::F32), channels: 2, sample_rate_hz: 48_000 };
+    let (bytes, sample_bytes) = (header.bytes(6_000_000_000), 6_000_000_000);
+    std::fs::write(&path, &bytes).unwrap();
+    // Most of it is a hole.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(bytes.len() as u64 + sample_bytes).unwrap();
+    let opened = open(&path).unwrap();
+    assert_eq!((opened.len_samples(), opened.channels(), opened.notes().len()), (750_000_000, 2, 0));
+    assert_eq!(opened.format(), super::SampleFormat::F32);
+}
