@@ -121,7 +121,8 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.param, self.message)
+        let param = if self.param.is_empty() { "" } else { ": " };
+        write!(f, "{}{param}{}", self.param, self.message)
     }
 }
 

@@ -80,6 +80,13 @@ impl FromStr for FrequencyHz {
     }
 }
 
+impl fmt::Display for FrequencyHz {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0.0 { "-" } else { "" };
+        write!(f, "{sign}{}", RateHz(self.0.abs()))
+    }
+}
+
 impl From<RateHz> for FrequencyHz {
     fn from(rate: RateHz) -> Self {
         Self(rate.0)
@@ -88,7 +95,7 @@ impl From<RateHz> for FrequencyHz {
 
 impl Serialize for FrequencyHz {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0)
+        serializer.collect_str(self)
     }
 }
 

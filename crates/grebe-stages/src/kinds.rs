@@ -412,6 +412,13 @@ mod tests {
             "kind = \"select\"\nparams = { channels = [1, 3] }",
             "kind = \"decimate\"\nparams = { factor = \"1k\" }",
             "kind = \"fill_gaps\"\nparams = { with = \"hold\", longest = \"10M\" }",
+            "kind = \"synth\"\nparams = { format = \"cf32\", wave = \"qpsk\", symbol_rate = \"100k\", roll_off = 0.2, snr = 20, seed = 7 }",
+            "kind = \"synth\"\nparams = { format = \"cu8\", wave = \"two_tone\", frequency = \"-10k\", second = -2.5e4 }",
+            "kind = \"convert\"\nparams = { to = \"f32\", scale = \"counts\" }",
+            "kind = \"magnitude\"\nparams = { unit = \"db\" }",
+            "kind = \"mix\"\nparams = { frequency = \"-100k\" }",
+            "kind = \"fir\"\nparams = { taps = [0.5, -1, 2] }",
+            "kind = \"decimate_filtered\"\nparams = { factor = 10 }",
             "kind = \"throttle\"\nparams = { rate = \"1M\" }",
             "kind = \"rate_meter\"\nparams = { every = \"100ms\" }",
         ] {
@@ -422,7 +429,7 @@ mod tests {
     #[test]
     fn parameters_that_cannot_be_are_refused_without_opening_anything() {
         for (bad, says) in [
-            ("kind = \"synth\"\nparams = { channels = 9 }", "1 to 8"),
+            ("kind = \"synth\"\nparams = { channels = 256 }", "1 to 255"),
             ("kind = \"synth\"\nparams = { rate = 1000, frequency = 600 }", "half the sample rate"),
             ("kind = \"synth\"\nparams = { amplitude = 1.5 }", "amplitude"),
             ("kind = \"synth\"\nparams = { wave = \"wobble\" }", "wobble"),
@@ -443,12 +450,51 @@ mod tests {
             ("kind = \"decimate\"\nparams = { factor = 2 }", "no more than the two"),
             ("kind = \"fill_gaps\"\nparams = { with = \"noise\" }", "noise"),
             ("kind = \"fill_gaps\"\nparams = { longest = 0 }", "fills nothing"),
+            ("kind = \"synth\"\nparams = { wave = \"qpsk\" }", "needs a complex one"),
+            ("kind = \"synth\"\nparams = { frequency = -5 }", "half the sample rate"),
+            ("kind = \"synth\"\nparams = { format = \"cf64\" }", "ci16 and cf32"),
+            ("kind = \"convert\"", "needs"),
+            ("kind = \"mix\"\nparams = { frequency = \"fast\" }", "rate"),
+            ("kind = \"fir\"", "file"),
+            ("kind = \"decimate_filtered\"\nparams = { factor = 1 }", "2 to 1000"),
             ("kind = \"rate_meter\"\nparams = { every = \"1us\" }", "10ms"),
         ] {
             let said = check(bad).expect_err(bad);
             assert!(said.contains(says), "{bad}: {said}");
         }
         assert!(!Path::new("x.sigmf-meta").exists());
+    }
+
+    #[test]
+    fn formats_are_followed_through_the_graph() {
+        let said = |middle: &str, params: &str| {
+            let text = format!(
+                r#"
+                stage = [
+                    {{ id = "gen", kind = "synth", params = {{ format = "ci16" }} }},
+                    {{ id = "first", {middle} }},
+                    {{ id = "second", {params} }},
+                    {{ id = "end", kind = "null" }},
+                ]
+                edge = [{{ from = "gen", to = "first" }}, {{ from = "first", to = "second" }}, {{ from = "second", to = "end" }}]
+                "#
+            );
+            let mistakes = GraphFile::parse(&text, Path::new("x.toml"), &kinds()).err();
+            mistakes.map(|mistakes| {
+                mistakes.iter().map(|it| it.message().to_owned()).collect::<Vec<_>>().join("; ")
+            })
+        };
+        let decimate = r#"kind = "decimate", params = { factor = 10 }"#;
+        let wrong = said(r#"kind = "gain""#, decimate).unwrap();
+        assert!(
+            wrong.starts_with("'second': ci16 samples come in") && wrong.contains("magnitude"),
+            "{wrong}"
+        );
+        assert_eq!(said(r#"kind = "magnitude""#, decimate), None);
+        let wrong = said(r#"kind = "convert", params = { to = "f32" }"#, decimate).unwrap();
+        assert!(wrong.starts_with("'to' of 'first': ci16 samples are complex"), "{wrong}");
+        let wrong = said(r#"kind = "magnitude""#, r#"kind = "mix", params = { frequency = 1 }"#).unwrap();
+        assert!(wrong.starts_with("'second': f32 samples come in"), "{wrong}");
     }
 
     #[test]

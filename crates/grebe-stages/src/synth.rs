@@ -13,6 +13,7 @@
 //! # Ok::<(), grebe_stages::Error>(())
 //! ```
 
+mod computed;
 mod generator;
 pub(crate) mod query;
 mod remote;

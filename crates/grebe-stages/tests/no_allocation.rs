@@ -23,6 +23,13 @@ stage = [
     { id = "direct", kind = "null" },
     { id = "one", kind = "null" },
     { id = "other", kind = "null" },
+    { id = "radio", kind = "synth", params = { channels = 2, format = "ci16", wave = "qpsk", snr = 20, rate = "1G", free_run = true } },
+    { id = "floats", kind = "convert", params = { to = "cf32" } },
+    { id = "tuned", kind = "mix", params = { frequency = "-1M" } },
+    { id = "smooth", kind = "fir", params = { taps = [0.5, 0.25, 0.25] } },
+    { id = "narrow", kind = "decimate_filtered", params = { factor = 3 } },
+    { id = "level", kind = "magnitude", params = { unit = "db" } },
+    { id = "third", kind = "null" },
 ]
 edge = [
     { from = "generator", to = "alone" },
@@ -36,6 +43,12 @@ edge = [
     { from = "split.out", to = "pace" },
     { from = "pace", to = "one" },
     { from = "split.copy", to = "other" },
+    { from = "radio", to = "floats" },
+    { from = "floats", to = "tuned" },
+    { from = "tuned", to = "smooth" },
+    { from = "smooth", to = "narrow" },
+    { from = "narrow", to = "level" },
+    { from = "level", to = "third" },
 ]
 "#;
 
@@ -54,6 +67,7 @@ fn steady_state_allocates_nothing() {
     assert!(own("copied", "copied_frames") > 0);
     assert_eq!(own("alone", "copied_frames"), 0);
     assert!(snapshot.stage("one").unwrap().frames_in > 0 && snapshot.stage("other").unwrap().frames_in > 0);
+    assert!(snapshot.stage("third").unwrap().frames_in > 0);
 }
 
 #[test]
@@ -68,6 +82,7 @@ fn a_stream_in_shared_memory_allocates_nothing_at_either_end() {
     let options = PublisherOptions { directory: directory.clone(), ..PublisherOptions::default() };
     let mut sink = ShmSink::create("x", options).unwrap();
     let synth = SynthOptions {
+        format: grebe_frame::SampleFormat::I16,
         channels: vec![ChannelSpec::default(); 4],
         rate_hz: 1e6,
         paced: false,

@@ -30,6 +30,7 @@ impl Stage for Notes {
 
 fn synth(samples: u64, block_samples: u32) -> SynthSource {
     SynthSource::new(SynthOptions {
+        format: grebe_frame::SampleFormat::I16,
         channels: vec![ChannelSpec { frequency_hz: 1234.5, ..ChannelSpec::default() }],
         rate_hz: 1e6,
         paced: false,

@@ -31,6 +31,7 @@ fn channel(batches: &[Batch], channel: usize) -> Vec<i16> {
 fn synth(rate_hz: f64, paced: bool, samples: u64) -> SynthSource {
     let channel = |wave| ChannelSpec { wave, ..ChannelSpec::default() };
     SynthSource::new(SynthOptions {
+        format: SampleFormat::I16,
         channels: vec![channel(Wave::Sine), channel(Wave::Noise { seed: 3 })],
         rate_hz,
         paced,

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, Snapshot, Stage, StageError, telemetry};
-use grebe_frame::{Batch, BatchPool, Header};
+use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
 use grebe_stages::synth::{ChannelSpec, Wave};
 use grebe_stages::{SynthOptions, SynthSource};
 use twox_hash::XxHash3_64;
@@ -18,6 +18,7 @@ pub(super) fn synth(channels: usize, wave: impl Fn(usize) -> Wave, samples: u64)
         .collect();
     let block_samples = block_samples(channels.len());
     Ok(SynthSource::new(SynthOptions {
+        format: SampleFormat::I16,
         channels,
         rate_hz: RATE_HZ,
         paced: false,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use grebe_stages::Uri;
+use grebe_stages::{Format, FrequencyHz, Uri};
 
 use crate::units;
 
@@ -38,27 +38,47 @@ pub(crate) struct Transport {
     grebe sg --channels 4 --rate 100M --to shm://adc\n  \
     grebe sg --rate 1G --to 'shm://adc?readers=1&wait=1'\n  \
     grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
+    grebe sg --format cf32 --rate 2.4M --wave qpsk --symbol-rate 300k --snr 20 --to shm://radio\n  \
     grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
 pub(crate) struct Sg {
     /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make.
     #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000", value_parser = units::uri)]
     pub(crate) to: Uri,
-    /// Channels, 1 to 8.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    /// Channels, 1 to 255.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) channels: u8,
+    /// What a sample is: i8, u8, i16, i32, f32 or f64, or complex: ci8, cu8, ci16 or cf32.
+    #[arg(long, value_name = "FORMAT", default_value = "i16")]
+    pub(crate) format: Format,
     /// Samples per second and channel: 48k, 25M, 1G.
     #[arg(long, value_name = "RATE", default_value = "1M", value_parser = units::rate_hz)]
     pub(crate) rate: f64,
     /// Waveform; several, separated by commas, go to the channels in turn. Or a recording to repeat.
     #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',')]
     pub(crate) wave: Vec<String>,
-    /// Frequency in hertz, one or one per channel [default: 1/2500 of the rate, doubled from channel to channel].
-    #[arg(long, value_name = "HZ", value_delimiter = ',', value_parser = units::rate_hz)]
-    pub(crate) frequency: Vec<f64>,
+    /// Frequency in hertz, one or one per channel [default: 1/2500 of the rate, doubled from channel to channel];
+    /// of complex samples it may be negative.
+    #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) frequency: Vec<FrequencyHz>,
+    /// Frequency of the second tone of two_tone, one or one per channel [default: 1.25 of the first].
+    #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) second: Vec<FrequencyHz>,
+    /// Symbols per second of qpsk [default: an eighth of the rate].
+    #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
+    pub(crate) symbol_rate: Option<f64>,
+    /// Roll-off of the root-raised cosine of qpsk, 0 to 1.
+    #[arg(long, value_name = "0..1", default_value_t = 0.35)]
+    pub(crate) roll_off: f64,
+    /// Add white Gaussian noise so many decibels below the wave, by their powers in the whole band.
+    #[arg(long, value_name = "DB", allow_hyphen_values = true)]
+    pub(crate) snr: Option<f64>,
+    /// Another number makes other noise and other symbols, the same number the same.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
     /// Phase in degrees, one or one per channel.
     #[arg(long, value_name = "DEG", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) phase: Vec<f64>,
-    /// Amplitude as a part of full scale, one or one per channel.
+    /// Amplitude as a part of full scale, one or one per channel; of gaussian and qpsk, 4 times their RMS.
     #[arg(long, value_name = "0..1", value_delimiter = ',')]
     pub(crate) amplitude: Vec<f64>,
     /// What is added, as a part of full scale (-1 to 1), one or one per channel.

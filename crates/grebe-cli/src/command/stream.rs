@@ -4,7 +4,8 @@ use anyhow::Result;
 use grebe_flow::{Count, RateHz, Time};
 use grebe_shm::Policy;
 use grebe_stages::{
-    Error, Notice, SampleFile, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink, open_source,
+    Error, FrequencyHz, Notice, SampleFile, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink,
+    open_source,
 };
 
 use crate::cli::{Convert, Play, Record, Sg};
@@ -29,7 +30,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         cancel: interrupt::cancel(),
         ..SinkOptions::default()
     };
-    let bytes_per_s = options.rate * f64::from(options.channels) * 2.0;
+    let bytes_per_s = options.rate * f64::from(options.channels) * options.format.0.bytes() as f64;
     let mut tell_what_matters = |notice| match notice {
         // A buffer that lasts for so long is as good as a larger one.
         Notice::SmallBuffer(granted) if granted.granted_bytes as f64 > bytes_per_s * BUFFER_S => {}
@@ -53,7 +54,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
 /// The generator that the options describe.
 fn synth(options: &Sg) -> Result<Synth> {
     let waves = options.wave.iter().map(|name| wave(name)).collect::<Result<Vec<_>>>()?;
-    let frequencies: Vec<RateHz> = options.frequency.iter().copied().map(RateHz).collect();
+    let given = |values: &[FrequencyHz]| (!values.is_empty()).then(|| values.to_vec().into());
     let or = |values: &[f64], default: f64| {
         if values.is_empty() { vec![default].into() } else { values.to_vec().into() }
     };
@@ -61,7 +62,13 @@ fn synth(options: &Sg) -> Result<Synth> {
         channels: u32::from(options.channels),
         rate: RateHz(options.rate),
         wave: waves.into(),
-        frequency: (!frequencies.is_empty()).then(|| frequencies.into()),
+        format: options.format,
+        frequency: given(&options.frequency),
+        second: given(&options.second),
+        symbol_rate: options.symbol_rate.map(RateHz),
+        roll_off: options.roll_off,
+        snr: options.snr,
+        seed: options.seed,
         phase: or(&options.phase, 0.0),
         amplitude: or(&options.amplitude, 0.8),
         offset: or(&options.offset, 0.0),

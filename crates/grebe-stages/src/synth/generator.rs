@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use grebe_frame::SampleFormat;
+
+use super::computed::Computed;
 use super::wave::{self, ChannelSpec, Course, Noise, Scale, Shape, Table, Wave};
 use crate::error::Error;
 
@@ -20,6 +23,9 @@ enum Method {
     Tile(Arc<[i16]>),
     Phase(Course, Table),
     Noise(Noise),
+    /// Samples of so many bytes, as on the wire.
+    Bytes(Arc<[u8]>, usize),
+    Computed(Arc<Computed>),
 }
 
 impl Generator {
@@ -28,7 +34,18 @@ impl Generator {
     /// # Errors
     /// [`Error::Setting`] where a value is not finite or out of its range.
     pub fn new(spec: &ChannelSpec, rate_hz: f64) -> Result<Self, Error> {
-        spec.check(rate_hz)?;
+        Self::of_format(spec, rate_hz, SampleFormat::I16)
+    }
+
+    /// A generator of `spec` in any format.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_format(spec: &ChannelSpec, rate_hz: f64, format: SampleFormat) -> Result<Self, Error> {
+        spec.check(rate_hz, format)?;
+        if format != SampleFormat::I16 || spec.snr_db.is_some() {
+            return Ok(Self { method: computed(spec, rate_hz, format) });
+        }
         let scale = Scale { amplitude: spec.amplitude * FULL_SCALE, offset: spec.offset * FULL_SCALE };
         let method = match spec.wave {
             Wave::Sine => periodic(Shape::Sine(scale), spec, rate_hz),
@@ -46,6 +63,9 @@ impl Generator {
                 }
             }
             Wave::Noise { seed } => Method::Noise(Noise::new(seed, scale)),
+            Wave::TwoTone { .. } | Wave::Gaussian { .. } | Wave::Qpsk { .. } => {
+                computed(spec, rate_hz, format)
+            }
         };
         Ok(Self { method })
     }
@@ -57,7 +77,39 @@ impl Generator {
             Method::Tile(tile) => wave::fill_from(tile, first_sample_index, out),
             Method::Phase(course, table) => table.fill(course, first_sample_index, out),
             Method::Noise(noise) => noise.fill(first_sample_index, out),
+            Method::Bytes(..) | Method::Computed(_) => {
+                let bytes = bytemuck::cast_slice_mut(out);
+                self.fill_bytes(first_sample_index, bytes);
+                SampleFormat::I16.swap_to_host(bytes);
+            }
         }
+    }
+
+    /// Writes the samples from `first_sample_index` on as they stand on the wire, in the format that the generator is for.
+    #[inline]
+    pub fn fill_bytes(&self, first_sample_index: u64, out: &mut [u8]) {
+        match &self.method {
+            Method::Bytes(tile, bytes) => {
+                let index = first_sample_index % (tile.len() / bytes) as u64;
+                wave::fill_from(tile, index * *bytes as u64, out);
+            }
+            Method::Computed(computed) => computed.fill(first_sample_index, out),
+            Method::Tile(_) | Method::Phase(..) | Method::Noise(_) => {
+                // Channels of a frame are aligned.
+                if let Ok(samples) = bytemuck::try_cast_slice_mut(out) {
+                    self.fill(first_sample_index, samples);
+                }
+                SampleFormat::I16.swap_to_host(out);
+            }
+        }
+    }
+}
+
+fn computed(spec: &ChannelSpec, rate_hz: f64, format: SampleFormat) -> Method {
+    let computed = Computed::new(spec, rate_hz, format);
+    match computed.tile(spec, rate_hz, TILE_SAMPLES_MAX * 2 / format.bytes() as u64) {
+        Some(tile) => Method::Bytes(tile, format.bytes()),
+        None => Method::Computed(Arc::new(computed)),
     }
 }
 

@@ -41,8 +41,10 @@ pub(crate) fn parse(text: &str) -> Result<Synth, String> {
 /// As a graph file would say it.
 fn value(name: &str, text: &str) -> Value {
     let one = |text: &str| match name {
-        "channels" => text.parse::<u32>().map_or(text.into(), Value::from),
-        "phase" | "amplitude" | "offset" => text.parse::<f64>().map_or(text.into(), Value::from),
+        "channels" | "seed" => text.parse::<u64>().map_or(text.into(), Value::from),
+        "phase" | "amplitude" | "offset" | "roll_off" | "snr" => {
+            text.parse::<f64>().map_or(text.into(), Value::from)
+        }
         "free_run" => match text {
             "" | "yes" => true.into(),
             "no" => false.into(),
@@ -64,8 +66,14 @@ impl fmt::Display for Query<'_> {
         let numbers = |values: &crate::per_channel::PerChannel<f64>| join(values.values());
         let pairs = [
             (synth.channels != plain.channels).then(|| ("channels", synth.channels.to_string())),
+            (synth.format != plain.format).then(|| ("format", synth.format.to_string())),
             (synth.rate != plain.rate).then(|| ("rate", synth.rate.to_string())),
             synth.frequency.as_ref().map(|values| ("frequency", join(values.values()))),
+            synth.second.as_ref().map(|values| ("second", join(values.values()))),
+            synth.symbol_rate.map(|rate| ("symbol_rate", rate.to_string())),
+            (synth.roll_off != plain.roll_off).then(|| ("roll_off", synth.roll_off.to_string())),
+            synth.snr.map(|snr_db| ("snr", snr_db.to_string())),
+            (synth.seed != plain.seed).then(|| ("seed", synth.seed.to_string())),
             (synth.phase != plain.phase).then(|| ("phase", numbers(&synth.phase))),
             (synth.amplitude != plain.amplitude).then(|| ("amplitude", numbers(&synth.amplitude))),
             (synth.offset != plain.offset).then(|| ("offset", numbers(&synth.offset))),
@@ -90,11 +98,17 @@ fn join(values: &[impl ToString]) -> String {
 }
 
 /// All but those of the transport.
-const PARAMS: [&str; 10] = [
+const PARAMS: [&str; 16] = [
     "wave",
     "channels",
+    "format",
     "rate",
     "frequency",
+    "second",
+    "symbol_rate",
+    "roll_off",
+    "snr",
+    "seed",
     "phase",
     "amplitude",
     "offset",
@@ -113,6 +127,7 @@ mod tests {
 
     use super::super::WaveName;
     use super::*;
+    use crate::format::FrequencyHz;
 
     #[test]
     fn a_generator_is_read_as_a_command_and_a_graph_file_have_it() {
@@ -120,7 +135,7 @@ mod tests {
             channels: 2,
             rate: RateHz(25e6),
             wave: vec![WaveName::Sine, WaveName::Saw].into(),
-            frequency: Some(vec![RateHz(1e3), RateHz(2.5e6)].into()),
+            frequency: Some(vec![FrequencyHz(1e3), FrequencyHz(2.5e6)].into()),
             phase: vec![-90.0].into(),
             amplitude: vec![0.5, 0.25].into(),
             offset: vec![-0.125].into(),
@@ -144,7 +159,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, says) in [
             ("wobble", "has a wrong wave: unknown variant `wobble`, expected one of `sine`"),
-            ("?colour=red", "unknown 'colour': known are wave, channels, rate, frequency"),
+            ("?colour=red", "unknown 'colour': known are wave, channels, format, rate, frequency"),
             ("?latency=1ms", "unknown 'latency'"),
             ("sine?wave=saw", "says 'wave' twice"),
             ("?frequency=fast", "has a wrong frequency: 'fast': give a rate"),
@@ -152,7 +167,7 @@ mod tests {
             ("?frequency=1,2,3", "has a wrong frequency: 3 values for 4 channels"),
             ("?amplitude=loud", "has a wrong amplitude: "),
             ("?amplitude=2", "amplitude is 2: give 0 to 1"),
-            ("?channels=9", "9 channels: give 1 to 8"),
+            ("?channels=256", "256 channels: give 1 to 255"),
             ("?channels=two", "has a wrong channels: "),
             ("?rate=", "has a wrong rate: "),
             ("?samples=1&duration=1s", "not both"),

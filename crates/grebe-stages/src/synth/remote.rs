@@ -12,7 +12,7 @@ use crate::error::Error;
 /// |---|---|
 /// | 0..4 | `GIC2` (0x32434947) |
 /// | 4..8 | 1 rate, 2 pause or go on, 3 end, 4 waveform |
-/// | 8..16 | `f64`: samples per second and channel; 0 sine, 1 square, 2 triangle, 3 saw, 4 chirp, 5 noise |
+/// | 8..16 | `f64`: samples per second and channel; 0 sine, 1 square, 2 triangle, 3 saw, 4 chirp, 5 noise, 6 gaussian, 7 two_tone, 8 qpsk |
 ///
 /// 1 to 3 are as other generators of these frames have them.
 ///
@@ -73,7 +73,7 @@ impl GeneratorCommand {
             END => Ok(GeneratorCommand::End),
             WAVE => match WaveName::ALL.iter().enumerate().find(|&(number, _)| number as f64 == value) {
                 Some((_, &wave)) => Ok(GeneratorCommand::Wave(wave)),
-                None => refused(format!("waveform {value}"), "waveforms are 0 to 5"),
+                None => refused(format!("waveform {value}"), "waveforms are 0 to 8"),
             },
             _ => refused(kind.to_string(), "commands are 1 to 4"),
         }
@@ -142,6 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::format::FrequencyHz;
 
     #[test]
     fn commands_come_back_as_they_were_sent() {
@@ -162,7 +163,7 @@ mod tests {
             let mut near = bytes;
             near[..8].copy_from_slice(&[b'G', b'I', b'C', b'2', kind, 0, 0, 0]);
             let read = GeneratorCommand::from_bytes(&near);
-            prop_assert_eq!(read.is_ok(), (1..=3).contains(&kind) || (kind == 4 && (0..6).any(|n| {
+            prop_assert_eq!(read.is_ok(), (1..=3).contains(&kind) || (kind == 4 && (0..9).any(|n| {
                 f64::from(n) == f64::from_le_bytes(near[8..].try_into().unwrap())
             })));
         }
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_changes_nothing() {
-        let synth = Synth { frequency: Some(vec![RateHz(1_000.0)].into()), ..Synth::default() };
+        let synth = Synth { frequency: Some(vec![FrequencyHz(1_000.0)].into()), ..Synth::default() };
         let (_source, mut remote) = SynthRemote::new(synth).unwrap();
         for rate_hz in [0.0, -1.0, f64::NAN, f64::INFINITY, 1_500.0] {
             assert!(remote.obey(GeneratorCommand::Rate(rate_hz)).is_err(), "{rate_hz}");

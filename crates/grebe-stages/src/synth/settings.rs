@@ -4,13 +4,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use grebe_flow::{Count, Fault, Kind, Ports, RateHz, Site, SizeBytes, Stage, StageResult, Time};
-use grebe_frame::SampleFormat;
+use grebe_frame::{MAX_CHANNELS, SampleFormat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::source::{SynthOptions, SynthSource};
 use super::wave::{ChannelSpec, Wave};
 use crate::error::Error;
+use crate::format::{Format, FrequencyHz};
 use crate::per_channel::PerChannel;
 use crate::stream::{DATAGRAM_BYTES, block_length, check_datagram_bytes};
 
@@ -18,17 +19,30 @@ use crate::stream::{DATAGRAM_BYTES, block_length, check_datagram_bytes};
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Synth {
-    /// Channels, 1 to 8.
+    /// Channels, 1 to 255.
     pub channels: u32,
+    /// What a sample is: i8, u8, i16, i32, f32 or f64, or complex: ci8, cu8, ci16 or cf32.
+    pub format: Format,
     /// Samples per second and channel.
     pub rate: RateHz,
-    /// Waveform: sine, square, triangle, saw, chirp or noise; several go to the channels in turn.
+    /// Waveform: sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk; several go to the channels in turn.
     pub wave: PerChannel<WaveName>,
     /// Frequency in hertz, one or one per channel; 1/2500 of the rate where it is not given, doubled from channel to channel.
-    pub frequency: Option<PerChannel<RateHz>>,
+    /// Of complex samples it may be negative.
+    pub frequency: Option<PerChannel<FrequencyHz>>,
+    /// Frequency of the second tone of two_tone, one or one per channel; 1.25 of the first where it is not given.
+    pub second: Option<PerChannel<FrequencyHz>>,
+    /// Symbols per second of qpsk; an eighth of the rate where it is not given.
+    pub symbol_rate: Option<RateHz>,
+    /// Roll-off of the root-raised cosine of qpsk, 0 to 1.
+    pub roll_off: f64,
+    /// Adds white Gaussian noise so many decibels below the wave, by their powers in the whole band.
+    pub snr: Option<f64>,
+    /// Another number makes other noise and other symbols, the same number the same.
+    pub seed: u64,
     /// Phase in degrees, one or one per channel.
     pub phase: PerChannel<f64>,
-    /// Amplitude as a part of full scale, one or one per channel.
+    /// Amplitude as a part of full scale, one or one per channel; of gaussian and qpsk, 4 times their RMS.
     pub amplitude: PerChannel<f64>,
     /// What is added, as a part of full scale, one or one per channel.
     pub offset: PerChannel<f64>,
@@ -59,19 +73,28 @@ pub enum WaveName {
     Saw,
     /// A sine that sweeps from its frequency up to a twentieth of the rate, in 20,000 samples.
     Chirp,
-    /// White noise, of another seed on each channel.
+    /// White noise, uniform, of another seed on each channel.
     Noise,
+    /// White Gaussian noise, of another seed on each channel.
+    Gaussian,
+    /// Two sines of half the amplitude each.
+    TwoTone,
+    /// Random symbols at the corners of a square, for complex formats, of another seed on each channel.
+    Qpsk,
 }
 
 impl WaveName {
     /// All of them.
-    pub const ALL: [WaveName; 6] = [
+    pub const ALL: [WaveName; 9] = [
         WaveName::Sine,
         WaveName::Square,
         WaveName::Triangle,
         WaveName::Saw,
         WaveName::Chirp,
         WaveName::Noise,
+        WaveName::Gaussian,
+        WaveName::TwoTone,
+        WaveName::Qpsk,
     ];
 
     /// As it is written.
@@ -83,18 +106,9 @@ impl WaveName {
             WaveName::Saw => "saw",
             WaveName::Chirp => "chirp",
             WaveName::Noise => "noise",
-        }
-    }
-
-    /// The waveform of this name, as it is on this channel at this rate.
-    fn wave(self, channel: usize, rate_hz: f64) -> Wave {
-        match self {
-            WaveName::Sine => Wave::Sine,
-            WaveName::Square => Wave::Square,
-            WaveName::Triangle => Wave::Triangle,
-            WaveName::Saw => Wave::Saw,
-            WaveName::Chirp => Wave::Chirp { end_hz: rate_hz / 20.0, sweep_s: 20_000.0 / rate_hz },
-            WaveName::Noise => Wave::Noise { seed: channel as u64 + 1 },
+            WaveName::Gaussian => "gaussian",
+            WaveName::TwoTone => "two_tone",
+            WaveName::Qpsk => "qpsk",
         }
     }
 }
@@ -104,7 +118,10 @@ impl FromStr for WaveName {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let name = if text == "sawtooth" { "saw" } else { text };
-        let reason = || "is no waveform: use sine, square, triangle, saw, chirp or noise".to_owned();
+        let reason = || {
+            "is no waveform: use sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk"
+                .to_owned()
+        };
         let found = Self::ALL.into_iter().find(|wave| wave.name() == name);
         found.ok_or_else(|| Error::Name { name: text.to_owned(), reason: reason() })
     }
@@ -115,9 +132,15 @@ impl Default for Synth {
     fn default() -> Self {
         Self {
             channels: 1,
+            format: Format::default(),
             rate: RateHz(1e6),
             wave: vec![WaveName::Sine].into(),
             frequency: None,
+            second: None,
+            symbol_rate: None,
+            roll_off: 0.35,
+            snr: None,
+            seed: 0,
             phase: vec![0.0].into(),
             amplitude: vec![0.8].into(),
             offset: vec![0.0].into(),
@@ -136,10 +159,11 @@ impl Synth {
         let rate_hz = self.rate.0;
         let channels = self.channels as usize;
         SynthOptions {
+            format: self.format.0,
             channels: (0..channels).map(|channel| self.spec(channel)).collect(),
             rate_hz,
             paced: !self.free_run,
-            block_samples: block_length(self.datagram_size.0, channels, SampleFormat::I16, rate_hz),
+            block_samples: block_length(self.datagram_size.0, channels, self.format.0, rate_hz),
             samples: self.length_samples(),
             flush_every: self.latency.0 / 4,
         }
@@ -154,13 +178,35 @@ impl Synth {
     fn spec(&self, channel: usize) -> ChannelSpec {
         let rate_hz = self.rate.0;
         // Slightly off the grid of the time axis, so that a free-running picture moves.
-        let default_hz = rate_hz / 2500.0 * f64::from(1u32 << (channel % 32));
+        let default_hz = rate_hz / 2500.0 * f64::from(1u32 << (channel % 8));
         let waves = self.wave.values();
         let wave = waves.get(channel % waves.len().max(1)).copied().unwrap_or(WaveName::Sine);
         let frequency = self.frequency.as_ref().and_then(|frequency| frequency.of(channel));
+        let frequency_hz = frequency.map_or(default_hz, |frequency| frequency.0);
+        let seed = self.seed.wrapping_add(channel as u64 + 1);
+        let second = self.second.as_ref().and_then(|second| second.of(channel));
+        let wave = match wave {
+            WaveName::Sine => Wave::Sine,
+            WaveName::Square => Wave::Square,
+            WaveName::Triangle => Wave::Triangle,
+            WaveName::Saw => Wave::Saw,
+            WaveName::Chirp => Wave::Chirp { end_hz: rate_hz / 20.0, sweep_s: 20_000.0 / rate_hz },
+            WaveName::Noise => Wave::Noise { seed },
+            WaveName::Gaussian => Wave::Gaussian { seed },
+            WaveName::TwoTone => {
+                Wave::TwoTone { second_hz: second.map_or(frequency_hz * 1.25, |second| second.0) }
+            }
+            WaveName::Qpsk => Wave::Qpsk {
+                symbol_rate_hz: self.symbol_rate.map_or(rate_hz / 8.0, |rate| rate.0),
+                roll_off: self.roll_off,
+                seed,
+            },
+        };
         ChannelSpec {
-            wave: wave.wave(channel, rate_hz),
-            frequency_hz: frequency.map_or(default_hz, |frequency| frequency.0),
+            wave,
+            frequency_hz,
+            snr_db: self.snr,
+            noise_seed: seed,
             phase_turns: self.phase.of(channel).copied().unwrap_or(0.0) / 360.0,
             amplitude: self.amplitude.of(channel).copied().unwrap_or(0.8),
             offset: self.offset.of(channel).copied().unwrap_or(0.0),
@@ -171,6 +217,11 @@ impl Synth {
     fn fault(error: &Error) -> Fault {
         let param = match error {
             Error::Setting { what: "frequency", .. } => "frequency",
+            Error::Setting { what: "second frequency", .. } => "second",
+            Error::Setting { what: "symbol rate", .. } => "symbol_rate",
+            Error::Setting { what: "roll-off", .. } => "roll_off",
+            Error::Setting { what: "SNR", .. } => "snr",
+            Error::Setting { what: "format", .. } => "format",
             Error::Setting { what: "phase", .. } => "phase",
             Error::Setting { what: "amplitude", .. } => "amplitude",
             Error::Setting { what: "offset", .. } => "offset",
@@ -185,8 +236,8 @@ impl Kind for Synth {
     const PORTS: Ports = Ports::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
-        if !(1..=8).contains(&self.channels) {
-            return Err(Fault::new("channels", format!("{} channels: give 1 to 8", self.channels)));
+        if !(1..=MAX_CHANNELS).contains(&self.channels) {
+            return Err(Fault::new("channels", format!("{} channels: give 1 to 255", self.channels)));
         }
         if self.samples.is_some() && self.duration.is_some() {
             return Err(Fault::new("duration", "give 'samples' or 'duration', not both"));
@@ -197,6 +248,9 @@ impl Kind for Synth {
         if let Some(frequency) = &self.frequency {
             frequency.check("frequency", channels)?;
         }
+        if let Some(second) = &self.second {
+            second.check("second", channels)?;
+        }
         for (name, values) in
             [("phase", &self.phase), ("amplitude", &self.amplitude), ("offset", &self.offset)]
         {
@@ -204,13 +258,17 @@ impl Kind for Synth {
         }
         for channel in 0..self.channels as usize {
             // Noise takes no frequency, and no wave is computed for this: only the ranges are looked at.
-            self.spec(channel).check(self.rate.0).map_err(|error| Self::fault(&error))?;
+            self.spec(channel).check(self.rate.0, self.format.0).map_err(|error| Self::fault(&error))?;
         }
         Ok(())
     }
 
     fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
         Ok(Some(self.channels))
+    }
+
+    fn format(&self, _: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        Ok(Some(self.format.0))
     }
 
     fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {

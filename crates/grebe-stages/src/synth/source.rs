@@ -15,7 +15,9 @@ use crate::stream::{CHUNK_BYTES, LOOK_INTERVAL, Pacer};
 /// What a [`SynthSource`] makes.
 #[derive(Debug, Clone)]
 pub struct SynthOptions {
-    /// One waveform a channel, 1 to 8.
+    /// What a sample is.
+    pub format: SampleFormat,
+    /// One waveform a channel, 1 to 255.
     pub channels: Vec<ChannelSpec>,
     /// Samples per second and channel.
     pub rate_hz: f64,
@@ -98,13 +100,14 @@ impl SynthOptions {
     pub(super) fn generators(&self) -> Result<Vec<Generator>, Error> {
         let setting = |what, got: String, must| Err(Error::Setting { what, got, must });
         if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS as usize {
-            return setting("number of channels", self.channels.len().to_string(), "give 1 to 8");
+            return setting("number of channels", self.channels.len().to_string(), "give 1 to 255");
         }
-        let frame_bytes = HEADER_BYTES + self.block_samples as usize * self.channels.len() * 2;
+        let frame_bytes =
+            HEADER_BYTES + self.block_samples as usize * self.channels.len() * self.format.bytes();
         if self.block_samples == 0 || frame_bytes > CHUNK_BYTES {
             return setting("block length", self.block_samples.to_string(), "a frame must fit into 64 KiB");
         }
-        self.channels.iter().map(|spec| Generator::new(spec, self.rate_hz)).collect()
+        self.channels.iter().map(|spec| Generator::of_format(spec, self.rate_hz, self.format)).collect()
     }
 }
 
@@ -168,7 +171,7 @@ impl SynthSource {
     /// Of a frame of so many samples, the next ones; of none, where the stream ends.
     fn header(&self, block_samples: u32) -> Header {
         Header {
-            format: SampleFormat::I16,
+            format: self.options.format,
             sequence: self.sequence,
             producer_ts_ns: self.stamp_ns(),
             channel_count: self.generators.len() as u32,
@@ -211,9 +214,12 @@ impl SynthSource {
             }
             let header = self.header(block as u32);
             let generators = &self.generators;
-            let filled = batch.push::<i16>(&header, |channel, samples| {
-                generators[channel].fill(header.first_sample_index, samples)
-            });
+            let first = header.first_sample_index;
+            let filled = if header.format == SampleFormat::I16 {
+                batch.push::<i16>(&header, |channel, samples| generators[channel].fill(first, samples))
+            } else {
+                batch.push_bytes(&header, |channel, bytes| generators[channel].fill_bytes(first, bytes))
+            };
             if filled.is_err() {
                 return;
             }

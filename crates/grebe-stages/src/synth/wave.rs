@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use grebe_frame::SampleFormat;
+
 use crate::error::Error;
 
 /// A waveform.
@@ -23,6 +25,25 @@ pub enum Wave {
         /// How long a sweep takes, in seconds: 2 to 2^32 samples.
         sweep_s: f64,
     },
+    /// Two sines of half the amplitude each: that of the channel's frequency, and another.
+    TwoTone {
+        /// The frequency of the other.
+        second_hz: f64,
+    },
+    /// White Gaussian noise, whose RMS is a quarter of the amplitude (of complex samples, I and Q together).
+    Gaussian {
+        /// Channels with different seeds are independent of each other.
+        seed: u64,
+    },
+    /// QPSK of random symbols in pulses of a root-raised cosine, for complex samples; its RMS is a quarter of the amplitude.
+    Qpsk {
+        /// Symbols per second, at most half the rate.
+        symbol_rate_hz: f64,
+        /// 0 to 1: the part by which the band is wider than the symbol rate.
+        roll_off: f64,
+        /// What the symbols come from.
+        seed: u64,
+    },
     /// White noise, uniform between low and high. Repeats after 2^66 samples.
     Noise {
         /// Channels with different seeds are independent of each other.
@@ -35,29 +56,53 @@ pub enum Wave {
 pub struct ChannelSpec {
     /// The waveform.
     pub wave: Wave,
-    /// Periods per second, 0 to half the rate; where a chirp begins; of no meaning to noise.
+    /// Periods per second, up to half the rate, negative only for complex samples; where a chirp begins; of no meaning to noise
+    /// and QPSK.
     pub frequency_hz: f64,
     /// Where in its period the wave begins, in turns: 0.25 is 90 degrees.
     pub phase_turns: f64,
-    /// 0 to 1, of the full scale of 32,767.
+    /// 0 to 1, of the full scale: 32,767 of 16 bits, 1.0 of floating point.
     pub amplitude: f64,
     /// -1 to 1, of the full scale. What exceeds full scale with it is clipped.
     pub offset: f64,
+    /// How far below the wave white Gaussian noise lies that is added to it, in decibels of the powers in the whole band.
+    pub snr_db: Option<f64>,
+    /// What that noise comes from.
+    pub noise_seed: u64,
 }
 
 impl ChannelSpec {
-    pub(super) fn check(&self, rate_hz: f64) -> Result<(), Error> {
+    pub(super) fn check(&self, rate_hz: f64, format: SampleFormat) -> Result<(), Error> {
         let setting = |what, got: f64, good: bool, must| {
             if good { Ok(()) } else { Err(Error::Setting { what, got: got.to_string(), must }) }
         };
-        let nyquist_hz = 0.0..=rate_hz / 2.0;
-        let within = "give 0 to half the sample rate; above it there are aliases";
+        let lowest_hz = if format.is_complex() { -rate_hz / 2.0 } else { 0.0 };
+        let nyquist_hz = lowest_hz..=rate_hz / 2.0;
+        let within = if format.is_complex() {
+            "give at most half the sample rate, up or down; beyond it there are aliases"
+        } else {
+            "give 0 to half the sample rate; above it there are aliases"
+        };
         setting("sample rate", rate_hz, rate_hz > 0.0 && rate_hz.is_finite(), "give a rate above 0 Hz")?;
-        let unused = matches!(self.wave, Wave::Noise { .. });
+        let unused = matches!(self.wave, Wave::Noise { .. } | Wave::Gaussian { .. } | Wave::Qpsk { .. });
         setting("frequency", self.frequency_hz, unused || nyquist_hz.contains(&self.frequency_hz), within)?;
         setting("phase", self.phase_turns, self.phase_turns.is_finite(), "give a number of turns")?;
         setting("amplitude", self.amplitude, (0.0..=1.0).contains(&self.amplitude), "give 0 to 1")?;
         setting("offset", self.offset, (-1.0..=1.0).contains(&self.offset), "give -1 to 1")?;
+        let snr_db = self.snr_db.unwrap_or(0.0);
+        setting("SNR", snr_db, (-100.0..=200.0).contains(&snr_db), "give -100 to 200 dB")?;
+        if let Wave::TwoTone { second_hz } = self.wave {
+            setting("second frequency", second_hz, nyquist_hz.contains(&second_hz), within)?;
+        }
+        if let Wave::Qpsk { symbol_rate_hz, roll_off, .. } = self.wave {
+            if !format.is_complex() {
+                let must = "QPSK needs a complex one: ci8, cu8, ci16 or cf32";
+                return Err(Error::Setting { what: "format", got: format.to_string(), must });
+            }
+            let good = symbol_rate_hz > 0.0 && symbol_rate_hz <= rate_hz / 2.0;
+            setting("symbol rate", symbol_rate_hz, good, "give more than 0, at most half the sample rate")?;
+            setting("roll-off", roll_off, (0.0..=1.0).contains(&roll_off), "give 0 to 1")?;
+        }
         if let Wave::Chirp { end_hz, sweep_s } = self.wave {
             setting("end frequency", end_hz, nyquist_hz.contains(&end_hz), within)?;
             let samples = (sweep_s * rate_hz).round();
@@ -71,7 +116,15 @@ impl ChannelSpec {
 impl Default for ChannelSpec {
     /// A sine of 1 kHz at half of full scale.
     fn default() -> Self {
-        Self { wave: Wave::Sine, frequency_hz: 1_000.0, phase_turns: 0.0, amplitude: 0.5, offset: 0.0 }
+        Self {
+            wave: Wave::Sine,
+            frequency_hz: 1_000.0,
+            phase_turns: 0.0,
+            amplitude: 0.5,
+            offset: 0.0,
+            snr_db: None,
+            noise_seed: 0,
+        }
     }
 }
 
@@ -126,7 +179,7 @@ impl Course {
 
     /// Phase and step at a sample.
     #[inline]
-    fn at(&self, index: u64) -> (u64, u64) {
+    pub(super) fn at(&self, index: u64) -> (u64, u64) {
         let index = if self.samples > 0 { index % self.samples } else { index };
         // index (index - 1) / 2 modulo 2^64: the even factor is halved first.
         let (half, whole) =
@@ -207,7 +260,7 @@ const TABLE_SAMPLES: usize = 1 << 18;
 
 /// Writes the samples from `index` on of a wave that repeats with `tile`.
 #[inline]
-pub(super) fn fill_from(tile: &[i16], index: u64, mut out: &mut [i16]) {
+pub(super) fn fill_from<T: Copy>(tile: &[T], index: u64, mut out: &mut [T]) {
     let mut at = (index % tile.len() as u64) as usize;
     while !out.is_empty() {
         let length = out.len().min(tile.len() - at);
@@ -325,6 +378,28 @@ impl Noise {
     fn scale(&self, uniform: i16) -> i16 {
         let sample = (i32::from(uniform) * self.amplitude + self.offset) >> 15;
         sample.clamp(i16::MIN.into(), i16::MAX.into()) as i16
+    }
+}
+
+/// Random bits as a function of a number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hash {
+    key: u64,
+}
+
+impl Hash {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { key: wyrand(seed.wrapping_add(STEP)) }
+    }
+
+    pub(super) fn word(&self, number: u64) -> u64 {
+        wyrand(number.wrapping_mul(STEP).wrapping_add(self.key))
+    }
+
+    /// Two independent numbers between 0 and 1, neither of them ever.
+    pub(super) fn uniform(&self, number: u64) -> [f64; 2] {
+        let word = self.word(number);
+        [word >> 32, word & 0xffff_ffff].map(|half| (half as f64 + 0.5) / 4_294_967_296.0)
     }
 }
 

@@ -28,6 +28,7 @@ fn specs() -> impl Strategy<Value = ChannelSpec> {
             phase_turns,
             amplitude,
             offset,
+            ..ChannelSpec::default()
         },
     )
 }
@@ -50,7 +51,7 @@ fn promised(spec: &ChannelSpec, rate_hz: f64, index: u64) -> f64 {
         Wave::Square => 1.0 - 2.0 * f64::from(turns >= 0.5),
         Wave::Triangle => (2.0 / std::f64::consts::PI) * (turns * std::f64::consts::TAU).sin().asin(),
         Wave::Saw => 2.0 * turns - 1.0,
-        Wave::Noise { .. } => unreachable!(),
+        _ => unreachable!(),
     };
     (32_767.0 * (spec.amplitude * wave + spec.offset)).clamp(-32_768.0, 32_767.0)
 }
