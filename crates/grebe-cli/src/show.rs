@@ -31,8 +31,11 @@ pub(crate) enum Surface {
     Png(PngOptions),
 }
 
+/// A picture that was written, and what the numbers of each channel mean in it.
+pub(crate) type Drawn = (Picture, Vec<ChannelSetup>);
+
 /// Shows the streams until the person ends it, or the picture is written; then stops the graphs.
-pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Option<Picture>)> {
+pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Option<Drawn>)> {
     interrupt::catch();
     // A graph that cannot be watched is shown all the same.
     let _published: Vec<_> = shown.iter().map(|shown| shown.running.publish(shown.show.command)).collect();
@@ -45,12 +48,12 @@ pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Optio
         }
     });
     let insisting = interrupt::insist();
-    let mut picture = None;
+    let mut drawn = None;
     let ended = match (surface, shown.as_slice()) {
         (Surface::Png(png), [only, ..]) => {
             let write = |bytes: &[u8]| output::file(&png.path, bytes);
-            grebe_view::render_png(&only.link, only.options(), png, write).map(|drawn| {
-                picture = Some(drawn);
+            grebe_view::render_png(&only.link, only.options(), png, write).map(|picture| {
+                drawn = Some(picture);
             })
         }
         (Surface::Terminal, [only, ..]) => grebe_view::run_terminal(only.link.clone(), only.options()),
@@ -65,9 +68,9 @@ pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Optio
         }
     }
     match ended {
-        _ if interrupt::is_pending() => Ok((Ending::Interrupted, picture)),
-        Err(Error::Interrupted) => Ok((Ending::Interrupted, picture)),
-        Ok(()) => Ok((Ending::Good, picture)),
+        _ if interrupt::is_pending() => Ok((Ending::Interrupted, drawn)),
+        Err(Error::Interrupted) => Ok((Ending::Interrupted, drawn)),
+        Ok(()) => Ok((Ending::Good, drawn)),
         Err(error) => Err(error.into()),
     }
 }

@@ -14,5 +14,6 @@ pub(crate) mod persistence;
 pub(crate) mod picture;
 pub(crate) mod spectrum;
 pub(crate) mod status;
+pub(crate) mod told;
 pub(crate) mod trigger;
 pub(crate) mod viewport;

@@ -36,7 +36,7 @@
 //!
 //! let options = ViewOptions::new(|| SourceStatus { name: "a ramp".into(), ..SourceStatus::default() });
 //! let path = std::env::temp_dir().join(format!("grebe-view-guide-{}.png", std::process::id()));
-//! let picture = render_png(&link, options, &PngOptions::new(&path), |png| std::fs::write(&path, png))?;
+//! let (picture, _) = render_png(&link, options, &PngOptions::new(&path), |png| std::fs::write(&path, png))?;
 //! assert_eq!(picture.counts.samples, 1000);
 //! # std::fs::remove_file(path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -91,6 +91,7 @@ pub use data::{
     picture::{ChannelColumns, Flow, GapMark, Picture, StreamInfo},
     spectrum::{ChannelSpectrum, SpectrumView},
     status::{Loss, SourceStatus},
+    told::{Change, ChangeMark},
     trigger::{
         TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
     },

@@ -22,6 +22,7 @@ mod save;
 pub(crate) mod segments;
 pub(crate) mod session;
 pub(crate) mod spectra;
+pub(crate) mod told;
 mod trigger_time;
 mod update;
 pub(crate) mod vertical;

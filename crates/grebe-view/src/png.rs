@@ -11,6 +11,7 @@ use crate::data::link::ScopeLink;
 use crate::data::picture::Picture;
 use crate::data::viewport::Viewport;
 use crate::error::Error;
+use crate::model::channel::ChannelSetup;
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
 pub(crate) use draw::encode;
@@ -47,7 +48,8 @@ impl PngOptions {
     }
 }
 
-/// Waits, draws, and hands the PNG to `write`; returns what was drawn.
+/// Waits, draws, and hands the PNG to `write`; returns what was drawn, and what the numbers of each channel mean in it: as the
+/// options say, or the stream.
 ///
 /// # Errors
 /// [`Error::NothingArrived`], [`Error::Scope`] for a size out of range, [`Error::Write`].
@@ -56,7 +58,7 @@ pub fn render_png(
     options: ViewOptions,
     png: &PngOptions,
     write: impl FnOnce(&[u8]) -> std::io::Result<()>,
-) -> Result<Picture, Error> {
+) -> Result<(Picture, Vec<ChannelSetup>), Error> {
     let mut model = ViewModel::new(link.clone(), options, encode);
     if png.measure {
         model.controls.is_measuring = true;
@@ -65,7 +67,8 @@ pub fn render_png(
     analyse(&mut model, raster::plot_columns(png.width));
     let bytes = encode(&mut model, png.width, png.height)?;
     write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
-    Ok(model.picture.clone())
+    let channels = model.picture.stream.map_or(0, |stream| stream.channels);
+    Ok((model.picture.clone(), model.controls.lanes.setups[..channels].to_vec()))
 }
 
 fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error> {

@@ -54,9 +54,9 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     if let Spawn::Running(generator) = &mut spawn {
         generator.check()?;
     }
-    let (ending, picture) = ended?;
-    if let Some(picture) = picture.filter(|_| options.json) {
-        let measured = measurements(&picture, &setups(&options.channels)?);
+    let (ending, drawn) = ended?;
+    if let Some((picture, setups)) = drawn.filter(|_| options.json) {
+        let measured = measurements(&picture, &setups);
         out!("{}", serde_json::to_string_pretty(&measured)?)?;
     }
     Ok(ending)
@@ -285,7 +285,9 @@ fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
         Value::Object(channel)
     });
     json!({
+        "name": picture.description.as_ref().and_then(|it| it.name.clone()),
         "sample_rate_hz": picture.stream.map(|stream| stream.rate_hz),
+        "centre_frequency_hz": picture.description.as_ref().and_then(|it| it.centre_frequency_hz),
         "span_s": picture.span(),
         "lost_frames": picture.counts.lost_frames,
         "lost_samples": picture.counts.lost_samples,

@@ -18,6 +18,7 @@ use crate::data::overview::Overview;
 use crate::data::persistence::{Persistence, PersistenceView};
 use crate::data::picture::{ChannelColumns, GapMark, Picture, StreamInfo};
 use crate::data::spectrum::SpectrumAnalyzer;
+use crate::data::told::{Change, ChangeMark, Told};
 use crate::data::trigger::{TriggerMode, TriggerSearch, TriggerView};
 use crate::data::viewport::{Viewport, Window, default_span};
 
@@ -30,6 +31,7 @@ pub struct ScopeCore {
     tracker: StreamTracker,
     pyramid: Option<Pyramid>,
     stream: Option<StreamInfo>,
+    told: Told,
     trigger: Option<TriggerSearch>,
     persistence: Option<Persistence>,
     measure: PictureMeasurer,
@@ -75,6 +77,7 @@ impl ScopeCore {
                 self.newest_ts_ns = header.producer_ts_ns;
             }
         }
+        self.told.hear(batch, self.pyramid.as_ref().map_or(0, Pyramid::next_index));
         if frames > 0 {
             self.flow.add(now_ns, frames, samples, bytes);
             self.transit.add(now_ns, self.newest_ts_ns);
@@ -112,6 +115,8 @@ impl ScopeCore {
         let shown = shown.chain(math.map(|(history, _)| (MATH_CHANNEL, history, 0)));
         Picture {
             stream: Some(stream),
+            description: self.told.now(),
+            changes: self.told.changes_in(&window),
             answers: Some(*viewport),
             is_ended: self.is_ended,
             grid: extent.grid,
@@ -205,6 +210,10 @@ impl ScopeCore {
         if matches!(arrival, Arrival::First | Arrival::Restart) || is_other_rate {
             self.begin(channels)?;
         }
+        if is_other_rate && matches!(arrival, Arrival::InOrder | Arrival::After(_)) {
+            let change = Change::Rate { hz: header.sample_rate_hz };
+            self.told.note(ChangeMark { index: header.first_sample_index, change });
+        }
         if let Arrival::After(gap) = arrival {
             self.note_gap(header.first_sample_index, gap);
         }
@@ -264,6 +273,7 @@ impl ScopeCore {
             }
         }
         self.streams += 1;
+        self.told.forget();
         self.gaps.clear();
         self.stream = None;
         self.trigger = None;

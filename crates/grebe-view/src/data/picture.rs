@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use grebe_frame::TrackerCounts;
+use grebe_frame::{Description, TrackerCounts};
 use grebe_scope::{Column, ColumnGrid, SampleLine, Scale};
 
 use crate::data::measure::ChannelMeasurements;
 use crate::data::overview::OverviewView;
 use crate::data::persistence::PersistenceView;
 use crate::data::spectrum::SpectrumView;
+use crate::data::told::ChangeMark;
 use crate::data::trigger::TriggerView;
 use crate::data::viewport::Viewport;
 
@@ -17,6 +18,10 @@ use crate::data::viewport::Viewport;
 pub struct Picture {
     /// What the stream is; `None` while nothing has arrived.
     pub stream: Option<StreamInfo>,
+    /// What the stream says of itself, for the newest sample.
+    pub description: Option<Arc<Description>>,
+    /// Places in the picture where the stream became another, oldest first; at most the newest 256.
+    pub changes: Vec<ChangeMark>,
     /// What was asked for.
     pub(crate) answers: Option<Viewport>,
     /// Whether the stream's end has arrived, or its source is gone.

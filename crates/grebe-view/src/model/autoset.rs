@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_slow_signal_is_found_further_back_and_what_does_not_repeat_is_said() {
         // Half a period of 0.8 s is more than the samples that are looked at first.
-        let slow = |_: usize, index: u64| if index / 400_000 % 2 == 0 { 100 } else { -100 };
+        let slow = |_: usize, index: u64| if (index / 400_000).is_multiple_of(2) { 100 } else { -100 };
         let model = set(3_000_000, 1e6, slow);
         assert_eq!(model.controls.time.span, Some(2.0), "0.8 s a period");
         let flat = set(50_000, 1e6, |_, _| 7);

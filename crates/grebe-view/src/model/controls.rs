@@ -21,6 +21,7 @@ use lanes::Lanes;
 use time::TimeAxis;
 use trigger::TriggerControls;
 pub use trigger::TriggerOptions;
+pub(crate) use trigger::level_count;
 
 #[derive(Debug)]
 pub(crate) struct Controls {

@@ -6,6 +6,7 @@ use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerState};
 use crate::data::viewport::DIVISIONS;
+use crate::model::told::{centre_words, source_name, utc_at};
 
 /// Whether the stream moves, and whether the picture does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +148,7 @@ impl Hud {
         });
         Hud {
             state,
-            source: status.name.clone(),
+            source: source_name(picture.description.as_ref(), &status.name),
             stream: stream_text(picture),
             span: Engineering::new(picture.span(), unit).to_string(),
             division: format!("{divisions}/div"),
@@ -178,9 +179,13 @@ pub(crate) fn stream_text(picture: &Picture) -> String {
         true => Engineering::new(stream.rate_hz, "S/s").digits(4).to_string(),
         false => "unknown rate".into(),
     };
-    match stream.channels {
+    let stream = match stream.channels {
         1 => rate,
         channels => format!("{channels} \u{d7} {rate}"),
+    };
+    match centre_words(picture.description.as_ref()) {
+        Some(centre) => format!("{stream}, {centre}"),
+        None => stream,
     }
 }
 
@@ -193,10 +198,12 @@ fn facts(
 ) -> Vec<Item> {
     let plain = |label, value: String| Item { label, value, tone: Tone::Plain };
     let total = Engineering::new(picture.counts.frames as f64, "frames");
+    let utc = utc_at(picture, picture.right_index().min(picture.next_index as f64));
+    let utc = utc.map(|time| plain("right edge", time));
     // A stream that is over has no rate, held or not.
     if picture.is_ended {
         let samples = Engineering::new(picture.counts.samples as f64, "S");
-        return vec![plain("received", format!("{total}, {samples} a channel"))];
+        return [plain("received", format!("{total}, {samples} a channel"))].into_iter().chain(utc).collect();
     }
     let flow = picture.flow;
     let latency = match picture.latency(now_ns, status.is_same_boot) {
@@ -212,6 +219,7 @@ fn facts(
         plain("", Engineering::new(flow.bytes_per_s * 8.0, "bit/s").to_string()),
         plain("latency", latency),
     ];
+    facts.extend(utc);
     if pictures_per_s > 0.0 && state == RunState::Live {
         facts.push(plain("", format!("{pictures_per_s:.0} fps")));
     }

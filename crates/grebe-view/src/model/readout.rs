@@ -45,6 +45,11 @@ impl ViewModel {
         let times = [a, b, b - a].map(|time| show_exact(time, unit));
         let [at_a, at_b, apart] = times;
         let mut rows = vec![row(None, ["time".into(), at_a, at_b, apart])];
+        let utc = [a, b]
+            .map(|time| self.utc_at(self.picture.left_index + (time - start) * self.picture.rate_or_one()));
+        if let [Some(at_a), Some(at_b)] = utc {
+            rows.push(row(None, ["UTC".into(), at_a, at_b, String::new()]));
+        }
         if unit == "s" && a != b {
             let rate = show_exact(1.0 / (b - a).abs(), "Hz");
             rows.push(row(None, ["1/\u{394}".into(), String::new(), String::new(), rate]));

@@ -131,7 +131,7 @@ impl Session {
     pub(crate) fn of(controls: &Controls) -> Session {
         let (trigger, is_mode_chosen) = (controls.trigger.settings, controls.trigger.is_mode_chosen);
         let spectrum = controls.spectrum;
-        let channels = controls.lanes.setups.iter().enumerate();
+        let channels = 0..controls.lanes.setups.len();
         Session {
             span_s: controls.time.span,
             light: controls.theme == ThemeChoice::Light,
@@ -169,9 +169,9 @@ impl Session {
                 b: controls.math_inputs[1] + 1,
             },
             channels: channels
-                .map(|(channel, setup)| ChannelToml {
+                .map(|channel| ChannelToml {
                     quantities: controls.measured.own(channel).map(QuantitySet::names),
-                    ..ChannelToml::of(setup, controls.channels.contains(channel))
+                    ..ChannelToml::of(&controls.lanes.own(channel), controls.channels.contains(channel))
                 })
                 .collect(),
         }

@@ -25,6 +25,9 @@ impl ViewModel {
             }
             let is_other = self.picture.streams > 0 && picture.streams > self.picture.streams;
             self.picture = picture;
+            if self.hear() {
+                self.hud_made_ns = 0;
+            }
             if is_other {
                 self.say(format!("another stream began: {}", hud::stream_text(&self.picture)));
             }

@@ -1,8 +1,10 @@
 //! What the front ends have in common: the newest picture, the settings, the words around it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use grebe_flow::monotonic_ns;
+use grebe_frame::Description;
 use grebe_scope::{Column, MeasurementStatistics, Scale, Ticks};
 
 use super::action::SaveWhat;
@@ -34,6 +36,8 @@ pub(crate) struct ViewModel {
     pub(crate) generator: Generator,
     /// In which place the gaps were lost.
     pub(super) gap_places: GapPlaces,
+    /// What the stream said of itself, as far as the lanes know it.
+    pub(super) heard: Option<Arc<Description>>,
     /// By channel, since the view changed.
     pub(super) statistics: [MeasurementStatistics; LANES],
     /// The last measurement that is in the statistics, and of which span.
@@ -77,6 +81,7 @@ impl ViewModel {
             options,
             picture,
             gap_places: GapPlaces::default(),
+            heard: None,
             statistics: Default::default(),
             counted: (0, 0.0),
             asked: None,

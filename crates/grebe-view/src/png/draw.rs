@@ -48,11 +48,12 @@ fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster:
     let pieces = model.hud.pieces();
     let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
     let (start, end, _) = model.axis();
+    let changes = model.change_marks();
     let picture = raster::Picture {
         header: &header,
         lanes: &lanes,
         axis: Axis { start, end, unit: model.picture.axis_unit() },
-        cursors: &cursors(model, start, end),
+        cursors: &cursors(model, &changes, start, end),
         ..raster::Picture::new(width, height, theme)
     };
     Ok(picture.draw()?)
@@ -109,11 +110,12 @@ impl Channel<'_> {
     }
 }
 
-fn cursors(model: &ViewModel, start: f64, end: f64) -> Vec<Cursor<'static>> {
+fn cursors<'a>(model: &ViewModel, changes: &'a [(f64, String)], start: f64, end: f64) -> Vec<Cursor<'a>> {
     let trigger =
         model.trigger_marks().part.map(|part| Cursor { at: start + part * (end - start), label: "T" });
     let placed = model.controls.cursors.times.into_iter().flatten().zip(["A", "B"]);
-    trigger.into_iter().chain(placed.map(|(at, label)| Cursor { at, label })).collect()
+    let changes = changes.iter().map(|(part, label)| Cursor { at: start + part * (end - start), label });
+    trigger.into_iter().chain(placed.map(|(at, label)| Cursor { at, label })).chain(changes).collect()
 }
 
 fn draw_spectrum(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {

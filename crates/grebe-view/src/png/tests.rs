@@ -22,7 +22,7 @@ fn an_ended_stream_is_drawn_at_once_and_nothing_half_written_is_left() {
     feed.finish();
     let path = folder.join("scope.png");
     let picture =
-        render_png(&link, options(), &PngOptions::new(&path), |png| std::fs::write(&path, png)).unwrap();
+        render_png(&link, options(), &PngOptions::new(&path), |png| std::fs::write(&path, png)).unwrap().0;
     assert_eq!(picture.channels.len(), 2);
     assert!(fs::read(&path).unwrap().starts_with(b"\x89PNG"));
     let nowhere = folder.join("no/such.png");
@@ -90,7 +90,7 @@ fn drawn(pause_after: u64) -> Picture {
     (options.spectrum, options.span) = (true, Some(0.1));
     let day = Duration::from_secs(86_400);
     let png = PngOptions { measure: true, after: day, ..PngOptions::new("one.png") };
-    let picture = render_png(&link, options, &png, |_| Ok(())).unwrap();
+    let (picture, _) = render_png(&link, options, &png, |_| Ok(())).unwrap();
     source.join().unwrap();
     picture
 }

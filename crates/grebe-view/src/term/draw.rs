@@ -202,6 +202,16 @@ impl<'a> ScopeScreen<'a> {
                 }
             }
         }
+        for (part, words) in self.model.change_marks() {
+            let x = plot.x + ((part * f64::from(plot.width)) as u16).min(plot.width - 1);
+            for y in plot.top()..plot.bottom() {
+                buf[(x, y)].set_symbol("\u{2506}").set_style(Style::new());
+            }
+            if place == 0 {
+                let room = usize::from(plot.right() - x).saturating_sub(1);
+                buf.set_stringn(x + 1, plot.y, words, room, Style::new());
+            }
+        }
         let values =
             self.model.controls.cursors.values.filter(|_| data.channel == self.model.controls.lanes.selected);
         for value in values.into_iter().flatten() {

@@ -38,6 +38,18 @@ impl ScopePanes {
         }
     }
 
+    /// Where the stream became another, and to what.
+    pub(super) fn change_marks(&self, ui: &egui::Ui, plot: Rect) {
+        let theme = self.theme();
+        let color = color32(theme.text);
+        for (part, words) in self.model.change_marks() {
+            let x = (plot.left() + plot.width() * part as f32).round();
+            let ends = [pos2(x, plot.top()), pos2(x, plot.bottom())];
+            ui.painter().extend(Shape::dashed_line(&ends, egui::Stroke::new(1.0, color), 2.0, 4.0));
+            value_tag(ui, &theme, pos2(x, plot.bottom() - 22.0), plot, &words, color);
+        }
+    }
+
     /// Two horizontal lines in the lane of the selected channel.
     fn value_cursors(&mut self, ui: &egui::Ui, plot: Rect) {
         let Some(cursors) = self.model.controls.cursors.values else { return };

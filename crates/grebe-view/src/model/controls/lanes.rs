@@ -3,10 +3,11 @@
 use grebe_flow::monotonic_ns;
 use grebe_scope::{step_125_down, step_125_up};
 
-use crate::data::math::LANES;
+use crate::data::math::{LANES, MATH_CHANNEL};
 use crate::data::viewport::two_digits_up;
 use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
+use crate::model::told::LaneTold;
 use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, VerticalScale};
 
 /// The settings of each channel, by number.
@@ -16,6 +17,8 @@ pub(crate) struct Lanes {
     /// The channel that the keys for one channel work on.
     pub(crate) selected: usize,
     ranges: [AutoRange; LANES],
+    /// What the stream says of each lane, as far as it does.
+    told: Vec<LaneTold>,
 }
 
 impl Lanes {
@@ -29,6 +32,43 @@ impl Lanes {
     pub(crate) fn range(&self, channel: usize) -> Option<ValueRange> {
         let setup = &self.setups[channel % LANES];
         setup.vertical.map(ValueRange::of).or(self.ranges[channel % LANES].current())
+    }
+
+    /// Takes what the stream says of its lanes from now on. What a lane still has as the stream said it before follows; what
+    /// a person set stays.
+    pub(crate) fn hear(&mut self, told: Vec<LaneTold>) {
+        for channel in 0..MATH_CHANNEL {
+            let before = self.told.get(channel).cloned().unwrap_or_default();
+            let now = told.get(channel).cloned().unwrap_or_default();
+            let setup = &mut self.setups[channel];
+            if setup.name == before.name {
+                setup.name = now.name;
+            }
+            let is_own =
+                (&setup.unit, setup.scale, setup.offset) != (&before.unit, before.scale, before.offset);
+            let is_other = (before.scale, before.offset) != (now.scale, now.offset);
+            if !is_own {
+                (setup.unit, setup.scale, setup.offset) = (now.unit, now.scale, now.offset);
+            }
+            if !is_own && is_other {
+                self.refit(channel);
+            }
+        }
+        self.told = told;
+    }
+
+    /// The setup of a lane without what only the stream says of it.
+    pub(crate) fn own(&self, channel: usize) -> ChannelSetup {
+        let mut setup = self.setups[channel].clone();
+        let Some(told) = self.told.get(channel) else { return setup };
+        let nothing = LaneTold::default();
+        if setup.name == told.name {
+            setup.name = nothing.name;
+        }
+        if (&setup.unit, setup.scale, setup.offset) == (&told.unit, told.scale, told.offset) {
+            (setup.unit, setup.scale, setup.offset) = (nothing.unit, nothing.scale, nothing.offset);
+        }
+        setup
     }
 
     /// Fits the range of a channel anew: its numbers mean something else from now on.

@@ -50,10 +50,6 @@ impl TriggerControls {
         let now = self.settings;
         let channel = given.channel.unwrap_or(now.channel).min(7);
         let coupling = given.coupling.unwrap_or(now.coupling);
-        // LF reject counts from the baseline, not from 0.
-        let setup = setups[channel].resolved(0.0);
-        let zero = if coupling.is_lf_reject() { 0.0 } else { setup.offset };
-        let count = |value: f64| ((value - zero) / setup.scale).round() as i16;
         let (pulse_min_s, pulse_max_s) = match (given.pulse_min_s, given.pulse_max_s) {
             (None, None) => (now.pulse_min_s, now.pulse_max_s),
             given => given,
@@ -63,7 +59,7 @@ impl TriggerControls {
             kind: given.kind.unwrap_or(now.kind),
             channel,
             slope: given.slope.unwrap_or(now.slope),
-            level: given.level.map(count).or(now.level),
+            level: given.level.map(|level| level_count(level, &setups[channel], coupling)).or(now.level),
             coupling,
             holdoff_s: given.holdoff_s.unwrap_or(now.holdoff_s),
             pulse_min_s,
@@ -138,6 +134,14 @@ impl TriggerControls {
         };
         self.settings.coupling = TriggerCoupling::LfReject { corner_hz: Some(corner) };
     }
+}
+
+/// A level in units as a raw count.
+pub(crate) fn level_count(level: f64, setup: &ChannelSetup, coupling: TriggerCoupling) -> i16 {
+    let setup = setup.resolved(0.0);
+    // LF reject counts from the baseline, not from 0.
+    let zero = if coupling.is_lf_reject() { 0.0 } else { setup.offset };
+    ((level - zero) / setup.scale).round() as i16
 }
 
 /// Shorter spans are triggered, longer ones roll, until the person says otherwise.

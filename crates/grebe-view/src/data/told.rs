@@ -1,0 +1,164 @@
+//! What the stream says of itself, from the sample on for which it holds.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_frame::{Batch, Description};
+
+/// A place where the stream became another, and went on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangeMark {
+    /// Absolute index of the first sample after it.
+    pub index: u64,
+    /// What changed.
+    pub change: Change,
+}
+
+/// What can change within a stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// The centre frequency: that of what follows, where the stream still says one.
+    CentreFrequency {
+        /// In hertz.
+        hz: Option<f64>,
+    },
+    /// The sample rate: that of what follows. The history begins there.
+    Rate {
+        /// In samples per second; 0 = unknown.
+        hz: f64,
+    },
+}
+
+/// Follows the descriptions of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    now: Option<Arc<Description>>,
+    /// One that holds from a sample on that has not come yet.
+    waiting: Option<Arc<Description>>,
+    changes: VecDeque<ChangeMark>,
+}
+
+impl Told {
+    /// Takes what a batch says; the stream has come up to `next_index`.
+    pub(crate) fn hear(&mut self, batch: &Batch, next_index: u64) {
+        for description in batch.descriptions() {
+            let is_known = [&self.now, &self.waiting].into_iter().flatten();
+            if !is_known.into_iter().any(|known| Arc::ptr_eq(known, description)) {
+                self.waiting = Some(Arc::clone(description));
+            }
+            if let Some(next) = self.waiting.take_if(|next| next.first_sample_index < next_index) {
+                self.adopt(next);
+            }
+        }
+    }
+
+    /// What holds for the newest sample.
+    pub(crate) fn now(&self) -> Option<Arc<Description>> {
+        self.now.clone()
+    }
+
+    /// Another stream begins.
+    pub(crate) fn forget(&mut self) {
+        *self = Told::default();
+    }
+
+    pub(crate) fn note(&mut self, mark: ChangeMark) {
+        if self.changes.len() == CHANGES_MAX {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(mark);
+    }
+
+    /// The changes within a window.
+    pub(crate) fn changes_in(&self, window: &Range<f64>) -> Vec<ChangeMark> {
+        let is_inside = |mark: &&ChangeMark| (window.start..=window.end).contains(&(mark.index as f64));
+        self.changes.iter().filter(is_inside).copied().collect()
+    }
+
+    fn adopt(&mut self, next: Arc<Description>) {
+        let hz = next.centre_frequency_hz;
+        if self.now.as_ref().is_some_and(|before| before.centre_frequency_hz != hz) {
+            let change = Change::CentreFrequency { hz };
+            self.note(ChangeMark { index: next.first_sample_index, change });
+        }
+        self.now = Some(next);
+    }
+}
+
+/// The newest changes are kept.
+const CHANGES_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use grebe_frame::{BatchPool, Header};
+
+    use super::*;
+    use crate::data::core::ScopeCore;
+    use crate::data::viewport::Viewport;
+
+    fn feed(core: &mut ScopeCore, first: u64, rate_hz: f64, told: Option<&Arc<Description>>) {
+        let header = Header {
+            sequence: first / 100,
+            // Who begins again does so later.
+            producer_ts_ns: if told.is_none() { 1_000_000_000_000 } else { first },
+            channel_count: 1,
+            block_length_samples: 100,
+            sample_rate_hz: rate_hz,
+            first_sample_index: first,
+            ..Header::default()
+        };
+        let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
+        batch.describe(told);
+        batch.push::<i16>(&header, |_, samples| samples.fill(1)).unwrap();
+        core.ingest(&batch.freeze(), 1).unwrap();
+    }
+
+    fn at(first_sample_index: u64, hz: f64) -> Arc<Description> {
+        Arc::new(Description { first_sample_index, centre_frequency_hz: Some(hz), ..Description::default() })
+    }
+
+    #[test]
+    fn a_description_holds_from_its_sample_on_and_another_frequency_is_marked_there() {
+        let mut core = ScopeCore::new(1 << 20);
+        let viewport = Viewport { span: Some(1.0), ..Viewport::latest(100) };
+        let (low, high) = (at(0, 1e8), at(150, 2e8));
+        feed(&mut core, 0, 1e3, Some(&low));
+        // It is heard of before its first sample.
+        core.ingest(
+            &{
+                let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
+                batch.describe(Some(&high));
+                batch.freeze()
+            },
+            1,
+        )
+        .unwrap();
+        let picture = core.answer(&viewport, 1);
+        assert_eq!(picture.description.unwrap().centre_frequency_hz, Some(1e8));
+        assert_eq!(picture.changes, []);
+        for first in [100, 200, 300] {
+            feed(&mut core, first, 1e3, Some(&high));
+        }
+        let picture = core.answer(&viewport, 1);
+        assert_eq!(picture.description.unwrap().centre_frequency_hz, Some(2e8));
+        let change = Change::CentreFrequency { hz: Some(2e8) };
+        assert_eq!(picture.changes, [ChangeMark { index: 150, change }]);
+        let short = Viewport { span: Some(0.1), ..viewport };
+        assert_eq!(core.answer(&short, 1).changes, [], "it is out of the picture");
+    }
+
+    #[test]
+    fn another_rate_begins_a_history_with_its_mark_and_another_stream_says_nothing_of_the_old_one() {
+        let mut core = ScopeCore::new(1 << 20);
+        let viewport = Viewport { span: Some(1.0), ..Viewport::latest(100) };
+        feed(&mut core, 0, 1e3, Some(&at(0, 1e8)));
+        feed(&mut core, 100, 2e3, Some(&at(0, 1e8)));
+        let picture = core.answer(&viewport, 1);
+        assert_eq!(picture.changes, [ChangeMark { index: 100, change: Change::Rate { hz: 2e3 } }]);
+        assert!(picture.description.is_some());
+        feed(&mut core, 0, 2e3, None);
+        let picture = core.answer(&viewport, 1);
+        assert_eq!((picture.description, picture.changes), (None, vec![]));
+    }
+}

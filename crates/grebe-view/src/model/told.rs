@@ -1,0 +1,291 @@
+//! What the stream says of its channels becomes the lanes', unless a person has set them; and the words for the rest of it.
+
+use std::sync::Arc;
+
+use grebe_frame::{ChannelDescription, ClockReading, Description};
+use grebe_scope::Engineering;
+use jiff::Timestamp;
+
+use super::controls::level_count;
+use super::view_model::ViewModel;
+use crate::data::picture::Picture;
+use crate::data::told::{Change, ChangeMark};
+use crate::data::trigger::TriggerSettings;
+
+/// What the stream says of one lane.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LaneTold {
+    pub(crate) name: String,
+    pub(crate) unit: String,
+    pub(crate) scale: f64,
+    pub(crate) offset: f64,
+}
+
+impl Default for LaneTold {
+    fn default() -> LaneTold {
+        LaneTold { name: String::new(), unit: String::new(), scale: 1.0, offset: 0.0 }
+    }
+}
+
+impl LaneTold {
+    /// Scopes choose the prefix of a unit by the value: `mV` are volts here.
+    fn of(channel: &ChannelDescription) -> LaneTold {
+        let (unit, factor) = without_prefix(&channel.unit);
+        // What cannot be divided by would hide the samples.
+        let is_scale = channel.scale.is_finite() && channel.scale != 0.0;
+        LaneTold {
+            name: channel.name.clone(),
+            unit: unit.to_owned(),
+            scale: if is_scale { channel.scale * factor } else { factor },
+            offset: if channel.offset.is_finite() { channel.offset * factor } else { 0.0 },
+        }
+    }
+}
+
+impl ViewModel {
+    /// Takes over what the stream says, where that changed; returns whether it did.
+    pub(super) fn hear(&mut self) -> bool {
+        let now = self.picture.description.clone();
+        if self.picture.stream.is_none()
+            || now.as_ref().map(Arc::as_ptr) == self.heard.as_ref().map(Arc::as_ptr)
+        {
+            return false;
+        }
+        self.heard = now.clone();
+        let channels = now.as_ref().map_or(&[][..], |description| &description.channels);
+        let told = channels.iter().map(LaneTold::of).collect();
+        let level = |model: &ViewModel| {
+            let TriggerSettings { channel, coupling, .. } = model.controls.trigger.settings;
+            Some(level_count(model.options.trigger.level?, &model.controls.lanes.setups[channel], coupling))
+        };
+        let level_before = level(self);
+        self.controls.lanes.hear(told);
+        // A level that was given in units is another count now.
+        if level_before.is_some() && self.controls.trigger.settings.level == level_before {
+            self.controls.trigger.settings.level = level(self);
+        }
+        true
+    }
+
+    /// Where the stream became another: the place in the picture (0.0 left edge, 1.0 right edge), and to what.
+    pub(crate) fn change_marks(&self) -> Vec<(f64, String)> {
+        let of = |mark: &ChangeMark| {
+            let part = (mark.index as f64 - self.picture.left_index) / self.picture.span_samples;
+            (part, change_words(mark.change))
+        };
+        self.picture.changes.iter().map(of).collect()
+    }
+
+    /// The time of a sample in UTC, where the stream says how its clock relates to it.
+    pub(crate) fn utc_at(&self, index: f64) -> Option<String> {
+        utc_at(&self.picture, index)
+    }
+}
+
+fn change_words(change: Change) -> String {
+    match change {
+        Change::CentreFrequency { hz: Some(hz) } => Engineering::new(hz, "Hz").digits(7).to_string(),
+        Change::CentreFrequency { hz: None } => "centre unknown".into(),
+        Change::Rate { hz } if hz > 0.0 => Engineering::new(hz, "S/s").digits(7).to_string(),
+        Change::Rate { .. } => "rate unknown".into(),
+    }
+}
+
+/// The name of the stream before that of its source.
+pub(crate) fn source_name(description: Option<&Arc<Description>>, source: &str) -> String {
+    match description.and_then(|description| description.name.as_deref()).filter(|name| !name.is_empty()) {
+        Some(name) if source.is_empty() || name == source => name.to_owned(),
+        Some(name) => format!("{name} \u{b7} {source}"),
+        None => source.to_owned(),
+    }
+}
+
+/// The centre frequency, as far as the stream says one.
+pub(crate) fn centre_words(description: Option<&Arc<Description>>) -> Option<String> {
+    let hz = description?.centre_frequency_hz.filter(|hz| hz.is_finite())?;
+    Some(format!("centre {}", Engineering::new(hz, "Hz").digits(9)))
+}
+
+pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
+    let clock = picture.description.as_ref()?.clock?;
+    let rate_hz = picture.stream?.rate_hz;
+    if rate_hz <= 0.0 {
+        return None;
+    }
+    // A frame is stamped when its last sample is there.
+    let samples = index - picture.next_index as f64;
+    let after_ns = i128::from(picture.newest_ts_ns) - i128::from(clock.producer_ts_ns);
+    let unix_ns = i128::from(clock.unix_time_ns) + after_ns + (samples / rate_hz * 1e9).round() as i128;
+    let time = Timestamp::from_nanosecond(unix_ns).ok()?;
+    Some(time.strftime(utc_format(&clock)).to_string())
+}
+
+/// Microseconds where the host's clock is that good.
+fn utc_format(clock: &ClockReading) -> &'static str {
+    match clock.error_ns {
+        Some(error_ns) if error_ns < 1_000_000 => "%Y-%m-%d %H:%M:%S%.6f UTC",
+        _ => "%Y-%m-%d %H:%M:%S%.3f UTC",
+    }
+}
+
+/// A unit without its prefix, and what the prefix stands for; as it is where it is none that is known.
+fn without_prefix(unit: &str) -> (&str, f64) {
+    let prefixes = [
+        ("p", 1e-12),
+        ("n", 1e-9),
+        ("\u{b5}", 1e-6),
+        ("\u{3bc}", 1e-6),
+        ("u", 1e-6),
+        ("m", 1e-3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+    ];
+    let parts = prefixes.iter().filter_map(|&(prefix, factor)| Some((unit.strip_prefix(prefix)?, factor)));
+    parts.into_iter().find(|(base, _)| PREFIXED.contains(base)).unwrap_or((unit, 1.0))
+}
+
+/// Units that stand behind prefixes.
+const PREFIXED: [&str; 16] = [
+    "V",
+    "A",
+    "W",
+    "Pa",
+    "Hz",
+    "T",
+    "N",
+    "F",
+    "H",
+    "C",
+    "\u{3a9}",
+    "\u{2126}",
+    "Ohm",
+    "m/s\u{b2}",
+    "m/s^2",
+    "bar",
+];
+
+#[cfg(test)]
+mod tests {
+    use grebe_frame::{BatchPool, Header};
+
+    use super::*;
+    use crate::data::feed::ScopeFeed;
+    use crate::data::status::SourceStatus;
+    use crate::model::channel::ChannelSetup;
+    use crate::model::options::ViewOptions;
+    use crate::model::session::Session;
+
+    #[test]
+    fn a_prefix_goes_into_the_scale_and_what_is_none_stays() {
+        assert_eq!(without_prefix("mV"), ("V", 1e-3));
+        assert_eq!(without_prefix("\u{b5}T"), ("T", 1e-6));
+        assert_eq!(without_prefix("Pa"), ("Pa", 1.0));
+        assert_eq!(without_prefix("mmHg"), ("mmHg", 1.0));
+        assert_eq!(without_prefix(""), ("", 1.0));
+        let lead = ChannelDescription { unit: "mV".into(), scale: 0.005, offset: 2.0, ..Default::default() };
+        let told = LaneTold::of(&lead);
+        assert_eq!((told.unit.as_str(), told.scale, told.offset), ("V", 5e-6, 2e-3));
+        let broken = ChannelDescription { scale: 0.0, offset: f64::NAN, ..lead };
+        assert_eq!((LaneTold::of(&broken).scale, LaneTold::of(&broken).offset), (1e-3, 0.0));
+    }
+
+    fn model(options: ViewOptions, described: &[Description]) -> ViewModel {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        let mut model = ViewModel::new(link, options, crate::png::encode);
+        for (block, description) in described.iter().enumerate() {
+            let header = Header {
+                sequence: block as u64,
+                channel_count: 2,
+                block_length_samples: 1000,
+                sample_rate_hz: 1e3,
+                first_sample_index: block as u64 * 1000,
+                producer_ts_ns: 7_000_000_000,
+                ..Header::default()
+            };
+            let mut pool = BatchPool::new(1, 8192);
+            pool.describe(Some(Arc::new(description.clone())));
+            let mut batch = pool.acquire().unwrap();
+            batch.push::<i16>(&header, |_, samples| samples.fill(100)).unwrap();
+            model.controls.time.span = Some(1.5);
+            model.request(300);
+            feed.ingest(&batch.freeze()).unwrap();
+            model.refresh();
+        }
+        feed.finish();
+        model.request(301);
+        model.refresh();
+        model
+    }
+
+    fn options() -> ViewOptions {
+        ViewOptions::new(|| SourceStatus { name: "udp://:5000".into(), ..SourceStatus::default() })
+    }
+
+    fn ecg() -> Description {
+        let lead = |name: &str| ChannelDescription {
+            name: name.into(),
+            unit: "mV".into(),
+            scale: 0.005,
+            offset: 1.0,
+        };
+        Description {
+            name: Some("record 100".into()),
+            channels: vec![lead("MLII"), lead("V5")],
+            centre_frequency_hz: Some(433.92e6),
+            clock: Some(ClockReading {
+                producer_ts_ns: 6_000_000_000,
+                unix_time_ns: 1_700_000_000_000_000_000,
+                error_ns: Some(5_000_000),
+            }),
+            ..Description::default()
+        }
+    }
+
+    #[test]
+    fn what_the_stream_says_is_shown_and_what_a_person_set_stays() {
+        let mut given = options();
+        given.channels =
+            vec![ChannelSetup::default(), ChannelSetup { name: "chest".into(), ..Default::default() }];
+        given.trigger.level = Some(1.2e-3);
+        let model = model(given, &[ecg()]);
+        let [first, second] = [0, 1].map(|channel| model.setup(channel));
+        assert_eq!((first.label(0), second.label(1)), ("1 MLII".into(), "2 chest".into()));
+        assert_eq!((first.unit.as_str(), second.unit.as_str()), ("V", "V"));
+        assert!((first.value(100.0) - 1.5e-3).abs() < 1e-12);
+        assert_eq!(
+            model.controls.trigger.settings.level,
+            Some(40),
+            "given in volts, before their scale was known"
+        );
+        let words = model.hud.pieces().join("|");
+        assert!(
+            words.starts_with("record 100 \u{b7} udp://:5000|2 \u{d7} 1 kS/s, centre 433.92 MHz|"),
+            "{words}"
+        );
+        // A second after the reading, which was taken at 22:13:20.
+        assert!(words.contains("right edge 2023-11-14 22:13:21.000 UTC"), "{words}");
+        let kept = Session::of(&model.controls).to_toml();
+        assert!(!kept.contains("MLII") && kept.contains("chest"), "the next stream may say another: {kept}");
+    }
+
+    #[test]
+    fn what_the_stream_says_later_follows_and_another_frequency_is_marked() {
+        let mut later = ecg();
+        later.first_sample_index = 1000;
+        later.centre_frequency_hz = Some(868e6);
+        later.channels.truncate(1);
+        (later.channels[0].name, later.channels[0].unit) = ("aVR".into(), "uV".into());
+        let mut model = model(options(), &[ecg(), later]);
+        assert_eq!((model.setup(0).label(0), model.setup(1).label(1)), ("1 aVR".into(), "CH2".into()));
+        assert_eq!((model.setup(0).scale, model.setup(1).scale), (5e-9, 1.0));
+        let [(part, words)] = &model.change_marks()[..] else { panic!() };
+        assert_eq!(words, "868 MHz");
+        assert!((part - 1.0 / 3.0).abs() < 0.01, "{part}");
+        model.controls.cursors.times = Some([-1.0, -0.5]);
+        let rows = model.cursor_rows();
+        assert_eq!(rows[1].cells[0], "UTC");
+        // The last column reaches beyond the newest sample.
+        assert!(rows[1].cells[1].starts_with("2023-11-14 22:13:20.00"), "{rows:?}");
+    }
+}
