@@ -34,7 +34,8 @@ impl SampleFile {
     ///
     /// # Errors
     /// An [`Error`] that names the file: what it cannot hold and what to do, [`Error::Exists`] where it is there and must not be
-    /// overwritten, [`Error::Cancelled`]. What was there is as it was then.
+    /// overwritten, [`Error::Cancelled`]. Of a WAV or a raw file, what was there is as it was then; a SigMF recording holds what
+    /// was written until then.
     pub fn save_as(&mut self, to: &Path, overwrite: bool, cancel: &Cancel) -> Result<Vec<PathBuf>, Error> {
         if is_wav(to) {
             let (header, encoding) = self.wav(to)?;
