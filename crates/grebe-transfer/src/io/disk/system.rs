@@ -95,19 +95,25 @@ pub(super) fn join(above: &Path, name: &[u8]) -> PathBuf {
     name.split(|byte| *byte == b'/').fold(above.to_path_buf(), |path, part| path.join(windows_name(part)))
 }
 
-/// Whether the last part of a name is another one here.
-#[cfg(unix)]
-pub(super) fn is_renamed(_: &[u8]) -> bool {
-    false
+/// Which names files can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameRules {
+    /// All that a sender may name.
+    Unix,
+    Windows,
 }
 
-#[cfg(not(unix))]
-pub(super) fn is_renamed(name: &[u8]) -> bool {
-    name.rsplit(|byte| *byte == b'/').next().is_some_and(|part| windows_name(part).as_bytes() != part)
+impl NameRules {
+    pub(super) const HERE: Self = if cfg!(unix) { Self::Unix } else { Self::Windows };
+
+    /// Whether the last part of a name becomes another one.
+    pub(super) fn rename(self, name: &[u8]) -> bool {
+        let part = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+        self == Self::Windows && windows_name(part).as_bytes() != part
+    }
 }
 
 /// What Windows takes for a path, a stream, a pattern or a device becomes another letter.
-#[cfg(any(not(unix), test))]
 fn windows_name(name: &[u8]) -> String {
     let plain = String::from_utf8_lossy(name);
     let mut plain: String = plain

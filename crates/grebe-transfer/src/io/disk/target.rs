@@ -6,6 +6,8 @@
 //!                                                 tree/...   the files and directories, under their names
 //! ```
 
+mod naming;
+
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,14 +15,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub(in crate::io) use self::naming::Named;
+use super::FileStatus;
 use super::groups::GROUP_BYTES;
 use super::system::{
-    failed, free_bytes, is_about_the_name, is_entry, is_renamed, is_same_file, join, private_directory,
-    read_exact_at, remove, rename, set_mode, umask, write_all_at,
+    failed, free_bytes, is_about_the_name, is_entry, join, private_directory, read_exact_at, remove, umask,
+    write_all_at,
 };
-use super::{FileStatus, LeftOut, Renamed};
-use crate::error::{Error, Result, shown};
-use crate::proto::index::{Entry, Index, printable};
+use crate::error::{Error, Result};
+use crate::proto::index::{Entry, Index};
 use crate::proto::ranges::RangeSet;
 
 /// The files that content is written to. They have their full length from the beginning, with holes.
@@ -66,17 +69,6 @@ struct TargetFile {
     is_left_out: bool,
     /// It is there already, and what comes is compared with it.
     is_compared: bool,
-}
-
-/// What came of giving files their names.
-#[derive(Debug, Default)]
-pub(in crate::io) struct Named {
-    /// What the sender named, where it is now.
-    pub(in crate::io) paths: Vec<PathBuf>,
-    pub(in crate::io) left_out: Vec<LeftOut>,
-    pub(in crate::io) renamed: Vec<Renamed>,
-    /// Something whole got no name, and waits for a later session.
-    pub(super) is_kept: bool,
 }
 
 impl Target {
@@ -326,83 +318,6 @@ impl Target {
         Ok(())
     }
 
-    /// Gives what is good its mode, its time and its name.
-    ///
-    /// # Errors
-    /// [`Error::File`] where that fails.
-    pub(super) fn give_names(&mut self) -> Result<Named> {
-        let mut named = Named::default();
-        for (entry, fate) in self.index.entries.iter().zip(&self.fates) {
-            if *fate == Fate::Made && is_renamed(&entry.name) {
-                named.renamed.push(Renamed { name: printable(&entry.name), path: self.final_path(entry) });
-            }
-            match fate {
-                Fate::LeftOut(why) => {
-                    named.left_out.push(LeftOut { path: self.final_path(entry), why: why.clone() });
-                }
-                Fate::There => named.paths.push(self.final_path(entry)),
-                Fate::Made | Fate::Inside | Fate::Compared => {}
-            }
-        }
-        // From the inside out, because a change in a directory changes its time.
-        for number in (0..self.index.entries.len()).rev() {
-            if self.is_left_out(number) {
-                continue;
-            }
-            let entry = &self.index.entries[number];
-            let path = self.part_path(entry);
-            if entry.is_top() && entry.bytes.is_none() {
-                // A directory that may not be written to cannot be moved.
-                continue;
-            }
-            match set_mode_and_time(&path, entry, self.umask) {
-                Err(error) if !(self.named && error.kind() == io::ErrorKind::NotFound) => {
-                    return Err(failed("set the time of", &path, error));
-                }
-                _ => {}
-            }
-        }
-        for number in 0..self.index.entries.len() {
-            let entry = &self.index.entries[number];
-            if entry.is_top() && !self.is_left_out(number) {
-                self.give_name(entry, &mut named)?;
-            }
-        }
-        Ok(named)
-    }
-
-    fn give_name(&self, entry: &Entry, named: &mut Named) -> Result<()> {
-        let (part, path) = (self.part_path(entry), self.final_path(entry));
-        if self.named && (fs::symlink_metadata(&part).is_err() || is_same_file(&part, &path)) {
-            named.paths.push(path);
-            return Ok(());
-        }
-        let is_free = match fs::symlink_metadata(&path) {
-            Ok(meta) => self.overwrite && entry.bytes.is_some() && !meta.is_dir(),
-            Err(_) => true,
-        };
-        match if is_free {
-            rename(&part, &path, self.overwrite || entry.bytes.is_none())
-        } else {
-            Err(io::ErrorKind::AlreadyExists.into())
-        } {
-            Ok(()) => {
-                if entry.bytes.is_none() {
-                    set_mode_and_time(&path, entry, self.umask)
-                        .map_err(|source| failed("set the time of", &path, source))?;
-                }
-                named.paths.push(path);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                named.is_kept = true;
-                let why = format!("it came meanwhile; what was received is {}", shown(&part));
-                named.left_out.push(LeftOut { path, why });
-            }
-            Err(error) => return Err(failed("give its name to", &part, error)),
-        }
-        Ok(())
-    }
-
     fn place(directory: &Path, folder: &Path, index: Index, overwrite: bool) -> Result<Self> {
         Ok(Self {
             directory: directory.to_path_buf(),
@@ -535,16 +450,6 @@ fn has_time(meta: &fs::Metadata, entry: &Entry) -> bool {
 fn modified(entry: &Entry) -> Option<SystemTime> {
     let age = Duration::from_nanos(entry.modified_unix_ns.unsigned_abs());
     if entry.modified_unix_ns < 0 { UNIX_EPOCH.checked_sub(age) } else { UNIX_EPOCH.checked_add(age) }
-}
-
-fn set_mode_and_time(path: &Path, entry: &Entry, umask: u16) -> io::Result<()> {
-    // Directories too are opened for this, which some systems do not do: their time is then the time of arrival.
-    match File::open(path) {
-        Ok(file) => file.set_modified(modified(entry).unwrap_or_else(SystemTime::now))?,
-        Err(error) if entry.bytes.is_some() => return Err(error),
-        Err(_) => {}
-    }
-    set_mode(path, entry.mode & !umask)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::io::disk::system::NameRules;
 
 fn index() -> Index {
     let entry =
@@ -190,4 +191,22 @@ fn a_kill_between_two_names_is_made_good() {
     assert_eq!(finish(&mut target).paths, [at("d"), at("f")]);
     assert_eq!(fs::read(at("f")).unwrap(), b"defg");
     assert_eq!(names(directory.path()), ["d", "f"]);
+}
+
+#[test]
+fn what_has_another_name_here_is_listed_and_what_is_left_out_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = Target::folder(directory.path(), &[7; 32], true).unwrap();
+    let mut index = index();
+    for (entry, name) in index.entries.iter_mut().zip(["con", "con/a.fits", "con/12:00.fits", "b*"]) {
+        entry.name = name.into();
+    }
+    let mut target = Target::place(directory.path(), &folder, index, false).unwrap();
+    let names = |target: &Target, rules| -> Vec<_> {
+        target.renamed(rules).into_iter().map(|renamed| renamed.name).collect()
+    };
+    assert_eq!(names(&target, NameRules::Windows), ["con", "con/12:00.fits", "b*"]);
+    assert_eq!(names(&target, NameRules::Unix), [""; 0]);
+    target.fates[3] = Fate::LeftOut("it exists".to_owned());
+    assert_eq!(names(&target, NameRules::Windows), ["con", "con/12:00.fits"]);
 }

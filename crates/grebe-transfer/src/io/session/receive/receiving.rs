@@ -1,0 +1,429 @@
+//! The thread that opens packets, hands their bytes to the writer and reports to the sender.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use grebe_datagram::Receiver as Datagrams;
+use grebe_packet::Cancel;
+
+use super::{ReceiveOptions, another_handle};
+use crate::error::{Error, Result};
+use crate::io::disk::writer::Writer;
+use crate::io::disk::{LeftOut, Place, Renamed, groups, journal_key};
+use crate::io::session::connect::{self, Connected, Fallback};
+use crate::io::session::tcp::{Heard, PacketStream, TcpDoor};
+use crate::io::session::{Notice, Notify, ReceiveProgress, ReceiveReport, taken};
+use crate::io::{Clock, Reading, unix_s};
+use crate::proto::handshake::{Responder, Session};
+use crate::proto::receiver::{Arrived, Receiver};
+use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict};
+
+/// One transfer at its receiver.
+pub(super) struct Receiving {
+    /// Another handle on the socket, to answer on.
+    socket: UdpSocket,
+    fallback: Fallback,
+    /// Of the end that made the ticket.
+    responder: Option<Responder>,
+    /// When the ticket expires.
+    expires_unix_s: u64,
+    peer: Option<SocketAddr>,
+    /// All goes by this while it lasts.
+    tcp: Option<PacketStream>,
+    /// Where a sender comes that has the ticket.
+    pub(super) door: Option<TcpDoor>,
+    /// When to look who came by TCP.
+    next_look_us: u64,
+    session: Option<Session>,
+    core: Receiver,
+    next_call_us: u64,
+    /// Number of the next packet to the sender.
+    number: u64,
+    next_ready_us: u64,
+    next_progress_us: u64,
+    place: Place,
+    writer: Option<Writer>,
+    offer: Option<Offer>,
+    paths: Vec<PathBuf>,
+    left_out: Vec<LeftOut>,
+    renamed: Vec<Renamed>,
+    failure: Option<Error>,
+    first_us: u64,
+    /// When everything was whole; 0: it is not yet.
+    whole_us: u64,
+    /// When the newest datagram arrived.
+    arrived_us: u64,
+}
+
+impl Receiving {
+    pub(super) fn new(
+        datagrams: &Datagrams<Vec<u8>>,
+        directory: &Path,
+        options: &ReceiveOptions,
+    ) -> Result<Self> {
+        let mut core = Receiver::new(WINDOW_BYTES);
+        core.window_bytes_max = options.memory_bytes_max.max(WINDOW_BYTES);
+        core.silence_us_max = options.keep_trying.as_micros() as u64;
+        Ok(Self {
+            socket: another_handle(datagrams)?,
+            fallback: Fallback::new(Vec::new()),
+            responder: None,
+            expires_unix_s: u64::MAX,
+            peer: None,
+            tcp: None,
+            door: None,
+            next_look_us: 0,
+            session: None,
+            core,
+            next_call_us: 0,
+            number: 0,
+            next_ready_us: 0,
+            next_progress_us: 0,
+            place: Place {
+                directory: directory.to_path_buf(),
+                key: journal_key(options.state.as_deref())?,
+                overwrite: options.overwrite,
+                accept: options.accept.clone(),
+                asks: options.asks,
+            },
+            writer: None,
+            offer: None,
+            paths: Vec::new(),
+            left_out: Vec::new(),
+            renamed: Vec::new(),
+            failure: None,
+            first_us: 0,
+            whole_us: 0,
+            arrived_us: 0,
+        })
+    }
+
+    /// Waits for a sender that proves the key, until the ticket expires.
+    pub(super) fn answer(&mut self, responder: Responder, expires_unix_s: u64) {
+        (self.responder, self.expires_unix_s) = (Some(responder), expires_unix_s);
+    }
+
+    /// Goes on with a sender that has answered.
+    pub(super) fn go_on(&mut self, connected: Connected, addresses: Vec<SocketAddr>) {
+        self.fallback = Fallback::new(addresses);
+        (self.session, self.peer, self.tcp) = (Some(connected.session), Some(connected.peer), connected.tcp);
+        self.core.heard(0);
+    }
+
+    /// Receives until the sender knows the verdict, or is silent for too long.
+    pub(super) fn run(
+        mut self,
+        mut datagrams: Datagrams<Vec<u8>>,
+        options: &ReceiveOptions,
+        mut on_progress: impl FnMut(&ReceiveProgress),
+    ) -> Result<ReceiveReport> {
+        let clock = Clock::start();
+        loop {
+            self.check_stop(clock.now_us(), &options.cancel)?;
+            self.look_for_another_way(clock.now_us(), options);
+            self.receive_batch(&clock, &mut datagrams, &options.notify)?;
+            let now_us = clock.now_us();
+            self.take_outcome(now_us);
+            if self.core.verdict().is_some() && self.whole_us == 0 {
+                self.whole_us = now_us;
+            }
+            self.report(now_us);
+            if now_us >= self.next_progress_us && self.offer.is_some() {
+                on_progress(&self.progress());
+                self.next_progress_us = now_us + 100_000;
+            }
+            if self.session.is_some() && self.core.is_over(now_us) {
+                break;
+            }
+        }
+        if let Some(tcp) = self.tcp.take() {
+            tcp.finish();
+        }
+        let report = self.finish()?;
+        on_progress(&self.progress());
+        Ok(report)
+    }
+
+    /// Fails where nobody connected in time, or where the user cancels; after the offer, the sender hears of that first.
+    fn check_stop(&mut self, now_us: u64, cancel: &Cancel) -> Result<()> {
+        if self.session.is_none() && unix_s() >= self.expires_unix_s {
+            return Err(Error::Expired);
+        }
+        // What is whole stays so.
+        if cancel.is_cancelled() && self.failure.is_none() && self.core.verdict().is_none() {
+            if self.session.is_none() || self.offer.is_none() {
+                return Err(Error::Cancelled);
+            }
+            self.fail(now_us, Error::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// A sender that is silent is called, and over TCP too: it may have lost its way here.
+    fn look_for_another_way(&mut self, now_us: u64, options: &ReceiveOptions) {
+        let is_silent = now_us.saturating_sub(self.core.heard_us) > connect::SILENT_US;
+        if self.session.is_none() || self.core.verdict().is_some() {
+            return;
+        }
+        if let Some(tcp) = self.fallback.poll(now_us, self.core.heard_us) {
+            (options.notify)(Notice::OverTcp);
+            self.tcp = Some(tcp);
+        }
+        if is_silent && now_us >= self.next_call_us {
+            self.next_call_us = now_us + CALL_EVERY_US;
+            self.core.report_anyway(now_us);
+        }
+    }
+
+    /// Takes what is there, or waits for the next packet until a report is due.
+    fn receive_batch(
+        &mut self,
+        clock: &Clock,
+        datagrams: &mut Datagrams<Vec<u8>>,
+        notify: &Notify,
+    ) -> Result<()> {
+        let wait_us = self.core.next_time_us().saturating_sub(clock.now_us());
+        let mut wait = Duration::from_millis(wait_us.div_ceil(1_000).clamp(1, WAIT_MS_MAX));
+        if let Some(mut tcp) = self.tcp.take() {
+            tcp.wait(wait);
+            for _ in 0..PACKETS_A_TURN {
+                let Some(packet) = tcp.receive() else { break };
+                self.take_packet(clock.now_us(), packet);
+            }
+            self.tcp = Some(tcp).filter(|tcp| !tcp.is_over());
+            wait = Duration::from_millis(1);
+        }
+        let is_time = clock.now_us() >= self.next_look_us;
+        if self.tcp.is_some() && !is_time {
+            return Ok(());
+        }
+        self.take_datagrams(clock, datagrams, wait)?;
+        if is_time || self.session.is_none() {
+            self.next_look_us = clock.now_us() + LOOK_EVERY_US;
+            self.look_who_came(clock, notify);
+        }
+        Ok(())
+    }
+
+    fn take_datagrams(
+        &mut self,
+        clock: &Clock,
+        datagrams: &mut Datagrams<Vec<u8>>,
+        wait: Duration,
+    ) -> Result<()> {
+        datagrams.set_timeout(wait);
+        let mut now = None;
+        datagrams.recv(
+            || Some(vec![0; SLOT_BYTES]),
+            |mut slot, received| {
+                let now = now.get_or_insert_with(|| clock.reading());
+                let arrived_us = self.arrived_us(now, received.timestamp);
+                for range in received.segments() {
+                    match self.take_packet(arrived_us, &mut slot[range]) {
+                        // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
+                        Heard::Peer => (self.peer, self.tcp) = (Some(received.from), None),
+                        Heard::Question(answer) => {
+                            let _ = self.socket.send_to(&answer, received.from);
+                        }
+                        Heard::Nothing => {}
+                    }
+                }
+                Some(slot)
+            },
+        )?;
+        Ok(())
+    }
+
+    fn look_who_came(&mut self, clock: &Clock, notify: &Notify) {
+        let Some(mut door) = self.door.take() else { return };
+        if let Some(tcp) = door.poll(|packet| self.take_packet(clock.now_us(), packet)) {
+            notify(Notice::OverTcp);
+            (self.peer, self.tcp) = (tcp.peer().or(self.peer), Some(tcp));
+        }
+        self.door = Some(door);
+    }
+
+    /// How the transfer ended.
+    fn finish(&mut self) -> Result<ReceiveReport> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let (Some(Verdict::Whole | Verdict::Partial), Some(offer), Some(peer)) =
+            (self.core.verdict(), self.offer, self.peer)
+        else {
+            return Err(if self.core.is_closed() {
+                Error::Ended { verdict: Verdict::Cancelled }
+            } else {
+                Error::Silent { waited: Duration::from_micros(self.core.silence_us_max) }
+            });
+        };
+        Ok(ReceiveReport {
+            paths: std::mem::take(&mut self.paths),
+            left_out: std::mem::take(&mut self.left_out),
+            renamed: std::mem::take(&mut self.renamed),
+            content_bytes: groups::content_bytes(offer.total_bytes).unwrap_or(0),
+            resumed_bytes: self.writer.as_ref().map_or(0, |writer| writer.held.covered()),
+            peer,
+            took: Duration::from_micros(self.whole_us.saturating_sub(self.first_us)),
+        })
+    }
+
+    fn progress(&self) -> ReceiveProgress {
+        ReceiveProgress {
+            received_bytes: self.core.received.covered(),
+            total_bytes: self.offer.map_or(0, |offer| offer.total_bytes),
+            rtt_us: self.core.rtt_us,
+        }
+    }
+
+    /// When a datagram arrived, by the kernel's stamp where there is one: train dispersion measures the path's rate, and several
+    /// datagrams may have waited for this thread. The system's clock may be set at any time; the result never goes back.
+    fn arrived_us(&mut self, now: &Reading, stamp: Option<Duration>) -> u64 {
+        let arrived_us = stamp.map_or(now.us, |stamp| now.us_at(stamp));
+        self.arrived_us = arrived_us.clamp(self.arrived_us.min(now.us), now.us);
+        self.arrived_us
+    }
+
+    /// Takes what may be the sender's; its newest packet shows where it is.
+    fn take_packet(&mut self, now_us: u64, datagram: &mut [u8]) -> Heard {
+        let datagram_bytes = datagram.len();
+        let (number, plain, is_newest) = if let Some(session) = &mut self.session {
+            let highest = self.core.packets().highest();
+            let Ok((number, plain)) = session.open(self.core.packets(), datagram) else {
+                return taken(&mut self.responder, datagram).map_or(Heard::Nothing, Heard::Question);
+            };
+            (number, plain, highest.is_none_or(|highest| number > highest))
+        } else {
+            let Some(responder) = &mut self.responder else { return Heard::Nothing };
+            // A peer without the key gets no answer.
+            if let Ok(reply) = responder.on_init(datagram) {
+                return Heard::Question(reply.to_vec());
+            }
+            let Ok((session, number, plain)) = responder.on_sealed(datagram) else { return Heard::Nothing };
+            self.session = Some(session);
+            (number, plain, true)
+        };
+        if let Ok(frame) = Frame::decode(plain) {
+            self.take_frame(now_us, number, datagram_bytes, &frame);
+        }
+        if is_newest { Heard::Peer } else { Heard::Nothing }
+    }
+
+    fn take_frame(&mut self, now_us: u64, number: u64, datagram_bytes: usize, frame: &Frame<'_>) {
+        match self.core.on_packet(now_us, number, datagram_bytes, frame) {
+            Arrived::Offer(offer) => {
+                (self.offer, self.first_us) = (Some(offer), now_us);
+                match Writer::start(&self.place, &offer) {
+                    Ok(writer) => {
+                        for range in writer.held.iter() {
+                            self.core.hold(range);
+                        }
+                        self.writer = Some(writer);
+                    }
+                    Err(error) => self.fail(now_us, error),
+                }
+            }
+            Arrived::Data { offset, payload } => {
+                if let Some(writer) = &mut self.writer
+                    && let Err(error) =
+                        writer.put(offset, payload, |range| self.core.received.contains(range))
+                {
+                    self.fail(now_us, error);
+                }
+            }
+            Arrived::Nothing => {}
+        }
+    }
+
+    /// Passes what became of the writing on to the core.
+    fn take_outcome(&mut self, now_us: u64) {
+        let Some(writer) = &mut self.writer else { return };
+        if let Some(spared) = writer.take_spared() {
+            for range in spared.iter() {
+                self.core.hold(range.clone());
+                writer.held.insert(range);
+            }
+            if let Err(error) = writer.on_spared(|range| self.core.received.contains(range)) {
+                return self.fail(now_us, error);
+            }
+        }
+        self.core.backlog_bytes = writer.backlog_bytes();
+        match writer.outcome() {
+            None => {}
+            Some(Ok(named)) => {
+                (self.paths, self.left_out, self.renamed) = (named.paths, named.left_out, named.renamed);
+                let is_whole = self.left_out.is_empty();
+                self.core.conclude(now_us, if is_whole { Verdict::Whole } else { Verdict::Partial });
+            }
+            Some(Err(error)) => self.fail(now_us, error),
+        }
+    }
+
+    fn fail(&mut self, now_us: u64, error: Error) {
+        let verdict = match &error {
+            Error::Cancelled => Verdict::Cancelled,
+            Error::HashDiffers => Verdict::HashDiffers,
+            Error::Exists { .. } => Verdict::Exists,
+            Error::Declined | Error::Index { .. } => Verdict::Refused,
+            _ => Verdict::CannotWrite,
+        };
+        self.core.conclude(now_us, verdict);
+        self.failure = Some(error);
+    }
+
+    /// Sends the reports that are due and, until the offer arrives, that the receiver is ready.
+    fn report(&mut self, now_us: u64) {
+        let (Some(session), Some(peer)) = (&mut self.session, self.peer) else { return };
+        let mut datagram = [0; REPORT_BYTES];
+        let room = HEADER_BYTES..REPORT_BYTES - TAG_BYTES;
+        // A report that waits is out of date: where TCP takes none, the next one has all.
+        while self.tcp.as_ref().is_none_or(PacketStream::has_room) {
+            let length = if !self.core.is_offered() && now_us >= self.next_ready_us {
+                self.next_ready_us = now_us + READY_EVERY_US;
+                Frame::Ready.encode(&mut datagram[room.clone()])
+            } else {
+                self.core.poll_report(now_us, &mut datagram[room.clone()])
+            };
+            let Some(length) = length else { break };
+            let datagram = &mut datagram[..HEADER_BYTES + length + TAG_BYTES];
+            if session.seal(self.number, datagram).is_ok() {
+                match &mut self.tcp {
+                    Some(tcp) => tcp.send(datagram),
+                    // The next report makes up for one that is lost.
+                    None => {
+                        let _ = self.socket.send_to(datagram, peer);
+                    }
+                }
+            }
+            self.number += 1;
+        }
+        if let Some(tcp) = &mut self.tcp {
+            tcp.flush();
+        }
+    }
+}
+
+/// How often a sender that is silent is called.
+const CALL_EVERY_US: u64 = 1_000_000;
+
+/// How far the sender may run ahead of the first missing byte, beside twice the bytes that arrive in a round trip.
+const WINDOW_BYTES: u64 = 48 << 20;
+
+/// One kernel buffer of coalesced datagrams.
+const SLOT_BYTES: usize = 65_536;
+
+/// Every path carries this.
+const REPORT_BYTES: usize = 1_200;
+
+/// Packets of a TCP connection that are taken before reports are sent.
+const PACKETS_A_TURN: usize = 64;
+
+/// How often the receiver looks who came by TCP and, while it receives by TCP, whether something came by UDP.
+const LOOK_EVERY_US: u64 = 100_000;
+
+/// Waits are whole milliseconds: a report need not be more punctual.
+const WAIT_MS_MAX: u64 = 20;
+
+/// Until the offer arrives.
+const READY_EVERY_US: u64 = 100_000;
