@@ -88,7 +88,7 @@ pub use data::{
     link::ScopeLink,
     math::MATH_CHANNEL,
     measure::ChannelMeasurements,
-    picture::{ChannelColumns, Flow, GapMark, Picture, StreamInfo},
+    picture::{ChannelColumns, Flow, GapMark, NotShown, Picture, StreamInfo},
     spectrum::{ChannelSpectrum, SpectrumView},
     status::{Loss, SourceStatus},
     told::{Change, ChangeMark},

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use grebe_frame::{Arrival, Batch, Frame, Gap, Header, StreamTracker};
+use grebe_frame::{Arrival, Batch, Frame, Gap, Header, SampleFormat, StreamTracker};
 use grebe_scope::{Column, ColumnGrid, Error as ScopeError, Interpolation, Pyramid};
 
 use crate::data::clip::is_clipped;
@@ -16,7 +16,7 @@ use crate::data::measure::PictureMeasurer;
 use crate::data::meter::{FlowMeter, TransitMeter};
 use crate::data::overview::Overview;
 use crate::data::persistence::{Persistence, PersistenceView};
-use crate::data::picture::{ChannelColumns, GapMark, Picture, StreamInfo};
+use crate::data::picture::{ChannelColumns, GapMark, NotShown, Picture, StreamInfo};
 use crate::data::spectrum::SpectrumAnalyzer;
 use crate::data::told::{Change, ChangeMark, Told};
 use crate::data::trigger::{TriggerMode, TriggerSearch, TriggerView};
@@ -31,6 +31,7 @@ pub struct ScopeCore {
     tracker: StreamTracker,
     pyramid: Option<Pyramid>,
     stream: Option<StreamInfo>,
+    not_shown: Option<NotShown>,
     told: Told,
     trigger: Option<TriggerSearch>,
     persistence: Option<Persistence>,
@@ -77,7 +78,7 @@ impl ScopeCore {
                 self.newest_ts_ns = header.producer_ts_ns;
             }
         }
-        self.told.hear(batch, self.pyramid.as_ref().map_or(0, Pyramid::next_index));
+        self.told.hear(batch, self.pyramid.as_ref().map_or(u64::MAX, Pyramid::next_index));
         if frames > 0 {
             self.flow.add(now_ns, frames, samples, bytes);
             self.transit.add(now_ns, self.newest_ts_ns);
@@ -96,8 +97,20 @@ impl ScopeCore {
         let (right_edge, trigger) = self.triggered(viewport, span);
         let persistence = self.persistence(viewport, span, now_ns);
         let (Some(stream), Some(pyramid)) = (self.stream, &self.pyramid) else {
-            let (is_ended, counts) = (self.is_ended, self.tracker.counts());
-            return Picture { answers: Some(*viewport), is_ended, counts, ..Picture::waiting() };
+            return Picture {
+                stream: self.stream,
+                description: self.told.now(),
+                not_shown: self.not_shown,
+                answers: Some(*viewport),
+                is_ended: self.is_ended,
+                counts: self.tracker.counts(),
+                flow: self.flow.flow(now_ns),
+                newest_ts_ns: self.newest_ts_ns,
+                newest_arrival_ns: self.newest_arrival_ns,
+                transit_min_ns: self.transit.min_ns(),
+                streams: self.streams,
+                ..Picture::waiting()
+            };
         };
         let extent = Extent::of(viewport, span * stream.rate_or_one(), right_edge, pyramid);
         let window = extent.left_index..extent.left_index + extent.span_samples;
@@ -116,6 +129,7 @@ impl ScopeCore {
         Picture {
             stream: Some(stream),
             description: self.told.now(),
+            not_shown: self.not_shown,
             changes: self.told.changes_in(&window),
             answers: Some(*viewport),
             is_ended: self.is_ended,
@@ -202,13 +216,20 @@ impl ScopeCore {
 
     /// Takes a frame that is neither late nor a duplicate.
     fn take(&mut self, frame: &Frame<'_>, header: &Header, arrival: Arrival) -> Result<(), ScopeError> {
-        let channels = header.channel_count as usize;
+        let sent = header.channel_count as usize;
+        let not_shown = match header.format {
+            SampleFormat::I16 if sent <= MATH_CHANNEL => None,
+            SampleFormat::I16 => Some(NotShown::Channels { sent }),
+            format => Some(NotShown::Format(format)),
+        };
+        let channels = if header.format == SampleFormat::I16 { sent.min(MATH_CHANNEL) } else { 0 };
         let is_other_rate = self.stream.is_some_and(|stream| {
             // The end of a stream may come without its rate.
             header.block_length_samples > 0 && stream.rate_hz != header.sample_rate_hz
         });
         if matches!(arrival, Arrival::First | Arrival::Restart) || is_other_rate {
             self.begin(channels)?;
+            self.not_shown = not_shown;
         }
         if is_other_rate && matches!(arrival, Arrival::InOrder | Arrival::After(_)) {
             let change = Change::Rate { hz: header.sample_rate_hz };
@@ -227,10 +248,14 @@ impl ScopeCore {
             },
             generator_drops: header.sg_drops_total,
         });
-        let samples: [Cow<'_, [i16]>; 8] =
-            std::array::from_fn(|channel| frame.channel(channel).unwrap_or_default());
-        let block: [&[i16]; 8] = std::array::from_fn(|channel| samples[channel].as_ref());
         let Some(pyramid) = &mut self.pyramid else { return Ok(()) };
+        let mut samples: [Cow<'_, [i16]>; MATH_CHANNEL] = Default::default();
+        for (channel, samples) in samples.iter_mut().enumerate().take(channels) {
+            // A frame that says the same of itself as the one before has these channels; one that does not begins anew.
+            let Ok(found) = frame.channel(channel) else { return Ok(()) };
+            *samples = found;
+        }
+        let block: [&[i16]; MATH_CHANNEL] = std::array::from_fn(|channel| samples[channel].as_ref());
         if let Some(trigger) = &mut self.trigger {
             trigger.append(header.first_sample_index, &block[..channels]);
         }
@@ -265,6 +290,7 @@ impl ScopeCore {
 
     fn begin(&mut self, channels: usize) -> Result<(), ScopeError> {
         match &mut self.pyramid {
+            pyramid if channels == 0 => *pyramid = None,
             Some(pyramid) if pyramid.channels() == channels => pyramid.clear(),
             // Frees the old one first: two do not fit into the budget.
             pyramid => {

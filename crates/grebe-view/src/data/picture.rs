@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grebe_frame::{Description, TrackerCounts};
+use grebe_frame::{Description, SampleFormat, TrackerCounts};
 use grebe_scope::{Column, ColumnGrid, SampleLine, Scale};
 
 use crate::data::measure::ChannelMeasurements;
@@ -20,6 +20,8 @@ pub struct Picture {
     pub stream: Option<StreamInfo>,
     /// What the stream says of itself, for the newest sample.
     pub description: Option<Arc<Description>>,
+    /// What of the stream the scope cannot show.
+    pub not_shown: Option<NotShown>,
     /// Places in the picture where the stream became another, oldest first; at most the newest 256.
     pub changes: Vec<ChangeMark>,
     /// What was asked for.
@@ -95,7 +97,7 @@ pub struct ChannelColumns {
 /// What the frames say of their stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamInfo {
-    /// Channels, 1 to 8.
+    /// Channels that are shown, at most 8; 0 where the scope cannot show the samples.
     pub channels: usize,
     /// Samples per second and channel; 0 = unknown.
     pub rate_hz: f64,
@@ -103,6 +105,32 @@ pub struct StreamInfo {
     pub block_samples: u32,
     /// Samples the generator has dropped since the stream began, as its frames say.
     pub generator_drops: u64,
+}
+
+/// What of a stream a scope cannot show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotShown {
+    /// Samples of this format.
+    Format(SampleFormat),
+    /// Channels beyond the eighth.
+    Channels {
+        /// So many there are.
+        sent: usize,
+    },
+}
+
+impl NotShown {
+    /// What to do about it, for a person.
+    pub(crate) fn words(self) -> String {
+        match self {
+            NotShown::Format(format) => {
+                format!("{format} samples are not drawn: let a graph's convert stage make i16 of them")
+            }
+            NotShown::Channels { sent } => {
+                format!("channels 1 to 8 of {sent}: let a graph's select stage choose others")
+            }
+        }
+    }
 }
 
 /// Samples that are missing.

@@ -247,7 +247,7 @@ impl Controls {
         let entry = |text: &str, is_on| Entry { text: text.into(), is_on };
         let trigger = &self.trigger.settings;
         let channel = |now: usize| {
-            let channels = picture.stream.map_or(1, |stream| stream.channels);
+            let channels = picture.stream.map_or(1, |stream| stream.channels.max(1));
             (0..channels).map(|it| entry(&self.lanes.setups[it].label(it), it == now)).collect()
         };
         match setting {

@@ -2,7 +2,7 @@
 
 use grebe_scope::Engineering;
 
-use crate::data::picture::Picture;
+use crate::data::picture::{NotShown, Picture};
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerState};
 use crate::data::viewport::DIVISIONS;
@@ -156,7 +156,7 @@ impl Hud {
             costs: String::new(),
             losses: losses(picture, status),
             trigger: None,
-            notice: status.notice.clone().or(held),
+            notice: status.notice.clone().or(picture.not_shown.map(NotShown::words)).or(held),
             advice: status.advice.clone().filter(|_| state == RunState::Waiting),
         }
     }

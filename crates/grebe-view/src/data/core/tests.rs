@@ -1,3 +1,4 @@
+use grebe_frame::BatchPool;
 use grebe_scope::Coverage;
 
 use super::*;
@@ -184,4 +185,35 @@ fn the_next_stream_begins_anew_whatever_its_clock_says_and_until_then_the_last_p
     let next = core.answer(&viewport(0.1, 10), 1);
     assert_eq!((next.is_ended, next.next_index, next.streams), (false, 100, 2));
     assert_eq!(next.counts.late_frames, 0);
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_and_a_stream_that_changes_its_format_begins_anew() {
+    fn feed<T: grebe_frame::Sample>(core: &mut ScopeCore, sequence: u64, channels: u32) {
+        let header = Header {
+            sequence,
+            channel_count: channels,
+            format: T::FORMAT,
+            block_length_samples: 10,
+            sample_rate_hz: 1e3,
+            first_sample_index: sequence * 10,
+            ..Header::default()
+        };
+        let mut batch = BatchPool::new(1, header.frame_bytes() + 64).acquire().unwrap();
+        batch.push::<T>(&header, |_, samples| samples.fill(T::default())).unwrap();
+        core.ingest(&batch.freeze(), 1).unwrap();
+    }
+    let mut core = ScopeCore::new(1 << 20);
+    let viewport = Viewport { span: Some(0.01), ..Viewport::latest(10) };
+    feed::<i16>(&mut core, 0, 64);
+    let picture = core.answer(&viewport, 1);
+    assert_eq!((picture.channels.len(), picture.not_shown), (8, Some(NotShown::Channels { sent: 64 })));
+    feed::<f32>(&mut core, 1, 2);
+    let picture = core.answer(&viewport, 1);
+    assert_eq!((picture.channels.len(), picture.not_shown), (0, Some(NotShown::Format(SampleFormat::F32))));
+    assert_eq!(picture.stream.unwrap().rate_hz, 1e3);
+    feed::<i16>(&mut core, 2, 2);
+    let picture = core.answer(&viewport, 1);
+    assert_eq!((picture.channels.len(), picture.not_shown), (2, None));
+    assert!(!picture.channels[0].columns[9].is_empty());
 }
