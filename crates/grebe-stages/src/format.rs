@@ -127,7 +127,7 @@ impl Visitor<'_> for NumberOrText {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<FrequencyHz, E> {
-        text.parse().map_err(E::custom)
+        text.parse().map_err(|why| E::custom(format_args!("'{text}': {why}")))
     }
 }
 
