@@ -45,8 +45,9 @@ impl ViewModel {
         let times = [a, b, b - a].map(|time| show_exact(time, unit));
         let [at_a, at_b, apart] = times;
         let mut rows = vec![row(None, ["time".into(), at_a, at_b, apart])];
-        let utc = [a, b]
-            .map(|time| self.utc_at(self.picture.left_index + (time - start) * self.picture.rate_or_one()));
+        let utc = [a, b].map(|time| {
+            self.time_of_day_at(self.picture.left_index + (time - start) * self.picture.rate_or_one())
+        });
         if let [Some(at_a), Some(at_b)] = utc {
             rows.push(row(None, ["UTC".into(), at_a, at_b, String::new()]));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grebe_frame::{ChannelDescription, ClockReading, Description};
+use grebe_frame::{ChannelDescription, Description};
 use grebe_scope::Engineering;
 use jiff::Timestamp;
 
@@ -76,9 +76,10 @@ impl ViewModel {
         self.picture.changes.iter().map(of).collect()
     }
 
-    /// The time of a sample in UTC, where the stream says how its clock relates to it.
-    pub(crate) fn utc_at(&self, index: f64) -> Option<String> {
-        utc_at(&self.picture, index)
+    /// The time of day in UTC of a sample, as wide as a cell of the cursors' table.
+    pub(crate) fn time_of_day_at(&self, index: f64) -> Option<String> {
+        let (time, is_precise) = utc_of(&self.picture, index)?;
+        Some(time.strftime(if is_precise { "%H:%M:%S%.5f" } else { "%H:%M:%S%.3f" }).to_string())
     }
 }
 
@@ -106,7 +107,15 @@ pub(crate) fn centre_words(description: Option<&Arc<Description>>) -> Option<Str
     Some(format!("centre {}", Engineering::new(hz, "Hz").digits(9)))
 }
 
+/// The time of a sample in UTC, where the stream says how its clock relates to it.
 pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
+    let (time, is_precise) = utc_of(picture, index)?;
+    let format = if is_precise { "%Y-%m-%d %H:%M:%S%.6f UTC" } else { "%Y-%m-%d %H:%M:%S%.3f UTC" };
+    Some(time.strftime(format).to_string())
+}
+
+/// The time of a sample, and whether the producer's clock is good for more than milliseconds.
+fn utc_of(picture: &Picture, index: f64) -> Option<(Timestamp, bool)> {
     let clock = picture.description.as_ref()?.clock?;
     let rate_hz = picture.stream?.rate_hz;
     if rate_hz <= 0.0 {
@@ -117,15 +126,7 @@ pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
     let after_ns = i128::from(picture.newest_ts_ns) - i128::from(clock.producer_ts_ns);
     let unix_ns = i128::from(clock.unix_time_ns) + after_ns + (samples / rate_hz * 1e9).round() as i128;
     let time = Timestamp::from_nanosecond(unix_ns).ok()?;
-    Some(time.strftime(utc_format(&clock)).to_string())
-}
-
-/// Microseconds where the host's clock is that good.
-fn utc_format(clock: &ClockReading) -> &'static str {
-    match clock.error_ns {
-        Some(error_ns) if error_ns < 1_000_000 => "%Y-%m-%d %H:%M:%S%.6f UTC",
-        _ => "%Y-%m-%d %H:%M:%S%.3f UTC",
-    }
+    Some((time, clock.error_ns.is_some_and(|error_ns| error_ns < 1_000_000)))
 }
 
 /// A unit without its prefix, and what the prefix stands for; as it is where it is none that is known.
@@ -167,7 +168,7 @@ const PREFIXED: [&str; 16] = [
 
 #[cfg(test)]
 mod tests {
-    use grebe_frame::{BatchPool, Header};
+    use grebe_frame::{BatchPool, ClockReading, Header};
 
     use super::*;
     use crate::data::feed::ScopeFeed;
@@ -286,6 +287,6 @@ mod tests {
         let rows = model.cursor_rows();
         assert_eq!(rows[1].cells[0], "UTC");
         // The last column reaches beyond the newest sample.
-        assert!(rows[1].cells[1].starts_with("2023-11-14 22:13:20.00"), "{rows:?}");
+        assert!(rows[1].cells[1].starts_with("22:13:20.00"), "{rows:?}");
     }
 }
