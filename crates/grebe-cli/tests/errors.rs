@@ -26,7 +26,8 @@ fn refused(arguments: &[&str], status: i32, says: &[&str]) {
 fn wrong_usage_is_two() {
     refused(&["--nonsense"], 2, &["--nonsense"]);
     refused(&["sg", "--rate", "fast"], 2, &["give a rate above 0"]);
-    refused(&["sg", "--channels", "9"], 2, &["9"]);
+    refused(&["sg", "--channels", "256"], 2, &["256"]);
+    refused(&["sg", "--format", "i24"], 2, &["i24", "ci16"]);
     refused(&["sg", "--to", "tcp://x:1"], 2, &["names no stream"]);
     refused(&["sg", "--to", "udp://127.0.0.1"], 2, &["has no port"]);
     refused(&["sg", "--to", "udp://127.0.0.1:99999"], 2, &["port"]);
@@ -52,7 +53,7 @@ fn wrong_usage_is_two() {
 #[test]
 fn negative_numbers_are_values_and_what_is_wrong_with_them_is_said() {
     refused(&["sg", "--rate", "-5k"], 2, &["'-5k'", "give a rate above 0"]);
-    refused(&["sg", "--frequency", "-5"], 2, &["'-5'", "--frequency"]);
+    refused(&["sg", "--frequency", "-5"], 2, &["frequency is -5", "give 0 to half"]);
     refused(&["sg", "--duration", "-1s"], 2, &["'-1s'", "--duration"]);
     refused(&["play", "x.wav", "--speed", "-2"], 2, &["give a factor above 0"]);
 }
