@@ -30,7 +30,8 @@ fuzz_target!(|input: (Vec<u16>, &[u8])| {
     for frame in batch.frames() {
         tracker.arrive(&frame.header());
         for channel in 0..frame.header().channel_count as usize {
-            samples += frame.channel_bytes(channel).expect("it has the channel").len();
+            // A later offset may have written another header over this one: then there may be less than it says.
+            samples += frame.channel_bytes(channel).map_or(0, <[u8]>::len);
         }
         let _ = copy.push_copy(&frame);
     }
