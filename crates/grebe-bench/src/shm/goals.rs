@@ -71,6 +71,8 @@ pub(super) fn row(title: &str, run: &StreamRun) -> Row {
 mod tests {
     use std::time::Duration;
 
+    use grebe_frame::SampleFormat;
+
     use super::*;
     use crate::canary;
     use crate::stream::{Made, Plan, RunOf, Seen, Work};
@@ -78,7 +80,7 @@ mod tests {
     #[test]
     fn what_is_out_of_bounds_is_missed() {
         let plan = Plan {
-            format: grebe_frame::SampleFormat::I16,
+            format: SampleFormat::I16,
             channels: 1,
             block: 64,
             target_msps: Some(1_000.0),
@@ -97,5 +99,28 @@ mod tests {
         run.latency.max_us = 50_001.0;
         run.consumers[0].lost = 1;
         assert_eq!(row("", &run).line().matches(": MISSED").count(), 2);
+    }
+
+    #[test]
+    fn bytes_a_second_are_those_of_the_format() {
+        for (format, gb_per_s) in [(SampleFormat::I16, 0.128), (SampleFormat::Cf32, 0.512)] {
+            let plan = Plan {
+                format,
+                channels: 1,
+                block: 64,
+                target_msps: None,
+                duration: Duration::from_secs(1),
+                tick: Duration::ZERO,
+                late_max: Duration::ZERO,
+                burst_max: None,
+                frames_max: 1,
+            };
+            let of = RunOf { label: "free_run", technique: "shm", plan: &plan, works: &[Work::Compare] };
+            let made = Made { frames: 1_000_000, duration: Duration::from_secs(1), ..Made::default() };
+            let seen = Seen { frames: 1_000_000, duration: Duration::from_secs(1), ..Seen::default() };
+            let machine = canary::read();
+            let run = StreamRun::new(of, made, &[seen], (machine, machine));
+            assert!((run.gb_per_sec() - gb_per_s).abs() < 1e-9, "{format}: {}", run.gb_per_sec());
+        }
     }
 }

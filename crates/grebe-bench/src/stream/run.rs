@@ -186,7 +186,7 @@ impl StreamRun {
             frames_recv,
             frames_per_sec,
             throughput_msps: msps,
-            throughput_mbps: msps * f64::from(plan.channels) * 16.0,
+            throughput_mbps: msps * f64::from(plan.channels) * 8.0 * plan.format.bytes() as f64,
             drop_rate: lost as f64 / (made.frames * seen.len().max(1) as u64).max(1) as f64,
             technique: technique.to_owned(),
             frames_skipped: made.skipped,
