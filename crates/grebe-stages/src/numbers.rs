@@ -35,8 +35,8 @@ pub(crate) trait Work: Copy + PartialEq + 'static {
     fn of(number: f64) -> Self;
     fn load<C: Component>(bytes: &[u8]) -> Self;
     fn scaled(self, factor: Self, summand: Self) -> Self;
-    /// Writes the nearest number; 1 where it was cut to the limits. What was computed from integers is always a number.
-    fn save<C: Component>(self, bytes: &mut [u8], is_of_integers: bool) -> u32;
+    /// Writes the nearest number; 1 where it was cut to the limits.
+    fn save<C: Component>(self, bytes: &mut [u8]) -> u32;
 }
 
 /// Runs a piece of code for the type of a format's components.
@@ -93,7 +93,7 @@ pub(crate) fn scale<S: Component, D: Component, W: Work>(
         // As wide as a number, so that both stay in lanes of one width.
         let mut saturated_here = 0u32;
         for (from, to) in from.chunks_exact(size_of::<S>()).zip(to.chunks_exact_mut(size_of::<D>())) {
-            saturated_here += W::load::<S>(from).scaled(factor, summand).save::<D>(to, S::LIMITS.is_some());
+            saturated_here += W::load::<S>(from).scaled(factor, summand).save::<D>(to);
         }
         saturated += u64::from(saturated_here);
     }
@@ -102,14 +102,37 @@ pub(crate) fn scale<S: Component, D: Component, W: Work>(
 
 /// The same in place.
 pub(crate) fn scale_in_place<C: Component>(bytes: &mut [u8], factor: f64, summand: f64) -> u64 {
+    if C::FORMAT == SampleFormat::I16
+        && cfg!(target_endian = "little")
+        && let Ok(samples) = bytemuck::try_cast_slice_mut(bytes)
+    {
+        return scale_i16(samples, factor as f32, summand as f32);
+    }
     let (factor, summand) = (C::Work::of(factor), C::Work::of(summand));
     let mut saturated = 0;
     for piece in bytes.chunks_mut(PIECE * size_of::<C>()) {
-        // Fits, as a piece is shorter; and of the most used formats it stays in their lanes.
-        let mut saturated_here = 0u16;
+        let mut saturated_here = 0u32;
         for bytes in piece.chunks_exact_mut(size_of::<C>()) {
-            let number = C::Work::load::<C>(bytes).scaled(factor, summand);
-            saturated_here += number.save::<C>(bytes, C::LIMITS.is_some()) as u16;
+            saturated_here += C::Work::load::<C>(bytes).scaled(factor, summand).save::<C>(bytes);
+        }
+        saturated += u64::from(saturated_here);
+    }
+    saturated
+}
+
+/// The most used format: a tenth faster than through its bytes.
+fn scale_i16(samples: &mut [i16], factor: f32, summand: f32) -> u64 {
+    let mut saturated = 0;
+    // In pieces whose count of saturated samples fits into the lanes that the samples have.
+    for piece in samples.chunks_mut(PIECE) {
+        let mut saturated_here = 0u16;
+        for sample in piece {
+            let exact = f32::from(*sample) * factor + summand;
+            let within = exact.clamp(-32_768.0, 32_767.0);
+            saturated_here += u16::from(exact != within);
+            // Within the binade from 2^23 on, a float is a whole number: the sum is rounded by the processor, and its last
+            // 16 bits are the sample.
+            *sample = (within + 12_582_912.0).to_bits() as i16;
         }
         saturated += u64::from(saturated_here);
     }
@@ -132,7 +155,7 @@ pub(crate) fn store(format: SampleFormat, numbers: &[f32], bytes: &mut [u8]) -> 
     let mut saturated = 0;
     with_component!(format, C => {
         for (number, bytes) in numbers.iter().zip(bytes.chunks_exact_mut(size_of::<C>())) {
-            saturated += u64::from((number + zero).save::<C>(bytes, false));
+            saturated += u64::from((number + zero).save::<C>(bytes));
         }
     });
     saturated
@@ -155,12 +178,12 @@ impl Work for f32 {
     }
 
     #[inline]
-    fn save<C: Component>(self, bytes: &mut [u8], is_of_integers: bool) -> u32 {
+    fn save<C: Component>(self, bytes: &mut [u8]) -> u32 {
         let Some((low, high)) = C::LIMITS else {
             C::of_f32(self).write(bytes);
             return 0;
         };
-        let number = if !is_of_integers && self.is_nan() { 0.0 } else { self };
+        let number = if self.is_nan() { 0.0 } else { self };
         let within = number.clamp(low as f32, high as f32);
         C::of_f32(within).write(bytes);
         u32::from(self != within)
@@ -184,12 +207,12 @@ impl Work for f64 {
     }
 
     #[inline]
-    fn save<C: Component>(self, bytes: &mut [u8], is_of_integers: bool) -> u32 {
+    fn save<C: Component>(self, bytes: &mut [u8]) -> u32 {
         let Some((low, high)) = C::LIMITS else {
             C::of_f64(self).write(bytes);
             return 0;
         };
-        let number = if !is_of_integers && self.is_nan() { 0.0 } else { self };
+        let number = if self.is_nan() { 0.0 } else { self };
         let within = number.clamp(low, high);
         C::of_f64(within).write(bytes);
         u32::from(self != within)
