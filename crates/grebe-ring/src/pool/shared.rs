@@ -344,6 +344,12 @@ mod tests {
             .env(CHILD, "1")
             .output()
             .unwrap();
+        if child.status.code() == Some(127) {
+            eprintln!(
+                "skipped: this system cannot start the program again that runs here (an emulator does)"
+            );
+            return;
+        }
         let said = String::from_utf8_lossy(&child.stdout);
         assert!(said.contains("the last that is counted"), "{child:?}");
         assert!(!said.contains("one too many"), "{child:?}");
