@@ -269,6 +269,7 @@ fn any_link() -> impl Strategy<Value = Link> {
             delay_us: delay_ms * 1_000,
             jitter_us: jitter_ms * 1_000,
             queue_bytes: ((mbit * 1e6 / 8.0 * delay_ms as f64 / 500.0 * queue) as u64).max(30_000),
+            policer: None,
             loss,
             burst,
             duplicates,

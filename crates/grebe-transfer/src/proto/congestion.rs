@@ -1,6 +1,6 @@
 //! How fast a transfer sends, and how much it keeps in flight.
 //!
-//! The [`Controller`] keeps a model of the path, which reports of the receiver feed, and is in one of four states. Each state
+//! The [`Controller`] keeps a model of the path, which reports of the receiver feed, and is in one of five states. Each state
 //! answers the same questions: at what pace to send, how much may be in flight, and which state follows a report.
 //!
 //! ```text
@@ -10,6 +10,7 @@
 //!                                     +----- the path became much faster -----+       |  | the queue is gone
 //!                                                                                     v  |
 //!                                                  a queue stands that is not ours  CompetingWindow
+//!                                 losses answer to the rate, and no queue stands     LossWindow
 //! ```
 //!
 //! Loss slows nothing down unless it rises with the rate. docs/transfer-protocol.md, "Congestion control", is the specification;
@@ -17,16 +18,21 @@
 
 mod competing_window;
 mod constants;
+mod cubic;
 mod estimators;
 mod loss;
+mod loss_window;
 mod path_model;
 mod phase;
+mod polite_window;
 mod ramp;
 mod rate_probing;
+mod rate_response;
 
 use self::competing_window::CompetingWindow;
 pub(crate) use self::constants::RATE_SPAN_US_MIN;
 use self::constants::{PACE_BYTES_PER_S_MIN, PACKETS_PER_RTT_MIN, REPORT_DELAY_US_MAX, SHORT_PACKET_BYTES};
+use self::loss_window::LossWindow;
 pub(crate) use self::path_model::AckSample;
 pub use self::path_model::Mode;
 use self::path_model::{PathModel, Round};
@@ -34,6 +40,7 @@ use self::phase::{NextState, PhaseLog};
 pub use self::phase::{Phase, PhaseCost};
 use self::ramp::Ramp;
 use self::rate_probing::RateProbing;
+pub(crate) use self::rate_response::{PaceClass, PaceCounts};
 
 #[derive(Debug)]
 pub(crate) struct Controller {
@@ -53,6 +60,7 @@ enum State {
     Ramp(Ramp),
     RateProbing(RateProbing),
     CompetingWindow(CompetingWindow),
+    LossWindow(LossWindow),
 }
 
 impl Controller {
@@ -75,9 +83,7 @@ impl Controller {
     pub(crate) fn on_report(&mut self, sample: &AckSample) {
         let Self { path, state, .. } = self;
         path.on_report(sample, |path| state.rate_span_us(path));
-        let round = sample
-            .round_ended
-            .then(|| path.end_round(sample.now_us, matches!(state, State::CompetingWindow(_))));
+        let round = sample.round_ended.then(|| path.end_round(sample.now_us, state.is_window()));
         if round.is_some() {
             self.phases.end_round();
         }
@@ -133,7 +139,16 @@ impl Controller {
             State::FirstTrain => Phase::Train,
             State::Ramp(_) => Phase::Ramp,
             State::RateProbing(probing) => probing.phase(),
-            State::CompetingWindow(_) => Phase::Cruise,
+            State::CompetingWindow(_) | State::LossWindow(_) => Phase::Cruise,
+        }
+    }
+
+    /// How fast a packet leaves now, relative to what the path is thought to carry.
+    pub(crate) fn pace_class(&self) -> PaceClass {
+        match &self.state {
+            State::RateProbing(probing) => probing.pace_class(&self.path),
+            State::LossWindow(window) => window.pace_class(),
+            State::FirstTrain | State::Ramp(_) | State::CompetingWindow(_) => PaceClass::Unknown,
         }
     }
 
@@ -163,7 +178,7 @@ impl Controller {
 
     /// Whether the queue is what holds the rate back.
     pub(crate) fn is_over_ceiling(&self) -> bool {
-        !matches!(self.state, State::CompetingWindow(_)) && self.path.is_over_ceiling()
+        !self.state.is_window() && self.path.is_over_ceiling()
     }
 
     /// Whether the set limit holds the rate back.
@@ -190,11 +205,19 @@ impl Controller {
             NextState::CompetingWindow => {
                 State::CompetingWindow(CompetingWindow::begin(now_us, &self.path, self.needs_dip))
             }
+            NextState::LossWindow { is_overrun } => {
+                State::LossWindow(LossWindow::begin(now_us, &mut self.path, is_overrun))
+            }
         };
     }
 }
 
 impl State {
+    /// Whether a window rules, because others fill the path.
+    fn is_window(&self) -> bool {
+        matches!(self, Self::CompetingWindow(_) | Self::LossWindow(_))
+    }
+
     /// In bytes per second; `None`: as fast as it goes.
     fn pace(&self, path: &PathModel) -> Option<f64> {
         match self {
@@ -202,6 +225,7 @@ impl State {
             Self::Ramp(ramp) => Some(ramp.pace()),
             Self::RateProbing(probing) => Some(probing.pace(path)),
             Self::CompetingWindow(window) => Some(window.pace(path)),
+            Self::LossWindow(window) => Some(window.pace(path)),
         }
     }
 
@@ -211,6 +235,7 @@ impl State {
             Self::Ramp(ramp) => ramp.cap_bytes(path),
             Self::RateProbing(probing) => probing.cap_bytes(path),
             Self::CompetingWindow(window) => window.cap_bytes(),
+            Self::LossWindow(window) => window.cap_bytes(),
         }
     }
 
@@ -225,13 +250,14 @@ impl State {
             Self::Ramp(ramp) => ramp.on_report(path, sample, round),
             Self::RateProbing(probing) => probing.on_report(sample.now_us, path, round),
             Self::CompetingWindow(window) => window.on_report(path, sample),
+            Self::LossWindow(window) => window.on_report(path, sample),
         }
     }
 
     /// Of the path's full rate, where a rate rules.
     fn gain(&self, path: &PathModel) -> f64 {
         match self {
-            Self::FirstTrain | Self::Ramp(_) | Self::CompetingWindow(_) => 1.0,
+            Self::FirstTrain | Self::Ramp(_) | Self::CompetingWindow(_) | Self::LossWindow(_) => 1.0,
             Self::RateProbing(probing) => probing.gain(path),
         }
     }
@@ -240,7 +266,7 @@ impl State {
     fn rate_span_us(&self, path: &PathModel) -> u64 {
         match self {
             Self::Ramp(_) => Ramp::rate_span_us(path),
-            Self::FirstTrain | Self::RateProbing(_) | Self::CompetingWindow(_) => {
+            Self::FirstTrain | Self::RateProbing(_) | Self::CompetingWindow(_) | Self::LossWindow(_) => {
                 RateProbing::rate_span_us(path)
             }
         }

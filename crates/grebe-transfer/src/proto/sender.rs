@@ -131,6 +131,8 @@ pub struct Sender {
     received_bytes: u64,
     pub(crate) sizes: DatagramSizes,
     in_flight: SentPackets,
+    /// The number of the packet that was declared lost last.
+    last_lost: Option<u64>,
     /// What the receiver is known to have.
     pub(crate) confirmed: RangeSet,
     /// Lost bytes, to be sent again.
@@ -177,6 +179,7 @@ impl Sender {
             received_bytes: 0,
             sizes: DatagramSizes::new(options.datagram_bytes, &options.probe_datagram_bytes),
             in_flight: SentPackets::default(),
+            last_lost: None,
             confirmed: RangeSet::default(),
             repairs: RangeSet::default(),
             copies: VecDeque::with_capacity(64),

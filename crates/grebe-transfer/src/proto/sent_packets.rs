@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::proto::congestion::PaceClass;
+
 /// What a packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
@@ -46,6 +48,7 @@ pub(crate) struct SentPacket {
     pub(crate) item: Item,
     pub(crate) wire_bytes: u32,
     pub(crate) state: PacketState,
+    pub(crate) pace: PaceClass,
 }
 
 /// A window over packet numbers. Twice what may be in flight bounds its length: lost packets stay a while, so that one that
@@ -65,9 +68,9 @@ impl SentPackets {
         self.base + self.ring.len() as u64
     }
 
-    pub(crate) fn push(&mut self, at_us: u64, item: Item, wire_bytes: u32) -> u64 {
+    pub(crate) fn push(&mut self, at_us: u64, item: Item, wire_bytes: u32, pace: PaceClass) -> u64 {
         let number = self.next_number();
-        self.ring.push_back(SentPacket { at_us, item, wire_bytes, state: PacketState::InFlight });
+        self.ring.push_back(SentPacket { at_us, item, wire_bytes, state: PacketState::InFlight, pace });
         self.bytes += u64::from(wire_bytes);
         self.packets += 1;
         number
@@ -88,12 +91,13 @@ impl SentPackets {
         (before != PacketState::Acked).then_some((*sent, before))
     }
 
-    /// Declares lost every packet in flight that was sent before `sent_before_us` and below `below`, and calls `on_lost` with each.
+    /// Declares lost every packet in flight that was sent before `sent_before_us` and below `below`, and calls `on_lost` with each
+    /// and its number.
     pub(crate) fn declare_lost(
         &mut self,
         below: u64,
         sent_before_us: u64,
-        mut on_lost: impl FnMut(SentPacket),
+        mut on_lost: impl FnMut(u64, SentPacket),
     ) {
         self.decided = self.decided.max(self.base);
         while self.decided < below.min(self.next_number()) {
@@ -105,7 +109,7 @@ impl SentPackets {
                 sent.state = PacketState::Lost;
                 self.bytes -= u64::from(sent.wire_bytes);
                 self.packets -= 1;
-                on_lost(*sent);
+                on_lost(self.decided, *sent);
             }
             self.decided += 1;
         }
@@ -163,7 +167,8 @@ mod tests {
     fn sent_packets(packets: u64) -> SentPackets {
         let mut sent = SentPackets::default();
         for number in 0..packets {
-            assert_eq!(sent.push(number * 10, Item::Data { offset: number, len: 1 }, 100), number);
+            let item = Item::Data { offset: number, len: 1 };
+            assert_eq!(sent.push(number * 10, item, 100, PaceClass::Unknown), number);
         }
         sent
     }
@@ -173,10 +178,10 @@ mod tests {
         let mut sent = sent_packets(10);
         sent.on_ack(5);
         let mut lost = Vec::new();
-        sent.declare_lost(5, 20, |sent| lost.push(sent.at_us));
+        sent.declare_lost(5, 20, |_, sent| lost.push(sent.at_us));
         assert_eq!(lost, [0, 10, 20]);
         assert_eq!((sent.bytes(), sent.packets()), (600, 6));
-        sent.declare_lost(5, 20, |_| panic!("decided already"));
+        sent.declare_lost(5, 20, |_, _| panic!("decided already"));
         assert_eq!(sent.on_ack(1).unwrap().1, PacketState::Lost);
         assert!(sent.on_ack(1).is_none());
         assert_eq!(sent.bytes(), 600, "it was taken off when it was declared lost");
@@ -189,7 +194,7 @@ mod tests {
         for number in [0, 1] {
             sent.on_ack(number);
         }
-        sent.declare_lost(3, 20, |_| {});
+        sent.declare_lost(3, 20, |_, _| {});
         sent.drop_settled(20);
         assert_eq!(sent.base, 2, "the lost one is young");
         sent.drop_settled(21);

@@ -19,7 +19,7 @@ use std::collections::BinaryHeap;
 use self::flow::{Event, FlowEnds};
 pub use self::flow::{Flow, FlowReport};
 use self::path::Pipe;
-pub use self::path::{Link, Path};
+pub use self::path::{Link, Path, Policer};
 use self::tcp::Tcp;
 pub use self::tcp::{Congestion, TcpFlow, TcpReport};
 use crate::proto::wire::{HEADER_BYTES, TAG_BYTES};

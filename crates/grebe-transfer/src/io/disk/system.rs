@@ -1,6 +1,8 @@
 //! What each system does in its own way: names, modes, new files, and reading and writing at a place in a file.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+#[cfg(unix)]
+use std::fs::OpenOptions;
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::path::{Path, PathBuf};
 

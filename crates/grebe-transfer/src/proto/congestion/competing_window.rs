@@ -9,6 +9,7 @@ mod tests;
 
 use self::classifier::{Classifier, WindowSample};
 use super::constants::*;
+use super::cubic::{CubicShape, CubicWindow};
 use super::path_model::{AckSample, PathModel};
 use super::phase::NextState;
 
@@ -25,6 +26,8 @@ pub(super) struct CompetingWindow {
     /// Since when the queue is empty.
     empty_since_us: Option<u64>,
 }
+
+const SHAPE: CubicShape = CubicShape { beta: CUBIC_BETA, c: CUBIC_C };
 
 /// A window that makes no queue: what stands is the others'.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +48,7 @@ impl CompetingWindow {
 
     fn new(now_us: u64, window_bytes: f64, queue_us: u64, needs_dip: bool) -> Self {
         Self {
-            window: CubicWindow::new(window_bytes / SEGMENT_BYTES),
+            window: CubicWindow::new(window_bytes / SEGMENT_BYTES, SHAPE),
             classifier: Classifier::new(queue_us, needs_dip),
             half_share: None,
             recovery_until_us: now_us,
@@ -169,7 +172,7 @@ impl CompetingWindow {
             // Perhaps it was never BBR, or another flow came that does back off.
             self.half_share = None;
             self.classifier.require_dip();
-            self.window = CubicWindow::new(self.window.segments);
+            self.window = CubicWindow::new(self.window.segments, SHAPE);
         }
     }
 
@@ -190,47 +193,6 @@ impl CompetingWindow {
         if sample.now_us > self.tested_us + PRESENCE_TEST_INTERVAL_US {
             self.begin_test(sample);
         }
-    }
-}
-
-/// The window as CUBIC has it (RFC 9438), in segments.
-#[derive(Debug)]
-struct CubicWindow {
-    segments: f64,
-    /// W_max, W_est and cwnd_epoch of the RFC.
-    max: f64,
-    reno: f64,
-    at_epoch: f64,
-    epoch_us: Option<u64>,
-}
-
-impl CubicWindow {
-    fn new(segments: f64) -> Self {
-        let segments = segments.max(WINDOW_SEGMENTS_MIN);
-        Self { segments, max: segments, reno: segments, at_epoch: segments, epoch_us: None }
-    }
-
-    /// Sections 4.6 (multiplicative decrease) and 4.7 (fast convergence).
-    fn on_loss(&mut self) {
-        let is_shrinking = self.segments < self.max;
-        self.max = self.segments * if is_shrinking { (1.0 + CUBIC_BETA) / 2.0 } else { 1.0 };
-        self.segments = (self.segments * CUBIC_BETA).max(WINDOW_SEGMENTS_MIN);
-        (self.at_epoch, self.epoch_us) = (self.segments, None);
-    }
-
-    /// Sections 4.2 (window increase function) and 4.3 (Reno-friendly region).
-    fn on_ack(&mut self, now_us: u64, rtt_us: u64, acked: f64) {
-        if self.epoch_us.is_none() {
-            self.max = self.max.max(self.segments);
-            (self.reno, self.at_epoch) = (self.segments, self.segments);
-        }
-        let epoch_us = *self.epoch_us.get_or_insert(now_us);
-        let k_s = ((self.max - self.at_epoch) / CUBIC_C).cbrt();
-        let t_s = (now_us - epoch_us + rtt_us) as f64 / 1e6;
-        let cubic = self.max + CUBIC_C * (t_s - k_s).powi(3);
-        self.reno += acked * 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA) / self.segments;
-        let target = cubic.max(self.reno).min(CUBIC_TARGET_GAIN_MAX * self.segments);
-        self.segments += acked * ((target - self.segments) / self.segments).max(0.0);
     }
 }
 

@@ -88,6 +88,8 @@ pub(super) const TRAIN_PACKETS_MIN: u64 = 32;
 pub(super) const TRAIN_BYTES_MAX: u64 = 2 << 20;
 /// A train that came at this share of the rate it left at was not spread by the path.
 pub(super) const TRAIN_UNSPREAD_SHARE: f64 = 0.8;
+/// Nor does one tell the rate whose length jitter leaves this unsure. Without it 150 Mbit/s over 280 ms with 60 ms of jitter take 9 % longer.
+pub(super) const TRAIN_ERROR_SHARE_MAX: f64 = 0.2;
 /// A step from 0.9 to 1.125 of a full path brings 0.89 of itself: what brings more than half of the way from there to all was taken.
 pub(super) const STEP_TAKEN_SHARE: f64 = 0.95;
 /// A queue of half the ceiling ends the ramp; on short paths the ceiling is too short to measure that.
@@ -166,6 +168,63 @@ pub(super) const ALONE_RTTS: u64 = 4;
 pub(super) const EMPTY_QUEUE_RTT_SHARE: u64 = 32;
 pub(super) const EMPTY_QUEUE_US_MIN: u64 = 1_500;
 pub(super) const EMPTY_QUEUE_US_MAX: u64 = 20_000;
+
+// Losses that answer to the rate: a short queue or a policer, and no queue to be seen.
+
+/// Loss events are halved beyond so many: what was long ago counts for less.
+pub(super) const RESPONSE_EVENTS_MAX: f64 = 400.0;
+/// Faster packets have so many standard deviations more loss events than chance would give them. With 3, one look in 700 is mistaken;
+/// each mistake adds one.
+pub(super) const RESPONSE_DEVIATIONS: f64 = 3.0;
+/// Where packets overtake each other, so many more: what is lost by mistake is known to be so only later.
+pub(super) const RESPONSE_JITTER_DEVIATIONS: f64 = 2.0;
+/// And so many times as many events per packet: a smaller difference is worth no answer.
+pub(super) const RESPONSE_RATIO_MIN: f64 = 1.5;
+/// And so many events more: below that a normal distribution is none.
+pub(super) const RESPONSE_EXCESS_MIN: f64 = 5.0;
+/// A round that lost more than any path does is an overrun where it has so many events: an outage is one event, and runs of ten are few.
+/// With 8, one of ten transfers over 10 % of loss in runs of ten is misjudged.
+pub(super) const OVERRUN_EVENTS_MIN: f64 = 16.0;
+/// And so many standard deviations above the base loss.
+pub(super) const OVERRUN_DEVIATIONS: f64 = 5.0;
+
+// Loss window. Its shape was chosen in the simulator: between flows that lose at the same time the shares are as c / (1 - beta), which is
+// 2.0 here and 1.33 for CUBIC, and a beta of 0.9 uses 0.97 of a policer alone, where 0.85 uses 0.95 at the same share.
+
+pub(super) const LOSS_WINDOW_BETA: f64 = 0.9;
+pub(super) const LOSS_WINDOW_C: f64 = 0.2;
+// The same in background mode. Chosen in the simulator: beside one CUBIC 2 - 24 % instead of 3 - 51, alone 78 - 88 % of a short queue or
+// a policer (docs/benchmarks-transfer.md, "Short queues and policers").
+
+/// A loss leaves a fifth, and the window holds still for two seconds; where others took the rest meanwhile, twice as long each time, up
+/// to half a minute: CUBIC needs a few seconds to take what is free (RFC 9438, section 4.2, K).
+pub(super) const POLITE_BETA: f64 = 0.2;
+pub(super) const POLITE_HOLD_US_MIN: u64 = 2_000_000;
+pub(super) const POLITE_HOLD_US_MAX: u64 = 32_000_000;
+/// It is alone where a loss comes no earlier than at this share of the greatest window, which is a memory of a path that may have
+/// changed: each time that it was not so it counts for so much less.
+pub(super) const POLITE_ALONE_SHARE: f64 = 0.97;
+pub(super) const POLITE_DOUBT: f64 = 0.95;
+/// Instead of [`LOSS_WINDOW_EVENTS_MIN`].
+pub(super) const POLITE_EVENTS_MIN: f64 = 12.0;
+/// Growth per round trip, as a share of the window: back to nearly the greatest within a second over 40 ms, and beyond that slowly, the
+/// faster the longer nothing was lost.
+pub(super) const POLITE_RETURN_SHARE: f64 = 0.9;
+pub(super) const POLITE_RETURN_GAIN: f64 = 0.1;
+pub(super) const POLITE_CALM_US: u64 = 5_000_000;
+pub(super) const POLITE_GROWTH_GAIN: f64 = 0.000_2;
+/// One round trip's losses leave at least this much: another flow's beginning would else take all. Without it 376 segments become 45.
+pub(super) const LOSS_WINDOW_PASSED_MIN: f64 = 0.7;
+/// A window below this share of its last maximum is below what lost packets.
+pub(super) const LOSS_WINDOW_BELOW_SHARE: f64 = 0.93;
+/// A window below this share of where it began is a much lower rate.
+pub(super) const LOSS_WINDOW_LOW_SHARE: f64 = 0.75;
+/// Where so many times as many events come there, or more, as at the rate of the beginning, losses do not answer to the rate.
+pub(super) const LOSS_WINDOW_SAME_SHARE: f64 = 0.6;
+/// As long as fewer came there, nothing is known.
+pub(super) const LOSS_WINDOW_EVENTS_MIN: f64 = 4.0;
+/// After an overrun the losses of the next round trips tell what is usual, if the window is much lower within so many.
+pub(super) const LOSS_WINDOW_SOON_RTTS: u64 = 16;
 
 // Classifier: is the competing flow one that backs off at loss, or BBR?
 

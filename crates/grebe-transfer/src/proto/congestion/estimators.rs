@@ -165,6 +165,11 @@ impl DeliveryRate {
         }
     }
 
+    /// A rate that was wrongly thought to be too much is the bandwidth again.
+    pub(super) fn restore(&mut self, bandwidth: f64) {
+        self.bandwidth.add(bandwidth);
+    }
+
     /// Begins a new measurement: what came until now was sent at another rate.
     pub(super) fn measure_anew(&mut self) {
         self.history.clear();

@@ -62,6 +62,12 @@ impl LossModel {
         expected + 2.0 * (PACKETS_PER_LOSS_EVENT * expected).sqrt()
     }
 
+    /// How many of so many packets are lost in one round by no path alone.
+    pub(super) fn greatest(&self, packets: f64) -> f64 {
+        let noise = (PACKETS_PER_LOSS_EVENT * self.base.max(LOSS_NOISE_FLOOR) / packets).sqrt();
+        BASE_LOSS_MAX.max(self.base + OVERRUN_DEVIATIONS * noise) * packets
+    }
+
     fn learn(&mut self, loss: f64, packets: f64, round: &RoundLosses) {
         if !round.had_queue && round.is_slow {
             let (mean, packets_before) = self.slow.unwrap_or((0.0, 0.0));

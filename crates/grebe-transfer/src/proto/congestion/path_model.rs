@@ -4,6 +4,7 @@
 use super::constants::*;
 use super::estimators::{DeliveryRate, QueueDelay, RttEstimator};
 use super::loss::{LossModel, LossVerdict, RoundLosses};
+use super::rate_response::{PaceCounts, RateResponse};
 use crate::proto::train::TrainHeard;
 use crate::proto::wire::Train;
 
@@ -32,6 +33,8 @@ pub(crate) struct AckSample {
     pub(crate) train: Option<TrainHeard>,
     pub(crate) acked_packets: u64,
     pub(crate) lost_packets: u64,
+    /// Packets decided and events of loss, by the pace that they left at.
+    pub(crate) by_pace: PaceCounts,
     /// Packets that were declared lost and came after all.
     pub(crate) late_packets: u64,
     pub(crate) in_flight_bytes: u64,
@@ -48,21 +51,30 @@ pub(super) struct PathModel {
     pub(super) queue: QueueDelay,
     pub(super) delivery: DeliveryRate,
     pub(super) loss: LossModel,
+    pub(super) response: RateResponse,
+    /// How often losses were taken for an answer to the rate, and then were none.
+    pub(super) doubts: u32,
     pub(super) capacity: Capacity,
     /// How much later than others a packet comes.
     pub(super) jitter_us: u64,
     /// At the last report.
-    in_flight_bytes: u64,
+    pub(super) in_flight_bytes: u64,
     sums: RoundSums,
+    /// Not the path but something else held the sender back in the round before this one.
+    was_app_limited: bool,
     /// The pacing gain of the round before, and of this one: what is acknowledged now was sent at the former.
     gain_before: f64,
     gain_now: f64,
 }
 
 /// A packet-timed round trip that has ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Round {
     pub(super) losses: LossVerdict,
+    /// A queue stood.
+    pub(super) had_queue: bool,
+    /// More was lost than any path loses by itself, here and there and not at once.
+    pub(super) is_overrun: bool,
     pub(super) shortest_queue_us: Option<u64>,
     pub(super) app_limited: bool,
 }
@@ -72,6 +84,7 @@ struct RoundSums {
     acked: u64,
     lost: u64,
     late: u64,
+    events: f64,
     shortest_queue_us: Option<u64>,
     queue_us: u64,
     reports: u64,
@@ -86,10 +99,13 @@ impl PathModel {
             queue: QueueDelay::new(),
             delivery: DeliveryRate::new(),
             loss: LossModel::default(),
+            response: RateResponse::default(),
+            doubts: 0,
             capacity: Capacity::default(),
             jitter_us: 0,
             in_flight_bytes: 0,
             sums: RoundSums::default(),
+            was_app_limited: false,
             gain_before: 1.0,
             gain_now: 1.0,
         }
@@ -108,6 +124,8 @@ impl PathModel {
             self.queue.on_sample(sample.now_us, delay_us);
             self.sums.on_queue(self.queue.now_us);
         }
+        self.response.on_report(&sample.by_pace);
+        self.sums.events += sample.by_pace.events();
         self.sums.acked += sample.acked_packets;
         self.sums.lost += sample.lost_packets;
         self.sums.late += sample.late_packets;
@@ -115,7 +133,9 @@ impl PathModel {
     }
 
     pub(super) fn end_round(&mut self, now_us: u64, has_competitors: bool) -> Round {
+        let is_overrun = self.is_overrun();
         let sums = std::mem::take(&mut self.sums);
+        self.was_app_limited = sums.app_limited;
         let mean_us = sums.queue_us / sums.reports.max(1);
         let had_queue = self.queue.on_round(now_us, mean_us, self.queue_ceiling_us() / 4);
         let losses = self.loss.on_round(&RoundLosses {
@@ -133,7 +153,23 @@ impl PathModel {
         if !sums.app_limited {
             self.delivery.next_round();
         }
-        Round { losses, shortest_queue_us: sums.shortest_queue_us, app_limited: sums.app_limited }
+        Round {
+            losses,
+            had_queue,
+            is_overrun: is_overrun && !had_queue,
+            shortest_queue_us: sums.shortest_queue_us,
+            app_limited: sums.app_limited,
+        }
+    }
+
+    /// Whether in this round so far more is lost than any path loses by itself, here and there and not at once. Where packets overtake
+    /// each other they are lost only by mistake at first.
+    pub(super) fn is_overrun(&self) -> bool {
+        let lost = self.sums.lost.saturating_sub(self.sums.late) as f64;
+        self.jitter_us == 0
+            && self.sums.late == 0
+            && self.sums.events >= OVERRUN_EVENTS_MIN
+            && lost > self.loss.greatest(self.sums.acked as f64 + lost)
     }
 
     /// Packets are late by up to this much whatever the queue, as the first train told.
@@ -150,6 +186,12 @@ impl PathModel {
     /// The confirmed rate, in bytes per second.
     pub(super) fn bandwidth(&self) -> f64 {
         self.delivery.bandwidth()
+    }
+
+    /// What passes of too much, in bytes per second.
+    pub(super) fn passing_rate(&self) -> f64 {
+        let is_measured = self.delivery.recent > 0.0 && !self.sums.app_limited && !self.was_app_limited;
+        if is_measured { self.delivery.recent } else { self.bandwidth() }
     }
 
     /// The rate that fills the path, in bytes per second: what arrives, and what the path loses of it at any rate.
@@ -177,6 +219,16 @@ impl PathModel {
             self.delivery.forget_greater();
         }
         is_over
+    }
+
+    /// Whether losses answer to this flow's rate, although no queue tells of it.
+    pub(super) fn is_loss_ours(&self, round: &Round) -> bool {
+        if 2 * self.jitter_us > self.rtt.min_us() {
+            // What is lost by mistake shows too late to be told from what is lost.
+            return false;
+        }
+        let jitter_doubts = if self.jitter_us > 0 { RESPONSE_JITTER_DEVIATIONS } else { 0.0 };
+        round.is_overrun || self.response.losses_rise(f64::from(self.doubts) + jitter_doubts)
     }
 
     /// Round trip without a queue, from sending a packet to its report.

@@ -13,6 +13,11 @@ pub(super) enum NextState {
     ProbeUp,
     /// The window beside flows that fill the queue.
     CompetingWindow,
+    /// The window where losses answer to the rate although no queue stands.
+    LossWindow {
+        /// More was lost than any path loses by itself.
+        is_overrun: bool,
+    },
 }
 
 /// What the controller is doing.

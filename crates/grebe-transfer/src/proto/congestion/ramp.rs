@@ -3,7 +3,7 @@
 
 use super::constants::*;
 use super::loss::LossVerdict;
-use super::path_model::{AckSample, PathModel, Round};
+use super::path_model::{AckSample, Mode, PathModel, Round};
 use super::phase::NextState;
 use crate::proto::train::TrainHeard;
 use crate::proto::wire::Train;
@@ -114,7 +114,15 @@ impl Ramp {
         {
             return Some(NextState::Drain);
         }
+        let is_overrun = path.is_overrun() && path.queue.now_us < QUIET_QUEUE_US_MIN
+            || round.is_some_and(|round| round.is_overrun);
+        if is_overrun && path.mode != Mode::Greedy {
+            return Some(NextState::LossWindow { is_overrun: true });
+        }
         let has_excessive_loss = round.is_some_and(|round| round.losses == LossVerdict::Excessive);
+        if has_excessive_loss && round.is_some_and(|round| !round.had_queue) {
+            path.delivery.forget_greater();
+        }
         if path.cut_to_recent() || has_excessive_loss {
             return Some(NextState::Drain);
         }
@@ -129,7 +137,10 @@ impl Ramp {
         let span_us = u64::from(span_us).max(heard.sent_span_us).max(1);
         let measured = f64::from(bytes) * 1e6 / span_us as f64;
         let sent = heard.sent_bytes as f64 * 1e6 / heard.sent_span_us.max(1) as f64;
-        if measured > TRAIN_UNSPREAD_SHARE * sent && self.trains < TRAINS_MAX {
+        // By how much chance moves the line through so many arrivals.
+        let error_us = f64::from(jitter_us) / (f64::from(bytes) / SEGMENT_BYTES).max(1.0).sqrt();
+        let is_vague = error_us > TRAIN_ERROR_SHARE_MAX * span_us as f64;
+        if (measured > TRAIN_UNSPREAD_SHARE * sent || is_vague) && self.trains < TRAINS_MAX {
             // The path brings at least that; the next train tells more.
             (self.rate, self.gain) = (self.rate.max(measured), UNTRAINED_GAIN);
             self.begin_step(now_us, StepTrain::Due);
@@ -194,7 +205,6 @@ impl Ramp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::path_model::Mode;
     use super::*;
 
     const RTT_US: u64 = 100_000;

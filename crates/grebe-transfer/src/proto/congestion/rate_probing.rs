@@ -12,6 +12,7 @@ use super::constants::*;
 use super::loss::LossVerdict;
 use super::path_model::{Mode, PathModel, Round};
 use super::phase::{NextState, Phase};
+use super::rate_response::PaceClass;
 
 #[derive(Debug)]
 pub(super) struct RateProbing {
@@ -92,6 +93,15 @@ impl RateProbing {
         }
     }
 
+    pub(super) fn pace_class(&self, path: &PathModel) -> PaceClass {
+        match self.step {
+            _ if path.is_over_ceiling() => PaceClass::Unknown,
+            Step::Cruise => PaceClass::At,
+            Step::Up => PaceClass::Above,
+            Step::Down => PaceClass::Below,
+        }
+    }
+
     /// Over how long a delivery rate is measured.
     pub(super) fn rate_span_us(path: &PathModel) -> u64 {
         path.rtt.min_us().max(RATE_SPAN_PER_JITTER * path.jitter_us).clamp(RATE_SPAN_US_MIN, RATE_SPAN_US_MAX)
@@ -110,6 +120,9 @@ impl RateProbing {
             self.rounds += 1;
             if path.mode == Mode::Fair && self.sees_competitors(path, round) {
                 return Some(NextState::CompetingWindow);
+            }
+            if path.mode != Mode::Greedy && path.is_loss_ours(round) {
+                return Some(NextState::LossWindow { is_overrun: round.is_overrun });
             }
             self.end_round(now_us, path, round);
         }

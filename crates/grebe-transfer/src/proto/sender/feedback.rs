@@ -1,7 +1,7 @@
 //! Takes a report of the receiver: what arrived, what is lost, and what the controller learns from it.
 
 use super::{Limit, Sender};
-use crate::proto::congestion::{AckSample, Phase, RATE_SPAN_US_MIN};
+use crate::proto::congestion::{AckSample, PaceCounts, Phase, RATE_SPAN_US_MIN};
 use crate::proto::sent_packets::{Item, PacketState, SentPacket};
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::{Feedback, OVERHEAD_BYTES, ReceivedPackets, SENT_AHEAD_BYTES_MAX, UDP_IP_BYTES};
@@ -41,8 +41,9 @@ impl Sender {
             self.note_late(u64::from(train.jitter_us));
         }
         let train = self.trains.on_report(now_us, report);
-        let acked_packets = self.take_acks(report);
-        let lost_packets = self.declare_losses();
+        let mut by_pace = PaceCounts::default();
+        let acked_packets = self.take_acks(report, &mut by_pace);
+        let lost_packets = self.declare_losses(&mut by_pace);
         AckSample {
             now_us,
             rtt_us,
@@ -52,6 +53,7 @@ impl Sender {
             train,
             acked_packets,
             lost_packets,
+            by_pace,
             late_packets: self.counters.late - late_before,
             in_flight_bytes,
             round_ended: self.take_round_end(now_us),
@@ -89,7 +91,7 @@ impl Sender {
     }
 
     /// Marks every packet of the report's runs as arrived, and returns how many arrived since the last report.
-    fn take_acks(&mut self, report: &Feedback<'_>) -> u64 {
+    fn take_acks(&mut self, report: &Feedback<'_>, by_pace: &mut PaceCounts) -> u64 {
         let mut packets = 0;
         let floor = self.in_flight.next_number().saturating_sub(ReceivedPackets::PACKETS);
         for (low, high) in report.runs.iter() {
@@ -99,6 +101,7 @@ impl Sender {
             for number in low.max(floor)..=high {
                 if let Some((sent, before)) = self.in_flight.on_ack(number) {
                     packets += 1;
+                    by_pace.on_ack(sent.pace, before == PacketState::Lost);
                     self.newest_confirmed_us = self.newest_confirmed_us.max(sent.at_us);
                     self.take_ack(&sent, before);
                 }
@@ -129,12 +132,12 @@ impl Sender {
     }
 
     /// Packets are lost where later ones arrived, and the time for which the path reorders is over.
-    fn declare_losses(&mut self) -> u64 {
+    fn declare_losses(&mut self, by_pace: &mut PaceCounts) -> u64 {
         let Some(highest) = self.highest_confirmed else { return 0 };
         let before_us = self.newest_confirmed_us.saturating_sub(self.reorder_us);
         let mut lost_packets = 0;
-        let Self { in_flight, repairs, confirmed, offers_due, .. } = self;
-        in_flight.declare_lost(highest, before_us, |sent| {
+        let Self { in_flight, repairs, confirmed, offers_due, last_lost, .. } = self;
+        in_flight.declare_lost(highest, before_us, |number, sent| {
             match sent.item {
                 Item::Data { .. } => {
                     if let Some(range) = sent.item.data() {
@@ -148,6 +151,9 @@ impl Sender {
                 Item::Probe { .. } | Item::Close => return,
             }
             lost_packets += 1;
+            // What is lost together counts once: a short outage is one event, and so is a run that the path loses.
+            let is_run = last_lost.replace(number).is_none_or(|before| before + 1 != number);
+            by_pace.on_lost(sent.pace, is_run);
         });
         // A report shows that the offer arrived.
         *offers_due = 0;

@@ -70,13 +70,14 @@ impl Trains {
             return None;
         }
         let passed_us = *self.passed_us.get_or_insert(now_us);
-        let few = u64::from(train.bytes) < self.wire_bytes / 2;
-        let late_us = if !is_first {
-            self.jitter_us
-        } else if few {
-            LATE_US
-        } else {
-            0
+        let came = u64::from(train.bytes);
+        let few = came < self.wire_bytes / 2;
+        // The bytes of the first one are not counted.
+        let is_whole = came + self.wire_bytes / (self.last - self.first + 1) >= self.wire_bytes;
+        let late_us = match (is_first, few, is_whole) {
+            (true, true, _) => LATE_US,
+            (true, false, _) | (false, _, true) => 0,
+            (false, _, false) => LATE_JITTERS * self.jitter_us,
         };
         if now_us < passed_us + late_us {
             return None;
@@ -87,6 +88,9 @@ impl Trains {
     }
 }
 
+/// For how many times the jitter the rest of a train is waited for: what the first train tells of the jitter is too little by half where
+/// its last packets had not come yet.
+const LATE_JITTERS: u64 = 2;
 /// For how long the rest of the first train is waited for where little of it arrived.
 const LATE_US: u64 = 20_000;
 
@@ -146,8 +150,13 @@ mod tests {
             trains.on_report(60_000, &report(138, train(2, 99, 0))).is_none(),
             "its last packet is missing"
         );
-        assert!(trains.on_report(61_000, &report(139, train(2, 99, 0))).is_none(), "late ones may come");
-        assert!(trains.on_report(65_000, &report(150, train(2, 100, 0))).is_some());
+        assert!(trains.on_report(61_000, &report(139, train(2, 98, 0))).is_none(), "late ones may come");
+        assert!(trains.on_report(68_000, &report(150, train(2, 98, 0))).is_none());
+        let (mut whole, report) = (trains, report(150, train(2, 99, 0)));
+        assert!(
+            whole.on_report(62_000, &report).is_some(),
+            "all but the first, of which nobody counts the bytes"
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Sender {
         if self.in_flight.packets() == 0 {
             self.progress_us = now_us;
         }
-        let number = self.in_flight.push(now_us, item, wire_bytes);
+        let number = self.in_flight.push(now_us, item, wire_bytes, self.controller.pace_class());
         self.counters.packets += 1;
         self.counters.wire_bytes += u64::from(wire_bytes);
         self.counters.repeats += u64::from(is_repeat);

@@ -111,7 +111,8 @@ impl FlowEnds {
     /// The next packet from the sender: number, length of the datagram, frame.
     pub(super) fn poll_sender(&mut self, now_us: u64, pattern: &[u8]) -> Option<(u64, usize, Vec<u8>)> {
         let transmit = self.sender.poll_transmit(now_us)?;
-        let mut bytes = vec![0; 65_536];
+        let payload_bytes = transmit.item.data().map_or(0, |range| range.end - range.start);
+        let mut bytes = vec![0; payload_bytes as usize + HEAD_BYTES_MAX];
         let length = encode(&transmit, self.total_bytes, pattern, &mut bytes);
         bytes.truncate(length);
         let datagram_bytes = match transmit.item {
@@ -213,6 +214,9 @@ fn encode(transmit: &Transmit, total_bytes: u64, pattern: &[u8], out: &mut [u8])
     };
     frame.encode(out).unwrap_or(0)
 }
+
+/// No frame of the sender is longer than its payload and this.
+const HEAD_BYTES_MAX: usize = 128;
 
 /// The period of the pattern. A prime, so that no packet's length divides it.
 const PATTERN_BYTES: u64 = 65_521;

@@ -2,7 +2,7 @@
 
 use crate::proto::wire::UDP_IP_BYTES;
 
-/// One direction of a path: a bottleneck with a queue, then a delay.
+/// One direction of a path: a policer, a bottleneck with a queue, then a delay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
     /// Bits per second; 0: no limit.
@@ -13,6 +13,8 @@ pub struct Link {
     pub jitter_us: u64,
     /// Bytes that the bottleneck's queue holds.
     pub queue_bytes: u64,
+    /// In front of the bottleneck: drops what is beyond its rate, and delays nothing.
+    pub policer: Option<Policer>,
     /// The share of packets that is lost, 0 to 1.
     pub loss: f64,
     /// Losses happen in runs of this many packets; `loss` stays their share.
@@ -21,6 +23,15 @@ pub struct Link {
     pub duplicates: f64,
     /// Datagrams longer than this are lost, in bytes of UDP payload.
     pub datagram_bytes_max: usize,
+}
+
+/// A token bucket: packets pass as long as there are tokens for their bytes, and vanish otherwise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policer {
+    /// Bits per second at which tokens come.
+    pub rate_bits_per_s: f64,
+    /// Tokens that it keeps at most, in bytes; so many pass at once after a pause.
+    pub bucket_bytes: u64,
 }
 
 /// Both directions of a path, and how they change.
@@ -41,6 +52,7 @@ impl Default for Link {
             delay_us: 0,
             jitter_us: 0,
             queue_bytes: 1 << 20,
+            policer: None,
             loss: 0.0,
             burst: 1,
             duplicates: 0.0,
@@ -56,13 +68,16 @@ impl Path {
     }
 }
 
-/// A bottleneck with a drop-tail queue, then delay, loss and jitter.
+/// A policer, a bottleneck with a drop-tail queue, then delay, loss and jitter.
 pub(super) struct Pipe {
     pub(super) link: Link,
     /// When the queue will be empty.
     free_us: u64,
     /// The part of a microsecond that the last packet's time on the wire left over.
     fraction: f64,
+    /// What the policer's tokens fall short of its bucket, and since when.
+    spent_bytes: f64,
+    spent_us: u64,
     burst_left: u32,
     random: u64,
 }
@@ -73,6 +88,8 @@ impl Pipe {
             link,
             free_us: 0,
             fraction: 0.0,
+            spent_bytes: 0.0,
+            spent_us: 0,
             burst_left: 0,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
         }
@@ -89,6 +106,9 @@ impl Pipe {
             return;
         }
         let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as f64;
+        if !self.is_conforming(now_us, wire_bytes) {
+            return;
+        }
         let mut left_us = now_us;
         if self.link.rate_bits_per_s > 0.0 {
             let waits_us = self.queue_us(now_us);
@@ -105,6 +125,16 @@ impl Pipe {
             let late_us = (self.draw() * self.link.jitter_us as f64) as u64;
             arrive(left_us + self.link.delay_us + late_us);
         }
+    }
+
+    /// Whether the policer has tokens for a packet, which then takes them.
+    fn is_conforming(&mut self, now_us: u64, wire_bytes: f64) -> bool {
+        let Some(policer) = self.link.policer else { return true };
+        let came_bytes = (now_us - self.spent_us) as f64 * policer.rate_bits_per_s / 8e6;
+        (self.spent_bytes, self.spent_us) = ((self.spent_bytes - came_bytes).max(0.0), now_us);
+        let conforms = self.spent_bytes + wire_bytes <= policer.bucket_bytes as f64;
+        self.spent_bytes += if conforms { wire_bytes } else { 0.0 };
+        conforms
     }
 
     fn is_lost(&mut self) -> bool {
@@ -124,5 +154,24 @@ impl Pipe {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         (self.random >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policer_passes_its_bucket_at_once_and_its_rate_ever_after() {
+        let policer = Policer { rate_bits_per_s: 12e6, bucket_bytes: 30_000 };
+        let mut pipe = Pipe::new(Link { policer: Some(policer), ..Link::default() }, 1);
+        let mut passed = |now_us: u64| {
+            let mut packets = 0;
+            (0..100).for_each(|_| pipe.send(now_us, 1_472, |_| packets += 1));
+            packets
+        };
+        assert_eq!(passed(0), 20, "the bucket, at once");
+        assert_eq!(passed(5_000), 5, "a packet takes a millisecond");
+        assert_eq!(passed(1_000_000), 20, "it holds no more than the bucket");
     }
 }

@@ -1,0 +1,325 @@
+//! The window where losses answer to the rate although no queue stands: a queue shorter than the ceiling, or a policer. Others there
+//! back off at each loss, and so does this flow.
+//!
+//! Backing off is a question too. Where as much is lost at a much lower rate, the path loses it, and rate probing goes on.
+
+use super::constants::*;
+use super::cubic::{CubicShape, CubicWindow};
+use super::path_model::{AckSample, Mode, PathModel};
+use super::phase::NextState;
+use super::polite_window::PoliteWindow;
+use super::rate_response::PaceClass;
+
+#[derive(Debug)]
+pub(super) struct LossWindow {
+    window: Window,
+    recovery: Option<Recovery>,
+    beginning: Beginning,
+    /// The rate is much lower than where this began.
+    is_low: bool,
+    /// More was lost than any path loses by itself, and the window is not yet what passes.
+    is_overrun: bool,
+    /// The share of packets that was not lost in the last round trip after backing off.
+    passed: f64,
+}
+
+/// How it backs off and grows.
+#[derive(Debug)]
+enum Window {
+    Fair(CubicWindow),
+    Background(PoliteWindow),
+}
+
+/// The flow backed off: for a round trip and a half it is only seen how much was lost.
+#[derive(Debug, Clone, Copy)]
+struct Recovery {
+    since_us: u64,
+    until_us: u64,
+    acked: u64,
+    lost: u64,
+    /// What was lost is known, or was sent at another rate before.
+    is_judged: bool,
+}
+
+/// The path where this began.
+#[derive(Debug, Clone, Copy)]
+struct Beginning {
+    at_us: u64,
+    in_flight_bytes: u64,
+    segments: f64,
+    bandwidth: f64,
+    /// Events of loss per packet that was sent at that rate; `None`: not known yet.
+    events: Option<f64>,
+}
+
+impl LossWindow {
+    /// `is_overrun`: more was lost than any path loses by itself, so that nothing is known of smaller losses.
+    pub(super) fn begin(now_us: u64, path: &mut PathModel, is_overrun: bool) -> Self {
+        let bandwidth = if is_overrun { path.passing_rate() } else { path.bandwidth() };
+        let segments = bandwidth * Self::loop_us(path) as f64 / 1e6 / SEGMENT_BYTES;
+        let events = (!is_overrun).then(|| path.response.faster_events());
+        path.response.forget();
+        let mut begun = Self {
+            window: match path.mode {
+                Mode::Background => Window::Background(PoliteWindow::new(segments)),
+                Mode::Fair | Mode::Greedy => Window::Fair(CubicWindow::new(segments, FAIR_SHAPE)),
+            },
+            recovery: None,
+            beginning: Beginning {
+                at_us: now_us,
+                in_flight_bytes: path.in_flight_bytes,
+                segments,
+                bandwidth,
+                events,
+            },
+            is_low: false,
+            is_overrun,
+            passed: 1.0,
+        };
+        begun.window.on_loss(now_us);
+        begun.recover(now_us, path, true);
+        begun
+    }
+
+    /// Spreads the window over a round trip, in bytes per second.
+    pub(super) fn pace(&self, path: &PathModel) -> f64 {
+        WINDOW_PACE_GAIN * self.window_bytes() * 1e6 / Self::loop_us(path) as f64
+    }
+
+    pub(super) fn cap_bytes(&self) -> u64 {
+        // Most of what is under way after an overrun is lost, and only what is sent after it tells so.
+        let lost_bytes = if self.is_overrun { self.beginning.in_flight_bytes } else { 0 };
+        self.window_bytes() as u64 + WINDOW_CAP_SLACK_BYTES + lost_bytes
+    }
+
+    /// How fast a packet leaves, relative to where packets were lost last.
+    pub(super) fn pace_class(&self) -> PaceClass {
+        let is_below = self.window.segments() < LOSS_WINDOW_BELOW_SHARE * self.window.max();
+        if is_below { PaceClass::Below } else { PaceClass::At }
+    }
+
+    pub(super) fn on_report(&mut self, path: &mut PathModel, sample: &AckSample) -> Option<NextState> {
+        let yields = path.mode == Mode::Background && path.is_over_ceiling();
+        if path.is_over_ceiling() && !yields {
+            // A queue that can be seen tells more than losses.
+            path.response.forget();
+            return Some(NextState::Drain);
+        }
+        if self.is_recovering(path, sample) {
+            return None;
+        }
+        if yields || sample.by_pace.events() > 0.0 {
+            if self.is_loss_the_paths(path) {
+                path.doubts += 1;
+                path.response.forget();
+                path.delivery.restore(self.beginning.bandwidth);
+                return Some(NextState::Cruise);
+            }
+            self.window.on_loss(sample.now_us);
+            self.recover(sample.now_us, path, false);
+        } else if sample.in_flight_bytes as f64 > self.window_bytes() / 2.0 {
+            self.window.on_ack(sample.now_us, Self::loop_us(path), sample.acked_packets as f64);
+        }
+        None
+    }
+
+    fn recover(&mut self, now_us: u64, path: &PathModel, is_judged: bool) {
+        let rtt_us = Self::loop_us(path);
+        let until_us = now_us + rtt_us + rtt_us / 2;
+        self.recovery = Some(Recovery { since_us: now_us, until_us, acked: 0, lost: 0, is_judged });
+    }
+
+    fn is_recovering(&mut self, path: &mut PathModel, sample: &AckSample) -> bool {
+        let Some(recovery) = &mut self.recovery else { return false };
+        if !recovery.is_judged {
+            recovery.acked += sample.acked_packets;
+            recovery.lost += sample.lost_packets.saturating_sub(sample.late_packets);
+            if sample.now_us < recovery.since_us + path.loop_us() {
+                return true;
+            }
+            recovery.is_judged = true;
+            self.passed = recovery.acked as f64 / (recovery.acked + recovery.lost).max(1) as f64;
+            if self.passed < 1.0 - LOSS_EXCESS_MAX {
+                // Where others begin to send, much is lost that is not this flow's excess.
+                let passed_min = if self.is_overrun || path.mode == Mode::Background {
+                    0.0
+                } else {
+                    LOSS_WINDOW_PASSED_MIN
+                };
+                self.window.on_excess(self.passed.max(passed_min));
+                // What is under way was sent before that.
+                self.recover(sample.now_us, path, true);
+                return true;
+            }
+            self.is_overrun = false;
+        }
+        if sample.now_us < recovery.until_us {
+            return true;
+        }
+        self.recovery = None;
+        self.watch_for_low_rate(path, sample.now_us);
+        false
+    }
+
+    /// Begins to count what is lost at a much lower rate than where this began.
+    fn watch_for_low_rate(&mut self, path: &mut PathModel, now_us: u64) {
+        if self.is_low && path.response.loss() > BASE_LOSS_MAX {
+            path.response.forget();
+        }
+        if self.is_low || self.window.segments() > LOSS_WINDOW_LOW_SHARE * self.beginning.segments {
+            return;
+        }
+        self.is_low = true;
+        let is_soon = now_us < self.beginning.at_us + LOSS_WINDOW_SOON_RTTS * path.rtt.smoothed_us();
+        if self.beginning.events.is_none() && is_soon && path.response.loss() < BASE_LOSS_MAX {
+            self.beginning.events = Some(path.response.all_events());
+        }
+        path.response.forget();
+    }
+
+    /// Whether as much is lost at a much lower rate as where this began: then the path loses it, and not the rate.
+    fn is_loss_the_paths(&self, path: &PathModel) -> bool {
+        let events_known = match self.window {
+            Window::Fair(_) => LOSS_WINDOW_EVENTS_MIN,
+            // To take others' losses for the path's would cost them the path.
+            Window::Background(_) => POLITE_EVENTS_MIN,
+        };
+        let events_min =
+            self.beginning.events.map_or(f64::INFINITY, |events| LOSS_WINDOW_SAME_SHARE * events);
+        self.is_low
+            && self.passed > 1.0 - BASE_LOSS_MAX
+            && path.response.has_events(events_known)
+            && path.response.loss() < BASE_LOSS_MAX
+            && path.response.all_events() > events_min
+    }
+
+    /// Round trip with the queue, from sending a packet to its report.
+    fn loop_us(path: &PathModel) -> u64 {
+        path.rtt.smoothed_us() + path.rtt.report_interval_us()
+    }
+
+    fn window_bytes(&self) -> f64 {
+        self.window.segments() * SEGMENT_BYTES
+    }
+}
+
+impl Window {
+    fn segments(&self) -> f64 {
+        match self {
+            Self::Fair(window) => window.segments,
+            Self::Background(window) => window.segments,
+        }
+    }
+
+    /// Where packets were lost last.
+    fn max(&self) -> f64 {
+        match self {
+            Self::Fair(window) => window.max,
+            Self::Background(window) => window.most,
+        }
+    }
+
+    fn on_loss(&mut self, now_us: u64) {
+        match self {
+            Self::Fair(window) => window.on_loss(),
+            Self::Background(window) => window.on_loss(now_us),
+        }
+    }
+
+    fn on_excess(&mut self, passed: f64) {
+        match self {
+            Self::Fair(window) => window.on_excess(passed),
+            Self::Background(window) => window.on_excess(passed),
+        }
+    }
+
+    fn on_ack(&mut self, now_us: u64, rtt_us: u64, acked: f64) {
+        match self {
+            Self::Fair(window) => window.on_ack(now_us, rtt_us, acked),
+            Self::Background(window) => window.on_ack(now_us, acked),
+        }
+    }
+}
+
+const FAIR_SHAPE: CubicShape = CubicShape { beta: LOSS_WINDOW_BETA, c: LOSS_WINDOW_C };
+
+#[cfg(test)]
+mod tests {
+    use super::super::rate_response::PaceCounts;
+    use super::*;
+
+    const RTT_US: u64 = 40_000;
+
+    /// A path that delivers 12.5 MB/s: 333 segments per round trip.
+    fn path() -> PathModel {
+        let mut path = PathModel::new(Mode::Fair, Some(RTT_US));
+        path.delivery.restore(12.5e6);
+        path
+    }
+
+    /// Takes a report every 5 ms for so long, with an event of loss in each for which `is_lost` says so; what followed, if anything.
+    fn run(
+        window: &mut LossWindow,
+        path: &mut PathModel,
+        ms: std::ops::Range<u64>,
+        is_lost: impl Fn(u64) -> bool,
+    ) -> Option<NextState> {
+        ms.step_by(5).find_map(|now_ms| {
+            let mut by_pace = PaceCounts::default();
+            (0..40).for_each(|_| by_pace.on_ack(window.pace_class(), false));
+            if is_lost(now_ms) {
+                by_pace.on_lost(window.pace_class(), true);
+            }
+            let sample = AckSample {
+                now_us: now_ms * 1_000,
+                rtt_us: Some(RTT_US),
+                acked_packets: 40,
+                lost_packets: u64::from(is_lost(now_ms)),
+                by_pace,
+                in_flight_bytes: window.cap_bytes(),
+                ..AckSample::default()
+            };
+            path.on_report(&sample, |_| RTT_US);
+            window.on_report(path, &sample)
+        })
+    }
+
+    /// A window that began after 100 events in 5,000 packets.
+    fn begun(path: &mut PathModel) -> LossWindow {
+        let mut report = PaceCounts::default();
+        (0..5_000).for_each(|number| match number % 50 {
+            0 => report.on_lost(PaceClass::At, true),
+            _ => report.on_ack(PaceClass::At, false),
+        });
+        path.response.on_report(&report);
+        LossWindow::begin(0, path, false)
+    }
+
+    #[test]
+    fn it_backs_off_at_each_event_and_grows_to_where_it_was() {
+        let mut path = path();
+        let mut window = begun(&mut path);
+        let before = window.window.segments();
+        assert_eq!(run(&mut window, &mut path, 5..10_000, |now_ms| now_ms == 200), None);
+        assert!(window.window.segments() > before, "{} of {before}", window.window.segments());
+        assert_eq!(run(&mut window, &mut path, 10_000..10_060, |now_ms| now_ms == 10_000), None);
+        assert!(window.window.segments() < 0.95 * window.window.max());
+    }
+
+    #[test]
+    fn it_ends_where_backing_off_changes_nothing() {
+        let mut path = path();
+        let mut window = begun(&mut path);
+        let next = run(&mut window, &mut path, 5..5_000, |now_ms| now_ms % 10 == 0);
+        assert_eq!(next, Some(NextState::Cruise));
+        assert_eq!(path.doubts, 1);
+        assert_eq!(path.bandwidth(), 12.5e6, "the rate is what it was");
+    }
+
+    #[test]
+    fn it_goes_on_where_losses_become_rare() {
+        let mut path = path();
+        let mut window = begun(&mut path);
+        assert_eq!(run(&mut window, &mut path, 5..20_000, |now_ms| now_ms % 1_000 == 0), None);
+    }
+}
