@@ -16,8 +16,12 @@
 //! All parts but the last are of one size. A description that is sent again is byte for byte the same but for its sequence and
 //! time, and is known by text_bytes, text_crc32c and first_sample_index without being read.
 
+use std::time::{Duration, SystemTime};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use annotation::StreamAnnotation;
 
 use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
 use crate::header::{check_crc, u32_at, u64_at};
@@ -69,9 +73,21 @@ pub struct Description {
     /// What the author has to say of them.
     #[serde(rename = "core:description", skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
-    /// How the producer's clock relates to UTC.
+    /// How the producer's clock relates to UTC: that of a stream that is made now.
     #[serde(rename = "grebe:clock", skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockReading>,
+    /// When the sample at [`first_sample_index`](Self::first_sample_index) was made, of a stream whose stamps say when it was sent
+    /// again: of a recording that is played.
+    #[serde(rename = "core:datetime", with = "datetime", skip_serializing_if = "Option::is_none")]
+    pub recorded_at: Option<SystemTime>,
+    /// How far that may be off; `None` where nobody knows.
+    #[serde(rename = "grebe:datetime_error_ns", skip_serializing_if = "Option::is_none")]
+    pub recorded_error_ns: Option<u64>,
+    /// Stretches that somebody labelled, in order: those around the samples that are sent now, at most
+    /// [`ANNOTATIONS_MAX`](Self::ANNOTATIONS_MAX). The same one may be said in several descriptions; it is known by its start, its
+    /// length and its label.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub annotations: Vec<StreamAnnotation>,
     /// What else the producer says, handed on as it is.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
@@ -135,6 +151,9 @@ struct Id {
 }
 
 impl Description {
+    /// The most annotations that one description has.
+    pub const ANNOTATIONS_MAX: usize = 256;
+
     /// The frames to send, in order, each of at most `frame_bytes_max`; `next` is the header of the frame of samples that follows.
     ///
     /// # Errors
@@ -167,6 +186,81 @@ impl Description {
             bytes
         };
         Ok(parts.enumerate().map(frame).collect())
+    }
+
+    /// When a sample of the stream was made, in UTC, as far as the stream says. `header` is that of the sample's frame, or of one near
+    /// it: the stamp of a live stream is believed rather than its rate.
+    pub fn time_of(&self, header: &Header, sample_index: u64) -> Option<SystemTime> {
+        let rate_hz = header.sample_rate_hz;
+        let behind_ns = |from: u64| match i128::from(sample_index) - i128::from(from) {
+            0 => Some(0),
+            samples if rate_hz > 0.0 => Some((samples as f64 / rate_hz * 1e9).round() as i128),
+            _ => None,
+        };
+        if let Some(recorded_at) = self.recorded_at {
+            return later(recorded_at, behind_ns(self.first_sample_index)?);
+        }
+        let clock = self.clock.filter(|_| header.producer_ts_ns > 0)?;
+        let since_ns = i128::from(header.producer_ts_ns) - i128::from(clock.producer_ts_ns);
+        // Without a rate, the frame's time is all that is known of its samples.
+        let in_frame_ns = behind_ns(header.first_sample_index).unwrap_or(0);
+        later(SystemTime::UNIX_EPOCH, i128::from(clock.unix_time_ns) + since_ns + in_frame_ns)
+    }
+
+    /// How far [`time_of`](Self::time_of) may be off, where somebody knows.
+    pub fn time_error_ns(&self) -> Option<u64> {
+        match self.recorded_at {
+            Some(_) => self.recorded_error_ns,
+            None => self.clock.and_then(|clock| clock.error_ns),
+        }
+    }
+
+    /// What holds for a stream that is made of this one by turning each `factor` samples, the first of which has an index that is a
+    /// multiple of it, into `kept`. `sample_rate_hz` is this one's. An annotation covers what it covered.
+    pub fn decimated(&self, factor: u64, kept: u64, sample_rate_hz: f64) -> Self {
+        let first_group = self.first_sample_index.div_ceil(factor);
+        let later_samples = first_group.saturating_mul(factor).saturating_sub(self.first_sample_index);
+        let recorded_at = match (self.recorded_at, later_samples) {
+            (Some(recorded_at), 1..) if sample_rate_hz > 0.0 => {
+                later(recorded_at, (later_samples as f64 / sample_rate_hz * 1e9).round() as i128)
+            }
+            (recorded_at, 0) => recorded_at,
+            _ => None,
+        };
+        let annotation = |annotation: &StreamAnnotation| {
+            let first_group = annotation.first_sample_index / factor;
+            let groups = annotation.end_index().div_ceil(factor) - first_group;
+            StreamAnnotation {
+                first_sample_index: first_group.saturating_mul(kept),
+                length_samples: if annotation.length_samples > 0 { groups.saturating_mul(kept) } else { 0 },
+                ..annotation.clone()
+            }
+        };
+        Self {
+            first_sample_index: first_group.saturating_mul(kept),
+            recorded_at,
+            annotations: self.annotations.iter().map(annotation).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Leaves out the annotations for which a description has no room, the last ones; how many.
+    pub fn bound_annotations(&mut self) -> usize {
+        let before = self.annotations.len();
+        let annotations = std::mem::take(&mut self.annotations);
+        // The key and its brackets; a comma each.
+        let mut bytes = self.text_bytes() + br#","annotations":[]"#.len();
+        let fits = |annotation: &StreamAnnotation| {
+            bytes += annotation.text_bytes() + 1;
+            bytes <= TEXT_BYTES_MAX
+        };
+        self.annotations = annotations.into_iter().take(Self::ANNOTATIONS_MAX).take_while(fits).collect();
+        before - self.annotations.len()
+    }
+
+    /// Bytes of its text.
+    pub fn text_bytes(&self) -> usize {
+        self.text().len()
     }
 
     /// As JSON.
@@ -238,14 +332,16 @@ impl DescriptionReader {
             parts,
         };
         let total = id.text_bytes as usize;
-        let is_sound = part < parts && usize::from(parts) <= PARTS_MAX && total <= TEXT_BYTES_MAX;
+        if part >= parts || usize::from(parts) > PARTS_MAX || total > TEXT_BYTES_MAX {
+            return Err(Refusal::Description);
+        }
         let at = if part + 1 < parts {
             payload.len() * usize::from(part)
         } else {
             total.wrapping_sub(payload.len())
         };
         let place = at..at.wrapping_add(payload.len());
-        if !is_sound || place.start > place.end || place.end > total {
+        if place.start > place.end || place.end > total {
             return Err(Refusal::Description);
         }
         if self.id != Some(id) {
@@ -279,14 +375,25 @@ impl DescriptionReader {
     fn read(&self, channels: u32) -> Option<Description> {
         self.id.filter(|id| id.text_crc == crc32c::crc32c(&self.text))?;
         let text: Description = serde_json::from_slice(&self.text).ok()?;
-        (text.channels.len() <= channels as usize).then_some(text)
+        let fits = text.channels.len() <= channels as usize
+            && text.annotations.len() <= Description::ANNOTATIONS_MAX;
+        fits.then_some(text)
     }
+}
+
+/// A time so many nanoseconds later, or earlier; `None` where a system has none.
+fn later(time: SystemTime, by_ns: i128) -> Option<SystemTime> {
+    let by = Duration::from_nanos(u64::try_from(by_ns.unsigned_abs()).ok()?);
+    if by_ns < 0 { time.checked_sub(by) } else { time.checked_add(by) }
 }
 
 /// The longest text of a description.
 const TEXT_BYTES_MAX: usize = 65_536;
 /// The most frames that a description is sent in.
 const PARTS_MAX: usize = 64;
+
+mod annotation;
+mod datetime;
 
 #[cfg(test)]
 mod tests;

@@ -60,7 +60,9 @@ mod tracker;
 mod writer;
 
 pub use batch::{Batch, BatchMut, Frames, Full, PushError};
-pub use description::{ChannelDescription, ClockReading, Description, DescriptionReader, TooLong};
+pub use description::{
+    ChannelDescription, ClockReading, Description, DescriptionReader, StreamAnnotation, TooLong,
+};
 pub use format::{Sample, SampleFormat, UnknownFormat};
 pub use frame::{ChannelError, Frame};
 pub use header::{HEADER_BYTES, Header, MAGIC, MAX_CHANNELS, Refusal, Refusals};

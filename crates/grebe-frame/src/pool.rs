@@ -29,7 +29,16 @@ pub struct BatchImport {
     import: Import<Table>,
     description: Option<Arc<Description>>,
     /// Said, but of samples that did not come yet.
-    upcoming: VecDeque<Arc<Description>>,
+    upcoming: VecDeque<Upcoming>,
+}
+
+/// What the stream will be.
+#[derive(Debug)]
+struct Upcoming {
+    description: Option<Arc<Description>>,
+    /// Of the first sample for which it holds.
+    from_index: u64,
+    from_ns: u64,
 }
 
 impl BatchPool {
@@ -119,12 +128,14 @@ impl BatchImport {
         }
     }
 
-    /// Says what the stream is, from the batch on that reaches the description's first sample.
-    pub fn describe(&mut self, description: Arc<Description>) {
+    /// Says what the stream is, or that nobody says so any more: from the frame on that has the description's first sample, and no
+    /// older stamp than `from_ns`. The stamp tells another stream, whose indexes begin anew, from what is left of the one before.
+    pub fn describe(&mut self, description: Option<Arc<Description>>, from_ns: u64) {
         if self.upcoming.len() == UPCOMING_MAX {
             self.upcoming.pop_front();
         }
-        self.upcoming.push_back(description);
+        let from_index = description.as_ref().map_or(0, |description| description.first_sample_index);
+        self.upcoming.push_back(Upcoming { description, from_index, from_ns });
     }
 
     /// The batch in chunk `index`, its frames at `offsets` (each validated again here: the other side is not trusted).
@@ -175,11 +186,15 @@ impl BatchImport {
 
 /// Moves on to what the stream is at this frame.
 #[inline]
-fn reach(now: &mut Option<Arc<Description>>, upcoming: &mut VecDeque<Arc<Description>>, header: &Header) {
-    while let Some(next) =
-        upcoming.pop_front_if(|next| next.first_sample_index < header.next_sample_index().max(1))
-    {
-        *now = Some(next);
+fn reach(now: &mut Option<Arc<Description>>, upcoming: &mut VecDeque<Upcoming>, header: &Header) {
+    let is_reached = |next: &Upcoming| {
+        next.from_index < header.next_sample_index().max(1) && next.from_ns <= header.producer_ts_ns
+    };
+    // One of a stream that ended before it came so far is passed over.
+    if let Some(newest) = upcoming.iter().rposition(is_reached) {
+        for next in upcoming.drain(..=newest) {
+            *now = next.description;
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use crate::header::Header;
 
 /// Follows one stream by its headers: gaps in frames *and* samples, late and duplicate frames, restarts, the end.
 ///
-/// Joining late is not loss: the first frame seen sets the position. A frame in order costs a few comparisons; only gaps
+/// Joining late is not loss: the first frame seen sets the position. Only who sees the very first frame of a stream knows that
+/// nothing came before it: what the generator dropped until then is counted as its own. A frame in order costs a few comparisons; only gaps
 /// touch the list of what is missing (at most 256 ranges; the oldest are forgotten, and their late frames then count as
 /// duplicates).
 ///
@@ -83,7 +84,8 @@ pub struct TrackerCounts {
     pub lost_frames: u64,
     /// Samples per channel in them.
     pub lost_samples: u64,
-    /// Samples per channel that the generator dropped, by what its headers say: also those that it never gave an index.
+    /// Samples per channel that the generator dropped, by what its headers say: also those that it never gave an index, and
+    /// those before the stream's first frame, where that is the first that was seen.
     pub generator_samples: u64,
     /// Frames that came after later ones: they were counted as lost until then, and their place has passed.
     pub late_frames: u64,
@@ -180,14 +182,14 @@ impl StreamTracker {
     #[cold]
     fn out_of_order(&mut self, header: &Header) -> Arrival {
         let Some(position) = self.position.clone() else {
-            return self.begin(Arrival::First);
+            return self.begin(Arrival::First, header);
         };
         if !position.is_alike(header) {
-            return self.begin(Arrival::Restart);
+            return self.begin(Arrival::Restart, header);
         }
         if header.sequence >= position.sequence && !position.ended {
             if header.first_sample_index < position.sample_index {
-                return self.begin(Arrival::Restart);
+                return self.begin(Arrival::Restart, header);
             }
             if header.sequence == position.sequence && header.first_sample_index == position.sample_index {
                 // Only the generator's count of drops moved.
@@ -197,7 +199,7 @@ impl StreamTracker {
             return Arrival::After(self.gap(&position, header));
         }
         if position.ended && header.sequence >= position.sequence {
-            return self.begin(Arrival::Restart);
+            return self.begin(Arrival::Restart, header);
         }
         self.behind_position(&position, header)
     }
@@ -239,7 +241,7 @@ impl StreamTracker {
         let run = if header.sequence == self.behind.0.wrapping_add(1) { self.behind.1 + 1 } else { 1 };
         self.behind = (header.sequence, run);
         if !repeats_the_end && (younger || far || run >= RESTART_RUN_FRAMES) {
-            return self.begin(Arrival::Restart);
+            return self.begin(Arrival::Restart, header);
         }
         if self.take_missing(header.sequence) {
             self.counts.late_frames += 1;
@@ -254,8 +256,13 @@ impl StreamTracker {
         }
     }
 
-    fn begin(&mut self, arrival: Arrival) -> Arrival {
+    fn begin(&mut self, arrival: Arrival, header: &Header) -> Arrival {
         self.counts.streams += 1;
+        // The same total tells who joins late of drops that it was not there for.
+        if header.sequence == 0 && header.sg_drops_total == header.first_sample_index {
+            let drops = header.sg_drops_total;
+            self.counts.generator_samples = self.counts.generator_samples.saturating_add(drops);
+        }
         self.missing.clear();
         self.behind = (0, 0);
         arrival
@@ -393,6 +400,32 @@ mod tests {
         assert_eq!(tracker.arrive(&counted(4, 8_005)), Arrival::After(gap));
         let counts = tracker.counts();
         assert_eq!((counts.lost_frames, counts.lost_samples, counts.generator_samples), (1, 10, 8_000));
+    }
+
+    #[test]
+    fn what_the_generator_dropped_before_its_first_frame_is_counted_by_who_saw_that_frame() {
+        let counted = |header: &Header| {
+            let mut tracker = StreamTracker::new();
+            assert_eq!(tracker.arrive(header), Arrival::First);
+            (tracker.counts().generator_samples, tracker.counts().lost_samples)
+        };
+        let held_up = Header { first_sample_index: 70, sg_drops_total: 70, ..frame(0) };
+        assert_eq!(counted(&held_up), (70, 0));
+        assert_eq!(
+            counted(&Header { block_length_samples: 0, ..held_up }),
+            (70, 0),
+            "it made nothing at all"
+        );
+        let late = Header { first_sample_index: 80, sg_drops_total: 70, ..frame(1) };
+        assert_eq!(counted(&late), (0, 0), "who joins late was not there for them");
+        // A stage that numbers its frames anew hands on what it joined late.
+        assert_eq!(counted(&Header { sequence: 0, ..late }), (0, 0));
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&held_up);
+        tracker.arrive(&late);
+        let again = Header { first_sample_index: 30, sg_drops_total: 30, producer_ts_ns: 50_000, ..frame(0) };
+        assert_eq!(tracker.arrive(&again), Arrival::Restart);
+        assert_eq!(tracker.counts().generator_samples, 100, "of each stream from its own beginning");
     }
 
     #[test]

@@ -38,6 +38,12 @@ impl FrameWriter {
         Ok(Self { next })
     }
 
+    /// The same stream, whose first sample has this index: what lies before it is not missing, and was somebody else's.
+    pub fn starting_at(mut self, first_sample_index: u64) -> Self {
+        self.next.first_sample_index = first_sample_index;
+        self
+    }
+
     /// Appends the next frame to a batch: `samples` per channel, which `fill` writes, one call per channel; the first of them
     /// was taken at `producer_ts_ns` of a clock that only grows.
     ///
@@ -52,9 +58,45 @@ impl FrameWriter {
     ) -> Result<(), PushError> {
         let header = Header { block_length_samples: samples, producer_ts_ns, ..self.next };
         batch.push(&header, fill)?;
+        self.advance(samples);
+        Ok(())
+    }
+
+    /// As [`push`](Self::push), of samples as they stand on the wire, whatever their format.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_bytes(
+        &mut self,
+        batch: &mut BatchMut,
+        samples: u32,
+        producer_ts_ns: u64,
+        fill: impl FnMut(usize, &mut [u8]),
+    ) -> Result<(), PushError> {
+        let header = Header { block_length_samples: samples, producer_ts_ns, ..self.next };
+        batch.push_bytes(&header, fill)?;
+        self.advance(samples);
+        Ok(())
+    }
+
+    fn advance(&mut self, samples: u32) {
         self.next.sequence += 1;
         self.next.first_sample_index += u64::from(samples);
-        Ok(())
+    }
+
+    /// What its samples are.
+    pub fn format(&self) -> SampleFormat {
+        self.next.format
+    }
+
+    /// How many channels it has.
+    pub fn channels(&self) -> u32 {
+        self.next.channel_count
+    }
+
+    /// The index of the next sample: how many there were, those that were passed over included.
+    pub fn next_sample_index(&self) -> u64 {
+        self.next.first_sample_index
     }
 
     /// Passes over samples per channel that the producer had no time for: receivers see a gap that is the producer's.
@@ -66,5 +108,51 @@ impl FrameWriter {
     /// The frame that ends the stream.
     pub fn end(&self, producer_ts_ns: u64) -> Header {
         Header { producer_ts_ns, ..self.next }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::BatchPool;
+
+    #[test]
+    fn bytes_and_samples_are_numbered_alike() {
+        let mut pool = BatchPool::new(2, 4096);
+        let mut of_bytes = FrameWriter::new(SampleFormat::I16, 2, 1e6).unwrap();
+        let mut of_samples = of_bytes.clone();
+        let (mut one, mut other) = (pool.acquire().unwrap(), pool.acquire().unwrap());
+        for at in 0..3 {
+            let bytes = |channel: usize, to: &mut [u8]| to.fill(channel as u8);
+            of_bytes.push_bytes(&mut one, 10, at, bytes).unwrap();
+            let samples = |channel: usize, to: &mut [i16]| to.fill(channel as i16 * 0x0101);
+            of_samples.push(&mut other, 10, at, samples).unwrap();
+        }
+        let frames =
+            |batch: &BatchMut| batch.frames().map(|it| (it.header(), it.payload().to_vec())).collect();
+        let (one, other): (Vec<_>, Vec<_>) = (frames(&one), frames(&other));
+        assert_eq!(one, other);
+        assert_eq!((of_bytes.next_sample_index(), of_bytes.format()), (30, SampleFormat::I16));
+        let full = of_bytes.push_bytes(&mut pool_of(64), 10, 0, |_, _| {});
+        assert_eq!(
+            (full, of_bytes.next_sample_index()),
+            (Err(crate::Full.into()), 30),
+            "nothing was counted"
+        );
+    }
+
+    #[test]
+    fn a_stream_that_starts_later_misses_nothing() {
+        let mut writer = FrameWriter::new(SampleFormat::I16, 1, 1e6).unwrap().starting_at(500);
+        let mut batch = pool_of(4096);
+        writer.push(&mut batch, 10, 0, |_, samples: &mut [i16]| samples.fill(1)).unwrap();
+        writer.skip(5);
+        let header = batch.frames().next().unwrap().header();
+        assert_eq!((header.sequence, header.first_sample_index, header.sg_drops_total), (0, 500, 0));
+        assert_eq!((writer.end(0).first_sample_index, writer.end(0).sg_drops_total), (515, 5));
+    }
+
+    fn pool_of(bytes: usize) -> BatchMut {
+        BatchPool::new(1, bytes).acquire().unwrap()
     }
 }

@@ -1,7 +1,8 @@
 //! The frames that docs/wire-format.md shows are what this library writes and reads.
 
 use grebe_frame::{
-    BatchPool, Complex, Description, DescriptionReader, Frame, HEADER_BYTES, Header, Sample, SampleFormat,
+    BatchPool, ClockReading, Complex, Description, DescriptionReader, Frame, HEADER_BYTES, Header, Sample,
+    SampleFormat, StreamAnnotation,
 };
 
 /// The frames of the page, in order.
@@ -52,11 +53,25 @@ fn the_page_shows_what_is_written_and_read() {
     let description = Description { name: Some("x".into()), ..Description::default() };
     let mut described = description.frames(&end, 1400).unwrap().remove(0);
     described[36..40].fill(0);
+    let label = StreamAnnotation {
+        first_sample_index: 1,
+        length_samples: 2,
+        label: Some("a".into()),
+        ..StreamAnnotation::default()
+    };
+    let timed = Description {
+        clock: Some(ClockReading { producer_ts_ns: 1, unix_time_ns: 2, error_ns: Some(3) }),
+        annotations: vec![label],
+        ..Description::default()
+    };
+    let mut timed_frame = timed.frames(&end, 1400).unwrap().remove(0);
+    timed_frame[36..40].fill(0);
     let written = [
         written(&first, &[1i16, -1, 256, -32_768]),
         written(&complex, &[Complex::new(0.5f32, -2.0)]),
         written::<Complex<f32>>(&end, &[]),
         described,
+        timed_frame,
     ];
     let as_page = |frame: &Vec<u8>| {
         let row = |(at, bytes): (usize, &[u8])| {
@@ -73,5 +88,6 @@ fn the_page_shows_what_is_written_and_read() {
     assert_eq!(Frame::parse(&shown[1]).unwrap().header(), complex);
     assert_eq!(Frame::parse(&shown[2]).unwrap().header(), end);
     assert_eq!(DescriptionReader::default().take(&shown[3]), Ok(Some(description)));
+    assert_eq!(DescriptionReader::default().take(&shown[4]), Ok(Some(timed)));
     assert_eq!(shown[2].len(), HEADER_BYTES);
 }

@@ -106,6 +106,7 @@ fn each_damage_is_refused_and_the_next_is_heard() {
     assert_eq!(changed(27, &[1]), Refusal::Kind);
     assert_eq!(changed(28, &[1]), Refusal::Description, "part 1 of 1");
     assert_eq!(changed(30, &[0]), Refusal::Description, "no parts");
+    assert_eq!(changed(28, &[255; 4]), Refusal::Description, "the last of too many parts");
     assert_eq!(changed(30, &[65]), Refusal::Description);
     assert_eq!(changed(32, &[1, 2, 0, 0]), Refusal::Truncated);
     assert_eq!(changed(32, &[1, 0, 1, 0]), Refusal::Description);
@@ -120,7 +121,17 @@ fn each_damage_is_refused_and_the_next_is_heard() {
 
 #[test]
 fn text_that_is_no_description_is_refused_though_its_checksum_is_right() {
-    for text in ["[]", "{\"grebe:channels\": 3}", "{\"core:frequency\": \"high\"}", "\u{ff}", ""] {
+    for text in [
+        "[]",
+        "{\"grebe:channels\": 3}",
+        "{\"core:datetime\": \"yesterday\"}",
+        "{\"annotations\": {}}",
+        "{\"annotations\": [{\"core:label\": \"where?\"}]}",
+        "{\"annotations\": [{\"core:sample_start\": -1}]}",
+        "{\"core:frequency\": \"high\"}",
+        "\u{ff}",
+        "",
+    ] {
         let mut frame = vec![0; HEADER_BYTES];
         NEXT.write_unchecked(frame.first_chunk_mut().unwrap());
         frame[24..36].copy_from_slice(&[2, 0, 1, 0, 0, 0, 1, 0, text.len() as u8, 0, 0, 0]);
@@ -129,6 +140,114 @@ fn text_that_is_no_description_is_refused_though_its_checksum_is_right() {
         frame.extend(text.as_bytes());
         assert_eq!(DescriptionReader::default().take(&frame), Err(Refusal::Description), "{text}");
     }
+}
+
+fn label(first_sample_index: u64, length_samples: u64) -> StreamAnnotation {
+    StreamAnnotation {
+        first_sample_index,
+        length_samples,
+        lower_edge_hz: Some(1e6),
+        upper_edge_hz: Some(2e6),
+        label: Some("burst".into()),
+        comment: Some("c".into()),
+        generator: Some("g".into()),
+        uuid: Some("0c1f1f0a-5d31-4a7a-8f7e-111111111111".into()),
+    }
+}
+
+/// 2026-01-02T03:04:05Z.
+fn then() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045)
+}
+
+#[test]
+fn annotations_and_times_go_over_the_wire_in_sigmfs_words() {
+    let sent = Description {
+        notes: None,
+        recorded_at: Some(then() + Duration::from_nanos(400)),
+        recorded_error_ns: Some(1_500),
+        annotations: vec![
+            label(700, 20),
+            StreamAnnotation { first_sample_index: u64::MAX, ..Default::default() },
+        ],
+        ..sample()
+    };
+    let frame = sent.frames(&NEXT, 1400).unwrap().remove(0);
+    let text: Value = serde_json::from_slice(&frame[HEADER_BYTES..]).unwrap();
+    assert_eq!(text["core:datetime"], "2026-01-02T03:04:05.0000004Z");
+    assert_eq!(text["annotations"][0]["core:sample_start"], 700);
+    assert_eq!(text["annotations"][0]["core:sample_count"], 20);
+    assert_eq!(text["annotations"][0]["core:freq_upper_edge"], 2e6);
+    assert_eq!(text["annotations"][0]["core:label"], "burst");
+    assert_eq!(text["annotations"][1].get("core:label"), None);
+    assert_eq!(DescriptionReader::default().take(&frame), Ok(Some(sent)));
+}
+
+#[test]
+fn no_more_annotations_are_taken_than_one_description_may_have() {
+    let of = |count| Description { annotations: vec![label(7, 5); count], ..Description::default() };
+    let mut most = of(Description::ANNOTATIONS_MAX);
+    let take = |description: &Description| {
+        let mut reader = DescriptionReader::default();
+        let frames = description.frames(&NEXT, 65_000).unwrap();
+        frames.iter().map(|frame| reader.take(frame)).last().unwrap()
+    };
+    assert_eq!(take(&most), Ok(Some(most.clone())));
+    let mut more = of(Description::ANNOTATIONS_MAX + 1);
+    assert_eq!(take(&more), Err(Refusal::Description));
+    assert_eq!((more.bound_annotations(), most.bound_annotations()), (1, 0));
+    assert_eq!(more, most);
+    // As many as the text has room for, to the byte.
+    let mut long = Description { notes: Some("x".repeat(60_000)), ..most.clone() };
+    let left_out = long.bound_annotations();
+    assert!(left_out > 0 && long.text_bytes() <= TEXT_BYTES_MAX);
+    assert!(long.text_bytes() + label(7, 5).text_bytes() + 1 > TEXT_BYTES_MAX);
+}
+
+#[test]
+fn a_sample_has_the_time_of_its_stamp_or_of_its_place_in_a_recording() {
+    let at = |ns: i64| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns as u64);
+    let clock = |producer_ts_ns| ClockReading {
+        producer_ts_ns,
+        unix_time_ns: 1_700_000_000_000_000_000,
+        error_ns: Some(9),
+    };
+    let live = Description { clock: Some(clock(1_000)), ..Description::default() };
+    let header =
+        Header { producer_ts_ns: 501_000, first_sample_index: 100, sample_rate_hz: 1e6, ..Header::default() };
+    assert_eq!(live.time_of(&header, 100), Some(at(1_700_000_000_000_500_000)));
+    assert_eq!(live.time_of(&header, 97), Some(at(1_700_000_000_000_497_000)));
+    assert_eq!(live.time_error_ns(), Some(9));
+    let without_rate = Header { sample_rate_hz: 0.0, ..header };
+    assert_eq!(live.time_of(&without_rate, 103), Some(at(1_700_000_000_000_500_000)));
+    assert_eq!(live.time_of(&Header { producer_ts_ns: 0, ..header }, 100), None, "not stamped");
+    let ahead = Description { clock: Some(clock(2_000_000)), ..Description::default() };
+    assert_eq!(ahead.time_of(&header, 100), Some(at(1_700_000_000_000_000_000 - 1_499_000)));
+
+    let played = Description { first_sample_index: 50, recorded_at: Some(then()), ..live };
+    assert_eq!(played.time_of(&header, 100), Some(then() + Duration::from_micros(50)));
+    assert_eq!(played.time_of(&header, 49), Some(then() - Duration::from_micros(1)));
+    assert_eq!(played.time_of(&without_rate, 100), None);
+    assert_eq!((played.time_of(&without_rate, 50), played.time_error_ns()), (Some(then()), None));
+}
+
+#[test]
+fn what_is_said_of_a_stream_holds_for_a_part_of_its_samples() {
+    let of = |first_sample_index, annotations| Description {
+        first_sample_index,
+        recorded_at: Some(then()),
+        annotations,
+        ..Description::default()
+    };
+    let before = of(995, vec![label(999, 2), label(1_000, 10), label(1_000, 0), label(u64::MAX, 5)]);
+    let made = before.decimated(10, 2, 1e6);
+    let places: Vec<_> =
+        made.annotations.iter().map(|it| (it.first_sample_index, it.length_samples)).collect();
+    assert_eq!(places, [(198, 4), (200, 2), (200, 0), (u64::MAX / 10 * 2, 2)]);
+    // Sample 200 stands for sample 1,000 of the stream before, five later than the one whose time is known.
+    assert_eq!((made.first_sample_index, made.recorded_at), (200, Some(then() + Duration::from_micros(5))));
+    assert_eq!(before.decimated(10, 2, 0.0).recorded_at, None);
+    assert_eq!(of(1_000, vec![]).decimated(10, 1, 0.0), of(100, vec![]));
 }
 
 proptest! {
