@@ -1,7 +1,8 @@
-//! Where batches leave a graph for async code.
+//! Where batches leave a graph for async code, or for a thread that is none of its own.
 //!
 //! ```text
 //!   stage --> AsyncEnd (same thread) --offer--> queue --next().await--> a task, of any runtime
+//!                                                 +---wait, try_next--> a thread of the caller's
 //! ```
 //!
 //! The task registers with the queue's [`Signal`], which wakes it as it would wake a thread. Nothing here knows a runtime.
@@ -10,6 +11,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
 
 use futures_core::Stream;
 use grebe_frame::Batch;
@@ -18,7 +20,7 @@ use grebe_ring::Signal;
 use crate::queue::{QueueCounts, QueueOptions, QueueReceiver, QueueSender, queue};
 use crate::stage::{Context, Inputs, Outcome, Outputs, Ports, Stage, StageResult, deliver};
 
-/// The batches of a stage, in async code: from [`Graph::connect_async`](crate::Graph::connect_async) or
+/// The batches of a stage, in async code or in a thread of the caller's: from [`Graph::connect_async`](crate::Graph::connect_async) or
 /// [`Running::attach_async`](crate::Running::attach_async).
 ///
 /// It is a [`Stream`], too, for what combines those. Dropping it takes the consumer away: the stage goes on for its others,
@@ -43,6 +45,27 @@ impl BatchStream {
     /// [`Running::wait`]: crate::Running::wait
     pub async fn next(&mut self) -> Option<Batch> {
         poll_fn(|cx| self.poll_batch(cx)).await
+    }
+
+    /// The next batch, where one is queued: for a thread, which [`wait`](Self::wait)s in between.
+    pub fn try_next(&mut self) -> Option<Batch> {
+        self.queue.pop()
+    }
+
+    /// Waits, with the calling thread, until a batch is queued, the stream has ended, or `timeout` has passed; whether one of the
+    /// first two is so. Takes nothing.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.signal.wait(timeout, || self.queue.has_batch() || self.queue.is_ended())
+    }
+
+    /// Whether the graph has ended or failed, and everything was taken.
+    pub fn is_ended(&self) -> bool {
+        self.queue.is_ended()
+    }
+
+    /// Samples per channel that its queue dropped.
+    pub fn dropped_samples(&self) -> u64 {
+        QueueCounts::read(&self.queue.counts().dropped_samples)
     }
 
     /// Frames that its queue has taken, and those it dropped.

@@ -17,6 +17,20 @@ pub fn monotonic_ns() -> u64 {
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
+/// Nanoseconds since 1970 in UTC, as the system has it.
+#[cfg(unix)]
+pub(crate) fn realtime_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    (now.tv_sec as i64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as i64)
+}
+
+/// Nanoseconds since 1970 in UTC, as the system has it.
+#[cfg(not(unix))]
+pub(crate) fn realtime_ns() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    since.as_nanos().try_into().unwrap_or(i64::MAX)
+}
+
 /// The wall clock, advanced monotonically within the process.
 #[cfg(not(unix))]
 pub fn monotonic_ns() -> u64 {

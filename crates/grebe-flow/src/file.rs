@@ -20,13 +20,14 @@ use std::path::Path;
 
 pub use checked_edge::FileEdge;
 pub use checked_stage::FileStage;
+use grebe_ring::Cancel;
 
 use crate::error::Error;
 use crate::graph::{Graph, check_memory};
-use crate::kind::{Kinds, Site};
+use crate::kind::{KindInfo, Kinds, Site};
 use crate::mistake::Mistakes;
 use crate::runtime::Node;
-use crate::stage::{Ports, Stage};
+use crate::stage::{Stage, StageError};
 
 /// A graph that was read from a file, with every mistake that can be found without opening anything ruled out.
 ///
@@ -109,16 +110,32 @@ impl GraphFile {
         self.stages.iter().filter(|stage| !self.edges.iter().any(|edge| edge.from.0 == stage.id))
     }
 
-    /// Makes the stages, in the order of the file, and connects them; and what a person should be told of it.
+    /// Makes the stages and connects them. What a person should be told of it goes to `notify` at once: a stage may wait for
+    /// something, and `cancel` ends that. Sources are made last, so that no stream comes in while another stage waits; else
+    /// the order is that of the file.
     ///
     /// # Errors
-    /// [`Error::Stage`] for a stage that cannot be made (an address in use, a file that is missing);
-    /// [`Error::NoSuchPort`] where another kind of the same name has other ports. Nothing has run then.
-    pub fn build(&self, kinds: &Kinds) -> Result<(Graph, Vec<String>), Error> {
-        let (mut graph, mut notes) = (Graph::new(), Vec::new());
+    /// [`Error::Stage`] for a stage that cannot be made (an address in use, a file that is missing), or whose wait was
+    /// cancelled; [`Error::NoSuchPort`] where another kind of the same name has other ports. Nothing has run then.
+    pub fn build(
+        &self,
+        kinds: &Kinds,
+        cancel: &Cancel,
+        notify: &mut dyn FnMut(String),
+    ) -> Result<Graph, Error> {
+        let mut made: Vec<_> = self.stages.iter().map(|_| None).collect();
+        for is_source in [false, true] {
+            for (stage, made) in self.stages.iter().zip(&mut made) {
+                let kind = kind_of(stage, kinds)?;
+                if kind.ports().inputs.is_empty() == is_source {
+                    let mut site = Site::of_graph(&stage.id, cancel, notify);
+                    *made = Some((build(stage, kind, &mut site)?, kind.ports()));
+                }
+            }
+        }
+        let mut graph = Graph::new();
         let mut nodes: Vec<(&str, Node)> = Vec::new();
-        for stage in &self.stages {
-            let (made, ports) = build(stage, kinds, &mut notes)?;
+        for (stage, (made, ports)) in self.stages.iter().zip(made.into_iter().flatten()) {
             let node = graph.add_with_ports(stage.id.clone(), made, ports);
             if let Some(cpu) = stage.cpu {
                 graph.pin(node, cpu);
@@ -133,24 +150,22 @@ impl GraphFile {
                 Some(options) => graph.connect_ports((from, &edge.from.1), (to, &edge.to.1), options)?,
             }
         }
-        Ok((graph, notes))
+        Ok(graph)
     }
 }
 
-/// Makes a stage, and says which ports it has.
-fn build(
-    stage: &FileStage,
-    kinds: &Kinds,
-    notes: &mut Vec<String>,
-) -> Result<(Box<dyn Stage>, Ports), Error> {
-    let failed = |source| Error::Stage { stage: stage.id.clone(), source };
-    let kind = kinds.get(&stage.kind);
-    let kind = kind.ok_or_else(|| failed(format!("there is no kind '{}'", stage.kind).into()))?;
-    let ready = (kind.from_table)(stage.params.clone()).map_err(|error| failed(error.into()))?;
-    let mut site = Site::new(&stage.id);
-    let made = ready.build(&mut site).map_err(failed)?;
-    notes.extend(site.into_notes());
-    Ok((made, kind.ports()))
+fn kind_of<'a>(stage: &FileStage, kinds: &'a Kinds) -> Result<&'a KindInfo, Error> {
+    kinds.get(&stage.kind).ok_or_else(|| failed(stage, format!("there is no kind '{}'", stage.kind).into()))
+}
+
+/// Makes a stage.
+fn build(stage: &FileStage, kind: &KindInfo, site: &mut Site) -> Result<Box<dyn Stage>, Error> {
+    let ready = (kind.from_table)(stage.params.clone()).map_err(|error| failed(stage, error.into()))?;
+    ready.build(site).map_err(|error| failed(stage, error))
+}
+
+fn failed(stage: &FileStage, source: StageError) -> Error {
+    Error::Stage { stage: stage.id.clone(), source }
 }
 
 #[cfg(test)]

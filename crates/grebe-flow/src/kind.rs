@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use grebe_frame::SampleFormat;
+use grebe_ring::Cancel;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use toml::Spanned;
@@ -86,16 +87,33 @@ pub trait Kind: DeserializeOwned + JsonSchema + 'static {
         Ok(incoming)
     }
 
+    /// As [`channels`](Self::channels), of a kind that looks at more than its first input: what comes in at each.
+    ///
+    /// # Errors
+    /// As there.
+    fn all_channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault> {
+        self.channels(incoming.first().copied().flatten())
+    }
+
+    /// As [`format`](Self::format), of a kind that looks at more than its first input: what comes in at each.
+    ///
+    /// # Errors
+    /// As there.
+    fn all_formats(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault> {
+        self.format(incoming.first().copied().flatten())
+    }
+
     /// What the stage must have for itself, in words such as `standard output` or `the file x.wav`: two stages of a graph that
     /// say the same are refused.
     fn claims(&self) -> Option<String> {
         None
     }
 
-    /// Makes the stage; opens what it needs.
+    /// Makes the stage; opens what it needs. One that waits for something says so by [`Site::note`], and looks at
+    /// [`Site::cancel`] meanwhile.
     ///
     /// # Errors
-    /// What cannot be had.
+    /// What cannot be had; that the wait was cancelled.
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
 }
 
@@ -126,17 +144,22 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Where a stage is made: its name in the graph, and a place for what a person should be told.
-#[derive(Debug)]
-pub struct Site {
+/// Where a stage is made: its name in the graph, who is told what a person should know, and who may end a wait.
+pub struct Site<'a> {
     id: String,
-    notes: Vec<String>,
+    cancel: Cancel,
+    notify: Option<&'a mut dyn FnMut(String)>,
 }
 
-impl Site {
-    /// A stage of this name, for a kind that is made without a graph file.
+impl<'a> Site<'a> {
+    /// A stage of this name, for a kind that is made without a graph file. Nobody hears its notes, and nobody ends its waits.
     pub fn new(id: &str) -> Self {
-        Self { id: id.to_owned(), notes: Vec::new() }
+        Self { id: id.to_owned(), cancel: Cancel::default(), notify: None }
+    }
+
+    /// Of a graph file: its notes go to `notify`, and `cancel` ends its waits.
+    pub(crate) fn of_graph(id: &str, cancel: &Cancel, notify: &'a mut dyn FnMut(String)) -> Self {
+        Self { id: id.to_owned(), cancel: cancel.clone(), notify: Some(notify) }
     }
 
     /// The stage's name in the graph.
@@ -144,13 +167,22 @@ impl Site {
         &self.id
     }
 
-    /// Something that is no error, and that a person should know.
-    pub fn note(&mut self, note: impl Into<String>) {
-        self.notes.push(format!("{}: {}", self.id, note.into()));
+    /// A flag that is set when the user wants to end: a kind that waits in [`Kind::build`] looks at it, and fails then.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
-    pub(crate) fn into_notes(self) -> Vec<String> {
-        self.notes
+    /// Something that is no error, and that a person should know; they are told at once.
+    pub fn note(&mut self, note: impl Into<String>) {
+        if let Some(notify) = &mut self.notify {
+            notify(format!("{}: {}", self.id, note.into()));
+        }
+    }
+}
+
+impl fmt::Debug for Site<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site").field("id", &self.id).field("cancel", &self.cancel).finish_non_exhaustive()
     }
 }
 
@@ -289,8 +321,8 @@ type Read = Result<Box<dyn Ready>, toml::de::Error>;
 
 pub(crate) trait Ready {
     fn check(&self) -> Result<(), Fault>;
-    fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault>;
-    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault>;
+    fn channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault>;
+    fn format(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault>;
     fn claims(&self) -> Option<String>;
     fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
 }
@@ -300,12 +332,12 @@ impl<K: Kind> Ready for K {
         Kind::check(self)
     }
 
-    fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
-        Kind::channels(self, incoming)
+    fn channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault> {
+        Kind::all_channels(self, incoming)
     }
 
-    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
-        Kind::format(self, incoming)
+    fn format(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault> {
+        Kind::all_formats(self, incoming)
     }
 
     fn claims(&self) -> Option<String> {

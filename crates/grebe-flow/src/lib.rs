@@ -65,6 +65,7 @@ mod snapshot;
 mod stage;
 mod stage_bench;
 pub mod telemetry;
+mod utc;
 
 pub use batch_stream::BatchStream;
 pub use clock::monotonic_ns;
@@ -72,7 +73,7 @@ pub use counters::Counters;
 pub use error::Error;
 pub use file::{FileEdge, FileStage, GraphFile};
 pub use graph::Graph;
-pub use grebe_ring::Policy;
+pub use grebe_ring::{Cancel, Policy};
 pub use kind::{Fault, Kind, KindInfo, KindParam, Kinds, Site};
 pub use mistake::{Mistake, Mistakes};
 pub use quantity::{Count, NoQuantity, RateHz, SizeBytes, Time};
@@ -84,6 +85,7 @@ pub use stage::{
     Workspace,
 };
 pub use stage_bench::StageBench;
+pub use utc::UtcClock;
 
 /// The examples of README.md run as tests.
 #[cfg(doctest)]

@@ -366,3 +366,55 @@ impl QueueCounts {
         counter.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use grebe_frame::{BatchPool, Header};
+
+    use super::*;
+
+    /// A queue of four batches and 64 KiB to which seven batches of two frames of 16 samples were offered.
+    fn offered(policy: Policy) -> (QueueSender, QueueReceiver) {
+        let options = QueueOptions { policy, ..QueueOptions::block(4).bytes(1 << 16) };
+        let (mut tx, rx) = queue(options, Arc::new(Signal::new()), Arc::new(Signal::new()));
+        let mut pool = BatchPool::new(8, 4096);
+        for _ in 0..7 {
+            let mut batch = pool.acquire().unwrap();
+            for _ in 0..2 {
+                let header = Header { channel_count: 1, block_length_samples: 16, ..Header::default() };
+                batch.push::<i16>(&header, |_, samples| samples.fill(1)).unwrap();
+            }
+            if let Offer::Full(batch) = tx.offer(batch.freeze()) {
+                tx.give_up(&batch);
+            }
+        }
+        (tx, rx)
+    }
+
+    #[test]
+    fn every_batch_is_counted_where_it_went() {
+        for (policy, queued, evicted) in
+            [(Policy::Block, 4, 0), (Policy::DropLatest, 4, 0), (Policy::DropOldest, 7, 3)]
+        {
+            let (tx, mut rx) = offered(policy);
+            let counts = tx.counts();
+            let values = |counters: &[&AtomicU64]| -> Vec<u64> {
+                counters.iter().map(|counter| QueueCounts::read(counter)).collect()
+            };
+            assert_eq!((counts.capacity_batches, counts.capacity_bytes), (4, Some(1 << 16)));
+            let came = values(&[&counts.batches, &counts.frames, &counts.bytes]);
+            assert_eq!(came, [queued, queued * 2, queued * 4096], "{policy}");
+            let dropped = values(&[&counts.dropped_frames, &counts.dropped_samples]);
+            assert_eq!(dropped, [6, 96], "{policy}");
+            let gone = values(&[&counts.evicted_batches, &counts.evicted_bytes]);
+            assert_eq!(gone, [evicted, evicted * 4096], "{policy}");
+            assert_eq!(counts.queued_bytes(0), 4 * 4096, "{policy}");
+            assert!(rx.pop().is_some());
+            let taken = values(&[&rx.counts().taken.batches, &rx.counts().taken.bytes]);
+            assert_eq!(taken, [1, 4096], "{policy}");
+            assert_eq!(counts.queued_bytes(4096), 3 * 4096, "{policy}");
+            // A reader that sees the consumer's count before the producer's.
+            assert_eq!(counts.queued_bytes(1 << 20), 0, "{policy}");
+        }
+    }
+}

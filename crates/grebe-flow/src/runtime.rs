@@ -152,6 +152,11 @@ impl Running {
         self.ended.wait(timeout)
     }
 
+    /// How it ended badly, once: the first error of a stage. `None` as long as none has failed.
+    pub fn take_error(&self) -> Option<Error> {
+        self.ended.take_error()
+    }
+
     /// Waits until every stage has ended by itself.
     ///
     /// # Errors

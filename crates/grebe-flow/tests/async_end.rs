@@ -250,3 +250,36 @@ async fn it_is_a_stream_for_whoever_combines_streams() {
     assert_eq!(seen, [0, 1, 2]);
     running.wait().unwrap();
 }
+
+#[test]
+fn a_thread_takes_every_batch_and_waits_for_the_next() {
+    let (stage, go) = numbered();
+    let mut graph = Graph::new();
+    let source = graph.add("source", stage);
+    let mut batches = graph.connect_async(source, "thread", QueueOptions::block(4));
+    let running = graph.start().unwrap();
+    assert!(!batches.wait(Duration::from_millis(20)) && batches.try_next().is_none() && !batches.is_ended());
+    for expected in 0..1_000 {
+        go.send(Go::Frame).unwrap();
+        assert!(batches.wait(Duration::from_secs(30)), "a wake-up was lost");
+        assert!(batches.wait(Duration::ZERO), "nothing was taken");
+        assert_eq!(batches.try_next().as_ref().map(sequence), Some(expected));
+    }
+    assert!(running.take_error().is_none());
+    go.send(Go::Fail).unwrap();
+    assert!(batches.wait(Duration::from_secs(30)), "the end, too");
+    assert!(batches.try_next().is_none() && batches.is_ended());
+    assert!(running.wait_timeout(Duration::from_secs(30)));
+    assert!(matches!(running.take_error(), Some(Error::Stage { stage, .. }) if stage == "source"));
+    assert!(running.take_error().is_none(), "it is told once");
+}
+
+#[test]
+fn a_thread_that_is_too_slow_knows_how_many_samples_it_missed() {
+    let mut graph = Graph::new();
+    let source = graph.add("source", counting(20));
+    let mut batches = graph.connect_async(source, "thread", QueueOptions::drop_oldest(4));
+    graph.start().unwrap().wait().unwrap();
+    let seen: Vec<u64> = std::iter::from_fn(|| batches.try_next().as_ref().map(sequence)).collect();
+    assert_eq!((seen, batches.dropped_samples()), ((16..20).collect(), 16 * 8));
+}

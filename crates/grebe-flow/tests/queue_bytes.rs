@@ -73,6 +73,7 @@ fn a_queue_full_of_bytes_does_what_its_policy_says() {
         let (mut tx, mut rx) = open_bytes(2 * 4096 + 2048, policy);
         let mut source = Source::new(4);
         for _ in 0..2 {
+            assert!(tx.has_room(), "{policy}");
             assert!(matches!(tx.offer(source.next().unwrap()), Offer::Queued));
         }
         assert!(!tx.has_room(), "{policy}");

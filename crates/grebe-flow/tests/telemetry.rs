@@ -165,7 +165,33 @@ fn what_a_dead_process_left_is_removed_by_the_next_look() {
     let published = publish(&running, "neighbour").unwrap();
     let dead = published.path().with_file_name("4000000000.sg.top");
     drop(UnixListener::bind(&dead).unwrap());
-    assert!(dead.exists());
+    // Killed before its socket had its name; and one that is about to give it.
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let unnamed = |pid: u32| published.path().with_file_name(format!("{pid}.view.new"));
+    let (never, soon) = (unnamed(ended.id()), unnamed(std::process::id()));
+    drop(UnixListener::bind(&never).unwrap());
+    drop(UnixListener::bind(&soon).unwrap());
+    assert!(dead.exists() && never.exists());
     Watch::new().unwrap().look();
-    assert!(!dead.exists() && published.path().exists());
+    assert!(!dead.exists() && !never.exists());
+    assert!(published.path().exists() && soon.exists());
+    std::fs::remove_file(soon).unwrap();
+}
+
+#[test]
+fn what_a_process_left_that_took_a_connection_while_it_died_is_removed_once_it_hangs_up() {
+    if !is_alone("what_a_process_left_that_took_a_connection_while_it_died_is_removed_once_it_hangs_up") {
+        return;
+    }
+    let running = start();
+    let published = publish(&running, "neighbour").unwrap();
+    let dying = published.path().with_file_name("4000000000.view.top");
+    // The system frees the memory of a killed process before it closes its sockets.
+    let listener = UnixListener::bind(&dying).unwrap();
+    let mut watch = Watch::new().unwrap();
+    assert!(watch.look().iter().any(|one| one.name == "view"), "it still listens");
+    drop(listener);
+    assert!(watch.look().iter().all(|one| one.name != "view"));
+    assert!(!dying.exists() && published.path().exists());
 }

@@ -157,20 +157,22 @@ fn follow<T: Copy>(
     edges: &[CheckedEdge],
     stages: &[CheckedStage<'_, '_>],
     mistakes: &mut Mistakes,
-    next: impl Fn(&dyn Ready, Option<T>) -> Result<Option<T>, Fault>,
+    next: impl Fn(&dyn Ready, &[Option<T>]) -> Result<Option<T>, Fault>,
 ) {
     let mut settled: Vec<Option<Option<T>>> = vec![None; stages.len()];
     // Each round settles at least the next stage in the order of the stream.
     for _ in 0..stages.len() {
         for at in 0..stages.len() {
-            let mut incoming = edges.iter().filter(|edge| edge.to.0 == at);
+            let incoming = edges.iter().filter(|edge| edge.to.0 == at);
             let Some(ready) = stages[at].ready.as_deref().filter(|_| settled[at].is_none()) else { continue };
             if incoming.clone().any(|edge| settled[edge.from.0].is_none()) {
                 continue;
             }
-            let first = incoming.by_ref().min_by_key(|edge| edge.to.1);
-            let before = first.and_then(|edge| settled[edge.from.0].flatten());
-            settled[at] = Some(next(ready, before).unwrap_or_else(|fault| {
+            let mut before = vec![None; stages[at].kind.map_or(0, |kind| kind.ports().inputs.len())];
+            for edge in incoming {
+                before[edge.to.1] = settled[edge.from.0].flatten();
+            }
+            settled[at] = Some(next(ready, &before).unwrap_or_else(|fault| {
                 stages[at].add_fault(&fault, mistakes);
                 None
             }));

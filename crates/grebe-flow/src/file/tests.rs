@@ -59,7 +59,10 @@ impl Kind for Source {
         self.device.as_ref().map(|device| format!("the device {device}"))
     }
 
-    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        if let Some(device) = &self.device {
+            site.note(format!("opens {device}"));
+        }
         Ok(Box::new(Anything))
     }
 }
@@ -405,11 +408,52 @@ to = "last.in"
     assert_eq!(file.edges()[0].queue, Some(queue));
     assert_eq!(file.edges()[1].queue, None);
     assert_eq!(file.ends().map(|stage| stage.id.as_str()).collect::<Vec<_>>(), ["end", "last"]);
-    let (graph, notes) = file.build(&kinds()).unwrap();
+    let mut notes = Vec::new();
+    let graph = file.build(&kinds(), &Cancel::default(), &mut |note| notes.push(note)).unwrap();
     assert_eq!(notes, ["mid: as it is"]);
     graph.check().unwrap();
     let snapshot = graph.start().unwrap().wait().unwrap();
     assert_eq!(snapshot.stages.len(), 4);
+}
+
+/// Waits until it is cancelled.
+#[derive(Deserialize, JsonSchema)]
+struct Patient {}
+
+impl Kind for Patient {
+    const NAME: &'static str = "patient";
+    const PORTS: Ports = Ports::SINK;
+
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        site.note("waiting");
+        while !site.cancel().is_cancelled() {
+            std::thread::yield_now();
+        }
+        Err("cancelled".into())
+    }
+}
+
+#[test]
+fn a_stage_that_waits_says_so_at_once_is_cancelled_and_keeps_no_source_open() {
+    let text = r#"
+        stage = [
+            { id = "early", kind = "source", params = { rate = 1, device = "adc" } },
+            { id = "end", kind = "patient" },
+        ]
+        edge = [{ from = "early", to = "end" }]
+    "#;
+    let mut kinds = kinds();
+    kinds.add::<Patient>();
+    let file = GraphFile::parse(text, Path::new("graph.toml"), &kinds).unwrap();
+    let (cancel, mut notes) = (Cancel::default(), Vec::new());
+    let mut notify = |note| {
+        notes.push(note);
+        cancel.cancel();
+    };
+    let error = file.build(&kinds, &cancel, &mut notify).unwrap_err();
+    assert_eq!(error.to_string(), "end: cancelled");
+    // The source would have said that it opens its device.
+    assert_eq!(notes, ["end: waiting"]);
 }
 
 #[test]

@@ -135,14 +135,21 @@ impl Ended {
 
     /// The first error of a stage, or that one (called `name` of it) has not come back.
     pub(super) fn result(&self, name: impl FnOnce(usize) -> String) -> Result<(), Error> {
-        let mut results = self.lock();
-        if let Some(failed) = results.iter_mut().find(|result| matches!(result, Some(Err(_)))) {
-            return failed.replace(Ok(())).unwrap_or(Ok(()));
+        if let Some(error) = self.take_error() {
+            return Err(error);
         }
+        let results = self.lock();
         match results.iter().position(Option::is_none) {
             Some(missing) => Err(Error::Overstayed(name(missing), DRAIN_TIMEOUT + ABORT_TIMEOUT)),
             None => Ok(()),
         }
+    }
+
+    /// The first error of a stage, once.
+    pub(super) fn take_error(&self) -> Option<Error> {
+        let mut results = self.lock();
+        let failed = results.iter_mut().find(|result| matches!(result, Some(Err(_))))?;
+        failed.replace(Ok(()))?.err()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Option<Result<(), Error>>>> {

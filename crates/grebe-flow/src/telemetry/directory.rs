@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Pid, test_kill_process};
+
 use crate::error::Error;
 
 /// The folder to publish in, made where it is not there.
@@ -28,14 +30,30 @@ pub(super) fn own_folder() -> Result<PathBuf, Error> {
 
 /// Every socket that a process of this user may have left, alive or dead.
 pub(super) fn sockets() -> Vec<Socket> {
-    let mut sockets: Vec<Socket> = candidates()
+    let mut sockets: Vec<Socket> = entries().filter_map(Socket::of).collect();
+    sockets.sort();
+    sockets
+}
+
+/// Removes what is called `PID.NAME.new` still: its process was killed before the socket got its name.
+pub(super) fn remove_unnamed() {
+    let is_dead = |pid: i32| Pid::from_raw(pid).is_none_or(|pid| test_kill_process(pid).is_err());
+    for path in entries().filter(|path| pid_of_unnamed(path).is_some_and(is_dead)) {
+        // Another watcher may have been faster.
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn pid_of_unnamed(path: &Path) -> Option<i32> {
+    path.file_name()?.to_str()?.strip_suffix(".new")?.split_once('.')?.0.parse().ok()
+}
+
+fn entries() -> impl Iterator<Item = PathBuf> {
+    candidates()
         .filter(|folder| check(folder).is_ok())
         .filter_map(|folder| fs::read_dir(folder).ok())
         .flat_map(|entries| entries.flatten())
-        .filter_map(|entry| Socket::of(entry.path()))
-        .collect();
-    sockets.sort();
-    sockets
+        .map(|entry| entry.path())
 }
 
 /// A socket by its name: `PID.NAME.top`.
@@ -98,6 +116,8 @@ mod tests {
         let found = socket("42.sg-2.top").unwrap();
         assert_eq!((found.pid, found.name.as_str()), (42, "sg-2"));
         assert_eq!([socket("x.sg.top"), socket("42.sg.new"), socket("42.top")], [None, None, None]);
+        let unnamed = |name: &str| pid_of_unnamed(&Path::new("/run").join(name));
+        assert_eq!([unnamed("42.sg.new"), unnamed("42.sg.top"), unnamed("sg.new")], [Some(42), None, None]);
         assert_eq!(file_name("my/../graph 1"), "my----graph-1");
         assert_eq!(file_name(""), "graph");
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use super::directory::{Socket, sockets};
+use super::directory::{Socket, remove_unnamed, sockets};
 use super::report::{Report, Watched};
 use crate::error::Error;
 
@@ -35,6 +35,9 @@ impl Watch {
     /// The processes that publish now, by process id, each with its last report; returns at once. Sockets that dead processes
     /// left are removed.
     pub fn look(&mut self) -> Vec<Watched> {
+        // Before the sockets: a process that was being killed still took our connection, and its socket is dead by now.
+        self.connections.retain_mut(Connection::read);
+        remove_unnamed();
         for socket in sockets() {
             if !self.connections.iter().any(|connection| connection.socket == socket)
                 && let Some(stream) = connect(&socket)
@@ -48,7 +51,6 @@ impl Watch {
                 });
             }
         }
-        self.connections.retain_mut(Connection::read);
         self.connections.sort_by(|a, b| a.socket.cmp(&b.socket));
         self.connections.iter().map(Connection::watched).collect()
     }
