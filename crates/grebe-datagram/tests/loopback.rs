@@ -211,6 +211,44 @@ fn a_slot_that_is_too_small_is_told() {
 }
 
 #[test]
+fn datagrams_that_come_one_by_one_come_into_the_slot_that_was_handed_back_last() {
+    let options = Options { slots: 8, ..options(true, true, true) };
+    let mut receiver = Receiver::bind(loopback(true), &options).unwrap();
+    let mut sender = Sender::connect(receiver.local_addr().unwrap(), &options).unwrap();
+    let mut made = 0;
+    let mut filled = Vec::new();
+    for index in 0..10 {
+        let bytes = datagram(index, 700);
+        sender.batch().push(&bytes, &[]).unwrap();
+        receiver
+            .recv(
+                || {
+                    made += 1;
+                    Some(Numbered { number: made, memory: vec![0; 65_536] })
+                },
+                |slot: Numbered, _| {
+                    filled.push(slot.number);
+                    Some(slot)
+                },
+            )
+            .unwrap();
+    }
+    assert_eq!(filled, [1; 10]);
+}
+
+/// A slot that is told from others.
+struct Numbered {
+    number: u32,
+    memory: Vec<u8>,
+}
+
+impl AsMut<[u8]> for Numbered {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.memory
+    }
+}
+
+#[test]
 fn without_slots_nothing_is_lost_and_the_outcome_says_so() {
     let options = options(true, true, true);
     let mut receiver: Receiver<Vec<u8>> = Receiver::bind(loopback(true), &options).unwrap();

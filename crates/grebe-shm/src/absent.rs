@@ -57,6 +57,9 @@ impl Subscriber {
     pub fn wait(&mut self, _: Duration) -> Result<bool, Error> {
         match *self {}
     }
+    pub fn quota_chunks(&self) -> u32 {
+        match *self {}
+    }
     pub fn is_ended(&self) -> bool {
         match *self {}
     }

@@ -53,6 +53,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod cache;
 mod error;
 mod options;
 mod status;

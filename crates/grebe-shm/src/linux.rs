@@ -1,6 +1,7 @@
 //! Linux: memfds, seals, and descriptors that go over a Unix socket.
 
 mod acceptor;
+mod busy_poll;
 mod consumer;
 mod consumers;
 mod directory;

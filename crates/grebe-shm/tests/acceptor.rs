@@ -19,7 +19,7 @@ fn stream(folder: &Path, more: impl FnOnce(&mut PublisherOptions)) -> (Publisher
         chunk_bytes: 65_536,
         chunks: 32,
         reserve_chunks: 4,
-        rest_chunks: 0,
+        rest_chunks: Some(0),
         consumers_max: 2,
         directory: Some(folder.to_owned()),
         ..PublisherOptions::default()
@@ -215,8 +215,9 @@ fn settings_out_of_range_are_refused_by_name() {
     };
     assert!(refused(|options| options.chunk_bytes = 100).contains("size of a chunk is 100"));
     assert!(refused(|options| options.consumers_max = 0).contains("number of consumers is 0"));
-    assert!(refused(|options| options.chunks = 50).contains("number of chunks is 50"));
-    assert!(refused(|options| options.rest_chunks = 49).contains("number of resting chunks is 49"));
+    // How many rest by default is the processor's.
+    assert!(refused(|options| options.chunks = options.reserve_chunks + 4).contains("number of chunks is "));
+    assert!(refused(|options| options.rest_chunks = Some(usize::MAX)).contains("number of chunks is "));
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl Carrier for SharedMemory {
             chunk_bytes: 4096,
             chunks,
             reserve_chunks: chunks - quota,
-            rest_chunks: 0,
+            rest_chunks: Some(0),
             consumers_max: 1,
             block_timeout: Duration::from_secs(60),
             directory: Some(folder.path().to_owned()),

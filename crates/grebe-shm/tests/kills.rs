@@ -81,7 +81,7 @@ mod kills {
         assert_eq!((seen, lost), (load.sequence, 0), "frames that the bystander saw and lost");
         soon("all chunks come home", || {
             publisher.reap();
-            pool.available() + PublisherOptions::default().rest_chunks == pool.chunks()
+            pool.available() + PublisherOptions::default().resting_chunks() == pool.chunks()
         });
         soon("no socket is left open", || open_files() <= files);
         tell("consumers", &mut noticed, seen);

@@ -47,7 +47,7 @@ fn run(frames: u64) {
     assert_eq!(reader.join().unwrap(), 0, "the consumer allocates");
     let until = Instant::now() + Duration::from_secs(30);
     // The batches sent last rest with the producer.
-    while pool.available() < pool.chunks() - PublisherOptions::default().rest_chunks {
+    while pool.available() < pool.chunks() - PublisherOptions::default().resting_chunks() {
         assert!(Instant::now() < until, "{} of {} chunks came home", pool.available(), pool.chunks());
         publisher.reap();
     }

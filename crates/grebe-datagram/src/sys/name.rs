@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub(super) const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// The address in a name that the kernel filled, `len` bytes of it.
-#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple", test))]
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple", all(test, unix)))]
 pub(super) fn address(name: &socket2::SockAddrStorage, len: usize) -> SocketAddr {
     let len = len.min(size_of::<socket2::SockAddrStorage>()) as socket2::socklen_t;
     let name: *const socket2::SockAddrStorage = name;

@@ -29,11 +29,12 @@ pub(super) struct Consumers {
 
 impl Consumers {
     pub(super) fn new(options: &PublisherOptions) -> Self {
+        let rest_chunks = options.resting_chunks();
         Self {
             all: Vec::with_capacity(options.consumers_max),
             leaving: Vec::with_capacity(options.consumers_max),
-            resting: VecDeque::with_capacity(options.rest_chunks),
-            rest_chunks: options.rest_chunks,
+            resting: VecDeque::with_capacity(rest_chunks),
+            rest_chunks,
             block_timeout: options.block_timeout,
             is_ended: false,
             counted: Totals::default(),

@@ -12,18 +12,19 @@
 //! **Quotas** never reach the producer's reserve, so that no consumer can starve the source of chunks. Only a consumer under
 //! `block` makes the producer wait, and is cut off when it takes nothing for too long.
 //!
-//! **The chunks sent last rest** (4 MiB): one that was just read lies in the consumer's cache, where writing it is slow.
+//! **The chunks sent last rest** (four times a core's own cache): one that was just read lies in the consumer's cache, where writing it is slow.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grebe_frame::{Batch, BatchPool, Description, HEADER_BYTES, Header};
 use grebe_ring::Signal;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::acceptor::Acceptor;
+use super::busy_poll::BusyPoll;
 use super::consumer::Consumer;
 use super::consumers::Consumers;
 use super::directory::Directory;
@@ -54,6 +55,7 @@ pub struct Publisher {
     board: Board,
     /// What stands on the board.
     described: Option<Arc<Description>>,
+    busy_poll: BusyPoll,
     acceptor: Option<JoinHandle<()>>,
 }
 
@@ -87,8 +89,18 @@ impl Publisher {
             payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
         let board = Board::new(payload.words(welcome.board_at(), Board::WORDS));
         let acceptor = Some(Acceptor::start(directory, state.clone())?);
-        let described = None;
-        Ok((Self { state, payload, tables, welcome, footprint, board, described, acceptor }, pool))
+        let this = Self {
+            state,
+            payload,
+            tables,
+            welcome,
+            footprint,
+            board,
+            described: None,
+            busy_poll: BusyPoll::default(),
+            acceptor,
+        };
+        Ok((this, pool))
     }
 
     /// Lends a batch to every consumer, under the policy of each. Waits where one that blocks has no room, until it has, is
@@ -133,17 +145,16 @@ impl Publisher {
     }
 
     /// Sleeps until there may be room for the batch that waits; 50 ms at most.
-    pub fn wait_for_room(&self) {
+    pub fn wait_for_room(&mut self) {
         let state = &*self.state;
-        for _ in 0..SPINS {
-            if state.lock().has_room() {
-                return;
-            }
-            std::hint::spin_loop();
+        let began = Instant::now();
+        if self.busy_poll.look(|| state.lock().has_room()) {
+            return;
         }
         state.lock().waiting().for_each(|consumer| consumer.lender.arm());
         state.signal.wait(STOP_CHECK_EVERY, || state.lock().has_room());
         state.lock().waiting().for_each(|consumer| consumer.lender.disarm());
+        self.busy_poll.slept(began.elapsed());
     }
 
     /// Takes back what consumers returned. Sending does this too; a producer that has nothing to send need not.
@@ -203,18 +214,24 @@ impl Publisher {
         (rest == 0 && chunk < self.welcome.chunks as usize).then_some(chunk as u32)
     }
 
-    /// Puts up what the batch says that the stream is, where that is new: before the batch itself.
+    /// Puts up what the batch says that the stream is, or that it says nothing, where that is new: before the batch itself.
     #[inline]
     fn put_up(&mut self, batch: &Batch) {
-        let is_new =
-            |now: &&Arc<Description>| !self.described.as_ref().is_some_and(|before| Arc::ptr_eq(before, now));
-        if let Some(description) = batch.description().filter(is_new) {
+        let is_known = match (&self.described, batch.description()) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if !is_known {
             let next = batch.frames().next().map(|frame| frame.header()).unwrap_or_default();
+            // A description of nothing takes the place of one that holds no more.
+            let nothing =
+                Description { first_sample_index: next.first_sample_index, ..Description::default() };
+            let description = batch.description().map_or(&nothing, |description| description);
             // One that is longer than any may be is not told: consumers have the samples all the same.
             if let Ok(frames) = description.frames(&next, FRAME_BYTES_MAX) {
                 frames.iter().for_each(|frame| self.board.write(frame));
             }
-            self.described = Some(description.clone());
+            self.described = batch.description().cloned();
         }
     }
 
@@ -303,19 +320,13 @@ fn quota(options: &PublisherOptions) -> Result<u32, Error> {
     if options.consumers_max == 0 || options.consumers_max > CONSUMERS_MAX {
         return setting("number of consumers", options.consumers_max, "give 1 to 64");
     }
-    if options.rest_chunks > options.reserve_chunks {
-        return setting(
-            "number of resting chunks",
-            options.rest_chunks,
-            "it is part of the producer's reserve",
-        );
-    }
-    let shared = options.chunks.saturating_sub(options.reserve_chunks) / options.consumers_max;
+    let own = options.reserve_chunks.saturating_add(options.resting_chunks());
+    let shared = options.chunks.saturating_sub(own) / options.consumers_max;
     if shared == 0 || options.chunks > CHUNKS_MAX {
         return setting(
             "number of chunks",
             options.chunks,
-            "give at least the producer's own and one a consumer, at most a million",
+            "give at least the producer's own, those that rest and one a consumer, at most a million",
         );
     }
     Ok(shared as u32)
@@ -328,5 +339,3 @@ const CONSUMERS_MAX: usize = 64;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a sender that waits is asked whether it is stopping.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(50);
-/// A few microseconds: a consumer that is at work has room again by then.
-const SPINS: u32 = 64;

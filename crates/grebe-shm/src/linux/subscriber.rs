@@ -4,11 +4,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_frame::{Batch, BatchImport, BatchMut, DescriptionReader, Header};
+use grebe_frame::{Batch, BatchImport, BatchMut, Description, DescriptionReader, Header};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::connect;
 
+use super::busy_poll::BusyPoll;
 use super::directory::{Directory, seqpacket};
 use super::map::{self, Mapping};
 use super::packet::{self, Packet};
@@ -38,6 +39,7 @@ pub struct Subscriber {
     board: Board,
     descriptions: DescriptionReader,
     welcome: Welcome,
+    busy_poll: BusyPoll,
     hung_up: bool,
     /// The producer's reason when it cut this consumer off.
     bye: Option<String>,
@@ -93,6 +95,7 @@ impl Subscriber {
             board: Board::new(payload.words(welcome.board_at(), Board::WORDS)),
             descriptions: DescriptionReader::default(),
             welcome,
+            busy_poll: BusyPoll::default(),
             hung_up: false,
             bye: None,
             refused_frames: 0,
@@ -168,7 +171,13 @@ impl Subscriber {
         for _ in 0..DESCRIPTIONS_AT_ONCE {
             let Some(frame) = self.board.read() else { return };
             match self.descriptions.take(&frame) {
-                Ok(Some(description)) => self.import.describe(Arc::new(description)),
+                Ok(Some(description)) => {
+                    let from_ns = DescriptionReader::stamp(&frame).map_or(0, |stamp| stamp.producer_ts_ns);
+                    let Description { first_sample_index, .. } = description;
+                    let is_nothing =
+                        description == Description { first_sample_index, ..Description::default() };
+                    self.import.describe((!is_nothing).then(|| Arc::new(description)), from_ns);
+                }
                 Ok(None) => {}
                 Err(_) => self.refused_frames += 1,
             }
@@ -188,13 +197,16 @@ impl Subscriber {
     /// # Errors
     /// Once nothing waits any more: [`Error::ProducerGone`] or [`Error::CutOff`].
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
-        for _ in 0..SPINS {
-            if self.borrower.has_value() {
-                return Ok(true);
-            }
-            std::hint::spin_loop();
-        }
         let began = Instant::now();
+        if self.busy_poll.look(|| self.borrower.has_value()) {
+            return Ok(true);
+        }
+        let waited = self.wait_asleep(began, timeout);
+        self.busy_poll.slept(began.elapsed());
+        waited
+    }
+
+    fn wait_asleep(&mut self, began: Instant, timeout: Duration) -> Result<bool, Error> {
         loop {
             let left = timeout.saturating_sub(began.elapsed());
             if !self.hung_up && self.borrower.end().is_none() {
@@ -215,6 +227,11 @@ impl Subscriber {
                 (None, false) => {}
             }
         }
+    }
+
+    /// Chunks that may be out to this consumer, waiting and held, as its producer granted: who holds as many gets nothing more.
+    pub fn quota_chunks(&self) -> u32 {
+        self.welcome.quota_chunks
     }
 
     /// Whether the stream has ended, and everything was taken.
@@ -348,7 +365,5 @@ fn timespec(timeout: Duration) -> Timespec {
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// As many as can be up.
 const DESCRIPTIONS_AT_ONCE: u32 = 8;
-/// About a microsecond: less than a wake-up costs, so that the next batch of a fast stream is met awake.
-const SPINS: u32 = 64;
 /// Some 50 us of reading, of which a yield with nobody waiting takes one.
 const YIELD_BYTES: usize = 1 << 20;
