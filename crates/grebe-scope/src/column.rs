@@ -133,6 +133,11 @@ impl ColumnGrid {
         self.step as f64 / ONE as f64
     }
 
+    /// Spans begin on multiples of this power of two, at most a sixteenth of a column.
+    pub fn quantum_samples(&self) -> u64 {
+        self.quantum
+    }
+
     /// The absolute indices of the samples that `column` covers; never empty.
     #[inline]
     pub fn span(&self, column: u64) -> Range<u64> {

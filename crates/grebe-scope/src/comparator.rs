@@ -13,9 +13,9 @@ use crate::value::Value;
 /// The arithmetic of levels: sums and differences may lie beyond the range of samples, and are then never, or always, passed.
 pub trait Levels: Kernels {
     /// Distance of two values, not negative: what a hysteresis is given in.
-    type Distance: Copy + Debug + Default + PartialEq;
+    type Distance: Copy + Debug + Send + Default + PartialEq;
     /// A level, a distance, and sums of them.
-    type Level: Copy + Debug + PartialOrd + Add<Output = Self::Level> + Sub<Output = Self::Level>;
+    type Level: Copy + Debug + Send + PartialOrd + Add<Output = Self::Level> + Sub<Output = Self::Level>;
     /// A level is a boundary between what is at or above it and what is below: this one has `value` above it.
     fn level(value: Self) -> Self::Level;
     /// A distance as one.
@@ -166,5 +166,23 @@ impl<V: Value> Comparator<V> {
 
     pub(crate) fn forget(&mut self) {
         self.state = None;
+    }
+
+    /// Calls `found` with each sample of an unbroken run at which the state changes, and whether it becomes high.
+    pub(crate) fn each_change(&mut self, run: &[V], mut found: impl FnMut(usize, bool)) {
+        self.forget();
+        let mut words = [Words::default(); WORDS_MAX];
+        for (strip_place, strip) in run.chunks(64 * WORDS_MAX).enumerate() {
+            let count = self.compare(strip, &mut words);
+            for (place, word) in words[..count].iter().enumerate() {
+                let step = self.step(*word);
+                let mut bits = step.rises | step.falls;
+                while bits != 0 {
+                    let bit = bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    found((strip_place * WORDS_MAX + place) * 64 + bit, step.rises >> bit & 1 != 0);
+                }
+            }
+        }
     }
 }

@@ -225,7 +225,7 @@ fn brighten(cells: &[f32], out: &mut [f32]) {
 /// From values to rows of a picture, 0 at the top.
 pub trait Rows: Sized {
     /// Where the rows lie.
-    type RowScale: Copy + Debug;
+    type RowScale: Copy + Debug + Send;
     /// `height` rows, the first for `top` and the last for `bottom`.
     fn row_scale(bottom: Self, top: Self, height: usize) -> Self::RowScale;
     /// The row of each value, those at the edge for what lies beyond; [`ABSENT`] for not-a-number.

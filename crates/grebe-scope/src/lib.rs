@@ -78,6 +78,7 @@ mod iq;
 mod line;
 mod measure;
 mod pyramid;
+#[cfg(feature = "raster")]
 pub mod raster;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;

@@ -1,10 +1,12 @@
 //! What an instrument's measurement table shows: levels, times and edges of one channel.
 //!
 //! Terms and methods follow IEEE Std 181 (base and top are the modes of the two halves of the histogram; times
-//! are taken where straight lines between samples cross 10, 50 and 90 % between them).
+//! are taken where straight lines between samples cross 10, 50 and 90 % between them; rise and fall under noise are those of
+//! the mean edge).
 
 mod edges;
 mod levels;
+mod mean_edge;
 mod quantity;
 
 use crate::pyramid::RangeStats;
@@ -12,6 +14,7 @@ use crate::value::Value;
 use edges::Edges;
 pub(crate) use levels::Bins;
 use levels::{LevelSet, Levels};
+use mean_edge::{MeanEdge, NoisyEdges, TRANSITION};
 pub use quantity::{Dimension, Quantity, Running};
 
 /// From raw counts, or values of a stream of `f32`, to a unit: `value = counts * factor + offset`.
@@ -71,10 +74,17 @@ impl Measurements {
         }
     }
 
-    fn put_times<V: Value>(&mut self, edges: &Edges<V>, rate_hz: f64, scale: Scale) {
+    fn put_times<V: Value>(
+        &mut self,
+        edges: &Edges<V>,
+        rise: Option<f64>,
+        fall: Option<f64>,
+        rate_hz: f64,
+        scale: Scale,
+    ) {
         let pair = |a, b| if scale.factor < 0.0 { (b, a) } else { (a, b) };
         let (positive, negative) = pair(edges.high.mean(), edges.low.mean());
-        let (rise, fall) = pair(edges.rise.mean(), edges.fall.mean());
+        let (rise, fall) = pair(rise, fall);
         let period = edges.period();
         let seconds = |samples: Option<f64>| samples.map(|samples| samples / rate_hz);
         self.put(Quantity::Period, seconds(period));
@@ -109,7 +119,7 @@ impl MeasurementStatistics {
     }
 }
 
-/// Measures one channel at a time. Keeps its working memory (8 KiB), so that measuring allocates nothing.
+/// Measures one channel at a time. Keeps its working memory (10 KiB), so that measuring allocates nothing.
 ///
 /// A window is given as its unbroken runs, so that nothing is measured across a gap.
 ///
@@ -127,6 +137,7 @@ impl MeasurementStatistics {
 #[derive(Debug, Default)]
 pub struct Measurer<V: Value = i16> {
     levels: Levels<V>,
+    mean_edge: MeanEdge,
 }
 
 impl<V: Value> Measurer<V> {
@@ -157,11 +168,37 @@ impl<V: Value> Measurer<V> {
         if has_edges && rate_hz > 0.0 && rate_hz.is_finite() {
             let mut edges = Edges::new(&levels);
             runs.iter().for_each(|run| edges.add(run));
-            set.put_times(&edges, rate_hz, scale);
+            let [rise, fall] = [true, false].map(|rising| self.transition(runs, &levels, &edges, rising));
+            set.put_times(&edges, rise, fall, rate_hz, scale);
         }
         set
     }
+
+    /// Samples from 10 % to 90 % of the edges of one direction, or back.
+    fn transition(
+        &mut self,
+        runs: &[&[V]],
+        levels: &LevelSet,
+        edges: &Edges<V>,
+        rising: bool,
+    ) -> Option<f64> {
+        let mean = edges.transition(rising);
+        let noise = levels.noise / (levels.top - levels.base);
+        if noise <= NOISE_MAX && mean.is_none_or(|mean| noise * mean <= NOISE_STEP_MAX * TRANSITION) {
+            return mean;
+        }
+        let longest = runs.iter().map(|run| run.len()).max().unwrap_or(0) as f64;
+        let room = [&edges.high, &edges.low].map(|widths| widths.mean().unwrap_or(longest));
+        let (comparator, count) = (edges.comparator(), edges.count(rising));
+        let noisy = NoisyEdges { runs, levels, comparator, rising, count };
+        self.mean_edge.time(&noisy, room[0].min(room[1]))
+    }
 }
+
+/// Deviation of noise, in parts of the amplitude, that does not carry a level across 10 %.
+const NOISE_MAX: f64 = 0.03;
+/// The same in parts of what an edge climbs from sample to sample: an edge crosses 10 % and 90 % once.
+const NOISE_STEP_MAX: f64 = 0.5;
 
 #[cfg(test)]
 mod tests;

@@ -186,6 +186,11 @@ impl<V: Value> Pyramid<V> {
         self.lost
     }
 
+    /// Samples per channel that are kept singly.
+    pub fn samples_held(&self) -> u64 {
+        self.shape.raw_samples
+    }
+
     /// Number of channels.
     pub fn channels(&self) -> usize {
         self.channels.len()
@@ -322,6 +327,16 @@ pub struct RangeStats<V: Value = i16> {
 }
 
 impl<V: Value> RangeStats<V> {
+    /// What somebody else knows of `count` samples in `range`: their extremes, and the sums of those that are finite.
+    pub fn known(
+        (min, max): (V, V),
+        (sum, sum_sq, not_finite): (f64, f64, u64),
+        count: u64,
+        range: Range<u64>,
+    ) -> RangeStats<V> {
+        RangeStats { stats: Stats { min, max, sums: V::Sums::of(sum, sum_sq, not_finite) }, count, range }
+    }
+
     /// Those of some runs.
     pub(crate) fn of(runs: &[&[V]]) -> RangeStats<V> {
         let mut all = RangeStats { stats: Stats::empty(), count: 0, range: 0..0 };

@@ -20,7 +20,7 @@ pub trait Kernels: Sized {
     /// What is added up of samples.
     type Sums: Sums;
     /// Two thresholds in a form that comparisons of 64 samples can take.
-    type Thresholds: Copy + Debug;
+    type Thresholds: Copy + Debug + Send;
 
     /// See [`min_max`].
     fn min_max(samples: &[Self]) -> (Self, Self);

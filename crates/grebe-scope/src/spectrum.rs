@@ -210,6 +210,11 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         self.size
     }
 
+    /// Samples from one transform to the next.
+    pub fn hop(&self) -> usize {
+        self.hop
+    }
+
     /// The window.
     pub fn window(&self) -> Window {
         self.window

@@ -42,6 +42,11 @@ impl<V: Value> Stats<V> {
         Stats { min: V::HIGHEST, max: V::LOWEST, sums: V::Sums::default() }
     }
 
+    /// Sum of the finite samples, sum of their squares, and how many samples are in neither.
+    pub fn totals(&self) -> (f64, f64, u64) {
+        self.sums.totals()
+    }
+
     /// Adds those of further samples.
     #[inline]
     pub(crate) fn merge(&mut self, other: &Stats<V>) {
@@ -63,6 +68,10 @@ pub trait Sums: Copy + Debug + Default + PartialEq + Send + Sync {
     fn store(self) -> Self::Stored;
     /// From how it was kept.
     fn restore(stored: Self::Stored) -> Self;
+    /// Sum, sum of squares, and samples that are in neither: to be kept elsewhere.
+    fn totals(&self) -> (f64, f64, u64);
+    /// From sums that were kept elsewhere.
+    fn of(sum: f64, sum_sq: f64, not_finite: u64) -> Self;
     /// Adds those of further samples.
     fn merge(&mut self, other: &Self);
     /// Samples that are in no sum.
@@ -86,6 +95,14 @@ impl Sums for IntegerSums {
     #[inline]
     fn restore((sum, sum_sq): (i64, u64)) -> Self {
         IntegerSums { sum, sum_sq }
+    }
+
+    fn totals(&self) -> (f64, f64, u64) {
+        (self.sum as f64, self.sum_sq as f64, 0)
+    }
+
+    fn of(sum: f64, sum_sq: f64, _: u64) -> Self {
+        IntegerSums { sum: sum as i64, sum_sq: sum_sq as u64 }
     }
 
     #[inline]
@@ -130,6 +147,14 @@ impl Sums for RealSums {
 
     #[inline]
     fn restore((sum, sum_sq, not_finite): (f64, f64, u64)) -> Self {
+        RealSums { sum, sum_sq, not_finite }
+    }
+
+    fn totals(&self) -> (f64, f64, u64) {
+        (self.sum, self.sum_sq, self.not_finite)
+    }
+
+    fn of(sum: f64, sum_sq: f64, not_finite: u64) -> Self {
         RealSums { sum, sum_sq, not_finite }
     }
 

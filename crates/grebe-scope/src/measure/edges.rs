@@ -1,8 +1,9 @@
 //! Edges: crossings of the middle that go on to the other side, and the times between them.
 
+use std::ops::Range;
+
 use super::levels::LevelSet;
 use crate::comparator::Comparator;
-use crate::simd::{WORDS_MAX, Words};
 use crate::value::Value;
 
 /// Edges of all runs so far. Times are in samples.
@@ -11,8 +12,11 @@ pub(super) struct Edges<V: Value> {
     thresholds: [f64; 3],
     comparator: Comparator<V>,
     /// Times that lie within one run as a whole.
-    pub(super) rise: Mean,
-    pub(super) fall: Mean,
+    rise: Mean,
+    fall: Mean,
+    /// Edges, with and without such a time.
+    rising: u64,
+    falling: u64,
     pub(super) high: Mean,
     pub(super) low: Mean,
     rising_cycles: Mean,
@@ -48,6 +52,8 @@ impl<V: Value> Edges<V> {
             comparator: Comparator::new(high, if low < high { low } else { high }),
             rise: Mean::default(),
             fall: Mean::default(),
+            rising: 0,
+            falling: 0,
             high: Mean::default(),
             low: Mean::default(),
             rising_cycles: Mean::default(),
@@ -57,38 +63,42 @@ impl<V: Value> Edges<V> {
 
     /// Adds a run.
     pub(super) fn add(&mut self, run: &[V]) {
-        self.comparator.forget();
-        let mut words = [Words::default(); WORDS_MAX];
         let (mut last_rise, mut last_fall): (Option<f64>, Option<f64>) = (None, None);
-        for (strip_place, strip) in run.chunks(64 * WORDS_MAX).enumerate() {
-            let count = self.comparator.compare(strip, &mut words);
-            for (place, word) in words[..count].iter().enumerate() {
-                let step = self.comparator.step(*word);
-                let mut bits = step.rises | step.falls;
-                while bits != 0 {
-                    let bit = bits.trailing_zeros() as usize;
-                    bits &= bits - 1;
-                    let index = (strip_place * WORDS_MAX + place) * 64 + bit;
-                    let rising = step.rises >> bit & 1 != 0;
-                    let at = self.edge(run, index, rising);
-                    if rising {
-                        if let Some(before) = last_rise.replace(at) {
-                            self.rising_cycles.add(at - before);
-                        }
-                        if let Some(before) = last_fall {
-                            self.low.add(at - before);
-                        }
-                    } else {
-                        if let Some(before) = last_fall.replace(at) {
-                            self.falling_cycles.add(at - before);
-                        }
-                        if let Some(before) = last_rise {
-                            self.high.add(at - before);
-                        }
-                    }
+        let mut since = 0;
+        self.comparator.clone().each_change(run, |index, rising| {
+            let at = self.edge(run, std::mem::replace(&mut since, index)..index, rising);
+            if rising {
+                if let Some(before) = last_rise.replace(at) {
+                    self.rising_cycles.add(at - before);
+                }
+                if let Some(before) = last_fall {
+                    self.low.add(at - before);
+                }
+            } else {
+                if let Some(before) = last_fall.replace(at) {
+                    self.falling_cycles.add(at - before);
+                }
+                if let Some(before) = last_rise {
+                    self.high.add(at - before);
                 }
             }
-        }
+        });
+    }
+
+    /// Samples from 10 % to 90 % of the edges of one direction, or back; `None` where only some peaks go so far.
+    pub(super) fn transition(&self, rising: bool) -> Option<f64> {
+        let times = if rising { self.rise } else { self.fall };
+        times.mean().filter(|_| times.count as f64 >= WHOLE * self.count(rising) as f64)
+    }
+
+    /// Edges of one direction.
+    pub(super) fn count(&self, rising: bool) -> u64 {
+        if rising { self.rising } else { self.falling }
+    }
+
+    /// What tells edges from noise.
+    pub(super) fn comparator(&self) -> Comparator<V> {
+        self.comparator.clone()
     }
 
     /// Mean samples per cycle, from the edges of which there are more.
@@ -97,8 +107,10 @@ impl<V: Value> Edges<V> {
         if rising.count >= falling.count { rising.mean() } else { falling.mean() }
     }
 
-    /// Where the edge that was noticed at `index` crosses the middle; adds its rise or fall time.
-    fn edge(&mut self, run: &[V], index: usize, rising: bool) -> f64 {
+    /// Where the edge that was noticed at the end of `range` crosses the middle; adds its rise or fall time. The one before it was
+    /// noticed at its beginning.
+    fn edge(&mut self, run: &[V], range: Range<usize>, rising: bool) -> f64 {
+        let (since, index) = (range.start.max(1), range.end);
         let [low, middle, high] = self.thresholds;
         let (near, far) = if rising { (low, high) } else { (high, low) };
         let beyond = |i: usize, level: f64| {
@@ -118,7 +130,7 @@ impl<V: Value> Edges<V> {
         }
         let crossing = cross(at, middle);
         let mut begin = at;
-        while begin > 1 && beyond(begin - 1, near) {
+        while begin > since && beyond(begin - 1, near) {
             begin -= 1;
         }
         // Forwards, as long as the edge goes on.
@@ -131,10 +143,14 @@ impl<V: Value> Edges<V> {
             let time = cross(end, far) - cross(begin, near);
             if rising { self.rise.add(time) } else { self.fall.add(time) }
         }
+        let edges = if rising { &mut self.rising } else { &mut self.falling };
+        *edges += 1;
         crossing
     }
 }
 
 /// How far beyond the middle an edge goes before it counts, as a part of its height.
 const HYSTERESIS_MIN: f64 = 0.1;
-const HYSTERESIS_MAX: f64 = 0.35;
+const HYSTERESIS_MAX: f64 = 0.45;
+/// The part of the edges that must go from 10 % to 90 %.
+const WHOLE: f64 = 0.25;

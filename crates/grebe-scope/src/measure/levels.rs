@@ -61,7 +61,7 @@ impl<V: Value> Levels<V> {
 /// What a histogram asks of each kind of value.
 pub trait Bins: Sized {
     /// Sum of the samples of a bin.
-    type Sum: Copy + Debug + Default;
+    type Sum: Copy + Debug + Send + Default;
     /// The sum as a number.
     fn sum_to_f64(sum: Self::Sum) -> f64;
     /// The smallest and the largest finite sample of `all`, which are those of `runs`; `None` without any.

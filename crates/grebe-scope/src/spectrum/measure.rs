@@ -89,10 +89,14 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         Some(Band { low: edge(reaches(outside)), high: edge(reaches(whole - outside)) })
     }
 
-    /// How far the signal in a channel lies above the noise there, in decibels, where noise is as dense as in the band `noise`
-    /// beside it. `None` where either band is empty, or nothing stands out of the noise.
-    pub fn channel_snr_db(&self, channel: Band, noise: Band) -> Option<f64> {
-        let density = self.band_power(noise) / noise.width();
+    /// How far the signal in a channel lies above the noise there, in decibels, where noise is as dense as in the bands `noise`
+    /// beside it together; one whose upper edge is not above the lower counts for nothing. `None` where there is no such band, or
+    /// nothing stands out of the noise.
+    pub fn channel_snr_db(&self, channel: Band, noise: &[Band]) -> Option<f64> {
+        let beside = noise.iter().filter(|band| band.width() > 0.0);
+        let (power, width) = beside
+            .fold((0.0, 0.0), |(power, width), &band| (power + self.band_power(band), width + band.width()));
+        let density = power / width;
         let noise = density * channel.width();
         let signal = self.band_power(channel) - noise;
         (signal > 0.0 && noise > 0.0).then(|| 10.0 * (signal / noise).log10())
