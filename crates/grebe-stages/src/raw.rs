@@ -1,0 +1,13 @@
+//! Samples and nothing else, as other programs send and take them: over a pipe, TCP or UDP. What they are stands in the name of the
+//! stream: `pipe:?format=cu8&rate=2.4M`.
+
+mod byte_stream;
+mod datagrams;
+mod layout;
+mod tcp;
+
+pub(crate) use byte_stream::{RawSink, RawSource};
+pub(crate) use datagrams::{RawUdpSink, RawUdpSource};
+pub(crate) use layout::Carrier;
+pub use layout::RawStream;
+pub(crate) use tcp::TcpEnd;

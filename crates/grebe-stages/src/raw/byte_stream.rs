@@ -1,0 +1,329 @@
+//! Samples back to back in a pipe or a TCP connection.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
+use grebe_frame::{BatchPool, Description, Frame, Header};
+
+use crate::error::Error;
+use crate::raw::RawStream;
+use crate::stream::{CHUNK_BYTES, Limit, block_length};
+
+/// Reads samples from a byte stream, which ends when its writer closes it.
+///
+/// A byte stream loses nothing, or is cut off: what its writer could not write is not seen here.
+pub(crate) struct RawSource<R> {
+    from: R,
+    wait: fn(&R) -> io::Result<bool>,
+    raw: RawStream,
+    description: Option<Arc<Description>>,
+    block_samples: usize,
+    pool: Option<BatchPool>,
+    /// What was read and did not go on yet.
+    bytes: Vec<u8>,
+    begin: usize,
+    end: usize,
+    next: Header,
+    idle_timeout: Option<Duration>,
+    heard: Instant,
+    limit: Limit,
+    counters: Counters,
+}
+
+impl<R: Read + Send> RawSource<R> {
+    /// Samples from `from`; `wait` waits until there is something to read, for 100 ms at most, and says whether there is.
+    pub(crate) fn new(from: R, wait: fn(&R) -> io::Result<bool>, raw: RawStream) -> Self {
+        let frame_bytes = raw.frame_bytes();
+        Self {
+            from,
+            wait,
+            description: raw.description(),
+            block_samples: block_length(CHUNK_BYTES, raw.channels, raw.encoding.format, raw.rate_hz) as usize,
+            pool: None,
+            bytes: vec![0; BUFFER_BYTES.max(frame_bytes)],
+            begin: 0,
+            end: 0,
+            next: raw.header(),
+            raw,
+            idle_timeout: None,
+            heard: Instant::now(),
+            limit: Limit::default(),
+            counters: Counters::new(SOURCE_COUNTERS),
+        }
+    }
+
+    /// Ends the stream with an error once nothing has come for this long.
+    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Ends the stream after this many samples per channel.
+    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
+        self.limit = Limit::new(samples);
+        self
+    }
+
+    /// Hands on what is there, as much as a chunk holds.
+    fn hand_on(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let pool = self.pool.get_or_insert_with(|| {
+            let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
+        batch.describe(self.description.as_ref());
+        let frame_bytes = self.raw.frame_bytes();
+        loop {
+            let samples = ((self.end - self.begin) / frame_bytes).min(self.block_samples);
+            if samples == 0 {
+                break;
+            }
+            let bytes = &self.bytes[self.begin..self.begin + samples * frame_bytes];
+            let header =
+                Header { block_length_samples: samples as u32, producer_ts_ns: monotonic_ns(), ..self.next };
+            let raw = &self.raw;
+            if batch.push_bytes(&header, |channel, out| raw.take(bytes, channel, out)).is_err() {
+                // It is full: the rest goes into the next one.
+                break;
+            }
+            self.begin += bytes.len();
+            self.next.sequence += 1;
+            self.next.first_sample_index += samples as u64;
+        }
+        if !batch.is_empty() {
+            self.limit.send(batch.freeze(), output, ctx);
+        }
+        Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced })
+    }
+}
+
+impl<R: Read + Send> Stage for RawSource<R> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if self.end - self.begin >= self.raw.frame_bytes() {
+            return self.hand_on(output, ctx);
+        }
+        self.bytes.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, self.end - self.begin);
+        let read = match ctx.waiting(|| (self.wait)(&self.from))? {
+            true => self.from.read(&mut self.bytes[self.end..]),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        };
+        match read {
+            Ok(0) => {
+                self.counters.set(ODD_BYTES, self.end as u64);
+                Ok(Outcome::End)
+            }
+            Ok(read) => {
+                self.heard = Instant::now();
+                self.end += read;
+                Ok(Outcome::Produced)
+            }
+            Err(error) if is_nothing_yet(&error) => match self.idle_timeout {
+                Some(timeout) if self.heard.elapsed() >= timeout => Err(Error::Idle { timeout }.into()),
+                _ => Ok(Outcome::Produced),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.next });
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+fn is_nothing_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// Writes samples to a byte stream; ends, without an error, when its reader has gone.
+///
+/// What is missing in the stream is missing there too, and nothing marks the place: it is counted.
+pub(crate) struct RawSink<W> {
+    to: W,
+    raw: RawStream,
+    bytes: Vec<u8>,
+    next_index: Option<u64>,
+    gap_samples: u64,
+    counters: Counters,
+}
+
+impl<W: Write + Send> RawSink<W> {
+    pub(crate) fn new(to: W, raw: RawStream) -> Self {
+        let counters = Counters::new(SINK_COUNTERS);
+        Self { to, raw, bytes: Vec::new(), next_index: None, gap_samples: 0, counters }
+    }
+}
+
+/// The bytes of a frame's samples, one of each channel in turn: in `scratch`, but where they stand so in the frame.
+pub(super) fn interleaved<'a>(
+    raw: &RawStream,
+    frame: &'a Frame<'_>,
+    scratch: &'a mut Vec<u8>,
+) -> Result<&'a [u8], Error> {
+    let header = frame.header();
+    if (header.format, header.channel_count as usize) != (raw.encoding.format, raw.channels) {
+        return Err(Error::Raw {
+            format: header.format,
+            channels: header.channel_count,
+            wanted: format!("{} in {}", raw.encoding.format, raw.channels),
+        });
+    }
+    if raw.channels == 1 && raw.encoding.is_as_streamed() {
+        return Ok(frame.channel_bytes(0).unwrap_or_default());
+    }
+    scratch.clear();
+    scratch.resize(header.block_length_samples as usize * raw.frame_bytes(), 0);
+    for channel in 0..raw.channels {
+        raw.encoding.put(frame.channel_bytes(channel).unwrap_or_default(), channel, raw.channels, scratch);
+    }
+    raw.encoding.swap(scratch);
+    Ok(scratch)
+}
+
+impl<W: Write + Send> Stage for RawSink<W> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        for frame in batch.frames() {
+            let header = frame.header();
+            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
+            self.gap_samples += gap;
+            self.next_index = Some(header.first_sample_index + u64::from(header.block_length_samples));
+            match self.to.write_all(interleaved(&self.raw, &frame, &mut self.bytes)?) {
+                Ok(()) => {}
+                Err(error) if is_gone(&error) => return Ok(Outcome::End),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.counters.set(0, self.gap_samples);
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
+        match self.to.flush() {
+            Err(error) if !is_gone(&error) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | ConnectionAborted)
+}
+
+impl<R> std::fmt::Debug for RawSource<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawSource").field("raw", &self.raw).field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+impl<W> std::fmt::Debug for RawSink<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawSink").field("raw", &self.raw).finish_non_exhaustive()
+    }
+}
+
+const BUFFER_BYTES: usize = 256 << 10;
+/// Nothing is ever lost on the way, which is to be told apart from what the queues behind drop.
+const SOURCE_COUNTERS: &[&str] = &["odd_bytes", "lost_frames", "lost_samples"];
+const ODD_BYTES: usize = 0;
+const SINK_COUNTERS: &[&str] = &["unmarked_gap_samples"];
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use grebe_flow::StageBench;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Uri;
+
+    /// Hands out its bytes in pieces of the given lengths, again and again.
+    struct Pieces {
+        bytes: Vec<u8>,
+        at: usize,
+        lengths: Vec<usize>,
+        turn: usize,
+    }
+
+    impl Read for Pieces {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let length = self.lengths[self.turn % self.lengths.len()];
+            let length = length.min(out.len()).min(self.bytes.len() - self.at);
+            self.turn += 1;
+            out[..length].copy_from_slice(&self.bytes[self.at..self.at + length]);
+            self.at += length;
+            Ok(length)
+        }
+    }
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn raw(query: &str) -> RawStream {
+        match format!("pipe:?{query}").parse() {
+            Ok(Uri::Raw(raw)) => *raw,
+            other => panic!("{query}: {other:?}"),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        /// However the bytes are cut, what goes out again is what came in, and what ends within a sample is counted.
+        #[test]
+        fn bytes_go_through_as_they_came(
+            format in prop::sample::select(vec!["i16", "cu8", "cf32be", "i24", "f64", "s16be", "ci8"]),
+            channels in 1usize..9,
+            length in 0usize..100_000,
+            rate in prop::sample::select(vec!["", "&rate=1k", "&rate=1G"]),
+            lengths in prop::collection::vec(1usize..9_000, 1..20),
+        ) {
+            let raw = raw(&format!("format={format}&channels={channels}{rate}"));
+            let bytes: Vec<u8> = (0..length).map(|at| (at * 7 + at / 251) as u8).collect();
+            let odd = length % raw.frame_bytes();
+            let pieces = Pieces { bytes: bytes.clone(), at: 0, lengths, turn: 0 };
+            let source = RawSource::new(pieces, |_| Ok(true), raw.clone());
+            let counters = source.counters.clone();
+            let batches = StageBench::new(source).unwrap().end().unwrap();
+            prop_assert_eq!(counters.get("odd_bytes"), Some(odd as u64));
+            let frames: Vec<Header> = batches.iter().flat_map(|it| it.frames().map(|it| it.header())).collect();
+            let mut next = 0;
+            for header in &frames {
+                prop_assert_eq!(header.first_sample_index, next);
+                next += u64::from(header.block_length_samples);
+            }
+            prop_assert_eq!(next as usize, length / raw.frame_bytes());
+            let written = Written::default();
+            let mut sink = StageBench::new(RawSink::new(written.clone(), raw)).unwrap();
+            for batch in batches {
+                sink.feed(batch).unwrap();
+            }
+            sink.end().unwrap();
+            prop_assert!(*written.0.lock().unwrap() == bytes[..length - odd]);
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! Samples in UDP datagrams, behind a few bytes of a device's own at most.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grebe_datagram::{Granted, Options, Receiver, Sender};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
+use grebe_frame::{Batch, BatchMut, BatchPool, Description, Header, StreamTracker};
+
+use crate::error::Error;
+use crate::raw::RawStream;
+use crate::raw::byte_stream::interleaved;
+use crate::stream::{CHUNK_BYTES, Limit};
+
+/// Receives datagrams of samples from one sender, which is the first, until it has been silent for half a second. An empty datagram
+/// ends the stream.
+///
+/// Where they are numbered, what is missing becomes a gap of as many samples as the datagram behind it has for each; one that comes
+/// after later ones is counted and left out. Where they are not, loss cannot be seen.
+#[derive(Debug)]
+pub(crate) struct RawUdpSource {
+    receiver: Receiver<Vec<u8>>,
+    began: Instant,
+    idle_timeout: Option<Duration>,
+    pool: Option<BatchPool>,
+    /// Given back by the receiver.
+    intake: Intake,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct Intake {
+    raw: RawStream,
+    description: Option<Arc<Description>>,
+    tracker: StreamTracker,
+    next: Header,
+    /// Of the next datagram; `None`: of none yet, or they are not numbered.
+    expected: Option<u64>,
+    late_in_a_row: u32,
+    sender: Option<SocketAddr>,
+    heard: Option<Instant>,
+    batch: Option<BatchMut>,
+    limit: Limit,
+    is_over: bool,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    datagrams: u64,
+    late: u64,
+    short: u64,
+    odd_bytes: u64,
+    foreign: u64,
+    /// Those for which there was no memory, since what follows is too slow.
+    starved: u64,
+    restarts: u64,
+}
+
+impl RawUdpSource {
+    pub(crate) fn bind(
+        at: SocketAddr,
+        options: &Options,
+        raw: RawStream,
+    ) -> Result<Self, grebe_datagram::Error> {
+        Ok(Self {
+            receiver: Receiver::bind(at, options)?,
+            began: Instant::now(),
+            idle_timeout: None,
+            pool: None,
+            intake: Intake::new(raw),
+            counters: Counters::new(SOURCE_COUNTERS),
+        })
+    }
+
+    /// Ends the stream with an error once its sender has been silent for this long.
+    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Ends the stream after this many samples per channel.
+    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
+        self.intake.limit = Limit::new(samples);
+        self
+    }
+
+    pub(crate) fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
+        self.receiver.local_addr()
+    }
+
+    pub(crate) fn granted(&self) -> Granted {
+        self.receiver.granted()
+    }
+
+    fn publish(&self, kernel_drops: Option<u64>) {
+        let (counted, counts) = (self.intake.tracker.counts(), &self.intake.counts);
+        let values = [
+            counts.datagrams,
+            counted.lost_frames,
+            counted.lost_samples,
+            counts.late,
+            counts.short,
+            counts.odd_bytes,
+            counts.foreign,
+            counts.starved,
+            counts.restarts,
+            kernel_drops.unwrap_or(0),
+        ];
+        for (position, value) in values.into_iter().enumerate() {
+            self.counters.set(position, value);
+        }
+    }
+}
+
+impl Intake {
+    fn new(raw: RawStream) -> Self {
+        Self {
+            description: raw.description(),
+            tracker: StreamTracker::new(),
+            next: raw.header(),
+            raw,
+            expected: None,
+            late_in_a_row: 0,
+            sender: None,
+            heard: None,
+            batch: None,
+            limit: Limit::default(),
+            is_over: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether a datagram is of the sender whose stream this is.
+    fn is_ours(&mut self, from: SocketAddr, now: Instant) -> bool {
+        let is_silent = self.heard.is_none_or(|heard| now - heard >= TAKEOVER);
+        if self.sender != Some(from) {
+            if !is_silent {
+                return false;
+            }
+            (self.sender, self.expected) = (Some(from), None);
+        }
+        self.heard = Some(now);
+        true
+    }
+
+    fn take(
+        &mut self,
+        datagram: &[u8],
+        chunk: &dyn Fn() -> Option<BatchMut>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) {
+        let Some(samples) = datagram.get(self.raw.skip_bytes..) else {
+            self.counts.short += 1;
+            return;
+        };
+        let length = samples.len() / self.raw.frame_bytes();
+        let samples = &samples[..length * self.raw.frame_bytes()];
+        self.counts.odd_bytes += (datagram.len() - self.raw.skip_bytes - samples.len()) as u64;
+        if length == 0 {
+            self.counts.short += 1;
+            return;
+        }
+        let Some(missing) = self.missing_before(datagram) else {
+            self.counts.late += 1;
+            return;
+        };
+        self.counts.datagrams += 1;
+        // Whatever numbers come: nothing overflows within a lifetime of honest ones.
+        self.next.sequence = self.next.sequence.wrapping_add(missing);
+        let missing_samples = missing.wrapping_mul(length as u64);
+        self.next.first_sample_index = self.next.first_sample_index.wrapping_add(missing_samples);
+        let header =
+            Header { block_length_samples: length as u32, producer_ts_ns: monotonic_ns(), ..self.next };
+        self.next.sequence = self.next.sequence.wrapping_add(1);
+        self.next.first_sample_index = self.next.first_sample_index.wrapping_add(length as u64);
+        if !self.enter(&header, samples) {
+            self.hand_on(output, ctx);
+            self.batch = chunk();
+            if let Some(batch) = &mut self.batch {
+                batch.describe(self.description.as_ref());
+            }
+            if !self.enter(&header, samples) {
+                self.counts.starved += 1;
+                return;
+            }
+        }
+        self.tracker.arrive(&header);
+    }
+
+    fn enter(&mut self, header: &Header, samples: &[u8]) -> bool {
+        let Self { batch: Some(batch), raw, .. } = self else { return false };
+        batch.push_bytes(header, |channel, out| raw.take(samples, channel, out)).is_ok()
+    }
+
+    fn hand_on(&mut self, output: &mut Outputs, ctx: &Context) {
+        if let Some(batch) = self.batch.take_if(|batch| !batch.is_empty()) {
+            self.limit.send(batch.freeze(), output, ctx);
+        }
+    }
+
+    /// How many datagrams did not come before this one; `None`: it is late itself.
+    fn missing_before(&mut self, datagram: &[u8]) -> Option<u64> {
+        let Some(number) = self.raw.number else { return Some(0) };
+        let value = number.read(datagram)?;
+        let ahead = value.wrapping_sub(self.expected.unwrap_or(value)) & number.max();
+        let is_late = ahead > (number.max() / 2).min(AHEAD_MAX);
+        self.late_in_a_row = if is_late { self.late_in_a_row + 1 } else { 0 };
+        if is_late && self.late_in_a_row < LATE_MAX {
+            return None;
+        }
+        self.expected = Some(value.wrapping_add(1) & number.max());
+        if is_late {
+            // The device counts anew.
+            self.late_in_a_row = 0;
+            self.counts.restarts += 1;
+            return Some(0);
+        }
+        Some(ahead)
+    }
+}
+
+impl Stage for RawUdpSource {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let pool = self.pool.get_or_insert_with(|| {
+            // As many chunks as the graph can hold, and some for what the receiver takes at once.
+            let mut pool = BatchPool::new(ctx.batches_in_flight() + CHUNKS_MORE, FRAMES_BYTES);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let (shared, intake) = (RefCell::new(pool), &mut self.intake);
+        let chunk = || shared.borrow_mut().acquire();
+        let outcome = self.receiver.recv(
+            || Some(vec![0; CHUNK_BYTES]),
+            |slab, received| {
+                let now = Instant::now();
+                if intake.is_ours(received.from, now) {
+                    intake.is_over |= received.len == 0;
+                    for range in received.segments() {
+                        intake.take(&slab[range], &chunk, output, ctx);
+                    }
+                } else {
+                    intake.counts.foreign += received.datagrams() as u64;
+                }
+                Some(slab)
+            },
+        )?;
+        ctx.count_waited(outcome.waited);
+        self.intake.hand_on(output, ctx);
+        self.publish(outcome.kernel_drops);
+        if self.intake.limit.is_reached() || self.intake.is_over {
+            return Ok(Outcome::End);
+        }
+        match self.idle_timeout {
+            // A sender that never came is silent too.
+            Some(timeout) if self.intake.heard.unwrap_or(self.began).elapsed() >= timeout => {
+                Err(Error::Idle { timeout }.into())
+            }
+            _ => Ok(Outcome::Produced),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.intake.next });
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+/// Sends samples in datagrams of one size, but the last before a gap or the end; an empty one says that the stream is over.
+#[derive(Debug)]
+pub(crate) struct RawUdpSink {
+    sender: Sender,
+    raw: RawStream,
+    /// Bytes of samples in a datagram; 0: not known before the first frame.
+    datagram_bytes: usize,
+    /// `None`: as large as suits the path, but no more than 10 ms of the signal.
+    asked_bytes: Option<usize>,
+    path_bytes: usize,
+    number: u64,
+    /// Samples that did not leave yet.
+    pending: Vec<u8>,
+    /// What stands before the samples of each datagram, and of one frame the samples.
+    heads: Vec<u8>,
+    scratch: Vec<u8>,
+    next_index: Option<u64>,
+    gap_samples: u64,
+    counters: Counters,
+}
+
+impl RawUdpSink {
+    /// `asked_bytes`: of the datagrams; `path_bytes`: what suits the path.
+    pub(crate) fn connect(
+        to: SocketAddr,
+        options: &Options,
+        raw: RawStream,
+        asked_bytes: Option<usize>,
+        path_bytes: usize,
+    ) -> Result<Self, grebe_datagram::Error> {
+        Ok(Self {
+            sender: Sender::connect(to, options)?,
+            raw,
+            datagram_bytes: 0,
+            asked_bytes,
+            path_bytes,
+            number: 0,
+            pending: Vec::new(),
+            heads: Vec::new(),
+            scratch: Vec::new(),
+            next_index: None,
+            gap_samples: 0,
+            counters: Counters::new(SINK_COUNTERS),
+        })
+    }
+
+    pub(crate) fn granted(&self) -> Granted {
+        self.sender.granted()
+    }
+
+    fn take(&mut self, batch: &Batch) -> StageResult<()> {
+        for frame in batch.frames() {
+            let header = frame.header();
+            if self.datagram_bytes == 0 {
+                self.datagram_bytes = self.datagram_samples(header.sample_rate_hz) * self.raw.frame_bytes();
+            }
+            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
+            if gap > 0 {
+                self.send(true)?;
+                self.gap_samples += gap;
+                // A receiver that knows the size of datagrams finds the gap by their numbers.
+                self.number += gap.div_ceil((self.datagram_bytes / self.raw.frame_bytes()) as u64);
+            }
+            self.next_index = Some(header.first_sample_index + u64::from(header.block_length_samples));
+            let samples = interleaved(&self.raw, &frame, &mut self.scratch)?;
+            self.pending.extend_from_slice(samples);
+        }
+        self.send(false)
+    }
+
+    fn datagram_samples(&self, rate_hz: f64) -> usize {
+        let bytes = self.asked_bytes.unwrap_or(self.path_bytes);
+        let fits = bytes.saturating_sub(self.raw.skip_bytes) / self.raw.frame_bytes();
+        let timely =
+            if rate_hz > 0.0 && self.asked_bytes.is_none() { (rate_hz / 100.0) as usize } else { fits };
+        fits.min(timely).max(1)
+    }
+
+    /// Sends the datagrams that are full; the rest too, where it `ends` there.
+    fn send(&mut self, ends: bool) -> StageResult<()> {
+        let Self { raw, pending, heads, datagram_bytes, sender, number, .. } = self;
+        let whole = if ends { pending.len() } else { pending.len() / *datagram_bytes * *datagram_bytes };
+        if whole == 0 {
+            return Ok(());
+        }
+        let skip_bytes = raw.skip_bytes;
+        if raw.is_by_block {
+            pending[..whole].chunks_mut(*datagram_bytes).for_each(|it| by_block(raw, it, &mut self.scratch));
+        }
+        let datagrams = pending[..whole].chunks(*datagram_bytes);
+        heads.clear();
+        heads.resize(datagrams.len() * skip_bytes, 0);
+        if let Some(place) = raw.number {
+            for head in heads.chunks_mut(skip_bytes) {
+                place.write(*number, head);
+                *number += 1;
+            }
+        }
+        let mut sending = sender.batch();
+        for (at, samples) in datagrams.enumerate() {
+            sending.push(&heads[at * skip_bytes..][..skip_bytes], samples)?;
+        }
+        sending.flush()?;
+        drop(sending);
+        pending.drain(..whole);
+        Ok(())
+    }
+}
+
+/// Puts all samples of each channel together.
+fn by_block(raw: &RawStream, samples: &mut [u8], scratch: &mut Vec<u8>) {
+    scratch.clear();
+    scratch.extend_from_slice(samples);
+    let sample_bytes = raw.encoding.sample_bytes();
+    let mut places = samples.chunks_exact_mut(sample_bytes);
+    for channel in 0..raw.channels {
+        // In this order, since the places go on with the next channel.
+        let of_channel = scratch.chunks_exact(sample_bytes).skip(channel).step_by(raw.channels);
+        of_channel.zip(places.by_ref()).for_each(|(sample, place)| place.copy_from_slice(sample));
+    }
+}
+
+impl Stage for RawUdpSink {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        self.take(&batch)?;
+        let sent = self.sender.counters();
+        let values = [sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples];
+        for (position, value) in values.into_iter().enumerate() {
+            self.counters.set(position, value);
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
+        self.send(true)?;
+        let mut sending = self.sender.batch();
+        sending.push(&[], &[])?;
+        Ok(sending.flush()?)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+/// A sender that is silent for so long has left its place to others.
+const TAKEOVER: Duration = Duration::from_millis(500);
+/// So many late ones in a row are none: the device counts anew.
+const LATE_MAX: u32 = 32;
+/// A number that is further ahead is of a device that counts anew, too.
+const AHEAD_MAX: u64 = 1 << 31;
+const CHUNKS_MORE: usize = 66;
+/// The longest datagram with a header, also where its samples of 24 bits become 32.
+const FRAMES_BYTES: usize = 2 * CHUNK_BYTES;
+const SOURCE_COUNTERS: &[&str] = &[
+    "datagrams",
+    "lost_frames",
+    "lost_samples",
+    "late_datagrams",
+    "short_datagrams",
+    "odd_bytes",
+    "foreign_datagrams",
+    "starved_datagrams",
+    "restarts",
+    "kernel_drops",
+];
+const SINK_COUNTERS: &[&str] = &["datagrams", "system_calls", "refused", "unsent", "unmarked_gap_samples"];
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+    use crate::Uri;
+
+    fn raw(text: &str) -> RawStream {
+        match text.parse() {
+            Ok(Uri::Raw(raw)) => *raw,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_the_numbers() {
+        let mut intake = Intake::new(raw("udp://:0?format=u8&seq=0:u8"));
+        let mut missing = |number: u8| intake.missing_before(&[number, 0]);
+        assert_eq!(missing(250), Some(0), "whatever comes first");
+        assert_eq!([251, 254, 0].map(&mut missing), [Some(0), Some(2), Some(1)], "it begins again at 256");
+        assert_eq!([255, 1, 1].map(&mut missing), [None, Some(0), None], "late, and twice");
+        assert_eq!(missing(2), Some(0));
+        let back: Vec<_> = (0..LATE_MAX as u8).map(|number| missing(200 + number)).collect();
+        assert_eq!(back[LATE_MAX as usize - 2..], [None, Some(0)], "it counts anew");
+        assert_eq!(missing(200 + LATE_MAX as u8), Some(0));
+        assert_eq!(intake.counts.restarts, 1);
+    }
+
+    #[test]
+    fn a_number_that_is_absurdly_far_ahead_is_no_gap() {
+        let mut intake = Intake::new(raw("udp://:0?format=u8&seq=0:u64"));
+        let mut missing = |number: u64| intake.missing_before(&number.to_le_bytes());
+        assert_eq!([7, 8, 1 << 62, 9].map(&mut missing), [Some(0), Some(0), None, Some(0)]);
+    }
+
+    #[test]
+    fn unnumbered_datagrams_follow_each_other() {
+        let mut intake = Intake::new(raw("udp://:0?format=u8"));
+        assert_eq!(intake.missing_before(&[9]), Some(0));
+    }
+
+    /// What the sink sends is what a socket of the system receives.
+    fn sent(query: &str, datagram_bytes: usize, frames: &[(u64, &[[i16; 2]])]) -> Vec<Vec<u8>> {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let raw = raw(&format!("udp://127.0.0.1:1?{query}&channels=2"));
+        let to = socket.local_addr().unwrap();
+        let mut sink = RawUdpSink::connect(to, &Options::default(), raw, Some(datagram_bytes), 0).unwrap();
+        let mut batch = BatchPool::new(1, CHUNK_BYTES).acquire().unwrap();
+        let mut expected = 0;
+        for (index, samples) in frames {
+            let header = Header {
+                channel_count: 2,
+                block_length_samples: samples.len() as u32,
+                first_sample_index: *index,
+                ..Header::default()
+            };
+            let column = |channel: usize, out: &mut [i16]| {
+                out.iter_mut().zip(*samples).for_each(|(out, sample)| *out = sample[channel]);
+            };
+            batch.push::<i16>(&header, column).unwrap();
+            expected += samples.len().div_ceil(sink.datagram_samples(0.0));
+        }
+        sink.take(&batch.freeze()).unwrap();
+        sink.send(true).unwrap();
+        let mut bytes = [0; 2_000];
+        (0..expected)
+            .map(|_| {
+                let length = socket.recv(&mut bytes).unwrap();
+                bytes[..length].to_vec()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn samples_leave_as_the_name_says() {
+        let frames: &[(u64, &[[i16; 2]])] = &[(0, &[[1, -1], [2, -2], [3, -3]]), (7, &[[4, -4]])];
+        let i16s = |samples: &[i16]| samples.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>();
+        let plain = sent("format=i16", 9, frames);
+        assert_eq!(plain, [i16s(&[1, -1, 2, -2]), i16s(&[3, -3]), i16s(&[4, -4])]);
+        let blocks = sent("format=i16&interleave=block", 9, frames);
+        assert_eq!(blocks, [i16s(&[1, 2, -1, -2]), i16s(&[3, -3]), i16s(&[4, -4])]);
+        let numbered = sent("format=i16be&skip=3&seq=1:u16be", 11, frames);
+        let big = |number: u8, samples: &[i16]| {
+            let samples = samples.iter().flat_map(|it| it.to_be_bytes());
+            [0, 0, number].into_iter().chain(samples).collect::<Vec<u8>>()
+        };
+        // Four samples are missing, which two datagrams would have held.
+        assert_eq!(numbered, [big(0, &[1, -1, 2, -2]), big(1, &[3, -3]), big(4, &[4, -4])]);
+    }
+}

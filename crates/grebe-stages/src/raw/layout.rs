@@ -1,0 +1,345 @@
+//! What the name of a raw stream says: what carries it, and how samples stand in it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use grebe_flow::RateHz;
+use grebe_frame::{Description, Header, MAX_CHANNELS, SampleFormat};
+
+use crate::file::{Encoding, Order, format_named};
+use crate::raw::TcpEnd;
+use crate::uri::HostPort;
+
+/// A stream of samples without headers, as [`Uri::Raw`](crate::Uri::Raw) names it.
+///
+/// | in the query | means | without it |
+/// |---|---|---|
+/// | `format=` | any of `i8 u8 i16 i32 f32 f64 ci8 cu8 ci16 cf32` or a name that others have for it (`s16`, `cs16`, `fc32`, `cfile`), then `le` or `be`; `i24` | it is needed |
+/// | `rate=` | samples per second and channel: `2.4M` | not known |
+/// | `channels=` | 1 to 255 | 1 |
+/// | `interleave=` | `sample`: one of each channel in turn; `block`: in each datagram all of a channel, then all of the next | `sample` |
+/// | `frequency=` | where the receiver is tuned to, in hertz | not known |
+/// | `skip=` | bytes before the samples of each datagram | 0, or as far as `seq` reaches |
+/// | `seq=AT:u32le` | byte AT of each datagram begins a number that grows by one per datagram: `u8`, `u16le`, `u32be`, ...: what is lost is counted by it | loss cannot be seen |
+/// | `listen` | TCP: waits for the other side instead of connecting to it | connects |
+#[derive(Debug, Clone, PartialEq)]
+pub struct RawStream {
+    pub(crate) carrier: Carrier,
+    pub(crate) encoding: Encoding,
+    pub(crate) channels: usize,
+    /// Samples per second and channel; 0: not known.
+    pub(crate) rate_hz: f64,
+    pub(crate) frequency_hz: Option<f64>,
+    /// In each datagram, all samples of a channel stand together.
+    pub(crate) is_by_block: bool,
+    /// Before the samples of a datagram.
+    pub(crate) skip_bytes: usize,
+    pub(crate) number: Option<Number>,
+}
+
+/// What carries a raw stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// Standard input or output.
+    Pipe,
+    Tcp(TcpEnd),
+    Udp(HostPort),
+}
+
+/// A number in each datagram that grows by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Number {
+    /// Its first byte.
+    pub(crate) at: usize,
+    pub(crate) bytes: usize,
+    order: Order,
+}
+
+impl Number {
+    /// Reads it, where the datagram is long enough.
+    pub(crate) fn read(self, datagram: &[u8]) -> Option<u64> {
+        let bytes = datagram.get(self.at..self.at + self.bytes)?;
+        let mut number = [0; 8];
+        number[..self.bytes].copy_from_slice(bytes);
+        if self.order == Order::Big {
+            number[..self.bytes].reverse();
+        }
+        Some(u64::from_le_bytes(number))
+    }
+
+    /// Writes the lower bytes of `value` to their place.
+    pub(crate) fn write(self, value: u64, head: &mut [u8]) {
+        let bytes = &mut head[self.at..self.at + self.bytes];
+        bytes.copy_from_slice(&value.to_le_bytes()[..self.bytes]);
+        if self.order == Order::Big {
+            bytes.reverse();
+        }
+    }
+
+    /// The greatest.
+    pub(crate) fn max(self) -> u64 {
+        u64::MAX >> (64 - 8 * self.bytes)
+    }
+}
+
+impl RawStream {
+    /// Reads the query of a name.
+    pub(crate) fn parse(carrier: Carrier, query: &str) -> Result<Self, String> {
+        let mut format = None;
+        let mut raw = Self {
+            carrier,
+            encoding: Encoding::of(SampleFormat::I16),
+            channels: 1,
+            rate_hz: 0.0,
+            frequency_hz: None,
+            is_by_block: false,
+            skip_bytes: 0,
+            number: None,
+        };
+        let mut skip_bytes = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            match key {
+                "raw" if value.is_empty() => {}
+                "format" => format = Some(encoding(value)?),
+                "rate" => match value.parse::<RateHz>() {
+                    Ok(RateHz(rate_hz)) if rate_hz > 0.0 && rate_hz.is_finite() => raw.rate_hz = rate_hz,
+                    _ => return Err(format!("has rate={value}: give samples per second, as in 2.4M")),
+                },
+                "channels" => match value.parse() {
+                    Ok(channels) if (1..=MAX_CHANNELS as usize).contains(&channels) => {
+                        raw.channels = channels
+                    }
+                    _ => return Err(format!("has channels={value}: give 1 to {MAX_CHANNELS}")),
+                },
+                "interleave" => match value {
+                    "sample" => raw.is_by_block = false,
+                    "block" => raw.is_by_block = true,
+                    _ => return Err(format!("has interleave={value}: give sample or block")),
+                },
+                "frequency" => match value.parse::<RateHz>() {
+                    Ok(RateHz(frequency_hz)) => raw.frequency_hz = Some(frequency_hz),
+                    Err(_) => return Err(format!("has frequency={value}: give hertz, as in 100M")),
+                },
+                "skip" => match value.parse() {
+                    Ok(bytes) if bytes <= SKIP_BYTES_MAX => skip_bytes = Some(bytes),
+                    _ => return Err(format!("has skip={value}: give 0 to {SKIP_BYTES_MAX} bytes")),
+                },
+                "seq" => raw.number = Some(number(value)?),
+                "listen" if value.is_empty() => match &mut raw.carrier {
+                    Carrier::Tcp(end) => end.listens = true,
+                    Carrier::Pipe | Carrier::Udp(_) => {
+                        return Err("has listen, which is for tcp://".to_owned());
+                    }
+                },
+                _ => {
+                    return Err(format!(
+                        "has an unknown '{key}': known are wire=gfh2, or for samples without headers format, rate, channels, interleave, frequency, skip, seq and listen"
+                    ));
+                }
+            }
+        }
+        raw.encoding =
+            format.ok_or("does not say what its samples are: add format=, as in format=cu8&rate=2.4M")?;
+        let number_end = raw.number.map_or(0, |number| number.at + number.bytes);
+        raw.skip_bytes = skip_bytes.unwrap_or(number_end);
+        if raw.skip_bytes < number_end {
+            return Err(format!(
+                "has a number up to byte {number_end} of what is skipped: give skip={number_end} at least"
+            ));
+        }
+        if raw.is_byte_stream() && (raw.skip_bytes > 0 || raw.is_by_block) {
+            return Err("has skip=, seq= or interleave=block, which are for datagrams".to_owned());
+        }
+        Ok(raw)
+    }
+
+    /// Whether it is a pipe or a TCP connection, whose writer waits for its reader; datagrams wait for nobody.
+    pub fn is_byte_stream(&self) -> bool {
+        !matches!(self.carrier, Carrier::Udp(_))
+    }
+
+    /// Bytes of one sample of all channels.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.encoding.sample_bytes() * self.channels
+    }
+
+    /// Takes channel `channel` out of whole samples of all.
+    pub(crate) fn take(&self, bytes: &[u8], channel: usize, out: &mut [u8]) {
+        let channel_bytes = bytes.len() / self.channels;
+        match (self.is_by_block, self.channels) {
+            (true, _) => {
+                self.encoding.take(&bytes[channel * channel_bytes..][..channel_bytes], 0, 1, out);
+            }
+            (false, 1) if self.encoding.is_as_streamed() => out.copy_from_slice(bytes),
+            (false, channels) => self.encoding.take(bytes, channel, channels, out),
+        }
+    }
+
+    /// The header of a stream's first frame, without samples.
+    pub(crate) fn header(&self) -> Header {
+        Header {
+            channel_count: self.channels as u32,
+            format: self.encoding.format,
+            sample_rate_hz: self.rate_hz,
+            ..Header::default()
+        }
+    }
+
+    /// What is known of the stream beside its header.
+    pub(crate) fn description(&self) -> Option<Arc<Description>> {
+        let centre_frequency_hz = Some(self.frequency_hz?);
+        Some(Arc::new(Description { centre_frequency_hz, ..Description::default() }))
+    }
+}
+
+/// `cf32`, `s16be`, `i24`.
+fn encoding(name: &str) -> Result<Encoding, String> {
+    let name = name.to_ascii_lowercase();
+    if matches!(name.as_str(), "i24" | "s24" | "i24le" | "s24le") {
+        return Ok(Encoding::I24);
+    }
+    let (plain, order) = match (name.strip_suffix("be"), name.strip_suffix("le")) {
+        (Some(plain), _) => (plain, Order::Big),
+        (None, Some(plain)) => (plain, Order::Little),
+        (None, None) => (name.as_str(), Order::Little),
+    };
+    let format = format_named(plain).ok_or_else(|| {
+        let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
+        format!("has format={name}: it must be one of {all}, i24, with be behind it for big-endian")
+    })?;
+    Ok(Encoding::new(format, order))
+}
+
+/// `4:u32le`.
+fn number(text: &str) -> Result<Number, String> {
+    let wrong = || format!("has seq={text}: give the byte that it begins at and its type, as in 4:u32le");
+    let (at, kind) = text.split_once(':').ok_or_else(wrong)?;
+    let at = at.parse().ok().filter(|&at| at <= SKIP_BYTES_MAX - 8).ok_or_else(wrong)?;
+    let (kind, order) = match (kind.strip_suffix("be"), kind.strip_suffix("le")) {
+        (Some(kind), _) => (kind, Order::Big),
+        (None, Some(kind)) => (kind, Order::Little),
+        (None, None) => (kind, Order::Little),
+    };
+    let bytes = match kind {
+        "u8" => 1,
+        "u16" => 2,
+        "u32" => 4,
+        "u64" => 8,
+        _ => return Err(wrong()),
+    };
+    Ok(Number { at, bytes, order: if bytes == 1 { Order::Little } else { order } })
+}
+
+impl fmt::Display for RawStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.carrier {
+            Carrier::Pipe => f.write_str("pipe:")?,
+            Carrier::Tcp(end) => write!(f, "tcp://{}", end.at)?,
+            Carrier::Udp(at) => write!(f, "udp://{at}")?,
+        }
+        write!(f, "?format={}", self.encoding)?;
+        if self.rate_hz > 0.0 {
+            write!(f, "&rate={}", self.rate_hz)?;
+        }
+        if self.channels > 1 {
+            write!(f, "&channels={}", self.channels)?;
+        }
+        if self.is_by_block {
+            f.write_str("&interleave=block")?;
+        }
+        if let Some(frequency_hz) = self.frequency_hz {
+            write!(f, "&frequency={frequency_hz}")?;
+        }
+        if self.skip_bytes > 0 {
+            write!(f, "&skip={}", self.skip_bytes)?;
+        }
+        if let Some(Number { at, bytes, order }) = self.number {
+            let order = if order == Order::Big { "be" } else { "le" };
+            write!(f, "&seq={at}:u{}{}", 8 * bytes, if bytes == 1 { "" } else { order })?;
+        }
+        if matches!(&self.carrier, Carrier::Tcp(end) if end.listens) {
+            f.write_str("&listen")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+const SKIP_BYTES_MAX: usize = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Uri;
+
+    fn raw(text: &str) -> RawStream {
+        match text.parse() {
+            Ok(Uri::Raw(raw)) => *raw,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_name_says_what_a_raw_stream_is() {
+        let dongle = raw("pipe:?format=cu8&rate=2.4M");
+        assert_eq!((dongle.encoding.format, dongle.rate_hz, dongle.channels), (SampleFormat::Cu8, 2.4e6, 1));
+        let device = raw(
+            "udp://:5000?raw&format=s16be&channels=4&interleave=block&skip=12&seq=4:u32be&frequency=100M",
+        );
+        assert_eq!((device.skip_bytes, device.number.map(|number| number.bytes)), (12, Some(4)));
+        assert_eq!(device.frame_bytes(), 8);
+        assert_eq!(
+            device.number.and_then(|number| number.read(&[0, 0, 0, 0, 1, 2, 3, 4])),
+            Some(0x0102_0304)
+        );
+        assert_eq!(raw("udp://:5000?format=i16&seq=2:u16").skip_bytes, 4, "as far as the number reaches");
+        let listens = |text| matches!(raw(text).carrier, Carrier::Tcp(end) if end.listens);
+        assert!(!listens("tcp://localhost:1234?format=cf32le") && listens("tcp://:1234?format=i24&listen"));
+    }
+
+    #[test]
+    fn what_is_written_is_understood_again() {
+        for text in [
+            "pipe:?format=cu8&rate=2400000",
+            "udp://:5000?format=i16be&channels=4&interleave=block&frequency=100000000&skip=12&seq=4:u32be",
+            "tcp://[::1]:1234?format=cf32&listen",
+            "tcp://host:1?format=i24",
+            "udp://host:1?format=u8&skip=1&seq=0:u8",
+        ] {
+            assert_eq!(raw(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (text, reason) in [
+            ("tcp://host:1", "does not say what its samples are"),
+            ("pipe:?rate=1M", "does not say what its samples are"),
+            ("pipe:?format=i17", "format=i17: it must be one of i16"),
+            ("pipe:?format=i16&rate=0", "rate=0: give samples per second"),
+            ("pipe:?format=i16&channels=256", "give 1 to 255"),
+            ("pipe:?format=i16&skip=4", "which are for datagrams"),
+            ("tcp://h:1?format=i16&interleave=block", "which are for datagrams"),
+            ("udp://:1?format=i16&skip=4&seq=4:u32", "give skip=8 at least"),
+            ("udp://:1?format=i16&seq=u32", "as in 4:u32le"),
+            ("udp://:1?format=i16&listen", "which is for tcp://"),
+            ("udp://:1?format=i16&colour=red", "unknown 'colour'"),
+            ("tcp://h?format=i16", "no port"),
+        ] {
+            let error = text.parse::<Uri>().unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_they_are_read() {
+        for text in ["0:u8", "1:u16le", "2:u16be", "3:u32le", "0:u64be"] {
+            let number = number(text).unwrap();
+            let mut head = [0xee; 16];
+            number.write(0x0123_4567_89ab_cdef, &mut head);
+            assert_eq!(number.read(&head), Some(0x0123_4567_89ab_cdef & number.max()), "{text}");
+            assert_eq!(number.read(&head[..number.at]), None);
+        }
+    }
+}
