@@ -1,6 +1,6 @@
 #![no_main]
 
-use grebe_frame::{DescriptionReader, HEADER_BYTES};
+use grebe_frame::{Description, DescriptionReader, HEADER_BYTES, Header};
 use libfuzzer_sys::fuzz_target;
 
 // Frames of one stream's descriptions, one behind the other: the first byte of each says how long it is.
@@ -21,6 +21,11 @@ fuzz_target!(|input: &[u8]| {
             frame[52..56].copy_from_slice(&crc32c::crc32c(payload).to_le_bytes());
             if let Ok(Some(description)) = reader.take(&frame) {
                 assert!(description.channels.len() <= usize::from(frame[24]));
+                assert!(description.annotations.len() <= Description::ANNOTATIONS_MAX);
+                let next = Header { sample_rate_hz: 1e6, producer_ts_ns: 5, ..Header::default() };
+                let _ = (description.time_of(&next, u64::MAX), description.time_error_ns());
+                let part = description.decimated(3, 2, 1e6);
+                assert_eq!(part.annotations.len(), description.annotations.len());
             }
         }
     }

@@ -19,6 +19,12 @@ pub enum Error {
     /// Another recorder writes a recording of this name.
     #[error("{} is being recorded by another: choose another name", path.display())]
     Busy { path: PathBuf },
+    /// A disk without room for what is to be kept on it.
+    #[error(
+        "{} has room for {:.1} GB, and {what} takes up to {:.1} GB: keep less, or on another disk",
+        path.display(), *free_bytes as f64 / 1e9, *needs_bytes as f64 / 1e9
+    )]
+    Room { path: PathBuf, what: &'static str, needs_bytes: u64, free_bytes: u64 },
     /// A file without samples.
     #[error("{} holds no samples", path.display())]
     Empty { path: PathBuf },
@@ -57,6 +63,14 @@ pub enum Error {
     /// An address that cannot be listened on, or sent to.
     #[error("cannot {action} {uri}: {source}")]
     Udp { action: &'static str, uri: String, source: grebe_datagram::Error },
+    /// A host that cannot be connected to, or an address that cannot be listened on.
+    #[error("cannot {action} {uri}: {source}")]
+    Tcp { action: &'static str, uri: String, source: io::Error },
+    /// A stream that is not what a sink without headers was told.
+    #[error(
+        "the stream is {format} in {channels} channels, and the sink was told {wanted}: say so in its name, or put convert or select before it"
+    )]
+    Raw { format: grebe_frame::SampleFormat, channels: u32, wanted: String },
     /// A stream in shared memory that cannot be made or read.
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),
@@ -89,6 +103,17 @@ impl Error {
     pub(crate) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::File { action, path: path.clone(), source }
+    }
+
+    /// Whether there is no room on the disk, or none for this user.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::File { source, .. } | Self::Write { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Room { .. } => true,
+            _ => false,
+        }
     }
 
     /// A field of a file that says what cannot be.

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use grebe_flow::{Count, Fault, Kind, Kinds, Ports, Site, SizeBytes, Stage, StageResult, Time};
+use grebe_frame::SampleFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::file::SigmfSink;
 use crate::open::{SinkOptions, SourceOptions, Transport, open_sink, open_source};
 
 use crate::process::{
@@ -16,7 +18,7 @@ use crate::process::{
 };
 use crate::stream::{DATAGRAM_BYTES, check_datagram_bytes};
 use crate::synth::Synth;
-use crate::uri::{Uri, Wire};
+use crate::uri::{ShmName, Uri, Wire};
 
 /// All built-in kinds.
 ///
@@ -26,8 +28,8 @@ use crate::uri::{Uri, Wire};
 /// ```
 pub fn kinds() -> Kinds {
     let mut kinds = Kinds::new();
-    kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<ShmIn>();
-    kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<ShmOut>().add::<Null>();
+    kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<RawIn>().add::<ShmIn>();
+    kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<RawOut>().add::<ShmOut>().add::<Null>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
     kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
@@ -48,6 +50,10 @@ struct Play {
     /// Begins again at the end, for ever.
     #[serde(default)]
     repeat: bool,
+    /// Plays what lies behind so much of the signal.
+    start: Option<Time>,
+    /// Plays so much of the signal from there on, gaps included, or to the end.
+    duration: Option<Time>,
     /// Ends after this many samples per channel, or with the file.
     samples: Option<Count>,
     /// Bytes of the datagrams that the frames should fit into; larger frames cost less where no network lies between.
@@ -83,6 +89,8 @@ impl Kind for Play {
             },
             speed: if self.free_run { None } else { Some(self.speed.unwrap_or(1.0)) },
             repeat: self.repeat,
+            start: self.start.map(|start| start.0).unwrap_or_default(),
+            length: self.duration.map(|duration| duration.0),
             samples: self.samples.map(|samples| samples.0),
             ..SourceOptions::default()
         };
@@ -154,6 +162,41 @@ impl Kind for PipeIn {
     }
 }
 
+/// Reads samples without headers, as other programs send them.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawIn {
+    /// What carries them and what they are: pipe:?format=cu8&rate=2.4M, tcp://HOST:PORT?format=..., udp://HOST:PORT?format=...
+    uri: String,
+    /// Ends after this many samples per channel, or with the stream.
+    samples: Option<Count>,
+    /// Fails once nothing has come for this long.
+    idle_timeout: Option<Time>,
+}
+
+impl Kind for RawIn {
+    const NAME: &'static str = "raw_in";
+    const PORTS: Ports = Ports::SOURCE;
+
+    fn check(&self) -> Result<(), Fault> {
+        check_uri(raw_uri(&self.uri))
+    }
+
+    fn claims(&self) -> Option<String> {
+        self.uri.starts_with("pipe:").then(|| "standard input".to_owned())
+    }
+
+    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+        let options = SourceOptions {
+            samples: self.samples.map(|samples| samples.0),
+            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
+            cancel: site.cancel().clone(),
+            ..SourceOptions::default()
+        };
+        source(&raw_uri(&self.uri)?, options, site)
+    }
+}
+
 /// Reads a stream in shared memory that another process of this machine makes; it must be there.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -171,7 +214,7 @@ impl Kind for ShmIn {
     const PORTS: Ports = Ports::SOURCE;
 
     fn check(&self) -> Result<(), Fault> {
-        check_uri(shm_uri(&self.uri))
+        check_uri(shm_to_read(&self.uri))
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
@@ -181,7 +224,7 @@ impl Kind for ShmIn {
             idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
             ..SourceOptions::default()
         };
-        source(&shm_uri(&self.uri)?, options, site)
+        source(&Uri::Shm(shm_to_read(&self.uri)?), options, site)
     }
 }
 
@@ -212,10 +255,15 @@ impl Kind for Record {
     const PORTS: Ports = Ports::SINK;
 
     fn check(&self) -> Result<(), Fault> {
-        match self.file.file_name() {
-            Some(_) => Ok(()),
-            None => Err(Fault::new("file", "names no file: write NAME.sigmf-meta")),
+        if self.file.file_name().is_none() {
+            return Err(Fault::new("file", "names no file: write NAME.sigmf-meta"));
         }
+        SigmfSink::check_name(&self.file).map_err(|error| Fault::new("file", error.to_string()))
+    }
+
+    /// SigMF has a name for each.
+    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        Ok(incoming)
     }
 
     fn claims(&self) -> Option<String> {
@@ -225,7 +273,7 @@ impl Kind for Record {
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let duration = self.duration.map(|time| time.0);
         let options = SinkOptions { duration, overwrite: self.overwrite, ..SinkOptions::default() };
-        sink(&Uri::File(self.file), &options, site)
+        sink(&Uri::File(self.file), options, site)
     }
 }
 
@@ -252,9 +300,28 @@ impl Kind for UdpOut {
         check_burst(self.burst)
     }
 
+    fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
+        self.check_wire(None, incoming)?;
+        Ok(incoming)
+    }
+
+    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        self.check_wire(incoming, None)?;
+        Ok(incoming)
+    }
+
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let transport = transport(self.burst, self.latency);
-        sink(&udp_uri(&self.uri)?, &SinkOptions { transport, ..SinkOptions::default() }, site)
+        sink(&udp_uri(&self.uri)?, SinkOptions { transport, ..SinkOptions::default() }, site)
+    }
+}
+
+impl UdpOut {
+    /// Refuses what its receivers do not know, as far as it is known here.
+    fn check_wire(&self, format: Option<SampleFormat>, channels: Option<u32>) -> Result<(), Fault> {
+        let Ok(Uri::Udp(_, wire)) = udp_uri(&self.uri) else { return Ok(()) };
+        let (format, channels) = (format.unwrap_or(SampleFormat::I16), channels.unwrap_or(1));
+        wire.check(format, channels).map_err(|error| Fault::new("uri", error.to_string()))
     }
 }
 
@@ -262,7 +329,8 @@ impl Kind for UdpOut {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ShmOut {
-    /// The stream: shm://NAME; ?block=no where no reader may make it wait, ?readers=N where not 4 are to share its memory.
+    /// The stream: shm://NAME; ?wait=N where the graph is to start once N read it, ?block=no where no reader may make it wait,
+    /// ?readers=N where not 4 are to share its memory.
     uri: String,
 }
 
@@ -271,15 +339,17 @@ impl Kind for ShmOut {
     const PORTS: Ports = Ports::SINK;
 
     fn check(&self) -> Result<(), Fault> {
-        check_uri(shm_uri(&self.uri))
+        check_uri(shm_name(&self.uri))
     }
 
     fn claims(&self) -> Option<String> {
-        Some(format!("the stream {}", self.uri))
+        // By what the stream is called, not by how it is made.
+        let shm = shm_name(&self.uri).ok()?;
+        Some(format!("the stream shm://{}", shm.name))
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        sink(&shm_uri(&self.uri)?, &SinkOptions::default(), site)
+        sink(&Uri::Shm(shm_name(&self.uri)?), SinkOptions::default(), site)
     }
 }
 
@@ -297,13 +367,39 @@ impl Kind for PipeOut {
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        sink(&Uri::Pipe(Wire::Every), &SinkOptions::default(), site)
+        sink(&Uri::Pipe(Wire::Every), SinkOptions::default(), site)
     }
 }
 
-/// Opens a sink, with notes of the graph as [`source`] has them.
-fn sink(uri: &Uri, options: &SinkOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-    Ok(open_sink(uri, options, &mut |notice| site.note(notice.to_string()))?.stage)
+/// Writes samples without headers, as other programs take them.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawOut {
+    /// What carries them and what they are: pipe:?format=cf32, tcp://HOST:PORT?format=..., udp://HOST:PORT?format=...
+    uri: String,
+}
+
+impl Kind for RawOut {
+    const NAME: &'static str = "raw_out";
+    const PORTS: Ports = Ports::SINK;
+
+    fn check(&self) -> Result<(), Fault> {
+        check_uri(raw_uri(&self.uri))
+    }
+
+    fn claims(&self) -> Option<String> {
+        self.uri.starts_with("pipe:").then(|| "standard output".to_owned())
+    }
+
+    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+        sink(&raw_uri(&self.uri)?, SinkOptions::default(), site)
+    }
+}
+
+/// Opens a sink, with notes of the graph as [`source`] has them; who cancels the graph ends its wait for readers.
+fn sink(uri: &Uri, options: SinkOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+    let options = SinkOptions { cancel: site.cancel().clone(), ..options };
+    Ok(open_sink(uri, &options, &mut |notice| site.note(notice.to_string()))?.stage)
 }
 
 /// The URI of a UDP address.
@@ -314,14 +410,32 @@ fn udp_uri(text: &str) -> Result<Uri, Error> {
     }
 }
 
-/// The URI of a stream in shared memory.
-fn shm_uri(text: &str) -> Result<Uri, Error> {
+/// A stream without headers.
+fn raw_uri(text: &str) -> Result<Uri, Error> {
     match text.parse()? {
-        Uri::Shm(shm) if shm.wait_consumers > 0 => {
-            Err(wrong(text, "has wait=, and a graph waits for nobody"))
-        }
-        uri @ Uri::Shm(_) => Ok(uri),
+        uri @ Uri::Raw(_) => Ok(uri),
+        _ => Err(wrong(
+            text,
+            "does not say what its samples are: add ?format=, as in pipe:?format=cu8&rate=2.4M",
+        )),
+    }
+}
+
+/// The name of a stream in shared memory.
+fn shm_name(text: &str) -> Result<ShmName, Error> {
+    match text.parse()? {
+        Uri::Shm(shm) => Ok(shm),
         _ => Err(wrong(text, "is no stream in shared memory: write shm://NAME")),
+    }
+}
+
+/// The same of one that is read.
+fn shm_to_read(text: &str) -> Result<ShmName, Error> {
+    match shm_name(text)? {
+        shm if shm.wait_consumers > 0 => {
+            Err(wrong(text, "has wait=, which is for the stage that makes the stream: shm_out"))
+        }
+        shm => Ok(shm),
     }
 }
 
@@ -329,7 +443,7 @@ fn wrong(uri: &str, reason: &str) -> Error {
     Error::Name { name: uri.to_owned(), reason: reason.to_owned() }
 }
 
-fn check_uri(uri: Result<Uri, Error>) -> Result<(), Fault> {
+fn check_uri<T>(uri: Result<T, Error>) -> Result<(), Fault> {
     uri.map(drop).map_err(|error| Fault::new("uri", error.to_string()))
 }
 
@@ -406,6 +520,7 @@ mod tests {
             "kind = \"pipe_in\"",
             "kind = \"shm_in\"\nparams = { uri = \"shm://adc?policy=drop_latest\", samples = 5 }",
             "kind = \"shm_out\"\nparams = { uri = \"shm://adc?block=no\" }",
+            "kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=2&readers=2\" }",
             "kind = \"pipe_out\"",
             "kind = \"record\"\nparams = { file = \"x.sigmf-meta\", overwrite = true, duration = 5 }",
             "kind = \"gain\"\nparams = { gain = [1, -0.5], offset = 3 }",
@@ -438,11 +553,15 @@ mod tests {
             ("kind = \"synth\"\nparams = { datagram_size = 10 }", "80"),
             ("kind = \"play\"\nparams = { file = \"x.wav\", speed = 0 }", "above 0"),
             ("kind = \"play\"\nparams = { file = \"x.wav\", speed = 2, free_run = true }", "not both"),
-            ("kind = \"udp_in\"\nparams = { uri = \"tcp://x:1\" }", "names no stream"),
+            ("kind = \"udp_in\"\nparams = { uri = \"http://x:1\" }", "names no stream"),
             ("kind = \"udp_in\"\nparams = { uri = \"pipe:\" }", "udp://"),
             ("kind = \"udp_in\"\nparams = { uri = \"udp://:5000\", burst = 129 }", "1 to 128"),
+            ("kind = \"raw_in\"\nparams = { uri = \"tcp://x:1\" }", "add format="),
+            ("kind = \"raw_out\"\nparams = { uri = \"udp://x:1\" }", "add ?format="),
             ("kind = \"shm_in\"\nparams = { uri = \"udp://:1\" }", "shm://NAME"),
-            ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=2\" }", "waits for nobody"),
+            ("kind = \"shm_in\"\nparams = { uri = \"shm://adc?wait=2\" }", "shm_out"),
+            ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=some\" }", "give a number"),
+            ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=5\" }", "add readers=5"),
             ("kind = \"udp_out\"\nparams = { uri = \"udp://x\" }", "no port"),
             ("kind = \"record\"\nparams = { file = \"\" }", "NAME.sigmf-meta"),
             ("kind = \"gain\"\nparams = { gain = [] }", "one per channel"),
@@ -495,6 +614,48 @@ mod tests {
         assert!(wrong.starts_with("'to' of 'first': ci16 samples are complex"), "{wrong}");
         let wrong = said(r#"kind = "magnitude""#, r#"kind = "mix", params = { frequency = 1 }"#).unwrap();
         assert!(wrong.starts_with("'second': f32 samples come in"), "{wrong}");
+    }
+
+    #[test]
+    fn what_a_sink_or_a_merged_stream_cannot_have_is_said_before_it_runs() {
+        let said = |sources: &str, sink: &str| {
+            let text = format!(
+                r#"
+                stage = [{sources}, {{ id = "both", kind = "merge" }}, {{ id = "end", {sink} }}]
+                edge = [
+                    {{ from = "a", to = "both.first" }}, {{ from = "b", to = "both.second" }},
+                    {{ from = "both", to = "end" }},
+                ]
+                "#
+            );
+            let mistakes = GraphFile::parse(&text, Path::new("x.toml"), &kinds()).err();
+            mistakes.map(|mistakes| {
+                mistakes.iter().map(|it| it.message().to_owned()).collect::<Vec<_>>().join("; ")
+            })
+        };
+        let of = |format: [&str; 2], channels: [u32; 2]| {
+            let one = |id: &str, at: usize| {
+                let params = format!("format = \"{}\", channels = {}", format[at], channels[at]);
+                format!(r#"{{ id = "{id}", kind = "synth", params = {{ {params} }} }}"#)
+            };
+            format!("{}, {}", one("a", 0), one("b", 1))
+        };
+        let null = r#"kind = "null""#;
+        let gfh2 = r#"kind = "udp_out", params = { uri = "udp://127.0.0.1:5000?wire=gfh2" }"#;
+        let record = |name: &str| format!(r#"kind = "record", params = {{ file = "{name}" }}"#);
+        assert_eq!(said(&of(["ci16", "ci16"], [3, 4]), null), None);
+        let wrong = said(&of(["ci16", "f32"], [1, 1]), null).unwrap();
+        assert!(wrong.starts_with("'both': samples of ci16 and of f32 come in"), "{wrong}");
+        let wrong = said(&of(["i16", "i16"], [200, 100]), null).unwrap();
+        assert!(wrong.starts_with("'both': 200 + 100 channels come in"), "{wrong}");
+        assert_eq!(said(&of(["i16", "i16"], [4, 4]), gfh2), None);
+        for (format, channels) in [("i16", [5, 4]), ("ci8", [1, 1])] {
+            let wrong = said(&of([format; 2], channels), gfh2).unwrap();
+            assert!(wrong.starts_with("'uri' of 'end': "), "{wrong}");
+        }
+        assert_eq!(said(&of(["ci8"; 2], [20, 30]), &record("x.sigmf-meta")), None);
+        let wrong = said(&of(["ci8"; 2], [1, 1]), &record("x.wav")).unwrap();
+        assert!(wrong.starts_with("'file' of 'end': ") && wrong.contains("NAME.sigmf-meta"), "{wrong}");
     }
 
     #[test]

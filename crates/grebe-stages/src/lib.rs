@@ -40,7 +40,7 @@
 //! Where a graph comes from a file, [`kinds`] says which stages that file can name. What a stage needs beyond a URI (memory
 //! of its own, a directory of its own) is chosen on its type: [`UdpSource`], [`UdpSink`], [`ShmSource`], [`ShmSink`],
 //! [`PipeSource`], [`PipeSink`], [`SynthSource`].
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod error;
 mod file;
@@ -51,19 +51,28 @@ mod numbers;
 mod open;
 mod per_channel;
 pub mod process;
+mod raw;
+#[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
+mod simd;
 mod stream;
 pub mod synth;
 mod uri;
 
 pub use {
     error::Error,
-    file::{Annotation, Block, SampleFile, Segment, SigmfSettings, SigmfSummary, SigmfWriter, write_whole},
+    file::{
+        Annotation, Block, CsvOptions, DiskMeasure, DiskReport, Extremes, Gap, GapPolicy, LevelSums,
+        RingLabel, RingLength, RingPlan, RingSaved, RingStretch, Rotate, SampleFile, SaveOptions, Segment,
+        SigmfSettings, SigmfSummary, SigmfWriter, SummarizedFile, Summary, SummaryState, Verified, WriteWay,
+        import_csv, is_csv, measure_disk, save_ring, verify, write_whole,
+    },
     format::{Format, FrequencyHz},
     grebe_ring::Cancel,
     io::{PipeSink, PipeSource, SecondSender, ShmSink, ShmSource, UdpSink, UdpSource},
     kinds::kinds,
     open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_sink, open_source},
     per_channel::PerChannel,
+    raw::RawStream,
     stream::block_length,
     synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
     uri::{HostPort, ShmName, Uri, Wire},

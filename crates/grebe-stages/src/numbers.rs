@@ -161,62 +161,42 @@ pub(crate) fn store(format: SampleFormat, numbers: &[f32], bytes: &mut [u8]) -> 
     saturated
 }
 
-impl Work for f32 {
-    #[inline]
-    fn of(number: f64) -> Self {
-        number as f32
-    }
+macro_rules! works {
+    ($($type:ty: $to:ident, $of:ident);* $(;)?) => {$(
+        impl Work for $type {
+            #[inline]
+            fn of(number: f64) -> Self {
+                number as $type
+            }
 
-    #[inline]
-    fn load<C: Component>(bytes: &[u8]) -> Self {
-        C::read(bytes).to_f32()
-    }
+            #[inline]
+            fn load<C: Component>(bytes: &[u8]) -> Self {
+                C::read(bytes).$to()
+            }
 
-    #[inline]
-    fn scaled(self, factor: Self, summand: Self) -> Self {
-        self * factor + summand
-    }
+            #[inline]
+            fn scaled(self, factor: Self, summand: Self) -> Self {
+                self * factor + summand
+            }
 
-    #[inline]
-    fn save<C: Component>(self, bytes: &mut [u8]) -> u32 {
-        let Some((low, high)) = C::LIMITS else {
-            C::of_f32(self).write(bytes);
-            return 0;
-        };
-        let number = if self.is_nan() { 0.0 } else { self };
-        let within = number.clamp(low as f32, high as f32);
-        C::of_f32(within).write(bytes);
-        u32::from(self != within)
-    }
+            #[inline]
+            fn save<C: Component>(self, bytes: &mut [u8]) -> u32 {
+                let Some((low, high)) = C::LIMITS else {
+                    C::$of(self).write(bytes);
+                    return 0;
+                };
+                let number = if self.is_nan() { 0.0 } else { self };
+                let within = number.clamp(low as $type, high as $type);
+                C::$of(within).write(bytes);
+                u32::from(self != within)
+            }
+        }
+    )*};
 }
 
-impl Work for f64 {
-    #[inline]
-    fn of(number: f64) -> Self {
-        number
-    }
-
-    #[inline]
-    fn load<C: Component>(bytes: &[u8]) -> Self {
-        C::read(bytes).to_f64()
-    }
-
-    #[inline]
-    fn scaled(self, factor: Self, summand: Self) -> Self {
-        self * factor + summand
-    }
-
-    #[inline]
-    fn save<C: Component>(self, bytes: &mut [u8]) -> u32 {
-        let Some((low, high)) = C::LIMITS else {
-            C::of_f64(self).write(bytes);
-            return 0;
-        };
-        let number = if self.is_nan() { 0.0 } else { self };
-        let within = number.clamp(low, high);
-        C::of_f64(within).write(bytes);
-        u32::from(self != within)
-    }
+works! {
+    f32: to_f32, of_f32;
+    f64: to_f64, of_f64;
 }
 
 macro_rules! integers {
@@ -259,6 +239,7 @@ macro_rules! integers {
                 (within + 6_755_399_441_055_744.0).to_bits() as Self
             }
 
+            #[inline]
             fn extremes((mut low, mut high): (Self, Self), samples: &[Self]) -> (Self, Self) {
                 for &sample in samples {
                     low = low.min(sample);

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use grebe_datagram::Granted;
@@ -14,8 +15,12 @@ use grebe_ring::Cancel;
 use grebe_shm::{Error as ShmError, Footprint, Policy, SubscriberOptions};
 
 use crate::error::Error;
-use crate::file::{FileSource, PlayOptions, RecordOptions, SampleFile, SigmfSink};
+use crate::file::{
+    FileSource, PlayOptions, RecordOptions, RingLength, RingPlan, Rotate, SampleFile, SigmfSink, WriteWay,
+    make_ring_folder,
+};
 use crate::io::{PipeSink, PipeSource, SecondSender, ShmSink, ShmSource, UdpSink, UdpSource, pipe};
+use crate::raw::{Carrier, RawSink, RawSource, RawStream, RawUdpSink, RawUdpSource};
 use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use crate::synth::{Synth, SynthRemote};
 use crate::uri::{HostPort, ShmName, Uri};
@@ -57,6 +62,10 @@ pub struct SourceOptions {
     pub speed: Option<f64>,
     /// Begins a recording again at its end, for ever.
     pub repeat: bool,
+    /// Plays of a recording what lies behind so much of the signal, and no more than `length` of it: what `repeat` repeats.
+    pub start: Duration,
+    /// See `start`; `None`: to the end.
+    pub length: Option<Duration>,
     /// Memory that a generator or a UDP source writes into, instead of its own: [`OpenSink::pool`].
     pub pool: Option<BatchPool>,
     /// Ends the wait for a stream.
@@ -72,9 +81,27 @@ pub struct SinkOptions {
     pub duration: Option<Duration>,
     /// Replaces a recording of the same name.
     pub overwrite: bool,
+    /// Memory for what of a recording waits for the disk, in bytes; 256 MiB where it is not given.
+    pub buffer_bytes: Option<usize>,
+    /// How a recording is written to the disk.
+    pub way: WriteWay,
+    /// Records in parts, `NAME_000001`, ..., each a recording of its own: one ends between two frames, and the next goes on with the next
+    /// sample. They are counted on behind those that are there.
+    pub rotate: Option<Rotate>,
+    /// The most bytes that the parts may have together, with the one that is written: the oldest are removed.
+    pub keep_bytes: Option<u64>,
+    /// Makes a ring of the recording, whose path is then that of a folder: in parts there, of which the oldest are removed for as long as
+    /// it goes on.
+    pub ring: Option<RingLength>,
+    /// Is told what the ring is made of, once the stream is known and before anything is written.
+    pub ring_plan: Option<Sender<RingPlan>>,
+    /// Ends a recording before it has more bytes of samples, of all channels and parts.
+    pub bytes_max: Option<u64>,
     /// Hands out the sink's own memory, where it has some, for the source to write into. Nothing is copied then, and the sink
     /// takes nothing else.
     pub lends_pool: bool,
+    /// Bytes of the largest frame, header included, that a stream in shared memory has to hold; `None`: 256 KiB.
+    pub frame_bytes_max: Option<usize>,
     /// Ends the wait for readers.
     pub cancel: Cancel,
 }
@@ -102,6 +129,13 @@ pub enum Notice {
     },
     /// The kernel gave a smaller socket buffer than was asked for.
     SmallBuffer(Granted),
+    /// A source over TCP listens there.
+    WaitingForConnection {
+        /// With the port that the system chose where none was named.
+        address: SocketAddr,
+    },
+    /// Datagrams without numbers.
+    UnseenLoss,
     /// How a recording is read: scaling, a recorder that was cut off.
     Recording(String),
 }
@@ -122,6 +156,8 @@ pub struct OpenSource {
     pub remote: Option<SynthRemote>,
     /// Who else sends to a UDP source's port.
     pub second_sender: Option<SecondSender>,
+    /// Batches that may be out to a reader of shared memory, waiting and held, at a time: with as many it gets nothing more.
+    pub lent_max: Option<usize>,
 }
 
 /// Opens the source that `uri` names. What a person may want to know meanwhile goes to `notify`.
@@ -145,6 +181,7 @@ pub fn open_source(
         Uri::Udp(at, _) => udp_source(uri, at, options, notify),
         Uri::Shm(shm) => shm_source(shm, &options, notify),
         Uri::Pipe(_) => standard_input(&options),
+        Uri::Raw(raw) => raw_source(uri, raw, &options, notify),
         Uri::File(path) => recording(path, &options, notify),
         Uri::Synth(synth) => generator(synth, options),
     }
@@ -202,7 +239,8 @@ fn shm_source(
             source => {
                 let source = source?.idle_timeout(options.idle_timeout).samples(options.samples);
                 let next = options.listens_on.then(|| (shm.name.clone(), subscriber.clone()));
-                return Ok(OpenSource::of(source.listens_on(next)));
+                let lent_max = Some(source.lent_max());
+                return Ok(OpenSource { lent_max, ..OpenSource::of(source.listens_on(next)) });
             }
         }
     }
@@ -214,6 +252,45 @@ fn standard_input(options: &SourceOptions) -> Result<OpenSource, Error> {
     Ok(OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples)))
 }
 
+fn raw_source(
+    uri: &Uri,
+    raw: &RawStream,
+    options: &SourceOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<OpenSource, Error> {
+    let rate_hz = Some(raw.rate_hz).filter(|&rate_hz| rate_hz > 0.0);
+    let source = match &raw.carrier {
+        Carrier::Pipe => {
+            let stdin = pipe::stdin().map_err(|source| Error::Closed { what: "standard input", source })?;
+            let source = RawSource::new(stdin, pipe::readable, raw.clone());
+            OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
+        }
+        Carrier::Tcp(end) => {
+            let stream =
+                end.open(&options.cancel, |address| notify(Notice::WaitingForConnection { address }))?;
+            let source = RawSource::new(stream, pipe::readable, raw.clone());
+            OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
+        }
+        Carrier::Udp(at) => {
+            let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
+            let socket_options = options.transport.socket_options();
+            let (address, otherwise) = at.to_listen()?;
+            let bind = |address| RawUdpSource::bind(address, &socket_options, raw.clone());
+            let source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
+            if source.granted().is_clamped() {
+                notify(Notice::SmallBuffer(source.granted()));
+            }
+            if raw.number.is_none() {
+                notify(Notice::UnseenLoss);
+            }
+            let address = Some(source.local_addr().map_err(failed)?);
+            let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+            OpenSource { address, ..OpenSource::of(source) }
+        }
+    };
+    Ok(OpenSource { rate_hz, ..source })
+}
+
 fn recording(
     path: &Path,
     options: &SourceOptions,
@@ -223,6 +300,7 @@ fn recording(
     check_datagram_bytes(datagram_bytes)?;
     let file = SampleFile::open(path)?;
     file.notes().iter().for_each(|note| notify(Notice::Recording(note.clone())));
+    let file = file.stretch(options.start, options.length)?;
     let rate_hz = Some(file.sample_rate_hz()).filter(|&rate_hz| rate_hz > 0.0);
     let of_duration = |duration: Duration| (duration.as_secs_f64() * file.sample_rate_hz()) as u64;
     let asked = options.samples.or(options.duration.map(of_duration));
@@ -240,7 +318,9 @@ fn recording(
         pair[1].first_sample_index.saturating_sub(end)
     });
     let span_samples = Some(missing.fold(samples, u64::saturating_add));
-    let source = OpenSource::of(FileSource::new(file, play));
+    let (source, note) = FileSource::new(file, play);
+    note.into_iter().for_each(|note| notify(Notice::Recording(note)));
+    let source = OpenSource::of(source);
     Ok(OpenSource { rate_hz, samples: Some(samples), span_samples, ..source })
 }
 
@@ -296,9 +376,21 @@ pub fn open_sink(
                 pipe::stdout().map_err(|source| Error::Closed { what: "standard output", source })?;
             Box::new(PipeSink::new(stdout).wire(*wire))
         }
+        Uri::Raw(raw) => raw_sink(uri, raw, datagram_bytes, options, notify)?,
         Uri::File(path) => {
-            let record = RecordOptions { duration: options.duration, overwrite: options.overwrite };
-            Box::new(SigmfSink::create(path, record)?)
+            let record = RecordOptions {
+                duration: options.duration,
+                overwrite: options.overwrite,
+                buffer_bytes: options.buffer_bytes,
+                way: options.way,
+                rotate: options.rotate,
+                keep_bytes: options.keep_bytes,
+                ring: options.ring,
+                ring_plan: options.ring_plan.clone(),
+                bytes_max: options.bytes_max,
+            };
+            let ring = options.ring.map(|_| make_ring_folder(path)).transpose()?;
+            Box::new(SigmfSink::create(ring.as_deref().unwrap_or(path), record)?)
         }
         Uri::Synth(_) => {
             let reason = "cannot be sent to: it is a generator".to_owned();
@@ -322,8 +414,45 @@ fn udp_sink(
     Ok(sink)
 }
 
+fn raw_sink(
+    uri: &Uri,
+    raw: &RawStream,
+    datagram_bytes: usize,
+    options: &SinkOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<Box<dyn Stage>, Error> {
+    Ok(match &raw.carrier {
+        Carrier::Pipe => {
+            let stdout =
+                pipe::stdout().map_err(|source| Error::Closed { what: "standard output", source })?;
+            Box::new(RawSink::new(stdout, raw.clone()))
+        }
+        Carrier::Tcp(end) => {
+            let stream =
+                end.open(&options.cancel, |address| notify(Notice::WaitingForConnection { address }))?;
+            Box::new(RawSink::new(stream, raw.clone()))
+        }
+        Carrier::Udp(to) => {
+            let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
+            let socket_options = options.transport.socket_options();
+            let sink = RawUdpSink::connect(
+                to.to_send()?,
+                &socket_options,
+                raw.clone(),
+                options.transport.datagram_bytes,
+                datagram_bytes,
+            );
+            let sink = sink.map_err(failed)?;
+            if sink.granted().is_clamped() {
+                notify(Notice::SmallBuffer(sink.granted()));
+            }
+            Box::new(sink)
+        }
+    })
+}
+
 fn shm_sink(shm: &ShmName, options: &SinkOptions, notify: &mut dyn FnMut(Notice)) -> Result<ShmSink, Error> {
-    let sink = ShmSink::create(&shm.name, shm.publisher_options())?;
+    let sink = ShmSink::create(&shm.name, shm.publisher_options(options.frame_bytes_max))?;
     notify(Notice::Lending { name: shm.name.clone(), footprint: sink.footprint() });
     let readers = usize::from(shm.wait_consumers);
     if readers > 0 {
@@ -348,6 +477,7 @@ impl OpenSource {
             span_samples: None,
             remote: None,
             second_sender: None,
+            lent_max: None,
         }
     }
 }
@@ -369,12 +499,20 @@ impl Transport {
             check_datagram_bytes(bytes)?;
             return Ok(bytes);
         }
-        match uri {
-            Uri::Udp(host_port, _) => {
+        let to = match uri {
+            Uri::Udp(host_port, _) => Some(host_port),
+            Uri::Raw(raw) => match &raw.carrier {
+                Carrier::Udp(host_port) => Some(host_port),
+                _ => None,
+            },
+            _ => None,
+        };
+        match to {
+            Some(host_port) => {
                 let is_local = host_port.to_send()?.ip().is_loopback() && !grebe_datagram::is_wsl2();
                 Ok(if is_local { DATAGRAM_BYTES_MAX } else { DATAGRAM_BYTES })
             }
-            _ => Ok(DATAGRAM_BYTES_MAX),
+            None => Ok(DATAGRAM_BYTES_MAX),
         }
     }
 
@@ -407,6 +545,8 @@ impl Default for SourceOptions {
             idle_timeout: None,
             speed: None,
             repeat: false,
+            start: Duration::ZERO,
+            length: None,
             pool: None,
             cancel: Cancel::default(),
         }
@@ -423,6 +563,10 @@ impl fmt::Display for Notice {
                 // At 2 bytes a sample.
                 let lasts_ms = granted.granted_bytes as f64 / 2e8 * 1e3;
                 write!(f, "{granted}; as it is, 100 MS/s fill it in {lasts_ms:.0} ms")
+            }
+            Notice::WaitingForConnection { address } => write!(f, "listening on tcp://{address}"),
+            Notice::UnseenLoss => {
+                f.write_str("the datagrams have no numbers: what is lost on the way cannot be seen")
             }
             Notice::Recording(note) => f.write_str(note),
         }

@@ -16,11 +16,13 @@
 mod block;
 mod continuity;
 mod convert;
+mod convolution;
 mod decimate;
 mod decimate_filtered;
 mod fill_gaps;
 mod fir;
 mod gain;
+mod in_place;
 mod magnitude;
 mod merge;
 mod mix;
@@ -28,6 +30,7 @@ mod pass;
 mod reformat;
 mod select;
 
+pub(crate) use convert::{Conversion, check as check_conversion};
 pub use {
     convert::{Convert, Scaling},
     decimate::Decimate,

@@ -5,8 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use grebe_frame::SampleFormat;
+
 use crate::error::Error;
 use crate::file::is_recording;
+use crate::raw::{Carrier, RawStream, TcpEnd};
 use crate::synth::{Synth, query};
 
 /// Where a stream comes from or goes to.
@@ -17,6 +20,7 @@ use crate::synth::{Synth, query};
 /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
 /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`] |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
+/// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
 /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
 ///
@@ -36,6 +40,8 @@ pub enum Uri {
     Shm(ShmName),
     /// Frames back to back on standard input or output.
     Pipe(Wire),
+    /// Samples without headers, as other programs have them.
+    Raw(Box<RawStream>),
     /// A recording.
     File(PathBuf),
     /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
@@ -52,6 +58,14 @@ pub enum Wire {
     /// `wire=gfh2`: 16-bit samples in 1 to 8 channels, as they were before there were others, and no descriptions. A stream that does
     /// not fit is refused.
     Gfh2,
+}
+
+impl Wire {
+    /// Whether its receivers know such samples.
+    pub(crate) fn check(self, format: SampleFormat, channels: u32) -> Result<(), Error> {
+        let is_known = format == SampleFormat::I16 && channels <= GFH2_CHANNELS_MAX;
+        if self == Wire::Every || is_known { Ok(()) } else { Err(Error::Wire { format, channels }) }
+    }
 }
 
 /// A stream in shared memory, and what either end may add: `shm://NAME?policy=drop_latest` for who reads it,
@@ -71,13 +85,17 @@ pub struct ShmName {
 }
 
 impl ShmName {
-    /// How the stream is to be made.
-    pub(crate) fn publisher_options(&self) -> grebe_shm::PublisherOptions {
+    /// How the stream is to be made, with frames of at most so many bytes.
+    pub(crate) fn publisher_options(&self, frame_bytes_max: Option<usize>) -> grebe_shm::PublisherOptions {
         let options = grebe_shm::PublisherOptions::default();
-        grebe_shm::PublisherOptions {
+        let options = grebe_shm::PublisherOptions {
             allow_block: self.allow_block,
             consumers_max: self.readers_max.map_or(options.consumers_max, usize::from),
             ..options
+        };
+        match frame_bytes_max {
+            Some(bytes) if bytes > options.chunk_bytes => of_large_chunks(options, bytes),
+            _ => options,
         }
     }
 }
@@ -88,6 +106,16 @@ pub struct HostPort {
     /// Empty: every address of this machine.
     host: String,
     port: u16,
+}
+
+/// Chunks that hold a frame of so many bytes: as much memory as ever, or as much more as a few of them for everybody take.
+fn of_large_chunks(options: grebe_shm::PublisherOptions, bytes: usize) -> grebe_shm::PublisherOptions {
+    let memory_bytes = options.chunks * options.chunk_bytes;
+    let chunk_bytes = bytes.next_multiple_of(64);
+    let options = grebe_shm::PublisherOptions { chunk_bytes, reserve_chunks: CHUNKS_IN_HAND, ..options };
+    let own = options.reserve_chunks + options.resting_chunks();
+    let chunks = (memory_bytes / chunk_bytes).max(own + CHUNKS_A_READER * options.consumers_max);
+    grebe_shm::PublisherOptions { chunks, ..options }
 }
 
 impl HostPort {
@@ -136,6 +164,10 @@ impl FromStr for Uri {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let malformed = |reason: &str| Error::Name { name: text.to_owned(), reason: reason.to_owned() };
+        if let Some((carrier, query)) = raw_carrier(text) {
+            let raw = carrier.map_err(str::to_owned).and_then(|carrier| RawStream::parse(carrier, query));
+            return Ok(Uri::Raw(Box::new(raw.map_err(|reason| malformed(&reason))?)));
+        }
         if let Some(rest) = text.strip_prefix("udp://") {
             let (rest, wire) = split_wire(rest).map_err(|reason| malformed(&reason))?;
             return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?, wire));
@@ -167,7 +199,23 @@ impl FromStr for Uri {
         if is_recording(Path::new(text)) {
             return Ok(Uri::File(text.into()));
         }
-        Err(malformed("names no stream: use udp://HOST:PORT, shm://NAME, pipe:, file:PATH or synth:"))
+        Err(malformed(
+            "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., file:PATH or synth:",
+        ))
+    }
+}
+
+/// What carries a stream without headers, and the query of its name; `None`: it is another stream.
+fn raw_carrier(text: &str) -> Option<(Result<Carrier, &'static str>, &str)> {
+    let (name, query) = text.split_once('?').unwrap_or((text, ""));
+    if let Some(at) = name.strip_prefix("tcp://") {
+        return Some((parse_host_port(at).map(|at| Carrier::Tcp(TcpEnd { at, listens: false })), query));
+    }
+    let is_plain = query.is_empty() || query.split('&').all(|pair| pair.starts_with("wire="));
+    match name.strip_prefix("udp://") {
+        _ if is_plain => None,
+        Some(at) => Some((parse_host_port(at).map(Carrier::Udp), query)),
+        None => matches!(name, "pipe:" | "-").then_some((Ok(Carrier::Pipe), query)),
     }
 }
 
@@ -208,7 +256,7 @@ fn parse_shm(text: &str) -> Result<ShmName, String> {
             _ => return Err(format!("has an unknown '{key}': known are policy, readers, wait and block")),
         }
     }
-    let readers_max = shm.publisher_options().consumers_max;
+    let readers_max = shm.publisher_options(None).consumers_max;
     if usize::from(shm.wait_consumers) > readers_max {
         let wanted = shm.wait_consumers;
         return Err(format!("waits for {wanted} readers and lets {readers_max} in: add readers={wanted}"));
@@ -244,6 +292,7 @@ impl fmt::Display for Uri {
             Uri::Udp(host_port, wire) => write!(f, "udp://{host_port}{wire}"),
             Uri::Shm(shm) => write!(f, "shm://{shm}"),
             Uri::Pipe(wire) => write!(f, "pipe:{wire}"),
+            Uri::Raw(raw) => write!(f, "{raw}"),
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
         }
@@ -282,6 +331,14 @@ impl fmt::Display for HostPort {
 }
 
 const NO_PORT: &str = "has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000";
+
+/// Large chunks that a producer fills, and that wait to be lent.
+const CHUNKS_IN_HAND: usize = 6;
+/// Large chunks that a reader has at least: one that it reads, and others that wait.
+const CHUNKS_A_READER: usize = 6;
+
+/// Before there were other formats, a header had no place for more.
+const GFH2_CHANNELS_MAX: u32 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -336,7 +393,7 @@ mod tests {
     fn what_is_malformed_is_refused_with_its_reason() {
         for (text, reason) in [
             ("", "is empty"),
-            ("tcp://x:1", "names no stream"),
+            ("tcp://x:1", "does not say what its samples are"),
             ("udp://", "no port"),
             ("udp://:x", "a port that is not a number"),
             ("udp://:65536", "a port that is not a number"),
@@ -360,6 +417,24 @@ mod tests {
     }
 
     #[test]
+    fn shared_memory_is_cut_into_chunks_that_hold_the_largest_frame() {
+        let Ok(Uri::Shm(shm)) = "shm://a?readers=3".parse() else { panic!("a stream in shared memory") };
+        let usual = shm.publisher_options(None);
+        let memory_bytes = usual.chunk_bytes * usual.chunks;
+        assert_eq!((usual.chunk_bytes, usual.consumers_max), (256 << 10, 3));
+        assert_eq!(shm.publisher_options(Some(256 << 10)).chunks, usual.chunks);
+        for frame_bytes in [500_001, (4 << 20) + 64, 64 << 20] {
+            let large = shm.publisher_options(Some(frame_bytes));
+            assert_eq!(large.chunk_bytes, frame_bytes.next_multiple_of(64));
+            assert!((1..=usual.resting_chunks()).contains(&large.resting_chunks()));
+            assert!(large.reserve_chunks > 5, "for the producer itself");
+            let own = large.reserve_chunks + large.resting_chunks();
+            assert!(large.chunks >= own + 3 * CHUNKS_A_READER, "a few for everybody");
+            assert!(large.chunks * large.chunk_bytes > memory_bytes - large.chunk_bytes, "no less than ever");
+        }
+    }
+
+    #[test]
     fn any_port_is_for_listeners_only() {
         assert!(HostPort::new("127.0.0.1", 0).to_listen().is_ok());
         let error = HostPort::new("127.0.0.1", 0).to_send().unwrap_err().to_string();
@@ -373,9 +448,13 @@ mod tests {
             assert_eq!(text.parse::<Uri>().unwrap(), uri);
             assert_eq!(uri.to_string(), text);
         }
-        for text in ["udp://host:5000?wire=gfh3", "pipe:?wait=1", "udp://host:5000?"] {
+        for (text, known) in [
+            ("udp://host:5000?wire=gfh3", "known is wire=gfh2"),
+            ("udp://host:5000?", "known is wire=gfh2"),
+            ("pipe:?wait=1", "known are wire=gfh2, or for samples without headers format, "),
+        ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
-            assert!(error.contains("known is wire=gfh2"), "{error}");
+            assert!(error.contains(known), "{error}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use grebe_flow::{GraphFile, Kinds};
+use grebe_flow::{Cancel, GraphFile, Kinds};
 use grebe_testing::{CountingAllocator, allocations_of_this_thread};
 
 #[global_allocator]
@@ -27,6 +27,7 @@ stage = [
     { id = "floats", kind = "convert", params = { to = "cf32" } },
     { id = "tuned", kind = "mix", params = { frequency = "-1M" } },
     { id = "smooth", kind = "fir", params = { taps = [0.5, 0.25, 0.25] } },
+    { id = "smoother", kind = "fir", params = { taps = TAPS } },
     { id = "narrow", kind = "decimate_filtered", params = { factor = 3 } },
     { id = "level", kind = "magnitude", params = { unit = "db" } },
     { id = "third", kind = "null" },
@@ -46,7 +47,8 @@ edge = [
     { from = "radio", to = "floats" },
     { from = "floats", to = "tuned" },
     { from = "tuned", to = "smooth" },
-    { from = "smooth", to = "narrow" },
+    { from = "smooth", to = "smoother" },
+    { from = "smoother", to = "narrow" },
     { from = "narrow", to = "level" },
     { from = "level", to = "third" },
 ]
@@ -55,7 +57,10 @@ edge = [
 #[test]
 fn steady_state_allocates_nothing() {
     let kinds: Kinds = grebe_stages::kinds();
-    let (graph, _) = GraphFile::parse(GRAPH, Path::new("graph"), &kinds).unwrap().build(&kinds).unwrap();
+    // As many taps as are filtered in blocks of frequencies.
+    let text = GRAPH.replace("TAPS", &format!("{:?}", vec![0.01; 300]));
+    let file = GraphFile::parse(&text, Path::new("graph"), &kinds).unwrap();
+    let graph = file.build(&kinds, &Cancel::default(), &mut |_| ()).unwrap();
     let mut stepper = graph.stepper().unwrap();
     let mut steps = |count: usize| (0..count).for_each(|_| assert!(stepper.step().unwrap()));
     steps(100);

@@ -1,4 +1,6 @@
-//! How samples stand in a file: side by side, one of each channel, where streams have one channel behind the other.
+//! How samples stand in a file or a byte stream: side by side, one of each channel, where streams have one channel behind the other.
+
+use std::fmt;
 
 use grebe_frame::SampleFormat;
 
@@ -58,9 +60,9 @@ impl Encoding {
         self.swap(out);
     }
 
-    /// Puts the samples of one of `channels` channels into their places among the others; big-endian is only read.
+    /// Puts the samples of one of `channels` channels into their places among the others, little-endian: [`swap`](Self::swap) comes
+    /// when all are there.
     pub(crate) fn put(self, samples: &[u8], channel: usize, channels: usize, file: &mut [u8]) {
-        debug_assert_eq!(self.order, Order::Little);
         match self.sample_bytes() {
             1 => into_file::<1, 1>(samples, channel, channels, file, |sample| sample),
             2 => into_file::<2, 2>(samples, channel, channels, file, |sample| sample),
@@ -72,7 +74,8 @@ impl Encoding {
         }
     }
 
-    fn swap(self, samples: &mut [u8]) {
+    /// Turns the bytes of each number round, where the file is big-endian.
+    pub(crate) fn swap(self, samples: &mut [u8]) {
         if self.order == Order::Little {
             return;
         }
@@ -81,6 +84,13 @@ impl Encoding {
             4 => samples.as_chunks_mut::<4>().0.iter_mut().for_each(|number| number.reverse()),
             _ => samples.as_chunks_mut::<8>().0.iter_mut().for_each(|number| number.reverse()),
         }
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.is_24_bit { "i24" } else { self.format.name() };
+        write!(f, "{name}{}", if self.order == Order::Big { "be" } else { "" })
     }
 }
 

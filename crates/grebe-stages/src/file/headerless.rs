@@ -40,6 +40,20 @@ pub(super) fn is_raw(path: &Path) -> bool {
     is_given || extension(&path).is_some()
 }
 
+/// A file's path and the rate that its name says behind a '?'; 0: none. It says nothing else.
+pub(super) fn path_and_rate(written: &Path) -> Result<(PathBuf, f64), Error> {
+    let (path, query) = split(written);
+    let refused = |what: String| Err(Error::Field { path: written.into(), what });
+    match query.map(|query| query.split_once('=').unwrap_or((query, ""))) {
+        None => Ok((path, 0.0)),
+        Some(("rate", value)) => match value.parse::<RateHz>() {
+            Ok(RateHz(rate_hz)) if rate_hz > 0.0 && rate_hz.is_finite() => Ok((path, rate_hz)),
+            _ => refused(format!("rate is {value}: give samples per second, as in 2.4M")),
+        },
+        Some((key, _)) => refused(format!("has an unknown '{key}': known is rate, the file says the rest")),
+    }
+}
+
 /// How samples are written to a raw file of this name.
 pub(super) fn encoding_to_write(path: &Path) -> Result<Encoding, Error> {
     let refused = |what: &str| Err(Error::Field { path: path.into(), what: what.to_owned() });
@@ -82,8 +96,15 @@ pub(super) fn open(path: &Path) -> Result<SampleFile, Error> {
         notes.push(format!("nothing says the sample rate: name it, as in '{}?rate=2.4M'", path.display()));
     }
     let source = RawFile::new(path, file, Encoding::of(format), name.channels, 0);
-    let whole = Segment { position: 0, length_samples, first_sample_index: 0, recorded_at: None };
-    let file = SampleFile::new(vec![source], name.rate_hz, length_samples, vec![whole], notes);
+    let whole = Segment {
+        position: 0,
+        length_samples,
+        first_sample_index: 0,
+        recorded_at: None,
+        recorded_error_ns: None,
+    };
+    let file =
+        SampleFile::new(vec![source], name.rate_hz, length_samples, vec![whole], notes).whole(odd_bytes == 0);
     Ok(match name.frequency_hz {
         None => file,
         tuned => {
@@ -149,7 +170,7 @@ impl Foreign {
 }
 
 /// A file's path, and what stands behind it.
-fn split(path: &Path) -> (PathBuf, Option<&str>) {
+pub(super) fn split(path: &Path) -> (PathBuf, Option<&str>) {
     // A file of that very name is meant, where there is one.
     let parts = path.to_str().and_then(|text| text.rsplit_once('?')).filter(|_| !path.exists());
     match parts {
@@ -160,6 +181,11 @@ fn split(path: &Path) -> (PathBuf, Option<&str>) {
 
 fn extension(path: &Path) -> Option<Result<SampleFormat, Foreign>> {
     named(&path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+/// A format of streams by any name that is in use.
+pub(crate) fn format_named(name: &str) -> Option<SampleFormat> {
+    named(name)?.ok()
 }
 
 /// A format by any name that is in use: GNU Radio's, inspectrum's, those of the programs of receivers.
@@ -250,6 +276,41 @@ mod tests {
         let (_folder, path) = file("x.bin", &[7; 16]);
         assert_eq!(SampleFile::open(&with(&path, "?format=cf32")).unwrap().len_samples(), 2);
         assert!(SampleFile::open(&path).unwrap_err().to_string().contains("unknown kind of file"));
+    }
+
+    /// The endings of its `InputSource::openFile`, and those of complex 32-bit integers: what it opens has the same meaning here, or the
+    /// refusal says how to convert it.
+    #[test]
+    fn what_inspectrum_opens_is_opened_or_can_be_converted() {
+        let opened = [
+            ("cfile cf32 fc32", SampleFormat::Cf32),
+            ("cs16 sc16 c16", SampleFormat::Ci16),
+            ("cs8 sc8 c8", SampleFormat::Ci8),
+            ("cu8 uc8", SampleFormat::Cu8),
+            ("f32", SampleFormat::F32),
+            ("f64", SampleFormat::F64),
+            ("s16", SampleFormat::I16),
+            ("s8", SampleFormat::I8),
+            ("u8", SampleFormat::U8),
+        ];
+        for (names, format) in opened {
+            for name in names.split(' ') {
+                let (_folder, path) = file(&format!("x.{name}"), &[7; 16]);
+                assert_eq!(SampleFile::open(&path).unwrap().format(), format, "{name}");
+            }
+        }
+        for (names, component) in [("cf64 fc64", "<f8"), ("cs32 sc32 c32", "<i4")] {
+            for name in names.split(' ') {
+                let (_folder, path) = file(&format!("x.{name}"), &[7; 16]);
+                let error = SampleFile::open(&path).unwrap_err().to_string();
+                let says = format!("\"{component}\").astype(\"<f4\").tofile(\"out.cf32\")");
+                assert!(error.contains("convert the data to cf32") && error.contains(&says), "{error}");
+            }
+        }
+        // Any other name means cf32 there.
+        let (_folder, path) = file("x.iq", &[7; 16]);
+        let error = SampleFile::open(&path).unwrap_err().to_string();
+        assert!(error.contains("or x.bin?format=cf32"), "{error}");
     }
 
     #[test]

@@ -74,6 +74,11 @@ impl NameLock {
             }
         }
     }
+
+    /// Whether somebody has the name whose lock file this is. A file system that has no locks does not tell.
+    pub(crate) fn is_taken(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
 }
 
 impl Drop for NameLock {

@@ -7,7 +7,8 @@ use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{BatchMut, BatchPool, Description, Header};
 
 use crate::error::Error;
-use crate::file::sample_file::SampleFile;
+use crate::file::labels::Labels;
+use crate::file::sample_file::{RecordedAt, SampleFile};
 use crate::stream::{CHUNK_BYTES, Pacer, block_length};
 
 /// How a recording is played.
@@ -25,10 +26,13 @@ pub(crate) struct PlayOptions {
     pub(crate) flush_every: Duration,
 }
 
-/// Plays a recording with the gaps that were recorded, and says of the stream what the file says. A gap is a jump in the sample index; the frames say that the source
-/// dropped those samples.
+/// Plays a recording with the gaps that were recorded, and says of the stream what the file says: also when its samples were made,
+/// and what it labels. A gap is a jump in the sample index; the frames say that the source dropped those samples.
 ///
-/// The frames keep the recorded rate whatever the speed. A file can wait, so nothing is left out where consumers are slow.
+/// The frames keep the recorded rate whatever the speed, and their stamps say when they were sent, by this machine's clock: so no
+/// description says how that relates to UTC, which would make of what was recorded something that is made now.
+///
+///  A file can wait, so nothing is left out where consumers are slow.
 #[derive(Debug)]
 pub(crate) struct FileSource {
     file: SampleFile,
@@ -47,16 +51,27 @@ pub(crate) struct FileSource {
     gaps_samples: u64,
     /// Which of the file's descriptions was sent last.
     described: Option<usize>,
+    labels: Labels,
+    /// A sample of the stream that is sent, and when it was made, as far as the file says.
+    taken: Option<(u64, RecordedAt)>,
+    /// The segment that `taken` speaks of.
+    entered: Option<usize>,
+    /// Whether something else is to be said from the next sample on.
+    says_anew: bool,
 }
 
 impl FileSource {
-    /// Plays `file` as the options say.
-    pub(crate) fn new(file: SampleFile, options: PlayOptions) -> Self {
+    /// Plays `file` as the options say; and what a person should know of what is not sent.
+    pub(crate) fn new(mut file: SampleFile, options: PlayOptions) -> (Self, Option<String>) {
+        let samples =
+            0..options.samples.filter(|_| !options.repeat).unwrap_or(u64::MAX).min(file.len_samples());
+        file.expect(samples, options.repeat);
+        let (labels, note) = Labels::of(&file);
         let next_index = file.segments().first().map_or(0, |segment| segment.first_sample_index);
         // Played faster, a block of 10 ms holds more samples.
         let rate_hz = options.speed.map_or(0.0, |speed| file.sample_rate_hz() * speed);
         let bytes = options.datagram_bytes.min(CHUNK_BYTES);
-        Self {
+        let source = Self {
             block_samples: u64::from(block_length(bytes, file.channels(), file.format(), rate_hz)),
             file,
             options,
@@ -70,7 +85,12 @@ impl FileSource {
             next_index,
             gaps_samples: 0,
             described: None,
-        }
+            labels,
+            taken: None,
+            entered: None,
+            says_anew: false,
+        };
+        (source, note)
     }
 
     fn played_samples(&self) -> u64 {
@@ -88,37 +108,82 @@ impl FileSource {
         match index.checked_sub(self.next_index) {
             Some(gap) => self.gaps_samples += gap,
             // Another stream was recorded behind the first, and is played as another stream.
-            None => self.sequence = 0,
+            None => {
+                self.sequence = 0;
+                self.taken = None;
+                self.says_anew = true;
+            }
         }
         self.next_index = index;
+        if self.entered.replace(self.segment) != Some(self.segment)
+            && let Some(recorded) = segment.recorded()
+        {
+            let begin = segment.first_sample_index + self.index_offset;
+            if !self.agrees(begin, recorded) {
+                self.take_time(Some((begin, recorded)));
+            }
+        }
+    }
+
+    fn take_time(&mut self, taken: Option<(u64, RecordedAt)>) {
+        self.says_anew |= taken != self.taken;
+        self.taken = taken;
+    }
+
+    /// Whether a sample was made when it must have been by what was said before, as well as a file can say it.
+    fn agrees(&self, index: u64, recorded: RecordedAt) -> bool {
+        let Some(expected) = self.time_at(index).filter(|it| it.error_ns == recorded.error_ns) else {
+            return false;
+        };
+        let (earlier, later) = (expected.time.min(recorded.time), expected.time.max(recorded.time));
+        let apart = later.duration_since(earlier).unwrap_or_default();
+        apart <= DIGIT.max(Duration::from_secs_f64(0.5 / self.file.sample_rate_hz().max(1.0)))
+    }
+
+    /// When a sample of the stream was made.
+    fn time_at(&self, index: u64) -> Option<RecordedAt> {
+        let (first_sample_index, recorded) = self.taken?;
+        let said =
+            Description { first_sample_index, recorded_at: Some(recorded.time), ..Description::default() };
+        let header = Header { sample_rate_hz: self.file.sample_rate_hz(), ..Header::default() };
+        Some(RecordedAt { time: said.time_of(&header, index)?, ..recorded })
     }
 
     /// Says what the stream is from here on; whether this batch can say so.
     fn describe(&mut self, batch: &mut BatchMut) -> bool {
         let number = self.file.description_number(self.position);
-        if number == self.described {
+        let is_labelled_anew = self.labels.due().is_some_and(|due| due <= self.position);
+        if number == self.described && !self.says_anew && !is_labelled_anew {
             return true;
         }
         if !batch.is_empty() {
             return false;
         }
+        let said = self.file.description(self.position).map(|description| (**description).clone());
+        let recorded = self.time_at(self.next_index);
+        let description = Description {
+            recorded_at: recorded.map(|recorded| recorded.time),
+            recorded_error_ns: recorded.and_then(|recorded| recorded.error_ns),
+            annotations: self.labels.around(self.position, self.segment, self.index_offset),
+            ..said.unwrap_or_default()
+        };
+        let says_something = description != Description::default();
         let first_sample_index = self.next_index;
-        let description = self
-            .file
-            .description(self.position)
-            .map(|description| Arc::new(Description { first_sample_index, ..(**description).clone() }));
+        let description = says_something.then(|| Arc::new(Description { first_sample_index, ..description }));
         batch.describe(description.as_ref());
         if let Some(pool) = &mut self.pool {
             pool.describe(description);
         }
-        self.described = number;
+        (self.described, self.says_anew) = (number, false);
         true
     }
 
-    /// Samples of the next frame: a frame does not cross a gap.
+    /// Samples of the next frame: a frame does not cross a gap, nor a place where annotations are to be said before they begin.
     fn next_block(&self) -> u64 {
         let segment = self.file.segments()[self.segment];
+        let until_due = self.labels.due().and_then(|due| due.checked_sub(self.position));
         self.block_samples
+            .min(until_due.filter(|&samples| samples > 0).unwrap_or(u64::MAX))
             .min(segment.position + segment.length_samples - self.position)
             .min(self.samples_left())
     }
@@ -181,9 +246,15 @@ impl FileSource {
         self.rounds_samples += self.position;
         self.index_offset = self.next_index - first;
         (self.position, self.segment) = (0, 0);
+        self.labels.rewind();
+        self.entered = None;
+        self.take_time(None);
         true
     }
 }
+
+/// What the last digit of a file's times is worth, where it has microseconds.
+const DIGIT: Duration = Duration::from_micros(1);
 
 impl Stage for FileSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {

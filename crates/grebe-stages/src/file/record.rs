@@ -2,14 +2,23 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Arrival, Description, Frame, Header, StreamTracker};
 
 use crate::error::Error;
+use crate::file::disk::{DiskReport, WriteWay};
+use crate::file::heard_labels::HeardLabels;
 use crate::file::output::NameLock;
+use crate::file::ring::{RingLength, RingPlan};
 use crate::file::sigmf::{Base, SigmfSettings, SigmfWriter};
+
+mod series;
+
+pub use self::series::Rotate;
+use self::series::{Keep, Series};
 
 /// How a stream is recorded.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +27,20 @@ pub(crate) struct RecordOptions {
     pub(crate) duration: Option<Duration>,
     /// Replaces a recording of the same name.
     pub(crate) overwrite: bool,
+    /// Memory for what waits for the disk; as the writer has it where it is not given.
+    pub(crate) buffer_bytes: Option<usize>,
+    /// How the data are written.
+    pub(crate) way: WriteWay,
+    /// In parts of this length, instead of one.
+    pub(crate) rotate: Option<Rotate>,
+    /// The most that the parts may have; the oldest are removed.
+    pub(crate) keep_bytes: Option<u64>,
+    /// As a ring of this length: in parts, of which the oldest are removed.
+    pub(crate) ring: Option<RingLength>,
+    /// Is told what the ring is made of, before anything is written.
+    pub(crate) ring_plan: Option<Sender<RingPlan>>,
+    /// Ends before there are more bytes of samples than that, of all channels and parts.
+    pub(crate) bytes_max: Option<u64>,
 }
 
 /// Records what arrives, bit for bit, with a segment at each gap.
@@ -31,18 +54,23 @@ pub(crate) struct SigmfSink {
     name: Option<NameLock>,
     options: RecordOptions,
     writer: Option<SigmfWriter>,
+    series: Option<Series>,
+    parts: u64,
+    /// Samples per channel in the parts before, and of the signal when this one began.
+    before_samples: u64,
+    begin_samples: u64,
     stream: Option<Header>,
     tracker: StreamTracker,
     /// What the stream said last.
     described: Option<Arc<Description>>,
-    /// The same, until the sample comes from which on it holds.
-    description: Option<Arc<Description>>,
+    /// The same, until the sample comes from which on it holds: a description, or that nothing is said any more.
+    description: Option<Option<Arc<Description>>>,
+    labels: HeardLabels,
     /// Samples per channel of the signal so far, gaps included: what a duration is of.
     signal_samples: u64,
     gap_samples: u64,
     frames: u64,
     counters: Counters,
-    flushed: Instant,
 }
 
 impl SigmfSink {
@@ -58,21 +86,33 @@ impl SigmfSink {
         if let Some(path) = names.find(|path| !options.overwrite && path.exists()) {
             return Err(Error::Exists { path });
         }
+        options.ring.map_or(Ok(()), RingLength::check)?;
+        let keep = options.keep_bytes.map_or(Keep::All, Keep::Bytes);
+        let series = options.rotate.map(|rotate| Series::new(base.clone(), rotate, keep));
         Ok(Self {
             base,
             name: Some(name),
+            series: series.transpose()?,
             options,
             writer: None,
+            parts: 0,
+            before_samples: 0,
+            begin_samples: 0,
             stream: None,
             tracker: StreamTracker::new(),
             described: None,
             description: None,
+            labels: HeardLabels::default(),
             signal_samples: 0,
             gap_samples: 0,
             frames: 0,
             counters: Counters::new(COUNTERS),
-            flushed: Instant::now(),
         })
+    }
+
+    /// Whether a recording can have this name; nothing is looked up.
+    pub(crate) fn check_name(path: &Path) -> Result<(), Error> {
+        Base::check_to_record(path)
     }
 
     /// Writes a frame; whether the recording is now as long as it should be.
@@ -87,17 +127,8 @@ impl SigmfSink {
         if of(&header) != of(&stream) {
             return Err(Error::Changed { was: describe(&stream), is: describe(&header) });
         }
-        if self.writer.is_none() {
-            let settings = SigmfSettings {
-                format: header.format,
-                channels: header.channel_count as usize,
-                sample_rate_hz: header.sample_rate_hz,
-                overwrite: self.options.overwrite,
-                ..SigmfSettings::default()
-            };
-            let name = self.name.take().map_or_else(|| self.base.lock(), Ok)?;
-            self.writer = Some(SigmfWriter::create_locked(&self.base, &settings, name)?);
-        }
+        self.make_writer(&header)?;
+        let recorded_samples = self.len_samples();
         let Some(writer) = self.writer.as_mut() else { return Ok(false) };
         let rate_hz = header.sample_rate_hz;
         let length = self.options.duration.map_or(u64::MAX, |duration| samples_of(duration, rate_hz));
@@ -106,17 +137,20 @@ impl SigmfSink {
             self.gap_samples = self.gap_samples.saturating_add(gap.samples);
         }
         let block = u64::from(header.block_length_samples);
-        let left = length.saturating_sub(self.signal_samples).min(block);
+        let room = self.options.bytes_max.map_or(u64::MAX, |bytes| bytes / frame_bytes(&header));
+        let room = room.saturating_sub(recorded_samples);
+        let left = length.saturating_sub(self.signal_samples).min(room).min(block);
         self.signal_samples = self.signal_samples.saturating_add(block);
         let left = left as usize;
-        let held_back = |description: &Arc<Description>| {
-            let before = description.first_sample_index.saturating_sub(header.first_sample_index);
+        let held_back = |description: &Option<Arc<Description>>| {
+            let from_index = description.as_ref().map_or(0, |description| description.first_sample_index);
+            let before = from_index.saturating_sub(header.first_sample_index);
             left.min(before.try_into().unwrap_or(usize::MAX))
         };
         let described_from = self.description.as_ref().map_or(left, held_back);
         writer.write_part(frame, 0..described_from)?;
         if described_from < left {
-            writer.describe(self.description.take());
+            writer.describe(self.description.take().flatten());
             writer.write_part(frame, described_from..left)?;
         }
         self.frames += u64::from(left > 0);
@@ -124,31 +158,117 @@ impl SigmfSink {
             // After the write: a label belongs to the stream that was written last.
             writer.annotate(header.first_sample_index, left as u64, "the sender began again")?;
         }
-        Ok(self.signal_samples >= length)
+        if arrival == Arrival::Restart {
+            self.labels.begin(self.described.as_deref());
+        }
+        self.labels.enter(header.first_sample_index, left as u64, writer);
+        Ok(self.signal_samples >= length || room <= block)
+    }
+
+    /// Begins the recording, or its next part where one is full: between two frames, so that each is in one part.
+    fn make_writer(&mut self, header: &Header) -> Result<(), Error> {
+        let samples = self.writer.as_ref().map(SigmfWriter::len_samples);
+        let span_samples = self.signal_samples - self.begin_samples;
+        let is_full =
+            |samples| self.series.as_ref().is_some_and(|it| it.is_full(header, samples, span_samples));
+        if samples.is_some_and(|samples| !is_full(samples)) {
+            return Ok(());
+        }
+        if let Some(length) = self.options.ring.filter(|_| self.series.is_none()) {
+            let plan = RingPlan::of(length, header)?;
+            self.series = Some(Series::ring(self.base.clone(), &plan)?);
+            // Whoever asked may not listen any more.
+            let _ = self.options.ring_plan.take().map(|told| told.send(plan));
+        }
+        let default = SigmfSettings::default();
+        let settings = SigmfSettings {
+            format: header.format,
+            channels: header.channel_count as usize,
+            sample_rate_hz: header.sample_rate_hz,
+            overwrite: self.options.overwrite,
+            buffer_bytes: self.options.buffer_bytes.unwrap_or(default.buffer_bytes),
+            way: self.options.way,
+            // What is kept of a ring is put together anew.
+            checksum: self.options.ring.is_none(),
+            summary: self.options.ring.is_none(),
+            ..default
+        };
+        let closing = match (&mut self.writer, &mut self.series) {
+            (Some(writer), Some(series)) => {
+                let (next, name) = series.next(&settings, writer.is_past_cache())?;
+                Some(writer.rotate(next, name)?)
+            }
+            (writer, series) => {
+                let (base, name) = match series {
+                    Some(series) => (series.begin(), None),
+                    None => (self.base.clone(), self.name.take()),
+                };
+                let name = name.map_or_else(|| base.lock(), Ok)?;
+                *writer = Some(SigmfWriter::create_locked(&base, &settings, name)?);
+                None
+            }
+        };
+        self.parts += 1;
+        self.before_samples += samples.unwrap_or(0);
+        self.begin_samples = self.signal_samples;
+        let (Some(writer), Some(series)) = (&self.writer, &mut self.series) else { return Ok(()) };
+        series.prepare(&settings, writer.is_past_cache());
+        closing.map_or(Ok(()), |closing| series.close(closing))
+    }
+
+    /// Samples per channel in all parts.
+    fn len_samples(&self) -> u64 {
+        self.before_samples + self.writer.as_ref().map_or(0, SigmfWriter::len_samples)
     }
 
     fn publish(&self) {
-        self.counters.set(RECORDED, self.writer.as_ref().map_or(0, SigmfWriter::len_samples));
+        self.counters.set(RECORDED, self.len_samples());
+        self.counters.set(PARTS, if self.series.is_some() { self.parts } else { 0 });
         self.counters.set(GAP, self.gap_samples);
         self.counters.set(FRAMES, self.frames);
+        self.counters.set(ANNOTATIONS, self.labels.entered);
+        self.counters.set(LEFT_OUT, self.labels.left_out);
+        if let Some(writer) = &self.writer {
+            self.publish_disk(&writer.disk_report());
+        }
+    }
+
+    fn publish_disk(&self, disk: &DiskReport) {
+        let us = |time: Duration| time.as_micros() as u64;
+        let values = [
+            u64::from(disk.way == WriteWay::IoUring),
+            u64::from(disk.is_direct),
+            us(disk.longest_stall),
+            us(disk.waited),
+            disk.fill_bytes,
+            disk.fill_bytes_max,
+            disk.buffer_bytes,
+            disk.unsummed_bytes,
+            disk.lost_summaries,
+        ];
+        (DISK..).zip(values).for_each(|(counter, value)| self.counters.set(counter, value));
     }
 }
 
 impl Stage for SigmfSink {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else {
-            // A stream that pauses: what is there goes to the disk.
-            if let Some(writer) = self.writer.as_mut().filter(|_| self.flushed.elapsed() >= FLUSH_AFTER) {
-                writer.flush()?;
-                self.flushed = Instant::now();
+            if let Some(writer) = &mut self.writer {
+                writer.pause()?;
             }
             return Ok(Outcome::WantsInput);
         };
-        if let Some(description) = batch.description()
-            && !self.described.as_ref().is_some_and(|known| Arc::ptr_eq(known, description))
-        {
-            self.described = Some(description.clone());
-            self.description = Some(description.clone());
+        let is_known = match (&self.described, batch.description()) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if !is_known {
+            self.described = batch.description().cloned();
+            self.description = Some(self.described.clone());
+            self.labels.hear(self.described.as_deref());
+        }
+        if let Some(series) = &mut self.series {
+            series.check()?;
         }
         let mut outcome = Ok(Outcome::Produced);
         for frame in batch.frames() {
@@ -167,8 +287,14 @@ impl Stage for SigmfSink {
         self.publish();
         if let Some(writer) = self.writer.take() {
             let summary = writer.finish()?;
-            self.counters.set(RECORDED, summary.len_samples);
+            self.counters.set(RECORDED, self.before_samples + summary.len_samples);
+            self.publish_disk(&summary.disk);
         }
+        if let Some(series) = &mut self.series {
+            series.settle()?;
+        }
+        // Whoever waits for more of it sees that nothing comes.
+        self.name = None;
         Ok(())
     }
 
@@ -183,6 +309,9 @@ impl Drop for SigmfSink {
         if let Some(writer) = self.writer.take() {
             let _ = writer.finish();
         }
+        if let Some(series) = &mut self.series {
+            let _ = series.settle();
+        }
     }
 }
 
@@ -191,17 +320,42 @@ fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
     if rate_hz > 0.0 { (duration.as_secs_f64() * rate_hz).round() as u64 } else { u64::MAX }
 }
 
+/// Of one sample of each channel.
+fn frame_bytes(header: &Header) -> u64 {
+    header.format.bytes() as u64 * u64::from(header.channel_count)
+}
+
 fn describe(header: &Header) -> String {
     let plural = if header.channel_count == 1 { "" } else { "s" };
     let Header { channel_count, format, sample_rate_hz, .. } = header;
     format!("{channel_count} channel{plural} of {format} at {sample_rate_hz} S/s")
 }
 
-const COUNTERS: &[&str] = &["recorded_samples", "gap_samples", "recorded_frames"];
+const COUNTERS: &[&str] = &[
+    "recorded_samples",
+    "gap_samples",
+    "recorded_frames",
+    "annotations",
+    "left_out_annotations",
+    "parts",
+    "disk_io_uring",
+    "disk_past_cache",
+    "disk_stall_us_max",
+    "disk_waited_us",
+    "disk_buffer_fill_bytes",
+    "disk_buffer_fill_bytes_max",
+    "disk_buffer_bytes",
+    "disk_unsummed_bytes",
+    "disk_lost_summaries",
+];
 const RECORDED: usize = 0;
 const GAP: usize = 1;
 const FRAMES: usize = 2;
-const FLUSH_AFTER: Duration = Duration::from_secs(1);
+const ANNOTATIONS: usize = 3;
+const LEFT_OUT: usize = 4;
+const PARTS: usize = 5;
+/// The first of those of the disk.
+const DISK: usize = 6;
 
 #[cfg(test)]
 mod tests {
@@ -216,7 +370,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.sigmf-meta");
         // At 1 MS/s: 64 samples, a gap of 64, and 22 of the next block.
-        let options = RecordOptions { duration: Some(Duration::from_micros(150)), overwrite: false };
+        let options =
+            RecordOptions { duration: Some(Duration::from_micros(150)), ..RecordOptions::default() };
         let mut bench = StageBench::new(SigmfSink::create(&path, options).unwrap()).unwrap();
         for batch in batches_of(1, &[(0, 64), (128, 64), (192, 64)], 1) {
             bench.feed(batch).unwrap();
@@ -234,7 +389,8 @@ mod tests {
     fn a_gap_beyond_the_duration_ends_the_recording_before_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.sigmf-meta");
-        let options = RecordOptions { duration: Some(Duration::from_micros(100)), overwrite: false };
+        let options =
+            RecordOptions { duration: Some(Duration::from_micros(100)), ..RecordOptions::default() };
         let mut bench = StageBench::new(SigmfSink::create(&path, options).unwrap()).unwrap();
         for batch in batches_of(1, &[(0, 64), (500, 64)], 1) {
             bench.feed(batch).unwrap();

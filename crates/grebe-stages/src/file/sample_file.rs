@@ -1,14 +1,25 @@
 //! Reading recordings of any kind through one window of bounded size, however long they are.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-use std::time::SystemTime;
+mod converted;
+mod identity;
+mod stretch;
 
-use grebe_frame::{ChannelError, Description, Sample, SampleFormat};
+use std::borrow::Cow;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use grebe_frame::{ChannelError, Description, Frame, Sample, SampleFormat};
 use serde_json::{Map, Value};
 
+use self::converted::Converted;
+pub(crate) use self::identity::file_identity;
 use crate::error::Error;
+use crate::file::encoding::Encoding;
 use crate::file::raw::RawFile;
+use crate::numbers::load;
 
 /// A recording to read from: SigMF (one recording, or a collection of one per channel) or WAV.
 ///
@@ -36,6 +47,13 @@ pub struct SampleFile {
     descriptions: Vec<(u64, Arc<Description>)>,
     annotations: Vec<Annotation>,
     notes: Vec<String>,
+    is_whole: bool,
+    /// Samples of the file before the first.
+    skipped_samples: u64,
+    /// How samples are read that are of another format in the file.
+    converted: Option<Converted>,
+    /// Behind what will be read in order.
+    expected_end: u64,
     window: Window,
 }
 
@@ -59,8 +77,28 @@ pub struct Segment {
     pub length_samples: u64,
     /// The index of its first sample in the stream that was recorded. A jump is a gap, a step back another stream.
     pub first_sample_index: u64,
-    /// When its first sample was received, where the file says so.
+    /// When its first sample was made or received, where the file says so.
     pub recorded_at: Option<SystemTime>,
+    /// How far that may be off, where the file says so.
+    pub recorded_error_ns: Option<u64>,
+}
+
+/// Samples of a stream that are missing in its recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Where in the file they are missing: before this sample per channel.
+    pub position: u64,
+    /// The index of the first of them in the stream.
+    pub first_sample_index: u64,
+    /// How many, per channel.
+    pub length_samples: u64,
+}
+
+/// When a sample was made or received, and how far that may be off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordedAt {
+    pub(crate) time: SystemTime,
+    pub(crate) error_ns: Option<u64>,
 }
 
 /// Samples of all channels, lent until the next block is asked for.
@@ -96,6 +134,10 @@ impl SampleFile {
             descriptions: Vec::new(),
             annotations: Vec::new(),
             notes,
+            is_whole: true,
+            skipped_samples: 0,
+            converted: None,
+            expected_end: u64::MAX,
             window: Window::new(format.bytes(), channels, len_samples),
         }
     }
@@ -108,6 +150,11 @@ impl SampleFile {
         Self { annotations, ..self }
     }
 
+    /// Says whether all is there that its writer meant to be.
+    pub(crate) fn whole(self, is_whole: bool) -> Self {
+        Self { is_whole, ..self }
+    }
+
     /// What the file says of its samples from `position` on: names, units, scale, frequency. Another description may hold further
     /// behind.
     pub fn description(&self, position: u64) -> Option<&Arc<Description>> {
@@ -118,6 +165,16 @@ impl SampleFile {
     /// Which of its descriptions that is.
     pub(crate) fn description_number(&self, position: u64) -> Option<usize> {
         self.descriptions.partition_point(|&(from, _)| from <= position).checked_sub(1)
+    }
+
+    /// How many there are.
+    pub(crate) fn description_count(&self) -> usize {
+        self.descriptions.len()
+    }
+
+    /// The one of this number.
+    pub(crate) fn description_of(&self, number: usize) -> Option<&Arc<Description>> {
+        Some(&self.descriptions.get(number)?.1)
     }
 
     /// From where on one of them holds.
@@ -155,9 +212,71 @@ impl SampleFile {
         &self.segments
     }
 
+    /// Where samples of the stream are missing, in the order of the file.
+    pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
+        self.segments.windows(2).filter_map(|pair| {
+            let end = pair[0].first_sample_index + pair[0].length_samples;
+            let missing = pair[1].first_sample_index.checked_sub(end).filter(|&missing| missing > 0);
+            missing.map(|length_samples| Gap {
+                position: pair[1].position,
+                first_sample_index: end,
+                length_samples,
+            })
+        })
+    }
+
+    /// How many streams were recorded one behind the other: where an index steps back, another begins.
+    pub fn stream_count(&self) -> usize {
+        let steps_back = |pair: &&[Segment]| {
+            pair[1].first_sample_index < pair[0].first_sample_index + pair[0].length_samples
+        };
+        1 + self.segments.windows(2).filter(steps_back).count()
+    }
+
+    /// The segment that holds a sample of the file; the last one behind its end.
+    pub fn segment_at(&self, position: u64) -> &Segment {
+        let behind = self.segments.partition_point(|segment| segment.position <= position);
+        &self.segments[behind.saturating_sub(1)]
+    }
+
+    /// When a sample of the file was made or received, where the file says so of its segment.
+    pub fn time_at(&self, position: u64) -> Option<SystemTime> {
+        let segment = self.segment_at(position);
+        let recorded_at = segment.recorded_at?;
+        let samples = position.saturating_sub(segment.position);
+        if samples == 0 {
+            return Some(recorded_at);
+        }
+        let seconds = samples as f64 / self.sample_rate_hz;
+        recorded_at.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
+    }
+
+    /// How many samples of the file lie before its first one, where it is a stretch of it.
+    pub fn skipped_samples(&self) -> u64 {
+        self.skipped_samples
+    }
+
+    /// The files that its samples stand in.
+    pub fn data_files(&self) -> impl Iterator<Item = &Path> + '_ {
+        self.sources.iter().map(RawFile::path)
+    }
+
+    /// Whether all is there that its writer meant to be: not, where a file is truncated, ends within a sample, or its recorder was cut
+    /// off or is still at it. A note says which.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
     /// What a person should know of how the file was read: a recorder that was cut off. One line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Says which samples will be read in order, and whether again and again: so that what is read ahead is what is wanted.
+    pub(crate) fn expect(&mut self, samples: Range<u64>, repeats: bool) {
+        let beside = self.sources.len() - 1;
+        self.expected_end = samples.end;
+        self.sources.iter_mut().for_each(|source| source.expect(samples.clone(), repeats, beside));
     }
 
     /// The samples at `position .. position + length` of all channels.
@@ -184,6 +303,56 @@ impl SampleFile {
         })
     }
 
+    /// Reads the samples at `position .. position + length` of all channels past the window, for who reads here and there: the bytes
+    /// of each channel as a frame has them, one channel behind the other.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block).
+    pub fn read(&mut self, position: u64, length: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        let left = self.len_samples.saturating_sub(position);
+        if length as u64 > left {
+            let what = "samples asked for behind the end of the file";
+            return Err(Error::Shape { what, got: length as u64, expected: left });
+        }
+        let stride_bytes = length * self.format.bytes();
+        out.resize(stride_bytes * self.channels, 0);
+        if self.converted.is_some() {
+            let block = self.block(position, length)?;
+            for (channel, out) in out.chunks_exact_mut(stride_bytes.max(1)).enumerate() {
+                out.copy_from_slice(block.channel_bytes(channel)?);
+            }
+            return Ok(());
+        }
+        let mut rest = &mut out[..];
+        for source in &mut self.sources {
+            let (own, others) = rest.split_at_mut(source.channels() * stride_bytes);
+            source.read(position, length, stride_bytes, own)?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Appends the bytes of these samples, as they stand in its files, to others: one for each of its own.
+    ///
+    /// # Errors
+    /// [`Error::Content`] where they are not as a recorder writes them; [`Error::File`].
+    pub(crate) fn copy_to(&self, samples: Range<u64>, outs: &[File], to: &Path) -> Result<(), Error> {
+        for (source, out) in self.sources.iter().zip(outs) {
+            if source.encoding() != Encoding::of(self.format) {
+                let what = "was not written by a recorder of this program".to_owned();
+                return Err(Error::Content { path: source.path().into(), what });
+            }
+            source.copy_to(samples.clone(), out).map_err(Error::file("write", to))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of all files that it reads from, and when the youngest of them was changed.
+    pub(crate) fn data_size(&self) -> (u64, Option<SystemTime>) {
+        let sizes = self.sources.iter().map(RawFile::size);
+        sizes.fold((0, None), |(bytes, modified), size| (bytes + size.0, modified.max(size.1)))
+    }
+
     #[cold]
     fn move_window(&mut self, position: u64, length: usize) -> Result<(), Error> {
         let left = self.len_samples.saturating_sub(position);
@@ -193,31 +362,74 @@ impl SampleFile {
         }
         let window = &mut self.window;
         window.make_room(self.format.bytes(), self.channels, length);
-        let length = (window.capacity as u64).min(left) as usize;
+        let wanted = self.expected_end.saturating_sub(position).max(length as u64);
+        let length = (window.capacity as u64).min(left).min(wanted) as usize;
         // Nothing is held until all of it is read.
         window.length = 0;
-        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut window.words);
-        for source in &mut self.sources {
-            let (own, others) = rest.split_at_mut(source.channels() * window.stride_bytes);
-            source.read(position, length, window.stride_bytes, own)?;
-            rest = others;
+        let sources = &mut self.sources;
+        let read = |mut rest: &mut [u8], stride_bytes: usize| {
+            for source in sources {
+                let (own, others) = rest.split_at_mut(source.channels() * stride_bytes);
+                source.read(position, length, stride_bytes, own)?;
+                rest = others;
+            }
+            Ok(())
+        };
+        match &mut self.converted {
+            None => read(bytemuck::cast_slice_mut(&mut window.words), window.stride_bytes)?,
+            Some(converted) => converted.fill(window, self.format, self.channels, length, read)?,
         }
         (window.start, window.length) = (position, length);
         Ok(())
     }
 }
 
+impl Segment {
+    /// When its first sample was made, where the file says so.
+    pub(crate) fn recorded(&self) -> Option<RecordedAt> {
+        Some(RecordedAt { time: self.recorded_at?, error_ns: self.recorded_error_ns })
+    }
+}
+
 impl<'a> Block<'a> {
-    pub(crate) fn format(&self) -> SampleFormat {
+    /// The samples of a frame, for who looks at those of recordings and of streams.
+    pub fn of_frame(frame: &Frame<'a>) -> Self {
+        let header = frame.header();
+        let length = header.block_length_samples as usize;
+        Self {
+            bytes: frame.payload(),
+            format: header.format,
+            channels: header.channel_count as usize,
+            stride_bytes: length * header.format.bytes(),
+            first: 0,
+            length,
+        }
+    }
+
+    /// What its samples are.
+    pub fn format(&self) -> SampleFormat {
         self.format
     }
 
-    pub(crate) fn channels(&self) -> usize {
+    /// How many channels it has.
+    pub fn channels(&self) -> usize {
         self.channels
     }
 
-    pub(crate) fn len_samples(&self) -> usize {
+    /// Samples per channel.
+    pub fn len_samples(&self) -> usize {
         self.length
+    }
+
+    /// The components of one channel, from 0, as numbers around zero, whatever their format: of complex samples I and Q in turn.
+    ///
+    /// # Errors
+    /// There is no such channel.
+    pub fn numbers(&self, channel: usize, numbers: &mut Vec<f32>) -> Result<(), ChannelError> {
+        let bytes = self.channel_bytes(channel)?;
+        numbers.resize(self.length * self.format.components(), 0.0);
+        load(self.format, bytes, numbers);
+        Ok(())
     }
 
     /// The samples of one channel, from 0. On a big-endian host they are a copy.

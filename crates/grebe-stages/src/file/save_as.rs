@@ -1,32 +1,69 @@
 //! A recording as another kind of file.
 
-use std::io::{BufWriter, Write};
+mod part;
+mod samples;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use grebe_frame::{Description, SampleFormat};
 use grebe_ring::Cancel;
 
+use self::samples::Coding;
 use crate::error::Error;
+use crate::file::csv::CsvWriter;
 use crate::file::encoding::Encoding;
-use crate::file::sample_file::{Block, SampleFile};
-use crate::file::sigmf::{SigmfSettings, SigmfWriter, Staged};
+use crate::file::sample_file::{Annotation, SampleFile};
+use crate::file::sigmf::{Apart, SigmfSettings};
 use crate::file::wav::{BITS, Header as WavHeader};
-use crate::file::{headerless, is_wav};
+use crate::file::{headerless, is_csv, is_npy, is_wav, npy};
+
+/// How a recording is written as another kind of file.
+#[derive(Debug, Clone, Default)]
+pub struct SaveOptions {
+    /// Replaces a file of the same name.
+    pub overwrite: bool,
+    /// What becomes of gaps in a file that cannot say where samples are missing.
+    pub gaps: GapPolicy,
+    /// Whether the lines of a text begin with the time of their sample, in seconds behind the first.
+    pub times: bool,
+    /// What the recording itself was made of, where its own files have names of the moment: by that a file that was begun is known again.
+    pub made_from: Option<PathBuf>,
+    /// Counts the samples per channel that were written, for whoever shows it.
+    pub done_samples: Arc<AtomicU64>,
+    /// How many of them somebody wrote before who was interrupted.
+    pub resumed_samples: Arc<AtomicU64>,
+}
+
+/// What becomes of missing samples in a file that cannot say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GapPolicy {
+    /// No such file is written.
+    #[default]
+    Refuse,
+    /// Zeros stand for them, so that what follows keeps its time.
+    Zeros,
+    /// What follows them follows at once.
+    Close,
+}
 
 impl SampleFile {
-    /// Writes the recording as another kind of file, by the name of `to`: SigMF, `.wav`, or raw samples (`.cf32`, `.cu8`, ...). Its
-    /// samples stay what they are. SigMF keeps gaps, times, descriptions and annotations; the others are refused where there is a gap.
-    /// The files, the one to open first.
+    /// Writes the recording as another kind of file, by the name of `to`: SigMF, `.wav`, `.npy`, `.csv`, or raw samples (`.cf32`, `.cu8`, ...).
+    /// Its samples stay what they are. SigMF keeps gaps, times, descriptions and annotations; the others hold samples alone. The files,
+    /// the one to open first.
+    ///
+    /// Nothing has its name until all of it is on the disk. Of one file (all but SigMF) what is written stays in `NAME.part` where that
+    /// is interrupted, and the next call for the same goes on there.
     ///
     /// ```
-    /// use grebe_stages::{Cancel, SampleFile};
+    /// use grebe_stages::{Cancel, SampleFile, SaveOptions};
     ///
     /// let folder = tempfile::tempdir()?;
     /// let raw = folder.path().join("x.i16");
     /// std::fs::write(&raw, [1, 0, 2, 0])?;
     /// let mut file = SampleFile::open(format!("{}?rate=48k", raw.display()).as_ref())?;
-    /// file.save_as(&folder.path().join("x.wav"), false, &Cancel::default())?;
+    /// file.save_as(&folder.path().join("x.wav"), &SaveOptions::default(), &Cancel::default())?;
     /// let mut wav = SampleFile::open(&folder.path().join("x.wav"))?;
     /// assert_eq!(wav.block(0, 2)?.channel::<i16>(0)?.as_ref(), [1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -34,35 +71,92 @@ impl SampleFile {
     ///
     /// # Errors
     /// An [`Error`] that names the file: what it cannot hold and what to do, [`Error::Exists`] where it is there and must not be
-    /// overwritten, [`Error::Cancelled`]. Of a WAV or a raw file, what was there is as it was then; a SigMF recording holds what
-    /// was written until then.
-    pub fn save_as(&mut self, to: &Path, overwrite: bool, cancel: &Cancel) -> Result<Vec<PathBuf>, Error> {
-        if is_wav(to) {
-            let (header, encoding) = self.wav(to)?;
-            return self.save_samples(to, Some(header), encoding, overwrite, cancel);
-        }
-        if headerless::is_raw(to) {
-            let encoding = headerless::encoding_to_write(to)?;
-            if encoding.format != self.format() {
-                let (is, named) = (self.format(), encoding.format);
-                let what = format!("its name says {named}, and the samples are {is}: name it NAME.{is}");
-                return Err(Error::Field { path: to.into(), what });
-            }
-            return self.save_samples(to, None, encoding, overwrite, cancel);
-        }
-        self.save_sigmf(to, overwrite, cancel)
+    /// overwritten, [`Error::Busy`] while another writes it, [`Error::Cancelled`]. What was there is as it was then.
+    pub fn save_as(
+        &mut self,
+        to: &Path,
+        options: &SaveOptions,
+        cancel: &Cancel,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let Some((coding, header)) = self.coding(to, options)? else {
+            return self.save_sigmf(to, options, cancel);
+        };
+        self.save_samples(to, coding, &header, options, cancel)?;
+        Ok(vec![to.into()])
     }
 
-    fn save_sigmf(&mut self, to: &Path, overwrite: bool, cancel: &Cancel) -> Result<Vec<PathBuf>, Error> {
+    /// How samples stand in a file of this name, and what stands before them; `None`: it is a SigMF recording.
+    fn coding(&self, to: &Path, options: &SaveOptions) -> Result<Option<(Coding, Vec<u8>)>, Error> {
+        let (format, channels) = (self.format(), self.channels());
+        if is_csv(to) {
+            return self.csv(to, options).map(Some);
+        }
+        let is_binary = is_wav(to) || is_npy(to) || headerless::is_raw(to);
+        if !is_binary {
+            return Ok(None);
+        }
+        let samples = self.len_samples() + self.missing_samples(to, options.gaps)?;
+        let (encoding, header) = if is_wav(to) {
+            let (header, encoding) = self.wav(to)?;
+            (encoding, header.bytes(samples * (channels * encoding.sample_bytes()) as u64))
+        } else if is_npy(to) {
+            (Encoding::of(format), npy::header(format, channels, samples))
+        } else {
+            let encoding = headerless::encoding_to_write(to)?;
+            if encoding.format != format {
+                let named = encoding.format;
+                let what = format!(
+                    "its name says {named}, and the samples are {format}: name it NAME.{format}, or convert them"
+                );
+                return Err(Error::Field { path: to.into(), what });
+            }
+            (encoding, Vec::new())
+        };
+        Ok(Some((Coding::Binary(encoding), header)))
+    }
+
+    /// Lines, whose times say where samples are missing.
+    fn csv(&self, to: &Path, options: &SaveOptions) -> Result<(Coding, Vec<u8>), Error> {
+        let rate_hz = options.times.then(|| self.sample_rate_hz());
+        let refused = |what: &str| Err(Error::Field { path: to.into(), what: what.to_owned() });
+        if headerless::split(to).1.is_some() {
+            return refused("what stands behind the '?' is for whoever reads the file: leave it out");
+        }
+        match rate_hz {
+            Some(rate_hz) if rate_hz <= 0.0 => {
+                return refused(
+                    "nothing says the sample rate that makes times of samples: leave out the times, or name the rate of IN",
+                );
+            }
+            Some(_) if self.stream_count() > 1 => {
+                return refused(
+                    "several streams follow one another in the recording, and nothing says how long it was between them: leave out the times",
+                );
+            }
+            Some(_) => {}
+            None => drop(self.missing_samples(to, options.gaps)?),
+        }
+        let writer = CsvWriter::new(self.format(), self.channels(), rate_hz);
+        let header = writer.header(self.description(0).map(Arc::as_ref));
+        Ok((Coding::Csv(writer), header))
+    }
+
+    fn save_sigmf(
+        &mut self,
+        to: &Path,
+        options: &SaveOptions,
+        cancel: &Cancel,
+    ) -> Result<Vec<PathBuf>, Error> {
         let settings = SigmfSettings {
             format: self.format(),
             channels: self.channels(),
             sample_rate_hz: self.sample_rate_hz(),
-            overwrite,
+            overwrite: options.overwrite,
             ..SigmfSettings::default()
         };
-        let mut writer = SigmfWriter::create(to, &settings)?;
-        let (mut described, mut labelled) = (None, 0);
+        let apart = Apart::create(to, &settings)?;
+        let mut writer = apart.writer(&settings)?;
+        let mut described = None;
         for segment in self.segments().to_vec() {
             let mut position = segment.position;
             let end = segment.position + segment.length_samples;
@@ -77,19 +171,18 @@ impl SampleFile {
                 }
                 let length = self.block_samples().min(end - position).min(self.described_samples(position));
                 let first_sample_index = segment.first_sample_index + (position - segment.position);
-                let recorded_at = segment.recorded_at.filter(|_| position == segment.position);
+                let recorded_at = segment.recorded().filter(|_| position == segment.position);
                 let block = self.block(position, length as usize)?;
                 writer.write_block(first_sample_index, &block, recorded_at)?;
                 position += length;
-            }
-            // Behind their segment: where indexes step back, they are those of the newest one.
-            while let Some(annotation) = self.annotations().get(labelled).filter(|it| it.position < end) {
-                let first = segment.first_sample_index + annotation.position.saturating_sub(segment.position);
-                writer.annotate_with(first, annotation.length_samples, annotation.fields.clone())?;
-                labelled += 1;
+                options.done_samples.store(position, Ordering::Relaxed);
             }
         }
-        Ok(writer.finish()?.files)
+        // Samples stand where they stood.
+        for Annotation { position, length_samples, fields } in self.annotations() {
+            writer.annotate_file(*position, *length_samples, fields.clone())?;
+        }
+        apart.publish(&writer.finish()?.files)
     }
 
     /// The header of a WAV of these samples, and how they stand behind it.
@@ -114,62 +207,27 @@ impl SampleFile {
         Ok((header, encoding))
     }
 
-    /// Writes samples one behind the other, behind a header where there is one.
-    fn save_samples(
-        &mut self,
-        to: &Path,
-        header: Option<WavHeader>,
-        encoding: Encoding,
-        overwrite: bool,
-        cancel: &Cancel,
-    ) -> Result<Vec<PathBuf>, Error> {
-        let gaps = self
+    /// How many zeros a file will have that cannot say where samples are missing.
+    fn missing_samples(&self, to: &Path, gaps: GapPolicy) -> Result<u64, Error> {
+        let breaks = self
             .segments()
             .windows(2)
             .filter(|pair| pair[0].first_sample_index + pair[0].length_samples != pair[1].first_sample_index);
-        let gaps = gaps.count();
-        if gaps > 0 {
-            let what = format!(
-                "it cannot say where samples are missing, and {gaps} gaps are in the recording: fill them first (a graph of play, \
-                 fill_gaps and record), or write NAME.sigmf-meta"
-            );
-            return Err(Error::Field { path: to.into(), what });
+        let breaks = breaks.count();
+        let refused = |what: String| Err(Error::Field { path: to.into(), what });
+        match gaps {
+            GapPolicy::Refuse if breaks > 0 => refused(format!(
+                "it cannot say where samples are missing, and {breaks} gaps are in the recording: let zeros stand for them \
+                 (--gaps zeros), close them (--gaps close), or write NAME.sigmf-meta"
+            )),
+            GapPolicy::Zeros if self.stream_count() > 1 => refused(format!(
+                "{} streams follow one another in the recording, and nothing says how long it was between them: close the gaps \
+                 (--gaps close), or write NAME.sigmf-meta",
+                self.stream_count()
+            )),
+            GapPolicy::Zeros => Ok(self.gaps().map(|gap| gap.length_samples).sum()),
+            GapPolicy::Refuse | GapPolicy::Close => Ok(0),
         }
-        if to.exists() && !overwrite {
-            return Err(Error::Exists { path: to.into() });
-        }
-        let mut staged = Staged::default();
-        let (file, _) = staged.create(to)?;
-        let failed = |source| Error::file("write", to)(source);
-        let mut out = BufWriter::new(file);
-        let sample_bytes = self.len_samples() * (self.channels() * encoding.sample_bytes()) as u64;
-        if let Some(header) = &header {
-            out.write_all(&header.bytes(sample_bytes)).map_err(failed)?;
-        }
-        let (mut bytes, mut position) = (Vec::new(), 0);
-        while position < self.len_samples() {
-            if cancel.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let length = self.block_samples().min(self.len_samples() - position);
-            let block = self.block(position, length as usize)?;
-            interleave(&block, encoding, &mut bytes).map_err(|sample| {
-                let at = position + sample as u64;
-                let what = format!(
-                    "sample {at} does not fit into the 24 bits that the recording names (grebe:bits)"
-                );
-                Error::Field { path: to.into(), what }
-            })?;
-            out.write_all(&bytes).map_err(failed)?;
-            position += length;
-        }
-        if header.is_some() && sample_bytes % 2 == 1 {
-            out.write_all(&[0]).map_err(failed)?;
-        }
-        let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
-        file.sync_all().map_err(failed)?;
-        staged.commit()?;
-        Ok(vec![to.into()])
     }
 
     /// Samples per channel to take at a time.
@@ -182,27 +240,6 @@ impl SampleFile {
         let next = self.description_number(position).map_or(0, |number| number + 1);
         self.description_begin(next).map_or(u64::MAX, |begin| begin - position)
     }
-}
-
-/// The samples of a block as a file has them; the number of one that does not fit.
-fn interleave(block: &Block<'_>, encoding: Encoding, bytes: &mut Vec<u8>) -> Result<(), usize> {
-    let channels = block.channels();
-    bytes.resize(block.len_samples() * channels * encoding.sample_bytes(), 0);
-    for channel in 0..channels {
-        // The block has these channels.
-        let samples = block.channel_bytes(channel).unwrap_or_default();
-        if encoding == Encoding::I24 {
-            let is_wide = |sample: &[u8; 4]| {
-                let value = i32::from_le_bytes(*sample);
-                value << 8 >> 8 != value
-            };
-            if let Some(at) = samples.as_chunks::<4>().0.iter().position(is_wide) {
-                return Err(at);
-            }
-        }
-        encoding.put(samples, channel, channels, bytes);
-    }
-    Ok(())
 }
 
 const BLOCK_BYTES: usize = 512 << 10;

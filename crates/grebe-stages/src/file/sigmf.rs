@@ -11,12 +11,16 @@
 //! programs that know one channel only. Interleaved files are read all the same.
 //!
 //! ```text
-//!   SigmfWriter --events, samples that are good--> MetadataWriter (a thread) --> .sigmf-meta, replaced in one step
-//!        |                                              ^
-//!        +--> .sigmf-data ------- read back ------------+ for core:sha512
+//!   SigmfWriter --events----> MetadataWriter (a thread) --> .sigmf-meta, replaced in one step
+//!        |                         ^  what is written, and its sums
+//!        +--blocks--> disk --------+--> .sigmf-data
 //! ```
 
+mod annotate;
+mod annotations;
+mod apart;
 mod archive;
+mod assembler;
 mod checksum;
 mod create;
 mod described;
@@ -24,13 +28,19 @@ mod layout;
 mod metadata;
 mod metadata_writer;
 mod reader;
+mod verify;
 mod writer;
 
+pub(crate) use annotate::{annotate, check as check_annotatable};
+pub(super) use apart::Apart;
+pub(super) use assembler::Assembler;
+pub(crate) use create::{Prepared, prepare};
 pub(crate) use layout::Base;
-pub(super) use metadata::Staged;
-pub(crate) use reader::open;
+pub(crate) use reader::{open, recordings};
+pub(crate) use writer::Closing;
 pub use {
     create::SigmfSettings,
+    verify::{Verified, verify},
     writer::{SigmfSummary, SigmfWriter},
 };
 

@@ -211,6 +211,7 @@ impl Chunks<'_> {
         let present = file_bytes - offset_bytes;
         let bytes = declared.unwrap_or(present).min(present);
         let (len_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
+        let is_whole = declared.is_some_and(|declared| declared <= present) && odd_bytes == 0;
         match declared {
             Some(0) => return Err(Error::Empty { path: self.path.into() }),
             Some(declared) if declared > present => {
@@ -235,10 +236,16 @@ impl Chunks<'_> {
         }
         let file = self.file.try_clone().map_err(|source| self.unreadable(source))?;
         let source = RawFile::new(self.path, file, format.encoding, format.channels, offset_bytes);
-        let whole =
-            Segment { position: 0, length_samples: len_samples, first_sample_index: 0, recorded_at: None };
+        let whole = Segment {
+            position: 0,
+            length_samples: len_samples,
+            first_sample_index: 0,
+            recorded_at: None,
+            recorded_error_ns: None,
+        };
         let sample_rate_hz = format.sample_rate_hz.into();
         let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, vec![whole], self.notes);
+        let file = file.whole(is_whole);
         if format.encoding != Encoding::I24 {
             return Ok(file);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_frame::{Batch, Description, Header, SampleFormat};
+use grebe_frame::{Batch, Description, Header};
 
 use crate::error::Error;
 use crate::uri::Wire;
@@ -40,13 +40,10 @@ impl Announcer {
     /// `frame_bytes_max`: that is said once.
     pub(crate) fn before(&mut self, batch: &Batch, frame_bytes_max: usize) -> Result<Vec<Vec<u8>>, Error> {
         if self.wire == Wire::Gfh2 {
-            let is_other = |header: &Header| {
-                header.format != SampleFormat::I16 || header.channel_count > GFH2_CHANNELS_MAX
-            };
-            let other = batch.frames().map(|frame| frame.header()).find(is_other);
-            return other.map_or(Ok(Vec::new()), |Header { format, channel_count: channels, .. }| {
-                Err(Error::Wire { format, channels })
-            });
+            for Header { format, channel_count, .. } in batch.frames().map(|frame| frame.header()) {
+                self.wire.check(format, channel_count)?;
+            }
+            return Ok(Vec::new());
         }
         let Some(description) = batch.description() else { return Ok(Vec::new()) };
         let is_new = !self.said.as_ref().is_some_and(|said| Arc::ptr_eq(said, description));
@@ -61,7 +58,6 @@ impl Announcer {
     }
 }
 
-const GFH2_CHANNELS_MAX: u32 = 8;
 const EVERY: Duration = Duration::from_secs(1);
 /// As long as a path's datagram is anyway: of a stream of shorter ones it would take many.
 const FRAME_BYTES_MIN: usize = 1400;

@@ -335,14 +335,21 @@ pub(crate) fn stdout() -> io::Result<io::Stdout> {
     Ok(io::stdout())
 }
 
+/// Whether there is something to read is not known before it is tried.
+#[cfg(not(unix))]
+pub(crate) fn readable<R>(_: &R) -> io::Result<bool> {
+    Ok(true)
+}
+
 /// A pipe of 1 MiB instead of 64 KiB: fewer wake-ups. What the system refuses stays as it is.
 #[cfg(target_os = "linux")]
 fn enlarge(pipe: &impl std::os::fd::AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
 }
 
+/// Waits until there is something to read, for 100 ms at most; whether there is.
 #[cfg(unix)]
-fn readable<R: std::os::fd::AsFd>(from: &R) -> io::Result<bool> {
+pub(crate) fn readable<R: std::os::fd::AsFd>(from: &R) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds = [PollFd::new(from, PollFlags::IN)];
     let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

@@ -43,6 +43,11 @@ impl ShmSource {
         })
     }
 
+    /// Batches that may be out to this reader, waiting and held: whoever holds as many gets nothing more.
+    pub fn lent_max(&self) -> usize {
+        self.subscriber.quota_chunks() as usize
+    }
+
     /// Ends the stream with an error once its producer has been silent for this long, although it is there.
     pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.idle_timeout = timeout;

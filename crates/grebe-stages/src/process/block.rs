@@ -47,6 +47,13 @@ impl<T: Copy> Block<T> {
         }
     }
 
+    /// As [`extend`](Self::extend), two values at a time.
+    pub(super) fn extend_pairs(&mut self, channel: usize, pairs: impl Iterator<Item = [T; 2]>) {
+        if let Some(waiting) = self.channels.get_mut(channel) {
+            pairs.for_each(|pair| waiting.extend_from_slice(&pair));
+        }
+    }
+
     /// Samples per channel.
     pub(super) fn len(&self) -> usize {
         self.channels.first().map_or(0, Vec::len) / self.width
@@ -54,6 +61,11 @@ impl<T: Copy> Block<T> {
 
     pub(super) fn is_full(&self) -> bool {
         self.len() > 0 && self.len() >= self.length_max
+    }
+
+    /// Samples per channel that fit into the frame to come.
+    pub(super) fn room(&self) -> usize {
+        self.length_max.saturating_sub(self.len())
     }
 
     /// Of the frame to come.

@@ -7,15 +7,18 @@ use grebe_frame::Header;
 pub(super) struct Continuity(Option<Header>);
 
 impl Continuity {
-    /// Whether the frame goes on where the last ended, in a stream of the same shape; it is the last from now on.
-    pub(super) fn goes_on(&mut self, header: &Header) -> bool {
-        let goes_on = self.0.is_some_and(|last| {
+    /// Whether the frame goes on where the last ended, in a stream of the same shape.
+    pub(super) fn goes_on(&self, header: &Header) -> bool {
+        self.0.is_some_and(|last| {
             last.next_sample_index() == header.first_sample_index
                 && last.channel_count == header.channel_count
                 && last.format == header.format
                 && last.sample_rate_hz == header.sample_rate_hz
-        });
+        })
+    }
+
+    /// The frame is the last from now on.
+    pub(super) fn note(&mut self, header: &Header) {
         self.0 = Some(*header);
-        goes_on
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct ConvertStage {
 
 /// How numbers of a format become those of another: `number * factor + summand`, of the numbers as they stand in memory.
 #[derive(Debug, Clone, Copy)]
-struct Conversion {
+pub(crate) struct Conversion {
     from: SampleFormat,
     to: SampleFormat,
     factor: f64,
@@ -84,7 +84,7 @@ impl ConvertStage {
 }
 
 impl Conversion {
-    fn new(from: SampleFormat, to: SampleFormat, scaling: Scaling) -> Self {
+    pub(crate) fn new(from: SampleFormat, to: SampleFormat, scaling: Scaling) -> Self {
         let factor = match scaling {
             Scaling::Full => full_scale(to) / full_scale(from),
             Scaling::Counts => 1.0,
@@ -94,7 +94,7 @@ impl Conversion {
     }
 
     /// Converts the components of a channel; how many were saturated.
-    fn apply(&self, from: &[u8], to: &mut [u8]) -> u64 {
+    pub(crate) fn apply(&self, from: &[u8], to: &mut [u8]) -> u64 {
         let wide = |format: SampleFormat| matches!(format, SampleFormat::I32 | SampleFormat::F64);
         if wide(self.from) || wide(self.to) {
             with_component!(self.from, S => with_component!(self.to, D => {
@@ -108,7 +108,7 @@ impl Conversion {
     }
 
     /// What the stream says of its samples afterwards: a volt stays a volt.
-    fn describe(&self, description: &Description) -> Description {
+    pub(crate) fn describe(&self, description: &Description) -> Description {
         // A description speaks of numbers around the zero of cu8, and of bare ones of the rest.
         let summand = self.summand - zero_of(self.to) + zero_of(self.from) * self.factor;
         let channel = |channel| rescaled(channel, 1.0 / self.factor, -summand / self.factor);
@@ -164,7 +164,8 @@ impl Stage for ConvertStage {
     }
 }
 
-fn check(from: SampleFormat, to: SampleFormat) -> Result<(), String> {
+/// Why samples of one format cannot become those of another.
+pub(crate) fn check(from: SampleFormat, to: SampleFormat) -> Result<(), String> {
     match (from.is_complex(), to.is_complex()) {
         (false, true) => Err(format!(
             "{from} samples are real, and {to} ones complex: nothing says what their other component is. Give {}",

@@ -1,7 +1,7 @@
 //! Reduces a stream to its envelope.
 
 use grebe_flow::{Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
-use grebe_frame::{Batch, Description, Frame, Header, SampleFormat};
+use grebe_frame::{Batch, Frame, Header, SampleFormat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -127,10 +127,7 @@ impl<C: Component> EnvelopeOf<C> {
     fn close_group(&mut self) {
         if std::mem::take(&mut self.has_begun) {
             for (channel, extremes) in self.extremes.iter_mut().enumerate() {
-                let (low, high) = std::mem::replace(extremes, C::NOTHING);
-                // Of samples of which none is a number.
-                let (low, high) = if low > high { (C::MARK, C::MARK) } else { (low, high) };
-                self.block.extend(channel, [low, high]);
+                self.block.extend(channel, pair(std::mem::replace(extremes, C::NOTHING)));
             }
         }
     }
@@ -177,12 +174,27 @@ impl<C: Component> Envelope for EnvelopeOf<C> {
             }
             let here = index + at as u64;
             let group = here / self.factor;
-            let left = (group + 1).saturating_mul(self.factor) - here;
-            let count = left.min((length - at) as u64) as usize;
             if !self.has_begun && self.block.len() == 0 {
                 // Pairs stay together.
                 self.block.begin(scaled(&header, group * 2, self.factor), 2, 1);
             }
+            let is_at_its_start = !self.has_begun && here == group * self.factor;
+            let whole = ((length - at) as u64 / self.factor).min(self.block.room() as u64 / 2);
+            if is_at_its_start && whole > 0 {
+                // None needs to be remembered: channel by channel. They are not longer than the frame.
+                let (factor, count) = (self.factor as usize, (whole * self.factor) as usize);
+                for channel in 0..self.extremes.len() {
+                    let start = channel * length + at;
+                    let groups = samples[start..start + count].chunks_exact(factor);
+                    self.block
+                        .extend_pairs(channel, groups.map(|group| pair(C::extremes(C::NOTHING, group))));
+                }
+                at += count;
+                self.stream = Some((header, index + at as u64));
+                continue;
+            }
+            let left = (group + 1).saturating_mul(self.factor) - here;
+            let count = left.min((length - at) as u64) as usize;
             for (channel, extremes) in self.extremes.iter_mut().enumerate() {
                 let start = channel * length + at;
                 *extremes = C::extremes(*extremes, &samples[start..start + count]);
@@ -208,10 +220,8 @@ impl Stage for DecimateStage {
         let next = self.pending.take().or_else(|| Some((input.next()?, 0, 0)));
         let Some((batch, done, mut from)) = next else { return Ok(Outcome::WantsInput) };
         let factor = self.factor;
-        self.frames.rewriter.describe(batch.description(), |input| {
-            let first_sample_index = input.first_sample_index.div_ceil(factor) * 2;
-            Description { first_sample_index, ..input.clone() }
-        });
+        let rate_hz = batch.frames().next().map_or(0.0, |frame| frame.header().sample_rate_hz);
+        self.frames.rewriter.describe(batch.description(), |input| input.decimated(factor, 2, rate_hz));
         for (at, frame) in batch.frames().enumerate().skip(done) {
             let is_ready = self.adopt(frame.header().format, output, ctx)?;
             let taken = match &mut self.envelope {
@@ -244,6 +254,11 @@ impl Stage for DecimateStage {
     fn ports(&self) -> Ports {
         Decimate::PORTS
     }
+}
+
+/// What becomes of a group: of one in which nothing is a number, marks.
+fn pair<C: Component>((low, high): (C, C)) -> [C; 2] {
+    if low > high { [C::MARK; 2] } else { [low, high] }
 }
 
 /// A header as it is behind the stage, at this sample index there.

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::block::{Block, Frames, finish};
 use crate::numbers::{load, store};
+use crate::simd::products;
 
 /// Makes one sample of each `factor`, behind a low-pass filter that lets nothing fold into the band that is kept.
 ///
@@ -159,31 +160,32 @@ impl DecimateFilteredStage {
             }
             let Some(stretch) = &mut self.stretch else { return true };
             let width = stretch.header.format.components();
-            let centre = (stretch.next * factor) as i64;
-            let start = (centre - reach - stretch.origin) as usize * width;
-            let end = (centre + reach + 1 - stretch.origin) as usize * width;
-            if centre >= stretch.end as i64 || self.lines.first().is_none_or(|line| line.len() < end) {
+            let held = self.lines.first().map_or(0, Vec::len) / width;
+            let start = ((stretch.next * factor) as i64 - reach - stretch.origin) as usize;
+            let ready = stretch.ready(held, reach, factor);
+            if ready == 0 {
                 // What no sample needs any more is left behind once there is as much of it as of the rest.
-                let unneeded = start.min(self.lines.first().map_or(0, Vec::len));
-                if unneeded > end - start {
-                    self.lines.iter_mut().for_each(|line| drop(line.drain(..unneeded)));
-                    stretch.origin += (unneeded / width) as i64;
+                let unneeded = start.min(held);
+                if unneeded > 2 * reach as usize + 1 {
+                    self.lines.iter_mut().for_each(|line| drop(line.drain(..unneeded * width)));
+                    stretch.origin += unneeded as i64;
                 }
                 return true;
             }
             if self.block.len() == 0 {
                 self.block.begin(scaled(&stretch.header, stretch.next, factor), 1, width);
             }
-            let taps = &self.taps[width - 1];
+            let mut made = [[0.0; 2]; MADE_MAX];
+            let made = &mut made[..ready.min(self.block.room()).min(MADE_MAX)];
             for (channel, line) in self.lines.iter().enumerate() {
-                let [even, odd] = products(taps, &line[start..end]);
+                products(&self.taps[width - 1], &line[start * width..], factor as usize * width, made);
                 if width == 2 {
-                    self.block.extend(channel, [even, odd]);
+                    self.block.extend(channel, made.iter().flatten().copied());
                 } else {
-                    self.block.extend(channel, [even + odd]);
+                    self.block.extend(channel, made.iter().map(|[even, odd]| even + odd));
                 }
             }
-            stretch.next += 1;
+            stretch.next += made.len() as u64;
         }
     }
 
@@ -212,6 +214,14 @@ impl DecimateFilteredStage {
 }
 
 impl Stretch {
+    /// Samples that can be made of so many in the lines, with this reach to either side.
+    fn ready(&self, held: usize, reach: i64, factor: u64) -> usize {
+        let first = (self.next * factor) as i64;
+        // The last that came, and the last whose reach has.
+        let last = (self.end as i64 - 1).min(self.origin + held as i64 - 1 - reach);
+        if last < first { 0 } else { ((last - first) as u64 / factor) as usize + 1 }
+    }
+
     fn goes_on(&self, header: &Header) -> bool {
         let last = &self.header;
         !self.is_ended
@@ -231,9 +241,8 @@ impl Stage for DecimateFilteredStage {
         self.frames.rewriter.describe(batch.description(), |input| {
             let kept_hz = rate_hz / factor as f64 * KEPT;
             Description {
-                first_sample_index: input.first_sample_index.div_ceil(factor),
                 bandwidth_hz: input.bandwidth_hz.map(|bandwidth_hz| bandwidth_hz.min(kept_hz)),
-                ..input.clone()
+                ..input.decimated(factor, 1, rate_hz)
             }
         });
         for (at, frame) in batch.frames().enumerate().skip(done) {
@@ -281,23 +290,6 @@ fn scaled(header: &Header, first_sample_index: u64, factor: u64) -> Header {
     }
 }
 
-/// The sums of the products at even and at odd places.
-fn products(taps: &[f32], numbers: &[f32]) -> [f32; 2] {
-    let mut sums = [0.0f32; LANES];
-    let (taps, last_taps) = taps.as_chunks::<LANES>();
-    let (numbers, last_numbers) = numbers.as_chunks::<LANES>();
-    for (taps, numbers) in taps.iter().zip(numbers) {
-        for ((sum, tap), number) in sums.iter_mut().zip(taps).zip(numbers) {
-            *sum += tap * number;
-        }
-    }
-    for ((sum, tap), number) in sums.iter_mut().zip(last_taps).zip(last_numbers) {
-        *sum += tap * number;
-    }
-    let (pairs, _) = sums.as_chunks::<2>();
-    pairs.iter().fold([0.0; 2], |[even, odd], [a, b]| [even + a, odd + b])
-}
-
 /// The taps of a low-pass filter whose edge is the new half of the rate: a sinc in a Kaiser window, 1 for a constant.
 fn low_pass(factor: usize) -> Vec<f32> {
     let half = HALF_SPAN as i64 * factor as i64;
@@ -333,7 +325,8 @@ const KAISER_BETA: f64 = 7.857;
 const KEPT: f64 = 0.8;
 /// Samples that are loaded at once.
 const PIECE: usize = 4_096;
-const LANES: usize = 16;
+/// Samples that are made at once.
+const MADE_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,11 @@
 //! Multiplies and shifts samples.
 
-use grebe_flow::{
-    Context, Counters, Described, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult,
-    Workspace,
-};
-use grebe_frame::{Batch, ChannelDescription, Description, MAX_CHANNELS, SampleFormat};
+use grebe_flow::{Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
+use grebe_frame::{ChannelDescription, Description, MAX_CHANNELS, SampleFormat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::in_place::InPlace;
 use crate::numbers::{scale_in_place, with_component, zero_of};
 use crate::per_channel::PerChannel;
 
@@ -67,9 +65,7 @@ pub(crate) struct GainStage {
     /// Gain and offset, by channel; a channel that has none of its own stays as it is.
     scale: Vec<(f64, f64)>,
     is_identity: bool,
-    workspace: Workspace,
-    described: Described,
-    pending: Option<Batch>,
+    in_place: InPlace,
     clipped_samples: u64,
     counters: Counters,
 }
@@ -83,9 +79,7 @@ impl GainStage {
         Self {
             is_identity: scale.iter().all(|scale| *scale == (1.0, 0.0)),
             scale,
-            workspace: Workspace::default(),
-            described: Described::default(),
-            pending: None,
+            in_place: InPlace::default(),
             clipped_samples: 0,
             counters: Counters::new(COUNTERS),
         }
@@ -94,23 +88,17 @@ impl GainStage {
 
 impl Stage for GainStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        let Some(batch) = self.pending.take().or_else(|| input.next()) else {
-            return Ok(Outcome::WantsInput);
-        };
         if self.is_identity {
+            let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
             output.send(batch, ctx);
             return Ok(Outcome::Produced);
         }
-        let came = batch.description().cloned();
-        let mut batch = match self.workspace.own(batch, ctx) {
+        let mut batch = match self.in_place.next(input, ctx) {
             Ok(batch) => batch,
-            Err(batch) => {
-                self.pending = Some(batch);
-                return Ok(Outcome::Again);
-            }
+            Err(outcome) => return Ok(outcome),
         };
         let scale = &self.scale;
-        batch.describe(self.described.change(came.as_ref(), |input| {
+        self.in_place.describe(&mut batch, |input| {
             let channel = |(channel, &(gain, offset)): (&ChannelDescription, &(f64, f64))| {
                 if gain == 0.0 {
                     ChannelDescription { name: channel.name.clone(), ..ChannelDescription::default() }
@@ -120,12 +108,12 @@ impl Stage for GainStage {
             };
             let channels = input.channels.iter().zip(scale).map(channel).collect();
             Description { channels, ..input.clone() }
-        }));
+        });
         batch.update_bytes(|header, channel, bytes| {
             let (gain, offset) = scale[channel % scale.len()];
             self.clipped_samples += apply(header.format, gain, offset, bytes);
         });
-        self.counters.set(COPIED, self.workspace.copied_frames());
+        self.counters.set(COPIED, self.in_place.copied_frames());
         self.counters.set(CLIPPED, self.clipped_samples);
         output.send(batch.freeze(), ctx);
         Ok(Outcome::Produced)

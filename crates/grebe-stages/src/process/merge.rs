@@ -5,7 +5,9 @@ use std::sync::Arc;
 use grebe_flow::{
     Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage, StageResult,
 };
-use grebe_frame::{Batch, ChannelDescription, Description, Header, MAX_CHANNELS};
+use grebe_frame::{
+    Batch, ChannelDescription, Description, Header, MAX_CHANNELS, SampleFormat, StreamAnnotation,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,13 +40,27 @@ impl Kind for Merge {
     const NAME: &'static str = "merge";
     const PORTS: Ports = Ports { inputs: &["first", "second"], outputs: &["out"] };
 
-    fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
-        match incoming {
-            // Of the first input alone: how many the second has is not asked.
-            Some(MAX_CHANNELS) => {
-                Err(Fault::new("align", "the first stream has 255 channels already, and there are no more"))
-            }
-            _ => Ok(None),
+    fn all_channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault> {
+        let known: Vec<u32> = incoming.iter().flatten().copied().collect();
+        let (sum, unknown) = (known.iter().sum::<u32>(), incoming.len() - known.len());
+        // Of a stream that is not known, one channel at least will come.
+        if sum as usize + unknown > MAX_CHANNELS as usize {
+            let counts: Vec<String> = known.iter().map(u32::to_string).collect();
+            let more = if unknown > 0 { ", and of another stream" } else { "" };
+            let what = format!("{} channels come in{more}, and a stream has 255 at most", counts.join(" + "));
+            return Err(Fault::of_kind(what));
+        }
+        Ok((unknown == 0).then_some(sum))
+    }
+
+    fn all_formats(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault> {
+        let mut known = incoming.iter().flatten();
+        let first = known.next().copied();
+        match (first, known.find(|&&format| Some(format) != first)) {
+            (Some(first), Some(other)) => Err(Fault::of_kind(format!(
+                "samples of {first} and of {other} come in, and one stream has one format: put a convert before one of them"
+            ))),
+            _ => Ok(first),
         }
     }
 
@@ -144,17 +160,47 @@ impl MergeStage {
             || !self.lanes.iter().zip(&self.described.0).all(is_same)
         {
             let parts: Vec<_> = self.lanes.iter().map(said).collect();
-            let merged = parts.iter().flatten().next().map(|any| {
-                let channels = self.lanes.iter().zip(&parts).flat_map(|(lane, part)| {
-                    let said = part.as_ref().map(|part| part.channels.clone()).unwrap_or_default();
-                    let rest = std::iter::repeat_with(ChannelDescription::default);
-                    said.into_iter().chain(rest).take(lane.header.channel_count as usize)
-                });
-                Arc::new(Description { channels: channels.collect(), ..Description::clone(any) })
-            });
+            let merged = parts.iter().flatten().next().map(|any| Arc::new(self.merged(any, &parts)));
             self.described = (parts, merged);
         }
         self.rewriter.describe(self.described.1.as_ref(), Description::clone);
+    }
+
+    /// What streams of which these are said are as one. `any` is the first of them.
+    fn merged(&self, any: &Description, parts: &[Option<Arc<Description>>]) -> Description {
+        let lanes = || self.lanes.iter().zip(parts);
+        let channels = lanes().flat_map(|(lane, part)| {
+            let said = part.as_ref().map(|part| part.channels.clone()).unwrap_or_default();
+            let rest = std::iter::repeat_with(ChannelDescription::default);
+            said.into_iter().chain(rest).take(lane.header.channel_count as usize)
+        });
+        let shifted = |index: u64, lane: &Lane| index.saturating_add_signed(lane.shift);
+        let mut annotations: Vec<StreamAnnotation> = lanes()
+            .filter_map(|(lane, part)| Some((lane, part.as_ref()?)))
+            .flat_map(|(lane, part)| {
+                part.annotations.iter().map(|annotation| StreamAnnotation {
+                    first_sample_index: shifted(annotation.first_sample_index, lane),
+                    ..annotation.clone()
+                })
+            })
+            .collect();
+        annotations.sort_by_key(|annotation| annotation.first_sample_index);
+        // Stamps and indexes are those of the first stream, and so are times.
+        let first = parts.first().and_then(Option::as_deref);
+        let mut merged = Description {
+            first_sample_index: lanes()
+                .filter_map(|(lane, part)| Some(shifted(part.as_ref()?.first_sample_index, lane)))
+                .next()
+                .unwrap_or(0),
+            channels: channels.collect(),
+            clock: first.and_then(|first| first.clock),
+            recorded_at: first.and_then(|first| first.recorded_at),
+            recorded_error_ns: first.and_then(|first| first.recorded_error_ns),
+            annotations,
+            ..any.clone()
+        };
+        merged.bound_annotations();
+        merged
     }
 
     /// The next frame: what all streams have at its place. Whether there was memory for it.
@@ -494,6 +540,61 @@ mod tests {
         }
         let error = merged(Align::Index, stream(1, &[(0, 8)]), slow).unwrap_err().to_string();
         assert!(error.contains("500000 Hz, and of another 1000000 Hz: merge streams of one rate"), "{error}");
-        assert!(Merge { align: Align::Index }.channels(Some(255)).is_err());
+        let merge = Merge { align: Align::Index };
+        assert!(
+            merge.all_channels(&[Some(255), None]).is_err()
+                && merge.all_channels(&[Some(200), Some(56)]).is_err()
+        );
+        assert_eq!(merge.all_channels(&[Some(200), Some(55)]), Ok(Some(255)));
+    }
+
+    #[test]
+    fn labels_of_both_are_kept_and_times_are_those_of_the_first() {
+        let clock = |unix_time_ns| {
+            Some(grebe_frame::ClockReading { producer_ts_ns: 1, unix_time_ns, error_ns: None })
+        };
+        let said = |at: u64, label: &str, unix_ns| Description {
+            clock: clock(unix_ns),
+            annotations: vec![StreamAnnotation {
+                first_sample_index: at,
+                length_samples: 5,
+                label: Some(label.into()),
+                ..StreamAnnotation::default()
+            }],
+            ..Description::default()
+        };
+        let described = |batches: Vec<Batch>, description: Option<Description>, later_ns| {
+            let mut batch = batches.into_iter().next().unwrap().try_unique().unwrap();
+            batch.update_headers(|header| header.producer_ts_ns += later_ns);
+            batch.describe(description.map(Arc::new).as_ref());
+            VecDeque::from([batch.freeze()])
+        };
+        for is_first_described in [true, false] {
+            let one = is_first_described.then(|| said(30, "one", 7));
+            let (first, second) = (stream(1, &[(0, 64)]), stream(1, &[(0, 64)]));
+            let inputs = [described(first, one, 0), described(second, Some(said(10, "two", 9)), 10_000)];
+            let mut stage = MergeStage::new(Align::Time);
+            stage.lanes.resize_with(2, Lane::default);
+            for (lane, mut batches) in stage.lanes.iter_mut().zip(inputs) {
+                lane.batch = batches.pop_front();
+                lane.header = lane.batch.as_ref().unwrap().frames().next().unwrap().header();
+                lane.enter().unwrap();
+            }
+            stage.begin().unwrap();
+            stage.describe();
+            let made = stage.described.1.unwrap();
+            let labels: Vec<_> = made
+                .annotations
+                .iter()
+                .map(|it| (it.first_sample_index, it.label.clone().unwrap()))
+                .collect();
+            // Index 10 of the second one is index 20 of the first.
+            let mut expected = vec![(20, "two".to_owned()), (30, "one".to_owned())];
+            if !is_first_described {
+                expected.pop();
+            }
+            assert_eq!(labels, expected);
+            assert_eq!(made.clock, if is_first_described { clock(7) } else { None });
+        }
     }
 }

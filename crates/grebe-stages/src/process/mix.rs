@@ -2,17 +2,16 @@
 
 use std::f64::consts::TAU;
 
-use grebe_flow::{
-    Context, Counters, Described, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult,
-    Workspace,
-};
-use grebe_frame::{Batch, Description, SampleFormat};
+use grebe_flow::{Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
+use grebe_frame::{BatchMut, SampleFormat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::in_place::InPlace;
 use crate::error::Error;
 use crate::format::FrequencyHz;
 use crate::numbers::{load, store};
+use crate::simd::turn;
 
 /// Shifts a complex stream in frequency: what was at 0 Hz stands at `frequency` afterwards.
 ///
@@ -54,9 +53,7 @@ impl Kind for Mix {
 pub(crate) struct MixStage {
     shift_hz: f64,
     oscillator: Oscillator,
-    workspace: Workspace,
-    described: Described,
-    pending: Option<Batch>,
+    in_place: InPlace,
     saturated_samples: u64,
     counters: Counters,
 }
@@ -67,25 +64,29 @@ struct Oscillator {
     rate_hz: f64,
     /// From sample to sample, 2^64 a turn.
     step: u64,
-    /// The rotation of each sample of a piece against its first.
-    within: Vec<[f32; 2]>,
+    /// The rotation of each sample of a piece against its first: the cosine twice, as I and Q need it.
+    cosines: Vec<f32>,
+    sines: Vec<f32>,
 }
 
 impl MixStage {
     pub(crate) fn new(mix: &Mix) -> Self {
         Self {
             shift_hz: mix.frequency.0,
-            oscillator: Oscillator { rate_hz: 0.0, step: 0, within: vec![[1.0, 0.0]; PIECE] },
-            workspace: Workspace::default(),
-            described: Described::default(),
-            pending: None,
+            oscillator: Oscillator {
+                rate_hz: 0.0,
+                step: 0,
+                cosines: vec![1.0; 2 * PIECE],
+                sines: vec![0.0; 2 * PIECE],
+            },
+            in_place: InPlace::default(),
             saturated_samples: 0,
             counters: Counters::new(COUNTERS),
         }
     }
 
     /// Refuses what cannot be shifted.
-    fn check(&self, batch: &Batch) -> Result<(), Error> {
+    fn check(&self, batch: &BatchMut) -> Result<(), Error> {
         for frame in batch.frames() {
             let header = frame.header();
             if !header.format.is_complex() {
@@ -113,7 +114,9 @@ impl Oscillator {
         // Half a turn at most: it fits.
         self.step = (shift_hz / rate_hz * TURN).round() as i64 as u64;
         for index in 0..PIECE {
-            self.within[index] = self.at(index as u64);
+            let [cos, sin] = self.at(index as u64);
+            self.cosines[2 * index..2 * index + 2].fill(cos);
+            self.sines[2 * index..2 * index + 2].fill(sin);
         }
     }
 
@@ -126,33 +129,32 @@ impl Oscillator {
 
     /// Turns up to [`PIECE`] samples, I and Q each, from this index on.
     fn turn(&self, index: u64, numbers: &mut [f32]) {
-        let [cos, sin] = self.at(index);
-        for (pair, [c, s]) in numbers.as_chunks_mut::<2>().0.iter_mut().zip(&self.within) {
-            let (c, s) = (cos * c - sin * s, cos * s + sin * c);
-            *pair = [pair[0] * c - pair[1] * s, pair[0] * s + pair[1] * c];
-        }
+        turn(numbers, &self.cosines, &self.sines, self.at(index));
     }
 }
 
 impl Stage for MixStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        let Some(batch) = self.pending.take().or_else(|| input.next()) else {
-            return Ok(Outcome::WantsInput);
+        let mut batch = match self.in_place.next(input, ctx) {
+            Ok(batch) => batch,
+            Err(outcome) => return Ok(outcome),
         };
         self.check(&batch)?;
-        let came = batch.description().cloned();
-        let mut batch = match self.workspace.own(batch, ctx) {
-            Ok(batch) => batch,
-            Err(batch) => {
-                self.pending = Some(batch);
-                return Ok(Outcome::Again);
-            }
-        };
         let shift_hz = self.shift_hz;
-        batch.describe(self.described.change(came.as_ref(), |input| {
-            let centre_frequency_hz = input.centre_frequency_hz.map(|centre_hz| centre_hz - shift_hz);
-            Description { centre_frequency_hz, ..input.clone() }
-        }));
+        self.in_place.describe(&mut batch, |input| {
+            let mut shifted = input.clone();
+            match &mut shifted.centre_frequency_hz {
+                Some(centre_hz) => *centre_hz -= shift_hz,
+                // Without a centre, annotations name frequencies from the zero that moves.
+                None => {
+                    for annotation in &mut shifted.annotations {
+                        let edges = [&mut annotation.lower_edge_hz, &mut annotation.upper_edge_hz];
+                        edges.into_iter().flatten().for_each(|edge_hz| *edge_hz += shift_hz);
+                    }
+                }
+            }
+            shifted
+        });
         batch.update_bytes(|header, _, bytes| {
             self.oscillator.tune(shift_hz, header.sample_rate_hz);
             let mut numbers = [0.0; 2 * PIECE];
@@ -164,7 +166,7 @@ impl Stage for MixStage {
                 self.saturated_samples += store(header.format, numbers, bytes);
             }
         });
-        self.counters.set(COPIED, self.workspace.copied_frames());
+        self.counters.set(COPIED, self.in_place.copied_frames());
         self.counters.set(SATURATED, self.saturated_samples);
         output.send(batch.freeze(), ctx);
         Ok(Outcome::Produced)
@@ -198,7 +200,7 @@ mod tests {
     use std::sync::Arc;
 
     use grebe_flow::StageBench;
-    use grebe_frame::{BatchPool, Complex, Header, Sample};
+    use grebe_frame::{Batch, BatchPool, Complex, Description, Header, Sample, StreamAnnotation};
 
     use super::*;
     use crate::testing::stream;
@@ -295,5 +297,21 @@ mod tests {
         let said = bench(600_000.0).feed(frame(0, 4, |_| Complex::new(0i8, 0))).unwrap_err().to_string();
         assert!(said.contains("half the sample rate"), "{said}");
         assert!(Mix { frequency: FrequencyHz(1.0) }.format(Some(SampleFormat::I16)).is_err());
+    }
+
+    #[test]
+    fn what_is_labelled_moves_with_the_signal_where_nothing_says_what_the_zero_stands_for() {
+        let label = |hz| StreamAnnotation { lower_edge_hz: Some(hz), ..StreamAnnotation::default() };
+        for (centre_frequency_hz, after_hz) in [(None, 100_010.0), (Some(1e8), 10.0)] {
+            let mut batch = frame(0, 4, |_| Complex::new(0i16, 0)).try_unique().unwrap();
+            let annotations = vec![label(10.0)];
+            batch.describe(Some(&Arc::new(Description {
+                centre_frequency_hz,
+                annotations,
+                ..Description::default()
+            })));
+            let made = bench(100e3).feed(batch.freeze()).unwrap();
+            assert_eq!(made[0].description().unwrap().annotations, [label(after_hz)]);
+        }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{BatchMut, BatchPool, HEADER_BYTES, Header, MAX_CHANNELS, SampleFormat};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, UtcClock};
+use grebe_frame::{BatchMut, BatchPool, Description, HEADER_BYTES, Header, MAX_CHANNELS, SampleFormat};
 
 use super::generator::Generator;
 use super::wave::ChannelSpec;
@@ -31,7 +31,7 @@ pub struct SynthOptions {
     pub flush_every: Duration,
 }
 
-/// Makes frames of synthetic signals, paced to the rate.
+/// Makes frames of synthetic signals, paced to the rate, and says how the clock that stamps them relates to UTC.
 ///
 /// A generator that has fallen more than 100 ms behind its rate drops the samples it is late with, counts them, and
 /// says so in every header from then on (`sg_drops_total`): a stream in real time does not wait.
@@ -44,6 +44,7 @@ pub struct SynthSource {
     /// The pool to write into instead, until the first step takes it.
     given: Option<BatchPool>,
     pacer: Option<Pacer>,
+    clock: UtcClock,
     sequence: u64,
     next_sample: u64,
     dropped_samples: u64,
@@ -126,6 +127,7 @@ impl SynthSource {
             pool: None,
             given: None,
             pacer: None,
+            clock: UtcClock::default(),
             sequence: 0,
             next_sample: 0,
             dropped_samples: 0,
@@ -257,6 +259,14 @@ impl Stage for SynthSource {
             pool.wake_on_return(ctx.signal().clone());
             pool
         });
+        let stamp_ns = self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.next_sample));
+        if let Some(clock) = self.clock.renewed(stamp_ns) {
+            pool.describe(Some(Arc::new(Description {
+                first_sample_index: self.next_sample,
+                clock: Some(clock),
+                ..Description::default()
+            })));
+        }
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
         self.fill(&mut batch, due_samples);
         if !batch.is_empty() {

@@ -45,16 +45,24 @@ struct Member {
 impl Files {
     /// What holds the recording that `path` names, and the path of that recording: an archive may stand for the only one in it.
     pub(super) fn of(path: &Path) -> Result<(Self, PathBuf), Error> {
-        let is_archive = |at: &&Path| {
-            let is_named = at.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sigmf"));
-            is_named && (*at == path || at.is_file())
-        };
+        let is_archive = |at: &&Path| has_archive_name(at) && (*at == path || at.is_file());
         let Some(at) = path.ancestors().find(is_archive) else {
             return Ok((Files::Folder, path.into()));
         };
         let archive = Archive::open(at)?;
         let recording = if at == path { archive.only_recording()? } else { path.into() };
         Ok((Files::Archive(archive), recording))
+    }
+
+    /// The recordings and collections of an archive, or the path itself, where it names one of them or no archive.
+    pub(super) fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
+        if !has_archive_name(path) {
+            return Ok(vec![path.into()]);
+        }
+        let archive = Archive::open(path)?;
+        // Where there are none, or one, whoever opens the archive sees to it.
+        let all: Vec<PathBuf> = archive.recordings().map(|inside| path.join(inside)).collect();
+        Ok(if all.len() > 1 && archive.only_recording().is_err() { all } else { vec![path.into()] })
     }
 
     pub(super) fn holds(&self, path: &Path) -> bool {
@@ -141,14 +149,20 @@ impl Archive {
         Ok(Self { path: path.into(), file, file_bytes, members })
     }
 
+    /// Collections and recordings; those that a collection ties together are among them.
+    fn recordings(&self) -> impl Iterator<Item = &PathBuf> {
+        self.of_kind("sigmf-collection").chain(self.of_kind("sigmf-meta"))
+    }
+
+    fn of_kind(&self, kind: &'static str) -> impl Iterator<Item = &PathBuf> {
+        let paths = self.members.iter().map(|member| &member.path);
+        paths.filter(move |path| path.extension().is_some_and(|extension| extension == kind))
+    }
+
     /// The collection of an archive, or its recording where there is one.
     fn only_recording(&self) -> Result<PathBuf, Error> {
-        let of_kind = |kind: &'static str| {
-            let paths = self.members.iter().map(|member| &member.path);
-            paths.filter(move |path| path.extension().is_some_and(|extension| extension == kind))
-        };
-        let collections: Vec<&PathBuf> = of_kind("sigmf-collection").collect();
-        let mut recordings: Vec<&PathBuf> = of_kind("sigmf-meta").collect();
+        let collections: Vec<&PathBuf> = self.of_kind("sigmf-collection").collect();
+        let mut recordings: Vec<&PathBuf> = self.of_kind("sigmf-meta").collect();
         match (collections.as_slice(), recordings.as_slice()) {
             ([only], _) | ([], [only]) => return Ok(self.path.join(only)),
             _ => {}
@@ -195,6 +209,10 @@ impl Archive {
         let file = self.file.try_clone().map_err(Error::file("open", path))?;
         Ok(Part { file, offset_bytes, bytes })
     }
+}
+
+fn has_archive_name(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sigmf"))
 }
 
 /// A recording is two files: enough for what else may lie there.

@@ -1,11 +1,11 @@
-//! The SHA-512 of files that may be large, and may still grow.
+//! The SHA-512 of files that may be large.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use sha2::{Digest, Sha512};
 
-/// The sum of a file's bytes, continued as the file grows.
+/// The sum of a file's bytes.
 pub(super) struct Sum {
     file: File,
     begin: u64,
@@ -31,13 +31,8 @@ impl Sum {
         Self { file, begin, sum: Sha512::new(), bytes: 0, buffer: vec![0; BUFFER_BYTES] }
     }
 
-    /// Bytes summed so far.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Adds the next bytes before `end`, one buffer at most.
-    pub(super) fn step(&mut self, end: u64) -> io::Result<()> {
+    fn step(&mut self, end: u64) -> io::Result<()> {
         let length = end.saturating_sub(self.bytes).min(BUFFER_BYTES as u64) as usize;
         let buffer = &mut self.buffer[..length];
         self.file.seek(SeekFrom::Start(self.begin + self.bytes))?;

@@ -1,16 +1,17 @@
 //! How to record, and creating a recording's files: all of them, or none.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
+use super::annotations::Annotations;
 use super::layout::{Base, CollectionFile};
-use super::metadata::{Metadata, Staged};
+use super::metadata::{Metadata, Staged, State};
 use super::metadata_writer::MetadataWriter;
 use crate::error::Error;
+use crate::file::disk::{Appender, DiskFile, WriteWay};
 use crate::file::encoding::Encoding;
 
 /// How to record.
@@ -24,16 +25,22 @@ pub struct SigmfSettings {
     pub sample_rate_hz: f64,
     /// Whether a recording of the same name is replaced.
     pub overwrite: bool,
-    /// Whether the SHA-512 of the data is entered. Up to 100 MB/s it is computed while recording, on another thread that
-    /// reads the data behind the writer (a tenth to a fifth of a core). Where more than 64 MiB are not summed yet when the
-    /// recording is finished, it has none: closing a recording does not read it again.
+    /// Whether checksums of the data are entered: XXH3 of each 256 MiB, and up to 100 MB/s, or 64 MiB in all, SHA-512 as SigMF has it. They
+    /// are computed from memory while the data are written, and left out where the writing leaves no time for it.
     pub checksum: bool,
+    /// Memory for what waits for the disk: as long as that lasts, the disk may stall. Touched as it is needed.
+    pub buffer_bytes: usize,
+    /// Whether a summary is made meanwhile, beside the recording, so that a scope shows all of it at once: of 32 MiB and more, in up
+    /// to 8 channels, where there is processor time left.
+    pub summary: bool,
+    /// How the data are written.
+    pub way: WriteWay,
     /// What a person should know of the recording.
     pub description: Option<String>,
 }
 
 impl SigmfSettings {
-    fn data_files(&self) -> usize {
+    pub(super) fn data_files(&self) -> usize {
         if self.channels <= CHANNELS_APART_MAX { self.channels } else { 1 }
     }
 
@@ -58,6 +65,9 @@ impl Default for SigmfSettings {
             sample_rate_hz: 0.0,
             overwrite: false,
             checksum: true,
+            buffer_bytes: BUFFER_BYTES,
+            summary: true,
+            way: WriteWay::Best,
             description: None,
         }
     }
@@ -66,20 +76,42 @@ impl Default for SigmfSettings {
 /// A data file: of one channel, or of all of them.
 #[derive(Debug)]
 pub(super) struct DataFile {
-    pub(super) path: PathBuf,
-    pub(super) file: File,
-    /// Bytes to be written.
-    pub(super) buffer: Vec<u8>,
+    pub(super) end: Appender,
     format: SampleFormat,
     pub(super) channels: Range<usize>,
 }
 
-/// Creates the files of the recording; returns the data files, the metadata writer, and all paths, the one to
-/// open first.
-pub(super) fn create(
-    base: &Base,
-    settings: &SigmfSettings,
-) -> Result<(Vec<DataFile>, MetadataWriter, Vec<PathBuf>), Error> {
+/// The files of a recording that has not begun.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    parts: Vec<DataFile>,
+    metadata: Metadata,
+    unnamed: Unnamed,
+    checksum: bool,
+    /// All paths, the one to open first.
+    files: Vec<PathBuf>,
+}
+
+/// The files of a recording that begins.
+pub(super) struct Begun {
+    pub(super) parts: Vec<DataFile>,
+    pub(super) metadata: MetadataWriter,
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// Data files under temporary names: they have their own with the first metadata, once there are samples. So a recorder that is killed before
+/// leaves no recording, and none without samples.
+#[derive(Debug)]
+pub(super) struct Unnamed {
+    data: Staged,
+    /// What they must not replace.
+    in_the_way: Vec<PathBuf>,
+    /// What they replace under other names.
+    stale: Vec<PathBuf>,
+}
+
+/// Creates the files of a recording whose name is taken. `past_cache`: where the system lets writes bypass the page cache, they do.
+pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -> Result<Prepared, Error> {
     settings.check()?;
     let existing = existing(base, settings.data_files());
     if !settings.overwrite
@@ -92,31 +124,62 @@ pub(super) fn create(
         return Err(Error::Content { path: path.clone(), what });
     }
     let metadata = metadata(settings, base);
-    let mut created = Created::default();
+    let mut data = Staged::default();
     let mut parts = Vec::new();
     for (number, recording) in metadata.recordings.iter().enumerate() {
         let first = number * metadata.channels;
         let channels = first..first + metadata.channels;
-        parts.push(DataFile::create(recording.data(), settings, channels, &mut created)?);
+        parts.push(DataFile::create(recording.data(), settings, channels, past_cache, &mut data)?);
     }
-    created.staged.append(metadata.stage(None)?);
-    let mut data = Vec::new();
-    for path in created.data_paths.iter().filter(|_| settings.checksum) {
-        data.push(File::open(path).map_err(Error::file("open", path))?);
-    }
+    // What is in the way of the metadata is found now, and not behind the first samples.
+    drop(metadata.stage(&State { is_closed: false, is_durable: false, sums: &[] })?);
     let mut files = Vec::new();
     files.extend(metadata.collection.as_ref().map(Base::collection));
     files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
-    let metadata_writer =
-        MetadataWriter::start(metadata, data, is_fast(settings)).map_err(Error::file("create", &files[0]))?;
-    created.commit()?;
-    for stale in existing.iter().filter(|stale| !files.contains(stale)) {
-        let _ = fs::remove_file(stale);
-    }
-    Ok((parts, metadata_writer, files))
+    let stale = existing.into_iter().filter(|stale| !files.contains(stale)).collect();
+    let in_the_way = if settings.overwrite { Vec::new() } else { files.clone() };
+    let unnamed = Unnamed { data, in_the_way, stale };
+    Ok(Prepared { parts, metadata, unnamed, checksum: settings.checksum, files })
 }
 
-fn metadata(settings: &SigmfSettings, base: &Base) -> Metadata {
+impl Prepared {
+    /// Begins the recording: nothing is asked of the disk.
+    pub(super) fn begin(self) -> Result<Begun, Error> {
+        let Self { parts, metadata, unnamed, checksum, files } = self;
+        let data = parts.iter().map(|part| part.end.file().clone()).collect();
+        let metadata = MetadataWriter::start(metadata, unnamed, data, checksum)
+            .map_err(Error::file("create", &files[0]))?;
+        Ok(Begun { parts, metadata, files })
+    }
+}
+
+impl Unnamed {
+    /// Gives the data their names. Where that fails, they stay as they are, and it may be tried again.
+    pub(super) fn name(&mut self) -> Result<(), Error> {
+        if let Some(path) = self.in_the_way.iter().find(|path| path.symlink_metadata().is_ok()) {
+            // Somebody else's, who came meanwhile.
+            return Err(Error::Exists { path: path.clone() });
+        }
+        self.in_the_way.clear();
+        self.data.give_names()?;
+        for stale in self.stale.drain(..) {
+            let _ = fs::remove_file(stale);
+        }
+        Ok(())
+    }
+
+    /// Leaves the data under their temporary names.
+    pub(super) fn leave(self) {
+        self.data.leave();
+    }
+
+    /// Where a data file is that will have this path.
+    pub(super) fn place_of(&self, path: &Path) -> PathBuf {
+        self.data.place_of(path)
+    }
+}
+
+pub(super) fn metadata(settings: &SigmfSettings, base: &Base) -> Metadata {
     let recordings: Vec<Base> = match settings.data_files() {
         1 => vec![base.clone()],
         files => (0..files).map(|channel| base.channel(channel)).collect(),
@@ -130,8 +193,9 @@ fn metadata(settings: &SigmfSettings, base: &Base) -> Metadata {
         notes: settings.description.clone(),
         description: None,
         has_details: false,
+        has_errors: false,
         segments: Vec::new(),
-        annotations: Vec::new(),
+        annotations: Annotations::default(),
         known_samples: 0,
     }
 }
@@ -141,59 +205,18 @@ fn is_fast(settings: &SigmfSettings) -> bool {
         > SUM_WHILE_RECORDING_BYTES_PER_SECOND
 }
 
-/// The files of a recording that is being created. They are removed where that fails.
-#[derive(Default)]
-struct Created {
-    /// Under temporary names.
-    staged: Staged,
-    /// Where the data are until the end of the creation.
-    data_paths: Vec<PathBuf>,
-    /// Under their own names.
-    files: Vec<PathBuf>,
-}
-
-impl Created {
-    fn commit(mut self) -> Result<(), Error> {
-        std::mem::take(&mut self.staged).commit()?;
-        self.files.clear();
-        Ok(())
-    }
-}
-
-impl Drop for Created {
-    fn drop(&mut self) {
-        for path in &self.files {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 impl DataFile {
     fn create(
         path: PathBuf,
         settings: &SigmfSettings,
         channels: Range<usize>,
-        created: &mut Created,
+        past_cache: bool,
+        staged: &mut Staged,
     ) -> Result<Self, Error> {
-        let file = if settings.overwrite {
-            let (file, temporary) = created.staged.create(&path)?;
-            created.data_paths.push(temporary);
-            file
-        } else {
-            // Where two recorders want the same name, one of them gets it.
-            let file =
-                OpenOptions::new().write(true).create_new(true).open(&path).map_err(|source| match source
-                    .kind()
-                {
-                    io::ErrorKind::AlreadyExists => Error::Exists { path: path.clone() },
-                    _ => Error::file("create", &path)(source),
-                })?;
-            created.files.push(path.clone());
-            created.data_paths.push(path.clone());
-            file
-        };
-        let format = settings.format;
-        Ok(Self { path, file, buffer: Vec::with_capacity(BUFFER_BYTES), format, channels })
+        let file = staged.create(&path)?.0;
+        let sha512 = settings.checksum && !is_fast(settings);
+        let file = DiskFile::new(path, file, past_cache, settings.checksum, sha512);
+        Ok(Self { end: Appender::new(file), format: settings.format, channels })
     }
 
     /// Of one sample of each channel.
@@ -201,25 +224,30 @@ impl DataFile {
         self.format.bytes() * self.channels.len()
     }
 
-    /// Samples per channel that the buffer has room for.
+    /// Samples per channel that there is room for.
     #[inline]
     pub(super) fn room(&self) -> usize {
-        (BUFFER_BYTES - self.buffer.len()) / self.frame_bytes()
+        self.end.room() / self.frame_bytes()
     }
 
-    /// Appends `count` samples of each channel; `samples` has those of one as a stream has them.
+    /// Appends `count` samples of each channel, for which there is room; `samples` has those of one as a stream has them. The one copy on
+    /// their way.
     #[inline]
     pub(super) fn push<'a>(&mut self, count: usize, samples: impl Fn(usize) -> &'a [u8]) {
+        let place = self.end.extend(count * self.format.bytes() * self.channels.len());
         if self.channels.len() == 1 {
-            return self.buffer.extend_from_slice(samples(self.channels.start));
+            return place.copy_from_slice(samples(self.channels.start));
         }
-        let begin = self.buffer.len();
-        self.buffer.resize(begin + count * self.frame_bytes(), 0);
         let encoding = Encoding::of(self.format);
         for (number, channel) in self.channels.clone().enumerate() {
-            encoding.put(samples(channel), number, self.channels.len(), &mut self.buffer[begin..]);
+            encoding.put(samples(channel), number, self.channels.len(), place);
         }
     }
+}
+
+/// The files that a recording of this name replaces.
+pub(super) fn existing_files(base: &Base, settings: &SigmfSettings) -> Vec<PathBuf> {
+    existing(base, settings.data_files())
 }
 
 /// Files in the way of a recording: its own, and those of the recording or collection that has its name.
@@ -240,9 +268,9 @@ fn existing(base: &Base, data_files: usize) -> Vec<PathBuf> {
     paths
 }
 
-/// Per data file: writes of this size reach the speed of the disk.
-pub(super) const BUFFER_BYTES: usize = 1 << 20;
-/// Of more channels, a file for each is more than a person can handle, and its buffer more than a cache holds.
+/// A seventh of a second at 1.8 GB/s, and seconds at the rates of most.
+const BUFFER_BYTES: usize = 256 << 20;
+/// Of more channels, a file for each is more than a person can handle.
 const CHANNELS_APART_MAX: usize = 8;
 const SUM_WHILE_RECORDING_BYTES_PER_SECOND: f64 = 100e6;
 /// What SigMF allows.

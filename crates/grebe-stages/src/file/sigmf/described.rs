@@ -84,6 +84,9 @@ pub(super) fn global(
                 gain_db: None,
                 // It holds for the producer's clock, which nobody can read any more; the captures have the time.
                 clock: None,
+                recorded_at: None,
+                recorded_error_ns: None,
+                annotations: Vec::new(),
                 ..description.clone()
             };
             // Numbers and strings with names: none of it can fail.
@@ -121,7 +124,7 @@ fn declare(fields: &mut Map<String, Value>, uses: &[&str]) {
 /// What the metadata say of the stream, from which sample of the file on; nothing where they say nothing.
 pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut Vec<String>) -> Described {
     let mut fields = meta.global.rest.clone();
-    fields.remove("core:extensions");
+    fields.retain(|name, _| !NOT_OF_ALL.contains(&name.as_str()));
     let mut whole: Description = serde_json::from_value(Value::Object(fields)).unwrap_or_else(|error| {
         notes.push(format!("what the metadata say of the stream cannot be read, and is left out: {error}"));
         Description::default()
@@ -196,7 +199,7 @@ pub(super) fn join(recordings: &[(usize, Described)]) -> Described {
 }
 
 /// What a recorder says of its files, whatever the stream says.
-const RECORDERS_OWN: [&str; 13] = [
+const RECORDERS_OWN: [&str; 14] = [
     "core:datatype",
     "core:sample_rate",
     "core:version",
@@ -209,7 +212,11 @@ const RECORDERS_OWN: [&str; 13] = [
     "core:trailing_bytes",
     "core:sha512",
     "grebe:known_samples",
+    "grebe:checksums",
     "core:sample_start",
 ];
+/// What a stream says of a moment, or what belongs to the file; whoever writes it into `global` means something else.
+const NOT_OF_ALL: [&str; 5] =
+    ["core:extensions", "core:datetime", "grebe:datetime_error_ns", "grebe:clock", "annotations"];
 /// Above the longest text of a description.
 const LARGEST_FRAME: usize = 128 << 10;

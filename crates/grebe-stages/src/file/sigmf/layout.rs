@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
+use crate::file::disk::{SUMMED_BYTES, Summed};
 use crate::file::headerless::is_raw;
 use crate::file::output::{NameLock, followed};
 
@@ -29,6 +30,16 @@ impl Base {
 
     /// Of a recording to be made: where its own file leads, by symbolic links.
     pub(crate) fn to_record(path: &Path) -> Result<Self, Error> {
+        Self::check_to_record(path)?;
+        if path.is_dir() {
+            return Err(Error::Field { path: path.into(), what: NO_RECORDING.to_owned() });
+        }
+        let meta = Self::of(path).meta();
+        Ok(Self::of(&followed(&meta).map_err(Error::file("create", &meta))?))
+    }
+
+    /// Whether a recording can have this name; nothing is looked up.
+    pub(crate) fn check_to_record(path: &Path) -> Result<(), Error> {
         let refused = |what: &str| Err(Error::Field { path: path.into(), what: what.to_owned() });
         if path.as_os_str() == "-" {
             return refused(
@@ -45,19 +56,24 @@ impl Base {
                 "recordings are SigMF, whose samples stand in a raw file of their own: name it NAME.sigmf-meta",
             );
         }
-        if path.file_name().is_none() || path.is_dir() || path.extension().is_some_and(|it| it == "sigmf") {
-            return refused(
-                "unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)",
-            );
+        if path.file_name().is_none() || path.extension().is_some_and(|it| it == "sigmf") {
+            return refused(NO_RECORDING);
         }
-        let meta = Self::of(path).meta();
-        Ok(Self::of(&followed(&meta).map_err(Error::file("create", &meta))?))
+        Ok(())
     }
 
     /// Takes the name, for one recorder.
     pub(crate) fn lock(&self) -> Result<NameLock, Error> {
-        let name = format!(".{}.sigmf-lock", self.name());
-        NameLock::take(self.0.with_file_name(name), &self.meta())
+        NameLock::take(self.lock_path(), &self.meta())
+    }
+
+    /// Whether a recorder has the name.
+    pub(crate) fn is_locked(&self) -> bool {
+        NameLock::is_taken(&self.lock_path())
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.0.with_file_name(format!(".{}.sigmf-lock", self.name()))
     }
 
     /// Of a recording that lies beside this one.
@@ -68,6 +84,22 @@ impl Base {
     /// Of channel `channel` (from 0) of a collection; the files count from 1.
     pub(super) fn channel(&self, channel: usize) -> Self {
         Self(self.with(&format!("_ch{}", channel + 1)))
+    }
+
+    /// A part of a recording that is rotated.
+    pub(crate) fn part(&self, number: u64) -> Self {
+        Self(self.with(&format!("_{number:0PART_DIGITS$}")))
+    }
+
+    /// Of which part a file of this name is.
+    pub(crate) fn part_number(&self, file_name: &str) -> Option<u64> {
+        let rest = file_name.strip_prefix(&self.name())?.strip_prefix('_')?;
+        let (rest, extension) = rest.split_once('.')?;
+        let number = rest.split_once("_ch").map_or(rest, |(number, _)| number);
+        let is_ours = (EXTENSIONS.contains(&extension) || extension == "grebe-summary")
+            && number.len() >= PART_DIGITS
+            && number.bytes().all(|digit| digit.is_ascii_digit());
+        number.parse().ok().filter(|_| is_ours)
     }
 
     pub(super) fn name(&self) -> String {
@@ -157,9 +189,36 @@ pub(super) struct Global {
     /// While recording: samples per channel before which no gap is missing in the captures.
     #[serde(rename = "grebe:known_samples", skip_serializing_if = "Option::is_none")]
     pub(super) known_samples: Option<u64>,
+    /// Of stretches of the data file.
+    #[serde(rename = "grebe:checksums", skip_serializing_if = "Option::is_none")]
+    pub(super) checksums: Option<Checksums>,
     /// What the stream says of itself.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
+}
+
+/// Sums of a data file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Checksums {
+    /// `xxh3-64`.
+    pub(super) algorithm: String,
+    /// Bytes of each stretch; the last one is shorter.
+    pub(super) stretch_bytes: u64,
+    /// Sixteen hexadecimal digits each; null where there was no time to sum.
+    pub(super) sums: Vec<Option<String>>,
+}
+
+impl Checksums {
+    pub(super) fn of(summed: &Summed) -> Self {
+        let hex = |sum: &Option<u64>| sum.map(|sum| format!("{sum:016x}"));
+        let sums = summed.xxh3.iter().map(hex).collect();
+        Self { algorithm: XXH3.to_owned(), stretch_bytes: SUMMED_BYTES, sums }
+    }
+
+    /// Whether they are of a kind that can be compared.
+    pub(super) fn is_known(&self) -> bool {
+        self.algorithm == XXH3 && self.stretch_bytes > 0
+    }
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -172,6 +231,8 @@ pub(super) struct Capture {
     pub(super) header_bytes: Option<u64>,
     #[serde(rename = "core:datetime", skip_serializing_if = "Option::is_none")]
     pub(super) datetime: Option<String>,
+    #[serde(rename = "grebe:datetime_error_ns", skip_serializing_if = "Option::is_none")]
+    pub(super) datetime_error_ns: Option<u64>,
     #[serde(rename = "core:frequency", skip_serializing_if = "Option::is_none", serialize_with = "number")]
     #[serde(default)]
     pub(super) frequency: Option<f64>,
@@ -235,9 +296,10 @@ pub(super) fn datatype(format: SampleFormat) -> String {
     format!("{kind}{format}{order}")
 }
 
-/// RFC 3339 in UTC, to the microsecond: `2026-01-02T03:04:05.678901Z`.
-pub(super) fn datetime(time: SystemTime) -> Option<String> {
-    Timestamp::try_from(time).ok().map(|time| format!("{time:.6}"))
+/// RFC 3339 in UTC, to the microsecond: `2026-01-02T03:04:05.678901Z`; to the nanosecond where samples come closer than that.
+pub(super) fn datetime(time: SystemTime, sample_rate_hz: f64) -> Option<String> {
+    let digits = if sample_rate_hz > 1e6 { 9 } else { 6 };
+    Timestamp::try_from(time).ok().map(|time| format!("{time:.digits$}"))
 }
 
 /// The time that a file states, where it is one.
@@ -245,7 +307,15 @@ pub(super) fn time(datetime: &str) -> Option<SystemTime> {
     datetime.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
+const NO_RECORDING: &str =
+    "unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)";
+
 const EXTENSIONS: [&str; 3] = ["sigmf-meta", "sigmf-data", "sigmf-collection"];
+
+const XXH3: &str = "xxh3-64";
+
+/// Files stand in their order in a folder: of ten seconds each, for four months.
+const PART_DIGITS: usize = 6;
 
 pub(super) const VERSION: &str = "1.2.0";
 

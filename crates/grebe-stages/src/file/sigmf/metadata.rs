@@ -5,27 +5,39 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use grebe_frame::{ChannelDescription, Description, SampleFormat};
 use serde_json::{Map, Value};
 
+use super::annotations::Annotations;
 use super::checksum::Summing;
 use super::described::{self, Tuning};
 use super::layout::{
-    Annotation, Base, Capture, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream, VERSION,
-    datatype, datetime, temporary,
+    Annotation, Base, Capture, Checksums, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream,
+    VERSION, datatype, datetime, temporary,
 };
 use crate::error::Error;
+use crate::file::disk::Summed;
 use crate::file::output::followed;
+use crate::file::sample_file::RecordedAt;
 
 /// Where samples go on after a gap, or another description holds.
 #[derive(Debug, Clone)]
 pub(super) struct Captured {
     pub(super) position: u64,
     pub(super) first_sample_index: u64,
-    pub(super) recorded_at: Option<SystemTime>,
+    pub(super) recorded_at: Option<RecordedAt>,
     pub(super) description: Option<Arc<Description>>,
+}
+
+/// How the metadata are written.
+pub(super) struct State<'a> {
+    /// Or samples are still to come.
+    pub(super) is_closed: bool,
+    /// So that they survive a loss of power from here on.
+    pub(super) is_durable: bool,
+    /// Of each data file, where there are any.
+    pub(super) sums: &'a [Summed],
 }
 
 /// The metadata of all files of a recording.
@@ -45,18 +57,25 @@ pub(super) struct Metadata {
     pub(super) description: Option<Arc<Description>>,
     /// Whether a capture has words of that extension.
     pub(super) has_details: bool,
+    /// Whether a capture says how far its time may be off.
+    pub(super) has_errors: bool,
     pub(super) segments: Vec<Captured>,
-    pub(super) annotations: Vec<Annotation>,
+    pub(super) annotations: Annotations,
     /// Samples per channel up to which all segments are entered.
     pub(super) known_samples: u64,
 }
 
 impl Metadata {
-    /// Writes the metadata in place of what is there; `closed` with the sums, where there are any.
-    pub(super) fn write(&self, closed: Option<Option<Vec<String>>>) -> Result<(), Error> {
-        let durable = closed.is_some();
-        self.stage(closed)?.commit()?;
-        if durable {
+    /// Writes the metadata in place of what is there.
+    pub(super) fn write(&self, state: &State<'_>) -> Result<(), Error> {
+        self.commit(self.stage(state)?, state)
+    }
+
+    /// Gives what was written beside it its place.
+    pub(super) fn commit(&self, staged: Staged, state: &State<'_>) -> Result<(), Error> {
+        staged.commit()?;
+        // Until then, the name that survives a loss of power is that of older metadata, which the next ones find.
+        if state.is_closed {
             self.sync_folder();
         }
         Ok(())
@@ -68,19 +87,22 @@ impl Metadata {
     }
 
     /// Writes the metadata beside what is there.
-    pub(super) fn stage(&self, closed: Option<Option<Vec<String>>>) -> Result<Staged, Error> {
+    pub(super) fn stage(&self, state: &State<'_>) -> Result<Staged, Error> {
         let mut staged = Staged::default();
         let mut streams = Vec::new();
-        let durable = closed.is_some();
+        let durable = state.is_durable;
+        let annotations = self.annotations.in_order();
         for (number, base) in self.recordings.iter().enumerate() {
             let channels = number * self.channels..(number + 1) * self.channels;
-            let sum = closed.as_ref().map(|sums| sums.as_ref().map(|sums| sums[number].clone()));
-            let global = self.global(sum, channels.clone());
+            let global = self.global(state.is_closed, state.sums.get(number), channels.clone());
             let described = self.described_channels(channels.clone());
             let meta = MetaOut {
                 global: &global,
-                captures: self.segments.iter().map(|segment| segment.capture(channels.clone(), described)),
-                annotations: self.annotations.iter(),
+                captures: self
+                    .segments
+                    .iter()
+                    .map(|segment| segment.capture(channels.clone(), described, self.sample_rate_hz)),
+                annotations: annotations.iter().copied(),
             };
             let hash = staged.json(base.meta(), &meta, durable)?;
             streams.push(Stream::Object { name: base.name(), hash: Some(hash) });
@@ -98,15 +120,15 @@ impl Metadata {
         self.description.as_ref().map(|description| described::part(&description.channels, channels))
     }
 
-    fn global(&self, closed: Option<Option<String>>, channels: Range<usize>) -> Global {
-        let uses: &[&str] = match (closed.is_none(), self.has_details) {
-            (true, true) => &["grebe", "capture_details"],
-            (true, false) => &["grebe"],
-            (false, true) => &["capture_details"],
-            (false, false) => &[],
-        };
+    fn global(&self, is_closed: bool, sums: Option<&Summed>, channels: Range<usize>) -> Global {
+        let sha512 = sums.filter(|_| is_closed).and_then(|sums| sums.sha512.clone());
+        let checksums = sums.filter(|sums| sha512.is_none() && !sums.xxh3.is_empty()).map(Checksums::of);
+        let is_ours = !is_closed || self.has_errors || checksums.is_some();
+        let own = [(is_ours, "grebe"), (self.has_details, "capture_details")];
+        let own = own.into_iter().filter_map(|(is_used, name)| is_used.then_some(name));
+        let uses: Vec<&str> = own.chain(self.annotations.extensions()).collect();
         let description = self.description.as_deref();
-        let state = if closed.is_some() { "" } else { NOT_CLOSED };
+        let state = if is_closed { "" } else { NOT_CLOSED };
         Global {
             datatype: datatype(self.format),
             sample_rate: Some(self.sample_rate_hz).filter(|&rate_hz| rate_hz > 0.0),
@@ -118,15 +140,22 @@ impl Metadata {
             metadata_only: None,
             offset: None,
             trailing_bytes: None,
-            known_samples: closed.is_none().then_some(self.known_samples),
-            sha512: closed.flatten(),
-            rest: described::global(description, self.notes.as_ref(), channels, uses),
+            known_samples: (!is_closed).then_some(self.known_samples),
+            sha512,
+            checksums,
+            rest: described::global(description, self.notes.as_ref(), channels, &uses),
         }
     }
 
     /// Enters where samples go on.
     pub(super) fn enter(&mut self, segment: Captured) {
         self.describe(segment.description.as_ref());
+        self.has_errors |= segment.recorded_at.is_some_and(|at| at.error_ns.is_some());
+        let end_index = self.segments.last().map_or(0, |before| {
+            before.first_sample_index.saturating_add(segment.position.saturating_sub(before.position))
+        });
+        let goes_on = segment.first_sample_index >= end_index;
+        self.annotations.interrupt(segment.position, goes_on.then_some(segment.first_sample_index));
         self.segments.push(segment);
     }
 
@@ -145,11 +174,9 @@ impl Metadata {
         rest: Map<String, Value>,
     ) {
         let sample_start = self.position(first_sample_index);
-        let end = self.position(first_sample_index.saturating_add(length_samples));
-        let sample_count = Some(end.saturating_sub(sample_start));
-        let annotation = Annotation { sample_start, sample_count, rest };
-        let place = self.annotations.partition_point(|other| other.sample_start <= sample_start);
-        self.annotations.insert(place, annotation);
+        let end_index = first_sample_index.saturating_add(length_samples);
+        let sample_count = Some(self.position(end_index).saturating_sub(sample_start));
+        self.annotations.open(Annotation { sample_start, sample_count, rest }, end_index);
     }
 
     /// Where a sample of the stream stands in the file, or what follows it there. The newest segments come first: those of
@@ -168,11 +195,7 @@ impl Metadata {
     /// Leaves out what lies behind the end.
     pub(super) fn cut(&mut self, len_samples: u64) {
         self.segments.retain(|segment| segment.position < len_samples);
-        self.annotations.retain(|annotation| annotation.sample_start < len_samples);
-        for annotation in &mut self.annotations {
-            let left = len_samples - annotation.sample_start;
-            annotation.sample_count = annotation.sample_count.map(|count| count.min(left));
-        }
+        self.annotations.cut(len_samples);
     }
 
     /// So that the new names survive a loss of power too. Not every system can; the data are safe without.
@@ -186,12 +209,18 @@ impl Metadata {
 
 impl Captured {
     /// `described` is what `global` says of these channels.
-    fn capture(&self, channels: Range<usize>, described: Option<&[ChannelDescription]>) -> Capture {
+    fn capture(
+        &self,
+        channels: Range<usize>,
+        described: Option<&[ChannelDescription]>,
+        sample_rate_hz: f64,
+    ) -> Capture {
         let mut capture = Capture {
             sample_start: self.position,
             // SigMF's largest index.
             global_index: Some(self.first_sample_index.min(i64::MAX as u64)),
-            datetime: self.recorded_at.and_then(datetime),
+            datetime: self.recorded_at.and_then(|at| datetime(at.time, sample_rate_hz)),
+            datetime_error_ns: self.recorded_at.and_then(|at| at.error_ns),
             ..Capture::default()
         };
         Tuning::of(self.description.as_deref(), channels).write(described, &mut capture);
@@ -201,7 +230,7 @@ impl Captured {
 
 /// Files under temporary names, which take their places together, or are removed.
 #[derive(Debug, Default)]
-pub(in crate::file) struct Staged {
+pub(super) struct Staged {
     files: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -219,7 +248,12 @@ impl Staged {
     }
 
     /// Writes a value; the sum of the file.
-    fn json(&mut self, path: PathBuf, value: &impl serde::Serialize, durable: bool) -> Result<String, Error> {
+    pub(super) fn json(
+        &mut self,
+        path: PathBuf,
+        value: &impl serde::Serialize,
+        durable: bool,
+    ) -> Result<String, Error> {
         let failed = Error::file("create", &path);
         let mut out = Summing::new(BufWriter::with_capacity(BUFFER_BYTES, self.create(&path)?.0));
         serde_json::to_writer_pretty(&mut out, value).map_err(|error| failed(error.into()))?;
@@ -232,16 +266,29 @@ impl Staged {
         Ok(sum)
     }
 
-    pub(super) fn append(&mut self, mut other: Staged) {
-        self.files.append(&mut other.files);
+    /// Where a file is that will have this name.
+    pub(super) fn place_of(&self, path: &Path) -> PathBuf {
+        let place = followed(path).unwrap_or_else(|_| path.to_owned());
+        let found = self.files.iter().find(|(_, to)| *to == place);
+        found.map_or(place.clone(), |(temporary, _)| temporary.clone())
+    }
+
+    /// Leaves the files under the names that they have.
+    pub(super) fn leave(mut self) {
+        self.files.clear();
     }
 
     /// Gives all files their names.
     pub(in crate::file) fn commit(mut self) -> Result<(), Error> {
-        for (temporary, path) in &self.files {
+        self.give_names()
+    }
+
+    /// The same, in their order: where one cannot have its name, it and those behind it stay as they are.
+    pub(super) fn give_names(&mut self) -> Result<(), Error> {
+        while let Some((temporary, path)) = self.files.first() {
             fs::rename(temporary, path).map_err(Error::file("create", path))?;
+            self.files.remove(0);
         }
-        self.files.clear();
         Ok(())
     }
 }

@@ -1,13 +1,13 @@
 //! The metadata writer: a thread beside the recording that does what may take long.
 //!
-//! It rewrites the metadata once a second, so that a recorder that is killed leaves a recording, and says in them up to which
-//! sample all gaps are known. It also computes the checksum of the data, by reading them behind the writer while they are still
-//! in the page cache. The writer of the samples only sends it events, and stores how many samples the system has taken.
+//! About once a second it waits until what was written is on the disk, then replaces the metadata, which say up to which sample the
+//! file is good and all gaps are known: what a recorder leaves that is killed, or whose power fails. It also closes the recording, so that
+//! another can begin meanwhile. The writer of the samples only sends it events.
 
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -16,24 +16,26 @@ use grebe_frame::Description;
 use serde_json::{Map, Value};
 
 use super::checksum::Sum;
-use super::metadata::{Captured, Metadata};
+use super::create::Unnamed;
+use super::layout::Annotation;
+use super::metadata::{Captured, Metadata, State};
 use crate::error::Error;
+use crate::file::disk::{DiskFile, Summed};
 
 /// The thread, as the writer of the samples holds it.
 #[derive(Debug)]
 pub(super) struct MetadataWriter {
     events: Sender<Event>,
-    progress: Arc<Progress>,
-    thread: JoinHandle<Result<u64, Error>>,
+    /// What waits in a block should go to the disk now.
+    cut_due: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Closed, Error>>,
 }
 
-/// What the writer of the samples and the metadata writer share all the time.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    /// Samples per channel that the system has taken.
-    good_samples: AtomicU64,
-    /// The writer has not written its buffers for a second.
-    flush_due: AtomicBool,
+/// What was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Closed {
+    pub(super) len_samples: u64,
+    pub(super) segments: u64,
 }
 
 #[derive(Debug)]
@@ -41,24 +43,31 @@ pub(super) enum Event {
     Segment(Captured),
     /// One that needs no segment of its own.
     Description(Arc<Description>),
+    /// Of a stretch of the stream.
     Annotation {
         first_sample_index: u64,
         length_samples: u64,
         rest: Map<String, Value>,
     },
+    /// Of a stretch of the file.
+    Placed(Annotation),
     Finish,
 }
 
 impl MetadataWriter {
-    /// Starts the thread. `data`: the data files, to read and to sum; none where no checksum is wanted. A fast recording is
-    /// not summed meanwhile.
-    pub(super) fn start(metadata: Metadata, data: Vec<File>, is_fast: bool) -> io::Result<Self> {
+    /// Starts the thread, for the data in these files.
+    pub(super) fn start(
+        metadata: Metadata,
+        unnamed: Unnamed,
+        data: Vec<Arc<DiskFile>>,
+        checksum: bool,
+    ) -> io::Result<Self> {
         let (events, inbox) = mpsc::channel();
-        let progress = Arc::new(Progress::default());
-        let sums = data.into_iter().map(Sum::new).collect();
-        let task = Task { metadata, inbox, progress: progress.clone(), sums, is_fast };
+        let cut_due = Arc::new(AtomicBool::new(false));
+        let unnamed = Some(unnamed);
+        let task = Task { metadata, unnamed, inbox, cut_due: cut_due.clone(), data, checksum };
         let thread = thread::Builder::new().name("sigmf-metadata".into()).spawn(move || task.run())?;
-        Ok(Self { events, progress, thread })
+        Ok(Self { events, cut_due, thread })
     }
 
     pub(super) fn tell(&self, event: Event) {
@@ -66,20 +75,14 @@ impl MetadataWriter {
         let _ = self.events.send(event);
     }
 
-    /// The data up to here are in the system's hands.
-    pub(super) fn publish(&self, good_samples: u64) {
-        self.progress.good_samples.store(good_samples, Ordering::Release);
-        self.progress.flush_due.store(false, Ordering::Relaxed);
-    }
-
+    /// Whether what waits should go to the disk now; then not again for a while.
     #[inline]
-    pub(super) fn is_flush_due(&self) -> bool {
-        self.progress.flush_due.load(Ordering::Relaxed)
+    pub(super) fn is_cut_due(&self) -> bool {
+        self.cut_due.load(Ordering::Relaxed) && self.cut_due.swap(false, Ordering::Relaxed)
     }
 
-    /// Waits for its end: the recording is closed where [`Event::Finish`] came before, else it stays "not closed". The number
-    /// of segments.
-    pub(super) fn join(self) -> Result<u64, Error> {
+    /// Waits for its end: the recording is closed where [`Event::Finish`] came before, else it stays "not closed".
+    pub(super) fn join(self) -> Result<Closed, Error> {
         drop(self.events);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -88,39 +91,42 @@ impl MetadataWriter {
 /// The work of the thread.
 struct Task {
     metadata: Metadata,
+    /// The data, until there are metadata of theirs.
+    unnamed: Option<Unnamed>,
     inbox: Receiver<Event>,
-    progress: Arc<Progress>,
-    /// By data file; none where no checksum is wanted, or where one cannot be computed.
-    sums: Vec<Sum>,
-    is_fast: bool,
+    cut_due: Arc<AtomicBool>,
+    data: Vec<Arc<DiskFile>>,
+    checksum: bool,
 }
 
 impl Task {
-    fn run(mut self) -> Result<u64, Error> {
+    fn run(mut self) -> Result<Closed, Error> {
         let began = Instant::now();
-        let (mut next_write, mut next_flush) = (began, began);
+        let (mut next_write, mut next_sync, mut next_cut) = (began, began + INTERVAL, began);
         // Events that came since the metadata were written.
         let mut is_changed = false;
         loop {
             let now = Instant::now();
-            if now >= next_flush {
-                self.progress.flush_due.store(true, Ordering::Relaxed);
-                next_flush = now + INTERVAL;
+            if now >= next_cut {
+                self.cut_due.store(true, Ordering::Relaxed);
+                next_cut = now + CUT_EVERY;
             }
             let good_samples = self.good_samples();
-            if now >= next_write && (is_changed || good_samples > self.metadata.known_samples) {
+            let has_news = is_changed && self.unnamed.is_none() || good_samples > self.metadata.known_samples;
+            if now >= next_write && has_news {
                 // Every segment that begins before these samples was told before they were written.
                 if let Some(last) = self.take_events() {
                     return last;
                 }
-                self.metadata.known_samples = good_samples;
+                let is_durable = now >= next_sync;
+                if is_durable {
+                    next_sync = now + INTERVAL;
+                }
                 // What cannot be written now is tried again, and told at the end; the metadata before stay good.
-                is_changed = self.metadata.write(None).is_err();
-                // Often at first, so that little is lost. Metadata of millions of segments take long: a twentieth of the time.
-                next_write = Instant::now() + (now - began).clamp(TICK, INTERVAL).max(now.elapsed() * 20);
+                is_changed = self.say(good_samples, is_durable).is_err();
+                next_write = now + self.pause(now - began, now.elapsed());
             }
-            let idle = self.sum_step();
-            match self.inbox.recv_timeout(idle) {
+            match self.inbox.recv_timeout(TICK) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(event) => {
                     is_changed = true;
@@ -133,12 +139,49 @@ impl Task {
         }
     }
 
+    /// From when metadata were begun until the next are, where these took so long to write.
+    fn pause(&self, since_begin: Duration, took: Duration) -> Duration {
+        // Often at first, so that little is lost; and no more than half of the time waiting for a disk that is slow.
+        let pause = since_begin.clamp(TICK, INTERVAL).max(took * 2);
+        // Metadata of millions of segments take long to make: a twentieth of the time.
+        if self.metadata.segments.len() > MANY_SEGMENTS { pause.max(took * 20) } else { pause }
+    }
+
+    /// Writes what is known; `is_durable`: once it is on the disk.
+    fn say(&mut self, good_samples: u64, is_durable: bool) -> Result<(), Error> {
+        if is_durable {
+            for file in &self.data {
+                file.sync().map_err(Error::file("write", file.path()))?;
+            }
+        }
+        self.metadata.known_samples = good_samples;
+        let sums = self.summed(good_samples);
+        self.write(&State { is_closed: false, is_durable, sums: &sums })
+    }
+
+    /// Writes the metadata; the first time they come with the data's names.
+    fn write(&mut self, state: &State<'_>) -> Result<(), Error> {
+        let staged = self.metadata.stage(state)?;
+        if let Some(unnamed) = &mut self.unnamed {
+            unnamed.name()?;
+            self.unnamed = None;
+        }
+        self.metadata.commit(staged, state)
+    }
+
+    /// What every file has.
     fn good_samples(&self) -> u64 {
-        self.progress.good_samples.load(Ordering::Acquire)
+        let good_bytes = self.data.iter().map(|file| file.good_bytes()).min().unwrap_or(0);
+        good_bytes / self.metadata.frame_bytes()
+    }
+
+    fn summed(&self, good_samples: u64) -> Vec<Summed> {
+        let bytes = good_samples * self.metadata.frame_bytes();
+        self.data.iter().map(|file| file.summed(bytes)).collect()
     }
 
     /// Takes the events that have come; the result of the thread, where they say that it is over.
-    fn take_events(&mut self) -> Option<Result<u64, Error>> {
+    fn take_events(&mut self) -> Option<Result<Closed, Error>> {
         loop {
             match self.inbox.try_recv() {
                 Ok(event) => {
@@ -161,49 +204,80 @@ impl Task {
             Event::Annotation { first_sample_index, length_samples, rest } => {
                 self.metadata.annotate(first_sample_index, length_samples, rest);
             }
+            Event::Placed(annotation) => self.metadata.annotations.place(annotation),
         }
         false
     }
 
-    /// Sums a piece of the file that is the furthest behind; returns how long there is nothing to do afterwards.
-    fn sum_step(&mut self) -> Duration {
-        let good_bytes = self.good_samples() * self.metadata.frame_bytes();
-        if !self.is_fast
-            && let Some(sum) = self.sums.iter_mut().min_by_key(|sum| sum.bytes())
-            && sum.bytes() < good_bytes
-        {
-            match sum.step(good_bytes) {
-                Ok(()) => return Duration::ZERO,
-                Err(_) => self.sums.clear(),
-            }
+    /// Closes the recording.
+    fn finish(&mut self) -> Result<Closed, Error> {
+        self.data.iter().for_each(|file| file.settle());
+        let mut closed = self.close(self.good_samples());
+        // Nothing is left for the metadata: the last samples make room for them.
+        if closed.as_ref().is_err_and(Error::is_full) {
+            let bytes = ROOM_BYTES * self.data.len() as u64;
+            closed = self.close(self.good_samples().saturating_sub(bytes / self.metadata.frame_bytes()));
         }
-        TICK
+        if closed.is_err()
+            && self.good_samples() > 0
+            && let Some(unnamed) = self.unnamed.take()
+        {
+            // Nothing says what they are; the samples are there all the same.
+            unnamed.leave();
+        }
+        closed
     }
 
-    /// Closes the recording; without checksums where they cannot be computed, or not soon.
-    fn finish(&mut self) -> Result<u64, Error> {
-        let good_samples = self.good_samples();
+    fn close(&mut self, good_samples: u64) -> Result<Closed, Error> {
         let bytes = good_samples * self.metadata.frame_bytes();
-        let sums = std::mem::take(&mut self.sums);
-        let left_bytes: u64 = sums.iter().map(|sum| bytes.saturating_sub(sum.bytes())).sum();
-        let is_soon = !sums.is_empty() && left_bytes <= CLOSING_BYTES_MAX;
-        let sums = is_soon.then(|| sums.into_iter().map(|sum| sum.finish(bytes)).collect());
+        for file in &self.data {
+            let path = || file.path().to_owned();
+            file.close(bytes).map_err(|source| Error::Write { path: path(), source, good_samples })?;
+        }
+        let mut sums = self.summed(good_samples);
+        self.sum_short(bytes, &mut sums);
         self.metadata.cut(good_samples);
-        self.metadata.write(Some(sums.and_then(io::Result::ok)))?;
-        Ok(self.metadata.segments.len() as u64)
+        self.write(&State { is_closed: true, is_durable: true, sums: &sums })?;
+        Ok(Closed { len_samples: good_samples, segments: self.metadata.segments.len() as u64 })
+    }
+
+    /// The SHA-512 of a short recording, which came too fast for it.
+    fn sum_short(&self, bytes: u64, sums: &mut [Summed]) {
+        if !self.checksum || bytes * self.data.len() as u64 > CLOSING_BYTES_MAX {
+            return;
+        }
+        for (file, sums) in self.data.iter().zip(sums).filter(|(_, sums)| sums.sha512.is_none()) {
+            // A file that cannot be read now has no such sum.
+            let path = self.unnamed.as_ref().map(|unnamed| unnamed.place_of(file.path()));
+            let path = path.as_deref().unwrap_or(file.path());
+            sums.sha512 = File::open(path).and_then(|file| Sum::new(file).finish(bytes)).ok();
+        }
     }
 
     /// The writer was dropped: all that it wrote is known, and the recording stays "not closed".
-    fn leave_open(&mut self) -> Result<u64, Error> {
-        self.metadata.known_samples = self.good_samples();
-        self.metadata.write(None)?;
-        Ok(self.metadata.segments.len() as u64)
+    fn leave_open(&mut self) -> Result<Closed, Error> {
+        self.data.iter().for_each(|file| file.settle());
+        let good_samples = self.good_samples();
+        for file in &self.data {
+            // What is behind it is zeros.
+            let _ = file.close(good_samples * self.metadata.frame_bytes());
+        }
+        if good_samples > 0 {
+            self.say(good_samples, true)?;
+        }
+        Ok(Closed { len_samples: good_samples, segments: self.metadata.segments.len() as u64 })
     }
 }
 
 /// How late the metadata writer may notice that samples were added.
 const TICK: Duration = Duration::from_millis(50);
-/// The most that a killed recorder loses, and how often metadata are written at most.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// Over all files, what may still be summed when the recording is closed: a tenth of a second.
+/// How often metadata are written at most, and what stands in them brought to the disk.
+const INTERVAL: Duration = Duration::from_millis(300);
+/// How long samples may wait until there are more. A recorder that is killed loses what comes in this time and the interval.
+const CUT_EVERY: Duration = Duration::from_millis(250);
+/// Some milliseconds of writing metadata.
+const MANY_SEGMENTS: usize = 10_000;
+/// Over all files, what is read again when the recording is closed: a tenth of a second.
 const CLOSING_BYTES_MAX: u64 = 64 << 20;
+/// Given up in each data file on a disk that is full, for the metadata.
+const ROOM_BYTES: u64 = 256 << 10;

@@ -26,9 +26,14 @@ pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
         return open_collection(&files, &base);
     }
     let recording = Recording::open(&files, &base)?;
-    let Recording { source, sample_rate_hz, len_samples, segments, notes, .. } = recording;
-    let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes);
+    let Recording { source, sample_rate_hz, len_samples, segments, notes, closed, .. } = recording;
+    let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes).whole(closed);
     Ok(file.described(recording.descriptions).annotated(recording.annotations))
+}
+
+/// The recordings that a path names: all those of an archive, else the path itself.
+pub(crate) fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    Files::recordings(path)
 }
 
 fn open_collection(files: &Files, base: &Base) -> Result<SampleFile, Error> {
@@ -104,7 +109,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error
         .map(|recording| (recording.source.channels(), std::mem::take(&mut recording.descriptions)))
         .collect();
     let sources = recordings.into_iter().map(|recording| recording.source).collect();
-    let file = SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes);
+    let file = SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes).whole(!cut_off);
     Ok(file.described(described::join(&described)).annotated(annotations))
 }
 
@@ -271,17 +276,12 @@ fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<
         }
         if number == 0 && position > 0 {
             let first_sample_index = first_sample_index.saturating_sub(position);
-            segments.push(Segment { position: 0, length_samples: 0, first_sample_index, recorded_at: None });
+            segments.push(segment(0, first_sample_index, &Capture::default()));
         }
         segments.push(segment(position, first_sample_index, capture));
     }
     if segments.is_empty() {
-        segments.push(Segment {
-            position: 0,
-            length_samples: 0,
-            first_sample_index: offset,
-            recorded_at: None,
-        });
+        segments.push(segment(0, offset, &Capture::default()));
     }
     let ends: Vec<u64> = segments.iter().skip(1).map(|segment| segment.position).collect();
     for (segment, end) in segments.iter_mut().zip(ends.into_iter().chain([len_samples])) {
@@ -294,7 +294,8 @@ fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<
 
 fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment {
     let recorded_at = capture.datetime.as_deref().and_then(time);
-    Segment { position, length_samples: 0, first_sample_index, recorded_at }
+    let recorded_error_ns = recorded_at.and(capture.datetime_error_ns);
+    Segment { position, length_samples: 0, first_sample_index, recorded_at, recorded_error_ns }
 }
 
 /// What lies in the file, in its order.
@@ -348,7 +349,7 @@ fn sample_rate(path: &Path, global: &Global, notes: &mut Vec<String>) -> Result<
     }
 }
 
-fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Result<T, Error> {
+pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Result<T, Error> {
     let bytes = files.open(path)?.read(META_BYTES_MAX).map_err(Error::file("open", path))?;
     serde_json::from_slice(&bytes).map_err(|error| {
         let what = format!("is not valid metadata: {error}");
@@ -357,7 +358,7 @@ fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Result<T, Error
 }
 
 /// A recording names its files; it must not reach out of its folder.
-fn is_plain_name(name: &str) -> bool {
+pub(super) fn is_plain_name(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
 }

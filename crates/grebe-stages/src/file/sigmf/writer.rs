@@ -1,24 +1,24 @@
 //! Writing: one file per channel, or one of many channels, in large pieces, with metadata that are good at any moment.
 
-#[cfg(all(test, target_os = "linux"))]
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use grebe_frame::{ChannelError, ClockReading, Description, Frame, Header, Sample, SampleFormat};
+use grebe_frame::{ChannelError, Description, Frame, Header, Sample, SampleFormat};
 use serde_json::{Map, Value};
 
-use super::create::{DataFile, SigmfSettings, create};
+use super::create::{Begun, DataFile, Prepared, SigmfSettings, prepare};
 use super::described::Tuning;
-use super::layout::Base;
+use super::layout::{Annotation, Base};
 use super::metadata::Captured;
-use super::metadata_writer::{Event, MetadataWriter};
+use super::metadata_writer::{Closed, Event, MetadataWriter};
 use crate::error::Error;
+use crate::file::disk::{Disk, DiskFile, DiskReport};
 use crate::file::output::NameLock;
-use crate::file::sample_file::Block;
+use crate::file::sample_file::{Block, RecordedAt};
+use crate::file::summary::RecordingSummary;
 
 /// Records a stream as SigMF: one recording, or one per channel and a collection.
 ///
@@ -39,13 +39,15 @@ use crate::file::sample_file::Block;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Samples are written when 1 MiB a file has come together, or a second has passed at the next [`write`](Self::write). A
+/// Samples are copied once, into memory of which another thread writes blocks of up to 4 MiB; where they come slowly, what there is after
+/// a quarter of a second at the next [`write`](Self::write). That waits only while all of that memory waits for the disk. A
 /// recorder that is killed leaves a recording without the last of them, marked "not closed", which
 /// [`SampleFile`](crate::SampleFile) reads; so does a writer that is dropped without [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct SigmfWriter {
     format: SampleFormat,
     channels: usize,
+    disk: Disk,
     parts: Vec<DataFile>,
     /// Behind the newest sample, in the stream.
     next_sample_index: Option<u64>,
@@ -53,16 +55,19 @@ pub struct SigmfWriter {
     description: Option<Arc<Description>>,
     /// Samples per channel that were handed over, written or not.
     taken_samples: u64,
-    /// Of them those that the system took.
-    good_samples: u64,
     segments: u64,
     annotations: u64,
     files: Vec<PathBuf>,
     /// None once its end was waited for.
     metadata: Option<MetadataWriter>,
+    makes_summary: bool,
+    /// None where there is none, and once its end was waited for.
+    summary: Option<RecordingSummary>,
+    /// In the parts before.
+    lost_summaries: u64,
     /// Before its time, by a write that failed.
     has_ended: bool,
-    _name: NameLock,
+    name: NameLock,
 }
 
 /// What was recorded.
@@ -74,6 +79,40 @@ pub struct SigmfSummary {
     pub segments: u64,
     /// All files, the one to open first.
     pub files: Vec<PathBuf>,
+    /// How the disk kept up.
+    pub disk: DiskReport,
+}
+
+/// A recording that got its last sample, and is being closed.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    metadata: Option<MetadataWriter>,
+    summary: Option<RecordingSummary>,
+    /// What it is opened by.
+    path: PathBuf,
+    data: Vec<Arc<DiskFile>>,
+    /// Until then nobody else records under this name.
+    _name: NameLock,
+}
+
+impl Closing {
+    /// Waits until it is closed.
+    ///
+    /// # Errors
+    /// As for [`SigmfWriter::finish`].
+    pub(crate) fn join(mut self) -> Result<(), Error> {
+        let Some(metadata) = self.metadata.take() else { return Ok(()) };
+        let closed = metadata.join();
+        let len_samples = closed.as_ref().ok().map(|closed| closed.len_samples);
+        if let Some(summary) = self.summary.take() {
+            summary.finish(&self.path, len_samples);
+        }
+        let good_samples = closed?.len_samples;
+        match self.data.iter().find_map(|file| Some((file.path().to_owned(), file.failure()?))) {
+            Some((path, source)) => Err(Error::Write { path, source, good_samples }),
+            None => Ok(()),
+        }
+    }
 }
 
 impl SigmfWriter {
@@ -90,28 +129,70 @@ impl SigmfWriter {
         Self::create_locked(&base, settings, name)
     }
 
+    /// The same for what is no stream, and can wait until its summary is made.
+    pub(super) fn create_waiting(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
+        let base = Base::to_record(path)?;
+        let name = base.lock()?;
+        Self::begin(&base, settings, name, false)
+    }
+
     /// Creates the files of a recording whose name is taken already.
     pub(crate) fn create_locked(
         base: &Base,
         settings: &SigmfSettings,
         name: NameLock,
     ) -> Result<Self, Error> {
-        let (parts, metadata, files) = create(base, settings)?;
+        Self::begin(base, settings, name, true)
+    }
+
+    fn begin(base: &Base, settings: &SigmfSettings, name: NameLock, is_live: bool) -> Result<Self, Error> {
+        settings.check()?;
+        let disk = Disk::start(settings.buffer_bytes, settings.data_files(), settings.way)
+            .map_err(Error::file("create", &base.meta()))?;
+        let Begun { mut parts, metadata, files } = prepare(base, settings, disk.is_direct())?.begin()?;
+        let makes_summary = settings.summary && settings.data_files() == settings.channels;
+        let summarize = || summary(&mut parts, settings.format, &disk, &files[0], is_live);
+        let summary = makes_summary.then(summarize).flatten();
         Ok(Self {
-            _name: name,
+            disk,
+            name,
             format: settings.format,
             channels: settings.channels,
             parts,
             next_sample_index: None,
             description: None,
             taken_samples: 0,
-            good_samples: 0,
             segments: 0,
             annotations: 0,
             files,
             metadata: Some(metadata),
+            makes_summary,
+            summary,
+            lost_summaries: 0,
             has_ended: false,
         })
+    }
+
+    /// Goes on in another recording, of the same settings, with the next sample; the files before are closed by whoever joins what this returns.
+    /// Nothing is asked of the disk. Where the system gives no thread, all is as it was.
+    pub(crate) fn rotate(&mut self, next: Prepared, name: NameLock) -> Result<Closing, Error> {
+        let Begun { mut parts, metadata, files } = next.begin()?;
+        let summarize = || summary(&mut parts, self.format, &self.disk, &files[0], true);
+        let summary = self.makes_summary.then(summarize).flatten();
+        let mut before = std::mem::replace(&mut self.parts, parts);
+        before.iter_mut().for_each(|part| part.end.finish(&self.disk));
+        self.tell(Event::Finish);
+        let metadata = self.metadata.replace(metadata);
+        let data = before.iter().map(|part| part.end.file().clone()).collect();
+        self.lost_summaries += u64::from(self.summary.as_ref().is_some_and(RecordingSummary::is_lost));
+        // Its last block has come.
+        drop(before);
+        let summary = std::mem::replace(&mut self.summary, summary);
+        let name = std::mem::replace(&mut self.name, name);
+        let path = std::mem::replace(&mut self.files, files).swap_remove(0);
+        self.next_sample_index = None;
+        (self.taken_samples, self.segments, self.annotations) = (0, 0, 0);
+        Ok(Closing { metadata, summary, path, data, _name: name })
     }
 
     /// Appends samples of all channels. Where `first_sample_index` is not the index behind the samples before, a segment
@@ -159,9 +240,9 @@ impl SigmfWriter {
         let begin_bytes = part.start * header.format.bytes();
         let samples = |channel: usize| &payload[channel * channel_bytes + begin_bytes..];
         let first_sample_index = header.first_sample_index.wrapping_add(part.start as u64);
-        let clock = self.description.as_ref().and_then(|description| description.clock);
-        let recorded_at = || made_at(clock, &header, part.start).or_else(now);
-        self.append(first_sample_index, part.len(), samples, recorded_at)
+        let begins = self.next_sample_index != Some(first_sample_index);
+        let recorded_at = if begins { self.made_at(&header, first_sample_index) } else { None };
+        self.append(first_sample_index, part.len(), samples, || recorded_at)
     }
 
     /// Appends a block of a recording that is read, and when it was recorded where that is known.
@@ -169,12 +250,24 @@ impl SigmfWriter {
         &mut self,
         first_sample_index: u64,
         block: &Block<'_>,
-        recorded_at: Option<SystemTime>,
+        recorded_at: Option<RecordedAt>,
     ) -> Result<(), Error> {
         self.check(block.format(), block.channels())?;
         // The block has the channels that were checked.
         let samples = |channel: usize| block.channel_bytes(channel).unwrap_or_default();
         self.append(first_sample_index, block.len_samples(), samples, || recorded_at)
+    }
+
+    /// Appends a part of samples that stand apart by channel, as a stream has them.
+    pub(in crate::file) fn write_bytes(
+        &mut self,
+        first_sample_index: u64,
+        part: Range<usize>,
+        channels: &[Vec<u8>],
+    ) -> Result<(), Error> {
+        let begin_bytes = part.start * self.format.bytes();
+        let samples = |channel: usize| &channels[channel][begin_bytes..];
+        self.append(first_sample_index, part.len(), samples, || None)
     }
 
     /// Says what the stream is from the next sample on. Another centre frequency, bandwidth, gain or meaning of a channel begins a
@@ -192,8 +285,8 @@ impl SigmfWriter {
         self.description = description;
     }
 
-    /// Labels a stretch of the stream that was written before, by the indexes that [`write`](Self::write) was given. What of
-    /// it lies in a gap is left out.
+    /// Labels a stretch of the stream whose first sample was written before, by the indexes that [`write`](Self::write) was given.
+    /// What of it lies in a gap is left out.
     ///
     /// # Errors
     /// [`Error::Setting`] beyond a million labels.
@@ -214,11 +307,29 @@ impl SigmfWriter {
         length_samples: u64,
         rest: Map<String, Value>,
     ) -> Result<(), Error> {
+        self.count_annotation()?;
+        self.tell(Event::Annotation { first_sample_index, length_samples, rest });
+        Ok(())
+    }
+
+    /// Labels a stretch of the file.
+    pub(crate) fn annotate_file(
+        &mut self,
+        position: u64,
+        length_samples: u64,
+        rest: Map<String, Value>,
+    ) -> Result<(), Error> {
+        self.count_annotation()?;
+        let annotation = Annotation { sample_start: position, sample_count: Some(length_samples), rest };
+        self.tell(Event::Placed(annotation));
+        Ok(())
+    }
+
+    fn count_annotation(&mut self) -> Result<(), Error> {
         if self.annotations == ANNOTATIONS_MAX {
             return Err(too_many("number of annotations", self.annotations));
         }
         self.annotations += 1;
-        self.tell(Event::Annotation { first_sample_index, length_samples, rest });
         Ok(())
     }
 
@@ -227,27 +338,47 @@ impl SigmfWriter {
         self.taken_samples
     }
 
-    /// Hands what was buffered to the system: worth calling when a stream pauses.
+    /// Whether its files are to bypass the page cache.
+    pub(crate) fn is_past_cache(&self) -> bool {
+        self.disk.is_direct()
+    }
+
+    /// How the disk keeps up.
+    pub fn disk_report(&self) -> DiskReport {
+        let lost =
+            self.lost_summaries + u64::from(self.summary.as_ref().is_some_and(RecordingSummary::is_lost));
+        DiskReport { lost_summaries: lost, ..self.disk.report(self.parts[0].end.file()) }
+    }
+
+    /// Hands what was buffered to the system, and waits until it has written that.
     ///
     /// # Errors
     /// [`Error::Write`], as for [`write`](Self::write).
     pub fn flush(&mut self) -> Result<(), Error> {
-        if self.taken_samples == self.good_samples {
-            self.publish();
+        for part in 0..self.parts.len() {
+            let cut = self.parts[part].end.cut(&mut self.disk);
+            cut.map_err(|source| self.fall_back(part, source))?;
+        }
+        self.parts.iter().for_each(|part| part.end.file().settle());
+        match self.failed() {
+            Some((part, source)) => Err(self.fall_back(part, source)),
+            None => Ok(()),
+        }
+    }
+
+    /// For a stream that pauses: what has waited for long enough goes to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Write`], as for [`write`](Self::write).
+    pub(crate) fn pause(&mut self) -> Result<(), Error> {
+        if self.has_ended || !self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
             return Ok(());
         }
-        for part in 0..self.parts.len() {
-            let DataFile { path, file, buffer, .. } = &mut self.parts[part];
-            if let Err(source) = file.write_all(buffer) {
-                let path = path.clone();
-                self.fall_back();
-                return Err(Error::Write { path, source, good_samples: self.good_samples });
-            }
+        self.parts.iter_mut().for_each(|part| part.end.cut_if_idle(&mut self.disk));
+        match self.failed() {
+            Some((part, source)) => Err(self.fall_back(part, source)),
+            None => Ok(()),
         }
-        self.parts.iter_mut().for_each(|part| part.buffer.clear());
-        self.good_samples = self.taken_samples;
-        self.publish();
-        Ok(())
     }
 
     /// Writes what is left, waits until it is on the disk, and closes the recording: its metadata are complete from here on.
@@ -256,17 +387,21 @@ impl SigmfWriter {
     /// [`Error::Write`] where the rest cannot be written (what was written before is closed all the same), or
     /// [`Error::File`] where the metadata cannot be: the recording can be read, and counts as not closed.
     pub fn finish(mut self) -> Result<SigmfSummary, Error> {
-        let flushed = if self.has_ended { Ok(()) } else { self.flush() };
-        let good_samples = self.good_samples;
-        for DataFile { path, file, .. } in &self.parts {
-            let failed = |source| Error::Write { path: path.clone(), source, good_samples };
-            file.sync_all().map_err(failed)?;
-        }
+        self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
         self.tell(Event::Finish);
-        let segments = self.metadata.take().map_or(Ok(0), MetadataWriter::join)?;
-        flushed?;
+        let Some(metadata) = self.metadata.take() else { return Err(self.ended()) };
+        let closed = metadata.join();
+        let disk = self.disk_report();
+        self.end_summary(closed.as_ref().ok().map(|closed| closed.len_samples));
+        let Closed { len_samples, segments } = closed?;
+        if !self.has_ended
+            && let Some((part, source)) = self.failed()
+        {
+            let path = self.parts[part].end.file().path().to_owned();
+            return Err(Error::Write { path, source, good_samples: len_samples });
+        }
         let files = std::mem::take(&mut self.files);
-        Ok(SigmfSummary { len_samples: good_samples, segments, files })
+        Ok(SigmfSummary { len_samples, segments, files, disk })
     }
 
     #[inline]
@@ -284,7 +419,7 @@ impl SigmfWriter {
         first_sample_index: u64,
         length: usize,
         samples: impl Fn(usize) -> &'a [u8],
-        recorded_at: impl FnOnce() -> Option<SystemTime>,
+        recorded_at: impl FnOnce() -> Option<RecordedAt>,
     ) -> Result<(), Error> {
         if self.has_ended {
             return Err(self.ended());
@@ -299,7 +434,12 @@ impl SigmfWriter {
         let sample_bytes = self.format.bytes();
         let mut done = 0;
         while done < length {
-            let room = self.parts[0].room();
+            // One file may have been cut earlier than another, for which there was no memory just then.
+            let room = self.parts.iter().map(DataFile::room).min().unwrap_or(0);
+            if room == 0 {
+                self.make_room()?;
+                continue;
+            }
             let count = room.min(length - done);
             let range = done * sample_bytes..(done + count) * sample_bytes;
             for part in &mut self.parts {
@@ -307,21 +447,40 @@ impl SigmfWriter {
             }
             self.taken_samples += count as u64;
             done += count;
-            if count == room {
-                self.flush()?;
-            }
         }
-        if self.metadata.as_ref().is_some_and(MetadataWriter::is_flush_due) {
-            self.flush()?;
+        if self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
+            self.parts.iter_mut().for_each(|part| part.end.cut_if_idle(&mut self.disk));
         }
         Ok(())
+    }
+
+    /// Full blocks go to the disk; all files have as much room as the first then.
+    #[cold]
+    fn make_room(&mut self) -> Result<(), Error> {
+        for part in 0..self.parts.len() {
+            let made = self.parts[part].end.make_room(&mut self.disk);
+            made.map_err(|source| self.fall_back(part, source))?;
+        }
+        Ok(())
+    }
+
+    /// When a sample of a frame was made, by the producer's clock, or arrived.
+    #[cold]
+    fn made_at(&self, header: &Header, sample_index: u64) -> Option<RecordedAt> {
+        let Some(description) = &self.description else { return now() };
+        match description.time_of(header, sample_index) {
+            Some(time) => Some(RecordedAt { time, error_ns: description.time_error_ns() }),
+            // What is played from a recording was not made now, whatever is known of its time.
+            None if description.recorded_at.is_some() => None,
+            None => now(),
+        }
     }
 
     #[cold]
     fn begin_segment(
         &mut self,
         first_sample_index: u64,
-        recorded_at: Option<SystemTime>,
+        recorded_at: Option<RecordedAt>,
     ) -> Result<(), Error> {
         if self.segments == SEGMENTS_MAX {
             return Err(too_many("number of segments", self.segments));
@@ -332,27 +491,37 @@ impl SigmfWriter {
         Ok(())
     }
 
+    /// The first file that cannot be written any further, and why.
+    fn failed(&self) -> Option<(usize, io::Error)> {
+        self.parts.iter().enumerate().find_map(|(part, data)| Some((part, data.end.file().failure()?)))
+    }
+
     /// A write failed: all channels end where the last one succeeded for all.
     #[cold]
-    fn fall_back(&mut self) {
+    fn fall_back(&mut self, part: usize, source: io::Error) -> Error {
         self.has_ended = true;
-        self.taken_samples = self.good_samples;
         for part in &mut self.parts {
-            part.buffer.clear();
-            // Where even this fails, the reader takes what all files have.
-            let _ = part.file.set_len(self.good_samples * part.frame_bytes() as u64);
+            part.end.discard();
+            part.end.file().settle();
         }
+        let good = self.parts.iter().map(|part| part.end.file().good_bytes() / part.frame_bytes() as u64);
+        self.taken_samples = good.min().unwrap_or(0);
+        let path = self.parts[part].end.file().path().to_owned();
+        Error::Write { path, source, good_samples: self.taken_samples }
     }
 
     #[cold]
     fn ended(&self) -> Error {
         let source = io::Error::other("an earlier write failed");
-        Error::Write { path: self.parts[0].path.clone(), source, good_samples: self.good_samples }
+        let path = self.parts[0].end.file().path().to_owned();
+        Error::Write { path, source, good_samples: self.taken_samples }
     }
 
-    fn publish(&self) {
-        if let Some(metadata) = &self.metadata {
-            metadata.publish(self.good_samples);
+    /// Gives the summary its name where it is of the recording, which is closed and has so many samples per channel.
+    fn end_summary(&mut self, len_samples: Option<u64>) {
+        self.parts.iter_mut().for_each(|part| part.end.untap());
+        if let Some(summary) = self.summary.take() {
+            summary.finish(&self.files[0], len_samples);
         }
     }
 
@@ -365,27 +534,29 @@ impl SigmfWriter {
 
 impl Drop for SigmfWriter {
     fn drop(&mut self) {
-        if !self.has_ended && self.metadata.is_some() {
-            let _ = self.flush();
-        }
         if let Some(metadata) = self.metadata.take() {
+            self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
             let _ = metadata.join();
+            self.end_summary(None);
         }
     }
 }
 
-fn now() -> Option<SystemTime> {
-    Some(SystemTime::now())
+/// Begins a summary of what these files will hold, a channel each; a stream that `is_live` does not wait for it.
+fn summary(
+    parts: &mut [DataFile],
+    format: SampleFormat,
+    disk: &Disk,
+    path: &Path,
+    is_live: bool,
+) -> Option<RecordingSummary> {
+    let channels = parts.len();
+    let (blocks, lag) = disk.tap(parts.iter_mut().map(|part| &mut part.end), !is_live);
+    RecordingSummary::start(path, format, channels, blocks, lag, is_live)
 }
 
-/// When a sample of a frame was made, by the producer's clock; `None` where that clock says nothing of UTC.
-fn made_at(clock: Option<ClockReading>, header: &Header, sample: usize) -> Option<SystemTime> {
-    let clock = clock.filter(|_| header.producer_ts_ns > 0)?;
-    let since_ns = i128::from(header.producer_ts_ns) - i128::from(clock.producer_ts_ns);
-    let rate_hz = header.sample_rate_hz;
-    let in_frame_ns = if rate_hz > 0.0 { sample as f64 / rate_hz * 1e9 } else { 0.0 };
-    let unix_ns = i128::from(clock.unix_time_ns) + since_ns + in_frame_ns as i128;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(unix_ns.try_into().ok()?))
+fn now() -> Option<RecordedAt> {
+    Some(RecordedAt { time: SystemTime::now(), error_ns: None })
 }
 
 #[inline]
@@ -404,10 +575,20 @@ fn too_many(what: &'static str, got: u64) -> Error {
 const SEGMENTS_MAX: u64 = 4 << 20;
 const ANNOTATIONS_MAX: u64 = 1 << 20;
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 impl SigmfWriter {
-    /// Writes a data file elsewhere; the one before.
-    pub(super) fn redirect(&mut self, part: usize, file: File) -> File {
-        std::mem::replace(&mut self.parts[part].file, file)
+    /// Hands over what one file has, as where there is memory for no other.
+    pub(super) fn cut(&mut self, part: usize) {
+        self.parts[part].end.cut(&mut self.disk).unwrap();
+    }
+
+    /// The disk is full behind so many bytes of a data file.
+    pub(super) fn limit(&self, part: usize, bytes: u64) {
+        self.parts[part].end.file().limit(bytes);
+    }
+
+    /// The summary is behind.
+    pub(in crate::file) fn lose_summary(&self) {
+        self.summary.as_ref().unwrap().lose();
     }
 }

@@ -228,7 +228,7 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
     let error = SampleFile::open("x.mp3".as_ref()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "x.mp3: unknown kind of file; known are .sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)"
+        "x.mp3: unknown kind of file; known are .sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .npy and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)"
     );
 }
 

@@ -21,6 +21,9 @@ fn tuned(first_sample_index: u64, frequency_hz: f64) -> Arc<Description> {
         author: Some("N.N.".into()),
         notes: Some("on the roof".into()),
         clock: None,
+        recorded_at: None,
+        recorded_error_ns: None,
+        annotations: Vec::new(),
         rest: serde_json::from_value(
             json!({ "core:license": "https://example.org/", "antenna:model": "dipole" }),
         )
@@ -103,7 +106,9 @@ fn what_a_stream_says_is_written_where_sigmf_has_it_and_comes_back() {
         .iter()
         .map(|batch| {
             let first = batch.frames().next().unwrap().header().first_sample_index;
-            (first, (**batch.description().unwrap()).clone())
+            let said = (**batch.description().unwrap()).clone();
+            assert!(said.recorded_at.is_some(), "when it arrived, as nobody said when it was made");
+            (first, Description { recorded_at: None, ..said })
         })
         .collect();
     assert!(

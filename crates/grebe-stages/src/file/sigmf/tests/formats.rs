@@ -71,7 +71,7 @@ pub(super) fn played(path: &Path) -> Vec<Batch> {
         flush_every: Duration::ZERO,
     };
     let file = SampleFile::open(path).unwrap();
-    StageBench::new(FileSource::new(file, options)).unwrap().end().unwrap()
+    StageBench::new(FileSource::new(file, options).0).unwrap().end().unwrap()
 }
 
 proptest! {

@@ -1,0 +1,417 @@
+//! Writing files at the rate of the disk.
+//!
+//! ```text
+//!   Appender --blocks, filled--> Engine (a thread) --> io_uring, O_DIRECT       8 writes of 4 MiB under way
+//!   (copies     lent to it          |   |              threads,  O_DIRECT       where io_uring is forbidden
+//!    once)                          |   +-- sums       threads,  page cache     where O_DIRECT is refused, and on other systems
+//!      ^                            v
+//!      +------ Pool of blocks <-- DiskFile: how much of it is written
+//! ```
+//! A [`Tap`] lends the blocks to somebody else as well, who may be late.
+//!
+//! The one who appends fills blocks and lends them to the engine; it waits only when all blocks are lent. So the memory that was
+//! granted is what a stall of the disk may last. The page cache is no such memory: it takes all until a limit is
+//! reached, and then nothing for seconds.
+//!
+//! A write that bypasses the page cache begins and ends at multiples of the device's block. What a block has behind the last
+//! multiple is carried to the front of the next one; at the end, and where samples come so slowly that they must not wait for
+//! a full block, it is written with zeros behind it, which the next write replaces.
+
+mod engine;
+mod file;
+mod measure;
+mod sums;
+mod sys;
+mod tap;
+mod threads;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "hands memory to the kernel that it reads later")]
+mod uring;
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use grebe_ring::{ChunkMut, Lease, Pool, Signal};
+
+use self::engine::Engine;
+pub(super) use self::file::DiskFile;
+pub use self::measure::{DiskMeasure, measure_disk};
+pub(super) use self::sums::{SUMMED_BYTES, Summed};
+use self::sys::Bell;
+pub(super) use self::tap::{Lag, Tap, Tapped};
+
+/// How files are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriteWay {
+    /// The first of the others that works where the file lies.
+    #[default]
+    Best,
+    /// Linux: `io_uring` with `O_DIRECT`.
+    IoUring,
+    /// Threads with `O_DIRECT` (Linux).
+    Threads,
+    /// Threads that write into the page cache: any system, any file.
+    PageCache,
+}
+
+/// What this user may still write to the file system of a folder, in bytes; `None` where the system does not tell.
+pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
+    sys::free_bytes(&File::open(folder).ok()?)
+}
+
+/// Memory, and a thread that writes what stands in it. Ends, when it is dropped, with what was handed over.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pool: Pool<()>,
+    home: Arc<Signal>,
+    mailbox: Mailbox,
+    progress: Arc<Progress>,
+    way: WriteWay,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How the disk kept up with a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiskReport {
+    /// How the data are written: never [`WriteWay::Best`].
+    pub way: WriteWay,
+    /// Whether the page cache is bypassed.
+    pub is_direct: bool,
+    /// The longest time in which no write came back although some were under way.
+    pub longest_stall: Duration,
+    /// For how long in all there was no memory left, and the recorder waited for the disk.
+    pub waited: Duration,
+    /// Bytes that wait for the disk, or are on the way to it, now.
+    pub fill_bytes: u64,
+    /// The most that they were.
+    pub fill_bytes_max: u64,
+    /// The most that they can be.
+    pub buffer_bytes: u64,
+    /// Bytes of which no checksum was made, because the disk took all the time there was.
+    pub unsummed_bytes: u64,
+    /// Recordings, or parts of one, without a summary, because the processor had no time for it.
+    pub lost_summaries: u64,
+}
+
+/// The same, while it changes: written by the engine, and `waited_us` by the one who appends.
+#[derive(Debug, Default)]
+struct Progress {
+    longest_stall_us: AtomicU64,
+    waited_us: AtomicU64,
+    fill_bytes: AtomicU64,
+    fill_bytes_max: AtomicU64,
+    unsummed_bytes: AtomicU64,
+}
+
+/// The end of a file, as the one who appends to it has it.
+#[derive(Debug)]
+pub(super) struct Appender {
+    file: Arc<DiskFile>,
+    block: Option<ChunkMut<()>>,
+    /// Bytes in the block; the first `carried` of them were handed over before.
+    fill: usize,
+    carried: usize,
+    /// Where the block begins in the file.
+    offset: u64,
+    /// Whether a block was handed over since the last call of [`Appender::cut_if_idle`].
+    is_moving: bool,
+    /// Who else looks at the blocks.
+    tap: Option<Tap>,
+}
+
+/// A stretch of a file, on its way to the disk.
+#[derive(Debug)]
+struct Piece {
+    file: Arc<DiskFile>,
+    lease: Lease<()>,
+    /// What of the block is written, and from where on it is new.
+    range: Range<usize>,
+    new: Range<usize>,
+    /// Where byte 0 of the block stands in the file.
+    offset: u64,
+}
+
+#[derive(Debug)]
+enum Message {
+    Write(Piece),
+    /// A thread has written a piece, or a part of it.
+    Written {
+        slot: usize,
+        result: io::Result<usize>,
+    },
+    End,
+}
+
+/// Where the engine is told what to do.
+#[derive(Debug, Clone)]
+struct Mailbox {
+    messages: Sender<Message>,
+    /// Where it sleeps in the kernel.
+    bell: Option<Arc<Bell>>,
+}
+
+impl Disk {
+    /// Begins to write for `files` files at a time with this much memory.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(buffer_bytes: usize, files: usize, way: WriteWay) -> io::Result<Self> {
+        let block_bytes = block_bytes(buffer_bytes, files);
+        // One to fill for each file, and as many again, or the one who appends would wait for each write.
+        let blocks = (buffer_bytes / block_bytes).max(2 * files + 1);
+        let home = Arc::new(Signal::new());
+        let mut pool = Pool::new(blocks, block_bytes, || ());
+        pool.wake_on_return(home.clone());
+        let progress = Arc::new(Progress::default());
+        let (messages, inbox) = mpsc::channel();
+        let backend = engine::backend(way, messages.clone());
+        let mailbox = Mailbox { messages, bell: backend.bell() };
+        let way = backend.way();
+        let engine = Engine::new(inbox, backend, progress.clone(), blocks, block_bytes);
+        let thread = thread::Builder::new().name("disk".into()).spawn(move || engine.run())?;
+        Ok(Self { pool, home, mailbox, progress, way, thread: Some(thread) })
+    }
+
+    /// Goes on behind the bytes that a file has ([`DiskFile::begun`]); `tail` are those of them behind the last multiple of its alignment.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn append_behind(&mut self, file: DiskFile, tail: &[u8]) -> io::Result<Appender> {
+        let offset = file.good_bytes() - tail.len() as u64;
+        let mut end = Appender::new(file);
+        end.make_room(self)?;
+        end.extend(tail.len()).copy_from_slice(tail);
+        (end.offset, end.carried) = (offset, tail.len());
+        Ok(end)
+    }
+
+    /// Lets somebody else look at the blocks of these files, with up to half of the memory. `may_wait`: whether whoever appends waits for
+    /// that one.
+    pub(super) fn tap<'a>(
+        &self,
+        files: impl ExactSizeIterator<Item = &'a mut Appender>,
+        may_wait: bool,
+    ) -> (Receiver<Tapped>, Arc<Lag>) {
+        let blocks_max = (self.pool.chunks() / 2).max(files.len());
+        let (taps, blocks, lag) = tap::taps(files.len(), blocks_max, may_wait);
+        files.zip(taps).for_each(|(file, tap)| file.tap = Some(tap));
+        (blocks, lag)
+    }
+
+    /// Whether files are to be opened so that they bypass the page cache.
+    pub(super) fn is_direct(&self) -> bool {
+        self.way != WriteWay::PageCache
+    }
+
+    /// What it came to so far, in this file among others.
+    pub(super) fn report(&self, file: &DiskFile) -> DiskReport {
+        let value = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        let progress = &*self.progress;
+        DiskReport {
+            way: self.way,
+            is_direct: file.is_direct(),
+            longest_stall: Duration::from_micros(value(&progress.longest_stall_us)),
+            waited: Duration::from_micros(value(&progress.waited_us)),
+            fill_bytes: value(&progress.fill_bytes),
+            fill_bytes_max: value(&progress.fill_bytes_max),
+            buffer_bytes: (self.pool.chunks() * self.pool.chunk_bytes()) as u64,
+            unsummed_bytes: value(&progress.unsummed_bytes),
+            lost_summaries: 0,
+        }
+    }
+
+    /// A block, once there is one; `None` after a while without.
+    fn block(&mut self) -> Option<ChunkMut<()>> {
+        if let Some(block) = self.pool.acquire() {
+            return Some(block);
+        }
+        let began = Instant::now();
+        self.home.wait(LOOK_EVERY, || self.pool.has_free());
+        let waited_us = began.elapsed().as_micros() as u64;
+        // Only this thread writes it.
+        let before_us = self.progress.waited_us.load(Ordering::Relaxed);
+        self.progress.waited_us.store(before_us + waited_us, Ordering::Relaxed);
+        self.pool.acquire()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.mailbox.send(Message::End);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the engine has been printed; what it wrote is counted.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Mailbox {
+    fn send(&self, message: Message) {
+        // The engine ends only after `End`.
+        let _ = self.messages.send(message);
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+}
+
+impl Appender {
+    /// Begins a file at its first byte. It is empty, open for writing, and nobody else writes to it.
+    pub(super) fn new(file: DiskFile) -> Self {
+        let file = Arc::new(file);
+        Self { file, block: None, fill: 0, carried: 0, offset: 0, is_moving: false, tap: None }
+    }
+
+    /// The file.
+    pub(super) fn file(&self) -> &Arc<DiskFile> {
+        &self.file
+    }
+
+    /// Appends bytes, however many; waits for memory as [`make_room`](Self::make_room) does.
+    ///
+    /// # Errors
+    /// The file cannot be written any further.
+    pub(super) fn write(&mut self, disk: &mut Disk, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = self.room().min(bytes.len());
+            if count == 0 {
+                self.make_room(disk)?;
+                continue;
+            }
+            let (now, rest) = bytes.split_at(count);
+            self.extend(count).copy_from_slice(now);
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Bytes that can be appended until the block has to be handed over; 0 until there is one.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.bytes().len() - self.fill)
+    }
+
+    /// The next `length` bytes of the file, to be written by the caller; there is room.
+    #[inline]
+    pub(super) fn extend(&mut self, length: usize) -> &mut [u8] {
+        let begin = self.fill;
+        self.fill += length;
+        match &mut self.block {
+            Some(block) => &mut block.bytes_mut()[begin..begin + length],
+            None => &mut [],
+        }
+    }
+
+    /// Hands over what is full, and gets memory for more; waits while all memory is on its way to the disk.
+    ///
+    /// # Errors
+    /// The file cannot be written any further.
+    #[cold]
+    pub(super) fn make_room(&mut self, disk: &mut Disk) -> io::Result<()> {
+        loop {
+            if let Some(error) = self.file.failure() {
+                return Err(error);
+            }
+            if let Some(next) = disk.block() {
+                let whole = self.fill - self.fill % self.file.alignment();
+                self.replace(disk, next, whole);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hands over what has waited since the last call; does not wait.
+    pub(super) fn cut_if_idle(&mut self, disk: &mut Disk) {
+        if !std::mem::take(&mut self.is_moving)
+            && self.fill > self.carried
+            && let Some(next) = disk.pool.acquire()
+        {
+            self.replace(disk, next, self.fill);
+        }
+        self.is_moving = false;
+    }
+
+    /// Hands over all there is; waits for memory to go on in.
+    ///
+    /// # Errors
+    /// The file cannot be written any further.
+    pub(super) fn cut(&mut self, disk: &mut Disk) -> io::Result<()> {
+        while self.fill > self.carried {
+            if let Some(error) = self.file.failure() {
+                return Err(error);
+            }
+            if let Some(next) = disk.block() {
+                self.replace(disk, next, self.fill);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over all there is; nothing is appended afterwards.
+    pub(super) fn finish(&mut self, disk: &Disk) {
+        if let Some(block) = self.block.take().filter(|_| self.fill > self.carried) {
+            self.hand_over(disk, block, self.fill);
+        }
+    }
+
+    /// Nobody else gets to see any more of it.
+    pub(super) fn untap(&mut self) {
+        self.tap = None;
+    }
+
+    /// Forgets what was not handed over.
+    pub(super) fn discard(&mut self) {
+        self.block = None;
+        (self.fill, self.carried) = (0, 0);
+    }
+
+    /// Hands over `length` bytes of the block, and goes on in the next with what must be written again, or was not yet.
+    fn replace(&mut self, disk: &Disk, mut next: ChunkMut<()>, length: usize) {
+        let Some(block) = self.block.take() else {
+            self.block = Some(next);
+            return;
+        };
+        let whole = length - length % self.file.alignment();
+        let rest = whole..self.fill;
+        next.bytes_mut()[..rest.len()].copy_from_slice(&block.bytes()[rest.clone()]);
+        let (offset, carried) = (self.offset + whole as u64, length - whole);
+        if length > self.carried {
+            self.hand_over(disk, block, length);
+        }
+        (self.block, self.fill, self.carried, self.offset) = (Some(next), rest.len(), carried, offset);
+    }
+
+    fn hand_over(&mut self, disk: &Disk, mut block: ChunkMut<()>, length: usize) {
+        let padded = length.next_multiple_of(self.file.alignment());
+        block.bytes_mut()[length..padded].fill(0);
+        self.file.expect();
+        let (file, lease, new) = (self.file.clone(), block.freeze(), self.carried..length);
+        if let Some(tap) = &self.tap {
+            tap.take(&lease, new.clone());
+        }
+        disk.mailbox.send(Message::Write(Piece { file, lease, range: 0..padded, new, offset: self.offset }));
+        (self.fill, self.carried, self.is_moving) = (0, 0, true);
+    }
+}
+
+/// As large as a disk wants them, and small enough that the buffer has some for each file and for what is on its way.
+fn block_bytes(buffer_bytes: usize, files: usize) -> usize {
+    let share = buffer_bytes / (2 * files + engine::DEPTH);
+    share.checked_ilog2().map_or(0, |bits| 1 << bits).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)
+}
+
+/// With 8 of them under way: docs/record-and-play.md has what others reach.
+const BLOCK_BYTES_MAX: usize = 4 << 20;
+const BLOCK_BYTES_MIN: usize = 64 << 10;
+/// How late a file that failed is noticed by who waits for memory.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests;

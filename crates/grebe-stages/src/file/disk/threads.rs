@@ -1,0 +1,76 @@
+//! Writes by threads, each of which waits for one at a time.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use grebe_ring::Lease;
+
+use super::engine::{Backend, DEPTH};
+use super::file::DiskFile;
+use super::sys::{self, Bell};
+use super::{Message, Piece, WriteWay};
+
+pub(super) struct Threads {
+    way: WriteWay,
+    /// Closed at the end: the threads end then, and nobody waits for them.
+    jobs: Sender<Job>,
+}
+
+struct Job {
+    slot: usize,
+    file: Arc<DiskFile>,
+    lease: Lease<()>,
+    from: usize,
+    end: usize,
+    offset: u64,
+}
+
+impl Threads {
+    /// As many as there may be writes under way; as many as the system gives.
+    pub(super) fn start(way: WriteWay, messages: Sender<Message>) -> Self {
+        let (jobs, queue) = mpsc::channel();
+        let queue = Arc::new(Mutex::new(queue));
+        // A page cache takes one write after the other into a file.
+        let count = if way == WriteWay::PageCache { 2 } else { DEPTH };
+        for _ in 0..count {
+            let (queue, messages) = (queue.clone(), messages.clone());
+            let _ = thread::Builder::new().name("disk-write".into()).spawn(move || work(&queue, &messages));
+        }
+        Self { way, jobs }
+    }
+}
+
+impl Backend for Threads {
+    fn way(&self) -> WriteWay {
+        self.way
+    }
+
+    fn bell(&self) -> Option<Arc<Bell>> {
+        None
+    }
+
+    fn begin(&mut self, slot: usize, piece: &Piece, from: usize) -> io::Result<()> {
+        let (file, lease) = (piece.file.clone(), piece.lease.clone());
+        let job = Job { slot, file, lease, from, end: piece.range.end, offset: piece.offset };
+        self.jobs.send(job).map_err(|_| io::Error::other("the system gives no threads to write with"))
+    }
+
+    fn wait(&mut self, inbox: &Receiver<Message>, messages: &mut Vec<Message>) {
+        messages.extend(inbox.recv());
+    }
+}
+
+fn work(queue: &Mutex<Receiver<Job>>, messages: &Sender<Message>) {
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { slot, file, lease, from, end, offset }) = job else { return };
+        let result = sys::write_at(file.file(), &lease.bytes()[from..end], offset + from as u64);
+        // Before whoever waits for the write looks for memory.
+        drop((lease, file));
+        if messages.send(Message::Written { slot, result }).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Reading a piece of a file: around the page cache on Linux, as the system does it elsewhere.
+
+#[cfg(target_os = "linux")]
+mod imp {
+    use std::fs::File;
+    use std::io::{self, ErrorKind, IoSliceMut};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+    use rustix::fs::OFlags;
+    use rustix::io::{ReadWriteFlags, preadv2};
+
+    /// A file, and the same file without the page cache, where the file system can.
+    #[derive(Debug)]
+    pub(in super::super) struct Source {
+        file: File,
+        direct: Option<File>,
+    }
+
+    impl Source {
+        pub(in super::super) fn of(file: &File) -> io::Result<Self> {
+            let flags = OFlags::DIRECT.bits() as i32;
+            // The same file, whatever has its name by now; a flag of its own.
+            let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let direct = File::options().read(true).custom_flags(flags).open(same).ok();
+            Ok(Self { file: file.try_clone()?, direct })
+        }
+
+        /// Reads at least `wanted` bytes from `offset` on where the file has them; how many. All is aligned but `wanted`.
+        pub(in super::super) fn read(
+            &mut self,
+            offset: u64,
+            out: &mut [u8],
+            wanted: usize,
+        ) -> io::Result<usize> {
+            // What the page cache holds, all of it, the disk is not asked for: it may not even be there yet.
+            let cached = preadv2(&self.file, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT);
+            if let Ok(count) = cached
+                && count >= wanted
+            {
+                return Ok(count);
+            }
+            if let Some(direct) = &self.direct {
+                match fill(direct, offset, out, wanted) {
+                    // This file system wants other boundaries.
+                    Err(error) if error.kind() == ErrorKind::InvalidInput => self.direct = None,
+                    read => return read,
+                }
+            }
+            fill(&self.file, offset, out, wanted)
+        }
+    }
+
+    fn fill(file: &File, offset: u64, out: &mut [u8], wanted: usize) -> io::Result<usize> {
+        let mut done = 0;
+        while done < wanted {
+            match file.read_at(&mut out[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if done < wanted && !done.is_multiple_of(super::ALIGN) {
+                // The end of the file: what follows it would not be aligned.
+                break;
+            }
+        }
+        Ok(done)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod imp {
+    use std::fs::File;
+    use std::io::{self, ErrorKind};
+
+    /// A file: these systems read ahead by themselves, and threads keep them busy.
+    #[derive(Debug)]
+    pub(in super::super) struct Source {
+        file: File,
+    }
+
+    impl Source {
+        pub(in super::super) fn of(file: &File) -> io::Result<Self> {
+            Ok(Self { file: file.try_clone()? })
+        }
+
+        /// Reads at least `wanted` bytes from `offset` on where the file has them; how many.
+        pub(in super::super) fn read(
+            &mut self,
+            offset: u64,
+            out: &mut [u8],
+            wanted: usize,
+        ) -> io::Result<usize> {
+            let mut done = 0;
+            while done < wanted {
+                match read_at(&self.file, &mut out[done..], offset + done as u64) {
+                    Ok(0) => break,
+                    Ok(count) => done += count,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(done)
+        }
+    }
+
+    #[cfg(unix)]
+    fn read_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(file, out, offset)
+    }
+
+    #[cfg(windows)]
+    fn read_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::windows::fs::FileExt::seek_read(file, out, offset)
+    }
+}
+
+pub(super) use imp::Source;
+
+/// Offsets, lengths and addresses of direct reads are multiples of it: a page, which every block of a disk divides.
+pub(super) const ALIGN: usize = 4096;

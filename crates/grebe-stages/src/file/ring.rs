@@ -1,0 +1,37 @@
+//! The black box: a recording on a disk that forgets its oldest samples, and of which stretches are kept for good.
+//!
+//! ```text
+//!   DIR/ring_000041.sigmf-meta  .sigmf-data     the parts of the ring, each a recording; the oldest is removed
+//!   DIR/ring_000042. ...
+//!
+//!   record ---- parts, closed and removed ----> DIR <---- Parts, held open ---- save ----> Assembler: a recording of its own
+//! ```
+
+mod parts;
+mod plan;
+mod save;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+pub use plan::{RingLength, RingPlan};
+pub use save::{RingLabel, RingSaved, RingStretch, save_ring};
+
+/// The recording that the parts of a ring in this folder belong to.
+fn recording_in(folder: &Path) -> PathBuf {
+    folder.join(NAME).with_extension("sigmf-meta")
+}
+
+/// Makes the folder of a ring, where it is not there; the recording that its parts belong to.
+pub(crate) fn make_folder(folder: &Path) -> Result<PathBuf, Error> {
+    if folder.extension().is_some_and(|extension| extension.to_string_lossy().starts_with("sigmf")) {
+        let what = "a ring is a folder of recordings: name it without .sigmf-meta".to_owned();
+        return Err(Error::Field { path: folder.into(), what });
+    }
+    fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+    Ok(recording_in(folder))
+}
+
+const NAME: &str = "ring";

@@ -1,0 +1,93 @@
+//! A recording that is written out of sight, and takes its place when it is whole.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::create::{SigmfSettings, existing_files};
+use super::layout::Base;
+use super::writer::SigmfWriter;
+use crate::error::Error;
+use crate::file::output::NameLock;
+use crate::file::summary::summary_beside;
+
+/// A folder beside the recording's place, with the files that it will have.
+#[derive(Debug)]
+pub(in crate::file) struct Apart {
+    base: Base,
+    folder: PathBuf,
+    /// What it replaces.
+    existing: Vec<PathBuf>,
+    _name: NameLock,
+}
+
+impl Apart {
+    /// Begins a recording that will have the place of `to`. What an earlier one, killed, left in its folder is removed.
+    pub(in crate::file) fn create(to: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
+        let base = Base::to_record(to)?;
+        let name = base.lock()?;
+        let existing = existing_files(&base, settings);
+        if !settings.overwrite
+            && let Some(path) = existing.first()
+        {
+            return Err(Error::Exists { path: path.clone() });
+        }
+        if let Some(path) =
+            existing.iter().find(|path| fs::metadata(path).is_ok_and(|there| !there.is_file()))
+        {
+            let what = "is no regular file, and is not replaced: choose another name".to_owned();
+            return Err(Error::Content { path: path.clone(), what });
+        }
+        let folder = base.path().with_file_name(format!(".{}.partial", base.name()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).map_err(Error::file("create", to))?;
+        Ok(Self { base, folder, existing, _name: name })
+    }
+
+    /// Writes the recording.
+    pub(in crate::file) fn writer(&self, settings: &SigmfSettings) -> Result<SigmfWriter, Error> {
+        let settings = SigmfSettings { overwrite: false, ..settings.clone() };
+        SigmfWriter::create_waiting(self.base().path(), &settings)
+    }
+
+    /// The recording, where it is until it has its place.
+    pub(super) fn base(&self) -> Base {
+        Base::of(&self.folder.join(self.base.name()).with_added_extension("sigmf-meta"))
+    }
+
+    /// Gives the recording, which is whole and on the disk, its place; its files, the one to open first.
+    pub(in crate::file) fn publish(self, files: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+        let place = |file: &PathBuf| self.base.path().with_file_name(file.file_name().unwrap_or_default());
+        // What names others comes behind them: the data, the metadata, the collection.
+        for file in files.iter().rev() {
+            if !is_data(file) {
+                continue;
+            }
+            fs::rename(file, place(file)).map_err(Error::file("create", &place(file)))?;
+        }
+        for file in files.iter().rev().filter(|file| !is_data(file)) {
+            fs::rename(file, place(file)).map_err(Error::file("create", &place(file)))?;
+        }
+        let places: Vec<PathBuf> = files.iter().map(place).collect();
+        // A recording is whole without.
+        let _ = fs::rename(summary_beside(&files[0]), summary_beside(&places[0]));
+        for stale in self.existing.iter().filter(|stale| !places.contains(stale)) {
+            let _ = fs::remove_file(stale);
+        }
+        if cfg!(unix) {
+            // So that the names survive a loss of power too, where the system can.
+            let folder = self.base.path().parent().filter(|folder| !folder.as_os_str().is_empty());
+            let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        }
+        Ok(places)
+    }
+}
+
+fn is_data(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "sigmf-data")
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

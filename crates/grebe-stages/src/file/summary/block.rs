@@ -1,0 +1,110 @@
+//! The nodes of one block of samples, and where they stand in its bytes.
+
+use super::nodes::{Extremes, Lanes, LevelSums};
+
+/// log2 of the samples of a node, of the levels that stand in blocks; each has a quarter of the nodes of the one before.
+pub(super) const FINE: [u32; 4] = [8, 10, 12, 14];
+/// The same of the levels that are kept in memory, and stand together behind the blocks.
+pub(super) const COARSE: [u32; 7] = [16, 18, 20, 22, 24, 26, 28];
+/// Of the stretches whose sums are kept.
+pub(super) const SUMS_LOG2: u32 = 18;
+
+/// How the nodes of a block of so many samples stand in it: by level, and of each by lane; a checksum at the end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockLayout {
+    lanes: Lanes,
+    samples: u64,
+}
+
+impl BlockLayout {
+    pub(super) fn new(lanes: Lanes, samples: u64) -> Self {
+        Self { lanes, samples }
+    }
+
+    /// With the checksum.
+    pub(super) fn bytes(self) -> usize {
+        self.row_at(FINE.len(), 0) + CHECKSUM_BYTES
+    }
+
+    /// Where the nodes of a lane begin.
+    pub(super) fn row_at(self, level: usize, lane: usize) -> usize {
+        let levels = FINE.iter().take(level).map(|&log2| self.row_bytes(log2) * self.lanes.count);
+        let own = FINE.get(level).map_or(0, |&log2| self.row_bytes(log2) * lane);
+        levels.sum::<usize>() + own
+    }
+
+    fn row_bytes(self, log2: u32) -> usize {
+        self.samples.div_ceil(1 << log2) as usize * self.node_bytes()
+    }
+
+    pub(super) fn node_bytes(self) -> usize {
+        self.lanes.value_bytes() * 2
+    }
+}
+
+/// Whether the bytes of a block are those that were written.
+pub(super) fn is_whole(block: &[u8]) -> bool {
+    let Some((nodes, checksum)) = block.split_last_chunk::<CHECKSUM_BYTES>() else { return false };
+    crc32c::crc32c(nodes).to_le_bytes() == *checksum
+}
+
+/// The nodes of a block while its samples come.
+#[derive(Debug)]
+pub(super) struct BlockBuilder {
+    lanes: Lanes,
+    /// By lane, of the finest level; the last one may still grow.
+    finest: Vec<Vec<Extremes>>,
+    samples: u64,
+}
+
+impl BlockBuilder {
+    pub(super) fn new(lanes: Lanes, block_log2: u32) -> Self {
+        let nodes = 1 << (block_log2 - FINE[0]);
+        Self { lanes, finest: (0..lanes.count).map(|_| Vec::with_capacity(nodes)).collect(), samples: 0 }
+    }
+
+    pub(super) fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Takes samples of all channels, as many as fit into the finest node; `sums` gets those of each lane.
+    pub(super) fn add(&mut self, channels: &[&[u8]], samples: u64, mut sums: impl FnMut(usize, LevelSums)) {
+        let begins = self.samples.is_multiple_of(1 << FINE[0]);
+        for (lane, nodes) in self.finest.iter_mut().enumerate() {
+            let (extremes, sum) = self.lanes.measure(lane, channels[lane / self.lanes.of_channel]);
+            match nodes.last_mut() {
+                Some(node) if !begins => node.merge(extremes),
+                _ => nodes.push(extremes),
+            }
+            sums(lane, sum);
+        }
+        self.samples += samples;
+    }
+
+    /// The bytes of the block, and its nodes of the first coarse level, by lane. The next one begins.
+    pub(super) fn take(&mut self, bytes: &mut Vec<u8>) -> Vec<Vec<Extremes>> {
+        bytes.clear();
+        let mut level = std::mem::take(&mut self.finest);
+        for _ in FINE {
+            level.iter().for_each(|nodes| self.lanes.encode(nodes, bytes));
+            level = level.iter().map(|nodes| coarser(nodes)).collect();
+        }
+        bytes.extend_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
+        self.finest = vec![Vec::new(); self.lanes.count];
+        self.samples = 0;
+        level
+    }
+}
+
+/// The nodes of the next level: of four each.
+pub(super) fn coarser(nodes: &[Extremes]) -> Vec<Extremes> {
+    nodes.chunks(4).map(merged).collect()
+}
+
+pub(super) fn merged(nodes: &[Extremes]) -> Extremes {
+    let mut all = Extremes::NONE;
+    nodes.iter().for_each(|&node| all.merge(node));
+    all
+}
+
+const CHECKSUM_BYTES: usize = 4;

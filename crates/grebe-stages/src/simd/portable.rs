@@ -1,0 +1,85 @@
+//! The loops in plain Rust, for any processor.
+
+/// As [`super::convolve`]; `FUSED` where the processor multiplies and adds at once: elsewhere that is a call of a function.
+#[inline(always)]
+pub(super) fn convolve<const FUSED: bool>(taps: &[f32], stride: usize, line: &mut [f32]) {
+    let count = line.len().saturating_sub((taps.len() - 1) * stride);
+    let mut at = 0;
+    while at + LANES * REGISTERS <= count {
+        sum::<FUSED, LANES, REGISTERS>(taps, stride, line, at);
+        at += LANES * REGISTERS;
+    }
+    while at + LANES <= count {
+        sum::<FUSED, LANES, 1>(taps, stride, line, at);
+        at += LANES;
+    }
+    while at < count {
+        sum::<FUSED, 1, 1>(taps, stride, line, at);
+        at += 1;
+    }
+}
+
+/// Makes as many sums as fit into registers: for each tap one after the other, so that they do not wait for themselves. Each
+/// is added up in the order of the taps, whatever stands beside it.
+#[inline(always)]
+fn sum<const FUSED: bool, const LANES: usize, const REGISTERS: usize>(
+    taps: &[f32],
+    stride: usize,
+    line: &mut [f32],
+    at: usize,
+) {
+    let mut sums = [[0.0; LANES]; REGISTERS];
+    for (position, &tap) in taps.iter().enumerate() {
+        let start = at + position * stride;
+        let (numbers, _) = line[start..start + LANES * REGISTERS].as_chunks::<LANES>();
+        for register in 0..REGISTERS {
+            for lane in 0..LANES {
+                let number = numbers[register][lane];
+                let sum = &mut sums[register][lane];
+                *sum = if FUSED { tap.mul_add(number, *sum) } else { tap * number + *sum };
+            }
+        }
+    }
+    line[at..at + LANES * REGISTERS].copy_from_slice(sums.as_flattened());
+}
+
+/// As [`super::products`].
+pub(super) fn products(taps: &[f32], line: &[f32], step: usize, sums: &mut [[f32; 2]]) {
+    for (at, sum) in sums.iter_mut().enumerate() {
+        *sum = product(taps, &line[at * step..at * step + taps.len()]);
+    }
+}
+
+fn product(taps: &[f32], numbers: &[f32]) -> [f32; 2] {
+    let mut sums = [0.0f32; PLACES];
+    let (taps, last_taps) = taps.as_chunks::<PLACES>();
+    let (numbers, last_numbers) = numbers.as_chunks::<PLACES>();
+    for (taps, numbers) in taps.iter().zip(numbers) {
+        for place in 0..PLACES {
+            sums[place] += taps[place] * numbers[place];
+        }
+    }
+    for ((sum, tap), number) in sums.iter_mut().zip(last_taps).zip(last_numbers) {
+        *sum += tap * number;
+    }
+    let (pairs, _) = sums.as_chunks::<2>();
+    pairs.iter().fold([0.0; 2], |[even, odd], [a, b]| [even + a, odd + b])
+}
+
+/// As [`super::turn`].
+pub(super) fn turn(numbers: &mut [f32], cosines: &[f32], sines: &[f32], [cos, sin]: [f32; 2]) {
+    let (numbers, _) = numbers.as_chunks_mut::<2>();
+    let (cosines, _) = cosines.as_chunks::<2>();
+    let (sines, _) = sines.as_chunks::<2>();
+    for ((pair, [c, _]), [s, _]) in numbers.iter_mut().zip(cosines).zip(sines) {
+        let (c, s) = (cos * c - sin * s, cos * s + sin * c);
+        *pair = [pair[0] * c - pair[1] * s, pair[0] * s + pair[1] * c];
+    }
+}
+
+/// A register of AVX2, two of what every x86-64 and Arm has.
+const LANES: usize = 8;
+/// Sums at once: with as many, neither additions nor loads wait, and the taps still find a place.
+const REGISTERS: usize = 8;
+/// Sums of one result that are made at once.
+const PLACES: usize = 16;

@@ -1,0 +1,23 @@
+#![no_main]
+
+use std::fs;
+use std::path::PathBuf;
+
+use grebe_stages::{Cancel, CsvOptions, SampleFile, import_csv};
+use libfuzzer_sys::fuzz_target;
+
+// The first byte says what the samples are said to be.
+fuzz_target!(|bytes: &[u8]| {
+    let Some((kind, text)) = bytes.split_first() else { return };
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("x.csv");
+    fs::write(&path, text).expect("the folder can be written to");
+    let query = ["", "?format=i16&rate=1k", "?format=cf32", "?format=u8"][usize::from(kind % 4)];
+    let named = PathBuf::from(format!("{}{query}", path.display()));
+    let out = folder.path().join("x");
+    if let Ok(recording) = import_csv(&named, &out, &CsvOptions::default(), &Cancel::default()) {
+        let file = SampleFile::open(&recording).expect("what was written can be read");
+        assert!((1..=255).contains(&file.channels()) && file.len_samples() > 0);
+        assert!(file.len_samples() as usize <= text.len());
+    }
+});
