@@ -60,7 +60,7 @@
 //! link.request(viewport);
 //! feed.ingest(&batch)?;
 //! let picture = link.take().expect("asked for, and there is data");
-//! assert_eq!(picture.channels[0].columns[9].max, 7);
+//! assert_eq!(picture.lanes[0].columns[9].max, 7.0);
 //! assert_eq!(picture.span(), 0.1);
 //! # Ok::<(), grebe_scope::Error>(())
 //! ```
@@ -83,19 +83,21 @@ mod window;
 
 pub use data::{
     core::ScopeCore,
-    extract::{Extract, ExtractRun},
-    feed::{ScopeFeed, ScopeStage},
+    extract::{Extract, ExtractRun, ExtractSamples},
+    feed::{RecordingScope, ScopeFeed, ScopeStage},
+    lane::{LaneId, LaneMask, Part},
     link::ScopeLink,
-    math::MATH_CHANNEL,
-    measure::ChannelMeasurements,
-    picture::{ChannelColumns, Flow, GapMark, NotShown, Picture, StreamInfo},
+    measure::LaneMeasurements,
+    picture::{Flow, GapMark, LaneColumns, Picture, StreamInfo},
+    recording::{Recording, RecordingOutline, RecordingSums, Stretch},
+    signal::SignalMeasurements,
     spectrum::{ChannelSpectrum, SpectrumView},
     status::{Loss, SourceStatus},
     told::{Change, ChangeMark},
     trigger::{
         TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
     },
-    viewport::{ChannelMask, SpectrumSettings, Viewport, Window},
+    viewport::{SpectrumSettings, Viewport, Window},
 };
 pub use error::Error;
 pub use model::{

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use grebe_scope::raster;
 
+use crate::data::lane::LaneId;
 use crate::data::link::ScopeLink;
 use crate::data::picture::Picture;
 use crate::data::viewport::Viewport;
@@ -48,7 +49,7 @@ impl PngOptions {
     }
 }
 
-/// Waits, draws, and hands the PNG to `write`; returns what was drawn, and what the numbers of each channel mean in it: as the
+/// Waits, draws, and hands the PNG to `write`; returns what was drawn, and what the numbers of each lane mean in it: as the
 /// options say, or the stream.
 ///
 /// # Errors
@@ -58,17 +59,22 @@ pub fn render_png(
     options: ViewOptions,
     png: &PngOptions,
     write: impl FnOnce(&[u8]) -> std::io::Result<()>,
-) -> Result<(Picture, Vec<ChannelSetup>), Error> {
+) -> Result<(Picture, Vec<(LaneId, ChannelSetup)>), Error> {
     let mut model = ViewModel::new(link.clone(), options, encode);
     if png.measure {
         model.controls.is_measuring = true;
+    }
+    let show = model.controls.show;
+    if show.xy {
+        model.xy_size = Some(draw::xy_size(png.width, draw::part_height(show, png.height)));
     }
     wait_for_picture(&mut model, png)?;
     analyse(&mut model, raster::plot_columns(png.width));
     let bytes = encode(&mut model, png.width, png.height)?;
     write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
-    let channels = model.picture.stream.map_or(0, |stream| stream.channels);
-    Ok((model.picture.clone(), model.controls.lanes.setups[..channels].to_vec()))
+    let lanes = model.picture.stream.into_iter().flat_map(|stream| stream.lanes(model.controls.shown));
+    let setups = lanes.map(|lane| (lane, model.unresolved_setup(lane))).collect();
+    Ok((model.picture.clone(), setups))
 }
 
 fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error> {
@@ -84,7 +90,8 @@ fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error
             let seen = *first_seen.get_or_insert_with(Instant::now);
             let stream_s = picture.counts.samples as f64 / picture.rate_or_one();
             let is_reached = picture.axis_unit() == "s" && stream_s >= png.after.as_secs_f64();
-            if picture.is_ended || is_reached || seen.elapsed() >= png.after || model.link.is_closed() {
+            let is_whole = picture.is_ended && !picture.is_estimated;
+            if is_whole || is_reached || seen.elapsed() >= png.after || model.link.is_closed() {
                 return Ok(());
             }
         } else if picture.is_ended || begun.elapsed() >= png.wait || model.link.is_closed() {
@@ -98,9 +105,12 @@ fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error
 fn analyse(model: &mut ViewModel, columns: usize) {
     let begun = Instant::now();
     loop {
-        // What is asked for depends on what was seen: the trigger's mode on the span, for one.
+        // What is asked for depends on what was seen: the trigger's mode on the span, densities on the ranges of their lanes.
+        for place in 0..model.picture.lanes.len() {
+            model.range(place);
+        }
         let viewport = Viewport { is_exact: true, ..model.viewport(columns) };
-        if model.picture.answers == Some(viewport) || begun.elapsed() > ANALYSIS_MAX {
+        if model.picture.answers.as_ref() == Some(&viewport) || begun.elapsed() > ANALYSIS_MAX {
             return;
         }
         model.link.request(viewport);

@@ -34,7 +34,8 @@ pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), Error> 
     }
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let ended = show(&mut terminal, ViewModel::new(link, options, crate::png::encode));
-    ratatui::restore();
+    // Not `restore`: it tells standard error of a failure, and panics where that is a terminal that is gone.
+    let _ = ratatui::try_restore();
     ended.map_err(|source| match source.kind() {
         io::ErrorKind::Interrupted => Error::Interrupted,
         _ => failed(source),

@@ -19,6 +19,7 @@ mod tables;
 mod tiles;
 mod traces;
 mod trigger;
+mod xy;
 mod zoom_box;
 
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -26,8 +27,8 @@ use std::time::Duration;
 
 use eframe::egui;
 
+use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
-use crate::data::viewport::ChannelMask;
 use crate::error::Error;
 use crate::model::options::ViewOptions;
 use bench::WindowTimer;
@@ -138,8 +139,8 @@ impl eframe::App for ScopeWindow {
             return;
         }
         if let (Some(bench), Some(scope)) = (&self.bench, self.scopes.first_mut()) {
-            let all = ChannelMask::ALL;
-            scope.model.controls.channels = if bench.has_traces() { all } else { ChannelMask::NONE };
+            let all = LaneMask::ALL;
+            scope.model.controls.shown = if bench.has_traces() { all } else { LaneMask::NONE };
         }
         side_by_side(ui, &mut self.scopes, &mut self.active);
         if let (Some(bench), Some(scope)) = (&mut self.bench, self.scopes.first()) {

@@ -1,28 +1,31 @@
 //! Whether a signal was cut off at an end of the range of its samples.
 
-use grebe_scope::{Column, ColumnGrid, Pyramid};
+use grebe_scope::{Column, ColumnGrid};
 
-/// Whether two neighbouring samples of the columns stand at the same end of the range. One alone may just have come that far,
-/// as the peak of a signal that was made for the whole range; a signal that is cut off stays there. Where samples are no longer
-/// held singly, one is enough.
-pub(crate) fn is_clipped(
-    pyramid: &Pyramid,
-    channel: usize,
+use crate::data::samples::Kind;
+use crate::data::tracks::Track;
+
+/// Whether two neighbouring samples of the columns stand at the same of the two `ends` of the range. One alone may just have come
+/// that far, as the peak of a signal that was made for the whole range; a signal that is cut off stays there. Where samples are no
+/// longer held singly, one is enough.
+pub(crate) fn is_clipped<K: Kind>(
+    track: Track<'_, K>,
+    ends: (K, K),
     grid: ColumnGrid,
     first_column: u64,
-    columns: &[Column],
+    columns: &[Column<K>],
 ) -> bool {
     let blocks = ColumnGrid::new(BLOCK_SAMPLES as f64);
     let mut looks = LOOKS_MAX;
-    for (_, number) in columns.iter().zip(first_column..).filter(|(column, _)| is_at_end(column)) {
+    for (_, number) in columns.iter().zip(first_column..).filter(|(column, _)| is_at_end(column, ends)) {
         let span = grid.span(number);
         for block in span.start / BLOCK_SAMPLES..=(span.end - 1) / BLOCK_SAMPLES {
             // So many touches of one sample each: it is not cut off.
             let Some(left) = looks.checked_sub(1) else { return false };
             looks = left;
             let mut extremes = [Column::OUTSIDE];
-            pyramid.columns(channel, blocks, block, &mut extremes);
-            if is_at_end(&extremes[0]) && stays_at_end(pyramid, channel, block) {
+            track.pyramid.columns(track.place, blocks, block, &mut extremes);
+            if is_at_end(&extremes[0], ends) && stays_at_end(track, ends, block) {
                 return true;
             }
         }
@@ -30,17 +33,18 @@ pub(crate) fn is_clipped(
     false
 }
 
-fn is_at_end(column: &Column) -> bool {
-    column.max == i16::MAX || column.min == i16::MIN
+fn is_at_end<K: Kind>(column: &Column<K>, (low, high): (K, K)) -> bool {
+    !column.is_empty() && (column.max >= high || column.min <= low)
 }
 
-fn stays_at_end(pyramid: &Pyramid, channel: usize, block: u64) -> bool {
+fn stays_at_end<K: Kind>(track: Track<'_, K>, (low, high): (K, K), block: u64) -> bool {
     let (mut is_held, mut stays) = (false, false);
     // With one more on either side: neighbours lie in two blocks too.
     let start = (block * BLOCK_SAMPLES).saturating_sub(1);
-    pyramid.samples(channel, start..(block + 1) * BLOCK_SAMPLES + 1, |_, samples| {
+    track.samples(start..(block + 1) * BLOCK_SAMPLES + 1, |_, samples| {
         is_held = true;
-        stays |= samples.windows(2).any(|pair| pair[0] == pair[1] && matches!(pair[0], i16::MIN | i16::MAX));
+        let both = |test: &dyn Fn(K) -> bool| samples.windows(2).any(|pair| test(pair[0]) && test(pair[1]));
+        stays |= both(&|sample| sample >= high) || both(&|sample| sample <= low);
     });
     stays || !is_held
 }
@@ -62,7 +66,7 @@ mod tests {
             core.ingest(&batch(block * 500, 2, 500, 1e3, &value), 1).unwrap();
         }
         let picture = core.answer(&Viewport { span: Some(span), ..Viewport::latest(500) }, 1);
-        [0, 1].map(|place| picture.channels[place].is_clipped)
+        [0, 1].map(|place| picture.lanes[place].is_clipped)
     }
 
     #[test]

@@ -2,7 +2,11 @@
 
 use std::ops::Range;
 
-use grebe_scope::Pyramid;
+use grebe_scope::Scale;
+
+use crate::data::lane::{LaneId, LaneMask};
+use crate::data::samples::Kind;
+use crate::data::tracks::{Track, Tracks};
 
 /// Samples of all channels, as far as the history still holds each of them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -11,6 +15,8 @@ pub struct Extract {
     pub rate_hz: f64,
     /// The stretch that was asked for, as absolute sample indices.
     pub range: Range<u64>,
+    /// What each vector of a run is: real channels, or I and Q of complex ones by turns.
+    pub lanes: Vec<LaneId>,
     /// Stretches without a gap, oldest first.
     pub runs: Vec<ExtractRun>,
     /// Absolute sample indices of triggers within it.
@@ -22,48 +28,119 @@ pub struct Extract {
 pub struct ExtractRun {
     /// Absolute index of the first sample.
     pub first_sample_index: u64,
-    /// One vector per channel, all of one length.
-    pub channels: Vec<Vec<i16>>,
+    /// One vector per lane, all of one length.
+    pub samples: ExtractSamples,
+}
+
+/// Samples as the scope keeps them: those of real channels of 8 and 16 bits as `i16`, others as `f32`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExtractSamples {
+    /// 8 or 16 bits, as they came.
+    I16(Vec<Vec<i16>>),
+    /// Others, rounded to 24 bits where they had more; those of cu8 around 0.
+    F32(Vec<Vec<f32>>),
+}
+
+impl Default for ExtractSamples {
+    fn default() -> ExtractSamples {
+        ExtractSamples::I16(Vec::new())
+    }
+}
+
+impl ExtractSamples {
+    /// Samples per lane.
+    #[expect(clippy::len_without_is_empty, reason = "a run without a sample is none")]
+    pub fn len(&self) -> usize {
+        match self {
+            ExtractSamples::I16(lanes) => lanes.first().map_or(0, Vec::len),
+            ExtractSamples::F32(lanes) => lanes.first().map_or(0, Vec::len),
+        }
+    }
+
+    /// The sample at a place of a lane.
+    pub(crate) fn value(&self, lane: usize, place: usize) -> Option<f64> {
+        match self {
+            ExtractSamples::I16(lanes) => lanes.get(lane)?.get(place).map(|&sample| sample.into()),
+            ExtractSamples::F32(lanes) => lanes.get(lane)?.get(place).map(|&sample| sample.into()),
+        }
+    }
 }
 
 impl Extract {
     pub(crate) fn len_samples(&self) -> u64 {
-        self.runs.iter().map(|run| run.channels.first().map_or(0, Vec::len) as u64).sum()
+        self.runs.iter().map(|run| run.samples.len() as u64).sum()
+    }
+
+    /// Measures a lane at a rate of 1, in samples and raw counts.
+    pub(crate) fn measured(&self, lane: usize) -> grebe_scope::Measurements {
+        fn of<'a, K: Kind>(runs: impl Iterator<Item = &'a Vec<K>>) -> grebe_scope::Measurements {
+            let runs: Vec<&[K]> = runs.map(Vec::as_slice).collect();
+            grebe_scope::Measurer::new().measure(&runs, 1.0, Scale::COUNTS)
+        }
+        let short = self.runs.iter().filter_map(|run| match &run.samples {
+            ExtractSamples::I16(lanes) => lanes.get(lane),
+            ExtractSamples::F32(_) => None,
+        });
+        let long = self.runs.iter().filter_map(|run| match &run.samples {
+            ExtractSamples::F32(lanes) => lanes.get(lane),
+            ExtractSamples::I16(_) => None,
+        });
+        match self.runs.first().map(|run| &run.samples) {
+            Some(ExtractSamples::F32(_)) => of(long),
+            _ => of(short),
+        }
     }
 
     /// Copies at most the newest 2^24 samples per channel of `range`.
-    pub(crate) fn of(pyramid: &Pyramid, rate_hz: f64, range: Range<u64>, triggers: Vec<f64>) -> Extract {
+    pub(crate) fn of<K: Kind>(
+        tracks: &Tracks<K>,
+        rate_hz: f64,
+        range: Range<u64>,
+        triggers: Vec<f64>,
+        run: impl Fn(Vec<Vec<K>>) -> ExtractSamples,
+    ) -> Extract {
         let range = range.start.max(range.end.saturating_sub(SAMPLES_MAX))..range.end;
+        let lanes: Vec<LaneId> =
+            LaneMask::ALL.lanes(tracks.channels(), tracks.format().is_complex()).collect();
         let (mut copied, mut runs) = (Runs::default(), Vec::new());
-        for channel in 0..pyramid.channels() {
-            copied.copy(pyramid, channel, range.clone());
+        for track in lanes.iter().filter_map(|&lane| tracks.track(lane)) {
+            copied.copy(track, range.clone());
             // What is missing is missing in all channels.
-            runs.resize_with(copied.iter().count(), ExtractRun::default);
+            runs.resize_with(copied.iter().count(), || (0, Vec::new()));
             for (run, (first_sample_index, samples)) in runs.iter_mut().zip(copied.iter()) {
-                run.first_sample_index = first_sample_index;
-                run.channels.push(samples.to_vec());
+                run.0 = first_sample_index;
+                run.1.push(samples.to_vec());
             }
         }
         let (start, end) = (range.start as f64, range.end as f64);
         let triggers = triggers.into_iter().filter(|at| (start..end).contains(at)).collect();
-        Extract { rate_hz, range, runs, triggers }
+        let runs = runs.into_iter();
+        let runs =
+            runs.map(|(first_sample_index, lanes)| ExtractRun { first_sample_index, samples: run(lanes) });
+        Extract { rate_hz, range, lanes, runs: runs.collect(), triggers }
     }
 }
 
-/// A copy of the samples of one channel.
-#[derive(Debug, Default)]
-pub(super) struct Runs {
-    pub(super) samples: Vec<i16>,
+/// A copy of the samples of one lane.
+#[derive(Debug)]
+pub(super) struct Runs<K> {
+    pub(super) samples: Vec<K>,
     /// The index of the first sample of each stretch without a gap, and its length.
     runs: Vec<(u64, usize)>,
 }
 
-impl Runs {
+impl<K> Default for Runs<K> {
+    fn default() -> Runs<K> {
+        Runs { samples: Vec::new(), runs: Vec::new() }
+    }
+}
+
+impl<K: Kind> Runs<K> {
     /// Takes the samples of `range` that are still kept singly.
-    pub(super) fn copy(&mut self, pyramid: &Pyramid, channel: usize, range: Range<u64>) {
+    pub(super) fn copy(&mut self, track: Track<'_, K>, range: Range<u64>) {
         self.samples.clear();
         self.runs.clear();
-        pyramid.samples(channel, range, |first, piece| {
+        track.samples(range, |first, piece| {
             self.samples.extend_from_slice(piece);
             match self.runs.last_mut() {
                 // A piece also ends where the pyramid's ring wraps; there is no gap there.
@@ -74,7 +151,7 @@ impl Runs {
     }
 
     /// The stretches without a gap, oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[i16])> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[K])> {
         let mut rest = &self.samples[..];
         self.runs.iter().map(move |&(first, length)| (first, rest.split_off(..length).unwrap_or_default()))
     }
@@ -84,6 +161,7 @@ const SAMPLES_MAX: u64 = 1 << 24;
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::data::core::ScopeCore;
     use crate::testing::batch;
 
@@ -99,7 +177,8 @@ mod tests {
         let firsts: Vec<u64> = extract.runs.iter().map(|run| run.first_sample_index).collect();
         assert_eq!(firsts, [19_500, 19_800]);
         for run in &extract.runs {
-            for (channel, samples) in run.channels.iter().enumerate() {
+            let ExtractSamples::I16(channels) = &run.samples else { panic!("{run:?}") };
+            for (channel, samples) in channels.iter().enumerate() {
                 for (&sample, index) in samples.iter().zip(run.first_sample_index..) {
                     assert_eq!(sample, value(channel, index), "{channel} {index}");
                 }

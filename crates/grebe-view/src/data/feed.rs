@@ -6,6 +6,7 @@ use grebe_scope::Error as ScopeError;
 
 use crate::data::core::ScopeCore;
 use crate::data::link::ScopeLink;
+use crate::data::recording::Recording;
 
 /// A scope to be fed from any thread; [`ScopeStage`] is the same as a stage of a graph.
 #[derive(Debug)]
@@ -140,7 +141,47 @@ impl Stage for ScopeStage {
     }
 }
 
+/// A scope of a recording of any size, as the only stage of a graph: it reads what pictures need.
+///
+/// Its front end's [`ScopeLink`] is the same as that of a stream: all of a recording is there from the start.
+#[derive(Debug)]
+pub struct RecordingScope {
+    core: ScopeCore,
+    link: ScopeLink,
+    looked_ns: u64,
+}
+
+impl RecordingScope {
+    /// The scope of a recording, and the link for its front end.
+    ///
+    /// # Errors
+    /// [`ScopeError::OutOfMemory`].
+    pub fn new(recording: Box<dyn Recording>) -> Result<(RecordingScope, ScopeLink), ScopeError> {
+        let (core, link) = (ScopeCore::of_recording(recording)?, ScopeLink::new());
+        Ok((RecordingScope { core, link: link.clone(), looked_ns: 0 }, link))
+    }
+}
+
+impl Stage for RecordingScope {
+    fn process(&mut self, _: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+        self.link.wake_with(|| ctx.waker());
+        let now_ns = monotonic_ns();
+        if now_ns.saturating_sub(self.looked_ns) >= LOOK_INTERVAL_NS {
+            self.looked_ns = now_ns;
+            if self.core.refresh() {
+                self.link.renew();
+            }
+        }
+        if self.link.is_wanted() {
+            self.link.answer(&mut self.core, false, now_ns);
+        }
+        Ok(Outcome::WantsInput)
+    }
+}
+
 const BATCHES_PER_STEP: usize = 64;
+/// How often a recording is looked at: whether it grew, or is known better.
+const LOOK_INTERVAL_NS: u64 = 250_000_000;
 /// A little under a sixtieth of a second, so that a display of 60 Hz is never one interval late.
 const PICTURE_INTERVAL_NS: u64 = 15_000_000;
 const SIXTIETH_NS: u64 = 16_666_667;

@@ -1,29 +1,30 @@
 //! The line between samples, where they lie wider apart than columns.
 
-use grebe_scope::{Column, ColumnGrid, Interpolation, Pyramid, SINC_REACH, SampleLine};
+use grebe_scope::{Column, ColumnGrid, Interpolation, SINC_REACH, SampleLine};
 
 use crate::data::extract::Runs;
+use crate::data::samples::Kind;
+use crate::data::tracks::Track;
 
 /// The line through the samples of `columns`, never across a gap. The columns become what it passes in them; where samples are
 /// no longer held singly, both are what the columns were.
-pub(crate) fn line_between(
-    pyramid: &Pyramid,
-    channel: usize,
+pub(crate) fn line_between<K: Kind>(
+    track: Track<'_, K>,
     grid: ColumnGrid,
     first_column: u64,
     interpolation: Interpolation,
-    columns: &mut [Column],
-) -> SampleLine {
+    columns: &mut [Column<K>],
+) -> SampleLine<K> {
     let step = grid.samples_per_column();
     let edge = |place: usize| (first_column + place as u64) as f64 * step;
     let (from, to) = (edge(0).floor() as u64, edge(columns.len()).ceil() as u64 + 1);
     let mut copied = Runs::default();
-    copied.copy(pyramid, channel, from.saturating_sub(SINC_REACH)..to + SINC_REACH);
+    copied.copy(track, from.saturating_sub(SINC_REACH)..to + SINC_REACH);
     let held_from = copied.iter().next().map_or(u64::MAX, |(first, _)| first);
     let mut line = SampleLine::new(columns.len());
     for ((span, column), number) in line.spans.iter_mut().zip(&*columns).zip(first_column..) {
         if grid.span(number).start < held_from && !column.is_empty() {
-            *span = Some((column.min.into(), column.max.into()));
+            *span = Some((column.min.to_f32(), column.max.to_f32()));
         }
     }
     for (first, samples) in copied.iter() {
@@ -35,7 +36,7 @@ pub(crate) fn line_between(
 
 #[cfg(test)]
 mod tests {
-    use grebe_scope::Coverage;
+    use grebe_scope::{Coverage, Pyramid};
 
     use super::*;
 
@@ -47,7 +48,7 @@ mod tests {
         let grid = ColumnGrid::new(step);
         let mut out = vec![Column::OUTSIDE; count];
         pyramid.columns(0, grid, first, &mut out);
-        line_between(&pyramid, 0, grid, first, Interpolation::Linear, &mut out);
+        line_between(Track { pyramid: &pyramid, place: 0 }, grid, first, Interpolation::Linear, &mut out);
         out
     }
 
@@ -83,7 +84,13 @@ mod tests {
             let mut columns = vec![Column::OUTSIDE; 100];
             pyramid.columns(0, grid, first, &mut columns);
             let before = columns.clone();
-            let line = line_between(&pyramid, 0, grid, first, Interpolation::Sinc, &mut columns);
+            let line = line_between(
+                Track { pyramid: &pyramid, place: 0 },
+                grid,
+                first,
+                Interpolation::Sinc,
+                &mut columns,
+            );
             assert_eq!(
                 (line.samples.len(), columns == before),
                 if is_held { (50, false) } else { (0, true) }

@@ -52,7 +52,7 @@ impl ScopeLink {
     /// then one whenever data changed it and [`take`](ScopeLink::take) took the one before.
     pub fn request(&self, viewport: Viewport) -> bool {
         let mut state = self.state();
-        let is_another = state.viewport != Some(viewport);
+        let is_another = state.viewport.as_ref() != Some(&viewport);
         state.is_changed |= is_another;
         state.viewport = Some(viewport);
         drop(state);
@@ -64,8 +64,8 @@ impl ScopeLink {
     pub fn take(&self) -> Option<Picture> {
         let mut guard = self.state();
         let state = &mut *guard;
-        if let (Some(core), Some(viewport), true) = (&mut state.parked, state.viewport, state.is_changed) {
-            state.newest = Some(core.answer(&viewport, monotonic_ns()));
+        if let (Some(core), Some(viewport), true) = (&mut state.parked, &state.viewport, state.is_changed) {
+            state.newest = Some(core.answer(viewport, monotonic_ns()));
             state.is_changed = false;
         }
         let taken = state.newest.take();
@@ -80,7 +80,7 @@ impl ScopeLink {
     /// Asks for the samples of a stretch: [`take_extract`](ScopeLink::take_extract) gives them a little later.
     pub(crate) fn request_extract(&self, range: Range<u64>) {
         let mut state = self.state();
-        if let Some(core) = &state.parked {
+        if let Some(core) = &mut state.parked {
             let extract = core.extract(range);
             state.extract = Some(extract);
             return;
@@ -147,8 +147,10 @@ impl ScopeLink {
             return false;
         }
         // New data does not change a held picture.
-        let has_news = has_news && state.viewport.is_some_and(|viewport| viewport.window == Window::Latest);
-        let Some(viewport) = state.viewport.filter(|_| has_news || state.is_changed) else { return false };
+        let has_news =
+            has_news && state.viewport.as_ref().is_some_and(|viewport| viewport.window == Window::Latest);
+        let viewport = state.viewport.as_ref().filter(|_| has_news || state.is_changed);
+        let Some(viewport) = viewport.cloned() else { return false };
         self.shared.is_wanted.store(false, Ordering::Release);
         state.is_changed = false;
         drop(state);
@@ -159,7 +161,7 @@ impl ScopeLink {
     }
 
     /// Takes over the scope of a stream that is over: from now on the front end's thread answers viewports.
-    pub(crate) fn park(&self, core: ScopeCore) {
+    pub(crate) fn park(&self, mut core: ScopeCore) {
         let mut state = self.state();
         if let Some(range) = state.wanted_range.take() {
             state.extract = Some(core.extract(range));
@@ -168,6 +170,11 @@ impl ScopeLink {
         state.is_changed = true;
         drop(state);
         self.wake();
+    }
+
+    /// A picture of what was asked for would be another now, also where it is held.
+    pub(crate) fn renew(&self) {
+        self.state().is_changed = true;
     }
 
     /// Wakes the front end.

@@ -1,4 +1,4 @@
-//! The math channel: computed from other channels for each picture, over the visible samples.
+//! The math lane: computed from other lanes for each picture, over the visible samples.
 
 use std::ops::Range;
 
@@ -6,11 +6,9 @@ use grebe_scope::{Error as ScopeError, Pyramid, Scale};
 use serde::{Deserialize, Serialize};
 
 use crate::data::extract::Runs;
-
-/// The number of the math channel: the first after those that a stream can have.
-pub const MATH_CHANNEL: usize = 8;
-/// Channels with settings of their own: those of a stream and the math channel.
-pub(crate) const LANES: usize = MATH_CHANNEL + 1;
+use crate::data::lane::LaneId;
+use crate::data::samples::Kind;
+use crate::data::tracks::{Track, Tracks};
 
 /// What the math channel computes, and of which channels.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +20,7 @@ pub(crate) struct MathSettings {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MathInput {
-    pub(crate) channel: usize,
+    pub(crate) lane: LaneId,
     /// Unit per count, and the value of count 0.
     pub(crate) scale: Scale,
     /// Whether the mean of the visible samples is subtracted first.
@@ -93,63 +91,67 @@ impl MathOperation {
 
 /// Computes a window of the math channel into a small history of its own, so that it is drawn and measured as any other.
 #[derive(Debug)]
-pub(crate) struct MathChannel {
-    history: Pyramid,
-    scale: Scale,
-    a: Runs,
-    b: Runs,
+pub(crate) struct MathLane<K: Kind> {
+    history: Pyramid<f32>,
+    /// The value that the history's zero stands for: what lies far from 0 keeps its digits.
+    offset: f64,
+    a: Runs<K>,
+    b: Runs<K>,
     values: Vec<f64>,
-    counts: Vec<i16>,
+    kept: Vec<f32>,
 }
 
-impl MathChannel {
-    /// Computes a window of `pyramid` at `rate` samples per second, with the memory that was kept from the last picture;
-    /// `None` where no math channel is wanted, or memory is short.
+impl<K: Kind> MathLane<K> {
+    /// Computes a window at `rate` samples per second, with the memory that was kept from the last picture;
+    /// `None` where no math lane is wanted, or memory is short.
     pub(super) fn renew(
-        kept: Option<MathChannel>,
-        pyramid: &Pyramid,
+        kept: Option<MathLane<K>>,
+        tracks: &Tracks<K>,
         wanted: Option<MathSettings>,
         rate: f64,
         window: Range<f64>,
-    ) -> Option<MathChannel> {
+    ) -> Option<MathLane<K>> {
         let settings = wanted?;
-        let mut math = kept.or_else(|| MathChannel::new().ok())?;
-        math.compute(pyramid, &settings, rate, window);
+        let mut math = kept.or_else(|| MathLane::new().ok())?;
+        math.compute(tracks, &settings, rate, window);
         Some(math)
     }
 
     /// # Errors
     /// [`ScopeError::OutOfMemory`].
-    fn new() -> Result<MathChannel, ScopeError> {
-        Ok(MathChannel {
+    fn new() -> Result<MathLane<K>, ScopeError> {
+        Ok(MathLane {
             history: Pyramid::new(1, HISTORY_BYTES)?,
-            scale: Scale::COUNTS,
+            offset: 0.0,
             a: Runs::default(),
             b: Runs::default(),
             values: Vec::new(),
-            counts: Vec::new(),
+            kept: Vec::new(),
         })
     }
 
-    /// The results, and what their counts stand for.
-    pub(crate) fn history(&self) -> (&Pyramid, Scale) {
-        (&self.history, self.scale)
+    /// The results, and what they stand for.
+    pub(crate) fn track(&self) -> (Track<'_, f32>, Scale) {
+        (Track { pyramid: &self.history, place: 0 }, Scale { factor: 1.0, offset: self.offset })
     }
 
-    /// Computes the newest 262,144 samples of a window of `pyramid`.
-    fn compute(&mut self, pyramid: &Pyramid, settings: &MathSettings, rate: f64, window: Range<f64>) {
-        let end = (window.end.max(0.0).ceil() as u64).min(pyramid.next_index());
+    /// Computes the newest 262,144 samples of a window.
+    fn compute(&mut self, tracks: &Tracks<K>, settings: &MathSettings, rate: f64, window: Range<f64>) {
+        let end = (window.end.max(0.0).ceil() as u64).min(tracks.sampled().next_index());
         // One sample before the left edge, for the slope there.
         let start = (window.start.max(1.0) as u64 - 1).max(end.saturating_sub(SAMPLES_MAX));
-        let channels = pyramid.channels() - 1;
-        self.a.copy(pyramid, settings.a.channel.min(channels), start..end);
-        self.b.copy(pyramid, settings.b.channel.min(channels), start..end);
+        let first = LaneId::first_of(0, tracks.format().is_complex());
+        for (input, runs) in [(&settings.a, &mut self.a), (&settings.b, &mut self.b)] {
+            if let Some(track) = tracks.track(input.lane).or_else(|| tracks.track(first)) {
+                runs.copy(track, start..end);
+            }
+        }
         self.calculate(settings, rate);
-        self.keep(settings);
+        self.keep();
     }
 
     fn calculate(&mut self, settings: &MathSettings, rate: f64) {
-        let MathChannel { a, b, values, .. } = self;
+        let MathLane { a, b, values, .. } = self;
         let runs = a.iter().map(|(_, run)| run.len());
         let (a, b) = (Input::new(&settings.a, &a.samples), Input::new(&settings.b, &b.samples));
         values.clear();
@@ -177,50 +179,46 @@ impl MathChannel {
         }
     }
 
-    /// Keeps the results as counts, scaled so that their whole range fits.
-    fn keep(&mut self, settings: &MathSettings) {
-        let MathChannel { history, a, values, counts, scale, .. } = self;
+    /// Keeps the results as distances from the middle of their range.
+    fn keep(&mut self) {
+        let MathLane { history, a, values, kept, offset, .. } = self;
         let (min, max) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), &value| {
             // Comparisons pass over what is not a number.
             (min.min(value), max.max(value))
         });
-        let step = (max - min) / COUNTS;
-        let flat = settings.a.scale.factor.abs();
-        let factor = if step.is_finite() && step > 0.0 { step } else { flat };
-        let offset = if min <= max { (min + max) / 2.0 } else { 0.0 };
-        *scale = Scale { factor, offset };
+        let middle = (min + max) / 2.0;
+        *offset = if middle.is_finite() { middle } else { 0.0 };
         history.clear();
         let mut rest = &values[..];
         for (first, samples) in a.iter() {
             let run = rest.split_off(..samples.len()).unwrap_or_default();
             let missing = usize::from(run.first().is_some_and(|value| value.is_nan()));
-            counts.clear();
-            counts.extend(run[missing..].iter().map(|value| ((value - offset) / factor).round() as i16));
+            kept.clear();
+            kept.extend(run[missing..].iter().map(|value| (value - *offset) as f32));
             // The history has one channel, and indices only grow: this cannot fail.
-            let _ = history.append(first + missing as u64, &[counts]);
+            let _ = history.append(first + missing as u64, &[kept]);
         }
     }
 }
 
-/// The samples of a channel in units.
-struct Input<'a> {
-    samples: &'a [i16],
+/// The samples of a lane in units.
+struct Input<'a, K: Kind> {
+    samples: &'a [K],
     factor: f64,
     offset: f64,
 }
 
-impl Input<'_> {
-    fn new<'a>(input: &MathInput, samples: &'a [i16]) -> Input<'a> {
+impl<K: Kind> Input<'_, K> {
+    fn new<'a>(input: &MathInput, samples: &'a [K]) -> Input<'a, K> {
         let Scale { factor, offset } = input.scale;
-        let mean =
-            || samples.iter().map(|&sample| f64::from(sample)).sum::<f64>() / samples.len().max(1) as f64;
+        let mean = || samples.iter().map(|sample| sample.to_f64()).sum::<f64>() / samples.len().max(1) as f64;
         let offset = if input.is_ac { -mean() * factor } else { offset };
         Input { samples, factor, offset }
     }
 
     /// The value at a place; 0 where there is none, which cannot be: channels of a stream have equally many samples.
     fn value(&self, at: usize) -> f64 {
-        self.samples.get(at).map_or(0.0, |&sample| f64::from(sample) * self.factor + self.offset)
+        self.samples.get(at).map_or(0.0, |sample| sample.to_f64() * self.factor + self.offset)
     }
 }
 
@@ -228,33 +226,39 @@ impl Input<'_> {
 const SAMPLES_MAX: u64 = 1 << 18;
 /// Enough for that many samples and the levels above them.
 const HISTORY_BYTES: usize = 4 << 20;
-/// Counts that the results are spread over.
-const COUNTS: f64 = 60_000.0;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use grebe_frame::SampleFormat;
 
-    fn pyramid(blocks: &[(u64, &[i16], &[i16])]) -> Pyramid {
-        let mut pyramid = Pyramid::new(2, 1 << 20).unwrap();
+    use super::*;
+    use crate::testing::batch;
+
+    fn tracks(blocks: &[(u64, &[i16], &[i16])]) -> Tracks<i16> {
+        let mut tracks = Tracks::new(SampleFormat::I16, 2, 1 << 20).unwrap();
         for &(first, a, b) in blocks {
-            pyramid.append(first, &[a, b]).unwrap();
+            let value = |channel: usize, index: u64| [a, b][channel][(index - first) as usize];
+            let batch = batch(first, 2, a.len() as u32, 100.0, value);
+            tracks.append(&batch.frames().next().unwrap(), first, |_| {}).unwrap();
         }
-        pyramid
+        tracks
     }
 
     fn settings(operation: MathOperation) -> MathSettings {
-        let input =
-            |channel, factor, offset| MathInput { channel, scale: Scale { factor, offset }, is_ac: false };
+        let input = |channel, factor, offset| MathInput {
+            lane: LaneId::real(channel),
+            scale: Scale { factor, offset },
+            is_ac: false,
+        };
         MathSettings { operation, a: input(0, 0.1, 0.0), b: input(1, 0.01, 1.0) }
     }
 
-    fn results(run: &mut MathChannel, pyramid: &Pyramid, settings: &MathSettings) -> Vec<(u64, f64)> {
-        run.compute(pyramid, settings, 100.0, 0.0..1000.0);
-        let (history, scale) = run.history();
+    fn results(run: &mut MathLane<i16>, tracks: &Tracks<i16>, settings: &MathSettings) -> Vec<(u64, f64)> {
+        run.compute(tracks, settings, 100.0, 0.0..1000.0);
+        let (track, scale) = run.track();
         let mut found = Vec::new();
-        history.samples(0, 0..1000, |first, samples| {
-            found.extend((first..).zip(samples.iter().map(|&count| scale.value(count.into()))));
+        track.samples(0..1000, |first, samples| {
+            found.extend((first..).zip(samples.iter().map(|&value| scale.value(value.into()))));
         });
         found
     }
@@ -269,9 +273,9 @@ mod tests {
 
     #[test]
     fn each_operation_is_what_its_name_says_in_units() {
-        let pyramid = pyramid(&[(10, &[10, 20, 40], &[100, 0, -100])]);
-        let mut run = MathChannel::new().unwrap();
-        let mut of = |operation| results(&mut run, &pyramid, &settings(operation));
+        let tracks = tracks(&[(10, &[10, 20, 40], &[100, 0, -100])]);
+        let mut run = MathLane::new().unwrap();
+        let mut of = |operation| results(&mut run, &tracks, &settings(operation));
         // A is 1, 2, 4; B is 2, 1, 0.
         assert_near(&of(MathOperation::Add), &[(10, 3.0), (11, 3.0), (12, 4.0)]);
         assert_near(&of(MathOperation::Subtract), &[(10, -1.0), (11, 1.0), (12, 4.0)]);
@@ -282,17 +286,17 @@ mod tests {
 
     #[test]
     fn nothing_is_computed_across_a_gap_and_what_is_flat_stays_so() {
-        let pyramid = pyramid(&[(0, &[10, 20], &[0, 0]), (100, &[50, 60], &[0, 0])]);
-        let mut run = MathChannel::new().unwrap();
-        let slopes = results(&mut run, &pyramid, &settings(MathOperation::Derivative));
+        let tracks = tracks(&[(0, &[10, 20], &[0, 0]), (100, &[50, 60], &[0, 0])]);
+        let mut run = MathLane::new().unwrap();
+        let slopes = results(&mut run, &tracks, &settings(MathOperation::Derivative));
         assert_near(&slopes, &[(1, 100.0), (101, 100.0)]);
-        let areas = results(&mut run, &pyramid, &settings(MathOperation::Integral));
+        let areas = results(&mut run, &tracks, &settings(MathOperation::Integral));
         assert_near(&areas, &[(0, 0.01), (1, 0.03), (100, 0.05), (101, 0.11)]);
         let mut ac = settings(MathOperation::Subtract);
         ac.b = ac.a;
-        assert_near(&results(&mut run, &pyramid, &ac), &[(0, 0.0), (1, 0.0), (100, 0.0), (101, 0.0)]);
+        assert_near(&results(&mut run, &tracks, &ac), &[(0, 0.0), (1, 0.0), (100, 0.0), (101, 0.0)]);
         ac.b.is_ac = true;
-        assert_near(&results(&mut run, &pyramid, &ac)[..1], &[(0, 3.5)]);
+        assert_near(&results(&mut run, &tracks, &ac)[..1], &[(0, 3.5)]);
     }
 
     #[test]

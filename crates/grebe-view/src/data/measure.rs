@@ -1,18 +1,25 @@
 //! Measures the visible samples, a few times per second.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use grebe_scope::{Measurements, Measurer, Pyramid, Scale};
+use grebe_scope::{Measurements, Measurer, RangeStats, Scale};
 
 use crate::data::extract::Runs;
-use crate::data::math::MATH_CHANNEL;
+use crate::data::history::Whole;
+use crate::data::lane::{LaneId, PerLane};
+use crate::data::samples::Kind;
+use crate::data::tracks::{Track, Tracks};
 use crate::data::viewport::Viewport;
 
-/// What was measured of one channel.
+/// What the numbers of the lanes that are to be measured stand for.
+pub(crate) type Scales = Arc<PerLane<Scale>>;
+
+/// What was measured of one lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ChannelMeasurements {
-    /// The channel, from 0; [`MATH_CHANNEL`](crate::MATH_CHANNEL) for the math channel.
-    pub channel: usize,
+pub struct LaneMeasurements {
+    /// The lane.
+    pub lane: LaneId,
     /// Its quantities, in the units that the viewport's scales give.
     pub set: Measurements,
     /// Samples behind base, top, times and edges: the newest of the window that are still held singly, of a live stream at
@@ -22,78 +29,109 @@ pub struct ChannelMeasurements {
     pub level_samples: u64,
 }
 
+/// What a picture shows.
+pub(crate) struct Seen<'a, K: Kind> {
+    /// From sample to sample.
+    pub(crate) window: Range<f64>,
+    /// Samples per second; 0 = unknown.
+    pub(crate) rate_hz: f64,
+    /// What is known of all samples in it, where the history does not hold them.
+    pub(crate) whole: Whole<'a, K>,
+}
+
 /// Measures pictures, and keeps the result until the next is due.
 #[derive(Debug, Default)]
-pub(crate) struct PictureMeasurer {
-    measurer: Measurer,
-    measured: Vec<ChannelMeasurements>,
+pub(crate) struct PictureMeasurer<K: Kind> {
+    lanes: LaneMeasurer<K>,
+    math: LaneMeasurer<f32>,
+    measured: Vec<LaneMeasurements>,
     measured_ns: u64,
     viewport: Option<Viewport>,
     count: u64,
-    samples: Runs,
 }
 
-impl PictureMeasurer {
+#[derive(Debug, Default)]
+struct LaneMeasurer<K: Kind> {
+    measurer: Measurer<K>,
+    samples: Runs<K>,
+}
+
+impl<K: Kind> PictureMeasurer<K> {
     /// Measures the window if the viewport asks for it and a measurement is due. Returns the newest measurements, and the
     /// number of measurements so far.
     pub(crate) fn measure(
         &mut self,
-        pyramid: &Pyramid,
-        math: Option<(&Pyramid, Scale)>,
+        tracks: &Tracks<K>,
+        math: Option<(Track<'_, f32>, Scale)>,
         viewport: &Viewport,
-        rate_hz: f64,
-        window: Range<f64>,
+        seen: &Seen<'_, K>,
         now_ns: u64,
-    ) -> (Vec<ChannelMeasurements>, u64) {
-        let Some(scales) = viewport.measure else {
+    ) -> (Vec<LaneMeasurements>, u64) {
+        let Seen { window, rate_hz, whole } = seen;
+        let Some(scales) = &viewport.measure else {
             self.viewport = None;
             return (Vec::new(), self.count);
         };
-        let is_same = self.viewport == Some(*viewport);
+        let is_same = self.viewport.as_ref() == Some(viewport);
         if is_same && now_ns.saturating_sub(self.measured_ns) < INTERVAL_NS {
             return (self.measured.clone(), self.count);
         }
         self.count += 1;
-        self.viewport = Some(*viewport);
+        self.viewport = Some(viewport.clone());
         self.measured_ns = now_ns;
         // The last column reaches beyond the newest sample.
-        let end = (window.end.max(0.0) as u64).min(pyramid.next_index());
-        let start = window.start.max(0.0) as u64;
-        let samples_max = if viewport.is_exact { u64::MAX } else { SAMPLES_MAX };
+        let end = (window.end.max(0.0) as u64).min(tracks.sampled().next_index());
+        let lanes: Vec<LaneId> = tracks.lanes(viewport.lanes).collect();
+        let samples_max = (SAMPLES_SUM_MAX / lanes.len().max(1) as u64).min(SAMPLES_MAX);
+        let span = Span {
+            range: window.start.max(0.0) as u64..end,
+            samples_max: if viewport.is_exact { u64::MAX } else { samples_max },
+            rate_hz: *rate_hz,
+        };
         self.measured.clear();
-        for channel in (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel)) {
-            let measured =
-                self.channel(pyramid, channel, start..end, samples_max, rate_hz, scales[channel % 8]);
-            self.measured.push(measured);
+        for lane in lanes {
+            let Some(track) = tracks.track(lane) else { continue };
+            let scale = scales.get(lane).copied().unwrap_or(Scale::COUNTS);
+            self.measured.push(self.lanes.measure(lane, track, &span, scale, whole(lane)));
         }
-        if let Some((history, scale)) = math {
-            let measured = self.channel(history, 0, start..end, samples_max, rate_hz, scale);
-            self.measured.push(ChannelMeasurements { channel: MATH_CHANNEL, ..measured });
+        if let Some((track, scale)) = math {
+            self.measured.push(self.math.measure(LaneId::MATH, track, &span, scale, None));
         }
         (self.measured.clone(), self.count)
     }
+}
 
-    fn channel(
+/// What is measured of each lane.
+struct Span {
+    range: Range<u64>,
+    samples_max: u64,
+    rate_hz: f64,
+}
+
+impl<K: Kind> LaneMeasurer<K> {
+    /// Where `whole` is not known from elsewhere, it is that of the history.
+    fn measure(
         &mut self,
-        pyramid: &Pyramid,
-        channel: usize,
-        range: Range<u64>,
-        samples_max: u64,
-        rate_hz: f64,
+        lane: LaneId,
+        track: Track<'_, K>,
+        span: &Span,
         scale: Scale,
-    ) -> ChannelMeasurements {
-        let newest = range.start.max(range.end.saturating_sub(samples_max))..range.end;
-        self.samples.copy(pyramid, channel, newest);
-        let whole = pyramid.range_stats(channel, range);
-        let runs: Vec<&[i16]> = self.samples.iter().map(|(_, run)| run).collect();
-        let set = self.measurer.measure_within(&whole, &runs, rate_hz, scale);
+        whole: Option<RangeStats<K>>,
+    ) -> LaneMeasurements {
+        let Range { start, end } = span.range;
+        let newest = start.max(end.saturating_sub(span.samples_max))..end;
+        self.samples.copy(track, newest);
+        let whole = whole.unwrap_or_else(|| track.pyramid.range_stats(track.place, start..end));
+        let runs: Vec<&[K]> = self.samples.iter().map(|(_, run)| run).collect();
+        let set = self.measurer.measure_within(&whole, &runs, span.rate_hz, scale);
         let samples = self.samples.samples.len() as u64;
-        ChannelMeasurements { channel, set, samples, level_samples: whole.count }
+        LaneMeasurements { lane, set, samples, level_samples: whole.count }
     }
 }
 
-/// Bounds the time that a measurement takes from the data path: some 2 ms for eight channels, five times per second.
+/// Bound the time that a measurement takes from the data path: some 2 ms for eight lanes or more, five times per second.
 const SAMPLES_MAX: u64 = 1 << 18;
+const SAMPLES_SUM_MAX: u64 = 8 << 18;
 const INTERVAL_NS: u64 = 200_000_000;
 
 #[cfg(test)]
@@ -110,8 +148,8 @@ mod tests {
         for block in 0..50 {
             core.ingest(&sine_batch(block * 500, 2, 500, 1e4), 1).unwrap();
         }
-        let mut scales = [Scale::COUNTS; 8];
-        scales[1] = Scale { factor: 1e-3, offset: 1.0 };
+        let milli = Scale { factor: 1e-3, offset: 1.0 };
+        let scales: Scales = Arc::new([(LaneId::real(1), milli)].into_iter().collect());
         let viewport = Viewport { span: Some(1.0), measure: Some(scales), ..Viewport::latest(100) };
         let measured = core.answer(&viewport, 1).measured;
         assert_eq!(measured.len(), 2);
@@ -126,7 +164,7 @@ mod tests {
         close(1, Quantity::PeakToPeak, 10.0);
         close(1, Quantity::Frequency, 40.0);
         assert_eq!(measured[0].samples, 10_000);
-        assert!(core.answer(&Viewport { measure: None, ..viewport }, 1).measured.is_empty());
+        assert!(core.answer(&Viewport { measure: None, ..viewport.clone() }, 1).measured.is_empty());
     }
 
     #[test]
@@ -136,7 +174,7 @@ mod tests {
             core.ingest(&sine_batch(block * 125, 1, 125, 1e4), 1).unwrap();
         }
         let viewport =
-            Viewport { span: Some(0.5), measure: Some([Scale::COUNTS; 8]), ..Viewport::latest(100) };
+            Viewport { span: Some(0.5), measure: Some(Scales::default()), ..Viewport::latest(100) };
         let set = core.answer(&viewport, 1).measured[0].set;
         assert!((set.get(Quantity::Frequency).unwrap() - 20.0).abs() < 0.1, "{set:?}");
     }
@@ -149,11 +187,11 @@ mod tests {
             core.ingest(&crate::testing::batch(block * 5000, 1, 5000, 1e6, glitch), 1).unwrap();
         }
         let viewport =
-            Viewport { span: Some(1.0), measure: Some([Scale::COUNTS; 8]), ..Viewport::latest(100) };
+            Viewport { span: Some(1.0), measure: Some(Scales::default()), ..Viewport::latest(100) };
         let picture = core.answer(&viewport, 1);
-        let drawn = picture.channels[0].columns.iter().map(|column| column.max).max();
+        let drawn = picture.lanes[0].columns.iter().map(|column| column.max).fold(f32::MIN, f32::max);
         let measured = &picture.measured[0];
-        assert_eq!((drawn, measured.set.get(Quantity::Max)), (Some(20_000), Some(20_000.0)));
+        assert_eq!((drawn, measured.set.get(Quantity::Max)), (20_000.0, Some(20_000.0)));
         assert_eq!(measured.samples, 262_144);
         assert!((989_000..=1_000_000).contains(&measured.level_samples), "{measured:?}");
         // A picture that is kept takes the time to look at all that is held.

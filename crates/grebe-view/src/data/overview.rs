@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
-use grebe_scope::{Column, ColumnGrid, Pyramid};
+use grebe_scope::{Column, ColumnGrid};
 
+use crate::data::columns::drawn;
+use crate::data::lane::LaneId;
+use crate::data::samples::Kind;
+use crate::data::tracks::Tracks;
 use crate::data::viewport::Viewport;
 
-/// The whole history of the channels that are shown.
+/// The whole history of the lanes that are shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OverviewView {
     /// Absolute sample index of the left edge.
     pub(crate) left_index: f64,
     /// Samples from the left to the right edge.
     pub(crate) span_samples: f64,
-    /// Each channel, from 0, with its columns.
-    pub(crate) channels: Vec<(usize, Vec<Column>)>,
+    /// Each lane with its columns.
+    pub(crate) lanes: Vec<(LaneId, Vec<Column<f32>>)>,
 }
 
 /// Makes overviews, and keeps the last until another is due.
@@ -28,9 +32,9 @@ pub(crate) struct Overview {
 
 impl Overview {
     /// The whole history as `viewport.overview` columns, if it asks for them.
-    pub(crate) fn view(
+    pub(crate) fn view<K: Kind>(
         &mut self,
-        pyramid: &Pyramid,
+        tracks: &Tracks<K>,
         viewport: &Viewport,
         is_ended: bool,
         now_ns: u64,
@@ -39,45 +43,47 @@ impl Overview {
             *self = Overview::default();
             return None;
         };
-        let (from, to) = (pyramid.oldest().unwrap_or(0), pyramid.next_index());
+        let history = tracks.sampled();
+        let (from, to) = (history.oldest().unwrap_or(0), history.next_index());
         if to <= from {
             return None;
         }
         // Where the picture is moved, all of the history stays what it was.
         let asked = Viewport {
             overview: Some(columns.min(COLUMNS_MAX)),
-            channels: viewport.channels,
+            lanes: viewport.lanes,
             ..Viewport::latest(1)
         };
-        let of = Some((asked, from, to));
         let is_recent = now_ns.saturating_sub(self.made_ns) < INTERVAL_NS;
-        let is_same_kind = self.made_of.is_some_and(|(made, ..)| made == asked);
-        if self.made_of == of || (is_same_kind && is_recent && !is_ended) {
+        let is_same_kind = self.made_of.as_ref().is_some_and(|(made, ..)| *made == asked);
+        let is_same = is_same_kind && self.made_of.as_ref().is_some_and(|of| (of.1, of.2) == (from, to));
+        if is_same || (is_same_kind && is_recent && !is_ended) {
             return self.view.clone();
         }
-        (self.made_of, self.made_ns) = (of, now_ns);
-        self.view = Some(Arc::new(OverviewView::of(pyramid, &asked, columns.min(COLUMNS_MAX))));
+        self.view = Some(Arc::new(OverviewView::of(tracks, &asked, columns.min(COLUMNS_MAX))));
+        (self.made_of, self.made_ns) = (Some((asked, from, to)), now_ns);
         self.view.clone()
     }
 }
 
 impl OverviewView {
-    fn of(pyramid: &Pyramid, viewport: &Viewport, columns: usize) -> OverviewView {
-        let (from, to) = (pyramid.oldest().unwrap_or(0), pyramid.next_index());
+    fn of<K: Kind>(tracks: &Tracks<K>, viewport: &Viewport, columns: usize) -> OverviewView {
+        let history = tracks.sampled();
+        let (from, to) = (history.oldest().unwrap_or(0), history.next_index());
         let grid = ColumnGrid::new((to - from) as f64 / columns as f64);
         let first = grid.column_at(from);
         let count = (grid.column_at(to - 1) + 1 - first) as usize;
-        let shown = (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel));
-        let of = |channel: usize| {
+        let of = |lane: LaneId| {
+            let track = tracks.track(lane)?;
             let mut out = vec![Column::OUTSIDE; count];
-            pyramid.columns(channel, grid, first, &mut out);
-            (channel, out)
+            track.pyramid.columns(track.place, grid, first, &mut out);
+            Some((lane, drawn(&out)))
         };
         let step = grid.samples_per_column();
         OverviewView {
             left_index: first as f64 * step,
             span_samples: count as f64 * step,
-            channels: shown.map(of).collect(),
+            lanes: tracks.lanes(viewport.lanes).filter_map(of).collect(),
         }
     }
 }
@@ -105,12 +111,12 @@ mod tests {
             core.ingest(&batch(block * 100, 2, 100, 1e3, value), 1).unwrap();
         }
         let view = core.answer(&viewport(), 1).overview.unwrap();
-        assert_eq!(view.channels.len(), 2);
+        assert_eq!(view.lanes.len(), 2);
         assert!(view.left_index <= 0.0 && view.left_index + view.span_samples >= 40_000.0, "{view:?}");
-        let columns = &view.channels[0].1;
+        let columns = &view.lanes[0].1;
         let place =
             |index: f64| ((index - view.left_index) / view.span_samples * columns.len() as f64) as usize;
-        let highest = columns.iter().position(|column| column.max == 9000).unwrap();
+        let highest = columns.iter().position(|column| column.max == 9000.0).unwrap();
         assert!(highest.abs_diff(place(12_345.0)) <= 4, "{highest}");
         assert!(columns[place(21_000.0)].has_gap() && !columns[place(30_000.0)].has_gap());
     }

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use grebe_scope::{Acquisition, Density, Error as ScopeError, Pyramid};
+use grebe_scope::{Acquisition, Density, Error as ScopeError};
 
+use crate::data::lane::{LaneId, PerLane};
+use crate::data::samples::Kind;
+use crate::data::tracks::Tracks;
 use crate::data::trigger::{TriggerSearch, TriggerSettings};
 
-/// Lowest and highest raw count that the densities cover, by channel.
-pub(crate) type Ranges = [(i16, i16); 8];
+/// Lowest and highest raw count that the densities cover, of the lanes that have one.
+pub(crate) type Ranges = Arc<PerLane<(f64, f64)>>;
 
-/// How often the trace of one channel passed each cell.
+/// How often the trace of one lane passed each cell.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ChannelDensity {
-    pub(crate) channel: usize,
+pub(crate) struct LaneDensity {
+    pub(crate) lane: LaneId,
     pub(crate) width: usize,
     /// Brightness, row after row from the top: 0 never, 255 most often.
     pub(crate) cells: Vec<u8>,
@@ -21,7 +24,7 @@ pub(crate) struct ChannelDensity {
 /// The densities of one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PersistenceView {
-    pub(crate) channels: Vec<ChannelDensity>,
+    pub(crate) lanes: Vec<LaneDensity>,
     pub(crate) records: u64,
     /// The part of the triggers since the last picture that was added; below 1 the density is a sample of them.
     pub(crate) fraction: f64,
@@ -31,41 +34,43 @@ pub(crate) struct PersistenceView {
 
 /// Adds a record around each trigger to the densities.
 #[derive(Debug)]
-pub(crate) struct Persistence {
+pub(crate) struct Persistence<K: Kind> {
     ranges: Ranges,
     trigger: TriggerSettings,
     span_samples: f64,
-    acquisition: Acquisition,
-    densities: Vec<Density>,
+    acquisition: Acquisition<K>,
+    /// Each with the place of its lane in a block.
+    densities: Vec<(usize, LaneId, Density<K>)>,
     view: Option<Arc<PersistenceView>>,
     resolved_ns: u64,
     number: u64,
 }
 
-impl Persistence {
+impl<K: Kind> Persistence<K> {
     /// # Errors
     /// [`ScopeError::Setting`] where the span holds more samples than a record can.
     pub(crate) fn new(
-        ranges: Ranges,
+        ranges: &Ranges,
         trigger: TriggerSettings,
-        run: &TriggerSearch,
+        run: &TriggerSearch<K>,
         span_samples: f64,
-        pyramid: &Pyramid,
-    ) -> Result<Persistence, ScopeError> {
+        tracks: &Tracks<K>,
+    ) -> Result<Persistence<K>, ScopeError> {
         let record_samples = (span_samples.round() as u64).max(2);
         let pre_samples = ((trigger.position * span_samples) as u64).min(record_samples - 1);
+        let triggering = tracks.place(run.lane()).unwrap_or(0);
         let acquisition =
-            Acquisition::new(pyramid.channels(), run.channel(), run.another()?, pre_samples, record_samples)?;
-        let densities: Result<Vec<_>, _> = (0..pyramid.channels())
-            .map(|channel| {
-                let (bottom, top) = ranges[channel % 8];
-                let mut density = Density::new(WIDTH, HEIGHT, bottom, top.max(bottom.saturating_add(1)))?;
-                density.limit_per_picture((SAMPLES_PER_PICTURE / record_samples).max(4));
-                Ok(density)
-            })
-            .collect();
+            Acquisition::new(tracks.places(), triggering, run.another()?, pre_samples, record_samples)?;
+        let there = ranges.iter().filter_map(|(lane, range)| Some((tracks.place(lane)?, lane, *range)));
+        let density = |(place, lane, (bottom, top)): (usize, LaneId, (f64, f64))| {
+            let top = K::from_f64(top.max(bottom + K::step_at(bottom)));
+            let mut density = Density::new(WIDTH, HEIGHT, K::from_f64(bottom), top)?;
+            density.limit_per_picture((SAMPLES_PER_PICTURE / record_samples).max(4));
+            Ok((place, lane, density))
+        };
+        let densities: Result<Vec<_>, ScopeError> = there.map(density).collect();
         Ok(Persistence {
-            ranges,
+            ranges: Arc::clone(ranges),
             trigger,
             span_samples,
             acquisition,
@@ -80,13 +85,13 @@ impl Persistence {
         (&self.ranges, &self.trigger, self.span_samples) == (ranges, trigger, span_samples)
     }
 
-    pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) {
+    pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[K]]) {
         let densities = &mut self.densities;
         // What is refused here is refused and counted by the history too.
         let _ = self.acquisition.append(first_sample_index, block, |record| {
             let fraction = record.trigger.fraction();
-            for (channel, density) in densities.iter_mut().enumerate() {
-                density.add(record.samples(channel), fraction);
+            for (place, _, density) in densities.iter_mut() {
+                density.add(record.samples(*place), fraction);
             }
         });
     }
@@ -99,18 +104,18 @@ impl Persistence {
         }
         let decay = 0.5f64.powf(elapsed_ns as f64 / HALF_LIFE_NS) as f32;
         self.resolved_ns = now_ns;
-        let fraction = self.densities.first().map_or(1.0, Density::fraction);
-        let records = self.densities.first().map_or(0, Density::records);
+        let first = self.densities.first().map(|(.., density)| density);
+        let (fraction, records) = first.map_or((1.0, 0), |first| (first.fraction(), first.records()));
         let mut brightness = vec![0.0f32; WIDTH * HEIGHT];
-        let channels = self.densities.iter_mut().enumerate().map(|(channel, density)| {
+        let lanes = self.densities.iter_mut().map(|(_, lane, density)| {
             density.resolve(decay);
             density.brightness(&mut brightness);
             let cells = brightness.iter().map(|&bright| (bright * 255.0) as u8).collect();
-            ChannelDensity { channel, width: WIDTH, cells }
+            LaneDensity { lane: *lane, width: WIDTH, cells }
         });
-        let channels = channels.collect();
+        let lanes = lanes.collect();
         self.number += 1;
-        self.view = Some(Arc::new(PersistenceView { channels, records, fraction, number: self.number }));
+        self.view = Some(Arc::new(PersistenceView { lanes, records, fraction, number: self.number }));
         self.view.clone()
     }
 }
@@ -141,10 +146,10 @@ mod tests {
             (true, 0) => 9000,
             (true, _) => 1000,
         };
-        let ranges = [(-10_000, 10_000); 8];
+        let ranges = Arc::new([(LaneId::real(0), (-10_000.0, 10_000.0))].into_iter().collect());
         let viewport = Viewport {
             span: Some(0.1),
-            trigger: Some(TriggerSettings { level: Some(0), ..TriggerSettings::new(TriggerMode::Normal) }),
+            trigger: Some(TriggerSettings { level: Some(0.0), ..TriggerSettings::new(TriggerMode::Normal) }),
             persistence: Some(ranges),
             ..Viewport::latest(100)
         };
@@ -156,7 +161,7 @@ mod tests {
         let view = core.answer(&viewport, 50_000_000).persistence.unwrap();
         assert!((55..=59).contains(&view.records), "{}", view.records);
         assert_eq!(view.fraction, 1.0);
-        let cells = &view.channels[0].cells;
+        let cells = &view.lanes[0].cells;
         let row = |count: f64| ((10_000.0 - count) / 20_000.0 * (HEIGHT - 1) as f64).round() as usize;
         let at = |count: f64, part: f64| cells[row(count) * WIDTH + (part * WIDTH as f64) as usize];
         assert!(at(1000.0, 0.75) > at(9000.0, 0.75) && at(9000.0, 0.75) > 0, "the rare one is fainter");

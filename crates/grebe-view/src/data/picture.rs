@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use grebe_frame::{Description, SampleFormat, TrackerCounts};
+use grebe_frame::{Description, SampleFormat, StreamAnnotation, TrackerCounts};
 use grebe_scope::{Column, ColumnGrid, SampleLine, Scale};
 
-use crate::data::measure::ChannelMeasurements;
+use crate::data::lane::{LaneId, LaneMask};
+use crate::data::measure::LaneMeasurements;
 use crate::data::overview::OverviewView;
 use crate::data::persistence::PersistenceView;
+use crate::data::signal::SignalMeasurements;
 use crate::data::spectrum::SpectrumView;
 use crate::data::told::ChangeMark;
 use crate::data::trigger::TriggerView;
 use crate::data::viewport::Viewport;
+use crate::data::xy::XyView;
 
 /// One answer to a [`Viewport`](crate::data::viewport::Viewport).
 #[derive(Debug, Clone, Default)]
@@ -20,10 +23,10 @@ pub struct Picture {
     pub stream: Option<StreamInfo>,
     /// What the stream says of itself, for the newest sample.
     pub description: Option<Arc<Description>>,
-    /// What of the stream the scope cannot show.
-    pub not_shown: Option<NotShown>,
     /// Places in the picture where the stream became another, oldest first; at most the newest 256.
     pub changes: Vec<ChangeMark>,
+    /// Stretches in the picture that somebody labelled; at most the newest 256.
+    pub annotations: Vec<Arc<StreamAnnotation>>,
     /// What was asked for.
     pub(crate) answers: Option<Viewport>,
     /// Whether the stream's end has arrived, or its source is gone.
@@ -36,9 +39,9 @@ pub struct Picture {
     pub left_index: f64,
     /// Samples from the left edge to the right edge.
     pub span_samples: f64,
-    /// The channels that were asked for and exist, in order; the math channel is the last.
-    pub channels: Vec<ChannelColumns>,
-    /// Unit per count of the math channel, if there is one.
+    /// The lanes that were asked for and exist, in order; the math lane is the last.
+    pub lanes: Vec<LaneColumns>,
+    /// What the math lane's numbers stand for, if there is one.
     pub(crate) math: Option<Scale>,
     /// First sample index that any history still covers.
     pub oldest_index: u64,
@@ -50,6 +53,8 @@ pub struct Picture {
     pub flow: Flow,
     /// When the newest frame was produced, on its producer's clock.
     pub newest_ts_ns: u64,
+    /// Absolute index of that frame's first sample, which the time is of.
+    pub newest_first_index: u64,
     /// When the newest batch arrived, on this machine's monotonic clock; 0 before the first.
     pub newest_arrival_ns: u64,
     /// Smallest difference of the two clocks over the last half minute: where the clocks are not the same, latency is
@@ -65,72 +70,54 @@ pub struct Picture {
     pub triggers: Vec<f64>,
     /// The densities of all triggers, where they were asked for and there is a trigger.
     pub(crate) persistence: Option<Arc<PersistenceView>>,
-    /// Measurements of the channels, where they were asked for.
-    pub measured: Vec<ChannelMeasurements>,
+    /// Measurements of the lanes, where they were asked for.
+    pub measured: Vec<LaneMeasurements>,
     /// Measurements made so far: tells a new one from a repeated one.
     pub(crate) measured_count: u64,
+    /// Measurements of the signals, where both they and spectra were asked for.
+    pub signals: Vec<SignalMeasurements>,
     /// Spectra, where they were asked for and there are samples for one.
     pub spectrum: Option<Arc<SpectrumView>>,
+    /// One lane over another, where it was asked for.
+    pub(crate) xy: Option<Arc<XyView>>,
     /// All of the history, where it was asked for.
     pub(crate) overview: Option<Arc<OverviewView>>,
     /// Bytes reserved for history.
     pub memory_bytes: usize,
+    /// Whether columns are guessed from some of their samples: those of a recording that was not read yet.
+    pub is_estimated: bool,
 }
 
-/// The columns of one channel.
+/// The columns of one lane.
 #[derive(Debug, Clone)]
-pub struct ChannelColumns {
-    /// The channel, from 0; [`MATH_CHANNEL`](crate::data::math::MATH_CHANNEL) for the one that is computed.
-    pub channel: usize,
-    /// Left to right.
-    pub columns: Vec<Column>,
+pub struct LaneColumns {
+    /// What the lane shows.
+    pub lane: LaneId,
+    /// Left to right, in raw counts.
+    pub columns: Vec<Column<f32>>,
     /// Where samples lie wider apart than columns: the line between them, not rounded to counts.
-    pub line: Option<SampleLine>,
+    pub line: Option<SampleLine<f32>>,
     /// Whether the signal is cut off at an end of the range of its samples: two neighbours or more that are shown stand there.
     pub is_clipped: bool,
     /// Mean of the visible samples, in raw counts.
     pub mean: f64,
     /// The samples next to the two cursors, where they are held singly.
-    pub(crate) at_cursors: [Option<i16>; 2],
+    pub(crate) at_cursors: [Option<f64>; 2],
 }
 
 /// What the frames say of their stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamInfo {
-    /// Channels that are shown, at most 8; 0 where the scope cannot show the samples.
+    /// Channels.
     pub channels: usize,
+    /// What their samples are.
+    pub format: SampleFormat,
     /// Samples per second and channel; 0 = unknown.
     pub rate_hz: f64,
     /// Samples per channel in the newest frame.
     pub block_samples: u32,
     /// Samples the generator has dropped since the stream began, as its frames say.
     pub generator_drops: u64,
-}
-
-/// What of a stream a scope cannot show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotShown {
-    /// Samples of this format.
-    Format(SampleFormat),
-    /// Channels beyond the eighth.
-    Channels {
-        /// So many there are.
-        sent: usize,
-    },
-}
-
-impl NotShown {
-    /// What to do about it, for a person.
-    pub(crate) fn words(self) -> String {
-        match self {
-            NotShown::Format(format) => {
-                format!("{format} samples are not drawn: let a graph's convert stage make i16 of them")
-            }
-            NotShown::Channels { sent } => {
-                format!("channels 1 to 8 of {sent}: let a graph's select stage choose others")
-            }
-        }
-    }
 }
 
 /// Samples that are missing.
@@ -204,6 +191,16 @@ impl Picture {
 }
 
 impl StreamInfo {
+    /// The lanes of a mask that the stream has.
+    pub(crate) fn lanes(&self, shown: LaneMask) -> impl Iterator<Item = LaneId> + use<> {
+        shown.lanes(self.channels, self.format.is_complex())
+    }
+
+    /// The lane of a channel's samples, or of I.
+    pub(crate) fn first_lane(&self, channel: usize) -> LaneId {
+        LaneId::first_of(channel, self.format.is_complex())
+    }
+
     pub(crate) fn rate_or_one(&self) -> f64 {
         if self.rate_hz > 0.0 { self.rate_hz } else { 1.0 }
     }

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use grebe_scope::{Averaging, Peak, Pyramid, Spectrum};
 
 use crate::data::extract::Runs;
+use crate::data::lane::{LaneId, Part};
+use crate::data::samples::{self, Kind};
+use crate::data::tracks::Tracks;
 use crate::data::viewport::{SpectrumSettings, Viewport};
 
 /// The spectra of one moment.
@@ -15,6 +18,8 @@ pub struct SpectrumView {
     pub settings: SpectrumSettings,
     /// Samples per transform, as used.
     pub size: usize,
+    /// Whether the samples are complex: lines then go from minus half the rate to half the rate, and else from 0 Hz.
+    pub is_two_sided: bool,
     /// One per channel that was asked for and had enough samples without a gap.
     pub channels: Vec<ChannelSpectrum>,
     pub(crate) waterfall: Option<WaterfallView>,
@@ -27,12 +32,29 @@ pub struct SpectrumView {
 pub struct ChannelSpectrum {
     /// The channel, from 0.
     pub channel: usize,
-    /// Lines from 0 Hz to half the rate, in dBFS.
+    /// Lines in dBFS, from the lowest frequency to the highest.
     pub dbfs: Vec<f32>,
     /// Their highest levels so far, where they are kept.
     pub hold_dbfs: Vec<f32>,
     /// The highest peaks, the highest first.
     pub peaks: Vec<Peak>,
+}
+
+impl SpectrumView {
+    /// The lowest and the highest frequency, as parts of the rate.
+    pub(crate) fn band(&self) -> (f64, f64) {
+        band(self.is_two_sided)
+    }
+
+    /// The frequency of a line, or of a place between lines, as a part of the rate.
+    pub fn cycles_per_sample(&self, line: f64) -> f64 {
+        line / self.size as f64 + self.band().0
+    }
+}
+
+/// The frequencies of a spectrum, as parts of the rate.
+pub(crate) fn band(is_two_sided: bool) -> (f64, f64) {
+    if is_two_sided { (-0.5, 0.5) } else { (0.0, 0.5) }
 }
 
 /// Rows of levels: the newest first, frequency from left to right.
@@ -49,21 +71,35 @@ pub(crate) struct WaterfallView {
 
 /// Transforms samples, and keeps the result until the next is due.
 #[derive(Debug, Default)]
-pub(crate) struct SpectrumAnalyzer {
+pub(crate) struct SpectrumAnalyzer<K: Kind> {
     asked: Option<Viewport>,
     made_ns: u64,
     view: Option<Arc<SpectrumView>>,
     number: u64,
-    channels: Vec<Option<Spectrum>>,
-    rows: Option<Spectrum>,
-    samples: Runs,
+    channels: Vec<Option<Transform<K>>>,
+    rows: Option<Transform<K>>,
+    samples: Samples<K>,
 }
 
-impl SpectrumAnalyzer {
+/// The samples of one transform: those of a real channel, or I and Q.
+#[derive(Debug, Default)]
+struct Samples<K> {
+    first: Runs<K>,
+    q: Runs<K>,
+}
+
+/// A spectrum of real or of complex samples.
+#[derive(Debug)]
+enum Transform<K: Kind> {
+    Real(Spectrum<K, 1>),
+    Complex(Spectrum<K, 2>),
+}
+
+impl<K: Kind> SpectrumAnalyzer<K> {
     /// The spectra of the samples before `window.end`, if the viewport asks for them.
     pub(crate) fn view(
         &mut self,
-        pyramid: &Pyramid,
+        tracks: &Tracks<K>,
         viewport: &Viewport,
         window: Range<f64>,
         now_ns: u64,
@@ -72,100 +108,104 @@ impl SpectrumAnalyzer {
             *self = SpectrumAnalyzer { number: self.number, ..SpectrumAnalyzer::default() };
             return None;
         };
-        let is_same = self.asked == Some(*viewport);
+        let is_same = self.asked.as_ref() == Some(viewport);
         if is_same && self.view.is_some() && now_ns.saturating_sub(self.made_ns) < INTERVAL_NS {
             return self.view.clone();
         }
-        if viewport.is_exact || self.asked.and_then(|asked| asked.spectrum) != Some(settings) {
+        if viewport.is_exact || self.asked.as_ref().and_then(|asked| asked.spectrum) != Some(settings) {
             // Averages and held peaks are those of the old settings.
             self.channels.clear();
         }
-        self.asked = Some(*viewport);
+        self.asked = Some(viewport.clone());
         self.made_ns = now_ns;
-        let end = (window.end.max(0.0) as u64).min(pyramid.next_index());
-        let oldest = pyramid.oldest().unwrap_or(end);
+        let history = tracks.sampled();
+        let end = (window.end.max(0.0) as u64).min(history.next_index());
+        let oldest = history.oldest().unwrap_or(end);
         let wanted = usable_size(settings.size, end.saturating_sub(oldest))?;
-        let size = self.size_without_gap(pyramid, viewport, wanted, end)?;
-        let shown = (0..pyramid.channels()).filter(|&channel| viewport.channels.contains(channel));
+        let size = self.size_without_gap(tracks, viewport, wanted, end)?;
+        let shown = (0..tracks.channels()).filter(|&channel| viewport.lanes.has_channel(channel));
+        let shown = shown.take(CHANNELS_MAX);
         let channels =
-            shown.filter_map(|channel| self.channel(pyramid, viewport, size, channel, end)).collect();
-        let waterfall = settings.waterfall.filter(|&channel| channel < pyramid.channels());
+            shown.filter_map(|channel| self.channel(tracks, viewport, size, channel, end)).collect();
+        let waterfall = settings.waterfall.filter(|&channel| channel < tracks.channels());
         let span = (window.end - window.start).max(size as f64 * 2.0);
         let waterfall =
-            waterfall.and_then(|channel| self.waterfall(pyramid, settings, size, channel, end, span));
+            waterfall.and_then(|channel| self.waterfall(tracks, settings, size, channel, end, span));
         self.number += 1;
-        self.view = Some(Arc::new(SpectrumView { settings, size, channels, waterfall, number: self.number }));
+        let is_two_sided = tracks.format().is_complex();
+        let number = self.number;
+        self.view =
+            Some(Arc::new(SpectrumView { settings, size, is_two_sided, channels, waterfall, number }));
         self.view.clone()
     }
 
     /// The size, halved until the samples near `end` hold one transform without a gap.
     fn size_without_gap(
         &mut self,
-        pyramid: &Pyramid,
+        tracks: &Tracks<K>,
         viewport: &Viewport,
         wanted: usize,
         end: u64,
     ) -> Option<usize> {
-        let channel = (0..pyramid.channels()).find(|&channel| viewport.channels.contains(channel))?;
+        let channel = (0..tracks.channels()).find(|&channel| viewport.lanes.has_channel(channel))?;
         let sizes = std::iter::successors(Some(wanted), |&size| (size > SIZE_MIN).then_some(size / 2));
-        sizes.into_iter().find(|&size| self.end_without_gap(pyramid, channel, size, end).is_some())
+        sizes.into_iter().find(|&size| self.end_without_gap(tracks, channel, size, end).is_some())
     }
 
     /// Copies the newest `size` samples before `end` without a gap, and returns where they end. If the newest gap is too
     /// near to `end`, the samples before the gap are taken.
-    fn end_without_gap(&mut self, pyramid: &Pyramid, channel: usize, size: usize, end: u64) -> Option<u64> {
+    fn end_without_gap(&mut self, tracks: &Tracks<K>, channel: usize, size: usize, end: u64) -> Option<u64> {
         let step = (size / 2) as u64;
         let mut ends = (0..8).map(|back| end.saturating_sub(back * step));
-        ends.find(|&end| self.copy(pyramid, channel, end, size))
+        ends.find(|&end| self.samples.copy(tracks, channel, end, size))
     }
 
     fn channel(
         &mut self,
-        pyramid: &Pyramid,
+        tracks: &Tracks<K>,
         viewport: &Viewport,
         size: usize,
         channel: usize,
         end: u64,
     ) -> Option<ChannelSpectrum> {
         let settings = viewport.spectrum?;
-        let end = self.end_without_gap(pyramid, channel, size, end)?;
-        self.channels.resize_with(pyramid.channels().max(self.channels.len()), || None);
-        let spectrum = self.channels[channel].take().filter(|spectrum| spectrum.size() == size);
-        let mut spectrum = match spectrum {
-            Some(spectrum) => spectrum,
+        let end = self.end_without_gap(tracks, channel, size, end)?;
+        self.channels.resize_with(tracks.channels().max(self.channels.len()), || None);
+        let transform = self.channels[channel].take().filter(|transform| transform.size() == size);
+        let mut transform = match transform {
+            Some(transform) => transform,
             None => {
                 let averaging = match settings.averages {
                     0 | 1 => Averaging::None,
                     parts => Averaging::Exponential(parts),
                 };
-                let mut spectrum = Spectrum::new(size, settings.window, averaging).ok()?;
-                spectrum.set_hop(size);
-                spectrum.set_peak_hold(settings.is_peak_held);
-                spectrum
+                let mut transform = Transform::new(tracks, settings, size, averaging)?;
+                transform.set_peak_hold(settings.is_peak_held);
+                transform
             }
         };
         // Of a live stream, each view adds its own to the average; a view that is kept has none before it.
         let parts = if viewport.is_exact { u64::from(settings.averages.max(1)) } else { 1 };
         for back in (0..parts).rev() {
             let end = end.saturating_sub(back * size as u64);
-            if self.copy(pyramid, channel, end, size) {
-                spectrum.append(end - size as u64, &self.samples.samples, |_| {});
+            if self.samples.copy(tracks, channel, end, size) {
+                transform.append(end - size as u64, &self.samples, |_| {});
             }
         }
+        let floor_dbfs = floor_dbfs(transform.dbfs()).max(PEAK_FLOOR_DBFS) + PEAK_OVER_FLOOR_DB;
         let view = ChannelSpectrum {
             channel,
-            dbfs: spectrum.dbfs().to_vec(),
-            hold_dbfs: spectrum.hold_dbfs().unwrap_or_default().to_vec(),
-            peaks: spectrum
-                .peaks(PEAKS, floor_dbfs(spectrum.dbfs()).max(PEAK_FLOOR_DBFS) + PEAK_OVER_FLOOR_DB),
+            dbfs: transform.dbfs().to_vec(),
+            hold_dbfs: transform.hold_dbfs().unwrap_or_default().to_vec(),
+            peaks: transform.peaks(PEAKS, floor_dbfs),
         };
-        self.channels[channel] = Some(spectrum);
+        self.channels[channel] = Some(transform);
         Some(view)
     }
 
     fn waterfall(
         &mut self,
-        pyramid: &Pyramid,
+        tracks: &Tracks<K>,
         settings: SpectrumSettings,
         size: usize,
         channel: usize,
@@ -173,42 +213,119 @@ impl SpectrumAnalyzer {
         span_samples: f64,
     ) -> Option<WaterfallView> {
         let size = size.min(ROW_SIZE_MAX);
-        let is_fit = |spectrum: &Spectrum| spectrum.size() == size && spectrum.window() == settings.window;
+        let is_fit = |rows: &Transform<K>| rows.size() == size && rows.window() == settings.window;
         if !self.rows.as_ref().is_some_and(is_fit) {
-            let mut rows = Spectrum::new(size, settings.window, Averaging::None).ok()?;
-            rows.set_hop(size);
-            self.rows = Some(rows);
+            self.rows = Some(Transform::new(tracks, settings, size, Averaging::None)?);
         }
         let mut rows = self.rows.take()?;
-        let width = (size / 2).min(CELLS_MAX);
+        let width = (size / if tracks.format().is_complex() { 1 } else { 2 }).min(CELLS_MAX);
         let mut cells = vec![f32::NEG_INFINITY; width * ROWS];
         // Anchored to the sample index, so that rows do not change while they scroll.
         let hop = ((span_samples / ROWS as f64) as u64).max(1);
         let newest = end / hop * hop;
         for (back, row) in cells.chunks_exact_mut(width).enumerate() {
             let Some(end) = newest.checked_sub(back as u64 * hop) else { break };
-            if self.copy(pyramid, channel, end, size) {
-                rows.append(end - size as u64, &self.samples.samples, |lines| gather(lines, row));
-            } else if was_lost(pyramid, channel, end, size as u64) {
+            if self.samples.copy(tracks, channel, end, size) {
+                rows.append(end - size as u64, &self.samples, |lines| gather(lines, row));
+            } else if was_lost(tracks.sampled(), end, size as u64) {
                 row.fill(f32::NAN);
             }
         }
         self.rows = Some(rows);
         Some(WaterfallView { channel, width, cells, span_samples: (hop * ROWS as u64) as f64 })
     }
+}
 
-    /// Copies the `size` samples before `end`; returns whether none is missing.
-    fn copy(&mut self, pyramid: &Pyramid, channel: usize, end: u64, size: usize) -> bool {
+impl<K: Kind> Samples<K> {
+    /// Copies the `size` samples of a channel before `end`; returns whether none is missing.
+    fn copy(&mut self, tracks: &Tracks<K>, channel: usize, end: u64, size: usize) -> bool {
         let Some(start) = end.checked_sub(size as u64) else { return false };
-        self.samples.copy(pyramid, channel, start..end);
-        self.samples.samples.len() == size
+        let is_complex = tracks.format().is_complex();
+        let Some(track) = tracks.track(LaneId::first_of(channel, is_complex)) else { return false };
+        self.first.copy(track, start..end);
+        if let Some(track) = tracks.track(LaneId { channel, part: Part::Q }) {
+            self.q.copy(track, start..end);
+        }
+        self.first.samples.len() == size
+    }
+}
+
+impl<K: Kind> Transform<K> {
+    fn new(
+        tracks: &Tracks<K>,
+        settings: SpectrumSettings,
+        size: usize,
+        averaging: Averaging,
+    ) -> Option<Transform<K>> {
+        let full_scale = samples::full_scale(tracks.format());
+        if tracks.format().is_complex() {
+            let mut spectrum = Spectrum::complex(size, settings.window, averaging).ok()?;
+            spectrum.set_hop(size);
+            spectrum.set_full_scale(full_scale);
+            return Some(Transform::Complex(spectrum));
+        }
+        let mut spectrum = Spectrum::new(size, settings.window, averaging).ok()?;
+        spectrum.set_hop(size);
+        spectrum.set_full_scale(full_scale);
+        Some(Transform::Real(spectrum))
+    }
+
+    fn append(&mut self, first: u64, samples: &Samples<K>, each: impl FnMut(&[f32])) {
+        match self {
+            Transform::Real(spectrum) => spectrum.append(first, &samples.first.samples, each),
+            Transform::Complex(spectrum) => {
+                spectrum.append(first, &samples.first.samples, &samples.q.samples, each);
+            }
+        }
+    }
+
+    fn set_peak_hold(&mut self, on: bool) {
+        match self {
+            Transform::Real(spectrum) => spectrum.set_peak_hold(on),
+            Transform::Complex(spectrum) => spectrum.set_peak_hold(on),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Transform::Real(spectrum) => spectrum.size(),
+            Transform::Complex(spectrum) => spectrum.size(),
+        }
+    }
+
+    fn window(&self) -> grebe_scope::Window {
+        match self {
+            Transform::Real(spectrum) => spectrum.window(),
+            Transform::Complex(spectrum) => spectrum.window(),
+        }
+    }
+
+    fn dbfs(&self) -> &[f32] {
+        match self {
+            Transform::Real(spectrum) => spectrum.dbfs(),
+            Transform::Complex(spectrum) => spectrum.dbfs(),
+        }
+    }
+
+    fn hold_dbfs(&self) -> Option<&[f32]> {
+        match self {
+            Transform::Real(spectrum) => spectrum.hold_dbfs(),
+            Transform::Complex(spectrum) => spectrum.hold_dbfs(),
+        }
+    }
+
+    fn peaks(&self, count: usize, floor_dbfs: f32) -> Vec<Peak> {
+        match self {
+            Transform::Real(spectrum) => spectrum.peaks(count, floor_dbfs),
+            Transform::Complex(spectrum) => spectrum.peaks(count, floor_dbfs),
+        }
     }
 }
 
 /// Whether some of the `size` samples before `end` were sent and never arrived.
-fn was_lost(pyramid: &Pyramid, channel: usize, end: u64, size: u64) -> bool {
+fn was_lost<K: Kind>(pyramid: &Pyramid<K>, end: u64, size: u64) -> bool {
     let start = end.saturating_sub(size);
-    let found = pyramid.range_stats(channel, start..end);
+    let found = pyramid.range_stats(0, start..end);
     pyramid.oldest().is_some_and(|oldest| start >= oldest)
         && found.count < found.range.end - found.range.start
 }
@@ -243,6 +360,8 @@ pub(crate) const ROWS: usize = 128;
 /// A waterfall costs as many transforms as it has rows: some 2 ms at this size.
 const ROW_SIZE_MAX: usize = 4096;
 const CELLS_MAX: usize = 1024;
+/// More traces in one picture tell nobody anything, and each costs a transform.
+const CHANNELS_MAX: usize = 32;
 const PEAKS: usize = 5;
 const PEAK_FLOOR_DBFS: f32 = -120.0;
 /// How far a peak must stand out of the noise.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use grebe_frame::{Batch, Description};
+use grebe_frame::{Batch, Description, StreamAnnotation};
 
 /// A place where the stream became another, and went on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,15 +37,26 @@ pub(crate) struct Told {
     /// One that holds from a sample on that has not come yet.
     waiting: Option<Arc<Description>>,
     changes: VecDeque<ChangeMark>,
+    /// Stretches that somebody labelled, the newest of which it heard last.
+    annotations: VecDeque<Arc<StreamAnnotation>>,
 }
 
 impl Told {
+    /// What a recording says, all of it known from the start.
+    pub(crate) fn of(descriptions: &[Arc<Description>], annotations: &[StreamAnnotation]) -> Told {
+        let mut told = Told::default();
+        descriptions.iter().for_each(|description| told.adopt(Arc::clone(description)));
+        told.annotations = annotations.iter().take(ANNOTATIONS_MAX).cloned().map(Arc::new).collect();
+        told
+    }
+
     /// Takes what a batch says; the stream has come up to `next_index`.
     pub(crate) fn hear(&mut self, batch: &Batch, next_index: u64) {
         for description in batch.descriptions() {
             let is_known = [&self.now, &self.waiting].into_iter().flatten();
             if !is_known.into_iter().any(|known| Arc::ptr_eq(known, description)) {
                 self.waiting = Some(Arc::clone(description));
+                self.learn(&description.annotations);
             }
             if let Some(next) = self.waiting.take_if(|next| next.first_sample_index < next_index) {
                 self.adopt(next);
@@ -76,6 +87,28 @@ impl Told {
         self.changes.iter().filter(is_inside).copied().collect()
     }
 
+    /// The labelled stretches within a window, at most the newest 256.
+    pub(crate) fn annotations_in(&self, window: &Range<f64>) -> Vec<Arc<StreamAnnotation>> {
+        let is_inside = |it: &&Arc<StreamAnnotation>| {
+            it.first_sample_index as f64 <= window.end && it.end_index() as f64 >= window.start
+        };
+        let inside = self.annotations.iter().rev().filter(is_inside);
+        inside.take(SHOWN_MAX).cloned().collect()
+    }
+
+    /// Takes what is not known yet: a description says again what the one before said.
+    fn learn(&mut self, annotations: &[StreamAnnotation]) {
+        for annotation in annotations {
+            if self.annotations.iter().rev().take(LOOK_BACK).any(|known| annotation.is_again(known)) {
+                continue;
+            }
+            if self.annotations.len() == ANNOTATIONS_MAX {
+                self.annotations.pop_front();
+            }
+            self.annotations.push_back(Arc::new(annotation.clone()));
+        }
+    }
+
     fn adopt(&mut self, next: Arc<Description>) {
         let hz = next.centre_frequency_hz;
         if self.now.as_ref().is_some_and(|before| before.centre_frequency_hz != hz) {
@@ -86,6 +119,10 @@ impl Told {
     }
 }
 
+/// The newest annotations are kept; those of a picture; and as many as can be said twice in a row.
+const ANNOTATIONS_MAX: usize = 16_384;
+const SHOWN_MAX: usize = 256;
+const LOOK_BACK: usize = 2 * Description::ANNOTATIONS_MAX;
 /// The newest changes are kept.
 const CHANGES_MAX: usize = 256;
 
@@ -146,6 +183,28 @@ mod tests {
         assert_eq!(picture.changes, [ChangeMark { index: 150, change }]);
         let short = Viewport { span: Some(0.1), ..viewport };
         assert_eq!(core.answer(&short, 1).changes, [], "it is out of the picture");
+    }
+
+    #[test]
+    fn what_is_labelled_is_known_once_and_shown_where_it_is() {
+        let label = |first_sample_index, label: &str| StreamAnnotation {
+            first_sample_index,
+            length_samples: 50,
+            label: Some(label.into()),
+            ..StreamAnnotation::default()
+        };
+        let mut core = ScopeCore::new(1 << 20);
+        let told = |annotations| Arc::new(Description { annotations, ..Description::default() });
+        feed(&mut core, 0, 1e3, Some(&told(vec![label(10, "a"), label(120, "b")])));
+        feed(&mut core, 100, 1e3, Some(&told(vec![label(120, "b"), label(250, "c")])));
+        feed(&mut core, 200, 1e3, None);
+        let shown = |span| {
+            let picture = core.answer(&Viewport { span: Some(span), ..Viewport::latest(100) }, 1);
+            let names = picture.annotations.iter().map(|it| it.label.clone().unwrap_or_default());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        let mut shown = shown;
+        assert_eq!((shown(0.3).as_str(), shown(0.1).as_str()), ("c b a", "c"));
     }
 
     #[test]

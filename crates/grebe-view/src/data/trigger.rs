@@ -6,6 +6,7 @@ mod search;
 use grebe_scope::{Running, Slope};
 use serde::{Deserialize, Serialize};
 
+use crate::data::lane::LaneId;
 pub(crate) use search::TriggerSearch;
 
 /// What triggers, and where the trigger stands on the screen.
@@ -15,13 +16,14 @@ pub struct TriggerSettings {
     pub mode: TriggerMode,
     /// What kind of event triggers.
     pub kind: TriggerKind,
-    /// The channel that triggers, from 0.
-    pub channel: usize,
+    /// The lane that triggers. Where the stream has none such, the samples of that channel, or I; of a channel that it has not, the
+    /// last.
+    pub lane: LaneId,
     /// Direction of the crossing; `Rising` also means pulses above the level, and leaving a window.
     pub slope: Slope,
     /// The level to cross, in raw counts; `None` follows the middle of the signal. Where there are two levels, the middle
     /// between them: they lie a quarter of the signal's height above and below.
-    pub level: Option<i16>,
+    pub level: Option<f64>,
     /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
     pub position: f64,
     /// What of the signal the trigger sees.
@@ -126,9 +128,9 @@ pub struct TriggerView {
     /// The settings, with the level that is used.
     pub settings: TriggerSettings,
     /// The level in raw counts, the lower one of two; with LF reject, from the mean of what is visible.
-    pub level: i16,
+    pub level: f64,
     /// The upper one of two levels, else the same.
-    pub upper: i16,
+    pub upper: f64,
     /// Whether a picture is being taken.
     pub state: TriggerState,
     /// Absolute sample index of the trigger that is shown.
@@ -155,12 +157,12 @@ pub enum TriggerState {
 }
 
 impl TriggerSettings {
-    /// A rising edge of the first channel through the middle of the signal, in the middle of the screen.
+    /// A rising edge of the first lane through the middle of the signal, in the middle of the screen.
     pub fn new(mode: TriggerMode) -> TriggerSettings {
         TriggerSettings {
             mode,
             kind: TriggerKind::Edge,
-            channel: 0,
+            lane: LaneId::real(0),
             slope: Slope::Rising,
             level: None,
             position: 0.5,

@@ -1,15 +1,18 @@
 //! What a front end asks for.
 
-use grebe_scope::{Interpolation, Scale, Window as Weighting, step_125_down, step_125_up};
+use grebe_scope::{Interpolation, Window as Weighting, step_125_down, step_125_up};
 
+use crate::data::lane::LaneMask;
 use crate::data::math::MathSettings;
+use crate::data::measure::Scales;
 use crate::data::persistence::Ranges;
 use crate::data::trigger::TriggerSettings;
+use crate::data::xy::XySettings;
 
 /// The part of the stream to show, how wide, and what to compute of it.
 ///
 /// Begin with [`Viewport::latest`], and set what should differ.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Viewport {
     /// Which stretch of time.
     pub window: Window,
@@ -17,14 +20,13 @@ pub struct Viewport {
     pub span: Option<f64>,
     /// Columns of the picture, 1 to 16384: usually one per pixel.
     pub columns: usize,
-    /// Channels of the picture.
-    pub channels: ChannelMask,
+    /// Lanes of the picture.
+    pub lanes: LaneMask,
     /// How the line goes between samples that lie wider apart than columns.
     pub interpolation: Interpolation,
     /// What makes the picture stand still; `None` lets it roll.
     pub trigger: Option<TriggerSettings>,
-    /// Units and offsets of the channels, if the visible samples are to be measured.
-    pub measure: Option<[Scale; 8]>,
+    pub(crate) measure: Option<Scales>,
     pub(crate) math: Option<MathSettings>,
     /// Two times whose samples are wanted, in units of the axis, and the sample index they count from; `None`: from the
     /// trigger, or the right edge.
@@ -34,6 +36,8 @@ pub struct Viewport {
     /// Spectra of the newest samples before the right edge.
     pub spectrum: Option<SpectrumSettings>,
     pub(crate) persistence: Option<Ranges>,
+    /// One lane over another.
+    pub(crate) xy: Option<XySettings>,
     /// Columns of all of the history, if they are wanted.
     pub(crate) overview: Option<usize>,
 }
@@ -61,7 +65,10 @@ pub struct SpectrumSettings {
     pub averages: u32,
     /// Whether the highest level of each line is kept.
     pub is_peak_held: bool,
+    /// The channel whose levels over time are wanted.
     pub(crate) waterfall: Option<usize>,
+    /// The part that signals are measured in, as parts of the rate; `None`: all of it.
+    pub band: Option<(f64, f64)>,
 }
 
 impl Default for SpectrumSettings {
@@ -72,37 +79,19 @@ impl Default for SpectrumSettings {
             averages: 1,
             is_peak_held: false,
             waterfall: None,
+            band: None,
         }
     }
 }
 
-/// Which of up to eight channels are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChannelMask(u8);
-
-impl ChannelMask {
-    /// Every channel.
-    pub const ALL: ChannelMask = ChannelMask(u8::MAX);
-    pub(crate) const NONE: ChannelMask = ChannelMask(0);
-
-    pub(crate) fn contains(self, channel: usize) -> bool {
-        channel < 8 && self.0 & (1 << channel) != 0
-    }
-
-    /// The mask with `channel` (from 0) switched over; the same mask for a channel beyond 7.
-    pub fn toggled(self, channel: usize) -> ChannelMask {
-        if channel < 8 { ChannelMask(self.0 ^ (1 << channel)) } else { self }
-    }
-}
-
 impl Viewport {
-    /// The newest samples of all channels, over a span that the scope chooses.
+    /// The newest samples of all channels (of complex ones I and Q), over a span that the scope chooses.
     pub fn latest(columns: usize) -> Viewport {
         Viewport {
             window: Window::Latest,
             span: None,
             columns,
-            channels: ChannelMask::ALL,
+            lanes: LaneMask::ALL,
             interpolation: Interpolation::default(),
             trigger: None,
             measure: None,
@@ -111,6 +100,7 @@ impl Viewport {
             is_exact: false,
             spectrum: None,
             persistence: None,
+            xy: None,
             overview: None,
         }
     }
@@ -126,10 +116,10 @@ pub(crate) fn shorter_span(span: f64, rate_hz: f64) -> f64 {
     step_125_down(span * 0.9).max(step_125_up(least))
 }
 
-/// The span rounded up to two digits, at least ten samples of `rate_hz`, at most ten days.
+/// The span rounded up to two digits, at least ten samples of `rate_hz`.
 pub(crate) fn fitted_span(span: f64, rate_hz: f64) -> f64 {
     let least = 10.0 / if rate_hz > 0.0 { rate_hz } else { 1.0 };
-    two_digits_up(span.max(least)).min(1e6)
+    two_digits_up(span.max(least)).min(SPAN_MAX)
 }
 
 /// The next number of two digits: a division that can be read.
@@ -140,9 +130,9 @@ pub(crate) fn two_digits_up(value: f64) -> f64 {
     format!("{digits}e{exponent}").parse().unwrap_or(value)
 }
 
-/// The next longer span, at most ten days.
+/// The next longer span.
 pub(crate) fn longer_span(span: f64) -> f64 {
-    step_125_up(span * 1.1).min(1e6)
+    step_125_up(span * 1.1).min(SPAN_MAX)
 }
 
 /// The span to begin with: some 200,000 samples, at most ten seconds.
@@ -153,6 +143,8 @@ pub(crate) fn default_span(rate_hz: f64) -> f64 {
 /// Divisions of the time axis.
 pub(crate) const DIVISIONS: f64 = 10.0;
 const COLUMNS_MAX: usize = 16_384;
+/// In seconds, or in samples of a stream that does not know its rate: a recording may have so many.
+const SPAN_MAX: f64 = 1e13;
 
 #[cfg(test)]
 mod tests {
@@ -164,7 +156,7 @@ mod tests {
         assert_eq!(longer_span(2e-3), 5e-3);
         assert_eq!(shorter_span(1e-3, 25e6), 5e-4);
         assert_eq!(shorter_span(5e-7, 25e6), 5e-7, "ten samples at 25 MS/s are 400 ns");
-        assert_eq!(longer_span(1e6), 1e6);
+        assert_eq!((longer_span(1e6), longer_span(1e13)), (2e6, 1e13));
         assert_eq!(default_span(360.0), 10.0);
         assert_eq!(default_span(25e6), 0.01);
         assert_eq!(default_span(0.0), 1e4);

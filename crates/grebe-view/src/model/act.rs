@@ -85,12 +85,13 @@ impl ViewModel {
     }
 
     fn step_level(&mut self, steps: f64, trigger: TriggerView) {
-        let channel = trigger.settings.channel;
-        let setup = self.setup(channel);
-        let Some(range) = self.controls.lanes.range(channel) else { return };
-        let step = (range.height() / setup.scale.abs() / 40.0).max(1.0);
-        let level = f64::from(trigger.level) + steps * step * setup.scale.signum();
-        self.controls.trigger.settings.level = Some(level as i16);
+        let lane = trigger.settings.lane;
+        let setup = self.setup(lane);
+        let Some(range) = self.controls.lanes.range(lane) else { return };
+        let least = self.resolution(lane, &setup, Some(range)) / setup.scale.abs();
+        let step = (range.height() / setup.scale.abs() / 40.0).max(least);
+        let level = trigger.level + steps * step * setup.scale.signum();
+        self.controls.trigger.settings.level = Some(level);
     }
 
     /// Closes what lies above the key overlay: the line that is typed, or the list.

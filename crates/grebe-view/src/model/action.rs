@@ -1,5 +1,6 @@
 //! What a person can do with the scope: the same in every front end.
 
+use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerMode;
 use crate::model::choices::Setting;
@@ -28,9 +29,15 @@ pub(crate) enum Action {
     /// Back to the newest samples, following them.
     Live,
     Channel(usize),
-    /// Selects the next channel for the keys that work on one.
+    /// One of the eight channels that the digits switch.
+    GroupChannel(usize),
+    /// The next eight channels alone; behind the last of them all.
+    NextGroup,
+    /// A part of complex channels on or off.
+    Part(Part),
+    /// Selects the next lane for the keys that work on one.
     NextChannel,
-    Select(usize),
+    Select(LaneId),
     Vertical(Step),
     /// Moves the trace of the selected channel up, in divisions.
     Position(f64),
@@ -88,6 +95,8 @@ pub(crate) enum Action {
     Spectrum,
     /// The waterfall of the selected channel on or off.
     Waterfall,
+    /// One lane over another on or off.
+    Xy,
     TransformSize(Step),
     /// Keeps the highest levels of the spectrum, or no longer.
     PeakHold,
@@ -108,8 +117,8 @@ pub(crate) enum Action {
 pub(crate) struct ScreenBox {
     /// 0.0 left edge, 1.0 right edge, in any order.
     pub(crate) times: Option<[f64; 2]>,
-    /// Of the lane of a channel: 0.0 lower edge, 1.0 upper edge, in any order.
-    pub(crate) values: Option<(usize, [f64; 2])>,
+    /// Of a lane: 0.0 lower edge, 1.0 upper edge, in any order.
+    pub(crate) values: Option<(LaneId, [f64; 2])>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,15 @@
 //! Sets time base, scales and trigger from what the newest samples are.
 
-use grebe_scope::{Engineering, Measurer, Quantity, Scale, Slope, step_125_up};
+use grebe_scope::{Engineering, Quantity, Slope, step_125_up};
 
 use crate::data::extract::Extract;
+use crate::data::lane::LaneId;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode};
 use crate::model::view_model::{Asked, ViewModel};
 
-/// What was found of a channel.
+/// What was found of a lane.
 struct Found {
-    channel: usize,
+    lane: LaneId,
     /// In samples.
     period: f64,
     /// Halfway between base and top, in raw counts.
@@ -39,31 +40,29 @@ impl ViewModel {
         (settings.coupling, settings.holdoff_s, settings.level) = (TriggerCoupling::Dc, 0.0, None);
         // Slow signals roll, as from the start.
         self.controls.trigger.is_mode_chosen = false;
-        let Some(Found { channel, period, middle }) = found else {
+        let Some(Found { lane, period, middle }) = found else {
             return self.say("autoset: nothing repeats, scales and trigger level follow the signal".into());
         };
         let settings = &mut self.controls.trigger.settings;
-        (settings.channel, settings.level) = (channel, Some(middle.round() as i16));
+        (settings.lane, settings.level) = (lane, Some(middle));
         let seconds = period / self.picture.rate_or_one();
         // A stream without a rate counts in samples.
         let span = step_125_up(seconds * PERIODS_MIN);
         self.controls.time.span = Some(span);
-        let label = self.setup(channel).label(channel);
+        let label = self.setup(lane).label(lane);
         let period = Engineering::new(seconds, self.picture.axis_unit());
         self.say(format!("autoset: {label} repeats every {period}"));
     }
 
     fn slowest(&self, extract: &Extract) -> Option<Found> {
-        let mut measurer = Measurer::new();
-        let shown = self.picture.channels.iter().map(|data| data.channel);
-        let of = |channel: usize| {
-            let runs: Vec<&[i16]> =
-                extract.runs.iter().filter_map(|run| Some(run.channels.get(channel)?.as_slice())).collect();
+        let shown = extract.lanes.iter().enumerate();
+        let shown = shown.filter(|(_, lane)| self.picture.lanes.iter().any(|data| data.lane == **lane));
+        let of = |(place, &lane): (usize, &LaneId)| {
             // At a rate of 1, periods are counted in samples.
-            let set = measurer.measure(&runs, 1.0, Scale::COUNTS);
+            let set = extract.measured(place);
             let period = set.get(Quantity::Period).filter(|&period| period >= PERIOD_MIN)?;
             let (base, top) = (set.get(Quantity::Base)?, set.get(Quantity::Top)?);
-            Some(Found { channel, period, middle: (base + top) / 2.0 })
+            Some(Found { lane, period, middle: (base + top) / 2.0 })
         };
         shown.filter_map(of).max_by(|a, b| a.period.total_cmp(&b.period))
     }
@@ -108,7 +107,7 @@ mod tests {
         ] {
             model.act(action);
         }
-        model.controls.trigger.settings.level = Some(32_000);
+        model.controls.trigger.settings.level = Some(32_000.0);
         model.act(Action::Autoset);
         for _ in 0..4 {
             look(&mut model);
@@ -126,10 +125,10 @@ mod tests {
         let periods = model.picture.span() * 440.0;
         assert!((2.5..=6.25).contains(&periods), "{periods}");
         let settings = model.controls.trigger.settings;
-        assert_eq!((settings.channel, settings.kind), (1, TriggerKind::Edge));
-        assert!((settings.level.unwrap() - 5000).abs() < 150, "{:?}", settings.level);
+        assert_eq!((settings.lane, settings.kind), (LaneId::real(1), TriggerKind::Edge));
+        assert!((settings.level.unwrap() - 5000.0).abs() < 150.0, "{:?}", settings.level);
         assert!(model.picture.trigger.is_some_and(|trigger| trigger.at.is_some()), "it triggers");
-        assert!(model.controls.lanes.setups.iter().all(|setup| setup.vertical.is_none()));
+        assert!((0..2).all(|channel| model.controls.lanes.vertical(LaneId::real(channel)).is_none()));
         assert!(!model.controls.time.is_held());
         assert!(model.hud.notice.as_ref().is_some_and(|it| it.contains("2.27 ms")), "{:?}", model.hud.notice);
     }

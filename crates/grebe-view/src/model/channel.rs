@@ -4,7 +4,7 @@ use grebe_scope::Scale;
 use grebe_scope::raster::{Color, Theme};
 
 use super::vertical::VerticalScale;
-use crate::data::math::MATH_CHANNEL;
+use crate::data::lane::{LaneId, Part};
 
 /// What the numbers of a channel mean.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,12 +44,15 @@ impl Default for ChannelSetup {
 
 impl ChannelSetup {
     /// The text in the lane's corner.
-    pub(crate) fn label(&self, channel: usize) -> String {
-        match (channel == MATH_CHANNEL, self.name.is_empty()) {
-            (true, _) => format!("M {}", self.name).trim_end().to_owned(),
-            (false, true) => format!("CH{}", channel + 1),
-            (false, false) => format!("{} {}", channel + 1, self.name),
-        }
+    pub(crate) fn label(&self, lane: LaneId) -> String {
+        let channel = lane.channel + 1;
+        let name = match (lane.is_math(), self.name.is_empty()) {
+            (true, _) => format!("M {}", self.name),
+            (false, true) => format!("CH{channel}"),
+            (false, false) => format!("{channel} {}", self.name),
+        };
+        let part = if lane.is_math() { "" } else { lane.part.symbol() };
+        format!("{} {part}", name.trim_end()).trim_end().to_owned()
     }
 
     /// The same by scale and offset alone: inversion and AC coupling are in them. `mean` is that of the visible samples, in
@@ -67,8 +70,8 @@ impl ChannelSetup {
         Scale { factor: sign * self.scale, offset: sign * self.offset }
     }
 
-    pub(crate) fn trace_color(&self, channel: usize, theme: &Theme) -> Color {
-        self.color.unwrap_or(theme.trace(hue(channel)))
+    pub(crate) fn trace_color(&self, lane: LaneId, theme: &Theme) -> Color {
+        self.color.unwrap_or(theme.trace(hue(lane)))
     }
 
     /// The value of a raw count, in units.
@@ -77,10 +80,18 @@ impl ChannelSetup {
     }
 }
 
-/// The colour's number. The math channel shares the last of eight: an eighth channel beside it is rare.
-pub(crate) fn hue(channel: usize) -> usize {
-    channel.min(MATH_CHANNEL - 1)
+/// The number of a lane's colour, one of eight. The math lane has the last: an eighth channel beside it is rare.
+pub(crate) fn hue(lane: LaneId) -> usize {
+    let part = Part::COMPLEX.into_iter().position(|part| part == lane.part);
+    match (lane.part, part) {
+        (Part::Math, _) => HUES - 1,
+        // I and Q of the first channels differ.
+        (_, Some(part)) => (lane.channel * 2 + part) % HUES,
+        (_, None) => lane.channel % HUES,
+    }
 }
+
+const HUES: usize = 8;
 
 /// One of the two themes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,7 +3,8 @@
 use grebe_flow::monotonic_ns;
 use grebe_scope::{Quantity, Window as Weighting};
 
-use crate::data::math::{MATH_CHANNEL, MathOperation};
+use crate::data::lane::{LaneId, LaneMask, Part};
+use crate::data::math::MathOperation;
 use crate::data::picture::Picture;
 use crate::data::spectrum::{SIZE_MAX, SIZE_MIN};
 use crate::data::trigger::{TriggerKind, TriggerMode};
@@ -19,14 +20,18 @@ pub(crate) enum Setting {
     All,
     TriggerMode,
     TriggerKind,
-    TriggerChannel,
+    TriggerLane,
     /// The trigger's place on the screen: a tenth, the middle, nine tenths.
     TriggerPlace,
     Quantities,
+    /// Which parts of complex channels have lanes.
+    Parts,
     TransformSize,
     Weighting,
     Averages,
     Math,
+    /// What is drawn to the right (0) and upwards (1), one over the other.
+    XyInput(usize),
     /// The channel of the first (0) or the second (1) input of the math channel.
     MathInput(usize),
     Wave,
@@ -62,7 +67,7 @@ impl Setting {
 
     /// Whether several lines can be set at once.
     pub(crate) fn is_many(self) -> bool {
-        self == Setting::Quantities
+        matches!(self, Setting::Quantities | Setting::Parts)
     }
 
     fn title(self) -> &'static str {
@@ -70,29 +75,35 @@ impl Setting {
             Setting::All => "settings",
             Setting::TriggerMode => "trigger mode",
             Setting::TriggerKind => "what triggers",
-            Setting::TriggerChannel => "trigger channel",
+            Setting::TriggerLane => "trigger channel",
             Setting::TriggerPlace => "trigger stands",
             Setting::Quantities => "measurements",
+            Setting::Parts => "parts of I and Q",
             Setting::TransformSize => "transform",
             Setting::Weighting => "weighting",
             Setting::Averages => "averages",
             Setting::Math => "math channel",
+            Setting::XyInput(0) => "to the right",
+            Setting::XyInput(_) => "upwards",
             Setting::MathInput(0) => "math input A",
             Setting::MathInput(_) => "math input B",
             Setting::Wave => "waveform",
         }
     }
 
-    const EACH: [Setting; 12] = [
+    const EACH: [Setting; 15] = [
         Setting::TriggerMode,
         Setting::TriggerKind,
-        Setting::TriggerChannel,
+        Setting::TriggerLane,
+        Setting::Parts,
         Setting::TriggerPlace,
         Setting::Quantities,
         Setting::TransformSize,
         Setting::Weighting,
         Setting::Averages,
         Setting::Math,
+        Setting::XyInput(0),
+        Setting::XyInput(1),
         Setting::MathInput(0),
         Setting::MathInput(1),
         Setting::Wave,
@@ -126,7 +137,7 @@ impl ViewModel {
         let Some(list) = self.list else { return String::new() };
         match list.setting {
             Setting::Quantities => {
-                let selected = self.controls.lanes.selected;
+                let selected = self.selected();
                 let of = match self.controls.measured.has_own(selected) {
                     true => self.setup(selected).label(selected),
                     false => "all channels".into(),
@@ -237,7 +248,12 @@ impl ViewModel {
 
     /// The settings that have anything to choose from.
     fn there(&self) -> impl Iterator<Item = Setting> + '_ {
-        Setting::EACH.into_iter().filter(|&setting| setting != Setting::Wave || self.generator.is_there())
+        let is_complex = self.picture.stream.is_some_and(|stream| stream.format.is_complex());
+        Setting::EACH.into_iter().filter(move |&setting| match setting {
+            Setting::Wave => self.generator.is_there(),
+            Setting::Parts => is_complex,
+            _ => true,
+        })
     }
 }
 
@@ -246,9 +262,9 @@ impl Controls {
     pub(crate) fn entries(&self, setting: Setting, picture: &Picture) -> Vec<Entry> {
         let entry = |text: &str, is_on| Entry { text: text.into(), is_on };
         let trigger = &self.trigger.settings;
-        let channel = |now: usize| {
-            let channels = picture.stream.map_or(1, |stream| stream.channels.max(1));
-            (0..channels).map(|it| entry(&self.lanes.setups[it].label(it), it == now)).collect()
+        let lane = |now: LaneId| {
+            let lanes = lanes_of(picture).into_iter();
+            lanes.map(|lane| entry(&self.lanes.setup(lane).label(lane), lane == now)).collect()
         };
         match setting {
             Setting::TriggerMode => {
@@ -257,15 +273,17 @@ impl Controls {
             Setting::TriggerKind => {
                 TriggerKind::ALL.map(|kind| entry(kind.name(), kind == trigger.kind)).to_vec()
             }
-            Setting::TriggerChannel => channel(trigger.channel),
+            Setting::TriggerLane => {
+                lane(picture.trigger.map_or(trigger.lane, |trigger| trigger.settings.lane))
+            }
             Setting::TriggerPlace => {
                 let near = |place: f64| (trigger.position - place).abs() < 0.2;
                 PLACES.map(|(place, name)| entry(name, near(place))).to_vec()
             }
             Setting::Quantities => {
-                let selected = self.lanes.selected;
+                let selected = self.selected(picture);
                 let chosen = self.measured.of(selected);
-                let own = format!("for {} alone", self.lanes.setups[selected].label(selected));
+                let own = format!("for {} alone", self.lanes.setup(selected).label(selected));
                 let own = entry(&own, self.measured.has_own(selected));
                 let all = Quantity::ALL.map(|quantity| entry(quantity.name(), chosen.has(quantity)));
                 all.into_iter().chain([own]).collect()
@@ -284,7 +302,12 @@ impl Controls {
                 let each = MathOperation::ALL.map(|it| entry(it.name(), self.math == Some(it)));
                 [none].into_iter().chain(each).collect()
             }
-            Setting::MathInput(which) => channel(self.math_inputs[which % 2]),
+            Setting::XyInput(which) => lane(self.xy_lanes(picture)[which % 2]),
+            Setting::MathInput(which) => lane(self.math_inputs[which % 2]),
+            Setting::Parts if picture.stream.is_some_and(|stream| stream.format.is_complex()) => {
+                Part::COMPLEX.map(|part| entry(part_words(part), self.shown.has_part(part))).to_vec()
+            }
+            Setting::Parts => Vec::new(),
             Setting::All | Setting::Wave => Vec::new(),
         }
     }
@@ -297,11 +320,16 @@ impl Controls {
         match setting {
             Setting::TriggerMode => self.apply(Action::Trigger(MODES[place].0), picture),
             Setting::TriggerKind => self.trigger.set_kind(TriggerKind::ALL[place]),
-            Setting::TriggerChannel => self.trigger.set_channel(place),
+            Setting::TriggerLane => {
+                if let Some(&lane) = lanes_of(picture).get(place) {
+                    self.trigger.set_lane(lane);
+                }
+            }
+            Setting::Parts => self.shown = self.shown.part_toggled(Part::COMPLEX[place]),
             Setting::TriggerPlace => self.trigger.settings.position = PLACES[place].0,
             Setting::Quantities => match Quantity::ALL.get(place) {
-                Some(&quantity) => self.measured.toggle(self.lanes.selected, quantity),
-                None => self.measured.toggle_own(self.lanes.selected),
+                Some(&quantity) => self.measured.toggle(self.selected(picture), quantity),
+                None => self.measured.toggle_own(self.selected(picture)),
             },
             Setting::TransformSize => self.spectrum.size = sizes().nth(place).unwrap_or(SIZE_MIN),
             Setting::Weighting => self.spectrum.window = Weighting::ALL[place],
@@ -309,9 +337,12 @@ impl Controls {
             Setting::Math => {
                 self.set_math(place.checked_sub(1).and_then(|place| MathOperation::ALL.get(place)).copied());
             }
+            Setting::XyInput(which) => self.xy[which % 2] = lanes_of(picture).get(place).copied(),
             Setting::MathInput(which) => {
-                self.math_inputs[which % 2] = place;
-                self.lanes.refit(MATH_CHANNEL);
+                if let Some(&lane) = lanes_of(picture).get(place) {
+                    self.math_inputs[which % 2] = lane;
+                    self.lanes.refit(LaneId::MATH);
+                }
             }
             Setting::All | Setting::Wave => {}
         }
@@ -321,7 +352,7 @@ impl Controls {
     pub(super) fn set_next(&mut self, setting: Setting, picture: &Picture) {
         let entries = self.entries(setting, picture);
         let now = entries.iter().position(|entry| entry.is_on);
-        self.set(setting, now.map_or(0, |now| (now + 1) % entries.len()), picture);
+        self.set(setting, now.map_or(0, |now| (now + 1) % entries.len().max(1)), picture);
     }
 
     pub(super) fn step_transform(&mut self, step: Step) {
@@ -330,6 +361,26 @@ impl Controls {
             Step::Down => (size / 2).max(SIZE_MIN),
             Step::Up => (size * 2).min(SIZE_MAX),
         };
+    }
+}
+
+/// All lanes that the stream can have, whether they are shown or not.
+fn lanes_of(picture: &Picture) -> Vec<LaneId> {
+    let Some(stream) = picture.stream else { return vec![LaneId::real(0)] };
+    let all = Part::COMPLEX.into_iter().filter(|&part| !LaneMask::ALL.has_part(part));
+    let all = all.fold(LaneMask::ALL, LaneMask::part_toggled);
+    stream.lanes(all).collect()
+}
+
+fn part_words(part: Part) -> &'static str {
+    match part {
+        Part::I => "I",
+        Part::Q => "Q",
+        Part::Magnitude => "magnitude",
+        Part::MagnitudeDb => "magnitude in dB",
+        Part::Phase => "phase",
+        Part::Frequency => "frequency",
+        Part::Real | Part::Math => "",
     }
 }
 

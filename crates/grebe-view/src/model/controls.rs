@@ -7,10 +7,12 @@ mod trigger;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::math::{LANES, MATH_CHANNEL, MathOperation};
+use crate::data::lane::{CHANNELS_MAX, LaneId, LaneMask, Part};
+use crate::data::math::MathOperation;
 use crate::data::picture::Picture;
+use crate::data::spectrum::band;
 use crate::data::trigger::{TriggerMode, TriggerSettings};
-use crate::data::viewport::{ChannelMask, SpectrumSettings, Viewport};
+use crate::data::viewport::{SpectrumSettings, Viewport};
 use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
 use crate::model::quantities::ChosenQuantities;
@@ -26,7 +28,9 @@ pub(crate) use trigger::level_count;
 #[derive(Debug)]
 pub(crate) struct Controls {
     pub(crate) time: TimeAxis,
-    pub(crate) channels: ChannelMask,
+    pub(crate) shown: LaneMask,
+    /// Which eight channels the digits switch, counted from 0.
+    pub(crate) group: usize,
     pub(crate) lanes: Lanes,
     pub(crate) trigger: TriggerControls,
     pub(crate) cursors: Cursors,
@@ -38,12 +42,16 @@ pub(crate) struct Controls {
     pub(crate) is_done: bool,
     pub(crate) theme: ThemeChoice,
     pub(crate) spectrum: SpectrumSettings,
-    /// The shown part of the spectrum: 0.0 is 0 Hz, 1.0 half the rate.
+    /// The shown part of the spectrum: 0.0 is its lowest frequency, 1.0 its highest.
     pub(crate) spectrum_zoom: (f64, f64),
     pub(crate) spectrum_bottom_db: f64,
-    /// What the math channel computes, if anything, and of which channels.
+    /// What is drawn over what, to the right and upwards; `None`: I and Q of the selected channel, or the first two channels.
+    pub(crate) xy: [Option<LaneId>; 2],
+    /// Points of symbols alone, so many a second.
+    pub(crate) symbol_rate_hz: Option<f64>,
+    /// What the math lane computes, if anything, and of which lanes.
     pub(crate) math: Option<MathOperation>,
-    pub(crate) math_inputs: [usize; 2],
+    pub(crate) math_inputs: [LaneId; 2],
 }
 
 /// What is shown beside the traces, and how they are drawn.
@@ -52,6 +60,8 @@ pub(crate) struct Controls {
 pub(crate) struct Show {
     pub(crate) spectrum: bool,
     pub(crate) waterfall: bool,
+    /// One lane over another.
+    pub(crate) xy: bool,
     pub(crate) channel_panel: bool,
     pub(crate) overlay: bool,
     pub(crate) persistence: bool,
@@ -69,6 +79,7 @@ impl Default for Show {
         Show {
             spectrum: false,
             waterfall: false,
+            xy: false,
             channel_panel: false,
             overlay: false,
             persistence: false,
@@ -85,7 +96,8 @@ impl Controls {
     pub(crate) fn new() -> Controls {
         Controls {
             time: TimeAxis::default(),
-            channels: ChannelMask::ALL,
+            shown: LaneMask::ALL,
+            group: 0,
             lanes: Lanes::default(),
             trigger: TriggerControls::new(),
             cursors: Cursors::default(),
@@ -99,13 +111,16 @@ impl Controls {
             spectrum: SpectrumSettings::default(),
             spectrum_zoom: (0.0, 1.0),
             spectrum_bottom_db: -60.0,
+            xy: [None; 2],
+            symbol_rate_hz: None,
             math: None,
-            math_inputs: [0, 1],
+            math_inputs: [LaneId::real(0), LaneId::real(1)],
         }
     }
 
     /// Does what the action says with the settings; `picture` is what the person sees.
     pub(crate) fn apply(&mut self, action: Action, picture: &Picture) {
+        self.lanes.selected = self.selected(picture);
         match action {
             Action::Pause if self.time.is_held() => self.time.release(),
             Action::Pause => self.time.hold(picture, picture.right_index()),
@@ -115,7 +130,10 @@ impl Controls {
             Action::Later => self.time.pan(picture, 0.5),
             Action::ShowAt(index) => self.time.show_at(picture, index),
             Action::Live => self.time.release(),
-            Action::Channel(channel) => self.channels = self.channels.toggled(channel),
+            Action::Channel(channel) => self.shown = self.shown.toggled(channel),
+            Action::GroupChannel(place) => self.shown = self.shown.toggled(self.group * GROUP + place),
+            Action::NextGroup => self.show_next_group(picture),
+            Action::Part(part) => self.shown = self.shown.part_toggled(part),
             Action::Trigger(mode) => self.choose_mode(mode),
             Action::Next(setting) => self.set_next(setting, picture),
             Action::Slope => self.trigger.other_slope(),
@@ -126,20 +144,21 @@ impl Controls {
             Action::Cursors => self.cursors.toggle_times(self.time.start(picture), picture.span()),
             Action::OtherCursor => self.cursors.move_other_time(),
             Action::MoveCursor(steps) => self.cursors.move_time(steps, picture.span()),
-            Action::ValueCursors => self.cursors.toggle_values(self.lanes.range(self.lanes.selected)),
+            Action::ValueCursors => self.cursors.toggle_values(self.lanes.range(self.selected(picture))),
             Action::OtherValueCursor => self.cursors.move_other_value(),
             Action::MoveValueCursor(steps) => {
-                self.cursors.move_value(steps, self.lanes.range(self.lanes.selected));
+                self.cursors.move_value(steps, self.lanes.range(self.selected(picture)));
             }
             Action::Measure => self.is_measuring = !self.is_measuring,
             Action::Help => self.is_help_open = !self.is_help_open,
             Action::Theme => self.theme = self.theme.other(),
             Action::NextChannel => {
-                let shown: Vec<usize> = picture.channels.iter().map(|data| data.channel).collect();
-                let next = shown.iter().find(|&&channel| channel > self.lanes.selected).or(shown.first());
-                self.select(next.copied().unwrap_or(0));
+                let shown: Vec<LaneId> = picture.lanes.iter().map(|data| data.lane).collect();
+                let now = shown.iter().position(|&lane| lane == self.selected(picture));
+                let next = now.map_or(0, |now| (now + 1) % shown.len());
+                self.select(shown.get(next).copied().unwrap_or(LaneId::real(0)), picture);
             }
-            Action::Select(channel) => self.select(channel % LANES),
+            Action::Select(lane) => self.select(lane, picture),
             Action::Vertical(step) => self.lanes.step_scale(step),
             Action::Position(divisions) => self.lanes.shift(divisions),
             Action::VerticalAuto => self.lanes.selected_setup().vertical = None,
@@ -164,6 +183,7 @@ impl Controls {
             }
             Action::Spectrum => self.show.spectrum = !self.show.spectrum,
             Action::Waterfall => self.show.waterfall = !self.show.waterfall,
+            Action::Xy => self.show.xy = !self.show.xy,
             Action::TransformSize(step) => self.step_transform(step),
             Action::Math(operation) => self.set_math(operation),
             Action::Harmonics => self.show.harmonics = !self.show.harmonics,
@@ -189,11 +209,12 @@ impl Controls {
         Viewport {
             window: self.time.window(),
             span: self.time.span,
-            channels: self.channels,
+            lanes: self.shown,
             interpolation: if self.show.sinc { Interpolation::Sinc } else { Interpolation::Linear },
             trigger: Some(TriggerSettings { mode: self.mode(picture), ..self.trigger.settings }),
             spectrum: (self.show.spectrum || self.show.waterfall).then(|| SpectrumSettings {
-                waterfall: self.show.waterfall.then_some(self.lanes.selected),
+                waterfall: self.show.waterfall.then_some(self.selected(picture).channel),
+                band: self.spectrum_band(picture),
                 ..self.spectrum
             }),
             cursors: self.cursors.times.map(|times| (times, self.time.held_reference())),
@@ -206,23 +227,62 @@ impl Controls {
         self.time.release();
     }
 
-    /// Selects another channel; the value cursors keep their places on its lane.
-    fn select(&mut self, channel: usize) {
-        if channel != self.lanes.selected {
-            self.cursors.change_lane(self.lanes.range(self.lanes.selected), self.lanes.range(channel));
+    /// The lane that keys work on: the one that was selected, or of its channel the first that the stream has.
+    pub(crate) fn selected(&self, picture: &Picture) -> LaneId {
+        let selected = self.lanes.selected;
+        let Some(stream) = picture.stream else { return selected };
+        let is_complex = stream.format.is_complex();
+        if selected.is_math() || is_complex == Part::COMPLEX.contains(&selected.part) {
+            return selected;
         }
-        self.lanes.selected = channel;
+        stream.first_lane(selected.channel)
+    }
+
+    /// The shown part of the spectrum, as parts of the rate; `None`: all of it.
+    fn spectrum_band(&self, picture: &Picture) -> Option<(f64, f64)> {
+        let (low, high) = band(picture.stream?.format.is_complex());
+        let (from, to) = self.spectrum_zoom;
+        let at = |part: f64| low + (high - low) * part;
+        ((from, to) != (0.0, 1.0)).then(|| (at(from), at(to)))
+    }
+
+    /// Selects another lane; the value cursors keep their places on it.
+    fn select(&mut self, lane: LaneId, picture: &Picture) {
+        let before = self.selected(picture);
+        if lane != before {
+            self.cursors.change_lane(self.lanes.range(before), self.lanes.range(lane));
+        }
+        self.lanes.selected = lane;
+    }
+
+    /// Shows the next eight channels alone; behind the last of them all.
+    fn show_next_group(&mut self, picture: &Picture) {
+        let channels = picture.stream.map_or(0, |stream| stream.channels);
+        let groups = channels.div_ceil(GROUP).max(1);
+        let of = |group: usize| {
+            self.shown.only((group * GROUP..(group + 1) * GROUP).take_while(|&it| it < channels))
+        };
+        let is_alone = groups > 1 && self.shown == of(self.group);
+        let is_last = self.group + 1 >= groups;
+        (self.group, self.shown) = match (groups, is_alone, is_last) {
+            (1, ..) | (_, true, true) => (0, self.shown.only(0..CHANNELS_MAX)),
+            (_, true, false) => (self.group + 1, of(self.group + 1)),
+            (_, false, _) => (0, of(0)),
+        };
     }
 
     pub(super) fn set_math(&mut self, operation: Option<MathOperation>) {
         self.math = operation;
-        self.lanes.refit(MATH_CHANNEL);
-        self.lanes.setups[MATH_CHANNEL].vertical = None;
-        if operation.is_none() && self.lanes.selected == MATH_CHANNEL {
-            self.select(0);
+        self.lanes.refit(LaneId::MATH);
+        self.lanes.setup_mut(LaneId::MATH).vertical = None;
+        if operation.is_none() && self.lanes.selected.is_math() {
+            self.lanes.selected = LaneId::real(0);
         }
     }
 }
+
+/// Channels that are shown together, and that the digits switch.
+pub(crate) const GROUP: usize = 8;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! What is said to somebody who sees nothing yet, or the scope for the first time.
 
-use crate::data::picture::NotShown;
 use grebe_flow::monotonic_ns;
 
 use super::hud::RunState;
@@ -10,10 +9,9 @@ impl ViewModel {
     /// The lines in the place of traces that are not there: why, and what helps.
     pub(crate) fn empty_lines(&self) -> Vec<String> {
         match (self.picture.stream, self.hud.state) {
-            (Some(_), _) if matches!(self.picture.not_shown, Some(NotShown::Format(_))) => {
-                self.picture.not_shown.map(NotShown::words).into_iter().collect()
+            (Some(_), _) => {
+                vec!["every channel is switched off: press 1 \u{2026} 8, or 9 for the next eight".into()]
             }
-            (Some(_), _) => vec!["every channel is switched off: press 1 \u{2026} 8".into()],
             (None, RunState::Ended) => vec!["the stream ended without a sample".into()],
             _ => {
                 let waiting = [format!("waiting for {}", self.hud.source)];

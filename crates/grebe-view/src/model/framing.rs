@@ -16,10 +16,10 @@ impl ViewModel {
         if let Some(times) = to.times {
             self.controls.time.show_part(&self.picture, times);
         }
-        if let Some((channel, parts)) = to.values {
-            let Some(range) = self.controls.lanes.range(channel) else { return };
+        if let Some((lane, parts)) = to.values {
+            let Some(range) = self.controls.lanes.range(lane) else { return };
             let [bottom, top] = parts.map(|part| range.at(part));
-            self.controls.lanes.show_values(channel, bottom.min(top), bottom.max(top));
+            self.controls.lanes.show_values(lane, bottom.min(top), bottom.max(top));
         }
     }
 
@@ -28,10 +28,10 @@ impl ViewModel {
         let cursors = &self.controls.cursors;
         let (start, end, _) = self.axis();
         let times = cursors.times.map(|times| times.map(|at| (at - start) / (end - start)));
-        let channel = self.controls.lanes.selected;
-        let lane = self.controls.lanes.range(channel);
+        let selected = self.selected();
+        let lane = self.controls.lanes.range(selected);
         let values = cursors.values.zip(lane);
-        let values = values.map(|(values, lane)| (channel, values.map(|value| lane.part_of(value))));
+        let values = values.map(|(values, lane)| (selected, values.map(|value| lane.part_of(value))));
         if times.is_none() && values.is_none() {
             self.say("no cursors to zoom between: switch them on first (c, C)".into());
         }
@@ -42,6 +42,7 @@ impl ViewModel {
 #[cfg(test)]
 mod tests {
     use crate::data::feed::ScopeFeed;
+    use crate::data::lane::LaneId;
     use crate::data::status::SourceStatus;
     use crate::model::action::{Action, ScreenBox};
     use crate::model::options::ViewOptions;
@@ -66,7 +67,7 @@ mod tests {
         for _ in 0..2 {
             model.request(1000);
             model.refresh();
-            for place in 0..model.picture.channels.len() {
+            for place in 0..model.picture.lanes.len() {
                 model.range(place);
             }
         }
@@ -96,9 +97,9 @@ mod tests {
     fn a_box_fills_the_screen_and_its_lane() {
         let mut model = model();
         let (left, span) = (model.picture.left_index, model.picture.span_samples);
-        let lane = model.controls.lanes.range(1).unwrap();
-        let other = model.controls.lanes.range(0).unwrap();
-        let asked = ScreenBox { times: Some([0.8, 0.3]), values: Some((1, [0.5, 0.75])) };
+        let lane = model.controls.lanes.range(LaneId::real(1)).unwrap();
+        let other = model.controls.lanes.range(LaneId::real(0)).unwrap();
+        let asked = ScreenBox { times: Some([0.8, 0.3]), values: Some((LaneId::real(1), [0.5, 0.75])) };
         model.act(Action::Zoom(asked));
         look(&mut model);
         let picture = &model.picture;
@@ -110,20 +111,20 @@ mod tests {
         );
         assert!(picture.span_samples <= (to - from) * 1.11, "{}", picture.span_samples);
         assert!(model.controls.time.is_held());
-        let shown = model.controls.lanes.range(1).unwrap();
+        let shown = model.controls.lanes.range(LaneId::real(1)).unwrap();
         assert!(
             shown.bottom <= lane.at(0.5) + 1e-9 && shown.top >= lane.at(0.75) - 1e-9,
             "{shown:?} {lane:?}"
         );
         assert!(shown.height() <= lane.height() / 4.0 * 1.11, "{shown:?} {lane:?}");
-        assert_eq!(model.controls.lanes.range(0), Some(other), "the other lane stays");
+        assert_eq!(model.controls.lanes.range(LaneId::real(0)), Some(other), "the other lane stays");
     }
 
     #[test]
     fn a_box_of_one_direction_changes_the_other_not_and_one_without_samples_stays_readable() {
         let mut model = model();
-        model.act(Action::Zoom(ScreenBox { times: None, values: Some((0, [0.4, 0.6])) }));
-        assert!(!model.controls.time.is_held() && model.controls.lanes.setups[0].vertical.is_some());
+        model.act(Action::Zoom(ScreenBox { times: None, values: Some((LaneId::real(0), [0.4, 0.6])) }));
+        assert!(!model.controls.time.is_held() && model.controls.lanes.vertical(LaneId::real(0)).is_some());
         model.act(Action::Zoom(ScreenBox { times: Some([0.5, 0.500_001]), values: None }));
         look(&mut model);
         assert!((10.0..=20.0).contains(&model.picture.span_samples), "{}", model.picture.span_samples);

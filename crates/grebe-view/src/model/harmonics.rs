@@ -8,7 +8,7 @@ use crate::model::view_model::ViewModel;
 pub(crate) struct Harmonic {
     /// 1 is the fundamental.
     pub(crate) number: u32,
-    /// Cycles per sample where it appears: 0.0 to 0.5.
+    /// Cycles per sample where it appears: 0.0 to 0.5, of complex samples -0.5 to 0.5.
     pub(crate) cycles: f64,
     /// Its place in the shown part of the spectrum: 0.0 left edge, 1.0 right edge.
     pub(crate) part: f64,
@@ -36,13 +36,13 @@ impl ViewModel {
         let Some(peak) = self.harmonics_spectrum().and_then(|spectrum| spectrum.peaks.first()) else {
             return Vec::new();
         };
-        let (from, to) = self.controls.spectrum_zoom;
-        let fundamental = peak.line / view.size as f64;
+        let is_two_sided = view.is_two_sided;
+        let fundamental = view.cycles_per_sample(peak.line);
         let harmonic = |number: u32| {
             let cycles = fundamental * f64::from(number);
-            let seen = folded(cycles);
-            let part = (seen * 2.0 - from) / (to - from);
-            Harmonic { number, cycles: seen, part, is_folded: cycles > 0.5 }
+            let seen = folded(cycles, is_two_sided);
+            let part = self.part_of_cycles(seen);
+            Harmonic { number, cycles: seen, part, is_folded: cycles.abs() > 0.5 }
         };
         (1..=HARMONICS).map(harmonic).collect()
     }
@@ -55,14 +55,15 @@ impl ViewModel {
     /// The spectrum of the selected channel, or of the first that has one.
     fn harmonics_spectrum(&self) -> Option<&ChannelSpectrum> {
         let spectra = &self.picture.spectrum.as_ref()?.channels;
-        let selected = self.controls.lanes.selected;
+        let selected = self.selected().channel;
         spectra.iter().find(|spectrum| spectrum.channel == selected).or(spectra.first())
     }
 }
 
 /// Where a frequency appears once it is sampled, both in cycles per sample.
-fn folded(cycles: f64) -> f64 {
-    (cycles - cycles.round()).abs()
+fn folded(cycles: f64, is_two_sided: bool) -> f64 {
+    let turned = cycles - cycles.round();
+    if is_two_sided { turned } else { turned.abs() }
 }
 
 /// The fundamental and nine more.
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn what_lies_beyond_half_the_rate_is_folded_as_often_as_it_takes() {
         for (cycles, seen) in [(0.1, 0.1), (0.6, 0.4), (1.1, 0.1), (1.6, 0.4), (2.25, 0.25)] {
-            assert!((folded(cycles) - seen).abs() < 1e-12);
+            assert!((folded(cycles, false) - seen).abs() < 1e-12);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The text around the traces: all front ends say the same of the stream, in the same words.
 
+use grebe_frame::SampleFormat;
 use grebe_scope::Engineering;
 
-use crate::data::picture::{NotShown, Picture};
+use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerState};
 use crate::data::viewport::DIVISIONS;
@@ -156,7 +157,7 @@ impl Hud {
             costs: String::new(),
             losses: losses(picture, status),
             trigger: None,
-            notice: status.notice.clone().or(picture.not_shown.map(NotShown::words)).or(held),
+            notice: status.notice.clone().or(held),
             advice: status.advice.clone().filter(|_| state == RunState::Waiting),
         }
     }
@@ -179,9 +180,13 @@ pub(crate) fn stream_text(picture: &Picture) -> String {
         true => Engineering::new(stream.rate_hz, "S/s").digits(4).to_string(),
         false => "unknown rate".into(),
     };
+    let samples = match stream.format {
+        SampleFormat::I16 => rate,
+        format => format!("{rate} {format}"),
+    };
     let stream = match stream.channels {
-        1 => rate,
-        channels => format!("{channels} \u{d7} {rate}"),
+        1 => samples,
+        channels => format!("{channels} \u{d7} {samples}"),
     };
     match centre_words(picture.description.as_ref()) {
         Some(centre) => format!("{stream}, {centre}"),
@@ -203,7 +208,12 @@ fn facts(
     // A stream that is over has no rate, held or not.
     if picture.is_ended {
         let samples = Engineering::new(picture.counts.samples as f64, "S");
-        return [plain("received", format!("{total}, {samples} a channel"))].into_iter().chain(utc).collect();
+        let came = match (picture.counts.frames, picture.counts.samples) {
+            // A recording that is looked at where it lies.
+            (0, 1..) => plain("holds", format!("{samples} a channel")),
+            _ => plain("received", format!("{total}, {samples} a channel")),
+        };
+        return [came].into_iter().chain(utc).collect();
     }
     let flow = picture.flow;
     let latency = match picture.latency(now_ns, status.is_same_boot) {
@@ -278,7 +288,13 @@ mod tests {
 
     fn picture() -> Picture {
         Picture {
-            stream: Some(StreamInfo { channels: 4, rate_hz: 25e6, block_samples: 160, generator_drops: 0 }),
+            stream: Some(StreamInfo {
+                channels: 4,
+                format: SampleFormat::I16,
+                rate_hz: 25e6,
+                block_samples: 160,
+                generator_drops: 0,
+            }),
             span_samples: 250_000.0,
             next_index: 1_000_000,
             counts: TrackerCounts { generator_samples: 1200, lost_frames: 5, ..TrackerCounts::default() },

@@ -37,7 +37,8 @@ const KEYS: [KeyGroup; 6] = [
     KeyGroup {
         title: "channels",
         keys: &[
-            ("1 \u{2026} 8", "channel on / off"),
+            ("1 \u{2026} 8  9", "channel on / off, the next eight"),
+            ("/", "parts of I and Q: magnitude, phase, \u{2026}"),
             ("n", "next channel for the keys below"),
             ("y Y  u", "finer / coarser scale, automatic"),
             ("j k", "trace down / up"),
@@ -74,6 +75,7 @@ const KEYS: [KeyGroup; 6] = [
         title: "spectrum",
         keys: &[
             ("f  w", "spectrum, waterfall"),
+            ("@  '", "one channel over another, symbol rate"),
             ("( )  W", "shorter / longer transform, window"),
             ("A  H", "averages, peak hold"),
             ("#", "mark harmonics"),
@@ -112,7 +114,7 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         's' => Action::Trigger(TriggerMode::Single),
         'b' => Action::Next(Setting::TriggerKind),
         'e' => Action::Slope,
-        'r' => Action::Next(Setting::TriggerChannel),
+        'r' => Action::Next(Setting::TriggerLane),
         '0' => Action::LevelAuto,
         'g' => Action::Segments,
         '{' => Action::Segment(-1),
@@ -169,7 +171,11 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         'Z' => Action::GeneratorRate(Step::Up),
         'F' => Action::Next(Setting::Wave),
         'q' => Action::Quit,
-        '1'..='8' => Action::Channel(typed as usize - '1' as usize),
+        '1'..='8' => Action::GroupChannel(typed as usize - '1' as usize),
+        '9' => Action::NextGroup,
+        '/' => Action::Choices(Setting::Parts),
+        '@' => Action::Xy,
+        '\'' => Action::Ask(Question::SymbolRate),
         _ => return None,
     })
 }

@@ -7,6 +7,7 @@ use super::controls::{Controls, TriggerOptions};
 use super::generator::GeneratorRemote;
 use super::session::Session;
 use crate::data::extract::Extract;
+use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
 use crate::data::status::SourceStatus;
 
@@ -17,12 +18,20 @@ pub struct ViewOptions {
     pub status: Box<dyn Fn() -> SourceStatus + Send>,
     /// Names, units and scales of the channels, as far as known; the rest are raw counts.
     pub channels: Vec<ChannelSetup>,
+    /// The channels and parts that are shown; `None`: as the session says, else all, and of complex ones I and Q.
+    pub lanes: Option<LaneMask>,
     /// The span to begin with, in seconds (samples where the rate is unknown); `None` lets the scope choose.
     pub span: Option<f64>,
     /// Dark or light; `None`: as the session says, else dark.
     pub theme: Option<ThemeChoice>,
     /// Whether the spectrum is shown from the start.
     pub spectrum: bool,
+    /// Whether one lane is drawn over another from the start.
+    pub xy: bool,
+    /// Symbols a second, of which each is a point there.
+    pub symbol_rate_hz: Option<f64>,
+    /// The part of the spectrum to begin with, in hertz: of complex samples around the centre frequency.
+    pub band_hz: Option<(f64, f64)>,
     /// Where files are saved; empty for the current folder.
     pub folder: PathBuf,
     /// Width and height of saved pictures, in pixels.
@@ -49,9 +58,13 @@ impl ViewOptions {
         ViewOptions {
             status: Box::new(status),
             channels: Vec::new(),
+            lanes: None,
             span: None,
             theme: None,
             spectrum: false,
+            xy: false,
+            symbol_rate_hz: None,
+            band_hz: None,
             folder: PathBuf::new(),
             png_size: (1280, 720),
             export: None,
@@ -69,15 +82,18 @@ impl ViewOptions {
         if let Some(session) = &self.session {
             session.restore(&mut controls);
         }
+        controls.shown = self.lanes.unwrap_or(controls.shown);
         controls.time.span = self.span.or(controls.time.span);
         controls.theme = self.theme.unwrap_or(controls.theme);
-        for (setup, given) in controls.lanes.setups.iter_mut().zip(&self.channels) {
+        for (channel, given) in self.channels.iter().enumerate() {
             if *given != ChannelSetup::default() {
-                *setup = given.clone();
+                *controls.lanes.channel_mut(channel) = given.clone();
             }
         }
-        controls.trigger.adopt(&self.trigger, &controls.lanes.setups);
+        controls.trigger.adopt(&self.trigger, &controls.lanes);
         controls.show.spectrum |= self.spectrum;
+        controls.show.xy |= self.xy;
+        controls.symbol_rate_hz = self.symbol_rate_hz.or(controls.symbol_rate_hz);
         controls
     }
 }

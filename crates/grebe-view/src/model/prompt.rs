@@ -11,6 +11,8 @@ use grebe_scope::{Engineering, parse_quantity};
 pub(crate) enum Question {
     /// The width of pulses, or the time of a dropout.
     TriggerTime,
+    /// Symbols a second, of which each is a point.
+    SymbolRate,
     File,
 }
 
@@ -32,6 +34,10 @@ impl ViewModel {
                 return self.say("no file can be opened from here".into());
             }
             (Question::File, _) => String::new(),
+            (Question::SymbolRate, _) => {
+                let rate = self.controls.symbol_rate_hz;
+                rate.map_or(String::new(), |hz| Engineering::new(hz, "Hz").digits(9).to_string())
+            }
             (_, TriggerKind::Pulse) => pulse_text(settings.pulse_min_s, settings.pulse_max_s, unit),
             (_, TriggerKind::Dropout) => settings
                 .dropout_s
@@ -48,6 +54,7 @@ impl ViewModel {
         let Some(prompt) = &self.prompt else { return "" };
         match (prompt.question, self.controls.trigger.settings.kind) {
             (Question::File, _) => "open a file (tab completes)",
+            (Question::SymbolRate, _) => "symbols a second, as 100k: a point each; nothing: every sample",
             (_, TriggerKind::Pulse) => {
                 "pulses shorter than 20u, longer than 1m.., between 20u..1m; nothing: a division"
             }
@@ -82,12 +89,24 @@ impl ViewModel {
         let Some(Prompt { question, text, .. }) = self.prompt.take() else { return };
         let answered = match question {
             Question::TriggerTime => self.set_trigger_time(&text),
+            Question::SymbolRate => self.set_symbol_rate(&text),
             Question::File => self.open_file(&text),
         };
         if let Err(why) = answered {
             self.prompt = Some(Prompt { question, text, refused: Some(why) });
         }
         self.hud_made_ns = 0;
+    }
+
+    fn set_symbol_rate(&mut self, text: &str) -> Result<(), String> {
+        let text = text.trim();
+        let rate = parse_quantity(text, "Hz").filter(|hz| *hz > 0.0);
+        if rate.is_none() && !text.is_empty() {
+            return Err(format!("{text} is no rate: 100k and 1.2 MHz are"));
+        }
+        self.controls.symbol_rate_hz = rate;
+        self.controls.show.xy = true;
+        Ok(())
     }
 
     fn set_trigger_time(&mut self, text: &str) -> Result<(), String> {

@@ -2,18 +2,18 @@
 
 use grebe_scope::Quantity;
 
-use crate::data::math::LANES;
+use crate::data::lane::{LaneId, PerLane};
 
 /// Some of the sixteen measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QuantitySet(u16);
 
 /// The measurements that were chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChosenQuantities {
     all: QuantitySet,
-    /// Of channels that have a choice of their own.
-    own: [Option<QuantitySet>; LANES],
+    /// Of lanes that have a choice of their own.
+    own: PerLane<QuantitySet>,
 }
 
 impl QuantitySet {
@@ -34,29 +34,30 @@ impl QuantitySet {
 }
 
 impl ChosenQuantities {
-    pub(crate) fn of(&self, channel: usize) -> QuantitySet {
-        self.own[channel % LANES].unwrap_or(self.all)
+    pub(crate) fn of(&self, lane: LaneId) -> QuantitySet {
+        self.own(lane).unwrap_or(self.all)
     }
 
-    pub(crate) fn has_own(&self, channel: usize) -> bool {
-        self.own[channel % LANES].is_some()
+    pub(crate) fn has_own(&self, lane: LaneId) -> bool {
+        self.own(lane).is_some()
     }
 
-    /// Switches a measurement of the channel over: its own, or that of all channels.
-    pub(crate) fn toggle(&mut self, channel: usize, quantity: Quantity) {
-        let set = self.own[channel % LANES].as_mut().unwrap_or(&mut self.all);
+    /// Switches a measurement of the lane over: its own, or that of all.
+    pub(crate) fn toggle(&mut self, lane: LaneId, quantity: Quantity) {
+        let set = self.own.get_mut(lane).unwrap_or(&mut self.all);
         set.0 ^= bit(quantity);
     }
 
-    /// A choice of its own for the channel, which begins as that of all, or none any more.
-    pub(crate) fn toggle_own(&mut self, channel: usize) {
-        let own = &mut self.own[channel % LANES];
-        *own = if own.is_some() { None } else { Some(self.all) };
+    /// A choice of its own for the lane, which begins as that of all, or none any more.
+    pub(crate) fn toggle_own(&mut self, lane: LaneId) {
+        if self.own.remove(lane).is_none() {
+            self.own.insert(lane, self.all);
+        }
     }
 
-    /// Those that any of the channels has, in the order of the table.
-    pub(crate) fn columns(&self, channels: impl Iterator<Item = usize>) -> Vec<Quantity> {
-        let any = channels.fold(0, |any, channel| any | self.of(channel).0);
+    /// Those that any of the lanes has, in the order of the table.
+    pub(crate) fn columns(&self, lanes: impl Iterator<Item = LaneId>) -> Vec<Quantity> {
+        let any = lanes.fold(0, |any, lane| any | self.of(lane).0);
         Quantity::ALL.into_iter().filter(|&quantity| any & bit(quantity) != 0).collect()
     }
 
@@ -64,19 +65,28 @@ impl ChosenQuantities {
         self.all
     }
 
-    pub(crate) fn own(&self, channel: usize) -> Option<QuantitySet> {
-        self.own[channel % LANES]
+    pub(crate) fn own(&self, lane: LaneId) -> Option<QuantitySet> {
+        self.own.get(lane).copied()
     }
 
-    pub(crate) fn set(&mut self, all: Option<QuantitySet>, own: impl Iterator<Item = Option<QuantitySet>>) {
+    pub(crate) fn set(
+        &mut self,
+        all: Option<QuantitySet>,
+        own: impl IntoIterator<Item = (LaneId, QuantitySet)>,
+    ) {
         self.all = all.unwrap_or(USUAL);
-        self.own.iter_mut().zip(own).for_each(|(place, own)| *place = own);
+        self.own = own.into_iter().collect();
+    }
+
+    /// Lanes that have a choice of their own.
+    pub(crate) fn with_own(&self) -> impl Iterator<Item = LaneId> {
+        self.own.iter().map(|(lane, _)| lane)
     }
 }
 
 impl Default for ChosenQuantities {
     fn default() -> ChosenQuantities {
-        ChosenQuantities { all: USUAL, own: [None; LANES] }
+        ChosenQuantities { all: USUAL, own: PerLane::default() }
     }
 }
 
@@ -107,18 +117,19 @@ mod tests {
 
     #[test]
     fn a_choice_is_of_all_channels_until_one_has_its_own() {
+        let [first, third] = [0, 3].map(LaneId::real);
         let mut chosen = ChosenQuantities::default();
-        chosen.toggle(0, Quantity::Overshoot);
-        assert!(chosen.of(3).has(Quantity::Overshoot));
-        chosen.toggle_own(3);
-        chosen.toggle(3, Quantity::Overshoot);
-        chosen.toggle(3, Quantity::Top);
-        assert!(!chosen.of(3).has(Quantity::Overshoot) && chosen.of(0).has(Quantity::Overshoot));
-        let columns = chosen.columns([0, 3].into_iter());
+        chosen.toggle(first, Quantity::Overshoot);
+        assert!(chosen.of(third).has(Quantity::Overshoot));
+        chosen.toggle_own(third);
+        chosen.toggle(third, Quantity::Overshoot);
+        chosen.toggle(third, Quantity::Top);
+        assert!(!chosen.of(third).has(Quantity::Overshoot) && chosen.of(first).has(Quantity::Overshoot));
+        let columns = chosen.columns([first, third].into_iter());
         assert_eq!(columns.len(), 11, "{columns:?}");
-        assert!(!chosen.columns([0].into_iter()).contains(&Quantity::Top));
-        chosen.toggle_own(3);
-        assert_eq!(chosen.of(3), chosen.of(0));
+        assert!(!chosen.columns([first].into_iter()).contains(&Quantity::Top));
+        chosen.toggle_own(third);
+        assert_eq!(chosen.of(third), chosen.of(first));
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use grebe_scope::{Dimension, Engineering, Quantity, Running};
 
-use crate::data::math::LANES;
-use crate::data::measure::ChannelMeasurements;
+use crate::data::lane::LaneId;
+use crate::data::measure::LaneMeasurements;
 use crate::model::view_model::ViewModel;
 
-/// One row: the channel it is about, if any, and its cells.
+/// One row: the lane it is about, if any, and its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    pub(crate) channel: Option<usize>,
+    pub(crate) lane: Option<LaneId>,
     pub(crate) cells: Vec<String>,
 }
 
@@ -24,15 +24,15 @@ impl ViewModel {
     /// Rows for the cursors: name, value at A, value at B, difference; empty without cursors.
     pub(crate) fn cursor_rows(&self) -> Vec<Row> {
         let mut rows = self.time_cursor_rows();
-        let channel = self.controls.lanes.selected;
-        // Value cursors are drawn in the lane of their channel only.
-        let is_shown = self.picture.channels.iter().any(|data| data.channel == channel);
+        let lane = self.selected();
+        // Value cursors are drawn in their lane only.
+        let is_shown = self.picture.lanes.iter().any(|data| data.lane == lane);
         if let Some([a, b]) = self.controls.cursors.values.filter(|_| is_shown) {
-            let setup = self.setup(channel);
-            let label = format!("{} level", setup.label(channel));
+            let setup = self.setup(lane);
+            let label = format!("{} level", setup.label(lane));
             let [at_a, at_b, apart] = [a, b, b - a].map(|value| show_exact(value, &setup.unit));
             let cells = [label, at_a, at_b, apart];
-            rows.push(Row { channel: Some(channel), cells: cells.to_vec() });
+            rows.push(Row { lane: Some(lane), cells: cells.to_vec() });
         }
         rows
     }
@@ -41,7 +41,7 @@ impl ViewModel {
         let Some([a, b]) = self.controls.cursors.times else { return Vec::new() };
         let (start, end, _) = self.axis();
         let unit = self.picture.axis_unit();
-        let row = |channel, cells: [String; 4]| Row { channel, cells: cells.to_vec() };
+        let row = |lane, cells: [String; 4]| Row { lane, cells: cells.to_vec() };
         let times = [a, b, b - a].map(|time| show_exact(time, unit));
         let [at_a, at_b, apart] = times;
         let mut rows = vec![row(None, ["time".into(), at_a, at_b, apart])];
@@ -55,14 +55,14 @@ impl ViewModel {
             let rate = show_exact(1.0 / (b - a).abs(), "Hz");
             rows.push(row(None, ["1/\u{394}".into(), String::new(), String::new(), rate]));
         }
-        for data in &self.picture.channels {
-            let setup = self.setup(data.channel);
+        for data in &self.picture.lanes {
+            let setup = self.setup(data.lane);
             let column = |at: f64| {
                 let part = (at - start) / (end - start);
                 let place = (part * data.columns.len() as f64) as usize;
                 data.columns.get(place).filter(|column| part >= 0.0 && !column.is_empty())
             };
-            let exact = data.at_cursors.map(|sample| sample.map(|sample| setup.value(f64::from(sample))));
+            let exact = data.at_cursors.map(|sample| sample.map(|sample| setup.value(sample)));
             // Where samples are no longer held singly, the extremes of the column.
             let text = |exact: Option<f64>, at: f64| match (exact, column(at)) {
                 (Some(value), _) => show_exact(value, &setup.unit),
@@ -74,8 +74,8 @@ impl ViewModel {
             };
             let difference = exact[0].zip(exact[1]).map(|(a, b)| show_exact(b - a, &setup.unit));
             let difference = difference.unwrap_or(NOTHING.into());
-            let cells = [setup.label(data.channel), text(exact[0], a), text(exact[1], b), difference];
-            rows.push(row(Some(data.channel), cells));
+            let cells = [setup.label(data.lane), text(exact[0], a), text(exact[1], b), difference];
+            rows.push(row(Some(data.lane), cells));
         }
         rows
     }
@@ -93,15 +93,15 @@ impl ViewModel {
 
     /// The columns of the measurement table: what was chosen for any of its channels.
     pub(crate) fn quantity_columns(&self) -> Vec<Quantity> {
-        self.controls.measured.columns(self.picture.measured.iter().map(|measured| measured.channel))
+        self.controls.measured.columns(self.picture.measured.iter().map(|measured| measured.lane))
     }
 
     /// One row per channel with the quantities of the columns; empty where nothing is measured.
     pub(crate) fn measurement_rows(&self) -> Vec<Row> {
         let columns = self.quantity_columns();
         let measured = self.picture.measured.iter().map(|measured| {
-            let setup = self.setup(measured.channel);
-            let chosen = self.controls.measured.of(measured.channel);
+            let setup = self.setup(measured.lane);
+            let chosen = self.controls.measured.of(measured.lane);
             let cell = |&quantity: &Quantity| {
                 if !chosen.has(quantity) {
                     return String::new();
@@ -109,22 +109,24 @@ impl ViewModel {
                 let value = self.measured_value(measured, quantity);
                 value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
             };
-            let label = [setup.label(measured.channel)];
+            let label = [setup.label(measured.lane)];
             let cells = label.into_iter().chain(columns.iter().map(cell)).collect();
-            Row { channel: Some(measured.channel), cells }
+            Row { lane: Some(measured.lane), cells }
         });
         measured.collect()
     }
 
     /// Minimum, mean, maximum, deviation and number of the selected channel's measurements; empty where they are not shown.
     pub(crate) fn statistics_rows(&self) -> Vec<Row> {
-        let channel = self.controls.lanes.selected;
-        let is_measured = self.picture.measured.iter().any(|measured| measured.channel == channel);
-        if !self.controls.show.statistics || !is_measured {
+        let lane = self.selected();
+        let Some(statistics) = self.statistics.get(lane).filter(|_| self.controls.show.statistics) else {
+            return Vec::new();
+        };
+        if !self.picture.measured.iter().any(|measured| measured.lane == lane) {
             return Vec::new();
         }
-        let (columns, chosen) = (self.quantity_columns(), self.controls.measured.of(channel));
-        let (setup, statistics) = (self.setup(channel), &self.statistics[channel % LANES]);
+        let (columns, chosen) = (self.quantity_columns(), self.controls.measured.of(lane));
+        let setup = self.setup(lane);
         let row = |name: &str, of: &dyn Fn(&Running) -> Option<f64>| {
             let cell = |&quantity: &Quantity| {
                 if !chosen.has(quantity) {
@@ -134,24 +136,24 @@ impl ViewModel {
                 value.map_or(NOTHING.into(), |value| show_quantity(value, quantity, &setup.unit))
             };
             let cells = [format!("  {name}")].into_iter().chain(columns.iter().map(cell)).collect();
-            Row { channel: Some(channel), cells }
+            Row { lane: Some(lane), cells }
         };
         let count = |&quantity: &Quantity| match chosen.has(quantity) {
             true => statistics.get(quantity).count().to_string(),
             false => String::new(),
         };
         let counts: Vec<String> = columns.iter().map(count).collect();
-        let title = setup.label(channel);
+        let title = setup.label(lane);
         let title = [title].into_iter().chain(columns.iter().map(|_| String::new())).collect();
         let mut rows = vec![
-            Row { channel: Some(channel), cells: title },
+            Row { lane: Some(lane), cells: title },
             row("min", &Running::min),
             row("mean", &Running::mean),
             row("max", &Running::max),
             row("\u{3c3}", &Running::deviation),
         ];
         let cells = ["  count".to_owned()].into_iter().chain(counts).collect();
-        rows.push(Row { channel: Some(channel), cells });
+        rows.push(Row { lane: Some(lane), cells });
         rows
     }
 
@@ -178,12 +180,12 @@ impl ViewModel {
     /// The trigger's rate, under [`TRIGGER_COLUMNS`]; empty where nothing triggers.
     pub(crate) fn trigger_rows(&self) -> Vec<Row> {
         let Some(trigger) = self.picture.trigger else { return Vec::new() };
-        let channel = trigger.settings.channel;
+        let lane = trigger.settings.lane;
         let (rate, unit) = (trigger.rate, self.picture.axis_unit());
         let is_timed = unit == "s";
         let text = |value: Option<f64>, unit| value.map_or(NOTHING.into(), |value| show(value, unit));
         let cells = vec![
-            format!("{} trigger", self.setup(channel).label(channel)),
+            format!("{} trigger", self.setup(lane).label(lane)),
             text(rate.rate_hz(), if is_timed { "Hz" } else { "/S" }),
             rate.per_minute().filter(|_| is_timed).map_or(NOTHING.into(), |rate| format!("{rate:.1} /min")),
             text(rate.intervals.mean(), unit),
@@ -191,13 +193,13 @@ impl ViewModel {
             rate.intervals.count().to_string(),
             rate.gaps.to_string(),
         ];
-        vec![Row { channel: Some(channel), cells }]
+        vec![Row { lane: Some(lane), cells }]
     }
 
     /// A quantity as it is shown: with AC coupling, without the mean.
-    pub(crate) fn measured_value(&self, measured: &ChannelMeasurements, quantity: Quantity) -> Option<f64> {
+    pub(crate) fn measured_value(&self, measured: &LaneMeasurements, quantity: Quantity) -> Option<f64> {
         let value = measured.set.get(quantity)?;
-        if !self.controls.lanes.setups[measured.channel % LANES].is_ac {
+        if !self.controls.lanes.setup(measured.lane).is_ac {
             return Some(value);
         }
         match quantity {

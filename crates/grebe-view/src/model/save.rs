@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use grebe_scope::{Quantity, Running};
 
 use crate::data::extract::Extract;
-use crate::data::math::LANES;
+use crate::data::lane::LaneId;
 use crate::model::action::SaveWhat;
 use crate::model::readout::unit_of;
 use crate::model::view_model::{Asked, ViewModel};
@@ -101,22 +101,20 @@ impl ViewModel {
     fn write_samples(&self, file: &mut dyn Write, extract: &Extract) -> io::Result<()> {
         let rate_hz = extract.rate_hz;
         let (start, unit) = (self.controls.time.start(&self.picture), self.picture.axis_unit());
-        let setups: Vec<_> = (0..8).map(|channel| self.setup(channel)).collect();
-        let channels = extract.runs.first().map_or(0, |run| run.channels.len());
-        let names: Vec<_> = (0..channels)
-            .map(|channel| heading(&setups[channel].label(channel), &setups[channel].unit))
-            .collect();
+        let setups: Vec<_> = extract.lanes.iter().map(|&lane| self.setup(lane)).collect();
+        let names = extract.lanes.iter().zip(&setups);
+        let names: Vec<_> = names.map(|(&lane, setup)| heading(&setup.label(lane), &setup.unit)).collect();
         writeln!(file, "sample,time ({unit}),{}", names.join(","))?;
         let seconds = |index: u64| {
             (index as f64 - self.picture.left_index) / if rate_hz > 0.0 { rate_hz } else { 1.0 } + start
         };
         for run in &extract.runs {
-            let length = run.channels.first().map_or(0, Vec::len);
-            for place in 0..length {
+            for place in 0..run.samples.len() {
                 let index = run.first_sample_index + place as u64;
                 write!(file, "{index},{}", plain(seconds(index)))?;
-                for (samples, setup) in run.channels.iter().zip(&setups) {
-                    write!(file, ",{}", plain(setup.value(f64::from(samples[place]))))?;
+                for (lane, setup) in setups.iter().enumerate() {
+                    let value = run.samples.value(lane, place).map(|sample| plain(setup.value(sample)));
+                    write!(file, ",{}", value.unwrap_or_default())?;
                 }
                 writeln!(file)?;
             }
@@ -126,17 +124,17 @@ impl ViewModel {
 
     fn write_columns(&self, file: &mut dyn Write) -> io::Result<()> {
         let (start, end, _) = self.axis();
-        let setups: Vec<_> = self.picture.channels.iter().map(|data| self.setup(data.channel)).collect();
+        let setups: Vec<_> = self.picture.lanes.iter().map(|data| self.setup(data.lane)).collect();
         write!(file, "time ({})", self.picture.axis_unit())?;
-        for (data, setup) in self.picture.channels.iter().zip(&setups) {
-            let heading = |end: &str| heading(&format!("{} {end}", setup.label(data.channel)), &setup.unit);
+        for (data, setup) in self.picture.lanes.iter().zip(&setups) {
+            let heading = |end: &str| heading(&format!("{} {end}", setup.label(data.lane)), &setup.unit);
             write!(file, ",{},{}", heading("min"), heading("max"))?;
         }
         writeln!(file)?;
-        let count = self.picture.channels.first().map_or(0, |data| data.columns.len());
+        let count = self.picture.lanes.first().map_or(0, |data| data.columns.len());
         for place in 0..count {
             write!(file, "{}", plain(start + (end - start) * place as f64 / count as f64))?;
-            for (data, setup) in self.picture.channels.iter().zip(&setups) {
+            for (data, setup) in self.picture.lanes.iter().zip(&setups) {
                 match data.columns.get(place).filter(|column| !column.is_empty()) {
                     Some(column) => {
                         let (a, b) = (setup.value(column.min.into()), setup.value(column.max.into()));
@@ -153,34 +151,31 @@ impl ViewModel {
     fn measurements_csv(&self) -> String {
         let mut lines = vec!["channel,quantity,unit,value,min,max,mean,deviation,count".to_owned()];
         let cell = |value: Option<f64>| value.map_or(String::new(), plain);
-        let mut line = |channel: usize,
-                        quantity: &str,
-                        unit: &str,
-                        value: Option<f64>,
-                        over: &[Option<f64>; 4],
-                        count| {
-            let name = quoted(&self.setup(channel).label(channel));
-            let over = over.map(cell).join(",");
-            lines.push(format!("{name},{quantity},{},{},{over},{count}", quoted(unit), cell(value)));
-        };
+        let mut line =
+            |lane: LaneId, quantity: &str, unit: &str, value: Option<f64>, over: &[Option<f64>; 4], count| {
+                let name = quoted(&self.setup(lane).label(lane));
+                let over = over.map(cell).join(",");
+                lines.push(format!("{name},{quantity},{},{},{over},{count}", quoted(unit), cell(value)));
+            };
         let over = |of: &Running| [of.min(), of.max(), of.mean(), of.deviation()];
         for measured in &self.picture.measured {
-            let unit = self.setup(measured.channel).unit;
+            let unit = self.setup(measured.lane).unit;
             for quantity in Quantity::ALL {
-                let running = self.statistics[measured.channel % LANES].get(quantity);
+                let none = Running::default();
+                let running = self.statistics.get(measured.lane).map_or(&none, |it| it.get(quantity));
                 let (value, unit) = (self.measured_value(measured, quantity), unit_of(quantity, &unit));
-                line(measured.channel, quantity.name(), unit, value, &over(running), running.count());
+                line(measured.lane, quantity.name(), unit, value, &over(running), running.count());
             }
         }
         if let Some(trigger) = self.picture.trigger {
             let (rate, unit) = (trigger.rate, self.picture.axis_unit());
-            let (channel, count) = (trigger.settings.channel, rate.intervals.count());
-            line(channel, "trigger interval", unit, None, &over(&rate.intervals), count);
+            let (lane, count) = (trigger.settings.lane, rate.intervals.count());
+            line(lane, "trigger interval", unit, None, &over(&rate.intervals), count);
             if unit == "s" {
-                line(channel, "trigger rate", "Hz", rate.rate_hz(), &[None; 4], count);
+                line(lane, "trigger rate", "Hz", rate.rate_hz(), &[None; 4], count);
             }
             if let Some(per_minute) = rate.per_minute().filter(|_| unit == "s") {
-                line(channel, "trigger rate", "1/min", Some(per_minute), &[None; 4], count);
+                line(lane, "trigger rate", "1/min", Some(per_minute), &[None; 4], count);
             }
         }
         lines.join("\n") + "\n"

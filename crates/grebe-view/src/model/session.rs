@@ -6,9 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use grebe_scope::raster::Color;
 use grebe_scope::{Slope, Window as Weighting};
 
+use crate::data::lane::{CHANNELS_MAX, LaneId, LaneMask, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
-use crate::data::viewport::{ChannelMask, SpectrumSettings};
+use crate::data::viewport::SpectrumSettings;
 use crate::error::Error;
 use crate::model::channel::{ChannelSetup, ThemeChoice};
 use crate::model::controls::{Controls, Show};
@@ -41,7 +42,12 @@ pub struct Session {
     trigger: TriggerToml,
     spectrum: SpectrumToml,
     math: MathToml,
-    channels: Vec<ChannelToml>,
+    /// Channels that are not shown, from 1.
+    hidden: Vec<usize>,
+    /// Parts of complex channels that are shown, by name; none: I and Q.
+    #[serde(deserialize_with = "lenient")]
+    parts: Option<Vec<String>>,
+    lanes: Vec<LaneToml>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -52,9 +58,9 @@ struct TriggerToml {
     mode: Option<TriggerMode>,
     #[serde(deserialize_with = "lenient")]
     kind: TriggerKind,
-    channel: usize,
+    lane: String,
     falling: bool,
-    level: Option<i16>,
+    level: Option<f64>,
     position: Option<f64>,
     lf_reject: bool,
     /// Corner of LF reject; none: two cycles per screen.
@@ -79,20 +85,21 @@ struct SpectrumToml {
 struct MathToml {
     #[serde(deserialize_with = "lenient")]
     operation: Option<MathOperation>,
-    a: usize,
-    b: usize,
+    a: String,
+    b: String,
 }
 
 impl Default for MathToml {
     fn default() -> MathToml {
-        MathToml { operation: None, a: 1, b: 2 }
+        MathToml { operation: None, a: "1".into(), b: "2".into() }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct ChannelToml {
-    on: bool,
+struct LaneToml {
+    /// `1` for a channel, `1.q` for a part of a complex one, `math`.
+    lane: String,
     name: String,
     unit: String,
     scale: f64,
@@ -107,9 +114,9 @@ struct ChannelToml {
     quantities: Option<Vec<String>>,
 }
 
-impl Default for ChannelToml {
-    fn default() -> ChannelToml {
-        ChannelToml::of(&ChannelSetup::default(), true)
+impl Default for LaneToml {
+    fn default() -> LaneToml {
+        LaneToml::of(LaneId::real(0), &ChannelSetup::default())
     }
 }
 
@@ -131,7 +138,12 @@ impl Session {
     pub(crate) fn of(controls: &Controls) -> Session {
         let (trigger, is_mode_chosen) = (controls.trigger.settings, controls.trigger.is_mode_chosen);
         let spectrum = controls.spectrum;
-        let channels = 0..controls.lanes.setups.len();
+        let shown = controls.shown;
+        let hidden = (0..CHANNELS_MAX).filter(|&channel| !shown.has_channel(channel));
+        let parts = Part::COMPLEX.into_iter().filter(|&part| shown.has_part(part));
+        let mut lanes: Vec<LaneId> = controls.lanes.set().chain(controls.measured.with_own()).collect();
+        lanes.sort();
+        lanes.dedup();
         Session {
             span_s: controls.time.span,
             light: controls.theme == ThemeChoice::Light,
@@ -143,7 +155,7 @@ impl Session {
             trigger: TriggerToml {
                 mode: is_mode_chosen.then_some(trigger.mode),
                 kind: trigger.kind,
-                channel: trigger.channel + 1,
+                lane: trigger.lane.to_string(),
                 falling: trigger.slope == Slope::Falling,
                 level: trigger.level,
                 position: Some(trigger.position),
@@ -165,14 +177,18 @@ impl Session {
             },
             math: MathToml {
                 operation: controls.math,
-                a: controls.math_inputs[0] + 1,
-                b: controls.math_inputs[1] + 1,
+                a: controls.math_inputs[0].to_string(),
+                b: controls.math_inputs[1].to_string(),
             },
-            channels: channels
-                .map(|channel| ChannelToml {
-                    quantities: controls.measured.own(channel).map(QuantitySet::names),
-                    ..ChannelToml::of(&controls.lanes.own(channel), controls.channels.contains(channel))
+            hidden: hidden.map(|channel| channel + 1).collect(),
+            parts: Some(parts.map(|part| part.name().to_owned()).collect()),
+            lanes: lanes
+                .into_iter()
+                .map(|lane| LaneToml {
+                    quantities: controls.measured.own(lane).map(QuantitySet::names),
+                    ..LaneToml::of(lane, &controls.lanes.own(lane))
                 })
+                .filter(|toml| *toml != LaneToml { lane: toml.lane.clone(), ..LaneToml::default() })
                 .collect(),
         }
     }
@@ -186,7 +202,9 @@ impl Session {
         controls.cursors.values = self.value_cursors;
         controls.is_measuring |= self.measure;
         let named = |names: &Vec<String>| QuantitySet::named(names);
-        let own = self.channels.iter().map(|channel| channel.quantities.as_ref().map(named));
+        // A lane that is none is passed over, as other nonsense is.
+        let lanes = || self.lanes.iter().filter_map(|toml| Some((toml.lane.parse::<LaneId>().ok()?, toml)));
+        let own = lanes().filter_map(|(lane, toml)| Some((lane, named(toml.quantities.as_ref()?))));
         controls.measured.set(self.quantities.as_ref().map(named), own);
         controls.show = self.show;
         let fresh = TriggerSettings::new(TriggerMode::Auto);
@@ -194,9 +212,9 @@ impl Session {
         controls.trigger.settings = TriggerSettings {
             mode: self.trigger.mode.unwrap_or(fresh.mode),
             kind: self.trigger.kind,
-            channel: self.trigger.channel.saturating_sub(1).min(7),
+            lane: self.trigger.lane.parse().unwrap_or(fresh.lane),
             slope: if self.trigger.falling { Slope::Falling } else { Slope::Rising },
-            level: self.trigger.level,
+            level: self.trigger.level.filter(|level| level.is_finite()),
             position: self.trigger.position.filter(|at| (0.0..=1.0).contains(at)).unwrap_or(fresh.position),
             coupling: match self.trigger.lf_reject {
                 true => TriggerCoupling::LfReject { corner_hz: self.trigger.corner_hz.filter(is_positive) },
@@ -217,22 +235,32 @@ impl Session {
             averages: self.spectrum.averages.clamp(1, 1024),
             is_peak_held: self.spectrum.peak_hold,
             waterfall: None,
+            band: None,
         };
         controls.math = self.math.operation;
-        controls.math_inputs = [self.math.a, self.math.b].map(|channel| channel.saturating_sub(1).min(7));
-        let mut mask = ChannelMask::ALL;
-        for (channel, (setup, toml)) in controls.lanes.setups.iter_mut().zip(&self.channels).enumerate() {
-            *setup = toml.setup();
-            mask = if toml.on { mask } else { mask.toggled(channel) };
+        for (input, text) in controls.math_inputs.iter_mut().zip([&self.math.a, &self.math.b]) {
+            *input = text.parse().unwrap_or(*input);
         }
-        controls.channels = mask;
+        for (lane, toml) in lanes() {
+            *controls.lanes.setup_mut(lane) = toml.setup();
+        }
+        let hidden = self.hidden.iter().filter_map(|number| number.checked_sub(1));
+        let parts = self.parts.iter().flatten();
+        let parts = parts.filter_map(|name| Part::COMPLEX.into_iter().find(|part| part.name() == name));
+        let parts: Vec<Part> = parts.collect();
+        let is_other =
+            |part: &Part| self.parts.is_some() && parts.contains(part) != LaneMask::ALL.has_part(*part);
+        controls.shown =
+            Part::COMPLEX.into_iter().filter(is_other).fold(LaneMask::ALL, LaneMask::part_toggled);
+        let shown = (0..CHANNELS_MAX).filter(|channel| !hidden.clone().any(|it| it == *channel));
+        controls.shown = controls.shown.only(shown);
     }
 }
 
-impl ChannelToml {
-    fn of(setup: &ChannelSetup, on: bool) -> ChannelToml {
-        ChannelToml {
-            on,
+impl LaneToml {
+    fn of(lane: LaneId, setup: &ChannelSetup) -> LaneToml {
+        LaneToml {
+            lane: lane.to_string(),
             name: setup.name.clone(),
             unit: setup.unit.clone(),
             scale: setup.scale,
@@ -286,6 +314,9 @@ mod tests {
             Action::Longer,
             Action::Theme,
             Action::Channel(2),
+            Action::Channel(100),
+            Action::Part(Part::Q),
+            Action::Part(Part::Phase),
             Action::Trigger(TriggerMode::Normal),
             Action::Next(Setting::TriggerKind),
             Action::Slope,
@@ -297,7 +328,7 @@ mod tests {
             Action::Spectrum,
             Action::TransformSize(Step::Up),
             Action::Next(Setting::Weighting),
-            Action::Select(1),
+            Action::Select(LaneId::real(1)),
             Action::Invert,
             Action::Coupling,
             Action::Vertical(Step::Up),
@@ -307,16 +338,18 @@ mod tests {
         ] {
             set.apply(action, &picture);
         }
-        set.trigger.settings.level = Some(-77);
+        set.trigger.settings.level = Some(-77.0);
         set.trigger.settings.pulse_min_s = Some(20e-6);
         set.trigger.settings.pulse_max_s = Some(1e-3);
         set.trigger.settings.dropout_s = Some(0.25);
         set.set(Setting::Quantities, 13, &picture);
-        set.measured.toggle_own(2);
+        set.measured.toggle_own(LaneId::real(2));
         set.set(Setting::Quantities, 0, &picture);
         set.cursors.values = Some([-1.5, 2.0]);
-        set.lanes.setups[1].name = "probe \"x\"".into();
-        set.lanes.setups[1].color = Some(Color::rgb(1, 2, 3));
+        set.lanes.channel_mut(1).name = "probe \"x\"".into();
+        set.lanes.channel_mut(1).color = Some(Color::rgb(1, 2, 3));
+        let phase = LaneId { channel: 200, part: Part::Phase };
+        set.lanes.setup_mut(phase).is_inverted = true;
         let session = Session::of(&set);
         let read = Session::from_toml(&session.to_toml()).unwrap();
         assert_eq!(read, session);
@@ -324,7 +357,9 @@ mod tests {
         read.restore(&mut restored);
         assert_eq!(Session::of(&restored), session);
         assert_eq!(restored.viewport(&picture, 9), set.viewport(&picture, 9));
-        assert_eq!(restored.lanes.setups, set.lanes.setups);
+        for lane in [LaneId::real(0), LaneId::real(1), phase, LaneId::MATH] {
+            assert_eq!(restored.lanes.setup(lane), set.lanes.setup(lane));
+        }
         assert_eq!(restored.measured, set.measured);
     }
 
@@ -334,12 +369,15 @@ mod tests {
         for text in [
             "",
             "span_s = -1\nfuture = 3\n[spectrum]\nsize = 1000\nwindow = 'round'\n[trigger]\nposition = 7\nkind = 'x'\nholdoff_s = -1\ncorner_hz = 0",
-            "[[channels]]\nscale = 0\nper_division = -1\noffset = nan",
+            "[[lanes]]\nscale = 0\nper_division = -1\noffset = nan\n[[lanes]]\nlane = 'x'\nscale = 7",
+            "hidden = [0, 1000]\nparts = ['i', 'q', 'x']",
         ] {
             let mut restored = controls();
             Session::from_toml(text).unwrap().restore(&mut restored);
             assert_eq!(restored.viewport(&picture, 9), fresh.viewport(&picture, 9), "{text}");
-            assert_eq!(restored.lanes.setups, fresh.lanes.setups, "{text}");
+            for lane in [LaneId::real(0), LaneId::MATH] {
+                assert_eq!(restored.lanes.setup(lane), fresh.lanes.setup(lane), "{text}");
+            }
         }
     }
 }

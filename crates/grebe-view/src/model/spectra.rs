@@ -2,20 +2,41 @@
 
 use grebe_scope::{Column, Coverage, Engineering, Ticks};
 
-use crate::data::spectrum::{ChannelSpectrum, floor_dbfs};
+use crate::data::spectrum::{ChannelSpectrum, band, floor_dbfs};
 use crate::model::readout::Row;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
-/// Decibels per count of a spectrum's columns.
-pub(crate) const DB_PER_COUNT: f64 = 0.01;
-
-/// One channel's levels as columns.
+/// One channel's levels as columns, in decibels.
 pub(crate) struct SpectrumTrace {
     pub(crate) channel: usize,
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<Column<f32>>,
     /// The highest levels so far, if they are kept.
-    pub(crate) hold: Vec<Column>,
+    pub(crate) hold: Vec<Column<f32>>,
+}
+
+/// What lies along the frequency axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct FrequencyAxis {
+    /// The lowest and the highest frequency, as parts of the rate.
+    band: (f64, f64),
+    /// In hertz, where the rate is known; else 1.
+    rate: f64,
+    /// The frequency that 0 stands for: what a receiver was tuned to.
+    centre: f64,
+    unit: &'static str,
+}
+
+impl FrequencyAxis {
+    /// The frequency of a part of the rate.
+    fn of_cycles(&self, cycles: f64) -> f64 {
+        self.centre + cycles * self.rate
+    }
+
+    /// The frequency at a part of the axis: 0.0 its left end, 1.0 its right end.
+    fn at(&self, part: f64) -> f64 {
+        self.of_cycles(self.band.0 + (self.band.1 - self.band.0) * part)
+    }
 }
 
 impl ViewModel {
@@ -33,13 +54,48 @@ impl ViewModel {
 
     /// The frequency axis: its ends, its unit, its ticks.
     pub(crate) fn spectrum_axis(&self, ticks: u32) -> (f64, f64, &'static str, Ticks) {
-        let (half, unit) = match self.picture.stream.map(|stream| stream.rate_hz) {
-            Some(rate_hz) if rate_hz > 0.0 => (rate_hz / 2.0, "Hz"),
-            // Cycles per sample, where the rate is unknown.
-            _ => (0.5, "c/S"),
-        };
+        let axis = self.frequencies();
         let (from, to) = self.controls.spectrum_zoom;
-        (from * half, to * half, unit, Ticks::new(from * half, to * half, ticks))
+        let (from, to) = (axis.at(from), axis.at(to));
+        (from, to, axis.unit, Ticks::new(from, to, ticks))
+    }
+
+    fn frequencies(&self) -> FrequencyAxis {
+        let stream = self.picture.stream;
+        let is_two_sided = stream.is_some_and(|stream| stream.format.is_complex());
+        let (rate, unit) = match stream.map(|stream| stream.rate_hz) {
+            Some(rate_hz) if rate_hz > 0.0 => (rate_hz, "Hz"),
+            // Cycles per sample, where the rate is unknown.
+            _ => (1.0, "c/S"),
+        };
+        let told = self.picture.description.as_ref().and_then(|told| told.centre_frequency_hz);
+        // Only I and Q have their zero where the receiver is tuned to.
+        let centre = told.filter(|hz| hz.is_finite() && is_two_sided && unit == "Hz").unwrap_or(0.0);
+        FrequencyAxis { band: band(is_two_sided), rate, centre, unit }
+    }
+
+    /// Shows the part of the spectrum that was asked for, once it is known where it lies.
+    pub(super) fn zoom_to_band(&mut self) {
+        if self.picture.stream.is_none_or(|stream| stream.rate_hz <= 0.0) {
+            return;
+        }
+        let Some((from, to)) = self.options.band_hz.take() else { return };
+        let axis = self.frequencies();
+        let (low, high) = axis.band;
+        let part = |hz: f64| (((hz - axis.centre) / axis.rate - low) / (high - low)).clamp(0.0, 1.0);
+        let (from, to) = (part(from), part(to));
+        if to > from {
+            self.controls.spectrum_zoom = (from, to);
+        } else {
+            self.say("the band lies beside the spectrum".into());
+        }
+    }
+
+    /// Where a frequency, as a part of the rate, stands in the shown part of the spectrum: 0.0 left edge, 1.0 right edge.
+    pub(crate) fn part_of_cycles(&self, cycles: f64) -> f64 {
+        let (low, high) = self.frequencies().band;
+        let (from, to) = self.controls.spectrum_zoom;
+        ((cycles - low) / (high - low) - from) / (to - from)
     }
 
     /// The range of levels: full scale near the top, a margin below the noise floor.
@@ -77,23 +133,28 @@ impl ViewModel {
     pub(crate) fn peak_rows(&self, per_channel: usize) -> Vec<Row> {
         let Some(view) = &self.picture.spectrum else { return Vec::new() };
         let rows = view.channels.iter().flat_map(|spectrum| {
-            let label = self.setup(spectrum.channel).label(spectrum.channel);
+            let label = self.channel_label(spectrum.channel);
+            let lane = self.channel_lane(spectrum.channel);
             spectrum.peaks.iter().take(per_channel).map(move |peak| {
-                let cells =
-                    vec![label.clone(), self.frequency(peak.line, view.size), format!("{:.1} dB", peak.dbfs)];
-                Row { channel: Some(spectrum.channel), cells }
+                let frequency = self.frequency_words(view.cycles_per_sample(peak.line));
+                let cells = vec![label.clone(), frequency, format!("{:.1} dB", peak.dbfs)];
+                Row { lane: Some(lane), cells }
             })
         });
         rows.collect()
     }
 
-    /// The frequency of a line in words.
-    fn frequency(&self, line: f64, size: usize) -> String {
-        match self.picture.stream.map(|stream| stream.rate_hz) {
-            Some(rate_hz) if rate_hz > 0.0 => {
-                Engineering::new(line * rate_hz / size as f64, "Hz").digits(5).to_string()
-            }
-            _ => format!("{:.5} c/S", line / size as f64),
+    /// A frequency, as a part of the rate, in words: where a receiver is tuned to one, absolute, and to a thousandth of the rate.
+    pub(crate) fn frequency_words(&self, cycles: f64) -> String {
+        let axis = self.frequencies();
+        let value = axis.of_cycles(cycles);
+        let digits = match axis.centre {
+            0.0 => 5,
+            _ => ((value.abs() / axis.rate).max(1.0).log10().ceil() as u32 + 4).min(12),
+        };
+        match axis.unit {
+            "Hz" => Engineering::new(value, "Hz").digits(digits as _).to_string(),
+            unit => format!("{value:.5} {unit}"),
         }
     }
 
@@ -115,7 +176,7 @@ impl ViewModel {
 }
 
 /// A part of a spectrum as columns: extremes where a column has many lines, interpolated where it has few.
-fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Column> {
+fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Column<f32>> {
     let Some(last) = dbfs.len().checked_sub(1).filter(|&last| last > 0) else { return Vec::new() };
     let line = |place: usize| (from + (to - from) * place as f64 / columns as f64) * last as f64;
     let between = |line: f64| {
@@ -123,7 +184,6 @@ fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Co
         let (a, b) = (f64::from(dbfs[before]), f64::from(dbfs[(before + 1).min(last)]));
         a + (b - a) * (line - before as f64)
     };
-    let count = |db: f64| (db / DB_PER_COUNT).clamp(i16::MIN.into(), i16::MAX.into()) as i16;
     let column = |place: usize| {
         let (left, right) = (line(place), line(place + 1));
         let inside = (left.ceil() as usize).min(last)..=(right.floor() as usize).min(last);
@@ -132,7 +192,7 @@ fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Co
             dbfs[*inside.start()..(*inside.end() + 1).max(*inside.start())].iter().map(|&db| f64::from(db));
         let (low, high) =
             levels.chain(ends).fold((f64::MAX, f64::MIN), |(low, high), db| (low.min(db), high.max(db)));
-        Column { min: count(low), max: count(high), coverage: Coverage::Complete }
+        Column { min: low as f32, max: high as f32, coverage: Coverage::Complete }
     };
     (0..columns).map(column).collect()
 }
@@ -148,8 +208,9 @@ mod tests {
         for (zoom, columns) in [((0.0, 1.0), 300), ((0.3, 0.31), 300), ((0.0, 1.0), 9000), ((0.25, 0.35), 77)]
         {
             let shown = level_columns(&dbfs, zoom, columns);
-            let (place, highest) = shown.iter().enumerate().max_by_key(|(_, column)| column.max).unwrap();
-            assert_eq!(highest.max, -300, "{zoom:?} {columns}");
+            let by_level = |a: &(usize, &Column<f32>), b: &(usize, &Column<f32>)| a.1.max.total_cmp(&b.1.max);
+            let (place, highest) = shown.iter().enumerate().max_by(by_level).unwrap();
+            assert_eq!(highest.max, -3.0, "{zoom:?} {columns}");
             let at = zoom.0 + (zoom.1 - zoom.0) * place as f64 / columns as f64;
             assert!(
                 (at * 4096.0 - 1234.0).abs() <= 4096.0 / columns as f64 + 1.0,

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use grebe_frame::{ChannelDescription, Description};
+use grebe_frame::{ChannelDescription, Description, Header, StreamAnnotation};
 use grebe_scope::Engineering;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::controls::level_count;
 use super::view_model::ViewModel;
 use crate::data::picture::Picture;
+use crate::data::samples;
 use crate::data::told::{Change, ChangeMark};
 use crate::data::trigger::TriggerSettings;
 
-/// What the stream says of one lane.
+/// What the stream says of one channel.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LaneTold {
     pub(crate) name: String,
@@ -29,15 +30,19 @@ impl Default for LaneTold {
 
 impl LaneTold {
     /// Scopes choose the prefix of a unit by the value: `mV` are volts here.
-    fn of(channel: &ChannelDescription) -> LaneTold {
+    /// `zero` is what was subtracted of the samples.
+    fn of(channel: &ChannelDescription, zero: f64) -> LaneTold {
         let (unit, factor) = without_prefix(&channel.unit);
         // What cannot be divided by would hide the samples.
         let is_scale = channel.scale.is_finite() && channel.scale != 0.0;
+        let scale = if is_scale { channel.scale * factor } else { factor };
+        let offset = if channel.offset.is_finite() { channel.offset * factor } else { 0.0 };
         LaneTold {
             name: channel.name.clone(),
             unit: unit.to_owned(),
-            scale: if is_scale { channel.scale * factor } else { factor },
-            offset: if channel.offset.is_finite() { channel.offset * factor } else { 0.0 },
+            scale,
+            // Without an offset, what was subtracted is what stands for zero.
+            offset: if offset == 0.0 { 0.0 } else { offset + zero * scale },
         }
     }
 }
@@ -53,10 +58,11 @@ impl ViewModel {
         }
         self.heard = now.clone();
         let channels = now.as_ref().map_or(&[][..], |description| &description.channels);
-        let told = channels.iter().map(LaneTold::of).collect();
+        let format = self.picture.stream.map_or_else(Default::default, |stream| stream.format);
+        let told = channels.iter().map(|channel| LaneTold::of(channel, samples::zero(format))).collect();
         let level = |model: &ViewModel| {
-            let TriggerSettings { channel, coupling, .. } = model.controls.trigger.settings;
-            Some(level_count(model.options.trigger.level?, &model.controls.lanes.setups[channel], coupling))
+            let TriggerSettings { lane, coupling, .. } = model.controls.trigger.settings;
+            Some(level_count(model.options.trigger.level?, &model.controls.lanes.setup(lane), coupling))
         };
         let level_before = level(self);
         self.controls.lanes.hear(told);
@@ -76,10 +82,29 @@ impl ViewModel {
         self.picture.changes.iter().map(of).collect()
     }
 
+    /// What somebody labelled: from where to where in the picture (0.0 left edge, 1.0 right edge), and the words.
+    pub(crate) fn annotation_marks(&self) -> Vec<([f64; 2], String)> {
+        let picture = &self.picture;
+        let part = |index: u64| (index as f64 - picture.left_index) / picture.span_samples;
+        let of =
+            |it: &StreamAnnotation| ([part(it.first_sample_index), part(it.end_index())], label_words(it));
+        picture.annotations.iter().map(|annotation| of(annotation)).collect()
+    }
+
     /// The time of day in UTC of a sample, as wide as a cell of the cursors' table.
     pub(crate) fn time_of_day_at(&self, index: f64) -> Option<String> {
         let (time, is_precise) = utc_of(&self.picture, index)?;
         Some(time.strftime(if is_precise { "%H:%M:%S%.5f" } else { "%H:%M:%S%.3f" }).to_string())
+    }
+}
+
+fn label_words(annotation: &StreamAnnotation) -> String {
+    let words = annotation.label.as_ref().or(annotation.comment.as_ref());
+    let words = words.map_or("labelled", String::as_str);
+    let edge = |hz: f64| Engineering::new(hz, "Hz").digits(7).to_string();
+    match (annotation.lower_edge_hz, annotation.upper_edge_hz) {
+        (Some(low), Some(high)) => format!("{words} {} \u{2026} {}", edge(low), edge(high)),
+        _ => words.to_owned(),
     }
 }
 
@@ -114,19 +139,22 @@ pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
     Some(time.strftime(format).to_string())
 }
 
-/// The time of a sample, and whether the producer's clock is good for more than milliseconds.
+/// The time of a sample, and whether it is good for more than milliseconds.
 fn utc_of(picture: &Picture, index: f64) -> Option<(Timestamp, bool)> {
-    let clock = picture.description.as_ref()?.clock?;
-    let rate_hz = picture.stream?.rate_hz;
-    if rate_hz <= 0.0 {
-        return None;
-    }
-    // A frame is stamped when its last sample is there.
-    let samples = index - picture.next_index as f64;
-    let after_ns = i128::from(picture.newest_ts_ns) - i128::from(clock.producer_ts_ns);
-    let unix_ns = i128::from(clock.unix_time_ns) + after_ns + (samples / rate_hz * 1e9).round() as i128;
-    let time = Timestamp::from_nanosecond(unix_ns).ok()?;
-    Some((time, clock.error_ns.is_some_and(|error_ns| error_ns < 1_000_000)))
+    let description = picture.description.as_ref()?;
+    let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;
+    let newest = Header {
+        producer_ts_ns: picture.newest_ts_ns,
+        first_sample_index: picture.newest_first_index,
+        sample_rate_hz: rate_hz,
+        ..Header::default()
+    };
+    // Places before the stream and between samples have a time too.
+    let whole = index.max(0.0).floor();
+    let time = Timestamp::try_from(description.time_of(&newest, whole as u64)?).ok()?;
+    let rest = SignedDuration::try_from_secs_f64((index - whole) / rate_hz).ok()?;
+    let is_precise = description.time_error_ns().is_some_and(|error_ns| error_ns < 1_000_000);
+    Some((time.checked_add(rest).ok()?, is_precise))
 }
 
 /// A unit without its prefix, and what the prefix stands for; as it is where it is none that is known.
@@ -172,6 +200,7 @@ mod tests {
 
     use super::*;
     use crate::data::feed::ScopeFeed;
+    use crate::data::lane::LaneId;
     use crate::data::status::SourceStatus;
     use crate::model::channel::ChannelSetup;
     use crate::model::options::ViewOptions;
@@ -185,10 +214,10 @@ mod tests {
         assert_eq!(without_prefix("mmHg"), ("mmHg", 1.0));
         assert_eq!(without_prefix(""), ("", 1.0));
         let lead = ChannelDescription { unit: "mV".into(), scale: 0.005, offset: 2.0, ..Default::default() };
-        let told = LaneTold::of(&lead);
+        let told = LaneTold::of(&lead, 0.0);
         assert_eq!((told.unit.as_str(), told.scale, told.offset), ("V", 5e-6, 2e-3));
         let broken = ChannelDescription { scale: 0.0, offset: f64::NAN, ..lead };
-        assert_eq!((LaneTold::of(&broken).scale, LaneTold::of(&broken).offset), (1e-3, 0.0));
+        assert_eq!((LaneTold::of(&broken, 0.0).scale, LaneTold::of(&broken, 0.0).offset), (1e-3, 0.0));
     }
 
     fn model(options: ViewOptions, described: &[Description]) -> ViewModel {
@@ -250,22 +279,22 @@ mod tests {
             vec![ChannelSetup::default(), ChannelSetup { name: "chest".into(), ..Default::default() }];
         given.trigger.level = Some(1.2e-3);
         let model = model(given, &[ecg()]);
-        let [first, second] = [0, 1].map(|channel| model.setup(channel));
-        assert_eq!((first.label(0), second.label(1)), ("1 MLII".into(), "2 chest".into()));
+        let [first, second] = [0, 1].map(|channel| model.setup(LaneId::real(channel)));
+        assert_eq!(
+            (first.label(LaneId::real(0)), second.label(LaneId::real(1))),
+            ("1 MLII".into(), "2 chest".into())
+        );
         assert_eq!((first.unit.as_str(), second.unit.as_str()), ("V", "V"));
         assert!((first.value(100.0) - 1.5e-3).abs() < 1e-12);
-        assert_eq!(
-            model.controls.trigger.settings.level,
-            Some(40),
-            "given in volts, before their scale was known"
-        );
+        let level = model.controls.trigger.settings.level.unwrap();
+        assert!((level - 40.0).abs() < 1e-9, "{level}: given in volts, before their scale was known");
         let words = model.hud.pieces().join("|");
         assert!(
             words.starts_with("record 100 \u{b7} udp://:5000|2 \u{d7} 1 kS/s, centre 433.92 MHz|"),
             "{words}"
         );
-        // A second after the reading, which was taken at 22:13:20.
-        assert!(words.contains("right edge 2023-11-14 22:13:21.000 UTC"), "{words}");
+        // The first sample is of a second after the reading, which was taken at 22:13:20.
+        assert!(words.contains("right edge 2023-11-14 22:13:22.000 UTC"), "{words}");
         let kept = Session::of(&model.controls).to_toml();
         assert!(!kept.contains("MLII") && kept.contains("chest"), "the next stream may say another: {kept}");
     }
@@ -278,8 +307,9 @@ mod tests {
         later.channels.truncate(1);
         (later.channels[0].name, later.channels[0].unit) = ("aVR".into(), "uV".into());
         let mut model = model(options(), &[ecg(), later]);
-        assert_eq!((model.setup(0).label(0), model.setup(1).label(1)), ("1 aVR".into(), "CH2".into()));
-        assert_eq!((model.setup(0).scale, model.setup(1).scale), (5e-9, 1.0));
+        let label = |channel| model.setup(LaneId::real(channel)).label(LaneId::real(channel));
+        assert_eq!((label(0), label(1)), ("1 aVR".into(), "CH2".into()));
+        assert_eq!((model.setup(LaneId::real(0)).scale, model.setup(LaneId::real(1)).scale), (5e-9, 1.0));
         let [(part, words)] = &model.change_marks()[..] else { panic!() };
         assert_eq!(words, "868 MHz");
         assert!((part - 1.0 / 3.0).abs() < 0.01, "{part}");
@@ -287,6 +317,6 @@ mod tests {
         let rows = model.cursor_rows();
         assert_eq!(rows[1].cells[0], "UTC");
         // The last column reaches beyond the newest sample.
-        assert!(rows[1].cells[1].starts_with("22:13:20.00"), "{rows:?}");
+        assert!(rows[1].cells[1].starts_with("22:13:21.00"), "{rows:?}");
     }
 }

@@ -9,7 +9,6 @@ use grebe_scope::{Engineering, Slope};
 use super::hud::{self, DC, Hud, RunState, TriggerWords};
 use super::trigger_time::time_words;
 use super::view_model::{Asked, ViewModel};
-use crate::data::math::LANES;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerView};
 
@@ -31,6 +30,7 @@ impl ViewModel {
             if is_other {
                 self.say(format!("another stream began: {}", hud::stream_text(&self.picture)));
             }
+            self.zoom_to_band();
             self.taken.0 += 1;
             self.count_measurements();
         }
@@ -104,7 +104,7 @@ impl ViewModel {
         }
         if self.counted != (count, span) {
             for measured in &self.picture.measured {
-                self.statistics[measured.channel % LANES].add(&measured.set);
+                self.statistics.or_insert_with(measured.lane, Default::default).add(&measured.set);
             }
         }
         self.counted = (count, span);
@@ -131,19 +131,18 @@ impl ViewModel {
     }
 
     fn trigger_words(&self, trigger: &TriggerView) -> TriggerWords {
-        let setup = self.setup(trigger.settings.channel);
+        let setup = self.setup(trigger.settings.lane);
         let is_down = trigger.settings.slope == Slope::Falling;
         let pick = |up, down| if is_down { down } else { up };
         let is_relative = trigger.settings.coupling.is_lf_reject();
         let zero = if is_relative { setup.offset } else { 0.0 };
-        let show =
-            |count: i16| Engineering::new(setup.value(f64::from(count)) - zero, &setup.unit).to_string();
+        let show = |count: f64| Engineering::new(setup.value(count) - zero, &setup.unit).to_string();
         let unit = self.picture.axis_unit();
         let corner = trigger.settings.coupling.corner_hz(self.picture.span());
         let hertz = if unit == "s" { "Hz" } else { "/S" };
         let holdoff_s = trigger.settings.holdoff_s;
         TriggerWords {
-            source: setup.label(trigger.settings.channel),
+            source: setup.label(trigger.settings.lane),
             kind: trigger.settings.kind,
             slope: match trigger.settings.kind {
                 TriggerKind::Edge => pick("rising", "falling"),

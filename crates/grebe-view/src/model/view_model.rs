@@ -18,8 +18,9 @@ use super::prompt::Prompt;
 use super::session::Session;
 use super::update::CpuMeter;
 use super::vertical::ValueRange;
+use crate::data::lane::{LaneId, Part, PerLane};
 use crate::data::link::ScopeLink;
-use crate::data::math::{LANES, MATH_CHANNEL, MathInput, MathOperation, MathSettings};
+use crate::data::math::{MathInput, MathOperation, MathSettings};
 use crate::data::picture::Picture;
 use crate::data::status::GapPlaces;
 use crate::data::trigger::TriggerView;
@@ -38,12 +39,14 @@ pub(crate) struct ViewModel {
     pub(super) gap_places: GapPlaces,
     /// What the stream said of itself, as far as the lanes know it.
     pub(super) heard: Option<Arc<Description>>,
-    /// By channel, since the view changed.
-    pub(super) statistics: [MeasurementStatistics; LANES],
+    /// Since the view changed.
+    pub(super) statistics: PerLane<MeasurementStatistics>,
     /// The last measurement that is in the statistics, and of which span.
     pub(super) counted: (u64, f64),
     /// What is to be done with the samples that the history was asked for.
     pub(super) asked: Option<Asked>,
+    /// Cells of the plot of one lane over another, where the front end shows one.
+    pub(crate) xy_size: Option<(usize, usize)>,
     /// Columns of the strip with all of the history, where the front end shows one.
     pub(crate) overview_columns: Option<usize>,
     pub(super) draw_png: DrawPng,
@@ -85,6 +88,7 @@ impl ViewModel {
             statistics: Default::default(),
             counted: (0, 0.0),
             asked: None,
+            xy_size: None,
             overview_columns: None,
             draw_png,
             hud_made_ns: 0,
@@ -112,21 +116,42 @@ impl ViewModel {
         let mut viewport = self.controls.viewport(&self.picture, columns);
         viewport.math = self.math_settings();
         viewport.overview = self.overview_columns;
+        viewport.xy = self.xy_settings();
         if self.controls.is_measuring {
-            viewport.measure =
-                Some(std::array::from_fn(|channel| self.controls.lanes.setups[channel].dc_scale()));
+            let scales = self.lanes_shown().map(|lane| (lane, self.unresolved_setup(lane).dc_scale()));
+            viewport.measure = Some(Arc::new(scales.collect()));
         }
         if self.controls.show.persistence {
-            viewport.persistence = Some(std::array::from_fn(|channel| {
-                let setup = self.setup(channel);
-                let range =
-                    self.controls.lanes.range(channel).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
-                let count = |value: f64| ((value - setup.offset) / setup.scale).round() as i16;
+            let range = |lane: LaneId| {
+                let setup = self.setup(lane);
+                let range = self.controls.lanes.range(lane).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
+                let count = |value: f64| (value - setup.offset) / setup.scale;
                 let (a, b) = (count(range.bottom), count(range.top));
-                (a.min(b), a.max(b))
-            }));
+                (lane, (a.min(b), a.max(b)))
+            };
+            viewport.persistence = Some(Arc::new(self.lanes_shown().map(range).collect()));
         }
         viewport
+    }
+
+    /// The lanes that are asked for.
+    fn lanes_shown(&self) -> impl Iterator<Item = LaneId> {
+        self.picture.stream.into_iter().flat_map(|stream| stream.lanes(self.controls.shown))
+    }
+
+    /// The lane that keys work on.
+    pub(crate) fn selected(&self) -> LaneId {
+        self.controls.selected(&self.picture)
+    }
+
+    /// The lane whose colour and name a channel has where all of it is meant.
+    pub(crate) fn channel_lane(&self, channel: usize) -> LaneId {
+        self.picture.stream.map_or(LaneId::real(channel), |stream| stream.first_lane(channel))
+    }
+
+    /// The name of a channel where all of it is meant.
+    pub(crate) fn channel_label(&self, channel: usize) -> String {
+        self.controls.lanes.setup(LaneId::real(channel)).label(LaneId::real(channel))
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -148,7 +173,7 @@ impl ViewModel {
                 false => vec![trigger.level],
             }
             .into_iter()
-            .map(|level| (trigger.settings.channel, f64::from(level) + self.level_zero(&trigger)))
+            .map(|level| (trigger.settings.lane, level + self.level_zero(&trigger)))
             .collect(),
         }
     }
@@ -156,8 +181,8 @@ impl ViewModel {
     /// The raw count that the trigger's level counts from: with LF reject, the mean of the visible samples, in place of the
     /// wandering baseline.
     pub(crate) fn level_zero(&self, trigger: &TriggerView) -> f64 {
-        let channel = trigger.settings.channel;
-        let shown = self.picture.channels.iter().find(|data| data.channel == channel);
+        let lane = trigger.settings.lane;
+        let shown = self.picture.lanes.iter().find(|data| data.lane == lane);
         let mean = shown.map_or(0.0, |data| data.mean);
         if trigger.settings.coupling.is_lf_reject() { mean } else { 0.0 }
     }
@@ -168,37 +193,54 @@ impl ViewModel {
         (start, start + span, Ticks::with_step(start, start + span, span / DIVISIONS))
     }
 
-    /// The lane that stands in front where all channels share one: that of the selected channel.
+    /// The place of the lane that stands in front where all share one: the selected.
     pub(crate) fn front_lane(&self) -> usize {
-        let selected = self.controls.lanes.selected;
-        self.picture.channels.iter().position(|data| data.channel == selected).unwrap_or(0)
+        let selected = self.selected();
+        self.picture.lanes.iter().position(|data| data.lane == selected).unwrap_or(0)
     }
 
     pub(crate) fn range(&mut self, place: usize) -> ValueRange {
-        let data = &self.picture.channels[place];
-        let setup = self.setup(data.channel);
+        let data = &self.picture.lanes[place];
+        let setup = self.setup(data.lane);
         let seen = extremes(&data.columns, &setup);
-        self.controls.lanes.follow(data.channel, seen, setup.scale.abs())
+        let resolution = self.resolution(data.lane, &setup, seen);
+        self.controls.lanes.follow(data.lane, seen, resolution)
     }
 
-    /// The meaning of a channel's numbers in the current picture.
-    pub(crate) fn setup(&self, channel: usize) -> ChannelSetup {
-        let shown = self.picture.channels.iter().find(|data| data.channel == channel);
-        let mean = shown.map_or(0.0, |data| data.mean);
-        let own = &self.controls.lanes.setups[channel % LANES];
-        match self.controls.math.filter(|_| channel == MATH_CHANNEL) {
-            Some(operation) => self.math_setup(operation, own).resolved(mean),
-            None => own.resolved(mean),
+    /// Differences below it, in the lane's unit, mean nothing: a count of integers, and little beside the values of others.
+    pub(crate) fn resolution(&self, lane: LaneId, setup: &ChannelSetup, seen: Option<ValueRange>) -> f64 {
+        let is_float = self.picture.stream.is_some_and(|stream| stream.format.is_float());
+        if lane.part.is_sampled() && !is_float {
+            return setup.scale.abs();
+        }
+        let height = seen.map_or(0.0, |seen| seen.top.abs().max(seen.bottom.abs()));
+        if height > 0.0 { height * 1e-6 } else { setup.scale.abs() * 1e-3 }
+    }
+
+    /// The meaning of a lane's numbers in the current picture.
+    pub(crate) fn setup(&self, lane: LaneId) -> ChannelSetup {
+        let shown = self.picture.lanes.iter().find(|data| data.lane == lane);
+        self.unresolved_setup(lane).resolved(shown.map_or(0.0, |data| data.mean))
+    }
+
+    /// The same before inversion and AC coupling.
+    pub(crate) fn unresolved_setup(&self, lane: LaneId) -> ChannelSetup {
+        let own = self.controls.lanes.setup(lane);
+        let rate_hz = self.picture.stream.map_or(0.0, |stream| stream.rate_hz);
+        match (lane.part, self.controls.math) {
+            (Part::Math, Some(operation)) => self.math_setup(operation, &own),
+            (Part::Frequency, _) if rate_hz > 0.0 => {
+                ChannelSetup { unit: "Hz".into(), scale: rate_hz, ..own }
+            }
+            _ => own,
         }
     }
 
-    /// The setup of the math channel: it follows from its inputs, and changes from picture to picture.
+    /// The setup of the math lane: it follows from its inputs, and changes from picture to picture.
     fn math_setup(&self, operation: MathOperation, own: &ChannelSetup) -> ChannelSetup {
-        let [a, b] = self.controls.math_inputs.map(|channel| &self.controls.lanes.setups[channel % LANES]);
-        let [name_a, name_b] = self
-            .controls
-            .math_inputs
-            .map(|channel| self.controls.lanes.setups[channel % LANES].label(channel));
+        let inputs = self.math_inputs();
+        let [a, b] = inputs.map(|lane| self.unresolved_setup(lane));
+        let [name_a, name_b] = [a.label(inputs[0]), b.label(inputs[1])];
         let scale = self.picture.math.unwrap_or(Scale::COUNTS);
         ChannelSetup {
             name: if own.name.is_empty() { operation.words(&name_a, &name_b) } else { own.name.clone() },
@@ -209,12 +251,25 @@ impl ViewModel {
         }
     }
 
+    /// The lanes that the math lane is computed of: of a complex stream I and Q, where real ones were chosen.
+    pub(crate) fn math_inputs(&self) -> [LaneId; 2] {
+        let [a, b] = self.controls.math_inputs;
+        let is_complex = self.picture.stream.is_some_and(|stream| stream.format.is_complex());
+        match (is_complex, a.part == Part::Real, b.part == Part::Real) {
+            (true, true, true) => {
+                [LaneId { channel: 0, part: Part::I }, LaneId { channel: 0, part: Part::Q }]
+            }
+            (false, false, _) | (false, _, false) => [LaneId::real(0), LaneId::real(1)],
+            _ => [a, b],
+        }
+    }
+
     fn math_settings(&self) -> Option<MathSettings> {
-        let input = |channel: usize| {
-            let setup = &self.controls.lanes.setups[channel % LANES];
-            MathInput { channel, scale: setup.dc_scale(), is_ac: setup.is_ac }
+        let input = |lane: LaneId| {
+            let setup = self.unresolved_setup(lane);
+            MathInput { lane, scale: setup.dc_scale(), is_ac: setup.is_ac }
         };
-        let [a, b] = self.controls.math_inputs.map(input);
+        let [a, b] = self.math_inputs().map(input);
         self.controls.math.map(|operation| MathSettings { operation, a, b })
     }
 }
@@ -241,13 +296,15 @@ pub(super) enum Asked {
 pub(crate) struct TriggerMarks {
     /// Place of the trigger, 0.0 left edge to 1.0 right edge.
     pub(crate) part: Option<f64>,
-    /// The channel and its level in raw counts, or both levels.
-    pub(crate) levels: Vec<(usize, f64)>,
+    /// The lane and its level in raw counts, or both levels.
+    pub(crate) levels: Vec<(LaneId, f64)>,
 }
 
-pub(crate) fn extremes(columns: &[Column], setup: &ChannelSetup) -> Option<ValueRange> {
+pub(crate) fn extremes(columns: &[Column<f32>], setup: &ChannelSetup) -> Option<ValueRange> {
     let visible = columns.iter().filter(|column| !column.is_empty());
-    let (min, max) = visible.fold((i16::MAX, i16::MIN), |(min, max), c| (min.min(c.min), max.max(c.max)));
-    let (a, b) = (setup.value(f64::from(min)), setup.value(f64::from(max)));
+    // What is infinite has no place in a range.
+    let ends = visible.flat_map(|column| [column.min, column.max]).filter(|end| end.is_finite());
+    let (min, max) = ends.fold((f32::MAX, f32::MIN), |(min, max), end| (min.min(end), max.max(end)));
+    let (a, b) = (setup.value(min.into()), setup.value(max.into()));
     (min <= max).then(|| ValueRange { bottom: a.min(b), top: a.max(b) })
 }

@@ -3,11 +3,11 @@
 use grebe_flow::monotonic_ns;
 use grebe_scope::raster::{self, Axis, Cursor, Lane, Layer, Theme, Trace};
 
-use crate::data::picture::ChannelColumns;
+use crate::data::picture::LaneColumns;
 use crate::error::Error;
 use crate::model::channel::ChannelSetup;
+use crate::model::controls::Show;
 use crate::model::harmonics::Harmonic;
-use crate::model::spectra::DB_PER_COUNT;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
@@ -15,8 +15,8 @@ use crate::model::view_model::ViewModel;
 pub(crate) fn encode(model: &mut ViewModel, width: u32, height: u32) -> Result<Vec<u8>, Error> {
     model.renew_hud(monotonic_ns());
     let show = model.controls.show;
-    let below = [show.spectrum, show.waterfall].into_iter().filter(|&is_shown| is_shown).count() as u32;
-    let part = (height * 2 / 5).checked_div(below).map_or(0, |part| part.max(PART_HEIGHT_MIN));
+    let below = parts_below(show);
+    let part = part_height(show, height);
     let traces_height = height.saturating_sub(part * below).max(PART_HEIGHT_MIN);
     let mut parts = vec![draw_traces(model, width, traces_height)?];
     if show.spectrum {
@@ -25,18 +25,30 @@ pub(crate) fn encode(model: &mut ViewModel, width: u32, height: u32) -> Result<V
     if show.waterfall {
         parts.push(draw_waterfall(model, width, part)?);
     }
+    if show.xy {
+        parts.push(draw_xy(model, width, part)?);
+    }
     Ok(raster::Image::stack(&parts)?.to_png()?)
 }
 
+/// Of each part below the traces, in pixels.
+pub(super) fn part_height(show: Show, height: u32) -> u32 {
+    (height * 2 / 5).checked_div(parts_below(show)).map_or(0, |part| part.max(PART_HEIGHT_MIN))
+}
+
+fn parts_below(show: Show) -> u32 {
+    [show.spectrum, show.waterfall, show.xy].into_iter().map(u32::from).sum()
+}
+
 fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
-    let ranges: Vec<_> = (0..model.picture.channels.len()).map(|place| model.range(place)).collect();
+    let ranges: Vec<_> = (0..model.picture.lanes.len()).map(|place| model.range(place)).collect();
     let model = &*model;
     let theme = model.controls.theme.colors();
     let channels = channels(model, &ranges);
-    let mut lanes: Vec<Lane<'_>> = channels.iter().map(|channel| channel.lane(&theme)).collect();
+    let mut lanes: Vec<Lane<'_, f32>> = channels.iter().map(|channel| channel.lane(&theme)).collect();
     // All in one lane, labelled for the selected channel; each fills it by its own range.
     let front = model.front_lane();
-    let layers: Vec<Layer<'_>> = match ranges.get(front) {
+    let layers: Vec<Layer<'_, f32>> = match ranges.get(front) {
         Some(lane) if model.controls.show.overlay => {
             channels.iter().map(|channel| channel.layer(lane, &theme)).collect()
         }
@@ -48,7 +60,11 @@ fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster:
     let pieces = model.hud.pieces();
     let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
     let (start, end, _) = model.axis();
-    let changes = model.change_marks();
+    // A label stands where its stretch begins; a second line where it ends.
+    let annotations = model.annotation_marks().into_iter();
+    let annotations = annotations.flat_map(|([from, to], words)| [(from, words), (to, String::new())]);
+    let mut changes = model.change_marks();
+    changes.extend(annotations.filter(|(part, _)| (0.0..=1.0).contains(part)));
     let picture = raster::Picture {
         header: &header,
         lanes: &lanes,
@@ -60,7 +76,7 @@ fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster:
 }
 
 struct Channel<'a> {
-    data: &'a ChannelColumns,
+    data: &'a LaneColumns,
     range: ValueRange,
     setup: ChannelSetup,
     label: String,
@@ -70,26 +86,26 @@ struct Channel<'a> {
 
 fn channels<'a>(model: &'a ViewModel, ranges: &[ValueRange]) -> Vec<Channel<'a>> {
     let marks = model.trigger_marks();
-    let channel = |(data, &range): (&'a ChannelColumns, &ValueRange)| {
-        let setup = model.setup(data.channel);
-        let levels = marks.levels.iter().filter(|(channel, _)| *channel == data.channel);
+    let channel = |(data, &range): (&'a LaneColumns, &ValueRange)| {
+        let setup = model.setup(data.lane);
+        let levels = marks.levels.iter().filter(|(lane, _)| *lane == data.lane);
         let levels = levels.map(|(_, level)| (setup.value(*level), ""));
-        let cursors = model.controls.cursors.values.filter(|_| data.channel == model.controls.lanes.selected);
+        let cursors = model.controls.cursors.values.filter(|_| data.lane == model.selected());
         let levels = levels.chain(cursors.into_iter().flatten().zip(["A", "B"])).collect();
         let clip = if data.is_clipped { "  CLIP" } else { "" };
-        Channel { data, range, label: setup.label(data.channel) + clip, setup, levels }
+        Channel { data, range, label: setup.label(data.lane) + clip, setup, levels }
     };
-    model.picture.channels.iter().zip(ranges).map(channel).collect()
+    model.picture.lanes.iter().zip(ranges).map(channel).collect()
 }
 
 impl Channel<'_> {
-    fn lane(&self, theme: &Theme) -> Lane<'_> {
+    fn lane(&self, theme: &Theme) -> Lane<'_, f32> {
         let columns = &self.data.columns;
         let trace =
             self.data.line.as_ref().map_or(Trace::Columns(columns), |line| Trace::Line(columns, line));
         Lane {
             levels: &self.levels,
-            color: Some(self.setup.trace_color(self.data.channel, theme)),
+            color: Some(self.setup.trace_color(self.data.lane, theme)),
             scale: self.setup.scale,
             offset: self.setup.offset,
             unit: &self.setup.unit,
@@ -98,10 +114,10 @@ impl Channel<'_> {
     }
 
     /// The trace in a lane of another range.
-    fn layer(&self, lane: &ValueRange, theme: &Theme) -> Layer<'_> {
+    fn layer(&self, lane: &ValueRange, theme: &Theme) -> Layer<'_, f32> {
         let stretch = lane.height() / self.range.height();
         Layer {
-            color: self.setup.trace_color(self.data.channel, theme),
+            color: self.setup.trace_color(self.data.lane, theme),
             columns: &self.data.columns,
             line: self.data.line.as_ref(),
             scale: self.setup.scale * stretch,
@@ -122,13 +138,13 @@ fn draw_spectrum(model: &mut ViewModel, width: u32, height: u32) -> Result<raste
     let theme = model.controls.theme.colors();
     let range = model.spectrum_range();
     let traces = model.spectrum_traces(raster::plot_columns(width));
-    let layers: Vec<Layer<'_>> = traces
+    let layers: Vec<Layer<'_, f32>> = traces
         .iter()
         .map(|trace| Layer {
-            color: model.setup(trace.channel).trace_color(trace.channel, &theme),
+            color: channel_color(model, trace.channel, &theme),
             columns: &trace.columns,
             line: None,
-            scale: DB_PER_COUNT,
+            scale: 1.0,
             offset: 0.0,
         })
         .collect();
@@ -169,13 +185,12 @@ fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<rast
         let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
         // Not-a-number, where samples are missing, stays dark.
         cells = waterfall.cells.iter().map(|db| if db.is_nan() { 0.0 } else { bright(db) }).collect();
-        let setup = model.setup(waterfall.channel);
         columns = waterfall.width;
-        name = setup.label(waterfall.channel);
-        color = setup.trace_color(waterfall.channel, &theme);
+        name = model.channel_label(waterfall.channel);
+        color = channel_color(model, waterfall.channel, &theme);
         seconds = waterfall.span_samples / model.picture.rate_or_one();
     }
-    let lane: Lane<'_> = Lane {
+    let lane: Lane<'_, f32> = Lane {
         color: Some(color),
         unit: model.picture.axis_unit(),
         ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, -seconds, 0.0)
@@ -186,6 +201,45 @@ fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<rast
         ..raster::Picture::new(width, height, theme)
     };
     Ok(picture.draw()?)
+}
+
+/// One lane over another, in a plot as wide as the others: its axes reach as far as they must for circles to be round.
+fn draw_xy(model: &ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+    let theme = model.controls.theme.colors();
+    let [x, y] = model.xy_axes(xy_size(width, height));
+    let mut cells = Vec::new();
+    let mut columns = 1;
+    if let Some(view) = &model.picture.xy {
+        cells = view.cells.iter().map(|&cell| f32::from(cell) / 255.0).collect();
+        columns = view.settings.size.0;
+    }
+    let words = format!("XY: {}", model.xy_words());
+    let lane: Lane<'_, f32> = Lane {
+        color: Some(model.setup(y.lane).trace_color(y.lane, &theme)),
+        unit: &y.unit,
+        ..Lane::new(&y.label, Trace::Intensity { width: columns, cells: &cells }, y.range.bottom, y.range.top)
+    };
+    let picture = raster::Picture {
+        header: &[&words],
+        lanes: &[lane],
+        axis: Axis { start: x.range.bottom, end: x.range.top, unit: &x.unit },
+        ..raster::Picture::new(width, height, theme)
+    };
+    Ok(picture.draw()?)
+}
+
+/// Cells of the plot of one lane over another in a part of a picture.
+pub(super) fn xy_size(width: u32, height: u32) -> (usize, usize) {
+    (raster::plot_columns(width), (height.saturating_sub(XY_FRAME) as usize).max(1))
+}
+
+/// Above and below the plot of a part, in pixels.
+const XY_FRAME: u32 = 56;
+
+/// The colour of a channel where all of it is meant.
+fn channel_color(model: &ViewModel, channel: usize, theme: &Theme) -> raster::Color {
+    let lane = model.channel_lane(channel);
+    model.setup(lane).trace_color(lane, theme)
 }
 
 /// Of a part of the picture, in pixels.

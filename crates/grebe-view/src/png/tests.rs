@@ -23,7 +23,7 @@ fn an_ended_stream_is_drawn_at_once_and_nothing_half_written_is_left() {
     let path = folder.join("scope.png");
     let picture =
         render_png(&link, options(), &PngOptions::new(&path), |png| std::fs::write(&path, png)).unwrap().0;
-    assert_eq!(picture.channels.len(), 2);
+    assert_eq!(picture.lanes.len(), 2);
     assert!(fs::read(&path).unwrap().starts_with(b"\x89PNG"));
     let nowhere = folder.join("no/such.png");
     let missing =
@@ -100,7 +100,7 @@ fn a_file_has_one_answer_however_fast_it_is_read() {
     use grebe_scope::Quantity;
     let first = drawn(3);
     let told = |picture: &Picture| {
-        let channels = &picture.channels[0].columns;
+        let channels = &picture.lanes[0].columns;
         let spectrum = picture.spectrum.as_ref().unwrap().channels[0].clone();
         (channels.clone(), picture.measured.clone(), spectrum, picture.trigger, picture.triggers.clone())
     };

@@ -9,13 +9,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Widget, Wrap};
 
 use super::choices;
+use crate::data::lane::LaneId;
 use crate::model::channel::ThemeChoice;
 use crate::model::channel::hue;
 use crate::model::harmonics::Harmonic;
 use crate::model::hud::{RunState, Tone};
 use crate::model::keys::keys;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
-use crate::model::spectra::DB_PER_COUNT;
+use crate::model::signals::SIGNAL_COLUMNS;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
@@ -62,8 +63,8 @@ impl<'a> ScopeScreen<'a> {
         }
     }
 
-    fn trace_color(&self, channel: usize) -> Color {
-        let hue = hue(channel);
+    fn trace_color(&self, lane: LaneId) -> Color {
+        let hue = hue(lane);
         self.color(self.theme().trace(hue), ANSI_TRACES[hue % ANSI_TRACES.len()])
     }
 
@@ -124,21 +125,28 @@ impl<'a> ScopeScreen<'a> {
 
     /// All channels: a lane each, or one for all with the selected channel in front.
     fn lanes(&mut self, area: Rect, buf: &mut Buffer) {
-        let count = self.model.picture.channels.len() as u16;
+        let count = self.model.picture.lanes.len() as u16;
         if !self.model.controls.show.overlay {
-            for place in 0..count {
-                let (from, to) = (area.height * place / count, area.height * (place + 1) / count);
-                if to > from {
-                    let lane = Rect { y: area.y + from, height: to - from, ..area };
-                    self.lane(usize::from(place), lane, true, 0, buf);
-                }
+            // Lower ones cannot be read: those around the selected are shown.
+            let room = (area.height / LANE_HEIGHT_MIN).clamp(1, count.max(1));
+            let first =
+                (self.model.front_lane() as u16).saturating_sub(room / 2).min(count - room.min(count));
+            for place in 0..room.min(count) {
+                let (from, to) = (area.height * place / room, area.height * (place + 1) / room);
+                let lane = Rect { y: area.y + from, height: to - from, ..area };
+                self.lane(usize::from(first + place), lane, true, 0, buf);
+            }
+            if room < count {
+                let words =
+                    format!(" lanes {} to {} of {count}: n selects the next ", first + 1, first + room);
+                let width = (words.chars().count() as u16).min(area.width);
+                let y = area.bottom().saturating_sub(1);
+                buf.set_stringn(area.right() - width, y, words, usize::from(width), self.dim());
             }
             return;
         }
-        let selected = self.model.controls.lanes.selected;
-        let channels: Vec<usize> = self.model.picture.channels.iter().map(|data| data.channel).collect();
-        let front = channels.iter().position(|&channel| channel == selected).unwrap_or(0);
-        let order = (0..channels.len()).filter(|&place| place != front).chain([front]);
+        let front = self.model.front_lane();
+        let order = (0..self.model.picture.lanes.len()).filter(|&place| place != front).chain([front]);
         let mut chip = 0;
         // The front lane is drawn first for its grid, and once more to be in front.
         for (turn, place) in [front].into_iter().chain(order).enumerate() {
@@ -183,16 +191,16 @@ impl<'a> ScopeScreen<'a> {
     /// One channel; returns the width of its name.
     fn lane(&mut self, place: usize, area: Rect, has_grid: bool, chip: u16, buf: &mut Buffer) -> u16 {
         let range = self.model.range(place);
-        let data = &self.model.picture.channels[place];
-        let setup = self.model.setup(data.channel);
+        let data = &self.model.picture.lanes[place];
+        let setup = self.model.setup(data.lane);
         let plot = plot_of(area);
         let (start, end, divisions) = self.model.axis();
         if has_grid {
             self.grid_of(area, range, &setup.unit, [start, end], &divisions, buf);
         }
-        let scale = |count: i16| setup.value(f64::from(count));
+        let scale = |count: f32| setup.value(f64::from(count));
         let dots = Dots::new(&data.columns, range, scale, plot);
-        let color = self.trace_color(data.channel);
+        let color = self.trace_color(data.lane);
         dots.draw(plot, color, self.bad(), buf);
         for cursor in self.model.controls.cursors.times.into_iter().flatten() {
             let x = (f64::from(plot.width) * (cursor - start) / (end - start)) as i64;
@@ -202,7 +210,10 @@ impl<'a> ScopeScreen<'a> {
                 }
             }
         }
-        for (part, words) in self.model.change_marks() {
+        let labels = self.model.annotation_marks().into_iter();
+        let labels =
+            labels.map(|([from, _], words)| (from, words)).filter(|(from, _)| (0.0..1.0).contains(from));
+        for (part, words) in self.model.change_marks().into_iter().chain(labels) {
             let x = plot.x + ((part * f64::from(plot.width)) as u16).min(plot.width - 1);
             for y in plot.top()..plot.bottom() {
                 buf[(x, y)].set_symbol("\u{2506}").set_style(Style::new());
@@ -212,8 +223,7 @@ impl<'a> ScopeScreen<'a> {
                 buf.set_stringn(x + 1, plot.y, words, room, Style::new());
             }
         }
-        let values =
-            self.model.controls.cursors.values.filter(|_| data.channel == self.model.controls.lanes.selected);
+        let values = self.model.controls.cursors.values.filter(|_| data.lane == self.model.selected());
         for value in values.into_iter().flatten() {
             let row = (1.0 - range.part_of(value)) * f64::from(plot.height);
             if (0.0..f64::from(plot.height)).contains(&row) {
@@ -227,14 +237,14 @@ impl<'a> ScopeScreen<'a> {
             let x = plot.x + (part * f64::from(plot.width)) as u16;
             buf.set_stringn(x.min(plot.right() - 1), plot.y, "\u{25bc}", 1, Style::new());
         }
-        for &(_, level) in marks.levels.iter().filter(|(channel, _)| *channel == data.channel) {
+        for &(_, level) in marks.levels.iter().filter(|(lane, _)| *lane == data.lane) {
             let row = (range.top - setup.value(level)) / range.height() * f64::from(plot.height);
             if (0.0..f64::from(plot.height)).contains(&row) {
                 buf.set_stringn(plot.right() - 1, plot.y + row as u16, "\u{25c0}", 1, Style::new());
             }
         }
         let clip = if data.is_clipped { "CLIP " } else { "" };
-        let name = format!(" {} {clip}", setup.label(data.channel));
+        let name = format!(" {} {clip}", setup.label(data.lane));
         let style = Style::new().fg(color).add_modifier(Modifier::REVERSED | Modifier::BOLD);
         let room = plot.width.saturating_sub(chip);
         buf.set_stringn(plot.x + chip.min(plot.width - 1), plot.y, &name, usize::from(room), style);
@@ -249,14 +259,14 @@ impl<'a> ScopeScreen<'a> {
         let (start, end, unit, ticks) = self.model.spectrum_axis(u32::from(plot.width / 12).clamp(2, 12));
         self.grid_of(lane, range, "dB", [start, end], &ticks, buf);
         for trace in self.model.spectrum_traces(usize::from(plot.width) * 2) {
-            let hold = Dots::new(&trace.hold, range, |count| f64::from(count) * DB_PER_COUNT, plot);
+            let hold = Dots::new(&trace.hold, range, f64::from, plot);
             hold.draw(plot, self.color(self.theme().text_dim, Color::DarkGray), self.bad(), buf);
-            let dots = Dots::new(&trace.columns, range, |count| f64::from(count) * DB_PER_COUNT, plot);
-            dots.draw(plot, self.trace_color(trace.channel), self.bad(), buf);
+            let dots = Dots::new(&trace.columns, range, f64::from, plot);
+            dots.draw(plot, self.trace_color(self.model.channel_lane(trace.channel)), self.bad(), buf);
         }
         for harmonic in self.model.harmonics().into_iter().filter(Harmonic::is_shown) {
             let x = plot.x + (f64::from(plot.width) * harmonic.part) as u16;
-            let color = self.trace_color(self.model.harmonics_channel());
+            let color = self.trace_color(self.model.channel_lane(self.model.harmonics_channel()));
             let room = usize::from(plot.right().saturating_sub(x));
             buf.set_stringn(x, plot.bottom() - 1, harmonic.label(), room, Style::new().fg(color));
         }
@@ -278,7 +288,7 @@ impl<'a> ScopeScreen<'a> {
             }
             lines.push(Line::styled(cells(width, names.into_iter()), self.dim()));
             lines.extend(rows.into_iter().map(|row| {
-                let color = row.channel.map_or(Color::Reset, |channel| self.trace_color(channel));
+                let color = row.lane.map_or(Color::Reset, |lane| self.trace_color(lane));
                 Line::styled(cells(width, row.cells.iter().map(String::as_str)), Style::new().fg(color))
             }));
         };
@@ -300,6 +310,7 @@ impl<'a> ScopeScreen<'a> {
                     add(11, names.clone(), rows.collect());
                 }
             }
+            add(13, SIGNAL_COLUMNS.to_vec(), self.model.signal_rows());
             add(11, TRIGGER_COLUMNS.to_vec(), self.model.trigger_rows());
         }
         lines
@@ -388,7 +399,7 @@ impl Widget for &mut ScopeScreen<'_> {
         let table = self.table_lines(area.width);
         let below = (table.len() as u16).min(area.height - 6);
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
-        let count = self.model.picture.channels.len() as u16;
+        let count = self.model.picture.lanes.len() as u16;
         let has_spectrum = self.model.controls.show.spectrum && lanes.height >= 10 && count > 0;
         let below_lanes = if has_spectrum { lanes.height * 2 / 5 } else { 0 };
         let traces = Rect { height: lanes.height - below_lanes, ..lanes };
@@ -428,15 +439,15 @@ struct Dots {
 }
 
 impl Dots {
-    fn new(columns: &[Column], range: ValueRange, value: impl Fn(i16) -> f64, plot: Rect) -> Dots {
+    fn new(columns: &[Column<f32>], range: ValueRange, value: impl Fn(f32) -> f64, plot: Rect) -> Dots {
         let (width, height) = (usize::from(plot.width), usize::from(plot.height));
         let mut dots = Dots { cells: vec![0; width * height], lost: vec![false; width], width };
         let rows = height as f64 * 4.0;
-        let row_of = |count: i16| {
+        let row_of = |count: f32| {
             let row = (range.top - value(count)) / range.height() * rows;
             row.clamp(0.0, rows - 1.0) as usize
         };
-        let mut previous = Column::OUTSIDE;
+        let mut previous = Column::<f32>::OUTSIDE;
         for x in 0..width * 2 {
             // A picture made for another width is stretched until the right one comes.
             let column = columns.get(x * columns.len() / (width * 2)).copied().unwrap_or_default();
@@ -477,6 +488,8 @@ fn plot_of(area: Rect) -> Rect {
 /// Bits of a braille character's dots, `[column][row]`.
 const DOT_BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 const HELP_WIDTH: u16 = 46;
+/// Of a lane, in rows.
+const LANE_HEIGHT_MIN: u16 = 2;
 /// Left of the lanes, for their labels.
 const GUTTER: u16 = 10;
 const ANSI_TRACES: [Color; 8] = [

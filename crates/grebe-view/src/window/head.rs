@@ -110,6 +110,7 @@ impl ScopePanes {
         self.toggle(ui, show.waterfall, "waterfall", "levels by frequency and time  (w)", Action::Waterfall);
         let hint = "levels by frequency  (f); the waterfall too  (w)";
         self.toggle(ui, show.spectrum, "spectrum", hint, Action::Spectrum);
+        self.toggle(ui, show.xy, "XY", "one channel over another: a constellation  (@)", Action::Xy);
         self.toggle(ui, show.channel_panel, "channels", "names, scales, colours  (l)", Action::Channels);
         self.cursor_menu(ui);
         if self.model.generator.is_there() {

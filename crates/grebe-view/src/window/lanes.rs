@@ -1,4 +1,4 @@
-//! From columns to rectangles: grid, traces and marks of loss, one lane per channel.
+//! From columns to rectangles: grid, traces and marks of loss, each in its lane.
 
 use eframe::egui::{self, Color32, Rect, pos2};
 use grebe_scope::raster::{Color, Theme};
@@ -10,9 +10,9 @@ use crate::model::vertical::ValueRange;
 /// A lane's place on the screen, in points, and what it shows.
 pub(super) struct Lane<'a> {
     pub(super) rect: Rect,
-    pub(super) columns: &'a [Column],
+    pub(super) columns: &'a [Column<f32>],
     /// The line that is drawn in their place, where samples lie wider apart than columns.
-    pub(super) line: Option<&'a SampleLine>,
+    pub(super) line: Option<&'a SampleLine<f32>>,
     pub(super) range: ValueRange,
     pub(super) color: Color32,
     /// Units per count, and the value of count 0.
@@ -64,7 +64,7 @@ impl<'a> LanePainter<'a> {
 
     pub(super) fn trace(&mut self, lane: &Lane<'_>) {
         let band = self.pixels(lane.rect);
-        let mut previous = Column::OUTSIDE;
+        let mut previous = Column::<f32>::OUTSIDE;
         let count = lane.columns.len();
         for (place, column) in lane.columns.iter().enumerate() {
             let span = match lane.line {
@@ -92,7 +92,7 @@ impl<'a> LanePainter<'a> {
     }
 
     /// A dot at each sample.
-    fn dots(&mut self, lane: &Lane<'_>, line: &SampleLine, band: Rect) {
+    fn dots(&mut self, lane: &Lane<'_>, line: &SampleLine<f32>, band: Rect) {
         let radius = DOT_RADIUS * self.pixels_per_point;
         for &(place, sample) in &line.samples {
             let x = band.left() + band.width() * place / line.spans.len() as f32;

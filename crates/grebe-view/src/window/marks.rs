@@ -2,9 +2,10 @@
 
 use eframe::egui::{self, Color32, CursorIcon, Rect, Sense, Shape, pos2, vec2};
 
-use super::labels::{name_slider, value_tag};
+use super::labels::{label_font, name_slider, value_tag};
 use super::lanes::color32;
 use super::panes::ScopePanes;
+use crate::data::lane::LaneId;
 
 impl ScopePanes {
     pub(super) fn cursors(&mut self, ui: &egui::Ui, plot: Rect) {
@@ -38,6 +39,31 @@ impl ScopePanes {
         }
     }
 
+    /// What somebody labelled: a tinted stretch with a bar above it, and its words.
+    pub(super) fn annotations(&self, ui: &egui::Ui, plot: Rect) {
+        let theme = self.theme();
+        let color = color32(theme.cursor);
+        let x = |part: f64| plot.left() + plot.width() * part.clamp(0.0, 1.0) as f32;
+        let mut free_from = [plot.left(); LABEL_ROWS];
+        let mut marks = self.model.annotation_marks();
+        marks.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
+        for ([from, to], words) in marks {
+            let (left, right) = (x(from), x(to).max(x(from) + 1.0));
+            let stretch = Rect::from_x_y_ranges(left..=right, plot.y_range());
+            ui.painter().rect_filled(stretch, 0.0, color.gamma_multiply(0.08));
+            let bar = Rect::from_x_y_ranges(left..=right, plot.top()..=plot.top() + 3.0);
+            ui.painter().rect_filled(bar, 0.0, color);
+            let galley = ui.painter().layout_no_wrap(words, label_font(), color);
+            // Words that would lie upon others go a row lower, and where there is none, away.
+            let row = free_from.iter().position(|&free| left >= free);
+            if let Some(row) = row.filter(|_| left + galley.size().x < plot.right() + 60.0) {
+                free_from[row] = left + galley.size().x + 6.0;
+                let top = plot.top() + 4.0 + row as f32 * galley.size().y;
+                ui.painter().with_clip_rect(plot).galley(pos2(left + 3.0, top), galley, color);
+            }
+        }
+    }
+
     /// Where the stream became another, and to what.
     pub(super) fn change_marks(&self, ui: &egui::Ui, plot: Rect) {
         let theme = self.theme();
@@ -54,8 +80,8 @@ impl ScopePanes {
     fn value_cursors(&mut self, ui: &egui::Ui, plot: Rect) {
         let Some(cursors) = self.model.controls.cursors.values else { return };
         let selected = self.model.controls.lanes.selected;
-        let lanes = &self.model.picture.channels;
-        let Some(place) = lanes.iter().position(|data| data.channel == selected) else { return };
+        let lanes = &self.model.picture.lanes;
+        let Some(place) = lanes.iter().position(|data| data.lane == selected) else { return };
         let lane = self.lane_rect(plot, place, lanes.len());
         let Some(range) = self.model.controls.lanes.range(selected) else { return };
         let theme = self.theme();
@@ -102,27 +128,27 @@ impl ScopePanes {
         if let Some(part) = marks.part {
             self.place_handle(ui, plot, part as f32);
         }
-        let channel = trigger.settings.channel;
-        let lanes = &self.model.picture.channels;
-        let Some(place) = lanes.iter().position(|data| data.channel == channel) else { return };
+        let id = trigger.settings.lane;
+        let lanes = &self.model.picture.lanes;
+        let Some(place) = lanes.iter().position(|data| data.lane == id) else { return };
         let lane = self.lane_rect(plot, place, lanes.len());
         let zero = self.model.level_zero(&trigger);
-        let (level, upper) = (f64::from(trigger.level), f64::from(trigger.upper));
+        let (level, upper) = (trigger.level, trigger.upper);
         if trigger.settings.kind.has_two_levels() {
-            self.level_line(ui, lane, channel, level + zero);
-            self.level_line(ui, lane, channel, upper + zero);
+            self.level_line(ui, lane, id, level + zero);
+            self.level_line(ui, lane, id, upper + zero);
         }
-        self.level_handle(ui, lane, channel, ((level + upper) / 2.0).round(), zero);
+        self.level_handle(ui, lane, id, (level + upper) / 2.0, zero);
     }
 
     /// One of two levels: they move together, by the mark between them.
-    fn level_line(&self, ui: &egui::Ui, lane: Rect, channel: usize, level: f64) {
-        let setup = self.model.setup(channel);
-        let Some(range) = self.model.controls.lanes.range(channel) else { return };
+    fn level_line(&self, ui: &egui::Ui, lane: Rect, id: LaneId, level: f64) {
+        let setup = self.model.setup(id);
+        let Some(range) = self.model.controls.lanes.range(id) else { return };
         let part = (range.top - setup.value(level)) / range.height();
         if (0.0..=1.0).contains(&part) {
             let y = lane.top() + lane.height() * part as f32;
-            let stroke = egui::Stroke::new(1.0, self.trace_color(channel).gamma_multiply(0.6));
+            let stroke = egui::Stroke::new(1.0, self.trace_color(id).gamma_multiply(0.6));
             let line = [pos2(lane.left(), y), pos2(lane.right(), y)];
             ui.painter().extend(Shape::dashed_line(&line, stroke, 2.0, 4.0));
         }
@@ -145,12 +171,12 @@ impl ScopePanes {
     }
 
     /// `level` counts from `zero`, both in raw counts.
-    fn level_handle(&mut self, ui: &egui::Ui, lane: Rect, channel: usize, level: f64, zero: f64) {
-        let setup = self.model.setup(channel);
-        let Some(range) = self.model.controls.lanes.range(channel) else { return };
+    fn level_handle(&mut self, ui: &egui::Ui, lane: Rect, id: LaneId, level: f64, zero: f64) {
+        let setup = self.model.setup(id);
+        let Some(range) = self.model.controls.lanes.range(id) else { return };
         let part = (range.top - setup.value(level + zero)) / range.height();
         let y = (lane.top() + lane.height() * part as f32).clamp(lane.top(), lane.bottom());
-        let color = self.trace_color(channel);
+        let color = self.trace_color(id);
         let grip = Rect::from_center_size(pos2(lane.right() + 1.0, y), vec2(30.0, 20.0));
         let response = ui.interact(grip, self.id.with("trigger level"), Sense::drag());
         name_slider(&response, "trigger level");
@@ -166,7 +192,7 @@ impl ScopePanes {
         if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
             let part = f64::from((pointer.y - lane.top()) / lane.height()).clamp(0.0, 1.0);
             let value = range.top - part * range.height();
-            let level = ((value - setup.offset) / setup.scale - zero).round() as i16;
+            let level = (value - setup.offset) / setup.scale - zero;
             self.model.controls.trigger.settings.level = Some(level);
         }
     }
@@ -178,6 +204,8 @@ fn line(ui: &egui::Ui, ends: [egui::Pos2; 2], which: usize, color: Color32) {
     ui.painter().extend(Shape::dashed_line(&ends, egui::Stroke::new(1.0, color), dash, 4.0));
 }
 
+/// Rows of words above each other.
+const LABEL_ROWS: usize = 4;
 const NAMES: [&str; 2] = ["A", "B"];
 /// Width of the area around a line in which the pointer takes hold of it, in points.
 const GRIP: f32 = 11.0;

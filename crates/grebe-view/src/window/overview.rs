@@ -80,12 +80,12 @@ impl ScopePanes {
         self.model.act(Action::ShowAt(view.left_index + part * view.span_samples));
     }
 
-    /// All channels over each other, each by its own extremes.
+    /// All lanes over each other, each by its own extremes.
     fn paint_overview(&self, ui: &egui::Ui, view: &OverviewView, strip: Rect) {
         let theme = self.theme();
         let mut painter = LanePainter::new(strip, ui.ctx().pixels_per_point(), &theme);
-        for (place, (channel, columns)) in view.channels.iter().enumerate() {
-            let setup = self.model.setup(*channel);
+        for (place, (shown, columns)) in view.lanes.iter().enumerate() {
+            let setup = self.model.setup(*shown);
             let whole = ValueRange { bottom: 0.0, top: 1.0 };
             let range = extremes(columns, &setup).filter(|range| range.height() > 0.0).unwrap_or(whole);
             let lane = Lane {
@@ -93,7 +93,7 @@ impl ScopePanes {
                 columns,
                 line: None,
                 range,
-                color: self.trace_color(*channel).gamma_multiply(0.8),
+                color: self.trace_color(*shown).gamma_multiply(0.8),
                 scale: (setup.scale, setup.offset),
             };
             if place == 0 {

@@ -11,8 +11,8 @@ use super::labels::name_it;
 use super::lanes::color32;
 use super::style;
 use super::tiles::Layout;
+use crate::data::lane::{LaneId, PerLane};
 use crate::data::link::ScopeLink;
-use crate::data::math::LANES;
 use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
 use crate::model::choices::Setting;
@@ -29,12 +29,14 @@ pub(super) struct ScopePanes {
     pub(super) layout: Option<Layout>,
     /// The waterfall's texture: its number, what its colours mean, and the texture.
     pub(super) waterfall: Option<(u64, i32, TextureHandle)>,
-    /// The textures of the densities, by channel, and the number of the view that they are of.
-    pub(super) densities: [Option<TextureHandle>; 8],
+    /// The texture of one lane over another: which view in which theme.
+    pub(super) xy_texture: Option<((u64, ThemeChoice), TextureHandle)>,
+    /// The textures of the densities, and the number of the view that they are of.
+    pub(super) densities: PerLane<TextureHandle>,
     pub(super) persistence_number: u64,
-    /// How far the lanes are scrolled, in points, and the channel that was last brought into view.
+    /// How far the lanes are scrolled, in points, and the one that was last brought into view.
     pub(super) lanes_offset: f32,
-    pub(super) lanes_selected: Option<usize>,
+    pub(super) lanes_selected: Option<LaneId>,
     /// Where a box was begun, while it is drawn.
     pub(super) box_from: Option<Pos2>,
     /// How far from the middle of what is shown the strip with all of the history was taken hold of.
@@ -69,6 +71,7 @@ impl ScopePanes {
             id,
             layout: Some(Layout::new(id.with("layout"))),
             waterfall: None,
+            xy_texture: None,
             densities: Default::default(),
             persistence_number: 0,
             lanes_offset: 0.0,
@@ -103,7 +106,7 @@ impl ScopePanes {
             self.model.link.on_picture(move || ctx.request_repaint());
             let title = egui::ViewportCommand::Title(format!("{} \u{2013} grebe", self.model.hud.source));
             ui.ctx().send_viewport_cmd(title);
-            (self.densities, self.waterfall) = Default::default();
+            (self.densities, self.waterfall, self.xy_texture) = Default::default();
         }
         self.model.refresh();
         if self.styled != Some(self.model.controls.theme) {
@@ -113,7 +116,8 @@ impl ScopePanes {
         self.head(ui);
         let area = ui.available_rect_before_wrap();
         let right = area.right() - self.side_width();
-        let bottom = area.bottom() - self.measurements_height();
+        // More rows than this scroll.
+        let bottom = area.bottom() - self.measurements_height().min(area.height() * 0.4);
         let mut panes = Rect::from_min_max(area.min, pos2(right, bottom));
         let strip = self.take_overview(&mut panes, ui.ctx().pixels_per_point());
         self.panes(ui, panes);
@@ -203,8 +207,13 @@ impl ScopePanes {
         self.id.with(area).value()
     }
 
-    pub(super) fn trace_color(&self, channel: usize) -> Color32 {
-        color32(self.model.controls.lanes.setups[channel % LANES].trace_color(channel, &self.theme()))
+    pub(super) fn trace_color(&self, lane: LaneId) -> Color32 {
+        color32(self.model.controls.lanes.setup(lane).trace_color(lane, &self.theme()))
+    }
+
+    /// The colour of a channel where all of it is meant.
+    pub(super) fn channel_color(&self, channel: usize) -> Color32 {
+        self.trace_color(self.model.channel_lane(channel))
     }
 
     pub(super) fn theme(&self) -> Theme {
@@ -212,7 +221,8 @@ impl ScopePanes {
     }
 
     #[cfg(test)]
-    pub(super) fn channels_shown(&self) -> Vec<usize> {
-        self.model.picture.channels.iter().map(|data| data.channel).collect()
+    pub(super) fn lanes_shown(&self) -> String {
+        let lanes: Vec<_> = self.model.picture.lanes.iter().map(|data| data.lane.to_string()).collect();
+        lanes.join(" ")
     }
 }

@@ -6,6 +6,7 @@ use grebe_scope::{Column, Engineering};
 use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, name_slider, value_tag, wheel_steps};
 use super::lanes::color32;
 use super::panes::ScopePanes;
+use crate::data::lane::LaneId;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ChannelSetup;
 use crate::model::vertical::DIVISIONS_VERTICAL;
@@ -24,7 +25,7 @@ impl ScopePanes {
             // The answer may be there by the next frame, and nobody else may ask for one.
             ui.ctx().request_repaint();
         }
-        if self.model.picture.channels.is_empty() {
+        if self.model.picture.lanes.is_empty() {
             self.empty(ui, plot);
             return;
         }
@@ -34,6 +35,7 @@ impl ScopePanes {
             ui.set_clip_rect(view.intersect(ui.clip_rect()));
             self.traces(ui, lanes, view, pixels_per_point);
         });
+        self.annotations(ui, plot);
         self.time_axis(ui, plot);
         self.trigger_handles(ui, plot);
         self.change_marks(ui, plot);
@@ -49,9 +51,9 @@ impl ScopePanes {
             return;
         }
         let began = ui.input(|input| input.pointer.press_origin()).filter(|_| response.dragged());
-        if let Some(channel) = began.and_then(|began| self.scale_at(plot, began)) {
+        if let Some(scaled) = began.and_then(|began| self.scale_at(plot, began)) {
             let lane = plot.height() / self.lane_count() as f32;
-            self.model.act(Action::Select(channel));
+            self.model.act(Action::Select(scaled));
             self.model.act(Action::Position(f64::from(-response.drag_delta().y / lane) * DIVISIONS_VERTICAL));
         } else if response.dragged() && response.drag_delta().x != 0.0 {
             let part = f64::from(-response.drag_delta().x / plot.width());
@@ -64,8 +66,8 @@ impl ScopePanes {
             let scrolls = ui.input(|input| input.modifiers.shift);
             let wheel = if scrolls { 0.0 } else { wheel_steps(ui) };
             let over_scale = self.scale_at(plot, pointer);
-            if let Some(channel) = over_scale.filter(|_| wheel != 0.0) {
-                self.model.act(Action::Select(channel));
+            if let Some(scaled) = over_scale.filter(|_| wheel != 0.0) {
+                self.model.act(Action::Select(scaled));
                 self.model.act(Action::Vertical(if wheel > 0.0 { Step::Down } else { Step::Up }));
             } else if wheel != 0.0 {
                 let at = f64::from((pointer.x - plot.left()) / plot.width()).clamp(0.0, 1.0);
@@ -75,11 +77,11 @@ impl ScopePanes {
     }
 
     fn lane_count(&self) -> usize {
-        if self.model.controls.show.overlay { 1 } else { self.model.picture.channels.len().max(1) }
+        if self.model.controls.show.overlay { 1 } else { self.model.picture.lanes.len().max(1) }
     }
 
     /// Where all lanes lie: in the plot, or higher than it where they would be too low to be read. Then they are scrolled, by
-    /// the bar at the right or the wheel with shift; the lane of a channel that is selected comes into view.
+    /// the bar at the right or the wheel with shift; the lane that is selected comes into view.
     fn lanes(&mut self, ui: &egui::Ui, plot: Rect) -> Rect {
         let height = (self.lane_count() as f32 * LANE_HEIGHT_MIN).max(plot.height());
         let hidden = height - plot.height();
@@ -95,7 +97,7 @@ impl ScopePanes {
         if ui.input(|input| input.modifiers.shift) && ui.rect_contains_pointer(plot) {
             self.lanes_offset -= wheel_steps(ui) * LANE_HEIGHT_MIN;
         }
-        let selected = self.model.controls.lanes.selected;
+        let selected = self.model.selected();
         if self.lanes_selected.replace(selected) != Some(selected) {
             let top = height / self.lane_count() as f32 * self.model.front_lane() as f32;
             self.lanes_offset = self.lanes_offset.clamp(top + LANE_HEIGHT_MIN - plot.height(), top);
@@ -111,20 +113,20 @@ impl ScopePanes {
         Rect::from_min_size(plot.min - vec2(0.0, self.lanes_offset), vec2(plot.width(), height))
     }
 
-    /// The channel whose scale, left of its lane, is at that place.
-    fn scale_at(&self, plot: Rect, at: Pos2) -> Option<usize> {
+    /// The lane whose scale, left of it, is at that place.
+    fn scale_at(&self, plot: Rect, at: Pos2) -> Option<LaneId> {
         if at.x >= plot.left() || !plot.y_range().contains(at.y) {
             return None;
         }
-        let channels = &self.model.picture.channels;
+        let lanes = &self.model.picture.lanes;
         let place = match self.model.controls.show.overlay {
             true => self.model.front_lane(),
             false => {
-                let height = (channels.len() as f32 * LANE_HEIGHT_MIN).max(plot.height());
-                ((at.y - plot.top() + self.lanes_offset) / height * channels.len() as f32) as usize
+                let height = (lanes.len() as f32 * LANE_HEIGHT_MIN).max(plot.height());
+                ((at.y - plot.top() + self.lanes_offset) / height * lanes.len() as f32) as usize
             }
         };
-        channels.get(place).map(|data| data.channel)
+        lanes.get(place).map(|data| data.lane)
     }
 
     fn time_axis(&self, ui: &egui::Ui, plot: Rect) {
@@ -156,14 +158,14 @@ impl ScopePanes {
         let at = Engineering::new(seconds, self.model.picture.axis_unit()).digits(4).to_string();
         value_tag(ui, &theme, pos2(pointer.x, plot.top()), plot, &at, cursor);
         let place_of = |columns: usize| part as f32 * columns as f32;
-        for (place, data) in self.model.picture.channels.iter().enumerate() {
-            let rect = self.lane_rect(plot, place, self.model.picture.channels.len());
+        for (place, data) in self.model.picture.lanes.iter().enumerate() {
+            let rect = self.lane_rect(plot, place, self.model.picture.lanes.len());
             if !plot.contains(rect.center()) {
                 continue;
             }
             let column = (part * data.columns.len() as f64) as usize;
             let Some(column) = data.columns.get(column) else { continue };
-            let setup = self.model.setup(data.channel);
+            let setup = self.model.setup(data.lane);
             let nearest = data.line.as_ref().and_then(|line| line.nearest(place_of(data.columns.len())));
             let text = match (column.is_empty(), column.has_gap()) {
                 // Between two samples, the nearer one.
@@ -173,7 +175,7 @@ impl ScopePanes {
                 _ => range_text(column, &setup),
             };
             let color =
-                if text.starts_with("lost") { color32(theme.gap) } else { self.trace_color(data.channel) };
+                if text.starts_with("lost") { color32(theme.gap) } else { self.trace_color(data.lane) };
             value_tag(ui, &theme, pos2(pointer.x, rect.bottom() - 22.0), plot, &text, color);
         }
     }
@@ -200,13 +202,13 @@ pub(super) fn lane_rect(plot: Rect, place: usize, count: usize) -> Rect {
     Rect::from_min_max(pos2(plot.left(), top + 3.0), pos2(plot.right(), top + height - 3.0))
 }
 
-fn range_text(column: &Column, setup: &ChannelSetup) -> String {
+fn range_text(column: &Column<f32>, setup: &ChannelSetup) -> String {
     match column.min == column.max {
         true => count_text(column.min, setup),
         false => format!("{} \u{2026} {}", count_text(column.min, setup), count_text(column.max, setup)),
     }
 }
 
-fn count_text(count: i16, setup: &ChannelSetup) -> String {
+fn count_text(count: f32, setup: &ChannelSetup) -> String {
     Engineering::new(setup.value(f64::from(count)), &setup.unit).digits(4).to_string()
 }

@@ -7,9 +7,11 @@ use grebe_scope::raster::Color;
 use super::labels::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use crate::data::math::{MATH_CHANNEL, MathOperation};
+use crate::data::lane::{LaneId, Part};
+use crate::data::math::MathOperation;
 use crate::model::action::{Action, Step};
 use crate::model::choices::Setting;
+use crate::model::controls::GROUP;
 use crate::model::vertical::DIVISIONS_VERTICAL;
 
 impl ScopePanes {
@@ -40,6 +42,12 @@ impl ScopePanes {
     fn channel_panel(&mut self, ui: &mut egui::Ui) {
         self.panel_head(ui, "channels", Action::Channels, "close  (l)");
         let count = self.model.picture.stream.map_or(0, |stream| stream.channels);
+        if self.model.picture.stream.is_some_and(|stream| stream.format.is_complex()) {
+            self.part_row(ui);
+        }
+        if count > GROUP {
+            self.group_row(ui, count);
+        }
         for channel in 0..count {
             self.channel_card(ui, channel);
             ui.add_space(4.0);
@@ -68,50 +76,104 @@ impl ScopePanes {
         });
     }
 
+    /// Which parts of complex channels have lanes.
+    fn part_row(&mut self, ui: &mut egui::Ui) {
+        ui.horizontal_wrapped(|ui| {
+            for part in Part::COMPLEX {
+                let is_on = self.model.controls.shown.has_part(part);
+                let hint = format!("lanes of the {}  (/)", part.name());
+                self.toggle(ui, is_on, part.symbol(), &hint, Action::Part(part));
+            }
+        });
+        ui.add_space(4.0);
+    }
+
+    /// Eight channels at a time.
+    fn group_row(&mut self, ui: &mut egui::Ui, count: usize) {
+        ui.horizontal(|ui| {
+            let shown = (0..count).filter(|&channel| self.model.controls.shown.has_channel(channel)).count();
+            ui.label(
+                RichText::new(format!("{shown} of {count} shown")).color(color32(self.theme().text_dim)),
+            );
+            self.button(
+                ui,
+                "next eight",
+                "the next eight alone, behind the last of them all  (9)",
+                Action::NextGroup,
+            );
+        });
+        ui.add_space(4.0);
+    }
+
     fn channel_card(&mut self, ui: &mut egui::Ui, channel: usize) {
         let theme = self.theme();
-        let is_selected = self.model.controls.lanes.selected == channel;
-        let is_shown = self.model.controls.viewport(&self.model.picture, 1).channels.contains(channel);
-        let stroke = if is_selected { self.trace_color(channel) } else { color32(theme.grid) };
+        let selected = self.model.selected();
+        let is_selected = selected.channel == channel && !selected.is_math();
+        let is_shown = self.model.controls.shown.has_channel(channel);
+        let lane = if is_selected { selected } else { self.model.channel_lane(channel) };
+        let stroke = if is_selected { self.trace_color(lane) } else { color32(theme.grid) };
         card(stroke).show(ui, |ui| {
             ui.set_width(ui.available_width());
             ui.horizontal(|ui| {
-                let color = self.model.controls.lanes.setups[channel].trace_color(channel, &theme);
+                let color = self.model.controls.lanes.setup(lane).trace_color(lane, &theme);
                 let mut rgb = [color.r, color.g, color.b];
                 let picked = ui.color_edit_button_srgb(&mut rgb).on_hover_text("colour");
                 name_it(&picked, &format!("colour of channel {}", channel + 1));
                 if picked.changed() {
                     let [r, g, b] = rgb;
-                    self.model.controls.lanes.setups[channel].color = Some(Color::rgb(r, g, b));
+                    self.model.controls.lanes.setup_mut(lane).color = Some(Color::rgb(r, g, b));
                 }
                 let label = RichText::new(format!("CH{}", channel + 1)).monospace().color(color32(color));
                 let hint = "choose it for the keys of one channel  (n)";
-                self.toggle(ui, is_selected, label, hint, Action::Select(channel));
-                let name = &mut self.model.controls.lanes.setups[channel].name;
+                self.toggle(ui, is_selected, label, hint, Action::Select(lane));
+                let name = &mut self.model.controls.lanes.channel_mut(channel).name;
                 let edit = TextEdit::singleline(name).hint_text("name").desired_width(90.0).char_limit(24);
                 let edit = ui.add(edit);
                 self.is_typing |= edit.has_focus();
                 name_it(&edit, &format!("name of channel {}", channel + 1));
                 ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                     let word = if is_shown { "on" } else { "off" };
-                    let hint = format!("on / off  ({})", channel + 1);
+                    let hint = format!("on / off  ({})", channel % GROUP + 1);
                     self.toggle(ui, is_shown, word, &hint, Action::Channel(channel));
                 });
             });
             if is_selected {
-                self.channel_details(ui, channel);
+                self.lane_row(ui, channel, lane);
+                self.channel_details(ui, channel, lane);
+            }
+        });
+    }
+
+    /// Which lane of a complex channel the rows below are of.
+    fn lane_row(&mut self, ui: &mut egui::Ui, channel: usize, selected: LaneId) {
+        let parts = Part::COMPLEX.into_iter().filter(|&part| self.model.controls.shown.has_part(part));
+        let parts: Vec<Part> = parts.filter(|_| selected.part != Part::Real).collect();
+        if parts.is_empty() {
+            return;
+        }
+        ui.horizontal(|ui| {
+            row_label(ui, "lane", color32(self.theme().text_dim));
+            for part in parts {
+                let lane = LaneId { channel, part };
+                self.toggle(
+                    ui,
+                    lane == selected,
+                    part.symbol(),
+                    "the rows below are of it  (n)",
+                    Action::Select(lane),
+                );
             }
         });
     }
 
     fn math_card(&mut self, ui: &mut egui::Ui) {
         let now = self.model.controls.math;
-        let is_selected = now.is_some() && self.model.controls.lanes.selected == MATH_CHANNEL;
-        let color = self.trace_color(MATH_CHANNEL);
+        let is_selected = now.is_some() && self.model.controls.lanes.selected.is_math();
+        let color = self.trace_color(LaneId::MATH);
         card(if is_selected { color } else { color32(self.theme().grid) }).show(ui, |ui| {
             ui.set_width(ui.available_width());
             ui.horizontal_wrapped(|ui| {
-                let select = Action::Select(if now.is_some() { MATH_CHANNEL } else { 0 });
+                let select = Action::Select(if now.is_some() { LaneId::MATH } else { LaneId::real(0) });
                 let name = RichText::new("math").color(color);
                 self.toggle(ui, is_selected, name, "a channel computed of others  (E)", select);
                 self.toggle(ui, now.is_none(), "none", "no math channel", Action::Math(None));
@@ -130,30 +192,30 @@ impl ScopePanes {
             ui.horizontal(|ui| {
                 let inputs = if operation.is_binary() { 2 } else { 1 };
                 for (place, name) in ["A", "B"].into_iter().enumerate().take(inputs) {
-                    let channel = self.model.controls.math_inputs[place];
-                    let of = format!("{name} = {}", self.model.setup(channel).label(channel));
+                    let lane = self.model.math_inputs()[place];
+                    let of = format!("{name} = {}", self.model.setup(lane).label(lane));
                     self.choice(ui, of, "the channel  (N, B)", Setting::MathInput(place));
                 }
             });
             if is_selected {
-                self.scale_rows(ui, MATH_CHANNEL);
+                self.scale_rows(ui, LaneId::MATH);
             }
         });
     }
 
-    fn scale_rows(&mut self, ui: &mut egui::Ui, channel: usize) {
-        let setup = self.model.controls.lanes.setups[channel].clone();
+    fn scale_rows(&mut self, ui: &mut egui::Ui, lane: LaneId) {
+        let setup = self.model.controls.lanes.setup(lane);
         let dim = color32(self.theme().text_dim);
         ui.horizontal(|ui| {
             row_label(ui, "scale", dim);
             self.button(ui, "\u{2212}", "finer  (y)", Action::Vertical(Step::Down));
-            let unit = self.model.setup(channel).unit;
-            let range = self.model.controls.lanes.range(channel);
+            let unit = self.model.setup(lane).unit;
+            let range = self.model.controls.lanes.range(lane);
             let seen = range.map_or(1.0, |range| range.height() / DIVISIONS_VERTICAL);
             let per_division = setup.vertical.map_or(seen, |vertical| vertical.per_division);
             let typed = self.quantity(ui, "units per division", (per_division, &unit), |value| value > 0.0);
             if let Some(per_division) = typed {
-                self.model.controls.lanes.set_scale(channel, per_division);
+                self.model.controls.lanes.set_scale(lane, per_division);
             }
             self.button(ui, "+", "coarser  (Y)", Action::Vertical(Step::Up));
             self.toggle(ui, setup.vertical.is_none(), "auto", "follow the signal  (u)", Action::VerticalAuto);
@@ -168,11 +230,14 @@ impl ScopePanes {
         });
     }
 
-    fn channel_details(&mut self, ui: &mut egui::Ui, channel: usize) {
-        self.scale_rows(ui, channel);
+    fn channel_details(&mut self, ui: &mut egui::Ui, channel: usize, lane: LaneId) {
+        self.scale_rows(ui, lane);
+        if !lane.part.has_unit_of_samples() {
+            return;
+        }
         let dim = color32(self.theme().text_dim);
         egui::Grid::new(("channel values", channel)).num_columns(2).spacing([8.0, 3.0]).show(ui, |ui| {
-            let setup = &mut self.model.controls.lanes.setups[channel];
+            let setup = self.model.controls.lanes.channel_mut(channel);
             let label = ui.label(RichText::new("unit").color(dim));
             let edit =
                 TextEdit::singleline(&mut setup.unit).hint_text("counts").desired_width(90.0).char_limit(8);
@@ -181,12 +246,12 @@ impl ScopePanes {
             ui.label(RichText::new("1 count is").color(dim));
             let (unit, scale, offset) = (setup.unit.clone(), setup.scale, setup.offset);
             if let Some(typed) = self.quantity(ui, "units per count", (scale, &unit), |value| value != 0.0) {
-                self.model.controls.lanes.setups[channel].scale = typed;
+                self.model.controls.lanes.channel_mut(channel).scale = typed;
             }
             ui.end_row();
             ui.label(RichText::new("count 0 is").color(dim));
             if let Some(typed) = self.quantity(ui, "value of count 0", (offset, &unit), |_| true) {
-                self.model.controls.lanes.setups[channel].offset = typed;
+                self.model.controls.lanes.channel_mut(channel).offset = typed;
             }
             ui.end_row();
         });

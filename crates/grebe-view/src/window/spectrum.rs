@@ -14,7 +14,7 @@ use crate::data::spectrum::WaterfallView;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ThemeChoice;
 use crate::model::choices::Setting;
-use crate::model::spectra::{DB_PER_COUNT, SpectrumTrace};
+use crate::model::spectra::SpectrumTrace;
 use crate::model::vertical::ValueRange;
 
 impl ScopePanes {
@@ -35,19 +35,12 @@ impl ScopePanes {
         let levels = Ticks::new(range.bottom, range.top, (plot.height() / 24.0).clamp(3.0, 10.0) as u32);
         let theme = self.theme();
         let mut painter = LanePainter::new(area, pixels_per_point, &theme);
-        let lane = |columns, color| Lane {
-            rect: plot,
-            columns,
-            line: None,
-            range,
-            color,
-            scale: (DB_PER_COUNT, 0.0),
-        };
+        let lane = |columns, color| Lane { rect: plot, columns, line: None, range, color, scale: (1.0, 0.0) };
         let divisions: Vec<f32> =
             ticks.values().map(|value| ((value - start) / (end - start)) as f32).collect();
         painter.grid(&lane(&[], Color32::WHITE), &levels, &divisions);
         for trace in &traces {
-            let color = self.trace_color(trace.channel);
+            let color = self.channel_color(trace.channel);
             painter.trace(&lane(&trace.hold, color.gamma_multiply(0.45)));
             painter.trace(&lane(&trace.columns, color));
         }
@@ -93,7 +86,7 @@ impl ScopePanes {
 
     /// A line at each harmonic with its number at the top; in brackets where it is folded back from beyond half the rate.
     fn harmonic_marks(&self, ui: &egui::Ui, plot: Rect) {
-        let color = self.trace_color(self.model.harmonics_channel());
+        let color = self.channel_color(self.model.harmonics_channel());
         let mut harmonics: Vec<_> = self.model.harmonics().into_iter().filter(|it| it.is_shown()).collect();
         harmonics.sort_by(|a, b| a.part.total_cmp(&b.part));
         let mut free_from = plot.left();
@@ -115,19 +108,18 @@ impl ScopePanes {
     fn peak_marks(&self, ui: &egui::Ui, plot: Rect, range: ValueRange) {
         let Some(view) = &self.model.picture.spectrum else { return };
         let theme = self.theme();
-        let (from, to) = self.model.controls.spectrum_zoom;
         let rows = self.model.peak_rows(1);
         let mut taken: Vec<Rect> = Vec::new();
         for (spectrum, row) in view.channels.iter().filter(|spectrum| !spectrum.peaks.is_empty()).zip(rows) {
             let peak = spectrum.peaks[0];
-            let part = (peak.line / (view.size as f64 / 2.0) - from) / (to - from);
+            let part = self.model.part_of_cycles(view.cycles_per_sample(peak.line));
             if !(0.0..=1.0).contains(&part) {
                 continue;
             }
             let x = plot.left() + plot.width() * part as f32;
             let y = plot.top()
                 + plot.height() * ((range.top - peak.dbfs) / range.height()).clamp(0.0, 1.0) as f32;
-            let color = self.trace_color(spectrum.channel);
+            let color = self.channel_color(spectrum.channel);
             let mark = vec![pos2(x - 4.0, y - 9.0), pos2(x + 4.0, y - 9.0), pos2(x, y - 2.0)];
             ui.painter().add(egui::Shape::convex_polygon(mark, color, egui::Stroke::NONE));
             let galley = ui.painter().layout_no_wrap(row.cells[1..].join("  "), label_font(), color);
@@ -165,8 +157,8 @@ impl ScopePanes {
             let Some(column) = trace.columns.get((part * trace.columns.len() as f64) as usize) else {
                 continue;
             };
-            let text = format!("{:.1} dB", f64::from(column.max) * DB_PER_COUNT);
-            value_tag(ui, &theme, pos2(pointer.x, top), plot, &text, self.trace_color(trace.channel));
+            let text = format!("{:.1} dB", column.max);
+            value_tag(ui, &theme, pos2(pointer.x, top), plot, &text, self.channel_color(trace.channel));
         }
     }
 
@@ -189,8 +181,7 @@ impl ScopePanes {
     }
 
     pub(super) fn waterfall(&mut self, ui: &mut egui::Ui) -> UiResponse {
-        let channel = self.model.controls.lanes.selected;
-        let words = self.model.setup(channel).label(channel);
+        let words = self.model.channel_label(self.model.selected().channel);
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
             panes.button(ui, "\u{d7}", "close  (w)", Action::Waterfall);
             panes.button(ui, "next channel", "(n)", Action::NextChannel);
@@ -264,7 +255,7 @@ fn plot_rect(area: Rect) -> Rect {
 }
 
 /// Colours from the floor to full scale, each step brighter (darker on light) than the one before.
-fn ramp(choice: ThemeChoice) -> Vec<Color32> {
+pub(super) fn ramp(choice: ThemeChoice) -> Vec<Color32> {
     let stops = match choice {
         ThemeChoice::Dark => [(9, 10, 13), (40, 20, 90), (150, 35, 120), (245, 120, 50), (255, 245, 170)],
         ThemeChoice::Light => [(255, 255, 255), (198, 214, 236), (96, 140, 200), (40, 60, 140), (20, 10, 50)],

@@ -6,6 +6,7 @@ use super::labels::{GUTTER, label_font};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
+use crate::model::signals::SIGNAL_COLUMNS;
 
 impl ScopePanes {
     /// Room for one row per measured channel, and for statistics.
@@ -13,8 +14,10 @@ impl ScopePanes {
         let rows = self.model.picture.measured.len() + self.model.statistics_rows().len();
         // The trigger's counter has a heading of its own.
         let counter = if self.model.picture.trigger.is_some() { 2.2 } else { 0.0 };
+        let signals = self.model.picture.signals.len();
+        let signals = if signals > 0 { signals as f32 + 1.3 } else { 0.0 };
         match self.model.controls.is_measuring {
-            true => 32.0 + ROW_HEIGHT * (rows as f32 + counter),
+            true => 32.0 + ROW_HEIGHT * (rows as f32 + counter + signals),
             false => 0.0,
         }
     }
@@ -31,14 +34,21 @@ impl ScopePanes {
             [words.as_str()].into_iter().chain(columns.iter().map(|quantity| quantity.name())).collect();
         let area = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max);
         ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
-            // Sixteen columns are wider than most windows.
-            let scroll = egui::ScrollArea::horizontal().id_salt("measurements");
-            scroll.show(ui, |ui| self.table(ui, "measurements", &names, &rows));
-            let counter = self.model.trigger_rows();
-            if !counter.is_empty() {
-                ui.add_space(4.0);
-                self.table(ui, "trigger rate", &TRIGGER_COLUMNS, &counter);
-            }
+            // Sixteen columns are wider than most windows, and many channels higher.
+            let scroll = egui::ScrollArea::both().id_salt("measurements").auto_shrink([false, true]);
+            scroll.show(ui, |ui| {
+                self.table(ui, "measurements", &names, &rows);
+                let signals = self.model.signal_rows();
+                if !signals.is_empty() {
+                    ui.add_space(4.0);
+                    self.table(ui, "signals", &SIGNAL_COLUMNS, &signals);
+                }
+                let counter = self.model.trigger_rows();
+                if !counter.is_empty() {
+                    ui.add_space(4.0);
+                    self.table(ui, "trigger rate", &TRIGGER_COLUMNS, &counter);
+                }
+            });
         });
     }
 
@@ -52,7 +62,7 @@ impl ScopePanes {
             names.iter().for_each(|name| cell(ui, name, color32(theme.text_dim)));
             ui.end_row();
             for row in rows {
-                let color = row.channel.map_or(color32(theme.text), |channel| self.trace_color(channel));
+                let color = row.lane.map_or(color32(theme.text), |lane| self.trace_color(lane));
                 row.cells.iter().for_each(|text| cell(ui, text, color));
                 ui.end_row();
             }

@@ -10,6 +10,7 @@ use egui_kittest::kittest::Queryable;
 
 use super::*;
 use crate::data::feed::ScopeFeed;
+use crate::data::lane::LaneId;
 use crate::data::status::SourceStatus;
 use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
@@ -81,10 +82,10 @@ fn channels_switch_off_and_on_and_the_overlay_opens_and_closes() {
         harness.event(egui::Event::Text(typed.into()));
     }
     harness.run();
-    assert!(harness.state().channels_shown().is_empty());
+    assert_eq!(harness.state().lanes_shown(), "");
     harness.event(egui::Event::Text("2".into()));
     harness.run();
-    assert_eq!(harness.state().channels_shown(), [1]);
+    assert_eq!(harness.state().lanes_shown(), "2");
 
     harness.event(egui::Event::Text("?".into()));
     harness.run();
@@ -146,12 +147,12 @@ fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
 #[test]
 fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
     let mut panes = panes(ThemeChoice::Dark);
-    (panes.model.controls.lanes.setups[1].unit, panes.model.controls.lanes.setups[1].scale) =
-        ("V".into(), 1e-3);
+    let second = panes.model.controls.lanes.channel_mut(1);
+    (second.unit, second.scale) = ("V".into(), 1e-3);
     let mut harness = harness(panes);
     press(&mut harness, "nC");
     harness.get_by_label("CH2 level");
-    let lane = harness.state().model.controls.lanes.range(1).unwrap();
+    let lane = harness.state().model.controls.lanes.range(LaneId::real(1)).unwrap();
     let [a, b] = harness.state().model.controls.cursors.values.unwrap();
     let near = |a: f64, b: f64| (a - b).abs() < lane.height() / 1000.0;
     assert!(near(a, lane.at(0.3)) && near(b, lane.at(0.7)), "{a} {b} {lane:?}");
@@ -167,7 +168,7 @@ fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
     // The lines stay where they are when another channel gives them another unit.
     press(&mut harness, "n");
     let moved = harness.state().model.controls.cursors.values.unwrap();
-    let other = harness.state().model.controls.lanes.range(2).unwrap();
+    let other = harness.state().model.controls.lanes.range(LaneId::real(2)).unwrap();
     assert!((other.part_of(moved[1]) - 0.72).abs() < 1e-6);
     harness.get_by_label("CH3 level");
     harness.get_by_label("cursors").click();
@@ -202,7 +203,7 @@ fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
     harness.key_press(egui::Key::Escape);
     harness.run();
     drag(&mut harness, "trigger level", egui::vec2(0.0, -20.0));
-    assert!(harness.state().model.controls.trigger.settings.level > Some(500));
+    assert!(harness.state().model.controls.trigger.settings.level > Some(500.0));
     drag(&mut harness, "trigger position", egui::vec2(-200.0, 0.0));
     assert!(harness.state().model.controls.trigger.settings.position < 0.4);
 }
@@ -210,7 +211,8 @@ fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
 #[test]
 fn a_channel_is_computed_of_others_named_and_measured() {
     let mut panes = panes(ThemeChoice::Dark);
-    for setup in &mut panes.model.controls.lanes.setups[..2] {
+    for channel in 0..2 {
+        let setup = panes.model.controls.lanes.channel_mut(channel);
         (setup.unit, setup.scale) = ("V".into(), 1e-3);
     }
     let mut harness = harness(panes);
@@ -218,13 +220,13 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     harness.get_by_label("A \u{2212} B").click();
     harness.run();
     harness.get_by_label("settings of M CH1 \u{2212} CH2");
-    assert_eq!(harness.state().channels_shown(), [0, 1, 2, crate::data::math::MATH_CHANNEL]);
+    assert_eq!(harness.state().lanes_shown(), "1 2 3 math");
     let model = &harness.state().model;
     let value = |channel: usize, place: usize| {
-        let column = model.picture.channels[channel].columns[place];
-        model.setup(model.picture.channels[channel].channel).value(f64::from(column.min))
+        let column = model.picture.lanes[channel].columns[place];
+        model.setup(model.picture.lanes[channel].lane).value(f64::from(column.min))
     };
-    let place = model.picture.channels[0].columns.len() / 3;
+    let place = model.picture.lanes[0].columns.len() / 3;
     assert!(
         (value(3, place) - (value(0, place) - value(1, place))).abs() < 0.1,
         "the same columns, less wide"
@@ -234,11 +236,10 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     harness.get_by_label("dA/dt").click();
     harness.run();
     let model = &harness.state().model;
-    let measured =
-        model.picture.measured.iter().find(|it| it.channel == crate::data::math::MATH_CHANNEL).unwrap();
+    let measured = model.picture.measured.iter().find(|it| it.lane.is_math()).unwrap();
     let height = measured.set.get(grebe_scope::Quantity::PeakToPeak).unwrap();
     assert!((height / (80.0 * std::f64::consts::PI) - 1.0).abs() < 0.01, "{height}");
-    assert_eq!(model.setup(crate::data::math::MATH_CHANNEL).unit, "V/s");
+    assert_eq!(model.setup(LaneId::MATH).unit, "V/s");
     harness.get_by_label("A = CH1").click();
     harness.run();
     harness.key_press(egui::Key::ArrowDown);
@@ -247,10 +248,10 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     harness.get_by_label("settings of M d CH2/dt");
     // By its number at the left of its lane it is selected and scaled as the others are.
     press(&mut harness, "nnny");
-    assert!(harness.state().model.controls.lanes.setups[crate::data::math::MATH_CHANNEL].vertical.is_some());
+    assert!(harness.state().model.controls.lanes.vertical(LaneId::MATH).is_some());
     press(&mut harness, "EE");
-    assert_eq!(harness.state().channels_shown(), [0, 1, 2]);
-    assert_eq!(harness.state().model.controls.lanes.selected, 0);
+    assert_eq!(harness.state().lanes_shown(), "1 2 3");
+    assert_eq!(harness.state().model.controls.lanes.selected, LaneId::real(0));
 }
 
 #[test]
@@ -264,22 +265,22 @@ fn the_channel_panel_names_scales_and_turns_channels() {
     harness.run();
     harness.get_by_label("name of channel 2").type_text("probe");
     harness.run();
-    assert_eq!(harness.state().model.controls.lanes.setups[1].name, "probe");
+    assert_eq!(harness.state().model.controls.lanes.setup(LaneId::real(1)).name, "probe");
     assert!(!harness.state().model.controls.show.overlay, "what is typed into a field is no key");
     harness.get_by_label("invert").click();
     harness.run();
     harness.get_by_label("AC").click();
     harness.run();
-    let setup = harness.state().model.setup(1);
-    assert!(setup.scale == -1.0 && setup.label(1) == "2 probe");
-    let mean = harness.state().model.picture.channels[1].mean;
+    let setup = harness.state().model.setup(LaneId::real(1));
+    assert!(setup.scale == -1.0 && setup.label(LaneId::real(1)) == "2 probe");
+    let mean = harness.state().model.picture.lanes[1].mean;
     assert!((setup.value(mean)).abs() < 1e-9, "AC coupling takes the mean off");
 }
 
 #[test]
 fn cursors_read_the_samples_themselves_with_all_their_digits() {
     let mut panes = panes(ThemeChoice::Dark);
-    panes.model.controls.lanes.setups[0].scale = 1e-4;
+    panes.model.controls.lanes.channel_mut(0).scale = 1e-4;
     let mut harness = harness(panes);
     press(&mut harness, "c");
     // The picture ends at sample 2000, two seconds after its begin: these are samples 637 and 1637, between columns.
@@ -344,7 +345,7 @@ fn lanes_stay_high_enough_to_be_read_and_scroll() {
     let before = top(&harness, 1);
     drag(&mut harness, "scroll the lanes", egui::vec2(0.0, 40.0));
     assert!(top(&harness, 1) < before - 40.0);
-    harness.state_mut().model.act(Action::Select(7));
+    harness.state_mut().model.act(Action::Select(LaneId::real(7)));
     harness.run();
     let last = top(&harness, 8);
     assert!((100.0..330.0).contains(&last), "a channel that is selected comes into view: {last}");
@@ -364,7 +365,8 @@ fn a_quantity_is_typed_with_prefixes_and_what_means_nothing_changes_nothing() {
         harness.key_press(egui::Key::Enter);
         harness.run();
         let controls = &harness.state().model.controls;
-        (controls.lanes.setups[0].scale, controls.lanes.setups[0].offset, controls.show.overlay)
+        let first = controls.lanes.setup(LaneId::real(0));
+        (first.scale, first.offset, controls.show.overlay)
     };
     assert_eq!(typed("units per count", "0.00015"), (0.00015, 0.0, false));
     assert_eq!(typed("units per count", "150u"), (150e-6, 0.0, false));
@@ -373,7 +375,7 @@ fn a_quantity_is_typed_with_prefixes_and_what_means_nothing_changes_nothing() {
     }
     assert_eq!(typed("value of count 0", "-2.5k"), (150e-6, -2500.0, false));
     typed("units per division", "2m");
-    assert_eq!(harness.state().model.controls.lanes.setups[0].vertical.unwrap().per_division, 2e-3);
+    assert_eq!(harness.state().model.controls.lanes.vertical(LaneId::real(0)).unwrap().per_division, 2e-3);
 }
 
 #[test]
@@ -382,7 +384,7 @@ fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
     harness.get_by_label("settings of CH2").click();
     harness.run();
     harness.get_by_label("name of channel 2");
-    assert_eq!(harness.state().model.controls.lanes.selected, 1);
+    assert_eq!(harness.state().model.controls.lanes.selected, LaneId::real(1));
     let wheel = |harness: &mut Harness<'static, ScopePanes>, y: f32| {
         harness.hover_at(egui::pos2(30.0, 500.0));
         harness.event(egui::Event::MouseWheel {
@@ -396,14 +398,14 @@ fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
     };
     wheel(&mut harness, -1.0);
     let controls = &harness.state().model.controls;
-    let coarse = controls.lanes.setups[2].vertical.unwrap();
+    let coarse = controls.lanes.vertical(LaneId::real(2)).unwrap();
     assert_eq!(
         (controls.lanes.selected, controls.time.span),
-        (2, Some(2.0)),
+        (LaneId::real(2), Some(2.0)),
         "the third lane, and no other time span"
     );
     wheel(&mut harness, 1.0);
-    let fine = harness.state().model.controls.lanes.setups[2].vertical.unwrap();
+    let fine = harness.state().model.controls.lanes.vertical(LaneId::real(2)).unwrap();
     assert!(fine.per_division < coarse.per_division, "{fine:?} {coarse:?}");
 
     let at = egui::pos2(30.0, 500.0);
@@ -413,7 +415,7 @@ fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
     harness.run();
     harness.drop_at(at + egui::vec2(0.0, 40.0));
     harness.run();
-    let lower = harness.state().model.controls.lanes.setups[2].vertical.unwrap();
+    let lower = harness.state().model.controls.lanes.vertical(LaneId::real(2)).unwrap();
     assert!(lower.position < fine.position && !harness.state().model.controls.time.is_held());
     harness.get_by_label("settings of CH3").click();
     harness.run();
@@ -510,7 +512,7 @@ fn a_stream_that_changes_midway_goes_on_as_another_picture_and_says_so() {
     harness.run();
     harness.get_by_label("3 \u{d7} 2 kS/s");
     harness.get_by_label("another stream began: 3 \u{d7} 2 kS/s");
-    assert_eq!(harness.state().channels_shown(), [0, 1, 2]);
+    assert_eq!(harness.state().lanes_shown(), "1 2 3");
 }
 
 #[test]

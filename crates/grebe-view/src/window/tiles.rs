@@ -1,7 +1,7 @@
 //! The panes, traces above spectrum above waterfall until a person drags them elsewhere.
 
 use eframe::egui::{self, CursorIcon, Rect, Sense, UiBuilder, pos2, vec2};
-use egui_tiles::{Behavior, Container, SimplificationOptions, Tile, TileId, Tree, UiResponse};
+use egui_tiles::{Behavior, Container, SimplificationOptions, Tile, TileId, Tiles, Tree, UiResponse};
 
 use super::lanes::color32;
 use super::panes::ScopePanes;
@@ -12,6 +12,7 @@ impl ScopePanes {
         let show = self.model.controls.show;
         layout.set_visible(Pane::Spectrum, show.spectrum);
         layout.set_visible(Pane::Waterfall, show.waterfall);
+        layout.set_visible(Pane::Xy, show.xy);
         ui.scope_builder(UiBuilder::new().max_rect(area), |ui| {
             layout.tree.ui(&mut Shown(self), ui);
         });
@@ -58,6 +59,7 @@ impl Behavior<Pane> for Shown<'_> {
             }
             Pane::Spectrum => self.0.spectrum(ui),
             Pane::Waterfall => self.0.waterfall(ui),
+            Pane::Xy => self.0.xy(ui),
         }
     }
 
@@ -88,6 +90,7 @@ pub(super) enum Pane {
     Traces,
     Spectrum,
     Waterfall,
+    Xy,
 }
 
 pub(super) struct Layout {
@@ -96,13 +99,17 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(id: egui::Id) -> Layout {
-        let panes = vec![Pane::Traces, Pane::Spectrum, Pane::Waterfall];
-        let mut tree = Tree::new_vertical(id, panes);
-        let traces = tree.tiles.find_pane(&Pane::Traces);
-        if let (Some(Tile::Container(Container::Linear(linear))), Some(traces)) =
-            (tree.root().and_then(|root| tree.tiles.get_mut(root)), traces)
-        {
-            linear.shares.set_share(traces, 1.7);
+        let mut tiles = Tiles::default();
+        let [traces, spectrum, waterfall, xy] =
+            [Pane::Traces, Pane::Spectrum, Pane::Waterfall, Pane::Xy].map(|pane| tiles.insert_pane(pane));
+        // The plot of one over another is about as wide as it is high: it stands beside the others.
+        let column = tiles.insert_vertical_tile(vec![traces, spectrum, waterfall]);
+        let root = tiles.insert_horizontal_tile(vec![column, xy]);
+        let mut tree = Tree::new(id, root, tiles);
+        for (container, tile, share) in [(column, traces, 1.7), (root, column, 1.8)] {
+            if let Some(Tile::Container(Container::Linear(linear))) = tree.tiles.get_mut(container) {
+                linear.shares.set_share(tile, share);
+            }
         }
         Layout { tree }
     }
@@ -120,6 +127,7 @@ impl Pane {
             Pane::Traces => "traces",
             Pane::Spectrum => "spectrum",
             Pane::Waterfall => "waterfall",
+            Pane::Xy => "XY",
         }
     }
 }

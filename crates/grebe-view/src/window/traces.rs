@@ -8,16 +8,16 @@ use super::lanes::{Lane, LanePainter, color32};
 use super::panes::ScopePanes;
 use super::plot::lane_rect;
 use super::quads;
-use crate::data::math::MATH_CHANNEL;
-use crate::data::picture::ChannelColumns;
+use crate::data::lane::LaneId;
+use crate::data::picture::LaneColumns;
 use crate::model::action::Action;
 use crate::model::channel::ChannelSetup;
 use crate::model::hud::RunState;
 use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
 
 /// A lane with what belongs to it.
-struct ChannelLane<'a> {
-    channel: usize,
+struct ShownLane<'a> {
+    id: LaneId,
     lane: Lane<'a>,
     setup: ChannelSetup,
     ticks: LaneTicks,
@@ -30,24 +30,24 @@ impl ScopePanes {
     /// All lanes of the plot; a click on a channel's name opens its settings.
     pub(super) fn traces(&mut self, ui: &egui::Ui, plot: Rect, area: Rect, pixels_per_point: f32) {
         self.upload_persistence(ui.ctx());
-        let count = self.model.picture.channels.len();
+        let count = self.model.picture.lanes.len();
         let ranges: Vec<ValueRange> = (0..count).map(|place| self.model.range(place)).collect();
         let lanes = self.channel_lanes(plot, &ranges);
         let lost = self.paint_lanes(ui, &lanes, area, pixels_per_point);
         let clicked = self.name_lanes(ui, &lanes);
         self.name_losses(ui, plot, &lost);
         self.persistence_words(ui, plot);
-        if let Some(channel) = clicked {
-            self.open_settings(channel);
+        if let Some(lane) = clicked {
+            self.open_settings(lane);
         }
     }
 
-    fn channel_lanes<'a>(&'a self, plot: Rect, ranges: &[ValueRange]) -> Vec<ChannelLane<'a>> {
+    fn channel_lanes<'a>(&'a self, plot: Rect, ranges: &[ValueRange]) -> Vec<ShownLane<'a>> {
         let (is_overlay, front) = (self.model.controls.show.overlay, self.model.front_lane());
-        let channels = self.model.picture.channels.iter().zip(ranges).enumerate();
-        let lane = |(place, (data, &range)): (usize, (&'a ChannelColumns, &ValueRange))| {
-            let setup = self.model.setup(data.channel);
-            let color = self.trace_color(data.channel);
+        let channels = self.model.picture.lanes.iter().zip(ranges).enumerate();
+        let lane = |(place, (data, &range)): (usize, (&'a LaneColumns, &ValueRange))| {
+            let setup = self.model.setup(data.lane);
+            let color = self.trace_color(data.lane);
             // What is stale looks it.
             let is_stale = self.model.hud.state == RunState::Stale;
             let color = if is_stale { color.gamma_multiply(0.4) } else { color };
@@ -56,8 +56,8 @@ impl ScopePanes {
                 if is_overlay { 0 } else { place },
                 if is_overlay { 1 } else { ranges.len() },
             );
-            ChannelLane {
-                channel: data.channel,
+            ShownLane {
+                id: data.lane,
                 lane: Lane {
                     rect,
                     columns: &data.columns,
@@ -79,7 +79,7 @@ impl ScopePanes {
     fn paint_lanes(
         &self,
         ui: &egui::Ui,
-        lanes: &[ChannelLane<'_>],
+        lanes: &[ShownLane<'_>],
         area: Rect,
         pixels_per_point: f32,
     ) -> Vec<Rect> {
@@ -88,42 +88,42 @@ impl ScopePanes {
         let divisions: Vec<f32> =
             divisions.values().map(|value| ((value - start) / (end - start)) as f32).collect();
         let mut painter = LanePainter::new(area, pixels_per_point, &theme);
-        for ChannelLane { lane, ticks, .. } in lanes.iter().filter(|lane| lane.has_grid) {
+        for ShownLane { lane, ticks, .. } in lanes.iter().filter(|lane| lane.has_grid) {
             painter.grid(lane, &ticks.lines, &divisions);
             painter.losses(lane);
         }
         let is_persistent = self.has_persistence();
         let front = self.model.front_lane();
         let behind = lanes.iter().enumerate().filter(|(place, _)| *place != front).map(|(_, lane)| lane);
-        for ChannelLane { channel, lane, .. } in behind.chain(lanes.get(front)) {
-            // The math channel has no density: it is computed anew for each picture.
-            if !is_persistent || *channel == MATH_CHANNEL {
+        for ShownLane { id, lane, .. } in behind.chain(lanes.get(front)) {
+            // The math lane has no density: it is computed anew for each picture.
+            if !is_persistent || id.is_math() {
                 painter.trace(lane);
             }
         }
         let LanePainter { quads, lost, .. } = painter;
         ui.painter().add(quads::shape(self.slot("traces"), area, quads));
         if is_persistent {
-            lanes.iter().for_each(|lane| self.persistence_image(ui, lane.lane.rect, lane.channel));
+            lanes.iter().for_each(|lane| self.persistence_image(ui, lane.lane.rect, lane.id));
         }
         lost
     }
 
-    /// Labels of the value axes and names of the channels; returns the channel whose name was clicked.
-    fn name_lanes(&self, ui: &egui::Ui, lanes: &[ChannelLane<'_>]) -> Option<usize> {
+    /// Labels of the value axes and names of the lanes; returns the one whose name was clicked.
+    fn name_lanes(&self, ui: &egui::Ui, lanes: &[ShownLane<'_>]) -> Option<LaneId> {
         let theme = self.theme();
         let mut clicked = None;
         let mut chip_left = 6.0;
-        for ChannelLane { channel, lane, setup, ticks, is_clipped, has_grid } in lanes {
+        for ShownLane { id, lane, setup, ticks, is_clipped, has_grid } in lanes {
             if *has_grid {
                 level_labels(ui, &theme, lane.rect, lane.range, &ticks.labels, &setup.unit);
             }
             let at = lane.rect.min + vec2(chip_left, 5.0);
-            let chip = self.chip(ui, at, *channel, setup, ticks.lines.step());
-            clicked = clicked.or(chip.clicked().then_some(*channel));
+            let chip = self.chip(ui, at, *id, setup, ticks.lines.step());
+            clicked = clicked.or(chip.clicked().then_some(*id));
             let mut right = chip.rect.right();
             if *is_clipped {
-                right = self.clip_chip(ui, chip.rect.right_top() + vec2(4.0, 0.0), *channel);
+                right = self.clip_chip(ui, chip.rect.right_top() + vec2(4.0, 0.0), *id);
             }
             let is_overlay = self.model.controls.show.overlay;
             chip_left += if is_overlay { right - chip.rect.left() + 5.0 } else { 0.0 };
@@ -147,11 +147,11 @@ impl ScopePanes {
         }
     }
 
-    /// Selects a channel and opens its settings; a second click closes them.
-    fn open_settings(&mut self, channel: usize) {
+    /// Selects a lane and opens its settings; a second click closes them.
+    fn open_settings(&mut self, lane: LaneId) {
         let is_open = self.model.controls.show.channel_panel;
-        let is_again = is_open && self.model.controls.lanes.selected == channel;
-        self.model.act(Action::Select(channel));
+        let is_again = is_open && self.model.selected() == lane;
+        self.model.act(Action::Select(lane));
         if is_again || !is_open {
             self.model.act(Action::Channels);
         }
@@ -162,12 +162,12 @@ impl ScopePanes {
         &self,
         ui: &egui::Ui,
         at: Pos2,
-        channel: usize,
+        lane: LaneId,
         setup: &ChannelSetup,
         division: f64,
     ) -> egui::Response {
         let theme = self.theme();
-        let mut name = setup.label(channel);
+        let mut name = setup.label(lane);
         if setup.is_ac {
             name += " AC";
         }
@@ -178,10 +178,10 @@ impl ScopePanes {
         name += &format!("  {}/div", Engineering::new(division, &setup.unit));
         let galley = ui.painter().layout_no_wrap(name.clone(), label_font(), color32(theme.plot));
         let chip = Rect::from_min_size(at, galley.size() + vec2(10.0, 4.0));
-        ui.painter().rect_filled(chip, 3.0, self.trace_color(channel));
+        ui.painter().rect_filled(chip, 3.0, self.trace_color(lane));
         ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
-        let response = ui.interact(chip, self.id.with(("chip", channel)), Sense::click());
-        let words = format!("settings of {}", setup.label(channel));
+        let response = ui.interact(chip, self.id.with(("chip", lane)), Sense::click());
+        let words = format!("settings of {}", setup.label(lane));
         let words = move || egui::WidgetInfo::labeled(egui::Role::Button, true, words.clone());
         response.widget_info(words);
         response.on_hover_cursor(egui::CursorIcon::PointingHand).on_hover_text(
@@ -190,14 +190,14 @@ impl ScopePanes {
     }
 
     /// Says that a channel's samples are cut off; returns where that ends.
-    fn clip_chip(&self, ui: &egui::Ui, at: Pos2, channel: usize) -> f32 {
+    fn clip_chip(&self, ui: &egui::Ui, at: Pos2, lane: LaneId) -> f32 {
         let theme = self.theme();
         let galley = ui.painter().layout_no_wrap("CLIP".into(), label_font(), color32(theme.plot));
         let chip = Rect::from_min_size(at, galley.size() + vec2(10.0, 4.0));
         ui.painter().rect_filled(chip, 3.0, color32(theme.gap));
         ui.painter().galley(chip.min + vec2(5.0, 2.0), galley, color32(theme.plot));
-        let response = ui.interact(chip, self.id.with(("clip", channel)), Sense::hover());
-        let words = format!("{} is clipped", self.model.setup(channel).label(channel));
+        let response = ui.interact(chip, self.id.with(("clip", lane)), Sense::hover());
+        let words = format!("{} is clipped", self.model.setup(lane).label(lane));
         response.widget_info(move || egui::WidgetInfo::labeled(egui::Role::Label, true, words.clone()));
         response.on_hover_text(
             "neighbouring samples at an end of the range of the samples: the signal is cut off there",
@@ -221,22 +221,24 @@ impl ScopePanes {
         }
         self.persistence_number = view.number;
         let text = color32(self.theme().text);
-        for density in &view.channels {
-            let color = self.trace_color(density.channel);
+        for density in &view.lanes {
+            let color = self.trace_color(density.lane);
             let ramp: Vec<Color32> = (0..256).map(|level| glow(level as f32 / 255.0, color, text)).collect();
             let pixels = density.cells.iter().map(|&cell| ramp[usize::from(cell)]).collect();
             let size = [density.width, density.cells.len() / density.width.max(1)];
             let image = ColorImage::new(size, pixels);
-            match self.densities.get_mut(density.channel) {
-                Some(Some(texture)) => texture.set(image, TextureOptions::LINEAR),
-                Some(empty) => *empty = Some(ctx.load_texture("density", image, TextureOptions::LINEAR)),
-                None => {}
+            match self.densities.get_mut(density.lane) {
+                Some(texture) => texture.set(image, TextureOptions::LINEAR),
+                None => {
+                    let texture = ctx.load_texture("density", image, TextureOptions::LINEAR);
+                    self.densities.insert(density.lane, texture);
+                }
             }
         }
     }
 
-    fn persistence_image(&self, ui: &egui::Ui, rect: Rect, channel: usize) {
-        if let Some(Some(texture)) = self.densities.get(channel) {
+    fn persistence_image(&self, ui: &egui::Ui, rect: Rect, lane: LaneId) {
+        if let Some(texture) = self.densities.get(lane) {
             let all = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
             ui.painter().image(texture.id(), rect, all, Color32::WHITE);
         }

@@ -26,7 +26,7 @@ impl ScopePanes {
             let source = format!("{} {}", trigger.source, trigger.level);
             let hint =
                 "the channel that triggers  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
-            self.choice(ui, source, hint, Setting::TriggerChannel);
+            self.choice(ui, source, hint, Setting::TriggerLane);
             self.button(ui, trigger.slope, "the other direction  (e)", Action::Slope);
             let kind = format!("{} {}", trigger.kind.name(), trigger.time);
             let hint = "what triggers: edge, pulse, runt, window or dropout  (b)";

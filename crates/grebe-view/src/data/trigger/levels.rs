@@ -1,66 +1,74 @@
 //! The trigger's levels: as set, or from the signal's recent extremes.
 
-use grebe_scope::{LfReject, Pyramid, min_max};
+use grebe_scope::{LfReject, min_max};
 
 use super::TriggerSettings;
+use crate::data::samples::Kind;
+use crate::data::tracks::Track;
 
 /// One level, or two that differ, and a hysteresis of a sixteenth of the signal's height.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Levels {
-    pub(super) low: i16,
-    pub(super) high: i16,
-    pub(super) hysteresis: u16,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) hysteresis: f64,
 }
 
 /// The smallest and the largest sample that a trigger sees.
-pub(super) type Extremes = (i16, i16);
+pub(super) type Extremes<K> = (K, K);
 
 impl Levels {
     /// As set, or in the middle of the extremes.
-    pub(super) fn of(settings: &TriggerSettings, seen: Option<Extremes>) -> Levels {
-        let (min, max) = seen.map_or((0, 0), |(min, max)| (i32::from(min), i32::from(max)));
+    pub(super) fn of<K: Kind>(settings: &TriggerSettings, seen: Option<Extremes<K>>) -> Levels {
+        // What is infinite has no middle.
+        let seen = seen.map(|(min, max)| (min.to_f64(), max.to_f64()));
+        let (min, max) = seen.filter(|(min, max)| (max - min).is_finite()).unwrap_or((0.0, 0.0));
         let height = max - min;
-        let middle = settings.level.map_or((min + max) / 2, i32::from);
-        let within = |level: i32| level.clamp(i16::MIN.into(), i16::MAX.into()) as i16;
-        let apart = if settings.kind.has_two_levels() { (height / 4).max(1) } else { 0 };
-        let (low, high) = (within(middle - apart), within(middle + apart));
-        Levels { low, high, hysteresis: (height / 16) as u16 }
+        // Where all is whole numbers, a level between two of them would be crossed by the least noise.
+        let whole = |value: f64| if K::MAY_BE_NAN { value } else { value.trunc() };
+        let middle = settings.level.filter(|level| level.is_finite()).unwrap_or(whole((min + max) / 2.0));
+        let within = |level: f64| K::from_f64(level).to_f64().clamp(-LEVEL_MAX, LEVEL_MAX);
+        let apart =
+            if settings.kind.has_two_levels() { whole(height / 4.0).max(K::step_at(middle)) } else { 0.0 };
+        Levels {
+            low: within(middle - apart),
+            high: within(middle + apart),
+            hysteresis: whole(height / 16.0).min(LEVEL_MAX),
+        }
     }
 
     /// Whether these levels may stay where `now` would be exact.
     pub(super) fn is_near(&self, now: &Levels) -> bool {
-        let reach = u32::from(now.hysteresis) * 2;
-        let near = |a: i16, b: i16| i32::from(a).abs_diff(i32::from(b)) <= reach;
-        near(self.low, now.low)
-            && near(self.high, now.high)
-            && now.hysteresis <= self.hysteresis.saturating_mul(3)
+        let reach = now.hysteresis * 2.0;
+        let near = |a: f64, b: f64| (a - b).abs() <= reach;
+        near(self.low, now.low) && near(self.high, now.high) && now.hysteresis <= self.hysteresis * 3.0
     }
 }
 
-/// Extremes of a channel in its newest `look_back` samples.
-pub(super) fn seen(pyramid: &Pyramid, channel: usize, look_back: u64) -> Option<Extremes> {
-    let end = pyramid.next_index();
-    let stats = pyramid.range_stats(channel, end.saturating_sub(look_back)..end).stats;
+/// Extremes of a lane in its newest `look_back` samples.
+pub(super) fn seen<K: Kind>(track: Track<'_, K>, look_back: u64) -> Option<Extremes<K>> {
+    let end = track.pyramid.next_index();
+    let stats = track.pyramid.range_stats(track.place, end.saturating_sub(look_back)..end).stats;
     (stats.min <= stats.max).then_some((stats.min, stats.max))
 }
 
 /// The same after LF reject, as far as the history still holds each sample.
-pub(super) fn passed(
-    pyramid: &Pyramid,
-    channel: usize,
+pub(super) fn passed<K: Kind>(
+    track: Track<'_, K>,
     look_back: u64,
-    mut lf_reject: LfReject,
-) -> Option<Extremes> {
-    let end = pyramid.next_index();
-    let start = end.saturating_sub(look_back).max(pyramid.oldest().unwrap_or(0));
+    mut lf_reject: LfReject<K>,
+) -> Option<Extremes<K>> {
+    let end = track.pyramid.next_index();
+    let start = end.saturating_sub(look_back).max(track.pyramid.oldest().unwrap_or(0));
     // Until then the filter settles from wherever the signal was at the first sample.
     let settled = start + (end - start) / 4;
     let mut found = None;
-    pyramid.samples(channel, start..end, |first, samples| {
+    track.samples(start..end, |first, samples| {
         lf_reject.pass(first, samples, |at, strip| {
             let unsettled = settled.saturating_sub(at).min(strip.len() as u64) as usize;
             if unsettled < strip.len() {
-                found = union(found, Some(min_max(&strip[unsettled..])));
+                let (min, max) = min_max(&strip[unsettled..]);
+                found = union(found, Some((min, max)).filter(|_| min <= max));
             }
         });
     });
@@ -68,21 +76,21 @@ pub(super) fn passed(
 }
 
 /// Extremes after LF reject over the last one to two look-backs.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Swing {
-    now: Option<Extremes>,
-    before: Option<Extremes>,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Swing<K> {
+    now: Option<Extremes<K>>,
+    before: Option<Extremes<K>>,
     /// Sample index at which `now` begins.
     since: u64,
 }
 
-impl Swing {
-    pub(super) fn new(seen: Option<Extremes>, at: u64) -> Swing {
+impl<K: Kind> Swing<K> {
+    pub(super) fn new(seen: Option<Extremes<K>>, at: u64) -> Swing<K> {
         Swing { now: None, before: seen, since: at }
     }
 
     /// Takes the extremes seen up to `at`, and returns the recent ones.
-    pub(super) fn look(&mut self, seen: Option<Extremes>, at: u64, look_back: u64) -> Option<Extremes> {
+    pub(super) fn look(&mut self, seen: Option<Extremes<K>>, at: u64, look_back: u64) -> Option<Extremes<K>> {
         self.now = union(self.now, seen);
         let lately = union(self.now, self.before);
         if at.saturating_sub(self.since) >= look_back {
@@ -92,9 +100,12 @@ impl Swing {
     }
 }
 
-fn union(a: Option<Extremes>, b: Option<Extremes>) -> Option<Extremes> {
+fn union<K: Kind>(a: Option<Extremes<K>>, b: Option<Extremes<K>>) -> Option<Extremes<K>> {
     match (a, b) {
-        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (Some(a), Some(b)) => Some((if b.0 < a.0 { b.0 } else { a.0 }, if b.1 > a.1 { b.1 } else { a.1 })),
         (a, b) => a.or(b),
     }
 }
+
+/// Sums of two levels stay finite in `f32`.
+const LEVEL_MAX: f64 = 1e38;

@@ -2,22 +2,25 @@
 
 use std::collections::VecDeque;
 
-use grebe_scope::{Condition, Error as ScopeError, LfReject, Passage, Polarity, Pyramid, Slope, Trigger};
+use grebe_scope::{Condition, Error as ScopeError, LfReject, Passage, Polarity, Slope, Trigger};
 
 use super::levels::{self, Levels, Swing};
 use super::{Found, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView};
+use crate::data::lane::LaneId;
+use crate::data::samples::Kind;
+use crate::data::tracks::Track;
 use crate::data::viewport::DIVISIONS;
 
-/// Searches one channel, and chooses the window to show.
+/// Searches one lane, and chooses the window to show.
 #[derive(Debug)]
-pub(crate) struct TriggerSearch {
+pub(crate) struct TriggerSearch<K: Kind> {
     settings: TriggerSettings,
     levels: Levels,
     /// The corner of LF reject, in cycles per sample.
     corner: Option<f64>,
-    swing: Swing,
-    condition: Condition,
-    trigger: Trigger,
+    swing: Swing<K>,
+    condition: Condition<K>,
+    trigger: Trigger<K>,
     /// The last triggers, shown or not.
     recent: VecDeque<Found>,
     /// Whether samples are missing since the last trigger.
@@ -40,8 +43,8 @@ pub(crate) struct TriggerSearch {
     is_stopped: bool,
 }
 
-impl TriggerSearch {
-    /// Searches what `pyramid` holds, the newest of it or, of a stream that is over, the whole; what arrives later comes by
+impl<K: Kind> TriggerSearch<K> {
+    /// Searches what the lane's history holds, the newest of it or, of a stream that is over, the whole; what arrives later comes by
     /// [`append`](TriggerSearch::append).
     ///
     /// # Errors
@@ -50,18 +53,17 @@ impl TriggerSearch {
         settings: TriggerSettings,
         span_samples: f64,
         rate: f64,
-        pyramid: &Pyramid,
+        track: Track<'_, K>,
         is_whole: bool,
-    ) -> Result<TriggerSearch, ScopeError> {
-        let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..settings };
+    ) -> Result<TriggerSearch<K>, ScopeError> {
+        let pyramid = track.pyramid;
         let look_back = look_back(span_samples, rate);
         let corner = corner(&settings, span_samples, rate);
-        let channel = settings.channel;
         let seen = match corner {
-            None => levels::seen(pyramid, channel, look_back),
+            None => levels::seen(track, look_back),
             Some(corner) => {
                 let look_back = look_back.min(LOOK_BACK_SAMPLES);
-                levels::passed(pyramid, channel, look_back, LfReject::new(corner)?)
+                levels::passed(track, look_back, LfReject::new(corner)?)
             }
         };
         let levels = Levels::of(&settings, seen);
@@ -91,7 +93,7 @@ impl TriggerSearch {
             let end = pyramid.next_index();
             let look_back = look_back.clamp(LOOK_BACK_SAMPLES / 4, LOOK_BACK_SAMPLES);
             let start = if is_whole { 0 } else { end.saturating_sub(look_back) };
-            pyramid.samples(channel, start..end, |first, samples| {
+            track.samples(start..end, |first, samples| {
                 run.first_index = run.first_index.min(first);
                 run.scan(first, samples);
             });
@@ -101,8 +103,12 @@ impl TriggerSearch {
     }
 
     /// Takes over settings that need no new search; returns whether it could.
-    pub(crate) fn adopt(&mut self, settings: &TriggerSettings, span_samples: f64, pyramid: &Pyramid) -> bool {
-        let settings = TriggerSettings { channel: settings.channel.min(pyramid.channels() - 1), ..*settings };
+    pub(crate) fn adopt(
+        &mut self,
+        settings: TriggerSettings,
+        span_samples: f64,
+        track: Track<'_, K>,
+    ) -> bool {
         if !self.settings.is_same_trigger(&settings) {
             return false;
         }
@@ -122,10 +128,10 @@ impl TriggerSearch {
         // If the middle of the signal moved away, or its noise grew, the levels are wrong.
         let look_back = look_back(span_samples, self.rate);
         let seen = match self.corner {
-            None => levels::seen(pyramid, settings.channel, look_back),
+            None => levels::seen(track, look_back),
             Some(_) => {
                 let passed = self.trigger.take_passed_extremes();
-                self.swing.look(passed, pyramid.next_index(), look_back)
+                self.swing.look(passed, track.pyramid.next_index(), look_back)
             }
         };
         self.levels.is_near(&Levels::of(&settings, seen))
@@ -133,7 +139,7 @@ impl TriggerSearch {
 
     /// Keeps what an earlier search for the same trigger found in samples that this one did not look at: its levels only
     /// followed the signal or the span.
-    pub(crate) fn carry_on(&mut self, before: &TriggerSearch) {
+    pub(crate) fn carry_on(&mut self, before: &TriggerSearch<K>) {
         if !self.settings.is_same_trigger(&before.settings) {
             return;
         }
@@ -160,13 +166,13 @@ impl TriggerSearch {
     ///
     /// # Errors
     /// None in practice, as for [`new`](TriggerSearch::new).
-    pub(crate) fn another(&self) -> Result<Trigger, ScopeError> {
+    pub(crate) fn another(&self) -> Result<Trigger<K>, ScopeError> {
         build(&self.settings, &self.condition, self.corner, self.rate)
     }
 
-    /// The channel that triggers.
-    pub(crate) fn channel(&self) -> usize {
-        self.settings.channel
+    /// The lane that triggers.
+    pub(crate) fn lane(&self) -> LaneId {
+        self.settings.lane
     }
 
     /// Absolute sample indices of the last triggers, the newest last, and of the one shown even if it is older.
@@ -183,13 +189,6 @@ impl TriggerSearch {
     /// The triggers within a stretch.
     pub(crate) fn recent_in(&self, range: std::ops::Range<f64>) -> Vec<f64> {
         self.recent.iter().map(|found| found.at).filter(|at| range.contains(at)).collect()
-    }
-
-    /// Takes the next block of the trigger's channel.
-    pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[i16]]) {
-        if let Some(samples) = block.get(self.settings.channel) {
-            self.scan(first_sample_index, samples);
-        }
     }
 
     /// The right edge to show now (`None`: the newest samples), and the trigger's state.
@@ -224,7 +223,8 @@ impl TriggerSearch {
         (edge, view)
     }
 
-    fn scan(&mut self, first_sample_index: u64, samples: &[i16]) {
+    /// Takes the next samples of the lane.
+    pub(crate) fn scan(&mut self, first_sample_index: u64, samples: &[K]) {
         self.is_behind_gap |= self.next_index != first_sample_index;
         let TriggerSearch { trigger, filling, complete, post_samples, is_stopped, settings, recent, .. } =
             self;
@@ -274,12 +274,12 @@ fn corner(settings: &TriggerSettings, span_samples: f64, rate: f64) -> Option<f6
     Some((corner_hz / rate).clamp(CORNER_MIN, CORNER_MAX))
 }
 
-fn build(
+fn build<K: Kind>(
     settings: &TriggerSettings,
-    condition: &Condition,
+    condition: &Condition<K>,
     corner: Option<f64>,
     rate: f64,
-) -> Result<Trigger, ScopeError> {
+) -> Result<Trigger<K>, ScopeError> {
     let trigger = Trigger::new(condition.clone(), (settings.holdoff_s * rate).round() as u64)?;
     Ok(match corner {
         None => trigger,
@@ -288,8 +288,14 @@ fn build(
 }
 
 /// The condition that a trigger looks for.
-fn condition(settings: &TriggerSettings, levels: Levels, span_samples: f64, rate: f64) -> Condition {
-    let Levels { low, high, hysteresis } = levels;
+fn condition<K: Kind>(
+    settings: &TriggerSettings,
+    levels: Levels,
+    span_samples: f64,
+    rate: f64,
+) -> Condition<K> {
+    let (low, high) = (K::from_f64(levels.low), K::from_f64(levels.high));
+    let hysteresis = K::hysteresis(levels.hysteresis);
     let polarity = match settings.slope {
         Slope::Falling => Polarity::Negative,
         _ => Polarity::Positive,

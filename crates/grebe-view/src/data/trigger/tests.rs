@@ -50,7 +50,7 @@ fn the_picture_stands_still_on_a_periodic_signal() {
         // Columns lie on a grid of 10 samples; the trigger is in the middle to within one.
         let middle = picture.left_index + 0.5 * picture.span_samples;
         assert!((middle - at.unwrap()).abs() <= 10.0, "{middle} {at:?}");
-        assert!(picture.channels[0].columns.iter().all(|column| !column.is_empty()), "filled");
+        assert!(picture.lanes[0].columns.iter().all(|column| !column.is_empty()), "filled");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_single_shot_is_the_next_trigger_and_stays() {
     let mut core = ScopeCore::new(1 << 20);
     feed(&mut core, 0..50, saw);
     let mut single = settings(TriggerMode::Single);
-    single.level = Some(0);
+    single.level = Some(0.0);
     assert_eq!(shown(&core.answer(&viewport(single), 1)), (TriggerState::Ready, None));
     feed(&mut core, 50..80, saw);
     let first = shown(&core.answer(&viewport(single), 1));
@@ -115,12 +115,12 @@ fn the_level_follows_the_middle_of_the_signal_unless_it_is_set() {
     let mut core = ScopeCore::new(1 << 20);
     feed(&mut core, 0..50, |c, i| saw(c, i) / 4 + 20_000);
     let level = core.answer(&viewport(settings(TriggerMode::Auto)), 1).trigger.unwrap().level;
-    assert!((19_900..20_100).contains(&level), "{level}");
+    assert!((19_900.0..20_100.0).contains(&level), "{level}");
     feed(&mut core, 50..100, saw);
     let level = core.answer(&viewport(settings(TriggerMode::Auto)), 1).trigger.unwrap().level;
-    assert!((-100..100).contains(&level), "{level}");
-    let set = TriggerSettings { level: Some(-123), ..settings(TriggerMode::Auto) };
-    assert_eq!(core.answer(&viewport(set), 1).trigger.unwrap().level, -123);
+    assert!((-100.0..100.0).contains(&level), "{level}");
+    let set = TriggerSettings { level: Some(-123.0), ..settings(TriggerMode::Auto) };
+    assert_eq!(core.answer(&viewport(set), 1).trigger.unwrap().level, -123.0);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn lf_reject_and_holdoff_hold_an_ecg_at_its_r_peaks_and_count_the_heart() {
     let (ecg, expected) = (ecg(), expected());
     let value = |_: usize, index: u64| ecg[index as usize];
     let settings = TriggerSettings {
-        level: Some(120),
+        level: Some(120.0),
         coupling: TriggerCoupling::LfReject { corner_hz: None },
         holdoff_s: 0.2,
         ..settings(TriggerMode::Normal)
@@ -198,11 +198,11 @@ fn the_automatic_level_follows_what_lf_reject_leaves() {
         core.answer(&viewport(settings), 1);
     }
     let trigger = core.answer(&viewport(settings), 1).trigger.unwrap();
-    assert!((500..2500).contains(&trigger.level), "{trigger:?}");
+    assert!((500.0..2500.0).contains(&trigger.level), "{trigger:?}");
     assert_eq!(trigger.rate.intervals.count(), 63);
     assert!((trigger.rate.rate_hz().unwrap() - 100.0).abs() < 1.0, "{:?}", trigger.rate);
     settings.coupling = TriggerCoupling::Dc;
-    settings.level = Some(0);
+    settings.level = Some(0.0);
     let dc = core.answer(&viewport(settings), 1).trigger.unwrap();
     assert!(dc.rate.intervals.count() < 63, "a level is passed by the ramp once: {dc:?}");
 }
@@ -220,7 +220,7 @@ fn pulses_and_dropouts_of_the_set_times_trigger_and_no_others() {
     let mut ends = |kind, min: Option<f64>, max: Option<f64>, dropout: Option<f64>| {
         let asked = viewport(TriggerSettings {
             kind,
-            level: Some(0),
+            level: Some(0.0),
             pulse_min_s: min,
             pulse_max_s: max,
             dropout_s: dropout,
@@ -249,7 +249,7 @@ fn pulses_and_dropouts_of_the_set_times_trigger_and_no_others() {
 #[test]
 fn a_held_off_trigger_is_not_counted_and_a_gap_parts_intervals() {
     let mut core = ScopeCore::new(1 << 20);
-    let twice = TriggerSettings { level: Some(0), holdoff_s: 0.1, ..settings(TriggerMode::Normal) };
+    let twice = TriggerSettings { level: Some(0.0), holdoff_s: 0.1, ..settings(TriggerMode::Normal) };
     core.answer(&viewport(twice), 1);
     feed(&mut core, 0..70, saw);
     // 1000 samples of holdoff let every second of the periods of 700 through.

@@ -1,46 +1,99 @@
-//! The channels' lanes: what their numbers mean, and the vertical range of each.
+//! The lanes: what their numbers mean, and the vertical range of each.
+
+use std::f64::consts::PI;
 
 use grebe_flow::monotonic_ns;
 use grebe_scope::{step_125_down, step_125_up};
 
-use crate::data::math::{LANES, MATH_CHANNEL};
+use crate::data::lane::{LaneId, Part, PerLane};
 use crate::data::viewport::two_digits_up;
 use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
 use crate::model::told::LaneTold;
 use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, VerticalScale};
 
-/// The settings of each channel, by number.
-#[derive(Debug, Default)]
+/// The settings of each lane.
+#[derive(Debug)]
 pub(crate) struct Lanes {
-    pub(crate) setups: [ChannelSetup; LANES],
-    /// The channel that the keys for one channel work on.
-    pub(crate) selected: usize,
-    ranges: [AutoRange; LANES],
-    /// What the stream says of each lane, as far as it does.
+    /// What was set. The name, the unit and the scale of a channel stand with its real lane, also where it is complex.
+    set: PerLane<ChannelSetup>,
+    /// The lane that the keys for one lane work on.
+    pub(crate) selected: LaneId,
+    ranges: PerLane<AutoRange>,
+    /// What the stream says of each channel, as far as it does.
     told: Vec<LaneTold>,
 }
 
+impl Default for Lanes {
+    fn default() -> Lanes {
+        Lanes {
+            set: PerLane::default(),
+            selected: LaneId::real(0),
+            ranges: PerLane::default(),
+            told: Vec::new(),
+        }
+    }
+}
+
 impl Lanes {
-    /// The vertical range of a channel whose visible extremes are `seen`, in units of `resolution` per count.
-    pub(crate) fn follow(&mut self, channel: usize, seen: Option<ValueRange>, resolution: f64) -> ValueRange {
-        let range = self.ranges[channel % LANES].follow(seen, resolution, monotonic_ns());
-        self.setups[channel % LANES].vertical.map_or(range, ValueRange::of)
+    /// What the numbers of a lane mean, and how it looks. The frequency is in cycles per sample here: the rate is the stream's.
+    pub(crate) fn setup(&self, lane: LaneId) -> ChannelSetup {
+        let own = self.set.get(lane).cloned().unwrap_or_default();
+        if matches!(lane.part, Part::Real | Part::Math) {
+            return own;
+        }
+        let channel = self.set.get(LaneId::real(lane.channel)).cloned().unwrap_or_default();
+        let (unit, scale, offset) = match lane.part {
+            Part::MagnitudeDb => ("dBFS".into(), 1.0, 0.0),
+            Part::Phase => ("\u{b0}".into(), 180.0 / PI, 0.0),
+            Part::Frequency => ("c/S".into(), 1.0, 0.0),
+            Part::Magnitude => (channel.unit, channel.scale.abs(), 0.0),
+            _ => (channel.unit, channel.scale, channel.offset),
+        };
+        ChannelSetup { name: channel.name, unit, scale, offset, ..own }
     }
 
-    /// The range that a channel's lane shows, in the channel's units.
-    pub(crate) fn range(&self, channel: usize) -> Option<ValueRange> {
-        let setup = &self.setups[channel % LANES];
-        setup.vertical.map(ValueRange::of).or(self.ranges[channel % LANES].current())
+    /// The setup of a lane, to be changed: all but its name, unit, scale and offset, which are those of its
+    /// [channel](Lanes::channel_mut).
+    pub(crate) fn setup_mut(&mut self, lane: LaneId) -> &mut ChannelSetup {
+        self.set.or_insert_with(lane, ChannelSetup::default)
     }
 
-    /// Takes what the stream says of its lanes from now on. What a lane still has as the stream said it before follows; what
-    /// a person set stays.
+    /// Name, unit, scale and offset of a channel, to be changed.
+    pub(crate) fn channel_mut(&mut self, channel: usize) -> &mut ChannelSetup {
+        self.setup_mut(LaneId::real(channel))
+    }
+
+    /// The lanes that have settings.
+    pub(crate) fn set(&self) -> impl Iterator<Item = LaneId> {
+        self.set.iter().map(|(lane, _)| lane)
+    }
+
+    /// The vertical range of a lane whose visible extremes are `seen`; differences below `resolution` are noise.
+    pub(crate) fn follow(&mut self, lane: LaneId, seen: Option<ValueRange>, resolution: f64) -> ValueRange {
+        let auto = self.ranges.or_insert_with(lane, AutoRange::default);
+        let range = auto.follow(seen, resolution, monotonic_ns());
+        self.vertical(lane).map_or(range, ValueRange::of)
+    }
+
+    /// The range that a lane shows, in its units.
+    pub(crate) fn range(&self, lane: LaneId) -> Option<ValueRange> {
+        let auto = || self.ranges.get(lane).and_then(AutoRange::current);
+        self.vertical(lane).map(ValueRange::of).or_else(auto)
+    }
+
+    /// The vertical scale of a lane, where it is set.
+    pub(crate) fn vertical(&self, lane: LaneId) -> Option<VerticalScale> {
+        self.set.get(lane).and_then(|setup| setup.vertical)
+    }
+
+    /// Takes what the stream says of its channels from now on. What a channel still has as the stream said it before follows;
+    /// what a person set stays.
     pub(crate) fn hear(&mut self, told: Vec<LaneTold>) {
-        for channel in 0..MATH_CHANNEL {
+        for channel in 0..self.told.len().max(told.len()) {
             let before = self.told.get(channel).cloned().unwrap_or_default();
             let now = told.get(channel).cloned().unwrap_or_default();
-            let setup = &mut self.setups[channel];
+            let setup = self.channel_mut(channel);
             if setup.name == before.name {
                 setup.name = now.name;
             }
@@ -51,16 +104,18 @@ impl Lanes {
                 (setup.unit, setup.scale, setup.offset) = (now.unit, now.scale, now.offset);
             }
             if !is_own && is_other {
-                self.refit(channel);
+                self.refit_channel(channel);
             }
         }
         self.told = told;
     }
 
     /// The setup of a lane without what only the stream says of it.
-    pub(crate) fn own(&self, channel: usize) -> ChannelSetup {
-        let mut setup = self.setups[channel].clone();
-        let Some(told) = self.told.get(channel) else { return setup };
+    pub(crate) fn own(&self, lane: LaneId) -> ChannelSetup {
+        let mut setup = self.set.get(lane).cloned().unwrap_or_default();
+        let Some(told) = self.told.get(lane.channel).filter(|_| lane.part == Part::Real) else {
+            return setup;
+        };
         let nothing = LaneTold::default();
         if setup.name == told.name {
             setup.name = nothing.name;
@@ -71,16 +126,22 @@ impl Lanes {
         setup
     }
 
-    /// Fits the range of a channel anew: its numbers mean something else from now on.
-    pub(crate) fn refit(&mut self, channel: usize) {
-        self.ranges[channel] = AutoRange::default();
+    /// Fits the range of a lane anew: its numbers mean something else from now on.
+    pub(crate) fn refit(&mut self, lane: LaneId) {
+        self.ranges.remove(lane);
+    }
+
+    /// The same for all lanes of a channel.
+    fn refit_channel(&mut self, channel: usize) {
+        let parts = Part::COMPLEX.into_iter().chain([Part::Real]);
+        parts.for_each(|part| self.refit(LaneId { channel, part }));
     }
 
     pub(super) fn selected_setup(&mut self) -> &mut ChannelSetup {
-        &mut self.setups[self.selected]
+        self.setup_mut(self.selected)
     }
 
-    /// A finer or coarser scale for the selected channel; the middle of its lane stays where it is.
+    /// A finer or coarser scale for the selected lane; its middle stays where it is.
     pub(super) fn step_scale(&mut self, step: Step) {
         let scale = self.scale();
         let per_division = match step {
@@ -91,40 +152,40 @@ impl Lanes {
         self.selected_setup().vertical = Some(VerticalScale { per_division, position });
     }
 
-    /// Sets the scale of a channel; the middle of its lane stays where it is.
-    pub(crate) fn set_scale(&mut self, channel: usize, per_division: f64) {
-        let middle = self.range(channel).map_or(0.0, |range| range.at(0.5));
+    /// Sets the scale of a lane; its middle stays where it is.
+    pub(crate) fn set_scale(&mut self, lane: LaneId, per_division: f64) {
+        let middle = self.range(lane).map_or(0.0, |range| range.at(0.5));
         let vertical = VerticalScale { per_division, position: -middle / per_division };
-        self.setups[channel % LANES].vertical = Some(vertical);
+        self.setup_mut(lane).vertical = Some(vertical);
     }
 
-    /// Sets the scale of a channel so that its lane shows these values, in divisions of two digits.
-    pub(crate) fn show_values(&mut self, channel: usize, bottom: f64, top: f64) {
+    /// Sets the scale of a lane so that it shows these values, in divisions of two digits.
+    pub(crate) fn show_values(&mut self, lane: LaneId, bottom: f64, top: f64) {
         let per_division = (top - bottom) / DIVISIONS_VERTICAL;
         if per_division > 0.0 && per_division.is_finite() {
             let per_division = two_digits_up(per_division);
             let position = -(bottom + top) / 2.0 / per_division;
-            self.setups[channel % LANES].vertical = Some(VerticalScale { per_division, position });
+            self.setup_mut(lane).vertical = Some(VerticalScale { per_division, position });
         }
     }
 
-    /// Lets the scales of all channels follow their signals, and fits them anew.
+    /// Lets the scales of all lanes follow their signals, and fits them anew.
     pub(crate) fn refit_all(&mut self) {
-        self.setups.iter_mut().for_each(|setup| setup.vertical = None);
-        self.ranges = Default::default();
+        self.set.values_mut().for_each(|setup| setup.vertical = None);
+        self.ranges.clear();
     }
 
-    /// Moves the trace of the selected channel up.
+    /// Moves the trace of the selected lane up.
     pub(super) fn shift(&mut self, divisions: f64) {
         let scale = self.scale();
         self.selected_setup().vertical =
             Some(VerticalScale { position: scale.position + divisions, ..scale });
     }
 
-    /// The fixed scale of the selected channel, or one near what its lane shows.
+    /// The fixed scale of the selected lane, or one near what it shows.
     fn scale(&self) -> VerticalScale {
         let range = self.range(self.selected).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
-        self.setups[self.selected].vertical.unwrap_or_else(|| {
+        self.vertical(self.selected).unwrap_or_else(|| {
             let per_division = step_125_up(range.height() / DIVISIONS_VERTICAL);
             let middle = (range.top + range.bottom) / 2.0;
             VerticalScale { per_division, position: -(middle / per_division).round() }

@@ -9,7 +9,13 @@ fn controls() -> Controls {
 }
 
 fn picture() -> Picture {
-    let stream = StreamInfo { channels: 2, rate_hz: 1000.0, block_samples: 10, generator_drops: 0 };
+    let stream = StreamInfo {
+        format: Default::default(),
+        channels: 2,
+        rate_hz: 1000.0,
+        block_samples: 10,
+        generator_drops: 0,
+    };
     Picture {
         stream: Some(stream),
         left_index: 9_000.0,
@@ -58,6 +64,6 @@ fn panning_stays_near_the_stream() {
 fn channels_switch_by_number() {
     let mut controls = controls();
     controls.apply(Action::Channel(1), &picture());
-    let mask = controls.viewport(&picture(), 1).channels;
-    assert!(mask.contains(0) && !mask.contains(1) && mask.contains(7));
+    let mask = controls.viewport(&picture(), 1).lanes;
+    assert!(mask.has_channel(0) && !mask.has_channel(1) && mask.has_channel(7));
 }

@@ -2,10 +2,12 @@
 
 use grebe_scope::{Slope, step_125_down, step_125_up};
 
+use crate::data::lane::LaneId;
 use crate::data::picture::Picture;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
 use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
+use crate::model::controls::lanes::Lanes;
 
 /// The trigger at the start, as far as it is given; the rest comes from the session.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -14,8 +16,8 @@ pub struct TriggerOptions {
     pub mode: Option<TriggerMode>,
     /// What kind of event triggers.
     pub kind: Option<TriggerKind>,
-    /// The channel that triggers, from 0 to 7.
-    pub channel: Option<usize>,
+    /// The lane that triggers.
+    pub lane: Option<LaneId>,
     /// Direction of the crossing.
     pub slope: Option<Slope>,
     /// The level in units of the channel.
@@ -46,9 +48,9 @@ impl TriggerControls {
     }
 
     /// Takes over what was given, and leaves the rest as it is.
-    pub(crate) fn adopt(&mut self, given: &TriggerOptions, setups: &[ChannelSetup]) {
+    pub(crate) fn adopt(&mut self, given: &TriggerOptions, lanes: &Lanes) {
         let now = self.settings;
-        let channel = given.channel.unwrap_or(now.channel).min(7);
+        let lane = given.lane.unwrap_or(now.lane);
         let coupling = given.coupling.unwrap_or(now.coupling);
         let (pulse_min_s, pulse_max_s) = match (given.pulse_min_s, given.pulse_max_s) {
             (None, None) => (now.pulse_min_s, now.pulse_max_s),
@@ -57,9 +59,9 @@ impl TriggerControls {
         self.settings = TriggerSettings {
             mode: given.mode.unwrap_or(now.mode),
             kind: given.kind.unwrap_or(now.kind),
-            channel,
+            lane,
             slope: given.slope.unwrap_or(now.slope),
-            level: given.level.map(|level| level_count(level, &setups[channel], coupling)).or(now.level),
+            level: given.level.map(|level| level_count(level, &lanes.setup(lane), coupling)).or(now.level),
             coupling,
             holdoff_s: given.holdoff_s.unwrap_or(now.holdoff_s),
             pulse_min_s,
@@ -89,8 +91,8 @@ impl TriggerControls {
         self.settings.level = None;
     }
 
-    pub(crate) fn set_channel(&mut self, channel: usize) {
-        self.settings.channel = channel;
+    pub(crate) fn set_lane(&mut self, lane: LaneId) {
+        self.settings.lane = lane;
         self.settings.level = None;
     }
 
@@ -137,11 +139,11 @@ impl TriggerControls {
 }
 
 /// A level in units as a raw count.
-pub(crate) fn level_count(level: f64, setup: &ChannelSetup, coupling: TriggerCoupling) -> i16 {
+pub(crate) fn level_count(level: f64, setup: &ChannelSetup, coupling: TriggerCoupling) -> f64 {
     let setup = setup.resolved(0.0);
     // LF reject counts from the baseline, not from 0.
     let zero = if coupling.is_lf_reject() { 0.0 } else { setup.offset };
-    ((level - zero) / setup.scale).round() as i16
+    (level - zero) / setup.scale
 }
 
 /// Shorter spans are triggered, longer ones roll, until the person says otherwise.

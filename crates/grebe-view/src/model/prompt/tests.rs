@@ -11,8 +11,13 @@ use crate::model::options::ViewOptions;
 fn model(options: ViewOptions) -> ViewModel {
     let (_, link) = ScopeFeed::new(1 << 20);
     let mut model = ViewModel::new(link, options, crate::png::encode);
-    model.picture.stream =
-        Some(StreamInfo { channels: 1, rate_hz: 1e6, block_samples: 10, generator_drops: 0 });
+    model.picture.stream = Some(StreamInfo {
+        format: Default::default(),
+        channels: 1,
+        rate_hz: 1e6,
+        block_samples: 10,
+        generator_drops: 0,
+    });
     model
 }
 

@@ -1,4 +1,3 @@
-use grebe_scope::Scale;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -28,7 +27,7 @@ fn model(width: u16) -> ViewModel {
     let (_, link) = ScopeFeed::new(1 << 20);
     let mut model = ViewModel::new(link, options, crate::png::encode);
     let viewport = Viewport {
-        measure: Some([Scale::COUNTS; 8]),
+        measure: Some(Default::default()),
         ..model.controls.viewport(&model.picture, columns(width))
     };
     model.picture = core.answer(&viewport, 2_000_000);
@@ -119,10 +118,10 @@ fn any_size_is_drawn() {
 fn dots_reach_from_edge_to_edge_and_a_flat_line_is_one_row() {
     let plot = Rect::new(0, 0, 3, 2);
     let range = ValueRange { bottom: -32_768.0, top: 32_767.0 };
-    let column = |min, max| Column { min, max, ..Column::OUTSIDE };
-    let full = Dots::new(&[column(i16::MIN, i16::MAX); 6], range, f64::from, plot);
+    let column = |min: f32, max: f32| Column { min, max, ..Column::OUTSIDE };
+    let full = Dots::new(&[column(-32_768.0, 32_767.0); 6], range, f64::from, plot);
     assert_eq!(full.cells, [0xff; 6]);
-    let flat = Dots::new(&[column(0, 0); 6], range, f64::from, plot);
+    let flat = Dots::new(&[column(0.0, 0.0); 6], range, f64::from, plot);
     assert_eq!(flat.cells, [0xc0, 0xc0, 0xc0, 0, 0, 0], "the lowest dots of the upper row");
 }
 

@@ -82,8 +82,9 @@ fn a_box_with_shift_zooms_into_times_and_values_and_escape_gives_it_up() {
     let (left, right) = times(&harness);
     // 200 of the plot's 922 points are 434 of 2000 samples.
     assert!((425.0..480.0).contains(&(right - left)), "{left} {right}");
-    let setups = &harness.state().model.controls.lanes.setups;
-    assert!(setups[1].vertical.is_some() && setups[0].vertical.is_none() && setups[2].vertical.is_none());
+    let lanes = &harness.state().model.controls.lanes;
+    let is_set = [0, 1, 2].map(|channel| lanes.vertical(LaneId::real(channel)).is_some());
+    assert_eq!(is_set, [false, true, false]);
 }
 
 #[test]
@@ -92,9 +93,8 @@ fn a_dot_stands_at_each_sample_where_they_are_far_apart_and_the_pointer_reads_sa
     let model = &mut harness.state_mut().model;
     model.controls.time.span = Some(0.02);
     harness.run();
-    let line = |harness: &Harness<'static, ScopePanes>| {
-        harness.state().model.picture.channels[0].line.clone().unwrap()
-    };
+    let line =
+        |harness: &Harness<'static, ScopePanes>| harness.state().model.picture.lanes[0].line.clone().unwrap();
     let straight = line(&harness);
     assert!(
         (19..=21).contains(&straight.samples.len()) && straight.spacing() > 40.0,

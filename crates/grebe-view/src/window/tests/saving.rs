@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::data::extract::Extract;
+use crate::data::extract::{Extract, ExtractSamples};
 
 #[test]
 fn what_is_saved_can_be_read_again() {
@@ -61,7 +61,9 @@ fn a_recording_has_the_visible_samples_and_the_triggers_within() {
     let picture = &model.picture;
     assert_eq!(extract.range, picture.left_index as u64..picture.right_index() as u64);
     assert_eq!(extract.rate_hz, 1e3);
-    assert!(extract.runs.iter().all(|run| run.channels.len() == 3));
+    assert!(
+        extract.runs.iter().all(|run| matches!(&run.samples, ExtractSamples::I16(lanes) if lanes.len() == 3))
+    );
     let visible =
         picture.triggers.iter().filter(|at| (picture.left_index..picture.right_index()).contains(at));
     let visible: Vec<f64> = visible.copied().collect();
@@ -82,7 +84,7 @@ fn a_session_restores_what_was_set() {
     harness.get_by_label("CH1 level");
     harness.get_by_label("settings of M CH1 \u{2212} CH2");
     harness.get_by_label("time");
-    assert_eq!(harness.state().channels_shown(), [0, 2, crate::data::math::MATH_CHANNEL]);
+    assert_eq!(harness.state().lanes_shown(), "1 3 math");
     assert!(
         harness.state().model.controls.show.overlay && harness.state().model.controls.cursors.times.is_some()
     );

@@ -1,0 +1,336 @@
+//! The history of a recording: on its disk. What a picture needs of it singly is held, the rest comes from what is known of longer
+//! stretches.
+//!
+//! ```text
+//!   narrow: the samples of the window, and some to either side --read--> Kept: as if they had just come
+//!   wide:   the newest samples before the right edge ----------read--> Kept: spectra, edges, triggers
+//!           columns ---- nodes of the summary; where there are none yet, a few samples of each column
+//! ```
+
+mod samples;
+mod wide;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_frame::{Frame, SampleFormat, TrackerCounts};
+use grebe_scope::{Error as ScopeError, RangeStats};
+
+use crate::data::columns::Extent;
+use crate::data::extract::Extract;
+use crate::data::history::{History, IntoExtract, Kept, Moment};
+use crate::data::lane::{LaneId, Part};
+use crate::data::overview::OverviewView;
+use crate::data::picture::{GapMark, Picture};
+use crate::data::recording::Recording;
+use crate::data::samples::{Kind, ends, is_short};
+use crate::data::viewport::{Viewport, Window};
+use samples::Reader;
+use wide::{Wide, WideColumns};
+
+/// The history of a recording.
+///
+/// # Errors
+/// [`ScopeError::OutOfMemory`].
+pub(crate) fn history_for(recording: Box<dyn Recording>) -> Result<Box<dyn History>, ScopeError> {
+    if is_short(recording.outline().format) {
+        return Ok(Box::new(Recorded::<i16>::new(recording)?));
+    }
+    Ok(Box::new(Recorded::<f32>::new(recording)?))
+}
+
+#[derive(Debug)]
+struct Recorded<K: Kind> {
+    recording: Box<dyn Recording>,
+    kept: Kept<K>,
+    /// Samples per channel that it holds singly at most.
+    capacity: u64,
+    /// The indices that it holds, gaps included.
+    held: Range<u64>,
+    reader: Reader,
+    picture: Wide,
+    overview: Wide,
+    /// What was known when the last picture was made, and whether it was guessed.
+    seen: (u64, bool),
+}
+
+impl<K: Kind + IntoExtract> Recorded<K> {
+    fn new(recording: Box<dyn Recording>) -> Result<Self, ScopeError> {
+        let outline = recording.outline();
+        let (format, channels) = (outline.format, outline.channels);
+        let (lanes, is_complex) = (channels * format.components(), format.is_complex());
+        // Of a complex stream a third of the memory is for I and Q.
+        let parts = if is_complex { 3 } else { 1 };
+        let own_bytes = HELD_BYTES / (1 + usize::from(is_complex)) * 9 / 2;
+        let kept = Kept::new(format, channels, own_bytes * parts)?;
+        let capacity = kept.tracks.sampled().samples_held();
+        let capacity = capacity.min((HELD_BYTES / (lanes * size_of::<K>())) as u64);
+        Ok(Recorded {
+            recording,
+            kept,
+            capacity,
+            held: 0..0,
+            reader: Reader::default(),
+            picture: Wide::default(),
+            overview: Wide::default(),
+            seen: (0, false),
+        })
+    }
+
+    /// Holds the samples of some indices, as far as they are there and there is room: rather the newest.
+    fn hold(&mut self, wanted: Range<u64>, around: u64) {
+        let all = self.recording.outline().indices();
+        let wanted = wanted.start.max(all.start)..wanted.end.min(all.end);
+        if wanted.is_empty() || (self.held.start <= wanted.start && wanted.end <= self.held.end) {
+            return;
+        }
+        let end = wanted.end.saturating_add(around).min(all.end);
+        let start = wanted.start.saturating_sub(around).max(all.start).max(end.saturating_sub(self.capacity));
+        self.kept.clear();
+        self.held = start..end;
+        // Either end may lie in a gap.
+        self.kept.tracks.reach(start);
+        let stretches = self.recording.outline().stretches_in(start..end).to_vec();
+        for stretch in stretches {
+            let from = start.max(stretch.first_sample_index);
+            let to = end.min(stretch.end_index());
+            let position = stretch.position + (from - stretch.first_sample_index);
+            let kept = &mut self.kept;
+            let recording = &mut *self.recording;
+            // What cannot be read is missing in the picture.
+            let _ = self
+                .reader
+                .read(recording, position, to - from, from, |frame, first| kept.append(frame, first).is_ok());
+        }
+        self.kept.tracks.reach(end);
+    }
+
+    /// The samples that are to be held for a picture that ends at `right`; whether they are all that it shows.
+    fn hold_for(&mut self, viewport: &Viewport, span_samples: f64, right: f64) -> bool {
+        let margin = span_samples / viewport.columns_in_range() as f64 * 2.0 + SINC_SAMPLES;
+        let (left, right) = (right - span_samples - margin, right + margin);
+        let indices = left.max(0.0) as u64..right.max(0.0) as u64;
+        let is_known = self.recording.outline().position_of(indices.end).0 <= self.recording.known_samples();
+        // Beyond, nodes take less time than samples.
+        let narrow = NARROW_COLUMN_SAMPLES * viewport.columns_in_range() as u64;
+        let narrow = if is_known { self.capacity.min(narrow) } else { self.capacity };
+        let length = indices.end - indices.start;
+        if length <= narrow {
+            self.hold(indices, (length / 2).clamp(AROUND_MIN, AROUND_MAX).min((self.capacity - length) / 2));
+            return true;
+        }
+        let newest = NEWEST_SAMPLES.min(self.capacity / 2);
+        self.hold(indices.end.saturating_sub(newest).max(indices.start)..indices.end, newest / 2);
+        false
+    }
+
+    /// Puts columns, means and gaps of what is not held into the picture.
+    fn widen(&mut self, extent: &Extent, picture: &mut Picture) {
+        let places: Vec<usize> = picture.lanes.iter().filter_map(|lane| place(lane.lane)).collect();
+        let wide = WideColumns {
+            grid: extent.grid,
+            first_column: extent.first_column,
+            count: extent.columns,
+            places: &places,
+        };
+        let columns = self.picture.columns::<K>(&mut *self.recording, &mut self.reader, &wide, PICTURE_MS);
+        picture.is_estimated |= self.picture.is_estimated();
+        let format = self.recording.outline().format;
+        let range = self.positions(extent.window());
+        let mut columns = columns.into_iter();
+        for lane in &mut picture.lanes {
+            let Some(place) = place(lane.lane) else { continue };
+            lane.columns = columns.next().unwrap_or_default();
+            lane.line = None;
+            lane.is_clipped = ends(format).is_some_and(|(low, high)| {
+                let is_end = |min: f32, max: f32| f64::from(max) >= high || f64::from(min) <= low;
+                lane.columns.iter().any(|column| !column.is_empty() && is_end(column.min, column.max))
+            });
+            let sums = self.recording.sums(place, range.clone());
+            let finite = sums.count.saturating_sub(sums.not_finite);
+            if finite > 0 {
+                lane.mean = sums.sum / finite as f64;
+            }
+        }
+    }
+
+    /// What is known of all samples of a window, as measurements need it.
+    fn whole(&mut self, window: Range<f64>) -> Vec<Option<RangeStats<K>>> {
+        let range = self.positions(window);
+        let lanes = self.kept.tracks.sampled().channels();
+        (0..lanes).map(|place| self.whole_of(place, &range)).collect()
+    }
+
+    fn whole_of(&mut self, place: usize, range: &Range<u64>) -> Option<RangeStats<K>> {
+        if range.is_empty() || range.end > self.recording.known_samples() {
+            return None;
+        }
+        let log2 = ((range.end - range.start) / NODES_OF_WHOLE).max(1).ilog2();
+        let level = self.recording.level(log2)?;
+        let nodes = range.start >> level..range.end.div_ceil(1 << level);
+        let mut extremes = Vec::new();
+        self.recording.extremes(place, level, nodes, &mut extremes).ok()?;
+        let min = extremes.iter().fold(f32::INFINITY, |least, &(min, _)| least.min(min));
+        let max = extremes.iter().fold(f32::NEG_INFINITY, |most, &(_, max)| most.max(max));
+        let sums = self.recording.sums(place, range.clone());
+        let extremes = (K::from_f64(min.into()), K::from_f64(max.into()));
+        Some(RangeStats::known(extremes, (sums.sum, sums.sum_sq, sums.not_finite), sums.count, range.clone()))
+    }
+
+    /// Where the samples of a window stand.
+    fn positions(&self, window: Range<f64>) -> Range<u64> {
+        let outline = self.recording.outline();
+        let at = |index: f64| outline.position_of(index.max(0.0) as u64).0;
+        at(window.start)..at(window.end)
+    }
+
+    /// The gaps of a window; at most as many as a picture has.
+    fn gaps_in(&self, window: Range<f64>) -> Vec<GapMark> {
+        let outline = self.recording.outline();
+        let indices = (window.start.max(0.0) as u64).saturating_sub(1)..window.end.max(0.0) as u64 + 1;
+        let inside = outline.stretches_in(indices.clone());
+        let Some(first) = inside.first() else { return Vec::new() };
+        let number = outline.stretches.partition_point(|stretch| stretch.position < first.position);
+        let before = number.checked_sub(1);
+        let pairs = outline.stretches[before.unwrap_or(0)..].windows(2).zip(before.unwrap_or(0)..);
+        let of = |(pair, number): (&[crate::data::recording::Stretch], usize)| {
+            let (start, end) = (pair[0].end_index(), pair[1].first_sample_index);
+            (start < indices.end).then_some(GapMark {
+                number: number as u64,
+                start,
+                end,
+                generator_samples: end - start,
+                lost_frames: 0,
+            })
+        };
+        pairs.map_while(of).filter(|gap| gap.end > gap.start).take(GAPS_MAX).collect()
+    }
+
+    /// All of the recording, beside the picture.
+    fn overview(&mut self, viewport: &Viewport, picture: &mut Picture) {
+        let all = self.recording.outline().indices();
+        let Some(columns) = viewport.overview.filter(|&columns| columns > 0 && !all.is_empty()) else {
+            return;
+        };
+        let columns = columns.min(OVERVIEW_COLUMNS_MAX);
+        let grid = grebe_scope::ColumnGrid::new((all.end - all.start) as f64 / columns as f64);
+        let first = grid.column_at(all.start);
+        let count = (grid.column_at(all.end - 1) + 1 - first) as usize;
+        let lanes: Vec<LaneId> =
+            self.kept.tracks.lanes(viewport.lanes).filter(|&lane| place(lane).is_some()).collect();
+        let places: Vec<usize> = lanes.iter().filter_map(|&lane| place(lane)).collect();
+        let wide = WideColumns { grid, first_column: first as i64, count, places: &places };
+        let columns = self.overview.columns::<K>(&mut *self.recording, &mut self.reader, &wide, OVERVIEW_MS);
+        let step = grid.samples_per_column();
+        picture.overview = Some(Arc::new(OverviewView {
+            left_index: first as f64 * step,
+            span_samples: count as f64 * step,
+            lanes: lanes.into_iter().zip(columns).collect(),
+        }));
+    }
+}
+
+impl<K: Kind + IntoExtract> History for Recorded<K> {
+    fn is_for(&self, _: SampleFormat, _: usize) -> bool {
+        false
+    }
+
+    fn clear(&mut self) {}
+
+    fn append(&mut self, _: &Frame<'_>, _: u64) -> Result<(), ScopeError> {
+        Ok(())
+    }
+
+    fn next_index(&self) -> u64 {
+        self.recording.outline().indices().end
+    }
+
+    fn show(&mut self, viewport: &Viewport, moment: Moment, picture: &mut Picture) {
+        let all = self.recording.outline().indices();
+        let span_samples = moment.span * moment.stream.rate_or_one();
+        let right = match viewport.window {
+            Window::Latest => all.end as f64,
+            Window::Ending { at } => at,
+        };
+        let mut is_narrow = self.hold_for(viewport, span_samples, right);
+        let asked = Viewport { overview: None, ..viewport.clone() };
+        self.kept.keep_parts(&asked, true);
+        let (right_edge, trigger) = self.kept.triggered(&asked, &moment);
+        // A trigger is looked for where samples are held: near the right edge of what is too long for that.
+        let right_edge = right_edge.filter(|_| is_narrow);
+        if let Some(right) = right_edge {
+            is_narrow = self.hold_for(viewport, span_samples, right);
+        }
+        let extent = Extent::of(&asked, span_samples, right_edge, &all);
+        let whole =
+            if is_narrow || asked.measure.is_none() { Vec::new() } else { self.whole(extent.window()) };
+        let of = |lane: LaneId| whole.get(place(lane)?).cloned().flatten();
+        self.kept.fill(&asked, &moment, &extent, trigger, &of, picture);
+        if !is_narrow {
+            self.widen(&extent, picture);
+        }
+        self.overview(viewport, picture);
+        (picture.oldest_index, picture.next_index) = (all.start, all.end);
+        picture.gaps = self.gaps_in(extent.window());
+        let outline = self.recording.outline();
+        picture.counts = TrackerCounts {
+            samples: outline.len_samples(),
+            generator_samples: outline.missing_samples(),
+            streams: 1,
+            ..TrackerCounts::default()
+        };
+        let held = (self.held.end - self.held.start) as usize * self.kept.tracks.sampled().channels();
+        picture.memory_bytes = held * size_of::<K>() + self.recording.memory_bytes();
+        self.seen = (self.recording.known_samples(), picture.is_estimated || self.overview.is_estimated());
+    }
+
+    fn extract(&mut self, rate_hz: f64, range: Range<u64>) -> Extract {
+        self.hold(range.clone(), 0);
+        self.kept.extract(rate_hz, range)
+    }
+
+    fn refresh(&mut self) -> bool {
+        let before = self.recording.outline().indices();
+        let changed = self.recording.refresh();
+        if changed {
+            let all = self.recording.outline().indices();
+            if all.start != before.start || all.end < before.end {
+                self.held = 0..0;
+            }
+            self.picture = Wide::default();
+            self.overview = Wide::default();
+        }
+        // What was guessed is guessed better, until it is known.
+        changed || self.seen.1
+    }
+}
+
+/// The lane's place among those of a recording, where it is one of its samples.
+fn place(lane: LaneId) -> Option<usize> {
+    match lane.part {
+        Part::Real => Some(lane.channel),
+        Part::I => Some(lane.channel * 2),
+        Part::Q => Some(lane.channel * 2 + 1),
+        _ => None,
+    }
+}
+
+/// Samples that are held singly, over all lanes: read from a disk in some 40 ms.
+const HELD_BYTES: usize = 64 << 20;
+/// Held to either side of what is shown, so that a picture can be moved.
+const AROUND_MIN: u64 = 1 << 12;
+const AROUND_MAX: u64 = 1 << 22;
+/// Held of a window that is longer than what can be: for spectra and edges.
+const NEWEST_SAMPLES: u64 = 1 << 20;
+/// Where a column has more samples, and nodes are known, it is drawn from these.
+const NARROW_COLUMN_SAMPLES: u64 = 4096;
+const NODES_OF_WHOLE: u64 = 4096;
+const SINC_SAMPLES: f64 = 32.0;
+const GAPS_MAX: usize = 256;
+const OVERVIEW_COLUMNS_MAX: usize = 2048;
+/// What may be spent on samples of columns that are not known, a picture.
+const PICTURE_MS: u64 = 60;
+const OVERVIEW_MS: u64 = 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use grebe_frame::SampleFormat;
+use grebe_scope::Quantity;
+use grebe_testing::Rng;
+
+use crate::data::core::ScopeCore;
+use crate::data::lane::{LaneId, LaneMask};
+use crate::data::measure::Scales;
+use crate::data::picture::Picture;
+use crate::data::recording::{Recording, RecordingOutline, RecordingSums, Stretch};
+use crate::data::viewport::{Viewport, Window};
+
+/// Channels of `i16` or of `f32` in memory.
+#[derive(Debug)]
+struct Fake {
+    outline: RecordingOutline,
+    channels: Vec<Vec<f32>>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    known: u64,
+    /// Samples that the file has by now.
+    grown: Option<u64>,
+    is_gone: bool,
+    read_bytes: u64,
+}
+
+impl Fake {
+    fn outline_of(format: SampleFormat, channels: usize, stretches: Vec<Stretch>) -> RecordingOutline {
+        RecordingOutline { format, channels, rate_hz: 1e6, stretches, ..RecordingOutline::default() }
+    }
+}
+
+impl Recording for Fake {
+    fn outline(&self) -> &RecordingOutline {
+        &self.outline
+    }
+
+    fn refresh(&mut self) -> bool {
+        let Some(grown) = self.shared.lock().unwrap().grown.take() else { return false };
+        let last = self.outline.stretches.last_mut().unwrap();
+        last.length_samples = grown - last.position;
+        true
+    }
+
+    fn read(&mut self, position: u64, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut shared = self.shared.lock().unwrap();
+        if shared.is_gone {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        out.clear();
+        for channel in &self.channels {
+            for &sample in &channel[position as usize..][..length] {
+                match self.outline.format {
+                    SampleFormat::I16 => out.extend((sample as i16).to_le_bytes()),
+                    _ => out.extend(sample.to_le_bytes()),
+                }
+            }
+        }
+        shared.read_bytes += out.len() as u64;
+        Ok(())
+    }
+
+    fn known_samples(&self) -> u64 {
+        self.shared.lock().unwrap().known
+    }
+
+    fn level(&self, log2: u32) -> Option<u32> {
+        (8..=28).step_by(2).take_while(|&level| level <= log2).last()
+    }
+
+    fn extremes(
+        &mut self,
+        lane: usize,
+        log2: u32,
+        nodes: Range<u64>,
+        out: &mut Vec<(f32, f32)>,
+    ) -> io::Result<()> {
+        let all = &self.channels[lane][..self.known_samples() as usize];
+        let parts = all.chunks(1 << log2).skip(nodes.start as usize).take((nodes.end - nodes.start) as usize);
+        out.extend(parts.map(extremes));
+        Ok(())
+    }
+
+    fn sums(&self, lane: usize, samples: Range<u64>) -> RecordingSums {
+        let all = &self.channels[lane][samples.start as usize..samples.end as usize];
+        let sum = |of: &dyn Fn(f64) -> f64| all.iter().map(|&value| of(value.into())).sum();
+        RecordingSums { sum: sum(&|x| x), sum_sq: sum(&|x| x * x), not_finite: 0, count: all.len() as u64 }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn extremes(samples: &[f32]) -> (f32, f32) {
+    samples.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), &it| (min.min(it), max.max(it)))
+}
+
+/// A core of some channels of noise with spikes, of so many samples, which miss 300,001 in the middle.
+fn core(
+    format: SampleFormat,
+    channels: usize,
+    samples: usize,
+) -> (ScopeCore, Vec<Vec<f32>>, Arc<Mutex<Shared>>) {
+    let mut rng = Rng::with_seed(9);
+    let channels: Vec<Vec<f32>> = (0..channels)
+        .map(|_| {
+            let mut all: Vec<f32> = (0..samples).map(|_| f32::from(rng.i16(-100..100))).collect();
+            for _ in 0..samples / 40_000 {
+                all[rng.usize(0..samples)] = f32::from(rng.i16(..));
+            }
+            all
+        })
+        .collect();
+    let half = samples as u64 / 2 + 7;
+    let stretches = vec![
+        Stretch { position: 0, length_samples: half, first_sample_index: 1000 },
+        Stretch {
+            position: half,
+            length_samples: samples as u64 - half,
+            first_sample_index: 1000 + half + MISSING,
+        },
+    ];
+    let shared = Arc::new(Mutex::new(Shared { known: samples as u64, ..Shared::default() }));
+    let outline = Fake::outline_of(format, channels.len(), stretches);
+    let fake = Fake { outline, channels: channels.clone(), shared: Arc::clone(&shared) };
+    (ScopeCore::of_recording(Box::new(fake)).unwrap(), channels, shared)
+}
+
+const MISSING: u64 = 300_001;
+
+/// Checks each column of a picture against all samples that it covers, its borders rounded as it says.
+fn check(picture: &Picture, channels: &[Vec<f32>], half: u64, is_narrow: bool) {
+    let (quantum, all) = (picture.grid.quantum_samples().max(1), channels[0].len() as u64);
+    let node = if is_narrow { 1 } else { 1 << (quantum.ilog2() / 2 * 2) };
+    let position = |index: u64| match index.checked_sub(1000) {
+        None => 0,
+        Some(at) if at < half => at,
+        Some(at) => at.saturating_sub(MISSING).clamp(half, all),
+    };
+    let mut checked = 0;
+    for lane in &picture.lanes {
+        let samples = &channels[lane.lane.channel];
+        for (column, at) in lane.columns.iter().zip(picture.first_column..) {
+            let Ok(number) = u64::try_from(at) else { continue };
+            let span = picture.grid.span(number);
+            let (start, end) = (position(span.start), position(span.end));
+            if start == end {
+                assert!(column.is_empty(), "{at} {column:?}");
+                continue;
+            }
+            let is_missing = span.start.max(1000) < 1000 + half + MISSING && span.end > 1000 + half;
+            assert_eq!(column.has_gap(), is_missing, "{at}");
+            let start = start / node * node;
+            let end = if is_missing || end == all {
+                end.next_multiple_of(node).min(all)
+            } else {
+                end / node * node
+            };
+            assert_eq!(
+                (column.min, column.max),
+                extremes(&samples[start as usize..end as usize]),
+                "{at} {span:?} {start}..{end}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 0);
+}
+
+#[test]
+fn every_column_at_every_zoom_is_what_brute_force_finds() {
+    for format in [SampleFormat::I16, SampleFormat::F32] {
+        let samples = 3_000_000;
+        let (mut core, channels, _) = core(format, 2, samples);
+        let half = samples as u64 / 2 + 7;
+        for columns in [100, 300] {
+            for span in [1e-3, 0.05, 0.2, 0.41, 0.9, 1.7, 3.3, 20.0] {
+                for window in
+                    [Window::Latest, Window::Ending { at: 1_950_000.0 }, Window::Ending { at: 900_123.0 }]
+                {
+                    let viewport = Viewport { span: Some(span), window, ..Viewport::latest(columns) };
+                    let picture = core.answer(&viewport, 1);
+                    assert!(!picture.is_estimated && picture.is_ended);
+                    assert_eq!(
+                        (picture.oldest_index, picture.next_index),
+                        (1000, 3_000_000 + 1000 + MISSING)
+                    );
+                    // What lies before the first sample is not held.
+                    let right =
+                        if let Window::Ending { at } = window { at } else { picture.next_index as f64 };
+                    let margin = 2.0 * picture.grid.samples_per_column() + 32.0;
+                    let held = right + margin - (right - span * 1e6 - margin).max(0.0);
+                    check(&picture, &channels, half, held <= 4096.0 * columns as f64);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gap_is_there_and_counted() {
+    let (mut core, ..) = core(SampleFormat::I16, 1, 3_000_000);
+    let picture = core.answer(&Viewport { span: Some(4.0), ..Viewport::latest(200) }, 1);
+    let gaps: Vec<_> = picture.gaps.iter().map(|gap| (gap.start, gap.end, gap.generator_samples)).collect();
+    let start = 1000 + 1_500_007;
+    assert_eq!(gaps, [(start, start + MISSING, MISSING)]);
+    assert_eq!((picture.counts.samples, picture.counts.generator_samples), (3_000_000, MISSING));
+    let elsewhere =
+        Viewport { window: Window::Ending { at: 500_000.0 }, span: Some(0.1), ..Viewport::latest(50) };
+    assert!(core.answer(&elsewhere, 1).gaps.is_empty());
+}
+
+#[test]
+fn measurements_are_of_all_that_is_shown() {
+    let (mut core, channels, _) = core(SampleFormat::I16, 2, 3_000_000);
+    let viewport = Viewport { span: Some(4.0), measure: Some(Scales::default()), ..Viewport::latest(100) };
+    let picture = core.answer(&viewport, 1);
+    for (measured, samples) in picture.measured.iter().zip(&channels) {
+        let (min, max) = extremes(samples);
+        assert_eq!(measured.set.get(Quantity::Min), Some(min.into()));
+        assert_eq!(measured.set.get(Quantity::Max), Some(max.into()));
+        let mean = samples.iter().map(|&sample| f64::from(sample)).sum::<f64>() / samples.len() as f64;
+        assert!((measured.set.get(Quantity::Mean).unwrap() - mean).abs() < 1e-6);
+        assert_eq!(measured.level_samples, samples.len() as u64);
+    }
+}
+
+#[test]
+fn what_is_not_known_is_guessed_from_samples_of_its_own_and_becomes_exact() {
+    // Too many lanes for their samples to be held.
+    let (mut core, channels, shared) = core(SampleFormat::F32, 24, 1_500_000);
+    shared.lock().unwrap().known = 0;
+    let viewport = Viewport { span: Some(3.0), lanes: LaneMask::ALL.only([0, 23]), ..Viewport::latest(100) };
+    let picture = core.answer(&viewport, 1);
+    assert!(picture.is_estimated && core.refresh(), "another picture would be better");
+    for lane in &picture.lanes {
+        for column in lane.columns.iter().filter(|column| !column.is_empty()) {
+            assert!(column.min <= column.max && column.min >= -32_768.0);
+        }
+    }
+    // The first half is known: its columns do not change any more.
+    shared.lock().unwrap().known = 800_000;
+    let half = core.answer(&viewport, 2);
+    assert!(half.is_estimated);
+    shared.lock().unwrap().known = 1_500_000;
+    let whole = core.answer(&viewport, 3);
+    assert!(!whole.is_estimated && !core.refresh());
+    check(&whole, &channels, 1_500_000 / 2 + 7, whole.grid.samples_per_column() <= 4096.0);
+    let known = |picture: &Picture| -> Vec<_> {
+        let columns = picture.lanes[0].columns.iter().zip(picture.first_column..);
+        let columns = columns.filter(|(_, at)| (0..20).contains(at));
+        columns.map(|(column, _)| (column.min, column.max)).collect()
+    };
+    assert_eq!(known(&half), known(&whole));
+}
+
+#[test]
+fn a_recording_that_grows_is_followed_and_one_that_is_cut_is_no_end() {
+    let (mut core, channels, shared) = core(SampleFormat::I16, 1, 2_000_000);
+    let first = core.answer(&Viewport { span: Some(0.01), ..Viewport::latest(100) }, 1);
+    assert_eq!(first.next_index, 2_000_000 + 1000 + MISSING);
+    shared.lock().unwrap().grown = Some(1_900_000);
+    assert!(core.refresh());
+    let cut = core.answer(&Viewport { span: Some(0.01), ..Viewport::latest(100) }, 2);
+    assert_eq!(cut.next_index, 1_900_000 + 1000 + MISSING);
+    check(&cut, &[channels[0][..1_900_000].to_vec()], 1_000_007, cut.grid.samples_per_column() <= 4096.0);
+    shared.lock().unwrap().grown = Some(2_000_000);
+    assert!(core.refresh());
+    let again = core.answer(&Viewport { span: Some(0.01), ..Viewport::latest(100) }, 3);
+    assert_eq!(again.next_index, first.next_index);
+    check(&again, &channels, 1_000_007, again.grid.samples_per_column() <= 4096.0);
+    // Gone: nothing can be read, and nothing falls over.
+    shared.lock().unwrap().is_gone = true;
+    let viewport =
+        Viewport { window: Window::Ending { at: 500_000.0 }, span: Some(0.01), ..Viewport::latest(100) };
+    let gone = core.answer(&viewport, 4);
+    assert!(gone.lanes[0].columns.iter().all(|column| column.is_empty()));
+}
+
+#[test]
+fn a_picture_reads_no_more_than_it_needs() {
+    let (mut core, _, shared) = core(SampleFormat::I16, 1, 8_000_000);
+    let narrow =
+        |at: f64| Viewport { window: Window::Ending { at }, span: Some(1e-3), ..Viewport::latest(500) };
+    core.answer(&narrow(4_000_000.0), 1);
+    let first = std::mem::take(&mut shared.lock().unwrap().read_bytes);
+    assert!((2000..100_000).contains(&first), "{first}");
+    // Moved by a screen: it was read already.
+    core.answer(&narrow(4_001_000.0), 2);
+    assert_eq!(shared.lock().unwrap().read_bytes, 0);
+    core.answer(&Viewport { span: Some(9.0), ..Viewport::latest(500) }, 3);
+    assert!(
+        shared.lock().unwrap().read_bytes < 4_000_000,
+        "the newest samples for what is seen of them singly"
+    );
+}
+
+#[test]
+fn samples_are_copied_from_wherever_they_are() {
+    let (mut core, channels, _) = core(SampleFormat::I16, 2, 3_000_000);
+    core.answer(&Viewport { span: Some(4.0), ..Viewport::latest(100) }, 1);
+    let extract = core.extract(500_000..500_100);
+    assert_eq!((extract.len_samples(), extract.lanes.clone()), (100, vec![LaneId::real(0), LaneId::real(1)]));
+    for (lane, samples) in channels.iter().enumerate() {
+        for at in 0..100 {
+            let expected = f64::from(samples[499_000 + at]);
+            assert_eq!(extract.runs[0].samples.value(lane, at), Some(expected));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Columns of more samples than are held: from what is known of longer stretches, or guessed from a few samples of each.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use grebe_scope::{Column, ColumnGrid, Coverage};
+
+use crate::data::recorded::samples::Reader;
+use crate::data::recording::{Recording, RecordingOutline};
+use crate::data::samples::Kind;
+
+/// What columns are wanted, of the lanes at these places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WideColumns<'a> {
+    pub(super) grid: ColumnGrid,
+    pub(super) first_column: i64,
+    pub(super) count: usize,
+    pub(super) places: &'a [usize],
+}
+
+/// Makes columns, and keeps what it guessed of them.
+#[derive(Debug, Default)]
+pub(super) struct Wide {
+    /// By column: extremes of a few of its samples, by lane.
+    sampled: HashMap<u64, Vec<(f32, f32)>>,
+    grid: ColumnGrid,
+    is_estimated: bool,
+}
+
+/// Where the samples of a column stand.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u64,
+    end: u64,
+    coverage: Coverage,
+}
+
+impl Wide {
+    /// Whether any of the last columns was guessed.
+    pub(super) fn is_estimated(&self) -> bool {
+        self.is_estimated
+    }
+
+    /// The columns of each lane. Those that are known are exact: of all samples from their first to the first of the next one, rounded
+    /// down to nodes of at most a sixteenth of a column; beside gaps the rest of a node belongs to them too. Of the others, as many
+    /// as can be in so many milliseconds are guessed anew, the rest from their neighbours.
+    pub(super) fn columns<K: Kind>(
+        &mut self,
+        recording: &mut dyn Recording,
+        reader: &mut Reader,
+        wanted: &WideColumns<'_>,
+        most_ms: u64,
+    ) -> Vec<Vec<Column<f32>>> {
+        let level = recording.level(wanted.grid.quantum_samples().max(FINEST).ilog2()).unwrap_or(0);
+        let spans: Vec<Span> = spans(recording.outline(), wanted);
+        let known = recording.known_samples();
+        let all = recording.outline().len_samples();
+        let is_known = |span: &Span| level > 0 && node_end(span, level, all).min(all) <= known;
+        let mut columns = Vec::with_capacity(wanted.places.len());
+        let mut guessed: Vec<usize> =
+            (0..spans.len()).filter(|&at| spans[at].end > spans[at].start && !is_known(&spans[at])).collect();
+        for &place in wanted.places {
+            let mut of_lane = known_columns(recording, place, level, &spans, is_known);
+            if of_lane.is_none() {
+                // It cannot be read: all of it is guessed.
+                guessed = (0..spans.len()).filter(|&at| spans[at].end > spans[at].start).collect();
+            }
+            columns.push(of_lane.take().unwrap_or_else(|| vec![Column::OUTSIDE; spans.len()]));
+        }
+        self.is_estimated = !guessed.is_empty();
+        if self.is_estimated {
+            self.sample::<K>(recording, reader, wanted, (&spans, &guessed), Duration::from_millis(most_ms));
+            for (columns, &place) in columns.iter_mut().zip(wanted.places) {
+                self.guess(columns, place, wanted, &spans, &guessed);
+            }
+        }
+        columns
+    }
+
+    /// Reads a few samples of columns that were not sampled yet, far apart first.
+    fn sample<K: Kind>(
+        &mut self,
+        recording: &mut dyn Recording,
+        reader: &mut Reader,
+        wanted: &WideColumns<'_>,
+        (spans, guessed): (&[Span], &[usize]),
+        most: Duration,
+    ) {
+        if self.grid != wanted.grid || self.sampled.len() > SAMPLED_MAX {
+            self.sampled.clear();
+            self.grid = wanted.grid;
+        }
+        let begun = Instant::now();
+        let mut lanes: Vec<K> = Vec::new();
+        let bits = guessed.len().next_power_of_two().ilog2();
+        let far_apart = (0..1usize << bits).map(|at| at.reverse_bits() >> (usize::BITS - bits).min(63));
+        for place in far_apart.filter(|&place| place < guessed.len()) {
+            let at = guessed[place];
+            let number = (wanted.first_column + at as i64) as u64;
+            if self.sampled.contains_key(&number) {
+                continue;
+            }
+            // A picture needs some, however slow the disk is.
+            if begun.elapsed() > most && self.sampled.len() >= SAMPLED_MIN {
+                return;
+            }
+            let Span { start, end, .. } = spans[at];
+            let length = (end - start).min(LOOK_SAMPLES);
+            let middle = start + (end - start - length) / 2;
+            let mut extremes = Vec::new();
+            // What cannot be read stays empty.
+            let _ = reader.read(recording, middle, length, 0, |frame, _| {
+                let block = frame.header().block_length_samples as usize;
+                let all = match K::borrowed(frame) {
+                    Some(all) => all,
+                    None => {
+                        K::decode(frame, &mut lanes);
+                        &lanes
+                    }
+                };
+                extremes.resize(all.len() / block, (f32::INFINITY, f32::NEG_INFINITY));
+                for (extremes, lane) in extremes.iter_mut().zip(all.chunks_exact(block)) {
+                    let (min, max) = grebe_scope::min_max(lane);
+                    if min <= max {
+                        *extremes = (extremes.0.min(min.to_f32()), extremes.1.max(max.to_f32()));
+                    }
+                }
+                true
+            });
+            self.sampled.insert(number, extremes);
+        }
+    }
+
+    /// Columns from their own samples, or from those of the nearest to the left that has any.
+    fn guess(
+        &self,
+        columns: &mut [Column<f32>],
+        place: usize,
+        wanted: &WideColumns<'_>,
+        spans: &[Span],
+        guessed: &[usize],
+    ) {
+        let sampled = |at: usize| self.sampled.get(&((wanted.first_column + at as i64) as u64));
+        let mut last = guessed.iter().find_map(|&at| sampled(at));
+        for &at in guessed {
+            last = sampled(at).or(last);
+            let (min, max) = last.and_then(|all| all.get(place).copied()).unwrap_or(NOTHING);
+            let coverage = spans[at].coverage;
+            columns[at] = if min <= max {
+                Column { min, max, coverage }
+            } else {
+                Column { coverage, ..Column::OUTSIDE }
+            };
+        }
+    }
+}
+
+/// The columns of a lane that are known; `None` where they cannot be read.
+fn known_columns(
+    recording: &mut dyn Recording,
+    place: usize,
+    level: u32,
+    spans: &[Span],
+    is_known: impl Fn(&Span) -> bool,
+) -> Option<Vec<Column<f32>>> {
+    let all = recording.outline().len_samples();
+    let mut out: Vec<Column<f32>> =
+        spans.iter().map(|span| Column { coverage: span.coverage, ..Column::OUTSIDE }).collect();
+    let known = || spans.iter().enumerate().filter(|(_, span)| span.end > span.start && is_known(span));
+    let Some((_, first)) = known().next() else { return Some(out) };
+    let first = first.start >> level;
+    let last = known().map(|(_, span)| node_end(span, level, all).div_ceil(1 << level)).max()?;
+    let mut nodes = Vec::new();
+    recording.extremes(place, level, first..last, &mut nodes).ok()?;
+    for (at, span) in known() {
+        let begin = (span.start >> level) - first;
+        let end = node_end(span, level, all).div_ceil(1 << level) - first;
+        let own = nodes.get(begin as usize..end as usize)?;
+        let (min, max) =
+            own.iter().fold(NOTHING, |(least, most), &(min, max)| (least.min(min), most.max(max)));
+        if min <= max {
+            (out[at].min, out[at].max) = (min, max);
+        }
+    }
+    Some(out)
+}
+
+/// Where the nodes of a column end: those that begin before its end, but for the one that the next column begins with.
+fn node_end(span: &Span, level: u32, all: u64) -> u64 {
+    let down = span.end >> level << level;
+    let ends_here = span.end == all || span.coverage == Coverage::Gap;
+    if ends_here || down <= span.start { span.end.next_multiple_of(1 << level) } else { down }
+}
+
+fn spans(outline: &RecordingOutline, wanted: &WideColumns<'_>) -> Vec<Span> {
+    let all = outline.indices();
+    let of = |at: usize| {
+        let outside = Span { start: 0, end: 0, coverage: Coverage::Outside };
+        let Ok(number) = u64::try_from(wanted.first_column + at as i64) else { return outside };
+        let span = wanted.grid.span(number);
+        let inside = span.start.max(all.start)..span.end.min(all.end);
+        if inside.is_empty() {
+            return outside;
+        }
+        let (start, end) = (outline.position_of(inside.start).0, outline.position_of(inside.end).0);
+        let coverage = if end - start < inside.end - inside.start {
+            Coverage::Gap
+        } else if inside != span {
+            Coverage::Partial
+        } else {
+            Coverage::Complete
+        };
+        Span { start, end, coverage }
+    };
+    (0..wanted.count).map(of).collect()
+}
+
+const NOTHING: (f32, f32) = (f32::INFINITY, f32::NEG_INFINITY);
+/// Samples of the finest nodes.
+const FINEST: u64 = 256;
+/// Samples of a column that is guessed.
+const LOOK_SAMPLES: u64 = 1024;
+/// Columns that are sampled at least, and that are kept at most.
+const SAMPLED_MIN: usize = 64;
+const SAMPLED_MAX: usize = 1 << 16;

@@ -1,0 +1,134 @@
+//! What a scope asks of a recording: how it is laid out, its samples, and what is known of them beforehand.
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_frame::{Description, SampleFormat, StreamAnnotation};
+
+/// A recording of any size, as a [`RecordingScope`](crate::RecordingScope) looks at it. Lanes are the channels; of complex ones I and Q
+/// by turns. Positions count samples per channel in the file, in which gaps take no room.
+pub trait Recording: Debug + Send {
+    /// What it is.
+    fn outline(&self) -> &RecordingOutline;
+
+    /// Looks whether it grew or was cut; whether it did. Called twice a second.
+    fn refresh(&mut self) -> bool;
+
+    /// Reads samples of all channels into `out`: the bytes of each channel as a frame has them, one channel behind the other.
+    ///
+    /// # Errors
+    /// What cannot be read, or is not there (any more).
+    fn read(&mut self, position: u64, length: usize, out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Samples per channel, from the first on, whose extremes and sums are known.
+    fn known_samples(&self) -> u64;
+
+    /// log2 of the samples of the longest nodes there are that have at most `1 << log2`.
+    fn level(&self, log2: u32) -> Option<u32>;
+
+    /// Appends the smallest and the largest samples of nodes of a level to `out`: node `n` is of the samples
+    /// `n << log2 .. (n + 1) << log2`, as far as they are known. Without any but not-a-number, the smallest is above the largest.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    fn extremes(
+        &mut self,
+        lane: usize,
+        log2: u32,
+        nodes: Range<u64>,
+        out: &mut Vec<(f32, f32)>,
+    ) -> io::Result<()>;
+
+    /// Sums of the samples of a lane, widened to what they are known of.
+    fn sums(&self, lane: usize, samples: Range<u64>) -> RecordingSums;
+
+    /// Bytes of memory that what is known of it takes.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// What a recording is.
+#[derive(Debug, Clone, Default)]
+pub struct RecordingOutline {
+    /// What its samples are.
+    pub format: SampleFormat,
+    /// Channels, 1 to 255.
+    pub channels: usize,
+    /// Samples per second and channel; 0 = unknown.
+    pub rate_hz: f64,
+    /// Stretches without a gap, in the order of the file and of the stream, which cover the file.
+    pub stretches: Vec<Stretch>,
+    /// What it says of itself, each from its own first sample on.
+    pub descriptions: Vec<Arc<Description>>,
+    /// What it labels.
+    pub annotations: Vec<StreamAnnotation>,
+}
+
+/// Samples that follow each other without a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Where it begins in the file.
+    pub position: u64,
+    /// How long it is; never 0.
+    pub length_samples: u64,
+    /// The index of its first sample in the stream that was recorded.
+    pub first_sample_index: u64,
+}
+
+/// Sums over the finite ones of some samples.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RecordingSums {
+    /// Sum of the samples.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub sum_sq: f64,
+    /// Samples that are infinite or not a number.
+    pub not_finite: u64,
+    /// Samples, finite or not.
+    pub count: u64,
+}
+
+impl RecordingOutline {
+    /// Samples per channel.
+    pub(crate) fn len_samples(&self) -> u64 {
+        self.stretches.last().map_or(0, |last| last.position + last.length_samples)
+    }
+
+    /// From the first index to behind the last.
+    pub(crate) fn indices(&self) -> Range<u64> {
+        match (self.stretches.first(), self.stretches.last()) {
+            (Some(first), Some(last)) => first.first_sample_index..last.end_index(),
+            _ => 0..0,
+        }
+    }
+
+    pub(crate) fn missing_samples(&self) -> u64 {
+        let Range { start, end } = self.indices();
+        (end - start).saturating_sub(self.len_samples())
+    }
+
+    /// Where the first sample from an index on stands, and whether it is the first behind a gap or the end of the file.
+    pub(crate) fn position_of(&self, index: u64) -> (u64, bool) {
+        let next = self.stretches.partition_point(|stretch| stretch.first_sample_index <= index);
+        let Some(stretch) = next.checked_sub(1).map(|at| self.stretches[at]) else { return (0, true) };
+        let within = index - stretch.first_sample_index;
+        match within < stretch.length_samples {
+            true => (stretch.position + within, within == 0),
+            false => (stretch.position + stretch.length_samples, true),
+        }
+    }
+
+    /// The stretches that reach into some indices.
+    pub(crate) fn stretches_in(&self, indices: Range<u64>) -> &[Stretch] {
+        let first = self.stretches.partition_point(|stretch| stretch.end_index() <= indices.start);
+        let last = self.stretches.partition_point(|stretch| stretch.first_sample_index < indices.end);
+        &self.stretches[first..last.max(first)]
+    }
+}
+
+impl Stretch {
+    pub(crate) fn end_index(&self) -> u64 {
+        self.first_sample_index + self.length_samples
+    }
+}

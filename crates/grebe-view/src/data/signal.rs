@@ -1,0 +1,271 @@
+//! What the samples and the spectrum of a channel say of its signal: power, occupied band, noise, distortion.
+
+use std::ops::Range;
+
+use grebe_scope::{Averaging, Band, PowerStats, Spectrum, ToneQuality, Window as Weighting};
+
+use crate::data::extract::Runs;
+use crate::data::lane::{LaneId, Part};
+use crate::data::samples::{self, Kind};
+use crate::data::spectrum::band;
+use crate::data::tracks::Tracks;
+use crate::data::viewport::Viewport;
+
+/// What was measured of the signal of one channel, over the visible samples. Powers are relative to those of a tone that uses
+/// the whole range; frequencies are parts of the rate, as in a [`SpectrumView`](crate::SpectrumView).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SignalMeasurements {
+    /// The channel, from 0.
+    pub channel: usize,
+    /// Mean power of all samples, in dBFS.
+    pub power_dbfs: Option<f64>,
+    /// The highest power of a sample over the mean, in decibels.
+    pub peak_to_average_db: Option<f64>,
+    /// The part of the spectrum that was asked for: what follows is of it.
+    pub within: Band,
+    /// Power within it, in dBFS.
+    pub channel_power_dbfs: Option<f64>,
+    /// What holds 99 % of the power within it.
+    pub occupied: Option<Band>,
+    /// The signal within it over the noise within it, in decibels, where noise is as dense as outside of it. `None` where it is
+    /// the whole spectrum.
+    pub channel_snr_db: Option<f64>,
+    /// How clean the highest tone of the whole spectrum is, with nine harmonics; `None` where all else is stronger.
+    pub tone: Option<ToneQuality>,
+    /// Samples behind the spectrum: the newest of the window that are held singly, of a live stream at most 262,144.
+    pub samples: u64,
+}
+
+/// Measures signals, and keeps the result until the next is due.
+#[derive(Debug, Default)]
+pub(crate) struct SignalMeasurer<K: Kind> {
+    measured: Vec<SignalMeasurements>,
+    measured_ns: u64,
+    viewport: Option<Viewport>,
+    first: Runs<K>,
+    q: Runs<K>,
+}
+
+impl<K: Kind> SignalMeasurer<K> {
+    /// Measures the window if the viewport asks for measurements and for spectra, and one is due.
+    pub(crate) fn measure(
+        &mut self,
+        tracks: &Tracks<K>,
+        viewport: &Viewport,
+        window: Range<f64>,
+        now_ns: u64,
+    ) -> Vec<SignalMeasurements> {
+        let (Some(_), Some(settings)) = (&viewport.measure, viewport.spectrum) else {
+            self.viewport = None;
+            return Vec::new();
+        };
+        let is_same = self.viewport.as_ref() == Some(viewport);
+        if is_same && now_ns.saturating_sub(self.measured_ns) < INTERVAL_NS {
+            return self.measured.clone();
+        }
+        (self.viewport, self.measured_ns) = (Some(viewport.clone()), now_ns);
+        let end = (window.end.max(0.0) as u64).min(tracks.sampled().next_index());
+        let shown = (0..tracks.channels()).filter(|&channel| viewport.lanes.has_channel(channel));
+        let shown: Vec<usize> = shown.take(CHANNELS_MAX).collect();
+        let most = if viewport.is_exact { EXACT_MAX } else { SAMPLES_SUM_MAX / shown.len().max(1) as u64 };
+        let start = (window.start.max(0.0) as u64).max(end.saturating_sub(most));
+        let whole = band(tracks.format().is_complex());
+        let (from, to) = settings.band.unwrap_or(whole);
+        let within = Band { low: from.max(whole.0), high: to.min(whole.1) };
+        self.measured.clear();
+        for channel in shown {
+            let is_complex = tracks.format().is_complex();
+            let Some(track) = tracks.track(LaneId::first_of(channel, is_complex)) else { continue };
+            self.first.copy(track, start..end);
+            if let Some(track) = tracks.track(LaneId { channel, part: Part::Q }) {
+                self.q.copy(track, start..end);
+            } else {
+                // A real sample has nothing there.
+                self.q.samples.clear();
+                self.q.samples.resize(self.first.samples.len(), K::default());
+            }
+            self.measured.push(self.of(channel, tracks, within, settings.size));
+        }
+        self.measured.clone()
+    }
+
+    fn of(&self, channel: usize, tracks: &Tracks<K>, within: Band, size: usize) -> SignalMeasurements {
+        let full_scale = samples::full_scale(tracks.format());
+        let samples = self.first.samples.len();
+        let longest = self.first.iter().map(|(_, run)| run.len()).max().unwrap_or(0);
+        let mut measured = SignalMeasurements {
+            channel,
+            power_dbfs: None,
+            peak_to_average_db: None,
+            within,
+            channel_power_dbfs: None,
+            occupied: None,
+            channel_snr_db: None,
+            tone: None,
+            samples: samples as u64,
+        };
+        let mut power = PowerStats::default();
+        power.add(&self.first.samples, &self.q.samples);
+        // The mean power of a real tone is half the square of its amplitude.
+        let tone = if tracks.format().is_complex() { full_scale } else { full_scale / 2f64.sqrt() };
+        measured.power_dbfs = power.mean_dbfs(tone);
+        measured.peak_to_average_db = power.peak_to_average_db();
+        if longest < SIZE_MIN {
+            return measured;
+        }
+        let size = size.next_power_of_two().clamp(SIZE_MIN, SIZE_MAX).min(1 << longest.ilog2());
+        // Made anew: its memory is asked for a few times a second, and it is no part of what carries data.
+        if tracks.format().is_complex() {
+            let Ok(mut spectrum) = Spectrum::<K, 2>::complex(size, WEIGHTING, Averaging::All) else {
+                return measured;
+            };
+            spectrum.set_full_scale(full_scale);
+            for ((first, i), (_, q)) in self.first.iter().zip(self.q.iter()) {
+                spectrum.append(first, i, q, |_| {});
+            }
+            measured.look(&spectrum);
+        } else {
+            let Ok(mut spectrum) = Spectrum::<K, 1>::new(size, WEIGHTING, Averaging::All) else {
+                return measured;
+            };
+            spectrum.set_full_scale(full_scale);
+            for (first, run) in self.first.iter() {
+                spectrum.append(first, run, |_| {});
+            }
+            measured.look(&spectrum);
+        }
+        measured
+    }
+}
+
+impl SignalMeasurements {
+    /// Takes what a spectrum says.
+    fn look<K: Kind, const COMPONENTS: usize>(&mut self, spectrum: &Spectrum<K, COMPONENTS>) {
+        if spectrum.count() == 0 {
+            return;
+        }
+        let within = self.within;
+        self.channel_power_dbfs = Some(spectrum.band_power_dbfs(within));
+        self.occupied = spectrum.occupied_band(0.99, within);
+        let whole = band(COMPONENTS == 2);
+        // Noise is looked for on both sides of the channel, a line's window away from it.
+        let apart = WINDOW_LINES / spectrum.size() as f64;
+        let below = Band { low: whole.0, high: within.low - apart };
+        let above = Band { low: within.high + apart, high: whole.1 };
+        self.channel_snr_db = spectrum.channel_snr_db(within, &[below, above]);
+        // Of noise, the highest line is no tone.
+        self.tone = spectrum.tone_quality(HARMONICS).filter(|tone| tone.sinad_db > 0.0);
+    }
+}
+
+/// Its side lobes lie 92 dB below a tone.
+const WEIGHTING: Weighting = Weighting::BlackmanHarris;
+/// Half of what a tone is widened to by it.
+const WINDOW_LINES: f64 = 4.0;
+/// The fundamental, and nine more.
+const HARMONICS: u32 = 10;
+const SIZE_MIN: usize = 16;
+/// Longer transforms leave too few to average.
+const SIZE_MAX: usize = 1 << 16;
+const CHANNELS_MAX: usize = 32;
+/// Bounds the time that it takes from the data path: some 5 ms.
+const SAMPLES_SUM_MAX: u64 = 1 << 18;
+/// Of a picture that is kept.
+const EXACT_MAX: u64 = 1 << 24;
+const INTERVAL_NS: u64 = 250_000_000;
+
+#[cfg(test)]
+mod tests {
+    use grebe_frame::{Batch, BatchPool, Complex, Header, Sample};
+    use grebe_testing::Rng;
+
+    use super::*;
+    use crate::data::core::ScopeCore;
+    use crate::data::measure::Scales;
+    use crate::data::viewport::SpectrumSettings;
+
+    fn frame<T: Sample>(first: u64, samples: &[T]) -> Batch {
+        let header = Header {
+            sequence: first / samples.len() as u64,
+            channel_count: 1,
+            format: T::FORMAT,
+            block_length_samples: samples.len() as u32,
+            sample_rate_hz: 1e6,
+            first_sample_index: first,
+            ..Header::default()
+        };
+        let mut batch = BatchPool::new(1, header.frame_bytes() + 64).acquire().unwrap();
+        batch.push::<T>(&header, |_, out| out.copy_from_slice(samples)).unwrap();
+        batch.freeze()
+    }
+
+    fn measured<T: Sample>(samples: &[T], band: Option<(f64, f64)>) -> SignalMeasurements {
+        let mut core = ScopeCore::new(64 << 20);
+        for (block, samples) in samples.chunks_exact(4096).enumerate() {
+            core.ingest(&frame(block as u64 * 4096, samples), 1).unwrap();
+        }
+        let spectrum = Some(SpectrumSettings { size: 4096, band, ..SpectrumSettings::default() });
+        let viewport = Viewport {
+            span: Some(1.0),
+            measure: Some(Scales::default()),
+            spectrum,
+            is_exact: true,
+            ..Viewport::latest(100)
+        };
+        core.answer(&viewport, 1).signals[0]
+    }
+
+    #[track_caller]
+    fn assert_near(got: Option<f64>, expected: f64, reach: f64) {
+        let got = got.unwrap();
+        assert!((got - expected).abs() <= reach, "{got}, not {expected}");
+    }
+
+    /// Noise of variance 1 in each of I and Q, by twelve even numbers.
+    fn noise(rng: &mut Rng) -> f64 {
+        (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0
+    }
+
+    #[test]
+    fn noise_and_a_channel_in_it_are_what_they_were_made_of() {
+        let mut rng = Rng::with_seed(7);
+        // White noise of -40 dBFS, and seven tones of -20 dBFS each from 0.1 to 0.16 of the rate.
+        let sigma = 10f64.powf(-40.0 / 20.0) / 2f64.sqrt();
+        let tones: Vec<f64> = (0..7).map(|n| 0.1 + 0.01 * f64::from(n)).collect();
+        let sample = |index: usize| {
+            let turn = |cycles: f64| (cycles * index as f64).fract() * std::f64::consts::TAU;
+            let (re, im) = tones.iter().fold((0.0, 0.0), |(re, im), &cycles| {
+                let angle = turn(cycles) + cycles * 1e4;
+                (re + 0.1 * angle.cos(), im + 0.1 * angle.sin())
+            });
+            Complex { re: (re + sigma * noise(&mut rng)) as f32, im: (im + sigma * noise(&mut rng)) as f32 }
+        };
+        let samples: Vec<Complex<f32>> = (0..1 << 18).map(sample).collect();
+        let signal = 10.0 * 7f64.log10() - 20.0;
+        let set = measured(&samples, Some((0.09, 0.17)));
+        assert_near(set.channel_power_dbfs, signal, 0.05);
+        // Noise within 0.08 of the rate.
+        assert_near(set.channel_snr_db, signal + 40.0 - 10.0 * 0.08f64.log10(), 0.2);
+        let occupied = set.occupied.unwrap();
+        assert!((occupied.low - 0.1).abs() < 0.001 && (occupied.high - 0.16).abs() < 0.001, "{occupied:?}");
+        assert_near(set.power_dbfs, 10.0 * (10f64.powf(signal / 10.0) + 1e-4).log10(), 0.05);
+        let whole = measured(&samples, None);
+        assert_eq!(whole.channel_snr_db, None, "there is nothing beside it");
+        assert_eq!((whole.within.low, whole.within.high), (-0.5, 0.5));
+    }
+
+    #[test]
+    fn a_sampled_sine_has_the_bits_of_its_converter() {
+        let sine = |index: usize| {
+            let angle = index as f64 * 0.012_345 * std::f64::consts::TAU;
+            (angle.sin() * 127.0).round() as i8
+        };
+        let samples: Vec<i8> = (0..1 << 17).map(sine).collect();
+        let set = measured(&samples, None);
+        assert_near(set.power_dbfs, 20.0 * (127.0f64 / 128.0).log10(), 0.01);
+        assert_near(set.peak_to_average_db, 3.01, 0.01);
+        let tone = set.tone.unwrap();
+        assert_near(Some(tone.enob), 8.0, 0.15);
+        assert_near(Some(tone.sinad_db), 6.02 * 8.0 + 1.76, 1.0);
+    }
+}

@@ -1,0 +1,299 @@
+//! The histories of all lanes of a stream.
+
+use std::ops::Range;
+
+use grebe_frame::{Frame, SampleFormat};
+use grebe_scope::{Error as ScopeError, Pyramid};
+
+use crate::data::extract::Runs;
+use crate::data::lane::{LaneId, LaneMask, Part};
+use crate::data::samples::{self, Kind};
+
+/// Keeps every channel; of complex ones I and Q, and those parts that are wanted.
+#[derive(Debug)]
+pub(crate) struct Tracks<K: Kind> {
+    format: SampleFormat,
+    channels: usize,
+    /// A lane a channel, or I and Q by turns.
+    samples: Pyramid<K>,
+    /// Computed of I and Q, each with a lane a channel.
+    derived: Vec<(Part, Pyramid<K>)>,
+    /// What one derived part may take.
+    part_budget_bytes: usize,
+    /// The lanes of a frame that does not hold them just so, and what is derived of them.
+    scratch: Vec<K>,
+    /// The newest I and Q of each channel.
+    last: Vec<[K; 2]>,
+}
+
+/// The history of one lane.
+#[derive(Debug)]
+pub(crate) struct Track<'a, K: Kind> {
+    pub(crate) pyramid: &'a Pyramid<K>,
+    /// The lane's place in it.
+    pub(crate) place: usize,
+}
+
+impl<K: Kind> Clone for Track<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Kind> Copy for Track<'_, K> {}
+
+impl<'a, K: Kind> Track<'a, K> {
+    /// The samples of a stretch that are still held singly.
+    pub(crate) fn samples(self, range: Range<u64>, each: impl FnMut(u64, &'a [K])) {
+        self.pyramid.samples(self.place, range, each);
+    }
+}
+
+impl<K: Kind> Tracks<K> {
+    /// For a stream of `channels`, within about `budget_bytes`: a third for I and Q where parts may come to them.
+    ///
+    /// # Errors
+    /// [`ScopeError::Budget`] and [`ScopeError::OutOfMemory`].
+    pub(crate) fn new(
+        format: SampleFormat,
+        channels: usize,
+        budget_bytes: usize,
+    ) -> Result<Tracks<K>, ScopeError> {
+        let lanes = channels * format.components();
+        let (own, part) =
+            if format.is_complex() { (budget_bytes / 3, budget_bytes / 6) } else { (budget_bytes, 0) };
+        Ok(Tracks {
+            format,
+            channels,
+            samples: Pyramid::new(lanes, own)?,
+            derived: Vec::new(),
+            part_budget_bytes: part,
+            scratch: Vec::new(),
+            last: Vec::new(),
+        })
+    }
+
+    /// Whether it holds streams of this kind.
+    pub(crate) fn is_for(&self, format: SampleFormat, channels: usize) -> bool {
+        (self.format, self.channels) == (format, channels)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.samples.clear();
+        self.derived.iter_mut().for_each(|(_, history)| history.clear());
+        self.last.clear();
+    }
+
+    pub(crate) fn format(&self) -> SampleFormat {
+        self.format
+    }
+
+    pub(crate) fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// The history of the samples themselves.
+    pub(crate) fn sampled(&self) -> &Pyramid<K> {
+        &self.samples
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let derived = self.derived.iter().map(|(_, history)| history.memory_bytes());
+        self.samples.memory_bytes() + derived.sum::<usize>()
+    }
+
+    /// The lanes of a mask that there are.
+    pub(crate) fn lanes(&self, shown: LaneMask) -> impl Iterator<Item = LaneId> + '_ {
+        let lanes = shown.lanes(self.channels, self.format.is_complex());
+        lanes.filter(|&lane| self.place(lane).is_some())
+    }
+
+    pub(crate) fn track(&self, lane: LaneId) -> Option<Track<'_, K>> {
+        let place = self.place(lane)?;
+        let own = self.samples.channels();
+        let Some(behind) = place.checked_sub(own) else {
+            return Some(Track { pyramid: &self.samples, place });
+        };
+        let (_, pyramid) = self.derived.get(behind / self.channels)?;
+        Some(Track { pyramid, place: behind % self.channels })
+    }
+
+    /// The lane's place in the blocks that [`append`](Tracks::append) shows.
+    pub(crate) fn place(&self, lane: LaneId) -> Option<usize> {
+        let channel = Some(lane.channel).filter(|&channel| channel < self.channels)?;
+        match (lane.part, self.format.is_complex()) {
+            (Part::Real, false) => Some(channel),
+            (Part::I, true) => Some(channel * 2),
+            (Part::Q, true) => Some(channel * 2 + 1),
+            (part, true) => {
+                let derived = self.derived.iter().position(|(it, _)| *it == part)?;
+                Some(self.samples.channels() + derived * self.channels + channel)
+            }
+            _ => None,
+        }
+    }
+
+    /// Lanes in those blocks.
+    pub(crate) fn places(&self) -> usize {
+        self.samples.channels() + self.derived.len() * self.channels
+    }
+
+    /// Takes a frame of this stream; `see` gets all its lanes, in the order of their [places](Tracks::place).
+    ///
+    /// # Errors
+    /// Those of [`Pyramid::append`], but for an index that a damaged header has: such a frame is left out.
+    pub(crate) fn append(
+        &mut self,
+        frame: &Frame<'_>,
+        first: u64,
+        see: impl FnOnce(&[&[K]]),
+    ) -> Result<(), ScopeError> {
+        let block = frame.header().block_length_samples as usize;
+        if block == 0 {
+            return Ok(());
+        }
+        let borrowed = K::borrowed(frame);
+        if borrowed.is_none() {
+            K::decode(frame, &mut self.scratch);
+            self.derive(block, first);
+        }
+        let Tracks { samples, derived, scratch, channels, .. } = self;
+        let all = borrowed.unwrap_or(scratch);
+        let (own, channels) = (samples.channels(), *channels);
+        if all.len() != (own + derived.len() * channels) * block {
+            return Ok(());
+        }
+        with_lanes(all, block, |lanes| {
+            see(lanes);
+            let (sampled, rest) = lanes.split_at(own);
+            let mut done = samples.append(first, sampled);
+            for ((_, history), lanes) in derived.iter_mut().zip(rest.chunks(channels)) {
+                done = done.and(history.append(first, lanes));
+            }
+            match done {
+                // The tracker lets nothing pass that goes back; an index beyond the range is a damaged header.
+                Err(ScopeError::IndexWentBack { .. } | ScopeError::IndexTooLarge { .. }) => Ok(()),
+                other => other,
+            }
+        })
+    }
+
+    /// Nothing comes up to an index: what was not there before it is missing.
+    pub(crate) fn reach(&mut self, index: u64) {
+        let none: Vec<&[K]> = vec![&[]; self.samples.channels()];
+        // An index that goes back is none that was not reached.
+        let _ = self.samples.append(index, &none);
+        for (_, history) in &mut self.derived {
+            let _ = history.append(index, &none[..self.channels]);
+        }
+    }
+
+    /// Keeps the parts that are wanted, and no others; returns whether that changed any. A part that comes to them is made of the
+    /// newest samples that are held singly, or of all of them.
+    pub(crate) fn keep_parts(&mut self, is_wanted: impl Fn(Part) -> bool, is_whole: bool) -> bool {
+        if !self.format.is_complex() {
+            return false;
+        }
+        let before = self.derived.len();
+        self.derived.retain(|(part, _)| is_wanted(*part));
+        let mut is_other = self.derived.len() != before;
+        for part in Part::DERIVED.into_iter().filter(|&part| is_wanted(part)) {
+            if self.derived.iter().any(|(kept, _)| *kept == part) {
+                continue;
+            }
+            // Without memory for it, there is no such lane.
+            let Ok(history) = self.made_of_held(part, is_whole) else { continue };
+            self.derived.push((part, history));
+            is_other = true;
+        }
+        is_other
+    }
+
+    /// Derives all parts of the frame in `scratch`, behind its lanes.
+    fn derive(&mut self, block: usize, first: u64) {
+        if !self.format.is_complex() || self.scratch.len() != self.samples.channels() * block {
+            return;
+        }
+        let follows = first == self.samples.next_index() && self.last.len() == self.channels;
+        let sampled = self.scratch.len();
+        self.scratch.resize(sampled + self.derived.len() * self.channels * block, K::default());
+        let (sampled, derived) = self.scratch.split_at_mut(sampled);
+        let full_scale = samples::full_scale(self.format);
+        let pairs = sampled.chunks_exact(block * 2).enumerate();
+        let pairs = pairs.map(|(channel, pair)| (channel, pair.split_at(block)));
+        for (out, (part, _)) in derived.chunks_exact_mut(block * self.channels).zip(&self.derived) {
+            for (out, (channel, (i, q))) in out.chunks_exact_mut(block).zip(pairs.clone()) {
+                let before = self.last.get(channel).copied().filter(|_| follows);
+                K::derive(*part, before, full_scale, [i, q], out);
+            }
+        }
+        self.last.clear();
+        self.last.extend(pairs.map(|(_, (i, q))| [i[block - 1], q[block - 1]]));
+    }
+
+    fn made_of_held(&self, part: Part, is_whole: bool) -> Result<Pyramid<K>, ScopeError> {
+        let mut history = Pyramid::new(self.channels, self.part_budget_bytes)?;
+        let end = self.samples.next_index();
+        let from = if is_whole { 0 } else { end.saturating_sub(FILL_SAMPLES) };
+        let full_scale = samples::full_scale(self.format);
+        let mut copied: Vec<[Runs<K>; 2]> = Vec::new();
+        copied.resize_with(self.channels, Default::default);
+        let mut last: Option<(u64, Vec<[K; 2]>)> = None;
+        let mut out = Vec::new();
+        let mut start = from.max(self.samples.oldest().unwrap_or(end));
+        while start < end {
+            let range = start..end.min(start + FILL_STEP);
+            start = range.end;
+            for (channel, pair) in copied.iter_mut().enumerate() {
+                for (component, runs) in pair.iter_mut().enumerate() {
+                    let track = Track { pyramid: &self.samples, place: channel * 2 + component };
+                    runs.copy(track, range.clone());
+                }
+            }
+            let mut pairs: Vec<_> = copied.iter().map(|[i, q]| i.iter().zip(q.iter())).collect();
+            loop {
+                // What is missing is missing in all channels.
+                let run: Vec<_> = pairs.iter_mut().filter_map(Iterator::next).collect();
+                let Some(&((first, i), _)) = run.first() else { break };
+                let block = i.len();
+                out.clear();
+                out.resize(block * self.channels, K::default());
+                for ((channel, ((_, i), (_, q))), out) in
+                    run.iter().enumerate().zip(out.chunks_exact_mut(block))
+                {
+                    let before = last.as_ref().filter(|(next, _)| *next == first);
+                    let before = before.and_then(|(_, last)| last.get(channel)).copied();
+                    K::derive(part, before, full_scale, [i, q], out);
+                }
+                let ends = run.iter().map(|((_, i), (_, q))| [i[block - 1], q[block - 1]]);
+                last = Some((first + block as u64, ends.collect()));
+                with_lanes(&out, block, |lanes| history.append(first, lanes))?;
+            }
+        }
+        Ok(history)
+    }
+}
+
+/// Calls `see` with slices of `block` samples each. They stand on the stack, and as many as there may be: a frame costs no
+/// allocation, and one of few lanes not what one of many does.
+fn with_lanes<K: Kind, R>(all: &[K], block: usize, see: impl FnOnce(&[&[K]]) -> R) -> R {
+    fn up_to<const MAX: usize, K: Kind, R>(all: &[K], block: usize, see: impl FnOnce(&[&[K]]) -> R) -> R {
+        let mut lanes: [&[K]; MAX] = [&[]; MAX];
+        let mut count = 0;
+        for (lane, samples) in lanes.iter_mut().zip(all.chunks_exact(block)) {
+            *lane = samples;
+            count += 1;
+        }
+        see(&lanes[..count])
+    }
+    match all.len() / block {
+        0..=8 => up_to::<8, K, R>(all, block, see),
+        9..=64 => up_to::<64, K, R>(all, block, see),
+        // 255 complex channels with all of their parts.
+        _ => up_to::<1536, K, R>(all, block, see),
+    }
+}
+
+/// Of a live stream, a part that is switched on begins so far back: some tens of milliseconds of work.
+const FILL_SAMPLES: u64 = 1 << 22;
+const FILL_STEP: u64 = 1 << 16;

@@ -1,0 +1,56 @@
+//! What was measured of the channels' signals, as rows of a table.
+
+use grebe_scope::Engineering;
+
+use crate::data::signal::SignalMeasurements;
+use crate::model::readout::Row;
+use crate::model::view_model::ViewModel;
+
+impl ViewModel {
+    /// A row a channel, under [`SIGNAL_COLUMNS`]; empty where nothing is measured, or no spectrum is shown.
+    pub(crate) fn signal_rows(&self) -> Vec<Row> {
+        self.picture.signals.iter().map(|measured| self.signal_row(measured)).collect()
+    }
+
+    fn signal_row(&self, measured: &SignalMeasurements) -> Row {
+        let rate_hz = self.picture.stream.map_or(0.0, |stream| stream.rate_hz);
+        let db =
+            |value: Option<f64>, unit| value.map_or(NOTHING.into(), |value| format!("{value:.2} {unit}"));
+        let width = measured.occupied.map(|band| match rate_hz > 0.0 {
+            true => Engineering::new(band.width() * rate_hz, "Hz").digits(4).to_string(),
+            false => format!("{:.5} c/S", band.width()),
+        });
+        let centre = measured.occupied.map(|band| self.frequency_words(band.center()));
+        let tone = measured.tone;
+        let cells = vec![
+            self.channel_label(measured.channel),
+            db(measured.power_dbfs, "dBFS"),
+            db(measured.peak_to_average_db, "dB"),
+            db(measured.channel_power_dbfs, "dBFS"),
+            db(measured.channel_snr_db, "dB"),
+            width.unwrap_or(NOTHING.into()),
+            centre.unwrap_or(NOTHING.into()),
+            db(tone.map(|tone| tone.snr_db), "dB"),
+            db(tone.map(|tone| tone.sinad_db), "dB"),
+            db(tone.map(|tone| tone.thd_db), "dB"),
+            tone.map_or(NOTHING.into(), |tone| format!("{:.2}", tone.enob)),
+        ];
+        Row { lane: Some(self.channel_lane(measured.channel)), cells }
+    }
+}
+
+/// Of the whole signal; of the shown part of the spectrum; of its highest tone.
+pub(crate) const SIGNAL_COLUMNS: [&str; 11] = [
+    "",
+    "power",
+    "peak/average",
+    "shown band",
+    "its SNR",
+    "occupied 99 %",
+    "around",
+    "tone SNR",
+    "SINAD",
+    "THD",
+    "ENOB",
+];
+const NOTHING: &str = "\u{2013}";
