@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::canary::{self, Reading};
 use crate::error::Result;
-use crate::row::{Progress, Row, Tell, digits, range};
+use crate::row::{Progress, Row, Tell, digits, percent, range};
 use crate::runs::{Pairs, Runs, Spread};
 
 /// What to measure.
@@ -95,7 +95,7 @@ pub fn beside(
 ) -> Result<Row> {
     let compared = Compared::measure(of, ours, baseline)?;
     let is_met = compared.ratio >= ratio_min;
-    Ok(compared.row("", ("ratio", &format!(">= {ratio_min}"), is_met)))
+    Ok(compared.row("", None, ("ratio", &format!(">= {ratio_min}"), is_met)))
 }
 
 /// What was measured, beside its baseline of the same minutes.
@@ -127,8 +127,9 @@ impl<'a> Compared<'a> {
         })
     }
 
-    /// The row, with what else the runs counted, and what is asked of it: a name, the bound, and whether it is met.
-    fn row(&self, note: &str, (name, bound, is_met): (&str, &str, bool)) -> Row {
+    /// The row, with what else the runs counted, the share of what the machine allows, and what is asked of it: a name, the bound,
+    /// and whether it is met.
+    fn row(&self, note: &str, of_limit: Option<f64>, (name, bound, is_met): (&str, &str, bool)) -> Row {
         let Beside { bench, case, unit, baseline, pairs } = self.of;
         let json = json!({
             "bench": bench,
@@ -139,6 +140,7 @@ impl<'a> Compared<'a> {
             "baseline": self.baseline,
             "ratio": self.ratio,
             "ratio_interval": self.interval,
+            "of_limit": of_limit,
             "pairs": pairs,
             "note": note,
             "machine_before": self.machine.0,
@@ -152,15 +154,16 @@ impl<'a> Compared<'a> {
             .range("ours", format!("{} {unit}", range(&self.ours)))
             .text("baseline", format!("{baseline}: {}", range(&self.baseline)))
             .cell("ratio [95 %]", &ratio)
+            .cell("of limit", percent(of_limit))
             .cell("pairs", pairs)
             .text("notes", note)
             .machine(Some(self.machine), "")
             .goal(name, bound, format!("{} {unit}, ratio {ratio}", digits(self.ours.median)), is_met)
     }
 
-    /// Tells the row.
+    /// Tells the row, where the baseline is what the machine allows.
     fn tell(&self, tell: Tell, note: &str, goal: (&str, &str, bool)) {
-        tell(Progress::Row(&self.row(note, goal)));
+        tell(Progress::Row(&self.row(note, Some(self.ratio), goal)));
     }
 }
 
@@ -191,6 +194,7 @@ mod tests {
             let number = |path: &str| row.pointer(path).and_then(|value| value.as_f64()).unwrap();
             assert!(number("/ours/low") <= number("/ours/median") && number("/ours/high") > 0.0, "{row}");
             assert!(number("/baseline/median") > 0.0 && number("/ratio") > 0.0, "{row}");
+            assert!(number("/of_limit") > 0.0, "{row}");
             assert!(row["ratio_interval"].is_array() && row["goals"].as_array().unwrap().len() == 1, "{row}");
         }
         let note = json[0]["note"].as_str().unwrap();

@@ -26,11 +26,11 @@
 //! ```
 //!
 //! Benches between processes start the program again by a [`Launcher`]; such a process calls [`peer_main`].
-#![forbid(unsafe_code)]
 
 pub mod canary;
 mod error;
 pub mod flow;
+mod limit;
 mod peer;
 mod row;
 mod runs;

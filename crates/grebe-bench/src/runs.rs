@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::canary::{self, MachineState};
 use crate::error::Result;
+use crate::limit;
 use crate::stream::StreamRun;
 
 /// How long and how often is measured.
@@ -48,7 +49,8 @@ pub(crate) fn size(text: &str) -> Result<usize, NoQuantity> {
 }
 
 impl Machine {
-    /// Runs each of `kinds` once per round, so that all see the same minutes of the machine; the median run of each.
+    /// Runs each of `kinds` once per round, so that all see the same minutes of the machine; the median run of each. A run of the
+    /// machine's own limit is none of them: the others of its round are measured by it.
     pub(crate) fn medians<K>(
         &self,
         repeats: u16,
@@ -58,7 +60,10 @@ impl Machine {
         let mut runs: Vec<Vec<StreamRun>> = kinds.iter().map(|_| Vec::new()).collect();
         let until = Instant::now() + self.patience;
         for _ in 0..repeats.max(1) {
-            let round = self.round(until, || kinds.iter().map(&mut once).collect())?;
+            let mut round: Vec<StreamRun> = self.round(until, || kinds.iter().map(&mut once).collect())?;
+            for limit in round.extract_if(.., |run| run.technique == limit::TECHNIQUE).collect::<Vec<_>>() {
+                round.iter_mut().for_each(|run| run.measure_by(&limit));
+            }
             round.into_iter().zip(&mut runs).for_each(|(run, runs)| runs.push(run));
         }
         Ok(runs.into_iter().filter_map(StreamRun::median).collect())

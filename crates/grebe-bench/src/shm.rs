@@ -44,9 +44,9 @@ pub struct Options {
     /// Chunks of the stream's memory.
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub chunks: usize,
-    /// Chunks that rest after they were sent.
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    pub rest: usize,
+    /// Chunks that rest after they were sent [default: by the size of a core's own cache].
+    #[arg(long, value_name = "N")]
+    pub rest: Option<usize>,
     /// Batches that may wait for a consumer, at a given rate.
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub queue: u32,

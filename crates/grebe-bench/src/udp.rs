@@ -19,6 +19,7 @@ use receive::Bound;
 pub(crate) use receive::peer;
 
 use crate::error::{Error, Result, choose};
+use crate::limit::{self, Handling};
 use crate::peer::{Launcher, Peer, Task};
 use crate::row::{Progress, Row, Tell};
 use crate::runs::{Machine, Runs, size, time};
@@ -32,6 +33,9 @@ pub struct Options {
     /// Scenarios by label, or `all`.
     #[arg(long, value_name = "LABEL", value_delimiter = ',', default_value = "1ch_max")]
     pub scenario: Vec<String>,
+    /// Millions of samples per second and channel, instead of the scenario's own rate.
+    #[arg(long, value_name = "MSPS", conflicts_with_all = ["reach", "recv"], value_parser = msps)]
+    pub rate_msps: Option<f64>,
     /// Bytes of a datagram.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1400,65000", value_parser = size)]
     pub datagram_size: Vec<usize>,
@@ -229,6 +233,11 @@ const SCENARIOS: [Stream; 14] = [
     Stream { format: SampleFormat::Cf32, ..stream("1ch_cf32_max", 1, None, None) },
 ];
 
+fn msps(text: &str) -> std::result::Result<f64, String> {
+    let msps: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if msps > 0.0 && msps.is_finite() { Ok(msps) } else { Err("must be above 0".to_owned()) }
+}
+
 fn scenarios(labels: &[String]) -> Result<Vec<Stream>> {
     let labels = if labels == ["all"] { &[] } else { labels };
     choose(&SCENARIOS, |stream| stream.label, "scenario", labels)
@@ -253,6 +262,7 @@ const TITLE: &str = "UDP between two processes, every sample of every frame chec
 /// Calls `done` with each median as soon as it is known.
 fn all(options: &Options, done: &mut dyn FnMut(StreamRun)) -> Result<()> {
     for stream in scenarios(&options.scenario)? {
+        let stream = Stream { target_msps: options.rate_msps.or(stream.target_msps), ..stream };
         for &datagram_bytes in &options.datagram_size {
             for &privileged in options.buffers.privileges() {
                 medians(options, stream, datagram_bytes, privileged)?.into_iter().for_each(&mut *done);
@@ -287,6 +297,9 @@ fn reach(options: &Options, from_msps: f64, halvings: usize, tell: Tell) -> Resu
                 }
                 halved += usize::from(bad.is_finite());
                 rate = if bad.is_finite() { (good + bad) / 2.0 } else { rate * 2.0 };
+            }
+            if let Some(best) = &mut best {
+                best.measure_by(&limit(stream, &UdpTask::new(&options, stream, bytes, privileged)?.plan)?);
             }
             let row = best.map_or_else(
                 || Row::left_out(&format!("{bytes} bytes"), "even the lowest rate lost frames"),
@@ -325,10 +338,17 @@ pub(crate) fn medians(
             }
         }
     }
-    let mut kinds: Vec<Kind> =
-        ours.into_iter().map(|(technique, burst)| Kind::Ours(technique, burst)).collect();
-    kinds.extend(options.others.iter().map(|other| Kind::Other(other.as_ref())));
-    let once = |kind: &Kind| once(options, stream.label, &task, kind);
+    let mut kinds: Vec<Option<Kind>> =
+        ours.into_iter().map(|(technique, burst)| Some(Kind::Ours(technique, burst))).collect();
+    kinds.extend(options.others.iter().map(|other| Some(Kind::Other(other.as_ref()))));
+    if !options.no_baseline {
+        // Neither: what the machine allows.
+        kinds.push(None);
+    }
+    let once = |kind: &Option<Kind>| match kind {
+        Some(kind) => once(options, stream.label, &task, kind),
+        None => limit(stream, &task.plan),
+    };
     let mut runs = options.machine.medians(options.runs.repeats, &kinds, once)?;
     let baseline = runs.iter().find(|run| run.technique == Technique::OneCall.name()).cloned();
     for run in &mut runs {
@@ -337,6 +357,11 @@ pub(crate) fn medians(
         run.sockets.iter_mut().for_each(|sockets| sockets.ratio = ratio);
     }
     Ok(runs)
+}
+
+/// The kernel copies in and out, and nothing else.
+fn limit(stream: Stream, plan: &Plan) -> Result<StreamRun> {
+    limit::run(stream, plan.block, plan.duration, &[Work::Compare], Handling::Copy)
 }
 
 fn once(options: &Options, label: &str, task: &UdpTask, kind: &Kind) -> Result<StreamRun> {

@@ -1,6 +1,5 @@
 //! The scope's window, fed by a generator in a process of its own; first without traces, then with them.
 
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::row::{Progress, Row, Tell};
+use crate::row::{Progress, Row, Tell, percent};
 use crate::runs::time;
 
 /// What to measure.
@@ -25,11 +24,11 @@ pub struct Options {
 /// How the samples come, and how many per second and channel, as the command takes it.
 type Feed = (&'static str, u32, &'static str);
 
-/// Measures everything that the options name. `grebe` is the command, which generates (`sg`) and shows (`view`).
+/// Measures everything that the options name. `grebe` makes the command, which generates (`sg`) and shows (`view`).
 ///
 /// # Errors
 /// Where the generator or the window fails; its words are in the error.
-pub fn run(options: &Options, grebe: &Path, tell: Tell) -> Result<()> {
+pub fn run(options: &Options, grebe: impl Fn() -> Command, tell: Tell) -> Result<()> {
     let mut feeds = vec![("shm", 1, "1G"), ("shm", 4, "1G")];
     if options.all_rates {
         for transport in ["shm", "pipe", "udp"] {
@@ -39,20 +38,24 @@ pub fn run(options: &Options, grebe: &Path, tell: Tell) -> Result<()> {
     for feed in feeds {
         let (transport, channels, rate) = feed;
         tell(Progress::Doing(&format!("{channels} channels of {rate} over {transport}")));
-        let result = measure(grebe, options.duration, feed)?;
+        let result = measure(&grebe, options.duration, feed)?;
         tell(Progress::Row(&row(feed, &result)));
     }
     Ok(())
 }
 
-fn measure(grebe: &Path, duration: Duration, (transport, channels, rate): Feed) -> Result<Value> {
+fn measure(
+    grebe: &impl Fn() -> Command,
+    duration: Duration,
+    (transport, channels, rate): Feed,
+) -> Result<Value> {
     let uri = match transport {
         "shm" => format!("shm://bench-view-{}", std::process::id()),
         "pipe" => "pipe:".to_owned(),
         // A port that is likely to be free: one of those that nobody registers.
         _ => format!("udp://127.0.0.1:{}", 49_152 + std::process::id() % 16_000),
     };
-    let mut generator = Command::new(grebe);
+    let mut generator = grebe();
     let channels = channels.to_string();
     // All of the stream's memory is for the one reader there is.
     let to = if transport == "shm" { format!("{uri}?readers=1") } else { uri.clone() };
@@ -60,7 +63,7 @@ fn measure(grebe: &Path, duration: Duration, (transport, channels, rate): Feed) 
     generator.stdin(Stdio::piped()).stderr(Stdio::null());
     generator.stdout(if transport == "pipe" { Stdio::piped() } else { Stdio::null() });
     let mut generator = Ended(generator.spawn().map_err(Error::io("start the generator"))?);
-    let mut view = Command::new(grebe);
+    let mut view = grebe();
     let length = format!("{}ms", duration.as_millis());
     view.args(["view", &uri, "--bench", &length, "--size", "1280x720", "--no-session"]);
     view.stdin(generator.0.stdout.take().map_or(Stdio::null(), Stdio::from)).stdout(Stdio::piped());
@@ -74,12 +77,22 @@ fn measure(grebe: &Path, duration: Duration, (transport, channels, rate): Feed) 
 fn row((transport, channels, rate): Feed, result: &Value) -> Row {
     let number = |path: &str| result.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
     let ms = |path: &str| format!("{:.1}", number(path));
-    let json = json!({ "transport": transport, "channels": channels, "rate": rate, "result": result });
+    // The window without traces, which draws as often as it can.
+    let share = number("/traces/per_s") / number("/baseline/per_s");
+    let of_limit = share.is_finite().then_some(share);
+    let json = json!({
+        "transport": transport,
+        "channels": channels,
+        "rate": rate,
+        "of_limit": of_limit,
+        "result": result,
+    });
     Row::new("The scope's window, 1280 x 720", &json)
         .name("transport", transport)
         .name("channels", channels)
         .name("rate", rate)
         .cell("pictures/s", ms("/traces/per_s"))
+        .cell("of limit", percent(of_limit))
         .cell("missed", number("/misses"))
         .cell("ms p99 frame", ms("/traces/interval_ms_p99"))
         .cell("ms p99 CPU", ms("/traces/cpu_ms_p99"))

@@ -28,6 +28,7 @@ pub(super) fn fill(batch: &mut BatchMut, frames: &Frames) {
 pub(super) struct Lent {
     publisher: Publisher,
     pool: BatchPool,
+    resting_chunks: usize,
     pub havoc: Option<Havoc>,
 }
 
@@ -38,14 +39,15 @@ impl Lent {
             chunk_bytes: options.chunk_size,
             chunks: options.chunks,
             // One in hand, and one to spare.
-            reserve_chunks: 2 + options.rest,
+            reserve_chunks: 2,
             rest_chunks: options.rest,
             consumers_max: consumers,
             directory: Some(task.directory.clone()),
             ..PublisherOptions::default()
         };
+        let resting_chunks = publisher_options.resting_chunks();
         let (publisher, pool) = Publisher::create(STREAM, publisher_options)?;
-        Ok(Self { publisher, pool, havoc: None })
+        Ok(Self { publisher, pool, resting_chunks, havoc: None })
     }
 
     pub(super) fn footprint_bytes(&self) -> usize {
@@ -65,7 +67,8 @@ impl Lent {
         drop(havoc);
         loop {
             self.publisher.reap();
-            faults.leftover_chunks = (options.chunks - options.rest).saturating_sub(self.pool.available());
+            faults.leftover_chunks =
+                (options.chunks - self.resting_chunks).saturating_sub(self.pool.available());
             if faults.leftover_chunks == 0 || Instant::now() > until {
                 return Some(faults);
             }

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::produce::{Havoc, Lent, Written};
 use super::{Options, Other, Part, Scenario, ShmTask, Technique, goals, graphs};
 use crate::error::{Error, Result};
+use crate::limit::{self, Handling};
 use crate::peer::{Peer, Task};
 use crate::row::{Progress, Tell};
 use crate::runs::Runs;
@@ -27,6 +28,7 @@ pub fn run(options: &Options, tell: Tell) -> Result<()> {
         if scenario.part == Part::Shm && !scenario.has_faults() {
             kinds.extend(options.others.iter().map(|other| Kind::Other(other.as_ref())));
         }
+        kinds.push(Kind::Limit);
         let once = |kind: &Kind| OneRun { options, scenario }.measure(kind);
         let mut runs = options.machine.medians(options.runs.repeats, &kinds, once)?;
         if let Some((first, others)) = runs.split_first_mut() {
@@ -49,6 +51,7 @@ pub fn run(options: &Options, tell: Tell) -> Result<()> {
 enum Kind<'a> {
     Ours(Technique),
     Other(&'a dyn Other),
+    Limit,
 }
 
 /// A scenario that is run once.
@@ -69,6 +72,13 @@ impl OneRun<'_> {
                 let consumers = self.start_all(&task)?;
                 let run = self.measured(&task, || produced(&task, sender.as_mut(), consumers))?;
                 Ok(StreamRun { technique: other.name().to_owned(), ..run })
+            }
+            Kind::Limit => {
+                let task = self.task(Technique::Shm, &room)?;
+                let handling =
+                    if self.scenario.part == Part::Pipe { Handling::Copy } else { Handling::HandOff };
+                let Plan { block, duration, .. } = task.plan;
+                limit::run(self.scenario.stream, block, duration, self.scenario.consumers, handling)
             }
             Kind::Ours(Technique::Udp) if self.scenario.part == Part::Shm => self.over_udp(),
             Kind::Ours(technique) => {

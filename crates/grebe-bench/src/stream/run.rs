@@ -7,7 +7,8 @@ use super::check::{Latency, Seen, Work};
 use super::maker::{Made, Plan};
 use crate::canary::{self, MachineState, Reading, Watcher};
 use crate::error::Result;
-use crate::row::{Row, percent};
+use crate::row::{Row, digits, percent};
+use crate::runs::Spread;
 
 /// The median run of a technique; the first thirteen fields are those of the C++ program.
 #[derive(Debug, Clone, Serialize)]
@@ -42,6 +43,8 @@ pub(crate) struct StreamRun {
     pub near: Option<f64>,
     /// Throughput against each baseline of the same turns, by name.
     pub ratios: BTreeMap<String, f64>,
+    /// What the machine itself allows in the same turns ([`crate::limit`]).
+    pub limit: Option<Limit>,
     /// Runs that this is the median of, and the slowest and the fastest of them as `throughput_msps`.
     pub runs: usize,
     pub throughput_msps_range: [f64; 2],
@@ -93,6 +96,21 @@ pub(crate) struct LatencyRatio {
     pub p50: f64,
     pub p99: f64,
     pub max: f64,
+}
+
+/// The machine's own limit: medians of the turns, so that a share is of the same minutes as its limit.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Limit {
+    /// Payload, gigabytes per second.
+    pub gb_per_sec: f64,
+    /// The run's as a share of it.
+    pub share: f64,
+}
+
+impl Limit {
+    fn words(self) -> String {
+        format!("{:.0}% ({})", self.share * 100.0, digits(self.gb_per_sec))
+    }
 }
 
 /// What came of a consumer that was stopped, and of one that was killed.
@@ -194,6 +212,7 @@ impl StreamRun {
             machine_after,
             near: None,
             ratios: BTreeMap::new(),
+            limit: None,
             runs: 1,
             throughput_msps_range: [msps; 2],
             lost_max: lost + made.skipped,
@@ -226,8 +245,22 @@ impl StreamRun {
         let corrupt = runs.iter().map(|run| run.corrupt).sum();
         let lost_max = runs.iter().map(|run| run.lost_max).max().unwrap_or(0);
         let p99_us_max = runs.iter().map(|run| run.p99_us_max).fold(0.0, f64::max);
+        let limits: Vec<Limit> = runs.iter().filter_map(|run| run.limit).collect();
+        let of_limits = |of: fn(&Limit) -> f64| Spread::over(&limits, of).median;
+        let limit = (!limits.is_empty()).then(|| Limit {
+            gb_per_sec: of_limits(|limit| limit.gb_per_sec),
+            share: of_limits(|limit| limit.share),
+        });
         let median = runs.into_iter().nth(count / 2)?;
-        Some(StreamRun { runs: count, corrupt, throughput_msps_range: range, lost_max, p99_us_max, ..median })
+        Some(StreamRun {
+            runs: count,
+            corrupt,
+            throughput_msps_range: range,
+            lost_max,
+            p99_us_max,
+            limit,
+            ..median
+        })
     }
 
     /// Notes how much faster this run is than another.
@@ -235,6 +268,12 @@ impl StreamRun {
         if other.throughput_msps > 0.0 {
             self.ratios.insert(other.technique.clone(), self.throughput_msps / other.throughput_msps);
         }
+    }
+
+    /// Notes which share of the machine's own limit this run is.
+    pub(crate) fn measure_by(&mut self, limit: &StreamRun) {
+        let share = self.throughput_mbps / limit.throughput_mbps;
+        self.limit = share.is_finite().then(|| Limit { gb_per_sec: limit.gb_per_sec(), share });
     }
 
     /// Notes how much later frames came than in another run.
@@ -290,6 +329,7 @@ impl StreamRun {
             .range("MSPS/ch", rate)
             .cell("runs", self.runs)
             .cell("GB/s", format!("{:.2}", self.gb_per_sec()))
+            .cell("of limit (GB/s)", self.limit.map_or(String::new(), Limit::words))
             .cell("frames/s", format!("{:.0}", self.frames_per_sec))
             .cell("s", format!("{:.1}", self.duration_s))
             .cell("lost (most)", format!("{} ({})", self.lost(), self.lost_max));

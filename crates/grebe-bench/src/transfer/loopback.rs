@@ -1,7 +1,9 @@
 //! Two processes on this machine: grebe, the plainest TCP connection from file to file, and what is installed besides.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use grebe_frame::SampleFormat;
 use serde_json::json;
 
 use super::peers::LOOPBACK;
@@ -11,8 +13,10 @@ use super::row::Sent;
 use super::{Options, TransferTask};
 use crate::canary;
 use crate::error::{Error, Result};
-use crate::row::{Progress, Row, Tell, range};
+use crate::limit::{self, Handling};
+use crate::row::{Progress, Row, Tell, percent, range};
 use crate::runs::{Pairs, Spread};
+use crate::stream::{Stream, Work};
 
 /// A way to hand the file over: its name, what it does, and seconds for it.
 type Way<'a> = (&'static str, String, Box<dyn Fn() -> Result<f64> + 'a>);
@@ -55,6 +59,7 @@ pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
             }
         }
     }
+    let limit_gbit_per_s = limit_gb_per_s()? * 8.0;
     let after = canary::read();
     let size = options.file_size as u64;
     let title =
@@ -73,6 +78,7 @@ pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
             "gbit_per_s": rate,
             "runs": seconds[at].len(),
             "ratios": ratios,
+            "limit_gbit_per_s": limit_gbit_per_s,
             "machine_before": before,
             "machine_after": after,
         });
@@ -80,6 +86,7 @@ pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
         let row = Row::new(&title, &json)
             .name("program", name)
             .range("Gbit/s", range(&rate))
+            .cell("of limit", percent(Some(rate.median / limit_gbit_per_s)))
             .cell("runs", seconds[at].len())
             .text("does", does)
             .cell("times", times.join(", "))
@@ -87,6 +94,15 @@ pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
         tell(Progress::Row(&row));
     }
     Ok(())
+}
+
+/// Bytes that are written on one core, copied out on another, and compared there.
+fn limit_gb_per_s() -> Result<f64> {
+    let stream =
+        Stream { label: "copy", format: SampleFormat::I16, channels: 1, block: None, target_msps: None };
+    let block = stream.block_for(LIMIT_FRAME_BYTES, 32)?;
+    let run = limit::run(stream, block, Duration::from_secs(1), &[Work::Compare], Handling::Copy)?;
+    Ok(run.gb_per_sec())
 }
 
 fn grebe(options: &Options, room: &Room) -> Result<f64> {
@@ -108,3 +124,6 @@ fn tcp(options: &Options, room: &Room) -> Result<f64> {
     receiver.answer::<u64>()?;
     Ok(seconds)
 }
+
+/// As a datagram of the largest size.
+const LIMIT_FRAME_BYTES: usize = 65_000;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::link::Link;
 use crate::canary::Reading;
-use crate::row::{Row, digits, range};
+use crate::row::{Row, digits, percent, range};
 use crate::runs::Spread;
 
 /// What one transfer of ours over a link did.
@@ -96,6 +96,7 @@ impl LinkRuns<'_> {
             "seconds": seconds,
             "runs": sent.len(),
             "wire_s": link.wire_s(),
+            "of_limit": link.wire_s() / seconds.median,
             "is_met": is_met,
             "wire_bytes_ratio": wire_ratio,
             "wire_bytes_goal": wire_goal,
@@ -116,6 +117,7 @@ impl LinkRuns<'_> {
             .cell("MB", format!("{:.0}", link.file_bytes as f64 / 1e6))
             .range("s", range(&seconds))
             .cell("s for the wire alone", digits(link.wire_s()))
+            .cell("of limit", percent(Some(link.wire_s() / seconds.median)))
             .cell("runs", sent.len())
             .cell("% lost", format!("{:.2}", 100.0 * lost.median))
             .text(

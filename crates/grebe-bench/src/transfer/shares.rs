@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Options;
 use super::simulated::beside_each_other;
 use crate::error::Result;
-use crate::row::{Progress, Row, Tell, range};
+use crate::row::{Progress, Row, Tell, percent, range};
 use crate::runs::Spread;
 
 /// A row per pair, each the median of the repeats, which differ in who starts when.
@@ -131,6 +131,7 @@ fn row(pair: [Party; 2], on: Bottleneck, runs: &[Shared], lost_by_cubic: Option<
         .name("flows", format!("{:<12}", flows.join(", ")))
         .range("% the first one's share", percents(&share))
         .range("Mbit/s of both", range(&rate))
+        .cell("of limit", percent(Some(rate.median / on.rate_mbit)))
         .range("% lost", percents(&lost))
         .cell(
             "% lost beside a second CUBIC",

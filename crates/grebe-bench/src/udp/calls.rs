@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Options, Receiver};
+use grebe_frame::SampleFormat;
 use serde_json::json;
 
 use crate::error::{Error, Result};
+use crate::limit::{self, Handling};
 use crate::row::{Progress, Row, Tell};
 use crate::runs::Spread;
+use crate::stream::{Stream, Work};
 use crate::system;
 
 /// A technique to receive: it gets a socket that does not block, and whether it is to stop, and returns how many datagrams came in
@@ -41,6 +44,7 @@ pub fn run(
     let mut techniques = vec![("one_call", Some(one_call as ReceiveCalls))];
     techniques.extend(others.iter().map(|&(name, calls)| (name, Some(calls))));
     techniques.push(("batches of 32", None));
+    let limit_per_sec = limit_per_sec(duration)?;
     for senders in [1, 2, 4, 8] {
         let mut runs: Vec<Vec<Received>> = techniques.iter().map(|_| Vec::new()).collect();
         for _ in 0..repeats.max(1) {
@@ -66,6 +70,7 @@ pub fn run(
                 "per_call": per_call,
                 "cpu_ns": cpu_ns,
                 "ratio": rate / baseline,
+                "of_limit": rate / limit_per_sec,
                 "runs": runs.len(),
             });
             let row = Row::new(format!("Receiving datagrams of {DATAGRAM_BYTES} bytes"), &json)
@@ -75,12 +80,21 @@ pub fn run(
                 .cell("k/s sent", format!("{:.0}", sent / 1e3))
                 .cell("per call", format!("{per_call:.1}"))
                 .cell("ns CPU each", cpu_ns.map_or(String::new(), |ns| format!("{ns:.0}")))
+                .cell("of limit", format!("{:.1}%", rate / limit_per_sec * 100.0))
                 .cell("times one_call", format!("{:.2}", rate / baseline))
                 .cell("runs", runs.len());
             tell(Progress::Row(&row));
         }
     }
     Ok(())
+}
+
+/// Frames of that size that one core hands to another, which copies and compares each.
+fn limit_per_sec(duration: Duration) -> Result<f64> {
+    let stream =
+        Stream { label: "copy", format: SampleFormat::I16, channels: 1, block: None, target_msps: None };
+    let block = stream.block_for(DATAGRAM_BYTES, 1)?;
+    Ok(limit::run(stream, block, duration, &[Work::Compare], Handling::Copy)?.frames_per_sec)
 }
 
 fn by_calls(calls: ReceiveCalls, senders: usize, duration: Duration) -> Result<Received> {
