@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The wheel for Python: built with what `cargo build --release` left, installed into an empty environment, and its tests.
+#
+#   ci/python.sh         as users get it
+#   ci/python.sh dev     with what a debug build left, while you write
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+profile=${1:-release}
+
+folder=$PWD/target/ci/python
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "skipped: the wheel needs Python 3.11 or newer"; exit 0; }
+rm -rf "$folder" && mkdir -p "$folder"
+
+python3 -m venv "$folder/tools"
+"$folder/tools/bin/pip" install --quiet --disable-pip-version-check --retries 5 maturin==1.16.0
+CARGO_TARGET_DIR=$PWD/target "$folder/tools/bin/maturin" build --quiet --locked --profile "$profile" \
+  --manifest-path python/Cargo.toml --interpreter "$(command -v python3)" --out "$folder/wheels"
+
+began=$SECONDS
+python3 -m venv "$folder/user"
+"$folder/user/bin/pip" install --quiet --disable-pip-version-check --retries 5 "$folder"/wheels/*.whl
+echo "$(basename "$folder"/wheels/*.whl): $(du -m "$folder"/wheels/*.whl | cut -f1) MB, installed with NumPy in $((SECONDS - began)) s"
+cd "$folder"
+"$folder/user/bin/grebe" --version
+"$folder/user/bin/python" -c 'import grebe; print(grebe.open("synth:?channels=2&samples=1k").read(1000).shape)'
+
+"$folder/user/bin/pip" install --quiet --disable-pip-version-check --retries 5 pytest==9.2.0 mypy==2.4.1 \
+  scipy==1.17.1 xarray==2026.9.0 nbclient==0.11.0 ipykernel==7.4.0
+"$folder/user/bin/python" -m pytest -q -p no:cacheprovider --durations=5 ../../../python/tests | tee tests.log
+"$folder/user/bin/mypy" --strict --cache-dir "$folder/mypy" -p grebe
+"$folder/user/bin/mypy" --strict --cache-dir "$folder/mypy" ../../../python/tests
+# In the words that .ci/run counts.
+sed -nE 's/^([0-9]+) passed.*/\1 passed, 0 failed/p' tests.log

@@ -1,0 +1,379 @@
+"""What the scope computes, of arrays: measurements, spectra, envelopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ._errors import UsageError
+from ._grebe import ChannelSpectrum, measure_rows, plot_columns, trigger_row
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What an instrument's table shows, of every channel: arrays of the channels' shape, a number of one channel without an axis.
+
+    Where a signal does not have a quantity (it has no edges, no rate is known) there is NaN. Terms and methods follow IEEE Std 181.
+    """
+
+    peak_to_peak: Floats
+    """Largest less smallest sample."""
+    min: Floats
+    max: Floats
+    mean: Floats
+    rms: Floats
+    """Root of the mean square."""
+    ac_rms: Floats
+    """The same without the mean."""
+    base: Floats
+    """The level the signal rests at when low."""
+    top: Floats
+    """The level the signal rests at when high."""
+    frequency: Floats
+    """Cycles per second."""
+    period: Floats
+    """Seconds per cycle."""
+    duty: Floats
+    """Part of a cycle above the middle level, 0 to 1."""
+    rise_time: Floats
+    """Seconds from 10 % to 90 %."""
+    fall_time: Floats
+    """Seconds from 90 % to 10 %."""
+    overshoot: Floats
+    """How far the largest sample lies above the top, as a part of top less base."""
+    positive_width: Floats
+    """Seconds from a rising to the next falling edge."""
+    negative_width: Floats
+    """Seconds from a falling to the next rising edge."""
+
+
+class Peak(NamedTuple):
+    """A peak of a spectrum, found between lines."""
+
+    frequency: float
+    """Hertz."""
+    dbfs: float
+
+
+class Tone(NamedTuple):
+    """How clean a tone is, by IEEE Std 1241."""
+
+    fundamental: Peak
+    snr_db: float
+    """The fundamental over all that is no harmonic and no offset."""
+    sinad_db: float
+    """The fundamental over all else but the offset."""
+    thd_db: float
+    """All harmonics together, relative to the fundamental."""
+    enob: float
+    """Bits of an ideal converter of this full scale that adds as much noise and distortion."""
+
+
+class Spectrum:
+    """The mean power spectrum of every channel, in dBFS: 0 is a sine of full scale, or a complex tone of that magnitude.
+
+    Levels are those of tones: the window's gain is divided out, so that a tone reads the same with every window.
+    """
+
+    def __init__(
+        self, channels: list[ChannelSpectrum], shape: tuple[int, ...], frequency: Floats, rate: float, center: float
+    ) -> None:
+        self._channels, self._shape, self._rate, self._center = channels, shape, rate, center
+        self.frequency = frequency
+        """Of each line, in hertz."""
+        self.dbfs: npt.NDArray[np.float32] = np.concatenate([channel.dbfs() for channel in channels]).reshape(*shape, -1)
+        """The channels' shape x lines."""
+
+    @property
+    def transforms(self) -> int:
+        """How many transforms are in the mean of each channel; the fewest, where one has samples that are no numbers."""
+        return min(channel.counts()[0] for channel in self._channels)
+
+    def peaks(self, count: int = 5, floor: float = -120.0, channel: int = 0) -> list[Peak]:
+        """The highest peaks above so many dBFS, the highest first; their frequency is found between lines."""
+        return [self._peak(peak) for peak in self._channels[channel].peaks(count, floor)]
+
+    def power(self, low: float, high: float) -> Floats:
+        """The power between two frequencies in hertz, in dBFS, of every channel."""
+        band = self._cycles(low), self._cycles(high)
+        return np.array([channel.band_power_dbfs(*band) for channel in self._channels]).reshape(self._shape)
+
+    def occupied_band(self, part: float = 0.99, channel: int = 0) -> tuple[float, float] | None:
+        """From where to where, in hertz, this part of the power lies; ``None`` where there is none."""
+        band = self._channels[channel].occupied_band(part, -0.5, 0.5)
+        return None if band is None else (self._hertz(band[0]), self._hertz(band[1]))
+
+    def tone(self, harmonics: int = 5, channel: int = 0) -> Tone | None:
+        """How clean the highest tone is, its harmonics up to this number; ``None`` where there is none.
+
+        ``window="blackman_harris"`` lets 90 dB be seen.
+        """
+        found = self._channels[channel].tone_quality(harmonics)
+        return None if found is None else Tone(self._peak(found[0]), *found[1:])
+
+    def _repr_png_(self) -> bytes:
+        from ._picture import WIDTH, Lane, picture
+
+        lanes = self.dbfs.reshape(-1, self.dbfs.shape[-1])
+        columns = envelope(lanes, plot_columns(WIDTH))
+        shown = [Lane(str(number + 1), "dBFS") for number in range(len(lanes))]
+        low, high = float(self.frequency[0]), float(self.frequency[-1])
+        return picture(columns, shown, header=[repr(self)[1:-1]], start=low, end=high, unit="Hz")
+
+    def __repr__(self) -> str:
+        low, high = self.frequency[0], self.frequency[-1]
+        return f"<Spectrum {self._shape} x {len(self.frequency)} lines, {low:g} to {high:g} Hz, {self.transforms} transforms>"
+
+    def _hertz(self, cycles_per_sample: float) -> float:
+        return cycles_per_sample * self._rate + self._center
+
+    def _cycles(self, hertz: float) -> float:
+        return (hertz - self._center) / self._rate
+
+    def _peak(self, peak: tuple[float, float]) -> Peak:
+        return Peak(self._hertz(peak[0]), peak[1])
+
+
+@dataclass(frozen=True)
+class Spectrogram:
+    """Spectra one behind the other."""
+
+    time: Floats
+    """Of the middle of each transform, in seconds from the first sample."""
+    frequency: Floats
+    """Of each line, in hertz."""
+    dbfs: npt.NDArray[np.float32]
+    """The channels' shape x lines x times; NaN where a sample is no number, or none is there."""
+
+    def __repr__(self) -> str:
+        low, high = self.frequency[0], self.frequency[-1]
+        shape = " x ".join(map(str, self.dbfs.shape))
+        return f"<Spectrogram {shape}, {low:g} to {high:g} Hz, {self.time[0]:g} to {self.time[-1]:g} s>"
+
+    def _repr_png_(self) -> bytes:
+        from ._picture import waterfall
+
+        lanes = self.dbfs.reshape(-1, *self.dbfs.shape[-2:])
+        low, high = float(self.frequency[0]), float(self.frequency[-1])
+        header = [repr(self)[1:-1]]
+        return waterfall(lanes, low, high, header=header, start=float(self.time[0]), end=float(self.time[-1]))
+
+
+def measure(samples: npt.ArrayLike, rate: float = 0.0) -> Measurements:
+    """Measures every channel of an array whose last axis is time, with ``rate`` samples per second (0: no times are known).
+
+    Values are those of the array, computed with single precision; a block's ``samples`` will do. Of complex samples measure
+    ``abs(x)``, or their parts.
+    """
+    array = np.asarray(samples)
+    if _parts(array)[1] is not None:
+        raise UsageError("complex samples have no levels and no edges: measure abs(x), or one of their parts")
+    is_short = array.dtype in (np.int8, np.uint8, np.int16)
+    rows, shape = _rows(array, np.int16 if is_short else np.float32)
+    values = np.array(measure_rows(rows, rate)).reshape(len(rows), -1)
+    return Measurements(*(column.reshape(shape)[()] for column in values.T))
+
+
+def find(
+    samples: npt.ArrayLike,
+    kind: Literal["edge", "pulse", "runt", "window", "dropout"] = "edge",
+    *,
+    level: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    slope: Literal["rising", "falling", "either"] = "rising",
+    hysteresis: float = 0.0,
+    longer: float = 0.0,
+    shorter: float | None = None,
+    holdoff: float = 0.0,
+    rate: float = 1.0,
+) -> list[Floats]:
+    """Where every channel of an array triggers, whose last axis is time: an array of places for each, in samples with fraction.
+
+    kind
+        ``"edge"``: the level is crossed. ``"pulse"``: a pulse of a width ends (``longer``, ``shorter``). ``"runt"``: a pulse passes one of
+        two levels and not the other (``low``, ``high``). ``"window"``: the range is left, or with ``slope="falling"`` entered.
+        ``"dropout"``: the level is not crossed for a time (``longer``).
+    slope
+        Direction of the crossing; ``"falling"`` also means pulses below.
+    hysteresis
+        How far the signal must have gone back before a crossing counts again.
+    longer, shorter, holdoff
+        In seconds at ``rate`` samples per second; in samples where no rate is given. Nothing of a channel is found for ``holdoff``
+        after each.
+
+    Of complex samples search ``abs(x)``, or one of their parts.
+    """
+    array = np.asarray(samples)
+    if _parts(array)[1] is not None:
+        raise UsageError("complex samples cross no level: search abs(x), or one of their parts")
+    if kind in ("runt", "window"):
+        if low is None or high is None:
+            raise UsageError(f"kind={kind!r} needs low and high")
+    elif level is None:
+        raise UsageError(f"kind={kind!r} needs a level")
+    elif kind == "dropout" and longer <= 0:
+        raise UsageError("kind='dropout' needs longer, the time without a crossing")
+    if not (0.0 < rate < np.inf and longer >= 0 and holdoff >= 0 and (shorter is None or shorter >= 0)):
+        raise UsageError("rate, longer, shorter and holdoff are not negative, and rate is not 0")
+    rows, _ = _rows(array, np.float32)
+    least, most = max(round(longer * rate), 1), 2**64 - 1 if shorter is None else round(shorter * rate)
+    return [
+        np.array(
+            trigger_row(
+                rows[number : number + 1],
+                kind,
+                slope=slope,
+                level=level or 0.0,
+                low=low or 0.0,
+                high=high or 0.0,
+                hysteresis=hysteresis,
+                least=least,
+                most=most,
+                holdoff=round(holdoff * rate),
+            )
+        )
+        for number in range(len(rows))
+    ]
+
+
+def spectrum(
+    samples: npt.ArrayLike,
+    rate: float,
+    *,
+    size: int | None = None,
+    window: str = "hann",
+    hop: int | None = None,
+    full_scale: float | None = None,
+    center: float = 0.0,
+) -> Spectrum:
+    """The mean power spectrum of every channel of an array whose last axis is time (Welch's method).
+
+    size
+        Samples per transform, a power of two from 16 to 2^22; the largest that fits, up to 65,536, by default.
+    window
+        ``"rectangular"``, ``"hann"``, ``"hamming"``, ``"blackman"``, ``"blackman_harris"`` or ``"flat_top"``.
+    hop
+        Samples from one transform to the next; half the size by default.
+    full_scale
+        The amplitude of 0 dBFS; that of the array's type by default: 32768 of ``int16``, 1 of floats.
+    center
+        What 0 Hz of complex samples stands for: a receiver's frequency, in hertz.
+    """
+    i, q, shape, full_scale = _signal(samples, full_scale)
+    size = size if size is not None else _fitting(i.shape[-1])
+    frequency = _frequencies(rate, size, q is not None, center)
+    channels = []
+    for number in range(len(i)):
+        channel = ChannelSpectrum(size, q is not None, window, size // 2 if hop is None else hop, full_scale, True)
+        channel.append(0, i[number : number + 1], None if q is None else q[number : number + 1])
+        channels.append(channel)
+    if i.shape[-1] < size:
+        raise UsageError(f"{i.shape[-1]} samples are fewer than a transform of size={size}")
+    return Spectrum(channels, shape, frequency, rate, center)
+
+
+def spectrogram(
+    samples: npt.ArrayLike,
+    rate: float,
+    *,
+    size: int = 1024,
+    window: str = "hann",
+    hop: int | None = None,
+    full_scale: float | None = None,
+    center: float = 0.0,
+) -> Spectrogram:
+    """The spectrum of every transform, one behind the other; as ``spectrum`` otherwise."""
+    i, q, shape, full_scale = _signal(samples, full_scale)
+    frequency = _frequencies(rate, size, q is not None, center)
+    if i.shape[-1] < size:
+        raise UsageError(f"{i.shape[-1]} samples are fewer than a transform of size={size}")
+    hop = size // 2 if hop is None else hop
+    rows = []
+    for number in range(len(i)):
+        channel = ChannelSpectrum(size, q is not None, window, hop, full_scale, False)
+        rows.append(channel.each(i[number : number + 1], None if q is None else q[number : number + 1]))
+    dbfs: npt.NDArray[np.float32] = np.stack(rows).swapaxes(1, 2)
+    time: Floats = (np.arange(dbfs.shape[-1], dtype=np.float64) * hop + size / 2) / rate
+    return Spectrogram(time, frequency, dbfs.reshape(*shape, *dbfs.shape[1:]))
+
+
+def envelope(samples: npt.ArrayLike, columns: int = 1000) -> npt.NDArray[Any]:
+    """The extremes of so many equal stretches of an array whose last axis is time: the channels' shape x columns x 2, minimum and
+    maximum, of the array's own type.
+
+    No sample is left out; NaN is no extreme where there is another. Complex samples have their parts in an axis behind the channels.
+    """
+    array = np.asarray(samples)
+    i, q = _parts(array)
+    array = i if q is None else np.stack([i, q], axis=-2)
+    bounds = _bounds(array.shape[-1], columns)
+    return np.stack([np.fmin.reduceat(array, bounds, axis=-1), np.fmax.reduceat(array, bounds, axis=-1)], axis=-1)
+
+
+def _bounds(samples: int, columns: int) -> npt.NDArray[np.intp]:
+    """Where the columns begin: no more of them than samples."""
+    if columns < 1:
+        raise UsageError(f"{columns} columns: give 1 or more")
+    if samples == 0:
+        raise UsageError("there are no samples to draw")
+    columns = min(columns, samples)
+    return (np.arange(columns) * samples // columns).astype(np.intp)
+
+
+def _parts(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    """I and Q of complex samples; of others themselves."""
+    if array.ndim == 0:
+        raise UsageError("an array of samples is needed, whose last axis is time")
+    if array.dtype.names == ("re", "im"):
+        return array["re"], array["im"]
+    if np.iscomplexobj(array):
+        return array.real, array.imag
+    if array.dtype.kind not in "iuf":
+        raise UsageError(f"{array.dtype} is no type of samples")
+    return array, None
+
+
+def _rows(array: npt.NDArray[Any], kind: npt.DTypeLike) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
+    """Rows of numbers of a type, one a channel, and the channels' shape."""
+    shape = array.shape[:-1]
+    return np.ascontiguousarray(array, kind).reshape(-1, array.shape[-1]), shape
+
+
+def _signal(
+    samples: npt.ArrayLike, full_scale: float | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, tuple[int, ...], float]:
+    """Rows of I, of Q where samples are complex, the channels' shape, and the amplitude of 0 dBFS."""
+    i, q = _parts(np.asarray(samples))
+    if full_scale is None:
+        full_scale = 1.0 if i.dtype.kind == "f" else float(2 ** (8 * i.dtype.itemsize - 1))
+    elif not (0.0 < full_scale < np.inf):
+        raise UsageError(f"full_scale={full_scale}: give the amplitude of 0 dBFS")
+    # The middle of complex samples without a sign lies between two of them.
+    zero = np.float32(127.5 if q is not None and i.dtype == np.uint8 else 0.0)
+    rows, shape = _rows(i, np.float32)
+    if rows.size == 0:
+        raise UsageError("there are no samples")
+    return rows - zero if zero else rows, None if q is None else _rows(q, np.float32)[0] - zero, shape, full_scale
+
+
+def _fitting(samples: int) -> int:
+    """The largest transform that so many samples fill."""
+    return int(min(max(1 << (max(samples, 1).bit_length() - 1), 16), 1 << 16))
+
+
+def _frequencies(rate: float, size: int, is_complex: bool, center: float) -> Floats:
+    if not (0.0 < rate < np.inf):
+        raise UsageError(f"rate={rate}: give samples per second")
+    if is_complex:
+        lines: Floats = (np.arange(size, dtype=np.float64) - size // 2) * (rate / size) + center
+        return lines
+    if center:
+        raise UsageError("real samples have their 0 Hz at 0 Hz: only complex ones have a center")
+    lines = np.arange(size // 2 + 1, dtype=np.float64) * (rate / size)
+    return lines

@@ -1,0 +1,120 @@
+"""The scope in a notebook: pictures of a stream as it runs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+import time
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from ._errors import Error, Timeout
+from ._grebe import StreamScope
+
+
+class Scope(StreamScope):
+    """The scope of a stream, in a notebook: the last line of a cell, and it draws live; or ``scope.show(5)`` draws for 5 seconds.
+
+    Pictures are PNG that grebe draws where the stream is, and go as messages of the notebook: that works over a remote kernel, too.
+    The stream is never held up by it.
+
+    span
+        Seconds that are shown; the scope chooses by default.
+    level, slope, channel
+        Where pictures are held still: the level in the channel's unit, ``"rising"``, ``"falling"`` or ``"either"``; the channel from 1.
+    spectrum, xy
+        Shows the spectrum, and one channel over another (Q over I), too.
+    theme
+        ``"dark"`` or ``"light"``.
+    history
+        Bytes that are kept of the stream.
+    timeout
+        Seconds to wait for a stream in shared memory that is not there yet.
+    """
+
+    def __new__(
+        cls,
+        uri: str,
+        *,
+        span: float | None = None,
+        level: float | None = None,
+        slope: Literal["rising", "falling", "either"] = "rising",
+        channel: int = 1,
+        spectrum: bool = False,
+        xy: bool = False,
+        theme: Literal["dark", "light"] = "dark",
+        size: tuple[int, int] = (960, 480),
+        history: int = 64 << 20,
+        timeout: float | None = None,
+    ) -> Self:
+        scope = super().__new__(
+            cls,
+            uri,
+            span=span,
+            level=level,
+            slope=slope,
+            channel=channel,
+            spectrum=spectrum,
+            xy=xy,
+            dark=theme != "light",
+            history=history,
+            timeout=timeout,
+        )
+        scope._size = size
+        scope._stop = threading.Event()
+        return scope
+
+    _size: tuple[int, int]
+    _stop: threading.Event
+
+    def show(self, seconds: float | None = None, *, pictures_per_second: float = 5.0) -> None:
+        """Draws live below the cell for so long, or until the stream ends or the cell is interrupted."""
+        self._draw(_display(self._picture()), seconds, 1.0 / pictures_per_second, threading.Event())
+
+    def stop(self) -> None:
+        """Ends the pictures that are drawn live, and the reception."""
+        self._stop.set()
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _repr_png_(self) -> bytes:
+        return self.png(*self._size)
+
+    def _ipython_display_(self) -> None:
+        """Draws live, beside what else the notebook does, until ``stop``, or until the stream ends."""
+        handle = _display(self._picture())
+        threading.Thread(target=self._draw, args=(handle, None, 0.2, self._stop), daemon=True).start()
+
+    def _picture(self) -> Any:
+        if importlib.util.find_spec("IPython") is None:
+            raise Error("there is no notebook here: scope.png() draws a picture")
+        display: Any = importlib.import_module("IPython.display")
+        return display.Image(data=self._repr_png_(), format="png", width=self._size[0])
+
+    def _draw(self, handle: Any, seconds: float | None, interval: float, stop: threading.Event) -> None:
+        end = None if seconds is None else time.monotonic() + seconds
+        while not stop.wait(interval) and (end is None or time.monotonic() < end):
+            is_last = self.is_ended
+            try:
+                handle.update(self._picture())
+            except Timeout:
+                pass
+            if is_last:
+                return
+
+
+def _display(picture: Any) -> Any:
+    """Shows a picture that can be replaced."""
+    display: Any = importlib.import_module("IPython.display")
+    handle = display.display(picture, display_id=True)
+    if handle is None:
+        raise Error("there is no notebook here: scope.png() draws a picture")
+    return handle

@@ -1,0 +1,85 @@
+//! What a process made belongs to it: a child that it forks has neither its threads nor its leases.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error;
+
+/// A value of the process that made it. A forked child cannot reach it, and leaves it where it is: dropping it there would give
+/// back what the parent still reads, or wait for a thread that does not exist.
+#[derive(Debug)]
+pub(crate) struct Own<T> {
+    value: Option<T>,
+    forks: u32,
+}
+
+impl<T> Own<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value: Some(value), forks: forks() }
+    }
+
+    /// # Errors
+    /// This process is a fork of the one that made it.
+    #[inline]
+    pub(crate) fn get(&self) -> PyResult<&T> {
+        match &self.value {
+            Some(value) if self.forks == forks() => Ok(value),
+            _ => Err(foreign()),
+        }
+    }
+
+    /// The value itself; `None` in a fork of the process that made it.
+    pub(crate) fn into_value(mut self) -> Option<T> {
+        if self.forks == forks() { self.value.take() } else { None }
+    }
+
+    /// # Errors
+    /// This process is a fork of the one that made it.
+    #[inline]
+    pub(crate) fn get_mut(&mut self) -> PyResult<&mut T> {
+        match &mut self.value {
+            Some(value) if self.forks == forks() => Ok(value),
+            _ => Err(foreign()),
+        }
+    }
+}
+
+impl<T> Drop for Own<T> {
+    fn drop(&mut self) {
+        if self.forks != forks() {
+            std::mem::forget(self.value.take());
+        }
+    }
+}
+
+/// Has the interpreter tell when this process is a forked child.
+pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
+    let os = py.import("os")?;
+    // Windows does not fork.
+    if !os.hasattr("register_at_fork")? {
+        return Ok(());
+    }
+    let hooks = PyDict::new(py);
+    hooks.set_item("after_in_child", wrap_pyfunction!(has_forked, py)?)?;
+    os.call_method("register_at_fork", (), Some(&hooks)).map(drop)
+}
+
+#[pyfunction]
+fn has_forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+#[cold]
+fn foreign() -> PyErr {
+    error::Kind::General
+        .error("this was opened before the process forked, and stays with the parent: open it in the child")
+}
+
+/// How many forks lie between this process and the first that imported the module.
+static FORKS: AtomicU32 = AtomicU32::new(0);
