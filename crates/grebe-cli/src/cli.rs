@@ -1,7 +1,10 @@
 //! The command line, as clap reads it.
 
 mod bench;
+mod event;
+mod file;
 mod probe;
+mod record;
 mod stream;
 mod transfer;
 mod trigger;
@@ -9,11 +12,15 @@ mod view;
 
 use std::path::PathBuf;
 
+use crate::units;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub(crate) use bench::{Bench, Results, WhichBench};
+pub(crate) use event::{Conditions, EventKind};
+pub(crate) use file::{Convert, Find, Info};
 pub(crate) use probe::{Probe, SshHost, Target};
-pub(crate) use stream::{Convert, Play, Record, Sg};
+pub(crate) use record::{Record, Save, Trigger};
+pub(crate) use stream::{Play, Sg, Verify};
 pub(crate) use transfer::{AskWhen, Meeting, Recv, Send};
 pub(crate) use view::{Channels, Demo, View};
 
@@ -33,12 +40,20 @@ pub(crate) enum Command {
     Sg(Sg),
     /// Show a stream: in a window, in the terminal, or as a picture.
     View(View),
-    /// Record a stream to a SigMF recording.
+    /// Record a stream to a SigMF recording, or the last of it to a ring.
     Record(Record),
+    /// Keep a stretch of a ring that is being recorded: the last 20 s, for good.
+    Save(Save),
     /// Play a recording.
     Play(Play),
-    /// Write a recording as another kind of file, with the same samples.
+    /// Write a recording, or a part of it, as another kind of file: SigMF, WAV, NumPy, raw.
     Convert(Convert),
+    /// Compare recordings with their checksums.
+    Verify(Verify),
+    /// Say what there is in recordings: samples, channels, times, gaps, and whether they are whole.
+    Info(Info),
+    /// List every event of a recording: edges, pulses, levels, power, silence, gaps.
+    Find(Find),
     /// The demonstration, or with a file its replay: generator process, UDP, scope.
     Demo(Demo),
     /// Run a graph of stages that a file describes.
@@ -138,8 +153,17 @@ pub(crate) struct Top {
 #[command(after_help = "Nothing is changed: the commands that fix a thing are printed, for you to run.\n\n\
     Examples:\n  \
     grebe doctor\n  \
-    grebe doctor --fix | less")]
+    grebe doctor --fix | less\n  \
+    grebe doctor --disk /data\n  \
+    grebe doctor --disk /data --size 100G")]
 pub(crate) struct Doctor {
+    /// Measure at which rate recordings may be written into this folder: 20 s, or a third of the room there is. What is written
+    /// is removed again; it wears the disk as any writing does.
+    #[arg(long, value_name = "DIR", conflicts_with = "fix")]
+    pub(crate) disk: Option<PathBuf>,
+    /// Write so much, however long it takes: disks have caches of tens of gigabytes.
+    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, requires = "disk")]
+    pub(crate) size: Option<usize>,
     /// Print only the commands that fix what can be fixed.
     #[arg(long)]
     pub(crate) fix: bool,
@@ -153,10 +177,11 @@ const EXAMPLES: &str = "Examples:
   grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
   grebe view udp://:5000                                 a scope on it
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
+  grebe record udp://:5000 box --ring 30m                the last half hour of it, for as long as it runs
   grebe run examples/graphs/envelope.toml                a graph of stages that a file describes
   grebe top                                              what they all do, and which stage is the slowest
   grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth: (a
 generator; synth:WAVES?NAME=VALUE&... takes the parameters of grebe sg).
-Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";
+Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 4 not all of it (a recording that is not whole or was changed, files left out), 5 the disk is full, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";

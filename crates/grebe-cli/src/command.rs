@@ -2,12 +2,18 @@
 
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod find;
+pub(crate) mod info;
 pub(crate) mod probe;
+pub(crate) mod record;
 pub(crate) mod recv;
 pub(crate) mod run;
+pub(crate) mod save;
 pub(crate) mod send;
 pub(crate) mod stream;
 pub(crate) mod top;
+pub(crate) mod verify;
 pub(crate) mod view;

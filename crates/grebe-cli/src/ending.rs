@@ -35,7 +35,7 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
 
 /// Whether the user ended it while it waited for something.
 pub(crate) fn is_cancelled(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(StreamError::Cancelled))
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StreamError::Cancelled)))
 }
 
 /// The exit status that tells a script what went wrong.
@@ -56,6 +56,7 @@ fn status_of_stream(error: &StreamError) -> Option<u8> {
         StreamError::Idle { .. } | StreamError::Gone => Some(SILENT),
         StreamError::Name { .. } | StreamError::Setting { .. } => Some(USAGE),
         StreamError::Shm(error) => status_of_shared_memory(error),
+        error if error.is_full() => Some(FULL),
         _ => None,
     }
 }
@@ -92,6 +93,8 @@ const USAGE: u8 = 2;
 const SILENT: u8 = 3;
 /// Something was left out.
 pub(crate) const PARTIAL: u8 = 4;
+/// A recording ended because its disk is full.
+const FULL: u8 = 5;
 /// As a shell says of a command that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 

@@ -15,6 +15,7 @@ use crate::ending::Usage;
 use crate::interrupt;
 use crate::output::note;
 use crate::show::Failure;
+use crate::this_command::this_command;
 
 /// What a person wants to be started: `sg ...`, `play ...`, or another program that writes frames to its standard output.
 pub(crate) struct Recipe {
@@ -62,11 +63,6 @@ impl Recipe {
         command.args(&words).arg(if is_remote { "--remote" } else { "--tethered" });
         Ok(Self { command, uri: uri.cloned().unwrap_or(to), is_remote })
     }
-}
-
-/// This command, to be started once more.
-pub(crate) fn this_command() -> Result<Command> {
-    Ok(Command::new(std::env::current_exe().context("cannot find the grebe command itself")?))
 }
 
 /// Splits words as a shell does: at spaces, except between quotation marks.

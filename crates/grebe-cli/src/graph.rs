@@ -1,15 +1,17 @@
 //! Running a graph of stages, from its start to what is said of it at its end.
 
+mod disk_use;
 pub(crate) mod report;
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use grebe_flow::{Graph, QueueOptions, Snapshot, Stage, telemetry};
+use grebe_flow::{Graph, QueueOptions, Running, Snapshot, Stage, StageSnapshot, telemetry};
 use grebe_scope::Engineering;
 use grebe_stages::Notice;
 use indicatif::ProgressBar;
 
+use self::disk_use::DiskUse;
 use self::report::Losses;
 use crate::ending::{Ending, one_line};
 use crate::interrupt;
@@ -21,8 +23,7 @@ use crate::units::grouped;
 pub(crate) fn drive(name: &str, graph: Graph, progress: &Progress) -> Result<(Snapshot, Result<Ending>)> {
     interrupt::catch();
     let running = graph.start()?;
-    // A graph that cannot be watched runs all the same.
-    let _published = telemetry::publish(&running, name).ok();
+    let _published = publish(&running, name);
     let observe = running.observer();
     while !running.wait_timeout(Duration::from_millis(50)) {
         if interrupt::is_pending() {
@@ -45,21 +46,50 @@ pub(crate) fn drive(name: &str, graph: Graph, progress: &Progress) -> Result<(Sn
     Ok((observe(), ended.map(|_| Ending::Good).map_err(Into::into)))
 }
 
+/// Lets `grebe top` see a graph under `name`, until this is dropped. One that cannot be watched runs all the same.
+pub(crate) fn publish(running: &Running, name: &str) -> Option<telemetry::Publisher> {
+    let published = telemetry::publish(running, name).ok()?;
+    let path = published.path().to_owned();
+    interrupt::before_end_at_once(move || drop(std::fs::remove_file(path)));
+    Some(published)
+}
+
 /// The graph of most commands: a source and a sink, with a queue between them that makes the source wait.
 pub(crate) struct Pair {
     pub(crate) source: (&'static str, Box<dyn Stage>),
     pub(crate) sink: (&'static str, Box<dyn Stage>),
     pub(crate) queue_batches: usize,
+    /// Who else sees the stream, called [`TRIGGER`], and by what queue: what is dropped there is no loss of the sink's.
+    pub(crate) trigger: Option<(Box<dyn Stage>, QueueOptions)>,
 }
 
 impl Pair {
     /// Runs it for a command, and says what the sink has done: `sent`, `recorded`.
     pub(crate) fn run(self, command: &str, verb: &str, as_json: bool) -> Result<Ending> {
-        let Pair { source: (from, source), sink: (to, sink), queue_batches } = self;
+        self.run_and_judge(command, verb, as_json, |_, ending| ending)
+    }
+
+    /// The same, where the command does not end as its graph does: `judge` knows what the sink has done.
+    pub(crate) fn run_and_judge(
+        self,
+        command: &str,
+        verb: &str,
+        as_json: bool,
+        judge: impl FnOnce(&StageSnapshot, Result<Ending>) -> Result<Ending>,
+    ) -> Result<Ending> {
+        let Pair { source: (from, source), sink: (to, sink), queue_batches, trigger } = self;
         let mut graph = Graph::new();
         let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
         graph.connect(source, sink, QueueOptions::block(queue_batches));
+        if let Some((stage, queue)) = trigger {
+            let trigger = graph.add_boxed(TRIGGER, stage);
+            graph.connect(source, trigger, queue);
+        }
         let (snapshot, ending) = drive(command, graph, &Progress::of(to))?;
+        let ending = match snapshot.stage(to) {
+            Some(stage) => judge(stage, ending),
+            None => ending,
+        };
         let error = ending.as_ref().err().map(one_line);
         report::print(verb, to, &snapshot, error, as_json)?;
         ending
@@ -96,10 +126,12 @@ impl Progress {
         let rate = samples as f64 / elapsed.as_secs_f64();
         let losses = Losses::of(snapshot);
         let lost = if losses.is_none() { "no loss".to_owned() } else { losses.to_string() };
+        let buffer = DiskUse::of(stage).map(|disk| format!("  buffer {} % full", disk.fill_percent()));
         self.bar.set_message(format!(
-            "{} samples  {}  {lost}",
+            "{} samples  {}  {lost}{}",
             grouped(samples),
-            Engineering::new(rate, "S/s")
+            Engineering::new(rate, "S/s"),
+            buffer.unwrap_or_default()
         ));
         self.bar.tick();
     }
@@ -138,6 +170,9 @@ pub(crate) fn end_with_stdin() {
         interrupt::raise();
     });
 }
+
+/// The stage that looks for what a stretch is kept for.
+pub(crate) const TRIGGER: &str = "trigger";
 
 const CLOSING_SHOWN_AFTER: Duration = Duration::from_millis(500);
 

@@ -1,6 +1,7 @@
 //! Showing streams: in a window, in the terminal, or as a picture.
 
 mod files;
+mod recording;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,16 +13,17 @@ use grebe_flow::{
 };
 use grebe_stages::SecondSender;
 use grebe_view::{
-    ChannelSetup, Error, GeneratorRemote, Loss, Picture, PngOptions, ScopeLink, ScopeStage, SourceStatus,
-    ThemeChoice, TriggerOptions, ViewOptions,
+    ChannelSetup, Error, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions, RecordingScope,
+    ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions, ViewOptions,
 };
 
 use crate::ending::Ending;
-use crate::graph::report::Losses;
+use crate::graph::{self, report::Losses};
 use crate::interrupt;
 use crate::output::{self, note};
 
 pub(crate) use files::session_of_source;
+pub(crate) use recording::{OnDisk, Progress};
 
 /// Where the picture goes.
 pub(crate) enum Surface {
@@ -31,13 +33,12 @@ pub(crate) enum Surface {
     Png(PngOptions),
 }
 
-/// A picture that was written, and what the numbers of each channel mean in it.
-pub(crate) type Drawn = (Picture, Vec<ChannelSetup>);
+/// A picture that was written, and what the numbers of each lane mean in it.
+pub(crate) type Drawn = (Picture, Vec<(LaneId, ChannelSetup)>);
 
 /// Shows the streams until the person ends it, or the picture is written; then stops the graphs.
 pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Option<Drawn>)> {
     interrupt::catch();
-    // A graph that cannot be watched is shown all the same.
     let _published: Vec<_> = shown.iter().map(|shown| shown.running.publish(shown.show.command)).collect();
     let links: Vec<(ScopeLink, Option<Arc<Opener>>)> =
         shown.iter().map(|shown| (shown.link.clone(), shown.show.opener.clone())).collect();
@@ -56,7 +57,7 @@ pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Optio
                 drawn = Some(picture);
             })
         }
-        (Surface::Terminal, [only, ..]) => grebe_view::run_terminal(only.link.clone(), only.options()),
+        (Surface::Terminal, [only, ..]) => terminal(only),
         _ => window(&shown),
     };
     drop(insisting);
@@ -94,7 +95,12 @@ fn in_terminal(shown: &[Shown], why: &str) -> Result<(), Error> {
     let Some(first) = shown.first() else { return Ok(()) };
     let others = if shown.len() > 1 { format!(", {} alone", first.show.name) } else { String::new() };
     note!("grebe: no window ({why}): showing the stream in the terminal{others}");
-    grebe_view::run_terminal(first.link.clone(), first.options())
+    terminal(first)
+}
+
+fn terminal(shown: &Shown) -> Result<(), Error> {
+    interrupt::end_with_terminal();
+    grebe_view::run_terminal(shown.link.clone(), shown.options())
 }
 
 /// What is shown, and how.
@@ -110,6 +116,11 @@ pub(crate) struct Show {
     pub(crate) theme: Option<ThemeChoice>,
     pub(crate) spectrum: bool,
     pub(crate) channels: Vec<ChannelSetup>,
+    pub(crate) xy: bool,
+    pub(crate) symbol_rate_hz: Option<f64>,
+    pub(crate) band_hz: Option<(f64, f64)>,
+    /// The channels and parts that are shown; `None`: as the session says, else all, and of complex ones I and Q.
+    pub(crate) lanes: Option<LaneMask>,
     pub(crate) trigger: TriggerOptions,
     /// Where the settings are kept.
     pub(crate) session: Option<PathBuf>,
@@ -119,6 +130,8 @@ pub(crate) struct Show {
     pub(crate) file_samples: Option<u64>,
     /// Why the source failed, once it has.
     pub(crate) failure: Failure,
+    /// How much is known of a recording that is looked at where it lies.
+    pub(crate) progress: Progress,
     /// Opens files in place of it.
     pub(crate) opener: Option<Arc<Opener>>,
     /// Who else sends to the port.
@@ -157,20 +170,25 @@ impl Shown {
         let (name, is_same_boot, file_samples) = (name.clone(), *is_same_boot, *file_samples);
         let (second_sender, advice) = (self.show.second_sender.clone(), self.show.advice.clone());
         let (failure, said) = (failure.clone(), self.show.generator_said.clone());
+        let progress = self.show.progress.clone();
         let mut options = ViewOptions::new(move || {
             let snapshot = observe();
             let mut status = status(&snapshot, &name, is_same_boot);
             status.is_recording = file_samples.is_some();
             status.second_sender = second_sender.as_ref().and_then(SecondSender::address);
             status.advice.clone_from(&advice);
-            status.notice =
-                failure.get().or_else(|| said.get()).or_else(|| reading(&snapshot, file_samples?));
+            let notice = failure.get().or_else(|| said.get()).or_else(|| progress.get());
+            status.notice = notice.or_else(|| reading(&snapshot, file_samples?));
             status
         });
         options.span = self.show.span_s;
         options.theme = self.show.theme;
         options.spectrum = self.show.spectrum;
         options.channels = self.show.channels.clone();
+        options.lanes = self.show.lanes;
+        options.xy = self.show.xy;
+        options.symbol_rate_hz = self.show.symbol_rate_hz;
+        options.band_hz = self.show.band_hz;
         options.trigger = self.show.trigger;
         options.export = Some(Box::new(files::export));
         if let Some(opener) = opener {
@@ -218,7 +236,7 @@ impl Stoppable {
 
     fn publish(&self, command: &str) -> Option<telemetry::Publisher> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        telemetry::publish(running.as_ref()?, command).ok()
+        graph::publish(running.as_ref()?, command)
     }
 }
 
@@ -306,6 +324,14 @@ impl Scope {
         let scope = graph.add("scope", scope);
         graph.connect(source, scope, queue(QUEUE_BATCHES));
         Self { graph, link, failure }
+    }
+
+    /// One of a recording, which is read where a picture needs it.
+    pub(crate) fn of_recording(recording: OnDisk) -> Result<Self> {
+        let (scope, link) = RecordingScope::new(Box::new(recording))?;
+        let mut graph = Graph::new();
+        graph.add("scope", scope);
+        Ok(Self { graph, link, failure: Failure::default() })
     }
 }
 

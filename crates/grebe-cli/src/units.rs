@@ -1,12 +1,13 @@
 //! What the command line reads: quantities as graph files have them too, and what only a command line has.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grebe_flow::{Count, NoQuantity, RateHz, SizeBytes, Time};
-use grebe_stages::{Error, Uri};
+use grebe_stages::{Error, RingLength, Rotate, Uri, WriteWay};
 
 /// A stream. What is wrong with it is said without its name, which clap puts in front.
 pub(crate) fn uri(text: &str) -> Result<Uri, String> {
@@ -44,12 +45,57 @@ pub(crate) fn size_bytes(text: &str) -> Result<usize, NoQuantity> {
     SizeBytes::from_str(text).map(|size| size.0)
 }
 
+/// How long a part of a recording is: a time, `10m`, or a size, `4G`.
+pub(crate) fn rotate(text: &str) -> Result<Rotate, String> {
+    let wrong = || format!("{text:?} is neither a time (10m, 1h) nor a size (500M, 4G)");
+    match duration(text) {
+        Ok(time) => Ok(Rotate::After(time)),
+        Err(_) => size_bytes(text).map(|bytes| Rotate::Bytes(bytes as u64)).map_err(|_| wrong()),
+    }
+}
+
+/// How much a ring keeps: a time, `30m`, or a size, `20G`.
+pub(crate) fn ring(text: &str) -> Result<RingLength, String> {
+    rotate(text).map(|length| match length {
+        Rotate::After(time) => RingLength::Time(time),
+        Rotate::Bytes(bytes) => RingLength::Bytes(bytes),
+    })
+}
+
+/// How to write to a disk.
+pub(crate) fn write_way(text: &str) -> Result<WriteWay, String> {
+    match text {
+        "io-uring" => Ok(WriteWay::IoUring),
+        "threads" => Ok(WriteWay::Threads),
+        "page-cache" => Ok(WriteWay::PageCache),
+        _ => Err(format!("{text:?} is none of io-uring, threads, page-cache")),
+    }
+}
+
 /// A time: `500us`, `20ms`, `2s`, `5m`, `1h`; without a unit, seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, NoQuantity> {
     Time::from_str(text).map(|time| time.0)
 }
 
 /// A picture's size in pixels: `1280x720`.
+/// A stretch of frequencies: `-20k..20k`, `433.8M..434.1M`.
+pub(crate) fn band_hz(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("{text:?} is no band: -20k..20k and 433.8M..434.1M are");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str| number(text.trim().trim_end_matches("Hz")).map_err(|_| wrong());
+    let (from, to) = (number(from)?, number(to)?);
+    if from < to { Ok((from, to)) } else { Err(wrong()) }
+}
+
+/// One channel or some that follow each other, from 1: `3`, `5-8`.
+pub(crate) fn channels(text: &str) -> Result<RangeInclusive<u8>, String> {
+    let wrong = || format!("{text:?} is no channel: 3 and 5-8 are");
+    let number = |text: &str| text.parse::<u8>().ok().filter(|&number| number > 0).ok_or_else(wrong);
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = number(first)?..=number(last)?;
+    if range.is_empty() { Err(wrong()) } else { Ok(range) }
+}
+
 pub(crate) fn pixels(text: &str) -> Result<(u32, u32), String> {
     let parsed =
         text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));

@@ -26,13 +26,17 @@ fn with_output(arguments: &[&str], stdout: Stdio, stderr: Stdio) -> Output {
     output
 }
 
+const ECG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/ecg.sigmf-meta");
+
 const TO_NOBODY: &str = "udp://127.0.0.1:9";
 
 /// Commands that write to standard output and end by themselves.
-fn writers() -> [Vec<&'static str>; 9] {
+fn writers() -> [Vec<&'static str>; 11] {
     [
         vec!["doctor"],
         vec!["doctor", "--json"],
+        vec!["info", ECG],
+        vec!["find", ECG, "--trigger", "edge", "--level", "1"],
         vec!["sg", "--samples", "1000", "--json", "--to", TO_NOBODY],
         vec!["run", "--kinds"],
         vec!["run", "--kinds", "--json"],

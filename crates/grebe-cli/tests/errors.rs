@@ -28,7 +28,8 @@ fn wrong_usage_is_two() {
     refused(&["sg", "--rate", "fast"], 2, &["give a rate above 0"]);
     refused(&["sg", "--channels", "256"], 2, &["256"]);
     refused(&["sg", "--format", "i24"], 2, &["i24", "ci16"]);
-    refused(&["sg", "--to", "tcp://x:1"], 2, &["names no stream"]);
+    refused(&["sg", "--to", "http://x:1"], 2, &["names no stream"]);
+    refused(&["sg", "--to", "tcp://x:1"], 2, &["add format="]);
     refused(&["sg", "--to", "udp://127.0.0.1"], 2, &["has no port"]);
     refused(&["sg", "--to", "udp://127.0.0.1:99999"], 2, &["port"]);
     refused(&["sg", "--wave", "wobble"], 2, &["'wobble' is no waveform"]);

@@ -269,9 +269,9 @@ fn a_sender_that_falls_silent_ends_the_recording_with_a_status_of_its_own() {
     assert_eq!(fs::read(folder.path().join("silent.sigmf-data")).unwrap(), data, "what had arrived is good");
 }
 
+/// What a recorder that gets these signals leaves: all that it was sent, closed in order.
 #[cfg(unix)]
-#[test]
-fn an_interrupted_recording_is_whole() {
+fn is_whole_after(signals: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("int.sigmf-meta");
     let recorder = Listener::record(&file, &[]);
@@ -285,12 +285,25 @@ fn an_interrupted_recording_is_whole() {
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_millis(200));
-    support::signal("-INT", recorder.id());
+    signals.iter().for_each(|signal| support::signal(signal, recorder.id()));
     let (status, report, said) = recorder.finish();
     assert_eq!(status, Some(130), "{said}");
-    assert_eq!(report["samples"].as_u64(), Some(20 * 64));
+    assert_eq!(report["samples"].as_u64(), Some(20 * 64), "{signals:?}: {said}");
     assert_eq!(fs::read(folder.path().join("int.sigmf-data")).unwrap(), data);
     assert!(SampleFile::open(&file).unwrap().notes().is_empty(), "closed in order");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_recording_is_whole() {
+    is_whole_after(&["-INT"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_recording_whose_terminal_is_closed_is_whole() {
+    // From the system, which takes the terminal away, from the shell, and from the system again when the shell has ended.
+    is_whole_after(&["-HUP", "-HUP", "-HUP"]);
 }
 
 #[cfg(unix)]
@@ -333,6 +346,26 @@ fn a_generator_ends_with_its_owner() {
     assert_eq!(finish(generator).status.code(), Some(130));
 }
 
+/// As `nohup` starts it.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_is_started_to_outlive_its_terminal_does() {
+    use std::io::{BufRead, BufReader};
+
+    let folder = tempfile::tempdir().unwrap();
+    let grebe = env!("CARGO_BIN_EXE_grebe");
+    let line = format!("trap '' HUP; exec '{grebe}' record udp://127.0.0.1:0 x.sigmf-meta");
+    let mut shell = std::process::Command::new("sh");
+    let mut recorder = shell.args(["-c", &line]).current_dir(&folder).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(recorder.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().starts_with("listening on ")));
+    support::signal("-HUP", recorder.id());
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(recorder.try_wait().unwrap().is_none(), "the terminal is gone, and it runs");
+    support::signal("-INT", recorder.id());
+    assert_eq!(finish(recorder).status.code(), Some(130));
+}
+
 #[test]
 fn a_reader_that_goes_away_ends_the_pipe_without_an_error() {
     let mut generator = grebe(&["sg", "--rate", "1M", "--to", "pipe:"])
@@ -373,6 +406,31 @@ fn a_writer_that_is_gone_is_told_from_one_that_has_ended() {
     let (status, report, said) = record_pipe(&datagrams[..5].concat(), "gone");
     assert_eq!((status, report["samples"].as_u64()), (Some(3), Some(5 * 64)), "{said}");
     assert!(report["error"].as_str().unwrap().contains("without an end of stream"), "{report}");
+}
+
+#[test]
+fn a_stream_without_a_sample_leaves_no_recording_and_no_good_status() {
+    let end = Header {
+        channel_count: 1,
+        sample_rate_hz: 1e3,
+        sg_drops_total: 1_000,
+        first_sample_index: 1_000,
+        ..Header::default()
+    };
+    let mut bytes = [0; HEADER_BYTES];
+    end.write(&mut bytes);
+    for (bytes, expected, drops) in [(&bytes[..], 1, 1_000), (&[], 3, 0)] {
+        let (status, report, said) = record_pipe(bytes, "x.sigmf-meta");
+        assert_eq!(status, Some(expected), "{said}");
+        for said in [&*said, report["error"].as_str().unwrap()] {
+            assert!(
+                said.contains("no sample came: ") && said.contains("x.sigmf-meta was not written"),
+                "{said}"
+            );
+        }
+        let told = (report["samples"].as_u64(), report["losses"]["generator_samples"].as_u64());
+        assert_eq!(told, (Some(0), Some(drops)), "a generator that was held up for its whole stream says so");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use grebe::flow::{GraphFile, Ports};
-use grebe::frame::{Frame, HEADER_BYTES, Header};
+use grebe::frame::{DescriptionReader, Frame, HEADER_BYTES, Header};
 use serde_json::Value;
 use support::{finish, grebe, run, text};
 
@@ -219,6 +219,10 @@ fn a_pipe_at_each_end_and_a_limit_on_its_samples() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     source.wait().unwrap();
     let (mut rest, mut samples) = (output.stdout.as_slice(), Vec::new());
+    let description_bytes = DescriptionReader::frame_bytes(rest).unwrap();
+    let said = DescriptionReader::default().take(&rest[..description_bytes]).unwrap();
+    assert!(said.unwrap().clock.is_some(), "what the generator says is handed on");
+    rest = &rest[description_bytes..];
     while !rest.is_empty() {
         let header = Header::parse(rest).unwrap();
         let (frame, after) = rest.split_at(header.frame_bytes());

@@ -40,7 +40,7 @@ fn every_column_holds_the_extremes_of_its_samples() {
         let mut viewport = Viewport::latest(columns);
         viewport.span = Some(span_s);
         let picture = core.answer(&viewport, 1);
-        let (grid, shown) = (&picture.grid, &picture.channels[0].columns);
+        let (grid, shown) = (&picture.grid, &picture.lanes[0].columns);
         let mut compared = 0;
         for (number, column) in (picture.first_column..).zip(shown) {
             let Ok(number) = u64::try_from(number) else { continue };
@@ -53,7 +53,7 @@ fn every_column_holds_the_extremes_of_its_samples() {
             let (low, high) = (covered.iter().min().unwrap(), covered.iter().max().unwrap());
             assert_eq!(
                 (column.min, column.max),
-                (*low, *high),
+                (f32::from(*low), f32::from(*high)),
                 "{columns} columns of {span_s} s, column {number}"
             );
             compared += 1;

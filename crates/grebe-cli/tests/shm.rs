@@ -4,8 +4,9 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use grebe::shm::{Error as ShmError, Policy, Subscriber, SubscriberOptions};
@@ -138,6 +139,89 @@ fn what_two_readers_record_is_what_is_generated_bit_for_bit() {
     }
     assert!(room.is_empty());
     assert_eq!(holders("held"), 0);
+}
+
+/// A graph that lends a generator's samples, with `more` behind the stream's name; its command, and what it says.
+fn start_graph(room: &Room, more: &str) -> (Running, BufReader<ChildStderr>) {
+    let graph = format!(
+        r#"
+        stage = [
+            {{ id = "generator", kind = "synth", params = {{ samples = 600_001, rate = "2M", wave = "noise" }} }},
+            {{ id = "lent", kind = "shm_out", params = {{ uri = "shm://x{more}" }} }},
+        ]
+        edge = [{{ from = "generator", to = "lent" }}]
+        "#
+    );
+    let path = room.path("graph.toml");
+    fs::write(&path, graph).unwrap();
+    let mut child = room.start(&["run", path.to_str().unwrap()]);
+    let said = BufReader::new(child.0.as_mut().unwrap().stderr.take().unwrap());
+    (child, said)
+}
+
+/// Reads what a command says up to a line that contains `part`.
+fn read_to(said: &mut impl BufRead, part: &str) -> String {
+    let mut all = String::new();
+    while !all.contains(part) {
+        assert!(said.read_line(&mut all).unwrap() > 0, "it ended without '{part}': {all}");
+    }
+    all
+}
+
+#[test]
+fn a_graph_that_waits_for_its_readers_begins_with_the_last_of_them() {
+    let room = Room::new();
+    let (running, mut said) = start_graph(&room, "?wait=2");
+    read_to(&mut said, "lent: waiting for 2 to read it");
+    let mut first = Witness::new(room.join(Policy::DropOldest));
+    first.read_for(Duration::from_millis(200));
+    assert_eq!(first.frames, 0, "it began with one reader");
+    let late = room.record("shm://x", &room.path("late.sigmf-meta"));
+    first.read_for(Duration::from_secs(1));
+    assert!(first.frames > 0);
+    let recorded = late.finish();
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let report = json(&recorded);
+    assert_eq!(report["samples"], 600_001, "who comes last has every sample: {report}");
+    assert_eq!(report["losses"]["network_frames"], 0, "{report}");
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("nothing lost"), "{rest}");
+    assert_eq!(running.finish().status.code(), Some(0));
+    assert!(room.is_empty());
+}
+
+#[test]
+fn ctrl_c_ends_a_graph_that_waits_for_its_readers() {
+    let room = Room::new();
+    let (running, mut said) = start_graph(&room, "?wait=2");
+    read_to(&mut said, "waiting for 2");
+    // One is not enough.
+    let reader = room.join(Policy::DropOldest);
+    signal("-INT", running.id());
+    assert_eq!(running.finish().status.code(), Some(130));
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "", "an interruption is no error");
+    assert!(room.is_empty());
+    drop(reader);
+}
+
+#[test]
+fn a_wait_that_makes_no_sense_is_refused_at_its_line() {
+    for (more, says) in [
+        ("?wait=many", "give a number"),
+        ("?wait=-1", "give a number"),
+        ("?wait=", "give a number"),
+        ("?wait=5", "add readers=5"),
+        ("?wait=2&readers=1", "add readers=2"),
+    ] {
+        let room = Room::new();
+        let (running, mut said) = start_graph(&room, more);
+        let said = read_to(&mut said, "mistake");
+        assert!(said.contains("graph.toml:4:") && said.contains(says), "{more}: {said}");
+        assert_eq!(running.finish().status.code(), Some(2));
+    }
 }
 
 #[test]

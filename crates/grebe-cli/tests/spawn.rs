@@ -40,7 +40,7 @@ fn a_generator_that_cannot_be_started_is_explained() {
 
 #[test]
 fn a_generator_takes_orders_and_ends_with_one() {
-    let mut generator = grebe(&["sg", "--remote", "--rate", "200k", "--to", "pipe:"])
+    let mut generator = grebe(&["sg", "--remote", "--rate", "200k", "--to", "pipe:?wire=gfh2"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

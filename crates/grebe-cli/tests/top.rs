@@ -148,6 +148,46 @@ fn an_ended_process_leaves_nothing() {
     assert_eq!(fs::read_dir(place.0.path().join("grebe")).unwrap().count(), 0);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_scope_whose_terminal_is_gone_leaves_nothing() {
+    leaves_nothing("exec");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_scope_that_nohup_started_ends_with_its_terminal_all_the_same() {
+    leaves_nothing("trap '' HUP; exec");
+}
+
+/// Hung up on, and at last by its own decision: a terminal that is gone may never answer a read.
+#[cfg(target_os = "linux")]
+fn leaves_nothing(exec: &str) {
+    if !Path::new("/usr/bin/script").is_file() {
+        println!("skipped: no script to lend a terminal");
+        return;
+    }
+    let place = Place::new();
+    let line = format!("{exec} '{}' view synth: --term --no-session", env!("CARGO_BIN_EXE_grebe"));
+    let mut script = Command::new("/usr/bin/script");
+    script.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm");
+    script.env("XDG_RUNTIME_DIR", place.0.path()).env("TMPDIR", place.0.path());
+    let terminal = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let mut terminal = Generator(terminal);
+    let folder = place.0.path().join("grebe");
+    let is_published = || fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
+    let wait_until = |is_there: bool, what: &str| {
+        let until = Instant::now() + Duration::from_secs(30);
+        while is_published() != is_there {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait_until(true, "the scope does not publish");
+    terminal.0.kill().unwrap();
+    wait_until(false, "what it told grebe top lies there still");
+}
+
 #[test]
 fn readers_that_never_read_do_not_stop_the_process() {
     let place = Place::new();

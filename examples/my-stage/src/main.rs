@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use grebe_flow::{Error, GraphFile};
+use grebe_flow::{Cancel, Error, GraphFile};
 use my_stage::{Rms, Threshold};
 
 fn main() -> ExitCode {
@@ -24,8 +24,8 @@ fn main() -> ExitCode {
 fn run(path: &Path) -> Result<(), Error> {
     let mut kinds = grebe_stages::kinds();
     kinds.add::<Rms>().add::<Threshold>();
-    let (graph, notes) = GraphFile::load(path, &kinds)?.build(&kinds)?;
-    notes.iter().for_each(|note| eprintln!("{note}"));
+    let file = GraphFile::load(path, &kinds)?;
+    let graph = file.build(&kinds, &Cancel::default(), &mut |note| eprintln!("{note}"))?;
     let snapshot = graph.start()?.wait()?;
     for stage in &snapshot.stages {
         let own: Vec<String> = stage.own.iter().map(|(name, value)| format!(", {name} {value}")).collect();

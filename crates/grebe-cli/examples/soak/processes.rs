@@ -76,12 +76,17 @@ impl Room {
                 .split(|&byte| byte == 0)
                 .any(|entry| entry.ends_with(format!("={place}/run").as_bytes()))
         };
-        // A scope whose terminal was killed still has to notice.
-        let until = Instant::now() + Duration::from_secs(5);
-        let processes = loop {
-            let processes: Vec<_> = entries("/proc").into_iter().filter(mine).collect();
-            if processes.is_empty() || Instant::now() > until {
-                break processes;
+        let bound = || -> Vec<PathBuf> {
+            let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+            sockets.lines().filter(|line| line.contains(&place)).map(PathBuf::from).collect()
+        };
+        // A scope whose terminal was killed still has to notice. What a process was asked with is gone some time before its
+        // sockets are: the system frees its memory first.
+        let until = Instant::now() + Duration::from_secs(15);
+        let (processes, sockets) = loop {
+            let left: (Vec<_>, _) = (entries("/proc").into_iter().filter(mine).collect(), bound());
+            if left.0.is_empty() && left.1.is_empty() || Instant::now() > until {
+                break left;
             }
             thread::sleep(Duration::from_millis(50));
         };
@@ -91,8 +96,6 @@ impl Room {
         let said = |what: &str, paths: Vec<PathBuf>| {
             (!paths.is_empty()).then(|| format!("{what} is left: {paths:?}"))
         };
-        let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        let sockets = sockets.lines().filter(|line| line.contains(&place)).map(PathBuf::from).collect();
         let run = self.path("run").join("grebe");
         let shared = entries("/dev/shm").into_iter().filter(|path| !self.shared.contains(path));
         let shared = shared
@@ -166,6 +169,18 @@ impl Running {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Waits for its end for so long at most; whether it came.
+    pub(crate) fn is_over_within(&mut self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        while !self.is_over() {
+            if Instant::now() > until {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
     /// Kills it with SIGKILL; `None` where it had ended by itself.
     pub(crate) fn kill(mut self) -> Result<Option<Ended>> {
         if self.is_over() {
@@ -188,16 +203,10 @@ impl Running {
         if self.stdout.is_none() {
             self.stdout = self.child.stdout.take().map(read_all);
         }
-        let until = Instant::now() + Duration::from_secs(30);
-        let status = loop {
-            if let Some(status) = self.child.try_wait()? {
-                break status;
-            }
-            if Instant::now() > until {
-                bail!("{} does not end", self.name);
-            }
-            thread::sleep(Duration::from_millis(5));
-        };
+        if !self.is_over_within(Duration::from_secs(30)) {
+            bail!("{} does not end", self.name);
+        }
+        let status = self.child.wait()?;
         let collect =
             |thread: Option<JoinHandle<Vec<u8>>>| thread.and_then(|it| it.join().ok()).unwrap_or_default();
         let (stdout, stderr) = (collect(self.stdout.take()), collect(self.stderr.take()));

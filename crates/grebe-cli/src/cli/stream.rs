@@ -110,6 +110,7 @@ pub(crate) struct Sg {
 #[command(after_help = "Examples:\n  \
     grebe play examples/data/ecg.sigmf-meta --to udp://127.0.0.1:5000 --speed 100\n  \
     grebe play 'capture.cu8?rate=2.4M' --to shm://radio\n  \
+    grebe play long.sigmf-meta --start 1h --duration 10s --repeat --to shm://again\n  \
     grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta")]
 pub(crate) struct Play {
     /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file (x.cu8?rate=2.4M).
@@ -123,6 +124,12 @@ pub(crate) struct Play {
     /// Do not keep to the rate: as fast as the stream is taken.
     #[arg(long, conflicts_with = "speed")]
     pub(crate) free_run: bool,
+    /// Play what lies behind so much of the signal: 90s, 1h.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "0")]
+    pub(crate) start: Duration,
+    /// Play so much of the signal from there on, gaps included.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) duration: Option<Duration>,
     /// Begin again at the end, until interrupted.
     #[arg(long)]
     pub(crate) repeat: bool,
@@ -141,53 +148,17 @@ pub(crate) struct Play {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    grebe record udp://:5000 out.sigmf-meta\n  \
-    grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n\n\
-    The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
-    one recording, several make one per channel and a .sigmf-collection that ties them.\n\
-    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://, pipe:),\n\
-    130 interrupted.")]
-pub(crate) struct Record {
-    /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k.
-    #[arg(value_parser = units::uri)]
-    pub(crate) uri: Uri,
-    /// The recording to make: NAME.sigmf-meta.
-    pub(crate) file: PathBuf,
-    /// End after this much of the signal, gaps included.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    pub(crate) duration: Option<Duration>,
-    /// End after this many samples per channel.
-    #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]
-    pub(crate) samples: Option<u64>,
-    /// Fail once the sender has been silent for this long, also where it never came.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    pub(crate) idle_timeout: Option<Duration>,
-    /// Replace a recording of the same name.
-    #[arg(long)]
-    pub(crate) overwrite: bool,
-    /// Print the result as JSON on standard output.
+    grebe verify take.sigmf-meta\n  \
+    grebe verify night_*.sigmf-meta --json\n\n\
+    A recording has checksums of SigMF (core:sha512), or of the recorder (grebe:checksums), which say which 256 MiB changed.\n\
+    Exit status: 0 all is what was recorded, 4 something is not, or cannot be read (it is named), 130 interrupted.")]
+pub(crate) struct Verify {
+    /// Recordings: .sigmf-meta, .sigmf-data, .sigmf-collection or .sigmf.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print what was found as JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) transport: Reception,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    grebe convert take.sigmf-meta take.wav\n  \
-    grebe convert take.wav take.sigmf-meta\n  \
-    grebe convert 'capture.bin?format=cu8&rate=2.4M&frequency=100M' capture.sigmf-meta\n  \
-    grebe convert capture.sigmf-meta capture.cu8\n\n\
-    Samples stay what they are, bit for bit. SigMF keeps gaps, times, what the recording says of itself, and its labels.\n\
-    A WAV, and a raw file, hold samples alone, and are refused where some are missing.")]
-pub(crate) struct Convert {
-    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file (x.cu8?rate=2.4M).
-    pub(crate) from: PathBuf,
-    /// The file to make: NAME.sigmf-meta, NAME.wav, or raw samples (NAME.cu8, NAME.cf32, ...).
-    pub(crate) to: PathBuf,
-    /// Replace a file of the same name.
-    #[arg(long)]
-    pub(crate) overwrite: bool,
 }
 
 impl Reception {
@@ -219,6 +190,8 @@ impl Sg {
             speed: 1.0,
             free_run: self.free_run,
             repeat: true,
+            start: Duration::ZERO,
+            duration: None,
             samples: self.samples,
             tethered: self.tethered || self.remote,
             transport: self.transport.clone(),

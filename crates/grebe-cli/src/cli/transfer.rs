@@ -92,7 +92,11 @@ pub(crate) struct Meeting {
 
 const MODES: [(&str, &str, Mode); 3] = [
     ("fair", "A share like that of the others", Mode::Fair),
-    ("greedy", "All that the path gives", Mode::Greedy),
+    (
+        "greedy",
+        "All that the path gives; others, such as calls and downloads, are left almost nothing",
+        Mode::Greedy,
+    ),
     ("background", "What the others leave", Mode::Background),
 ];
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use grebe_scope::Slope;
-use grebe_view::{TriggerCoupling, TriggerKind, TriggerMode, TriggerOptions};
+use grebe_view::{LaneId, TriggerCoupling, TriggerKind, TriggerMode, TriggerOptions};
 
 use crate::units;
 
@@ -18,9 +18,9 @@ pub(crate) struct Trigger {
     /// What triggers.
     #[arg(long = "trigger-kind", value_name = "KIND", value_parser = units::choice(&KINDS))]
     pub(crate) kind: Option<TriggerKind>,
-    /// The channel that triggers, from 1.
-    #[arg(long = "trigger-channel", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
-    pub(crate) channel: Option<u8>,
+    /// The channel that triggers, from 1; of a complex one a part: 1.magnitude, 1.db, 1.i, 1.q, 1.phase, 1.frequency.
+    #[arg(long = "trigger-channel", value_name = "N")]
+    pub(crate) lane: Option<LaneId>,
     /// Direction of the crossing; falling also means pulses below the level.
     #[arg(long = "trigger-slope", value_name = "SLOPE", value_parser = units::choice(&SLOPES))]
     pub(crate) slope: Option<Slope>,
@@ -60,7 +60,7 @@ impl Trigger {
         TriggerOptions {
             mode: self.mode,
             kind: self.kind,
-            channel: self.channel.map(|channel| usize::from(channel) - 1),
+            lane: self.lane,
             slope: self.slope,
             level: self.level,
             coupling,

@@ -1,11 +1,12 @@
 //! Commands that show a stream.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use grebe_stages::Uri;
-use grebe_view::ThemeChoice;
+use grebe_view::{Part, ThemeChoice};
 
 use super::stream::Reception;
 use super::trigger::Trigger;
@@ -57,6 +58,15 @@ pub(crate) struct View {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) channels: Channels,
+    /// Draw Q over I, or the second channel over the first: a constellation.
+    #[arg(long)]
+    pub(crate) xy: bool,
+    /// Points of symbols alone in it: 100k a second.
+    #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
+    pub(crate) symbol_rate: Option<f64>,
+    /// Show and measure only this part of the spectrum, in hertz: 433.8M..434.1M.
+    #[arg(long, value_name = "FROM..TO", value_parser = units::band_hz, allow_hyphen_values = true)]
+    pub(crate) band: Option<(f64, f64)>,
     #[command(flatten)]
     pub(crate) trigger: Trigger,
     /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
@@ -72,10 +82,16 @@ pub(crate) struct View {
     pub(crate) transport: Reception,
 }
 
-/// What the numbers of the channels mean.
+/// Which channels are shown, and what their numbers mean.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Channels (one value per channel, by commas)")]
 pub(crate) struct Channels {
+    /// Only these channels: 1,3-8 [default: all].
+    #[arg(long = "show", value_name = "CHANNELS", value_delimiter = ',', value_parser = units::channels)]
+    pub(crate) shown: Vec<RangeInclusive<u8>>,
+    /// Lanes of each complex channel [default: i,q].
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = units::choice(&PARTS))]
+    pub(crate) parts: Vec<Part>,
     /// Names.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) names: Vec<String>,
@@ -99,5 +115,13 @@ pub(crate) struct Demo {
     pub(crate) term: bool,
 }
 
+const PARTS: [(&str, &str, Part); 6] = [
+    ("i", "In phase", Part::I),
+    ("q", "Quadrature", Part::Q),
+    ("magnitude", "", Part::Magnitude),
+    ("db", "Magnitude in decibels of full scale", Part::MagnitudeDb),
+    ("phase", "", Part::Phase),
+    ("frequency", "Instantaneous, from the centre", Part::Frequency),
+];
 const THEMES: [(&str, &str, ThemeChoice); 2] =
     [("dark", "", ThemeChoice::Dark), ("light", "", ThemeChoice::Light)];

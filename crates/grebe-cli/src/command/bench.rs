@@ -5,13 +5,14 @@ mod printer;
 
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use grebe_bench::{Launcher, flow, peer_main, shm, transfer, udp, view};
 
 use self::printer::show;
 use crate::cli::{Bench, WhichBench};
 use crate::ending::Ending;
 use crate::interrupt;
+use crate::this_command::this_command;
 
 pub(crate) fn run(bench: Bench) -> Result<Ending> {
     match bench.which {
@@ -24,10 +25,7 @@ pub(crate) fn run(bench: Bench) -> Result<Ending> {
             show(&results, |tell| shm::run(&options, tell))
         }
         WhichBench::Flow { options, results } => show(&results, |tell| flow::run(&options, tell)),
-        WhichBench::View { options, results } => {
-            let grebe = std::env::current_exe().context("cannot find the grebe command itself")?;
-            show(&results, |tell| view::run(&options, &grebe, tell))
-        }
+        WhichBench::View { options, results } => show(&results, |tell| view::run(&options, grebe, tell)),
         WhichBench::Transfer { mut options, results } => {
             options.launcher = Some(launcher(None));
             options.cancel = interrupt::cancel();
@@ -45,16 +43,21 @@ pub(crate) fn run(bench: Bench) -> Result<Ending> {
 fn launcher(through: Option<&str>) -> Launcher {
     let through: Vec<String> = through.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
     Launcher::new(move || {
-        let this = std::env::current_exe().unwrap_or_else(|_| "grebe".into());
+        let this = grebe();
         let mut command = match &*through {
-            [] => Command::new(this),
+            [] => this,
             [first, rest @ ..] => {
                 let mut command = Command::new(first);
-                command.args(rest).arg(this);
+                command.args(rest).arg(this.get_program()).args(this.get_args());
                 command
             }
         };
         command.args(["bench", "peer"]);
         command
     })
+}
+
+/// This command; where the system does not say what it runs, the one that a shell finds.
+fn grebe() -> Command {
+    this_command().unwrap_or_else(|_| Command::new("grebe"))
 }

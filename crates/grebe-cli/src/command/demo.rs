@@ -10,9 +10,10 @@ use grebe_stages::{SampleFile, SourceOptions, open_source};
 
 use crate::cli::Demo;
 use crate::ending::Ending;
-use crate::generator::{self, Generator};
+use crate::generator::Generator;
 use crate::graph::tell;
 use crate::show::{self, Scope, Show, Shown, Stoppable, Surface};
+use crate::this_command::this_command;
 
 pub(crate) fn run(options: &Demo) -> Result<Ending> {
     if let Some(file) = &options.file {
@@ -40,7 +41,7 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
 }
 
 fn start(options: &Demo, to: SocketAddr) -> Result<Generator> {
-    let mut command = generator::this_command()?;
+    let mut command = this_command()?;
     match &options.file {
         Some(file) => command.arg("play").arg(file).args(["--repeat", "--tethered"]),
         None => command.args(["sg", "--channels", "4", "--rate", "25M", "--remote"]).args(WAVES),

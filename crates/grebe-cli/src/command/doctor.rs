@@ -1,5 +1,6 @@
 //! `grebe doctor`: what this machine can do for grebe, what limits it, and how to fix that. Nothing here changes anything.
 
+mod disk;
 mod display;
 mod local;
 mod system;
@@ -15,6 +16,9 @@ use crate::ending::Ending;
 use crate::output::{self, out};
 
 pub(crate) fn run(options: &Doctor) -> Result<Ending> {
+    if let Some(folder) = &options.disk {
+        return disk::run(folder, options.size, options.json);
+    }
     let checks = examine();
     if options.json {
         out!("{}", serde_json::to_string_pretty(&checks)?)?;

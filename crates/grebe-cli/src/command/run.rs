@@ -32,9 +32,7 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
         return Err(Usage(message).into());
     }
     // Before anything is opened, so that no interruption leaves anything behind.
-    interrupt::catch();
-    let (graph, notes) = file.build(&kinds)?;
-    notes.iter().for_each(|note| note!("{note}"));
+    let graph = file.build(&kinds, &interrupt::cancel(), &mut |note| note!("{note}"))?;
     let name = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
     let (snapshot, ending) = drive(&name, graph, &Progress::of(followed))?;

@@ -1,19 +1,16 @@
-//! `grebe sg`, `grebe play`, `grebe record`: a source and a sink; `grebe convert`: a file and another.
+//! `grebe sg`, `grebe play`: a source and a sink that sends.
 
 use anyhow::Result;
 use grebe_flow::{Count, RateHz, Time};
-use grebe_shm::Policy;
 use grebe_stages::{
-    Error, FrequencyHz, Notice, SampleFile, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink,
-    open_source,
+    Error, FrequencyHz, Notice, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink, open_source,
 };
 
-use crate::cli::{Convert, Play, Record, Sg};
+use crate::cli::{Play, Sg};
 use crate::ending::{Ending, Usage};
 use crate::generator;
 use crate::graph::{Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
 use crate::interrupt;
-use crate::output::note;
 
 /// `grebe sg`: generate signals and send them.
 pub(crate) fn sg(options: &Sg) -> Result<Ending> {
@@ -47,6 +44,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         source: ("generator", source.stage),
         sink: ("sender", sink.stage),
         queue_batches: SEND_QUEUE_BATCHES,
+        trigger: None,
     };
     pair.run("sg", "sent", options.json)
 }
@@ -95,6 +93,8 @@ pub(crate) fn play(options: &Play) -> Result<Ending> {
         transport: transport.clone(),
         speed: (!options.free_run).then_some(options.speed),
         repeat: options.repeat,
+        start: options.start,
+        length: options.duration,
         samples: options.samples,
         ..SourceOptions::default()
     };
@@ -105,51 +105,10 @@ pub(crate) fn play(options: &Play) -> Result<Ending> {
         source: ("player", source.stage),
         sink: ("sender", sink.stage),
         queue_batches: SEND_QUEUE_BATCHES,
+        trigger: None,
     };
     pair.run("play", "sent", options.json)
 }
 
-/// `grebe record`: write a stream to a SigMF recording.
-pub(crate) fn record(options: &Record) -> Result<Ending> {
-    // Where it cannot be written is said before anything is opened that others could be sending to.
-    let to =
-        SinkOptions { duration: options.duration, overwrite: options.overwrite, ..SinkOptions::default() };
-    let sink = open_sink(&Uri::File(options.file.clone()), &to, &mut tell)?;
-    let from = SourceOptions {
-        transport: options.transport.options(),
-        reader: "record".to_owned(),
-        policy: Policy::Block,
-        waits: true,
-        idle_timeout: options.idle_timeout,
-        samples: options.samples,
-        cancel: interrupt::cancel(),
-        ..SourceOptions::default()
-    };
-    let source = open_source(&options.uri, from, &mut tell)?;
-    if let Some(address) = source.address {
-        note!("listening on {address}");
-    }
-    let pair = Pair {
-        source: ("source", source.stage),
-        sink: ("recorder", sink.stage),
-        queue_batches: QUEUE_BATCHES,
-    };
-    pair.run("record", "recorded", options.json)
-}
-
 /// Longer than a system that is busy leaves a sender waiting.
 const BUFFER_S: f64 = 0.1;
-/// `grebe convert`: write a recording as another kind of file.
-pub(crate) fn convert(options: &Convert) -> Result<Ending> {
-    let mut from = SampleFile::open(&options.from)?;
-    from.notes().iter().for_each(|line| note!("grebe: {line}"));
-    let files = from.save_as(&options.to, options.overwrite, &interrupt::cancel())?;
-    let (channels, format, samples) = (from.channels(), from.format(), from.len_samples());
-    let plural = if channels == 1 { "" } else { "s" };
-    let first = files.first().unwrap_or(&options.to);
-    note!("wrote {samples} samples of {channels} channel{plural} ({format}) to {}", first.display());
-    Ok(Ending::Good)
-}
-
-/// 16 MiB: a disk may stall for as long as that lasts.
-const QUEUE_BATCHES: usize = 256;

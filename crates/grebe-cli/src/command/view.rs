@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use grebe_flow::QueueOptions;
-use grebe_scope::Quantity;
+use grebe_scope::{Band, Quantity};
 use grebe_shm::Policy;
-use grebe_stages::{OpenSource, PipeSource, SourceOptions, Uri, open_source};
-use grebe_view::{ChannelSetup, MATH_CHANNEL, Picture, PngOptions, TriggerMode, TriggerOptions, TriggerView};
+use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
+use grebe_view::{
+    ChannelSetup, LaneId, LaneMask, Part, Picture, PngOptions, SignalMeasurements, TriggerMode,
+    TriggerOptions, TriggerView,
+};
 use serde_json::{Map, Value, json};
 
 use crate::cli::{self, View};
@@ -19,8 +22,8 @@ use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
 use crate::graph::tell;
 use crate::interrupt;
-use crate::output::{self, out};
-use crate::show::{self, Failure, Opener, Scope, Show, Shown, Stoppable, Surface};
+use crate::output::{self, note, out};
+use crate::show::{self, Failure, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface};
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
     let recipe = match &options.spawn {
@@ -118,48 +121,103 @@ impl Spawn {
 /// A source with its scope, running.
 fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result<Shown> {
     let uri = &uris[place];
+    if let Uri::File(path) = uri
+        && options.after.is_none()
+        && let Some(recording) = OnDisk::open(path)?
+    {
+        return look_at(recording, uris, place, options);
+    }
     let source = source(uri, options, spawn)?;
     let (generator, said) = match spawn {
         Spawn::Running(generator) => (generator.remote(), generator.said()),
         _ => (source.remote.map(generator::remote_of), Failure::default()),
     };
-    let span_s = options.png.as_ref().and(source.rate_hz).zip(source.span_samples);
-    let span_s = span_s.map(|(rate_hz, samples)| samples as f64 / rate_hz);
-    let mut trigger = options.trigger.options();
-    if options.span.is_none() && span_s.is_some() && trigger == TriggerOptions::default() {
-        // A picture of a whole file shows the whole: one that stands at a trigger would reach beyond an end.
-        trigger.mode = Some(TriggerMode::Roll);
-    }
+    let whole_s = options.png.as_ref().and(source.rate_hz).zip(source.span_samples);
+    let whole_s = whole_s.map(|(rate_hz, samples)| samples as f64 / rate_hz);
     // A live stream is never held up by its scope; a file can wait, and should be seen whole.
     let queue = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
     let scope = Scope::new(source.stage, queue, uris.len());
     let show = Show {
-        command: "view",
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
         is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(..)),
-        span_s: options.span.map(|span| span.as_secs_f64()).or(span_s),
-        theme: options.theme,
-        spectrum: options.spectrum,
-        channels: setups(&options.channels)?,
-        trigger,
-        session: session_file(uri, uris, options),
-        is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         file_samples: source.samples,
         failure: scope.failure,
-        opener: options.png.is_none().then(opener),
         second_sender: source.second_sender,
         advice: advice(uri, source.address),
         generator_said: said,
         generator: Mutex::new(generator),
+        ..show_of(uris, place, options, whole_s)?
     };
     show.check()?;
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+}
+
+/// A recording that is read where a picture needs it.
+fn look_at(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
+    recording.file().notes().iter().for_each(|note| tell(Notice::Recording(note.clone())));
+    let rate_hz = recording.file().sample_rate_hz();
+    // In samples, where the rate is unknown.
+    let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
+    let progress = recording.progress();
+    if options.png.is_some() && progress.get().is_some() {
+        note!("grebe: an exact picture takes until the file is read; Ctrl-C takes it as it is");
+    }
+    let show = Show {
+        is_same_boot: true,
+        file_samples: Some(recording.file().len_samples()),
+        progress,
+        ..show_of(uris, place, options, whole_s)?
+    };
+    show.check()?;
+    let scope = Scope::of_recording(recording)?;
+    Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+}
+
+/// What the options say of what is shown; `whole_s` is how long it is, where all of it is to be seen.
+fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> Result<Show> {
+    let uri = &uris[place];
+    let mut trigger = options.trigger.options();
+    if options.span.is_none() && whole_s.is_some() && trigger == TriggerOptions::default() {
+        // A picture of a whole file shows the whole: one that stands at a trigger would reach beyond an end.
+        trigger.mode = Some(TriggerMode::Roll);
+    }
+    Ok(Show {
+        command: "view",
+        name: uri.to_string(),
+        span_s: options.span.map(|span| span.as_secs_f64()).or(whole_s),
+        theme: options.theme,
+        spectrum: options.spectrum || options.band.is_some(),
+        xy: options.xy || options.symbol_rate.is_some(),
+        symbol_rate_hz: options.symbol_rate,
+        band_hz: options.band,
+        channels: setups(&options.channels)?,
+        lanes: lanes(&options.channels)?,
+        trigger,
+        session: session_file(uri, uris, options),
+        is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
+        opener: options.png.is_none().then(opener),
+        ..Show::default()
+    })
 }
 
 /// Opens files in place of what a scope shows, each with the settings that were kept for it.
 pub(super) fn opener() -> Arc<Opener> {
     Opener::new(|path| {
         let uri = Uri::File(path.to_owned());
+        if let Some(recording) = OnDisk::open(path)? {
+            let name = uri.to_string();
+            let show = Show {
+                command: "view",
+                is_same_boot: true,
+                session: show::session_of_source(&name),
+                name,
+                file_samples: Some(recording.file().len_samples()),
+                progress: recording.progress(),
+                ..Show::default()
+            };
+            let scope = Scope::of_recording(recording)?;
+            return Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show });
+        }
         let options = SourceOptions { cancel: interrupt::cancel(), ..SourceOptions::default() };
         let source = open_source(&uri, options, &mut |_| {})?;
         let scope = Scope::new(source.stage, QueueOptions::block, 1);
@@ -232,10 +290,10 @@ fn session_file(uri: &Uri, uris: &[Uri], options: &View) -> Option<PathBuf> {
 
 /// The channels as the options describe them.
 fn setups(channels: &cli::Channels) -> Result<Vec<ChannelSetup>> {
-    let cli::Channels { names, units, scale, offset } = channels;
+    let cli::Channels { names, units, scale, offset, .. } = channels;
     let count = names.len().max(units.len()).max(scale.len()).max(offset.len());
-    if count > 8 {
-        return Err(Usage(format!("{count} channels are described: there are at most 8")).into());
+    if count > 255 {
+        return Err(Usage(format!("{count} channels are described: there are at most 255")).into());
     }
     if scale.contains(&0.0) {
         return Err(Usage("--scale 0 would show nothing: give the units of one count".into()).into());
@@ -251,17 +309,43 @@ fn setups(channels: &cli::Channels) -> Result<Vec<ChannelSetup>> {
     Ok((0..count).map(setup).collect())
 }
 
+/// The channels and parts that are shown, where any are named.
+fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
+    let cli::Channels { shown, parts, .. } = channels;
+    if shown.is_empty() && parts.is_empty() {
+        return Ok(None);
+    }
+    let mut mask = LaneMask::ALL;
+    if !shown.is_empty() {
+        mask = mask.only(shown.iter().flat_map(|range| range.clone()).map(|number| usize::from(number) - 1));
+    }
+    if !parts.is_empty() {
+        let is_other = |part: &Part| parts.contains(part) != mask.has_part(*part);
+        mask = Part::COMPLEX.into_iter().filter(is_other).fold(mask, LaneMask::part_toggled);
+    }
+    Ok(Some(mask))
+}
+
 fn is_file(uri: &Uri) -> bool {
     matches!(uri, Uri::File(_))
 }
 
 /// What was measured of a picture, for a program: values in units, seconds, hertz and parts of one.
-fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
+fn measurements(picture: &Picture, setups: &[(LaneId, ChannelSetup)]) -> Value {
+    // Only I and Q have their zero where the receiver is tuned to.
+    let is_two_sided = picture.spectrum.as_ref().is_some_and(|spectrum| spectrum.is_two_sided);
+    let centre_hz = picture.description.as_ref().and_then(|it| it.centre_frequency_hz);
+    let centre_hz = centre_hz.filter(|_| is_two_sided).unwrap_or(0.0);
     let channels = picture.measured.iter().map(|measured| {
-        let setup = setups.get(measured.channel).cloned().unwrap_or_default();
+        let lane = measured.lane;
+        let setup = setups.iter().find(|(it, _)| *it == lane).map(|(_, setup)| setup.clone());
+        let setup = setup.unwrap_or_default();
         let mut channel = Map::new();
-        channel.insert("channel".into(), json!(measured.channel + 1));
-        let name = if measured.channel == MATH_CHANNEL { "math" } else { &setup.name };
+        channel.insert("channel".into(), json!(lane.channel + 1));
+        if !matches!(lane.part, Part::Real | Part::Math) {
+            channel.insert("part".into(), json!(lane.part.name()));
+        }
+        let name = if lane.part == Part::Math { "math" } else { &setup.name };
         channel.insert("name".into(), json!(name));
         channel.insert("unit".into(), json!(setup.unit));
         let rate_hz = picture.rate_or_one();
@@ -273,13 +357,14 @@ fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
             channel.insert(quantity.name().replace(' ', "_"), json!(measured.set.get(quantity)));
         }
         if let Some(spectrum) = &picture.spectrum
-            && let Some(levels) = spectrum.channels.iter().find(|it| it.channel == measured.channel)
+            && matches!(lane.part, Part::Real | Part::I)
+            && let Some(levels) = spectrum.channels.iter().find(|it| it.channel == lane.channel)
         {
             channel.insert("spectrum_samples".into(), json!(spectrum.size));
-            let peaks = levels
-                .peaks
-                .iter()
-                .map(|peak| json!({ "hz": peak.line * rate_hz / spectrum.size as f64, "dbfs": peak.dbfs }));
+            let peaks = levels.peaks.iter().map(|peak| {
+                let hz = centre_hz + spectrum.cycles_per_sample(peak.line) * rate_hz;
+                json!({ "hz": hz, "dbfs": peak.dbfs })
+            });
             channel.insert("peaks".into(), peaks.collect());
         }
         Value::Object(channel)
@@ -289,13 +374,38 @@ fn measurements(picture: &Picture, setups: &[ChannelSetup]) -> Value {
         "sample_rate_hz": picture.stream.map(|stream| stream.rate_hz),
         "centre_frequency_hz": picture.description.as_ref().and_then(|it| it.centre_frequency_hz),
         "span_s": picture.span(),
+        "exact": !picture.is_estimated,
         "lost_frames": picture.counts.lost_frames,
         "lost_samples": picture.counts.lost_samples,
         "generator_samples": picture.counts.generator_samples,
         "missing_samples": picture.counts.lost_samples + picture.counts.generator_samples,
         "generator_samples": picture.counts.generator_samples,
         "channels": channels.collect::<Vec<_>>(),
+        "signals": picture.signals.iter().map(|it| signal(it, picture.rate_or_one(), centre_hz)).collect::<Vec<_>>(),
         "trigger": picture.trigger.map(|trigger| triggers(&trigger, picture.axis_unit() == "s")),
+    })
+}
+
+/// What was measured of the signal of a channel: decibels, and hertz.
+fn signal(measured: &SignalMeasurements, rate_hz: f64, centre_hz: f64) -> Value {
+    let hz = |cycles: f64| centre_hz + cycles * rate_hz;
+    let band = |band: Band| json!([hz(band.low), hz(band.high)]);
+    json!({
+        "channel": measured.channel + 1,
+        "samples": measured.samples,
+        "power_dbfs": measured.power_dbfs,
+        "peak_to_average_db": measured.peak_to_average_db,
+        "within_hz": band(measured.within),
+        "channel_power_dbfs": measured.channel_power_dbfs,
+        "channel_snr_db": measured.channel_snr_db,
+        "occupied_hz": measured.occupied.map(band),
+        "occupied_bandwidth_hz": measured.occupied.map(|it| it.width() * rate_hz),
+        "tone": measured.tone.map(|tone| json!({
+            "snr_db": tone.snr_db,
+            "sinad_db": tone.sinad_db,
+            "thd_db": tone.thd_db,
+            "enob": tone.enob,
+        })),
     })
 }
 
@@ -304,7 +414,10 @@ fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
     let (rate, intervals) = (trigger.rate, trigger.rate.intervals);
     let unit = if is_timed { "s" } else { "samples" };
     let mut triggers = Map::new();
-    triggers.insert("channel".into(), json!(trigger.settings.channel + 1));
+    triggers.insert("channel".into(), json!(trigger.settings.lane.channel + 1));
+    if !matches!(trigger.settings.lane.part, Part::Real | Part::Math) {
+        triggers.insert("part".into(), json!(trigger.settings.lane.part.name()));
+    }
     triggers.insert("found".into(), json!(trigger.found));
     triggers.insert("searched_samples".into(), json!(trigger.searched_samples));
     triggers.insert("intervals".into(), json!(intervals.count()));

@@ -7,6 +7,8 @@ use grebe_flow::{Snapshot, StageSnapshot};
 use grebe_frame::Refusal;
 use serde_json::{Value, json};
 
+use crate::graph::TRIGGER;
+use crate::graph::disk_use::DiskUse;
 use crate::output::{note, out};
 use crate::units::grouped;
 
@@ -40,7 +42,7 @@ impl Losses {
             network_frames: own("lost_frames"),
             network_samples: own("lost_samples"),
             kernel_drops: (own("kernel_drops_known") > 0).then(|| own("kernel_drops")),
-            queue_frames: snapshot.dropped_frames(),
+            queue_frames: snapshot.dropped_frames() - skipped_frames(snapshot),
             late_frames: own("late_frames"),
             duplicate_frames: own("duplicate_frames"),
             refused_datagrams: refusals(snapshot).map(|(_, count)| count).sum(),
@@ -112,7 +114,15 @@ pub(crate) fn print(
 ) -> Result<()> {
     match snapshot.stage(stage) {
         Some(stage) if as_json => out!("{}", json(stage, snapshot, error))?,
-        Some(stage) => note!("{}", summary(verb, stage, snapshot)),
+        Some(stage) => {
+            note!("{}", summary(verb, stage, snapshot));
+            if let Some(disk) = DiskUse::of(stage) {
+                note!("{disk}");
+            }
+            if let Some(trigger) = trigger_words(snapshot) {
+                note!("{trigger}");
+            }
+        }
         None => {}
     }
     Ok(())
@@ -133,10 +143,14 @@ pub(crate) fn print_graph<'a>(
         note!("{}: {}", stage.name, handled(stage));
     }
     for stage in &snapshot.stages {
-        let own = stage.own.iter().filter(|(name, value)| *value > 0 && !is_loss(name));
+        let own =
+            stage.own.iter().filter(|(name, value)| *value > 0 && !is_loss(name) && !DiskUse::is_of(name));
         let own: Vec<String> = own.map(|(name, value)| format!("{name} {}", grouped(*value))).collect();
         if !own.is_empty() {
             note!("{}: {}", stage.name, own.join(", "));
+        }
+        if let Some(disk) = DiskUse::of(stage) {
+            note!("{}: {disk}", stage.name);
         }
     }
     note!("{}{}", Losses::of(snapshot), refused_by_reason(snapshot));
@@ -173,7 +187,14 @@ fn counts(stage: &StageSnapshot) -> (u64, u64) {
 
 fn handled(stage: &StageSnapshot) -> String {
     let (frames, samples) = counts(stage);
-    format!("{} samples per channel in {} frames", grouped(samples), grouped(frames))
+    let parts = stage.own("parts").filter(|&parts| parts > 0);
+    let parts = parts.map(|parts| format!(", {} part{}", grouped(parts), if parts == 1 { "" } else { "s" }));
+    format!(
+        "{} samples per channel in {} frames{}",
+        grouped(samples),
+        grouped(frames),
+        parts.unwrap_or_default()
+    )
 }
 
 fn refused_by_reason(snapshot: &Snapshot) -> String {
@@ -196,7 +217,49 @@ fn json(stage: &StageSnapshot, snapshot: &Snapshot, error: Option<String>) -> Va
         "copied_frames": snapshot.stages.iter().filter_map(|stage| stage.own("copied_frames")).sum::<u64>(),
         "losses": Losses::of(snapshot).json(),
         "refused_datagrams": refused,
+        "parts": stage.own("parts").filter(|&parts| parts > 0),
+        "disk": DiskUse::of(stage).map(|disk| disk.json()),
+        "trigger": trigger_counts(snapshot),
     })
+}
+
+/// Frames that the search for triggers had no time for: they are recorded all the same.
+fn skipped_frames(snapshot: &Snapshot) -> u64 {
+    let to_trigger = snapshot.queues.iter().filter(|queue| queue.to == TRIGGER);
+    to_trigger.map(|queue| queue.dropped_frames).sum()
+}
+
+/// What was found and kept, where that was looked for: counts by name.
+fn trigger_counts(snapshot: &Snapshot) -> Option<serde_json::Map<String, Value>> {
+    let stage = snapshot.stage(TRIGGER)?;
+    let own = stage.own.iter().map(|(name, value)| (name.to_string(), json!(value)));
+    Some(own.chain([("skipped_frames".to_owned(), json!(skipped_frames(snapshot)))]).collect())
+}
+
+/// The same for people.
+fn trigger_words(snapshot: &Snapshot) -> Option<String> {
+    let counts = trigger_counts(snapshot)?;
+    let said = |(name, words): (&str, &str)| {
+        let count = counts.get(name).and_then(Value::as_u64).filter(|&count| count > 0)?;
+        Some(format!("{} {words}", grouped(count)))
+    };
+    let more: Vec<String> = [
+        ("saves", "kept"),
+        ("within", "within what was kept"),
+        ("left_out", "beyond --saves-per-minute, left out"),
+        ("failed", "not kept, as said above"),
+        ("skipped_frames", "frames not searched, for which there was no time"),
+    ]
+    .into_iter()
+    .filter_map(said)
+    .collect();
+    let events = counts.get("events").and_then(Value::as_u64).unwrap_or(0);
+    let plural = if events == 1 { "" } else { "s" };
+    Some(format!(
+        "trigger: {} event{plural}{}",
+        grouped(events),
+        more.iter().map(|it| format!("; {it}")).collect::<String>()
+    ))
 }
 
 fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = (Refusal, u64)> + '_ {

@@ -5,8 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use grebe_frame::{Complex, SampleFormat};
 use grebe_stages::{Error, SigmfSettings, SigmfWriter, write_whole};
-use grebe_view::{Extract, Session};
+use grebe_view::{Extract, ExtractSamples, Part, Session};
 
 /// The file of a source: in the folder that the system has for the state of programs.
 pub(crate) fn session_of_source(name: &str) -> Option<PathBuf> {
@@ -57,16 +58,32 @@ fn file_name(name: &str) -> String {
 /// The visible samples as a recording, with the triggers as labels.
 pub(super) fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> {
     let write = || -> Result<PathBuf, Error> {
+        let is_complex = extract.lanes.first().is_some_and(|lane| lane.part != Part::Real);
+        let format = match extract.runs.first().map(|run| &run.samples) {
+            Some(ExtractSamples::F32(_)) if is_complex => SampleFormat::Cf32,
+            Some(ExtractSamples::F32(_)) => SampleFormat::F32,
+            _ => SampleFormat::I16,
+        };
         let settings = SigmfSettings {
-            channels: extract.runs.first().map_or(1, |run| run.channels.len()),
+            channels: extract.lanes.len().max(1) / if is_complex { 2 } else { 1 },
+            format,
             sample_rate_hz: extract.rate_hz,
             description: Some("Saved from a scope".into()),
             ..SigmfSettings::default()
         };
         let mut writer = SigmfWriter::create(path, &settings)?;
         for run in &extract.runs {
-            let channels: Vec<&[i16]> = run.channels.iter().map(Vec::as_slice).collect();
-            writer.write(run.first_sample_index, &channels)?;
+            match &run.samples {
+                ExtractSamples::I16(lanes) => writer.write(run.first_sample_index, &slices(lanes))?,
+                ExtractSamples::F32(lanes) if is_complex => {
+                    let of = |(&re, &im): (&f32, &f32)| Complex { re, im };
+                    let channels = lanes.chunks_exact(2);
+                    let channels = channels.map(|iq| iq[0].iter().zip(&iq[1]).map(of).collect());
+                    let channels: Vec<Vec<Complex<f32>>> = channels.collect();
+                    writer.write(run.first_sample_index, &slices(&channels))?;
+                }
+                ExtractSamples::F32(lanes) => writer.write(run.first_sample_index, &slices(lanes))?,
+            }
         }
         for &at in &extract.triggers {
             writer.annotate(at.max(0.0) as u64, 1, "trigger")?;
@@ -77,10 +94,14 @@ pub(super) fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> 
     write().map_err(|error| error.to_string())
 }
 
+fn slices<T>(lanes: &[Vec<T>]) -> Vec<&[T]> {
+    lanes.iter().map(Vec::as_slice).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use grebe_stages::SampleFile;
-    use grebe_view::ExtractRun;
+    use grebe_view::{ExtractRun, LaneId};
 
     use super::*;
 
@@ -110,13 +131,16 @@ mod tests {
     #[test]
     fn what_is_exported_reads_back_with_its_gaps_and_triggers() {
         let folder = tempfile::tempdir().unwrap();
+        let values =
+            |first: u64, length: i16| (0..length).map(|n| n * 3 + first as i16).collect::<Vec<i16>>();
         let run = |first_sample_index: u64, length: i16| ExtractRun {
             first_sample_index,
-            channels: vec![(0..length).map(|n| n * 3 + first_sample_index as i16).collect()],
+            samples: ExtractSamples::I16(vec![values(first_sample_index, length)]),
         };
         let extract = Extract {
             rate_hz: 360.0,
             range: 1000..2000,
+            lanes: vec![LaneId::real(0)],
             runs: vec![run(1000, 400), run(1600, 400)],
             triggers: vec![1010.5, 1700.0],
         };
@@ -128,7 +152,7 @@ mod tests {
         assert_eq!(segments, [(0, 1000), (400, 1600)]);
         let block = file.block(0, 800).unwrap();
         let samples = block.channel::<i16>(0).unwrap().to_vec();
-        assert_eq!(samples, [run(1000, 400).channels.concat(), run(1600, 400).channels.concat()].concat());
+        assert_eq!(samples, [values(1000, 400), values(1600, 400)].concat());
         let meta = std::fs::read_to_string(&path).unwrap();
         let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
         let annotations = meta["annotations"].as_array().unwrap();

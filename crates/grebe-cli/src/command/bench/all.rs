@@ -13,6 +13,7 @@ use crate::cli::Results;
 use crate::ending::Ending;
 use crate::interrupt;
 use crate::output::note;
+use crate::this_command::this_command;
 
 /// The name of each in the results, and its arguments.
 const BENCHES: [(&str, &[&str]); 6] = [
@@ -26,7 +27,6 @@ const BENCHES: [(&str, &[&str]); 6] = [
 
 pub(super) fn run(options: &Results) -> Result<Ending> {
     interrupt::catch();
-    let this = std::env::current_exe().context("cannot find the grebe command itself")?;
     let folder = tempfile::tempdir().context("cannot make a directory for the results")?;
     let (mut results, mut failed) = (Map::new(), Vec::new());
     for (name, arguments) in BENCHES {
@@ -39,7 +39,7 @@ pub(super) fn run(options: &Results) -> Result<Ending> {
         }
         note!("{words}");
         let path = folder.path().join("results.json");
-        let mut command = Command::new(&this);
+        let mut command = this_command()?;
         command.arg("bench").args(arguments);
         if options.table {
             command.arg("--table");

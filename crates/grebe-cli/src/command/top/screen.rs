@@ -19,11 +19,12 @@ use crate::interrupt;
 
 /// Shows the table until the person quits. The terminal is left as it was, after a panic too.
 pub(super) fn run(processes: Processes) -> io::Result<Ending> {
-    interrupt::catch();
+    interrupt::end_with_terminal();
     let _insisting = interrupt::insist();
     let mut terminal = ratatui::try_init()?;
     let ended = show(&mut terminal, processes);
-    ratatui::restore();
+    // Not `restore`: it tells standard error of a failure, and panics where that is a terminal that is gone.
+    let _ = ratatui::try_restore();
     ended
 }
 

@@ -1,0 +1,200 @@
+//! `grebe find`: every event of a recording.
+
+mod event;
+
+use anyhow::Result;
+use grebe_stages::{Annotation, SampleFile};
+use grebe_view::LaneId;
+use serde_json::{Map, Value};
+
+use self::event::{Event, Form};
+use crate::cli::{EventKind, Find};
+use crate::ending::{Ending, Usage};
+use crate::interrupt;
+use crate::output::{self, note};
+use crate::search::{Hit, Search, Signal, Wanted};
+use crate::units::grouped;
+
+/// `grebe find`: tells events as they come, and writes them into the recording at the end where that is asked for.
+pub(crate) fn run(options: &Find) -> Result<Ending> {
+    let whole = SampleFile::open(&options.file)?;
+    whole.notes().iter().for_each(|line| note!("grebe: {line}"));
+    if options.annotate {
+        // Before an hour of searching.
+        SampleFile::check_annotatable(&options.file)?;
+    }
+    interrupt::catch();
+    let first_index = whole.segments()[0].first_sample_index;
+    let file = whole.stretch(options.start, options.duration)?;
+    let mut telling = Telling::new(options, first_index);
+    output::text(telling.form.head())?;
+    let (ending, searched_samples) = match options.trigger {
+        EventKind::Gap => (telling.gaps(&file)?, file.len_samples()),
+        _ => telling.lanes(file, options)?,
+    };
+    let plural = if telling.told == 1 { "" } else { "s" };
+    note!(
+        "found {} event{plural} in {} samples per channel",
+        grouped(telling.told),
+        grouped(searched_samples)
+    );
+    if options.annotate && ending == Ending::Good {
+        let added = SampleFile::annotate(&options.file, &telling.annotations)?;
+        let there = telling.annotations.len() - added;
+        let there =
+            if there > 0 { format!(", {} were there already", grouped(there as u64)) } else { String::new() };
+        note!("wrote {} annotations into {}{there}", grouped(added as u64), options.file.display());
+    }
+    Ok(ending)
+}
+
+/// What was told so far.
+struct Telling<'a> {
+    options: &'a Find,
+    form: Form,
+    /// Of the first sample of the whole recording.
+    first_index: u64,
+    told: u64,
+    annotations: Vec<Annotation>,
+    lines: String,
+}
+
+impl<'a> Telling<'a> {
+    fn new(options: &'a Find, first_index: u64) -> Self {
+        let form = match options {
+            Find { json: true, .. } => Form::Json,
+            Find { csv: true, .. } => Form::Csv,
+            _ => Form::Text,
+        };
+        Self { options, form, first_index, told: 0, annotations: Vec::new(), lines: String::new() }
+    }
+
+    /// Where samples are missing: no sample is read.
+    fn gaps(&mut self, file: &SampleFile) -> Result<Ending> {
+        let gaps = file.gaps().map(|gap| Event {
+            kind: EventKind::Gap,
+            lane: None,
+            position: gap.position,
+            length_samples: gap.length_samples,
+        });
+        let mut events: Vec<Event> = gaps.collect();
+        self.tell(&mut events, file)?;
+        Ok(Ending::Good)
+    }
+
+    /// Every event of some lanes, and how many samples were looked at.
+    fn lanes(&mut self, mut file: SampleFile, options: &Find) -> Result<(Ending, u64)> {
+        let mut searches: Vec<(LaneId, Box<dyn Search>)> = Vec::new();
+        let (signal, conditions) = (Signal::of(&file), &options.conditions);
+        for lane in signal.lanes(&conditions.channel)? {
+            let wanted = Wanted::of("--trigger", options.trigger, conditions, lane, &signal)?;
+            searches.push((lane, wanted.search(lane, &signal)?));
+        }
+        let progress = output::bar(Some(file.len_samples()));
+        let (mut hits, mut events) = (Vec::new(), Vec::new());
+        // What is missing before a sample, so that indexes grow across gaps, and where another stream begins.
+        let (mut missing, mut end_index) = (0u64, None);
+        for segment in file.segments().to_vec() {
+            let gap = end_index.map_or(Some(0), |end| segment.first_sample_index.checked_sub(end));
+            if gap != Some(0) {
+                end_all(&mut searches, missing, &mut hits, &mut events, options.trigger);
+                self.tell(&mut events, &file)?;
+                missing = missing.saturating_add(gap.unwrap_or(0).max(1));
+            }
+            end_index = Some(segment.first_sample_index + segment.length_samples);
+            let mut position = segment.position;
+            let end = segment.position + segment.length_samples;
+            while position < end {
+                if interrupt::is_pending() || self.is_enough() {
+                    progress.finish_and_clear();
+                    let is_enough = self.is_enough();
+                    return Ok((if is_enough { Ending::Good } else { Ending::Interrupted }, position));
+                }
+                let length = BLOCK_SAMPLES.min(end - position);
+                let block = file.block(position, length as usize)?;
+                for (lane, search) in &mut searches {
+                    search.scan(position + missing, &block, &mut hits)?;
+                    take(&mut hits, *lane, missing, &mut events, options.trigger);
+                }
+                self.tell(&mut events, &file)?;
+                position += length;
+                progress.set_position(position);
+            }
+        }
+        end_all(&mut searches, missing, &mut hits, &mut events, options.trigger);
+        self.tell(&mut events, &file)?;
+        progress.finish_and_clear();
+        Ok((Ending::Good, file.len_samples()))
+    }
+
+    fn is_enough(&self) -> bool {
+        self.options.max.is_some_and(|max| self.told >= max)
+    }
+
+    /// Tells events, and keeps them where they are to be written.
+    fn tell(&mut self, events: &mut Vec<Event>, file: &SampleFile) -> Result<()> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        events.sort_by_key(|event| event.position);
+        for event in events.drain(..) {
+            if self.is_enough() {
+                break;
+            }
+            self.told += 1;
+            self.form.write(&event, file, self.first_index, &mut self.lines);
+            if self.options.annotate {
+                if self.annotations.len() == ANNOTATIONS_MAX {
+                    let what = "a recording has a million annotations at most, and there are more events: raise the level or --holdoff, or give --max";
+                    return Err(Usage(what.to_owned()).into());
+                }
+                self.annotations.push(self.annotation(&event, file));
+            }
+        }
+        output::text(&self.lines)?;
+        self.lines.clear();
+        Ok(())
+    }
+
+    fn annotation(&self, event: &Event, file: &SampleFile) -> Annotation {
+        let label = self.options.label.as_deref().unwrap_or(event.kind.name());
+        let mut fields = Map::new();
+        fields.insert("core:label".to_owned(), Value::from(label));
+        fields.insert("core:generator".to_owned(), Value::from("grebe find"));
+        if let Some(lane) = event.lane {
+            fields.insert("core:comment".to_owned(), Value::from(format!("channel {lane}")));
+        }
+        // What is missing has no place in the file.
+        let length_samples = if event.kind == EventKind::Gap { 0 } else { event.length_samples };
+        Annotation { position: event.position + file.skipped_samples(), length_samples, fields }
+    }
+}
+
+/// Nothing follows: what lasts ends.
+fn end_all(
+    searches: &mut [(LaneId, Box<dyn Search>)],
+    missing: u64,
+    hits: &mut Vec<Hit>,
+    events: &mut Vec<Event>,
+    kind: EventKind,
+) {
+    for (lane, search) in searches {
+        search.end(hits);
+        take(hits, *lane, missing, events, kind);
+    }
+}
+
+fn take(hits: &mut Vec<Hit>, lane: LaneId, missing: u64, events: &mut Vec<Event>, kind: EventKind) {
+    let event = |(index, length_samples): Hit| Event {
+        kind,
+        lane: Some(lane),
+        position: index - missing,
+        length_samples,
+    };
+    events.extend(hits.drain(..).map(event));
+}
+
+/// Of one channel of 16 bits as much as a second-level cache holds beside it.
+const BLOCK_SAMPLES: u64 = 64 << 10;
+/// As many as a recording has.
+const ANNOTATIONS_MAX: usize = 1 << 20;

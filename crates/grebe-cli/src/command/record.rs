@@ -1,0 +1,125 @@
+//! `grebe record`: a stream on the disk, whole, in parts, or the last of it.
+
+use std::sync::mpsc::{Sender, channel};
+
+use anyhow::{Result, anyhow};
+use grebe_scope::Engineering;
+use grebe_shm::Policy;
+use grebe_stages::{RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source};
+
+use crate::cli::Record;
+use crate::ending::Ending;
+use crate::graph::{Pair, tell};
+use crate::interrupt;
+use crate::output::note;
+
+mod trigger;
+
+use self::trigger::Watch;
+
+/// `grebe record`: write a stream to a SigMF recording.
+pub(crate) fn run(options: &Record) -> Result<Ending> {
+    let watch = Watch::of(options)?;
+    // Where it cannot be written is said before anything is opened that others could be sending to.
+    let to = SinkOptions {
+        duration: options.duration,
+        overwrite: options.overwrite,
+        buffer_bytes: Some(options.buffer),
+        way: options.write_by.unwrap_or_default(),
+        rotate: options.rotate,
+        keep_bytes: options.keep.map(|bytes| bytes as u64),
+        ring: options.ring,
+        ring_plan: options.ring.map(|_| tell_plan()),
+        bytes_max: options.max_size.map(|bytes| bytes as u64),
+        ..SinkOptions::default()
+    };
+    let sink = open_sink(&Uri::File(options.file.clone()), &to, &mut tell)?;
+    let from = SourceOptions {
+        transport: options.transport.options(),
+        reader: "record".to_owned(),
+        policy: Policy::Block,
+        waits: true,
+        idle_timeout: options.idle_timeout,
+        samples: options.samples,
+        cancel: interrupt::cancel(),
+        ..SourceOptions::default()
+    };
+    let source = open_source(&options.uri, from, &mut tell)?;
+    if let Some(address) = source.address {
+        note!("listening on {address}");
+    }
+    let pair = Pair {
+        source: ("source", source.stage),
+        sink: ("recorder", sink.stage),
+        queue_batches: QUEUE_BATCHES,
+        trigger: watch.map(|watch| watch.stage(source.lent_max)),
+    };
+    pair.run_and_judge("record", "recorded", options.json, |recorder, ending| {
+        if recorder.samples_in > 0 {
+            return ending;
+        }
+        // The files are created with the first frame. A script that reads them, or with `--overwrite` an older recording, must
+        // not take this for a good end.
+        let unwritten = format!("no sample came: {} was not written", options.file.display());
+        match ending {
+            Ok(Ending::Good) => Err(anyhow!("{unwritten}")),
+            Ok(ending) => {
+                note!("grebe: {unwritten}");
+                Ok(ending)
+            }
+            Err(error) => Err(error.context(unwritten)),
+        }
+    })
+}
+
+/// Says what a ring costs, once its stream is known.
+fn tell_plan() -> Sender<RingPlan> {
+    let (told, plans) = channel::<RingPlan>();
+    std::thread::spawn(move || plans.into_iter().for_each(|plan| note!("{}", words(&plan))));
+    told
+}
+
+fn words(plan: &RingPlan) -> String {
+    let part = match plan.part {
+        Rotate::After(time) => format!("{time:.1?}"),
+        Rotate::Bytes(bytes) => size(bytes as f64),
+    };
+    let ring = format!(
+        "ring: up to {} on the disk, in {} parts of {part}",
+        size(plan.disk_bytes as f64),
+        plan.parts + 1
+    );
+    if plan.bytes_s == 0.0 {
+        return ring;
+    }
+    // What an SSD's makers state is such a sum, of some hundred times its size.
+    let (hour, day) = (plan.bytes_s * 3_600.0, plan.bytes_s * 86_400.0);
+    format!("{ring}; writes {} an hour, {} a day, which wears an SSD", size(hour), size(day))
+}
+
+/// Bytes in decimal units, as disks are sold.
+fn size(bytes: f64) -> String {
+    Engineering::new(bytes, "B").to_string()
+}
+
+/// 16 MiB; what lasts for longer is the recorder's own buffer.
+const QUEUE_BATCHES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_a_ring_costs_is_told_in_sizes_that_disks_are_sold_in() {
+        let part = Rotate::After(Duration::from_millis(112_500));
+        let plan = RingPlan { part, parts: 16, disk_bytes: 1_710_000_000_000, bytes_s: 800e6 };
+        assert_eq!(
+            words(&plan),
+            "ring: up to 1.71 TB on the disk, in 17 parts of 112.5s; writes 2.88 TB an hour, 69.1 TB a day, which wears an SSD"
+        );
+        let unknown = RingPlan { part: Rotate::Bytes(1_000_000), bytes_s: 0.0, ..plan };
+        assert_eq!(words(&unknown), "ring: up to 1.71 TB on the disk, in 17 parts of 1 MB");
+    }
+}

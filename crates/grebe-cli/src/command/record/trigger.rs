@@ -1,0 +1,306 @@
+//! What happens in a stream while it is recorded to a ring, and the stretch that is kept of each such event.
+//!
+//! The search has a queue of its own, which drops what it has no time for: it costs the recording nothing, and what it did not see
+//! is counted. A save is a thread that works on the ring's files, as `grebe save` does.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Result;
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, QueueOptions, Stage, StageResult};
+use grebe_frame::{Arrival, Batch, ChannelDescription, Frame, Header, StreamTracker};
+use grebe_stages::{Block, Cancel, RingLabel, RingStretch, save_ring};
+use grebe_view::LaneId;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::cli::{Conditions, EventKind, Record, Trigger};
+use crate::command::save::Kept;
+use crate::ending::Usage;
+use crate::output::note;
+use crate::search::{Hit, Search, Signal, Wanted};
+
+/// What is looked for, and what is kept of it.
+#[derive(Debug, Clone)]
+pub(super) struct Watch {
+    kind: EventKind,
+    conditions: Conditions,
+    folder: PathBuf,
+    before: Duration,
+    after: Duration,
+    saves_per_minute: u64,
+}
+
+impl Watch {
+    /// As the options say; `None` where nothing is looked for.
+    ///
+    /// # Errors
+    /// [`Usage`] where a condition is missing, or says nothing.
+    pub(super) fn of(options: &Record) -> Result<Option<Self>> {
+        let Trigger { on_trigger, before, after, saves_per_minute, conditions } = &options.trigger;
+        let Some(kind) = *on_trigger else {
+            return match conditions.given() {
+                Some(name) => {
+                    Err(Usage(format!("{name} says what --on-trigger looks for: give that, too")).into())
+                }
+                None => Ok(None),
+            };
+        };
+        let watch = Self {
+            kind,
+            conditions: conditions.clone(),
+            folder: options.file.clone(),
+            before: *before,
+            after: *after,
+            saves_per_minute: *saves_per_minute,
+        };
+        // What is missing is said before anything is recorded.
+        let any = Header { sample_rate_hz: 1e6, ..Header::default() };
+        watch.wanted(LaneId::real(0), &signal_of(&any, None))?;
+        Ok(Some(watch))
+    }
+
+    fn wanted(&self, lane: LaneId, signal: &Signal) -> Result<Wanted> {
+        Wanted::of("--on-trigger", self.kind, &self.conditions, lane, signal)
+    }
+
+    /// The stage that looks, and its queue; `lent_max` is what a reader of shared memory may hold.
+    pub(super) fn stage(self, lent_max: Option<usize>) -> (Box<dyn Stage>, QueueOptions) {
+        let batches = lent_max.map_or(QUEUE_BATCHES, |batches| (batches / 4).clamp(1, QUEUE_BATCHES));
+        // What the queue dropped would be a gap, and who looks at heads alone never falls behind.
+        let is_gap = self.kind == EventKind::Gap;
+        let queue = if is_gap { QueueOptions::block(batches) } else { QueueOptions::drop_oldest(batches) };
+        (Box::new(Watcher::new(self)), queue)
+    }
+}
+
+/// Looks for events, and has a stretch kept of each.
+struct Watcher {
+    watch: Watch,
+    searches: Vec<(LaneId, Box<dyn Search>)>,
+    /// What was searched last: another stream is searched anew.
+    stream: Option<Header>,
+    channels: Vec<ChannelDescription>,
+    tracker: StreamTracker,
+    hits: Vec<Hit>,
+    /// Behind the stretch that was kept last, in the stream.
+    kept_until: u64,
+    /// When stretches were kept, within the last minute.
+    recent: VecDeque<Instant>,
+    saves: Vec<JoinHandle<bool>>,
+    counters: Counters,
+}
+
+impl Watcher {
+    fn new(watch: Watch) -> Self {
+        Self {
+            watch,
+            searches: Vec::new(),
+            stream: None,
+            channels: Vec::new(),
+            tracker: StreamTracker::new(),
+            hits: Vec::new(),
+            kept_until: 0,
+            recent: VecDeque::new(),
+            saves: Vec::new(),
+            counters: Counters::new(COUNTERS),
+        }
+    }
+
+    fn look(&mut self, batch: &Batch) -> Result<()> {
+        let said = batch.description().map_or(&[][..], |description| &description.channels);
+        if self.channels != said {
+            self.channels = said.to_vec();
+            // A level is another number of counts now.
+            self.stream = None;
+        }
+        for frame in batch.frames() {
+            let header = frame.header();
+            let arrival = self.tracker.arrive(&header);
+            if !arrival.is_new() {
+                continue;
+            }
+            if header.is_end_of_stream() {
+                self.end(&header);
+                continue;
+            }
+            if arrival == Arrival::Restart {
+                self.end(&header);
+                (self.stream, self.kept_until) = (None, 0);
+            }
+            if self.watch.kind == EventKind::Gap {
+                if matches!(arrival, Arrival::After(_)) {
+                    self.keep(None, header.first_sample_index, 0, &header);
+                }
+                continue;
+            }
+            self.search(&frame, &header, batch)?;
+        }
+        Ok(())
+    }
+
+    fn search(&mut self, frame: &Frame<'_>, header: &Header, batch: &Batch) -> Result<()> {
+        if self.stream.is_none() {
+            let signal = signal_of(header, Some(batch));
+            let lanes = signal.lanes(&self.watch.conditions.channel)?;
+            let search = |lane| Ok((lane, self.watch.wanted(lane, &signal)?.search(lane, &signal)?));
+            self.searches = lanes.into_iter().map(search).collect::<Result<_>>()?;
+            self.stream = Some(*header);
+        }
+        let block = Block::of_frame(frame);
+        let mut searches = std::mem::take(&mut self.searches);
+        let mut hits = std::mem::take(&mut self.hits);
+        for (lane, search) in &mut searches {
+            search.scan(header.first_sample_index, &block, &mut hits)?;
+            hits.drain(..).for_each(|(index, length)| self.keep(Some(*lane), index, length, header));
+        }
+        (self.searches, self.hits) = (searches, hits);
+        Ok(())
+    }
+
+    /// What lasts ends with the stream.
+    fn end(&mut self, header: &Header) {
+        let mut searches = std::mem::take(&mut self.searches);
+        for (lane, search) in &mut searches {
+            let mut hits = Vec::new();
+            search.end(&mut hits);
+            hits.into_iter().for_each(|(index, length)| self.keep(Some(*lane), index, length, header));
+        }
+        self.searches = searches;
+    }
+
+    /// Has a stretch kept around an event.
+    fn keep(&mut self, lane: Option<LaneId>, index: u64, length_samples: u64, header: &Header) {
+        self.counters.add(EVENTS, 1);
+        if index < self.kept_until {
+            return self.counters.add(WITHIN, 1);
+        }
+        self.reap();
+        let minute_ago = Instant::now().checked_sub(Duration::from_secs(60));
+        while self.recent.pop_front_if(|saved| Some(*saved) < minute_ago).is_some() {}
+        if self.recent.len() as u64 >= self.watch.saves_per_minute || self.saves.len() >= SAVES_MAX {
+            return self.counters.add(LEFT_OUT, 1);
+        }
+        let rate_hz = header.sample_rate_hz;
+        let lasts = Duration::try_from_secs_f64(length_samples as f64 / rate_hz).unwrap_or_default();
+        let Watch { kind, folder, before, after, .. } = self.watch.clone();
+        let stretch = RingStretch {
+            before,
+            after: after.saturating_add(lasts),
+            at: Some(index),
+            label: Some(RingLabel { length_samples, fields: fields(kind, lane) }),
+            overwrite: false,
+        };
+        let name = kind.name();
+        let to = folder.join(format!("{name}_{}.sigmf-meta", utc_now()));
+        let save = move || match save_ring(&folder, Some(&to), &stretch, &Cancel::default()) {
+            Ok(saved) => {
+                let Ok(kept) = Kept::of(saved) else { return false };
+                note!("{name} at sample {index}: {}", kept.words());
+                kept.missing().into_iter().for_each(|missing| note!("grebe: {missing}"));
+                true
+            }
+            Err(error) => {
+                note!("grebe: {name} at sample {index} is not kept: {error}");
+                false
+            }
+        };
+        match std::thread::Builder::new().name("save".to_owned()).spawn(save) {
+            Ok(thread) => {
+                self.saves.push(thread);
+                self.recent.push_back(Instant::now());
+                let behind = (stretch_samples(after, rate_hz)).saturating_add(length_samples);
+                self.kept_until = index.saturating_add(behind);
+            }
+            Err(_) => self.counters.add(FAILED, 1),
+        }
+    }
+
+    /// Counts the saves that have ended.
+    fn reap(&mut self) {
+        let (ended, goes_on) = std::mem::take(&mut self.saves).into_iter().partition(JoinHandle::is_finished);
+        self.saves = goes_on;
+        self.count(ended);
+    }
+
+    fn count(&self, ended: Vec<JoinHandle<bool>>) {
+        for save in ended {
+            let is_kept = save.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            self.counters.add(if is_kept { SAVES } else { FAILED }, 1);
+        }
+    }
+}
+
+impl Stage for Watcher {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+        let Some(batch) = input.next() else {
+            self.reap();
+            return Ok(Outcome::WantsInput);
+        };
+        self.look(&batch).map_err(|error| error.into_boxed_dyn_error())?;
+        Ok(Outcome::Produced)
+    }
+
+    /// Waits for what is being kept: the recorder ends beside it, and what it wrote last belongs to that.
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
+        if let Some(header) = self.stream {
+            self.end(&header);
+        }
+        let saves = std::mem::take(&mut self.saves);
+        self.count(saves);
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+impl Drop for Watcher {
+    /// After an error in `process` nobody calls `finish`.
+    fn drop(&mut self) {
+        std::mem::take(&mut self.saves).into_iter().for_each(|save| drop(save.join()));
+    }
+}
+
+fn signal_of(header: &Header, batch: Option<&Batch>) -> Signal {
+    Signal {
+        format: header.format,
+        channels: header.channel_count as usize,
+        sample_rate_hz: header.sample_rate_hz,
+        description: batch.and_then(|batch| batch.description().cloned()),
+    }
+}
+
+fn fields(kind: EventKind, lane: Option<LaneId>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("core:label".to_owned(), kind.name().into());
+    fields.insert("core:generator".to_owned(), "grebe record".into());
+    if let Some(lane) = lane {
+        fields.insert("core:comment".to_owned(), format!("channel {lane}").into());
+    }
+    fields
+}
+
+fn stretch_samples(time: Duration, rate_hz: f64) -> u64 {
+    (time.as_secs_f64() * rate_hz) as u64
+}
+
+/// `20261123T021314_123`.
+fn utc_now() -> String {
+    let now = Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+    now.strftime("%Y%m%dT%H%M%S_%3f").to_string()
+}
+
+const COUNTERS: &[&str] = &["events", "saves", "within", "left_out", "failed"];
+const EVENTS: usize = 0;
+const SAVES: usize = 1;
+const WITHIN: usize = 2;
+const LEFT_OUT: usize = 3;
+const FAILED: usize = 4;
+/// A quarter of what a reader of shared memory may hold.
+const QUEUE_BATCHES: usize = 64;
+/// At a time: each copies as fast as the disk lets it.
+const SAVES_MAX: usize = 4;

@@ -1,0 +1,121 @@
+//! What is said of the disk that a recorder wrote to: how, and whether it kept up.
+
+use std::fmt;
+use std::time::Duration;
+
+use grebe_flow::StageSnapshot;
+use serde_json::{Value, json};
+
+/// How a recorder used its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DiskUse {
+    is_io_uring: bool,
+    is_past_cache: bool,
+    stall_us_max: u64,
+    waited_us: u64,
+    fill_bytes: u64,
+    fill_bytes_max: u64,
+    buffer_bytes: u64,
+    unsummed_bytes: u64,
+    lost_summaries: u64,
+}
+
+impl DiskUse {
+    /// `None` where the stage writes to none, or has not begun.
+    pub(crate) fn of(stage: &StageSnapshot) -> Option<Self> {
+        let own = |name: &str| stage.own(name).unwrap_or(0);
+        let buffer_bytes = Some(own("disk_buffer_bytes")).filter(|&bytes| bytes > 0)?;
+        Some(Self {
+            is_io_uring: own("disk_io_uring") > 0,
+            is_past_cache: own("disk_past_cache") > 0,
+            stall_us_max: own("disk_stall_us_max"),
+            waited_us: own("disk_waited_us"),
+            fill_bytes: own("disk_buffer_fill_bytes"),
+            fill_bytes_max: own("disk_buffer_fill_bytes_max"),
+            buffer_bytes,
+            unsummed_bytes: own("disk_unsummed_bytes"),
+            lost_summaries: own("disk_lost_summaries"),
+        })
+    }
+
+    /// Whether a counter of a stage is one of these.
+    pub(crate) fn is_of(counter: &str) -> bool {
+        counter.starts_with("disk_")
+    }
+
+    /// How full the buffer is, in percent.
+    pub(crate) fn fill_percent(&self) -> u64 {
+        percent(self.fill_bytes, self.buffer_bytes)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "way": if self.is_io_uring { "io_uring" } else { "threads" },
+            "past_page_cache": self.is_past_cache,
+            "longest_stall_us": self.stall_us_max,
+            "waited_us": self.waited_us,
+            "buffer_fill_bytes_max": self.fill_bytes_max,
+            "buffer_bytes": self.buffer_bytes,
+            "unsummed_bytes": self.unsummed_bytes,
+            "lost_summaries": self.lost_summaries,
+        })
+    }
+}
+
+impl fmt::Display for DiskUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if self.is_io_uring { "io_uring" } else { "threads" };
+        let past = if self.is_past_cache { "past" } else { "through" };
+        let fill = percent(self.fill_bytes_max, self.buffer_bytes);
+        let (stall, megabytes) = (Duration::from_micros(self.stall_us_max), self.buffer_bytes / 1_000_000);
+        write!(f, "disk: {way}, {past} the page cache; longest stall {stall:.1?}; ")?;
+        write!(f, "buffer of {megabytes} MB at most {fill} % full")?;
+        if self.waited_us > 0 {
+            let waited = Duration::from_micros(self.waited_us);
+            write!(
+                f,
+                "; it was full for {waited:.1?}, when the stream had to wait: give it more with --buffer"
+            )?;
+        }
+        if self.unsummed_bytes > 0 {
+            let megabytes = self.unsummed_bytes / 1_000_000;
+            write!(f, "; no checksum of {megabytes} MB, for which there was no time")?;
+        }
+        if self.lost_summaries > 0 {
+            write!(f, "; no summary, for which there was no time: grebe view makes it")?;
+        }
+        Ok(())
+    }
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    (part * 100).div_ceil(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_well_is_said_in_one_breath_and_what_did_not_is_added() {
+        let good = DiskUse {
+            is_io_uring: true,
+            is_past_cache: true,
+            stall_us_max: 31_400,
+            waited_us: 0,
+            fill_bytes: 0,
+            fill_bytes_max: 30_000_000,
+            buffer_bytes: 256_000_000,
+            unsummed_bytes: 0,
+            lost_summaries: 0,
+        };
+        assert_eq!(
+            good.to_string(),
+            "disk: io_uring, past the page cache; longest stall 31.4ms; buffer of 256 MB at most 12 % full"
+        );
+        let bad = DiskUse { is_io_uring: false, is_past_cache: false, waited_us: 1_200_000, ..good };
+        let said = bad.to_string();
+        assert!(said.starts_with("disk: threads, through the page cache; "), "{said}");
+        assert!(said.contains("; it was full for 1.2s, when the stream had to wait"), "{said}");
+    }
+}

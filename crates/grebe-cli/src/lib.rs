@@ -1,0 +1,86 @@
+//! The `grebe` command, for the program of this name and for a program in another language that carries it.
+//!
+//! ```text
+//!  main -> run -> command (a module per command) -> show, generator, transfer, search -> graph -> output, interrupt, ending, cli
+//! ```
+//!
+//! It is no library for programs: those use [`grebe`](https://docs.rs/grebe).
+#![forbid(unsafe_code)]
+// A closed or full standard output must not panic: `output` writes.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod cli;
+mod command;
+mod ending;
+mod generator;
+mod graph;
+mod interrupt;
+mod output;
+mod search;
+mod show;
+mod this_command;
+mod transfer;
+mod units;
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::FromArgMatches;
+
+use crate::cli::{Cli, Command};
+use crate::ending::Ending;
+use crate::output::note;
+
+/// Runs the command that the words name, the first of which is the command's own name; the exit status of the process.
+///
+/// It takes the process for its own: it catches SIGINT and SIGTERM, and `--help` or a second SIGINT ends the process at once.
+/// `starts_by` has the words that start this command in another process, where the running program is not it.
+pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsString>>) -> u8 {
+    starts_by.into_iter().for_each(this_command::starts_by);
+    let matches = cli::command().get_matches_from(words);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match dispatch(cli) {
+        Ok(Ending::Good) => 0,
+        Ok(Ending::Partial) => ending::PARTIAL,
+        Ok(Ending::Interrupted) => ending::INTERRUPTED,
+        Err(error) if ending::is_cancelled(&error) => ending::INTERRUPTED,
+        Err(error) => {
+            note!("grebe: {}", ending::one_line(&error));
+            ending::exit_status(&error)
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<Ending> {
+    match cli.command.unwrap_or(Command::Demo(cli::Demo::default())) {
+        Command::Sg(options) => command::stream::sg(&options),
+        Command::View(options) => command::view::run(&options),
+        Command::Record(options) => command::record::run(&options),
+        Command::Save(options) => command::save::run(&options),
+        Command::Play(options) => command::stream::play(&options),
+        Command::Convert(options) => command::convert::run(&options),
+        Command::Verify(options) => command::verify::run(&options),
+        Command::Info(options) => command::info::run(&options),
+        Command::Find(options) => command::find::run(&options),
+        Command::Demo(options) => command::demo::run(&options),
+        Command::Run(options) => command::run::run(&options),
+        Command::Top(options) => command::top::run(&options),
+        Command::Send(options) => command::send::run(&options),
+        Command::Recv(options) => command::recv::run(&options),
+        Command::Bench(options) => command::bench::run(options),
+        Command::Probe(options) => command::probe::run(&options),
+        Command::Doctor(options) => command::doctor::run(&options),
+        Command::Completions { shell } => command::completions::run(shell),
+        Command::Man { command } => command::completions::man(&command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        cli::command().debug_assert();
+    }
+}

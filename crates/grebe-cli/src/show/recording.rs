@@ -1,0 +1,163 @@
+//! A recording that a scope looks at where it lies, instead of having it played.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use grebe_stages::{Error, Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
+use grebe_view::{Recording, RecordingOutline, RecordingSums, Stretch};
+
+/// A recording with what is known of it.
+#[derive(Debug)]
+pub(crate) struct OnDisk {
+    recording: SummarizedFile,
+    outline: RecordingOutline,
+    progress: Progress,
+    nodes: Vec<Extremes>,
+}
+
+/// One line on what is known of a recording, while that is not all. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress(Arc<Mutex<Option<String>>>);
+
+impl Progress {
+    pub(crate) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, line: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+}
+
+impl OnDisk {
+    /// Opens a recording that is better looked at than played: one that is large, or that somebody writes. `None` where it is
+    /// neither, or holds several streams, of which a scope shows the last.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
+        let file = SampleFile::open(path)?;
+        let data_bytes = file.len_samples() * (file.format().bytes() * file.channels()) as u64;
+        let is_cut_off = !file.notes().is_empty();
+        if !is_one_stream(&file) || data_bytes < LARGE_BYTES && !is_cut_off {
+            return Ok(None);
+        }
+        let recording = SummarizedFile::open(path)?;
+        if data_bytes < LARGE_BYTES && !recording.is_fresh() {
+            return Ok(None);
+        }
+        let outline = outline(recording.file());
+        let on_disk = Self { recording, outline, progress: Progress::default(), nodes: Vec::new() };
+        on_disk.say();
+        Ok(Some(on_disk))
+    }
+
+    pub(crate) fn file(&self) -> &SampleFile {
+        self.recording.file()
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// From the first sample to behind the last, gaps included.
+    pub(crate) fn span_samples(&self) -> u64 {
+        let (first, last) = (self.outline.stretches.first(), self.outline.stretches.last());
+        first.zip(last).map_or(0, |(first, last)| {
+            last.first_sample_index + last.length_samples - first.first_sample_index
+        })
+    }
+
+    fn say(&self) {
+        let samples = self.file().len_samples().max(1);
+        self.progress.set(match self.recording.state() {
+            SummaryState::Whole => None,
+            SummaryState::Making => {
+                let percent = self.recording.known_samples() * 100 / samples;
+                let place = self.recording.other_place();
+                let place = place.map_or(String::new(), |place| format!("; what is found goes to {}", place.display()));
+                Some(format!("wide pictures show some samples of each column until the file is read: {percent} %{place}"))
+            }
+            SummaryState::Failed(why) => Some(format!("wide pictures show some samples of each column: {why}")),
+        });
+    }
+}
+
+impl Recording for OnDisk {
+    fn outline(&self) -> &RecordingOutline {
+        &self.outline
+    }
+
+    fn refresh(&mut self) -> bool {
+        let changed = self.recording.refresh() && is_one_stream(self.recording.file());
+        if changed {
+            self.outline = outline(self.recording.file());
+        }
+        self.say();
+        changed
+    }
+
+    fn read(&mut self, position: u64, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        self.recording.read(position, length, out).map_err(io::Error::other)
+    }
+
+    fn known_samples(&self) -> u64 {
+        self.recording.known_samples()
+    }
+
+    fn level(&self, log2: u32) -> Option<u32> {
+        Summary::level(log2)
+    }
+
+    fn extremes(
+        &mut self,
+        lane: usize,
+        log2: u32,
+        nodes: Range<u64>,
+        out: &mut Vec<(f32, f32)>,
+    ) -> io::Result<()> {
+        self.nodes.clear();
+        self.recording.extremes(lane, log2, nodes, &mut self.nodes)?;
+        out.extend(self.nodes.iter().map(|node| (node.min, node.max)));
+        Ok(())
+    }
+
+    fn sums(&self, lane: usize, samples: Range<u64>) -> RecordingSums {
+        let Some(summary) = self.recording.summary() else { return RecordingSums::default() };
+        let (sums, _) = summary.sums(lane, samples);
+        RecordingSums { sum: sums.sum, sum_sq: sums.sum_sq, not_finite: sums.not_finite, count: sums.count }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.recording.summary().map_or(0, |summary| summary.memory_bytes())
+    }
+}
+
+fn outline(file: &SampleFile) -> RecordingOutline {
+    let stretch = |segment: &grebe_stages::Segment| Stretch {
+        position: segment.position,
+        length_samples: segment.length_samples,
+        first_sample_index: segment.first_sample_index,
+    };
+    RecordingOutline {
+        format: file.format(),
+        channels: file.channels(),
+        rate_hz: file.sample_rate_hz(),
+        stretches: file.segments().iter().map(stretch).collect(),
+        descriptions: file.descriptions(),
+        annotations: file.stream_annotations(),
+    }
+}
+
+/// Whether indices never step back.
+fn is_one_stream(file: &SampleFile) -> bool {
+    let follows = |pair: &[grebe_stages::Segment]| {
+        pair[0]
+            .first_sample_index
+            .checked_add(pair[0].length_samples)
+            .is_some_and(|end| pair[1].first_sample_index >= end)
+    };
+    file.segments().windows(2).all(follows)
+}
+
+/// What is smaller is played into memory in less than the time that a person notices.
+const LARGE_BYTES: u64 = 64 << 20;

@@ -1,0 +1,111 @@
+//! A recording that is larger than what a scope keeps is looked at where it lies: exact, with its summary or without.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+#[cfg(unix)]
+use support::{finish, grebe};
+use support::{run, text};
+
+/// 40 million samples: a ramp of small steps, with one spike up and one down.
+const SAMPLES: usize = 40_000_000;
+
+fn write(path: &Path, spike: i16) {
+    let mut bytes = Vec::with_capacity(SAMPLES * 2);
+    for at in 0..SAMPLES {
+        let sample = match at {
+            12_345_678 => spike,
+            33_333_333 => -20_000,
+            _ => (at % 1000) as i16,
+        };
+        bytes.extend_from_slice(&sample.to_le_bytes());
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+/// The picture of all of it; its numbers, and what was said.
+fn picture(name: &str, png: &Path) -> (Value, String) {
+    let output = run(&["view", name, "--png", png.to_str().unwrap(), "--json"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(fs::read(png).unwrap().starts_with(b"\x89PNG"));
+    (serde_json::from_slice(&output.stdout).unwrap(), said)
+}
+
+#[test]
+fn a_picture_of_a_large_file_is_exact_and_leaves_a_summary_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, png) = (folder.path().join("x.s16"), folder.path().join("x.png"));
+    let summary = folder.path().join("x.s16.grebe-summary");
+    let name = format!("{}?rate=1M", data.display());
+    write(&data, 30_000);
+    let check = |told: &Value, spike: f64| {
+        assert_eq!(told["exact"], true);
+        let channel = &told["channels"][0];
+        assert_eq!(
+            (channel["max"].as_f64(), channel["min"].as_f64()),
+            (Some(spike), Some(-20_000.0)),
+            "{channel}"
+        );
+        assert_eq!(channel["level_samples"], SAMPLES);
+        assert!((channel["mean"].as_f64().unwrap() - 499.5).abs() < 0.01, "{channel}");
+    };
+    let (told, said) = picture(&name, &png);
+    check(&told, 30_000.0);
+    assert!(said.contains("until the file is read"), "{said}");
+    let first = fs::read(&png).unwrap();
+    let bytes = fs::metadata(&summary).unwrap().len();
+    assert!((1..=SAMPLES as u64 * 2 / 50).contains(&bytes), "{bytes}: at most 2 %");
+
+    let (told, said) = picture(&name, &png);
+    check(&told, 30_000.0);
+    assert!(!said.contains("until the file is read"), "{said}");
+    assert_eq!(fs::read(&png).unwrap(), first, "the same picture");
+
+    // Another file of the same length, and a summary that was damaged.
+    write(&data, 25_000);
+    check(&picture(&name, &png).0, 25_000.0);
+    let mut damaged = fs::read(&summary).unwrap();
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    fs::write(&summary, damaged).unwrap();
+    check(&picture(&name, &png).0, 25_000.0);
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 3, "the data, the picture, the summary");
+}
+
+#[cfg(unix)]
+#[test]
+fn who_makes_a_summary_and_is_killed_or_stopped_leaves_the_recording_good() {
+    use std::os::unix::process::CommandExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (data, png) = (folder.path().join("x.s16"), folder.path().join("x.png"));
+    write(&data, 30_000);
+    let name = format!("{}?rate=1M", data.display());
+    for signal in ["-KILL", "-INT"] {
+        let mut viewer = grebe(&["view", &name, "--png", png.to_str().unwrap()]);
+        let viewer = viewer.process_group(0).stderr(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(120));
+        support::signal(signal, viewer.id());
+        finish(viewer);
+    }
+    // Two at once.
+    let viewers: Vec<_> = ["a.png", "b.png"]
+        .map(|png| {
+            let png = folder.path().join(png);
+            let mut viewer = grebe(&["view", &name, "--png", png.to_str().unwrap()]);
+            viewer.stderr(std::process::Stdio::null()).spawn().unwrap()
+        })
+        .into_iter()
+        .map(finish)
+        .collect();
+    assert!(viewers.iter().all(|viewer| viewer.status.success()));
+    let [a, b] = ["a.png", "b.png"].map(|png| fs::read(folder.path().join(png)).unwrap());
+    assert!(a == b);
+    assert_eq!(picture(&name, &png).0["exact"], true);
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 5, "the data, three pictures, the summary, and nothing of who was killed");
+}

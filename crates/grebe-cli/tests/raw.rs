@@ -1,0 +1,209 @@
+//! Samples without headers, from and to other programs: over pipes, TCP and UDP.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Stdio};
+use std::time::{Duration, Instant};
+
+use grebe::stages::SampleFile;
+use support::{finish, grebe, run, text};
+
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// Starts a command, and waits until it says where it listens.
+fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
+    let mut child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    let address = loop {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
+        if let Some(address) = line.trim().strip_prefix("listening on ") {
+            break address.trim_start_matches("tcp://").to_owned();
+        }
+    };
+    (child, address, stderr)
+}
+
+/// What a recording holds, as its file has it.
+fn data(file: &Path) -> Vec<u8> {
+    fs::read(file.with_extension("sigmf-data")).unwrap()
+}
+
+#[test]
+fn what_another_program_writes_into_a_pipe_is_recorded_and_played_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = bytes(1_000_003);
+    for (format, name) in [("cu8", "a"), ("cf32be&channels=3", "b"), ("i24&channels=2", "c")] {
+        let file = folder.path().join(name).with_extension("sigmf-meta");
+        let uri = format!("pipe:?format={format}&rate=2.4M&frequency=433.92M");
+        let mut recorder = grebe(&["record", &uri, file.to_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        recorder.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let output = finish(recorder);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let recording = SampleFile::open(&file).unwrap();
+        assert_eq!(recording.sample_rate_hz(), 2.4e6);
+        assert_eq!(recording.description(0).unwrap().centre_frequency_hz, Some(433.92e6));
+        let played =
+            run(&["play", file.to_str().unwrap(), "--free-run", "--to", &format!("pipe:?format={format}")]);
+        assert_eq!(played.status.code(), Some(0), "{}", text(&played.stderr));
+        let whole = bytes.len() / recording.channels() / file_bytes(format)
+            * recording.channels()
+            * file_bytes(format);
+        assert!(played.stdout == bytes[..whole], "{format}: {} of {}", played.stdout.len(), bytes.len());
+    }
+}
+
+fn file_bytes(format: &str) -> usize {
+    match &format[..3] {
+        "cu8" => 2,
+        "i24" => 3,
+        _ => 8,
+    }
+}
+
+#[test]
+fn tcp_carries_samples_whoever_listens() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let bytes = bytes(3_000_000);
+    let uri = "tcp://127.0.0.1:0?format=ci16&rate=1M&listen";
+    let (recorder, address, mut stderr) = listening(&["record", uri, file.to_str().unwrap()]);
+    let mut to = TcpStream::connect(&address).unwrap();
+    to.write_all(&bytes).unwrap();
+    drop(to);
+    let status = finish(recorder).status.code();
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(status, Some(0), "{said}");
+    assert!(data(&file) == bytes);
+
+    // The other way round: the command connects.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp://{}?format=ci16", listener.local_addr().unwrap());
+    let player = grebe(&["play", file.to_str().unwrap(), "--free-run", "--to", &uri])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut played = Vec::new();
+    listener.accept().unwrap().0.read_to_end(&mut played).unwrap();
+    assert_eq!(finish(player).status.code(), Some(0));
+    assert!(played == bytes);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_a_sender_in_order() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp://{}?format=i16", listener.local_addr().unwrap());
+    let sender = grebe(&["sg", "--rate", "10M", "--to", &uri]).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.read_exact(&mut [0; 100_000]).unwrap();
+    stream.shutdown(Shutdown::Both).unwrap();
+    drop(stream);
+    let output = finish(sender);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_cannot() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let uri = "udp://127.0.0.1:0?format=i16be&channels=2&rate=1M&skip=8&seq=2:u32be";
+    // 100 datagrams of 50 samples, of which 30, 31, 32 and 70 never leave, and 90 comes after 91.
+    let (lost, samples) = ([30, 31, 32, 70], 50);
+    let arguments = ["record", uri, file.to_str().unwrap(), "--json", "--samples", "4750"];
+    let (recorder, address, mut stderr) = listening(&arguments);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let value = |index: u32, channel: u32| (index * 2 + channel) as i16;
+    let send = |number: u32| {
+        let mut datagram = vec![0xee; 8];
+        datagram[2..6].copy_from_slice(&number.wrapping_sub(5).to_be_bytes());
+        for sample in number * samples..(number + 1) * samples {
+            (0..2).for_each(|channel| datagram.extend(value(sample, channel).to_be_bytes()));
+        }
+        socket.send_to(&datagram, &address).unwrap();
+    };
+    let order = (0..90).chain([91, 90]).chain(92..100);
+    order.filter(|number| !lost.contains(number)).for_each(send);
+    let output = finish(recorder);
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["losses"]["network_samples"].as_u64(), Some(5 * u64::from(samples)), "{report} {said}");
+    let mut recording = SampleFile::open(&file).unwrap();
+    let segments: Vec<(u64, u64)> =
+        recording.segments().iter().map(|it| (it.first_sample_index, it.length_samples)).collect();
+    assert_eq!(segments, [(0, 1_500), (1_650, 1_850), (3_550, 950), (4_550, 450)]);
+    let block = recording.block(1_500, 1).unwrap();
+    assert_eq!(block.channel::<i16>(1).unwrap()[0], value(1_650, 1));
+
+    let plain = "udp://127.0.0.1:0?format=u8";
+    let file = folder.path().join("y.sigmf-meta");
+    let mut child = grebe(&["record", plain, file.to_str().unwrap(), "--samples", "10"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let (mut said, began) = (String::new(), Instant::now());
+    while !said.contains("listening on ") {
+        assert!(stderr.read_line(&mut said).unwrap() > 0 && began.elapsed() < Duration::from_secs(30));
+    }
+    assert!(said.contains("what is lost on the way cannot be seen"), "{said}");
+    let address = said.split("listening on ").nth(1).unwrap().trim();
+    socket.send_to(&[7; 10], address).unwrap();
+    assert_eq!(finish(child).status.code(), Some(0));
+    assert_eq!(data(&file), [7; 10]);
+}
+
+#[test]
+fn raw_datagrams_go_out_as_they_come_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let query = "format=f32&channels=4&interleave=block&seq=0:u16";
+    let uri = format!("udp://127.0.0.1:0?{query}&rate=1M");
+    // It ends with its sender.
+    let (recorder, address, _stderr) = listening(&["record", &uri, file.to_str().unwrap()]);
+    let to = format!("udp://{address}?{query}");
+    let wave = ["--wave", "saw,sine,square,noise", "--format", "f32", "--channels", "4"];
+    let sender = run(&[&["sg", "--rate", "1M", "--samples", "20000", "--to", &to][..], &wave].concat());
+    assert_eq!(sender.status.code(), Some(0), "{}", text(&sender.stderr));
+    assert_eq!(finish(recorder).status.code(), Some(0));
+    let reference = folder.path().join("y.sigmf-meta");
+    let generator = "synth:saw,sine,square,noise?format=f32&channels=4&rate=1M&samples=20000";
+    assert_eq!(run(&["record", generator, reference.to_str().unwrap()]).status.code(), Some(0));
+    let mut both = [&file, &reference].map(|file| SampleFile::open(file).unwrap());
+    let [sent, made] = both.each_mut().map(|file| file.block(0, 20_000).unwrap());
+    for channel in 0..4 {
+        assert!(sent.channel_bytes(channel).unwrap() == made.channel_bytes(channel).unwrap(), "{channel}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said_with_what_to_do() {
+    for (arguments, says) in [
+        (
+            &["record", "tcp://127.0.0.1:1?format=i16", "x.sigmf-meta"][..],
+            "cannot connect to tcp://127.0.0.1:1",
+        ),
+        (&["record", "tcp://127.0.0.1:1", "x.sigmf-meta"], "add format="),
+        (
+            &["sg", "--samples", "10", "--to", "pipe:?format=cf32"],
+            "the stream is i16 in 1 channels, and the sink was told cf32 in 1",
+        ),
+    ] {
+        let output = run(arguments);
+        assert_ne!(output.status.code(), Some(0));
+        assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
+    }
+}
