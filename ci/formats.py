@@ -1,4 +1,7 @@
-"""Recordings of every format that NumPy and PyPI's sigmf write, converted by grebe, and read again by both: the same numbers."""
+"""Recordings of every format that NumPy and PyPI's sigmf write, converted by grebe, and read again by both: the same numbers.
+
+Their annotations, too: all that they say from file to file, and in a stream what a stream says of them.
+"""
 
 import subprocess
 import sys
@@ -13,6 +16,17 @@ FORMATS = {
 }
 CHANNELS = (1, 2, 9)
 LENGTH = 1000
+ANNOTATIONS = [
+    {
+        "core:sample_start": 10, "core:sample_count": 200, "core:label": "burst", "core:comment": "A comment.",
+        "core:generator": "formats.py", "core:uuid": "9e3a0c3c-6f4e-4f63-9f0a-2f7d5f1f9d10",
+        "core:freq_lower_edge": 99_900_000.0, "core:freq_upper_edge": 100_100_000.0,
+    },
+    {"core:sample_start": 10, "core:sample_count": 1, "core:label": "another"},
+    {"core:sample_start": 995, "core:sample_count": 5, "core:comment": "to the end", "test:level": 3},
+]
+TOLD = ("core:sample_start", "core:sample_count", "core:label", "core:comment", "core:generator", "core:uuid",
+        "core:freq_lower_edge", "core:freq_upper_edge")
 
 
 def numbers(datatype, numpy_name, channels):
@@ -29,13 +43,20 @@ def write(path, datatype, values):
     """A recording by sigmf."""
     data = path.with_suffix(".sigmf-data")
     values.tofile(data)
-    info = {"core:datatype": datatype, "core:sample_rate": 48_000, "core:num_channels": values.shape[1]}
+    info = {
+        "core:datatype": datatype, "core:sample_rate": 48_000, "core:num_channels": values.shape[1],
+        "core:extensions": [{"name": "test", "version": "1.0.0", "optional": True}],
+    }
     recording = sigmf.SigMFFile(data_file=data, global_info=info)
-    recording.add_capture(0, {"core:frequency": 1e8})
+    recording.add_capture(0, {"core:frequency": 1e8, "core:datetime": "2026-01-02T03:04:05.000000Z"})
+    for annotation in ANNOTATIONS:
+        more = dict(annotation)
+        start, count = more.pop("core:sample_start"), more.pop("core:sample_count")
+        recording.add_annotation(start, count, more)
     recording.tofile(path, overwrite=True)
 
 
-def check(path, numpy_name, values):
+def check(path, numpy_name, values, annotations=ANNOTATIONS):
     """A recording holds these numbers, as NumPy reads its data, and as sigmf reads all of it (in single precision)."""
     exact = numpy.fromfile(path.with_suffix(".sigmf-data"), numpy.dtype(numpy_name).newbyteorder("<"))
     assert exact.tobytes() == values.tobytes(), f"{path}: other samples"
@@ -43,11 +64,22 @@ def check(path, numpy_name, values):
     recording = sigmf.fromfile(path)
     recording.validate()
     recording.autoscale = False
-    assert recording.get_captures()[0]["core:frequency"] == 1e8, f"{path}: another frequency"
+    capture = recording.get_captures()[0]
+    assert capture["core:frequency"] == 1e8, f"{path}: another frequency"
+    assert capture["core:datetime"] == "2026-01-02T03:04:05.000000Z", f"{path}: {capture['core:datetime']}"
+    assert recording.get_annotations() == annotations, f"{path}: {recording.get_annotations()}"
     single = values.astype("f4")
     expected = single[..., 0] if values.shape[2] == 1 else single[..., 0] + 1j * single[..., 1]
     got = numpy.reshape(recording.read_samples(), expected.shape)
     assert numpy.array_equal(got, expected), f"{path}: sigmf reads other samples"
+
+
+def played(grebe, path, to):
+    """Through a pipe, at a hundred times its speed."""
+    player = subprocess.Popen([grebe, "play", path, "--to", "pipe:", "--speed", "100"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    subprocess.run([grebe, "record", "pipe:", to], stdin=player.stdout, check=True, capture_output=True)
+    player.stdout.close()
+    assert player.wait() == 0, f"{path} was not played"
 
 
 def main(grebe, folder):
@@ -67,6 +99,10 @@ def main(grebe, folder):
                         check(part, numpy_name, numpy.ascontiguousarray(values[:, channel : channel + 1]))
                 else:
                     check(ours, numpy_name, values)
+                    streamed = folder / f"{name}-{channels}-played.sigmf-meta"
+                    played(grebe, theirs, streamed)
+                    told = [{key: it[key] for key in TOLD if key in it} for it in ANNOTATIONS]
+                    check(streamed, numpy_name, values, told)
 
 
 main(sys.argv[1], Path(sys.argv[2]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each fuzz target for a short while: GREBE_FUZZ_SECONDS (10) a target.
+# Each fuzz target for a short while: GREBE_FUZZ_SECONDS (6) a target.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -20,7 +20,7 @@ for target in $(cargo +nightly fuzz list); do
   mkdir -p "${inputs[0]}"
   [ ! -d "fuzz/seeds/$target" ] || inputs+=("fuzz/seeds/$target")
   log=target/ci/fuzz-$target.log
-  if cargo +nightly fuzz run "$target" "${inputs[@]}" -- -max_total_time="${GREBE_FUZZ_SECONDS:-10}" -timeout=10 \
+  if cargo +nightly fuzz run "$target" "${inputs[@]}" -- -max_total_time="${GREBE_FUZZ_SECONDS:-6}" -timeout=10 \
     -rss_limit_mb=4096 >"$log" 2>&1; then
     echo "ok      $target: $(grep '^Done' "$log")"
     passed=$((passed + 1))

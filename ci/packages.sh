@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the other steps need: packages of Debian, a SigMF validator that is not ours, the crates of Cargo.lock.
+# Installs what the other steps need: packages of Debian, a SigMF validator that is not ours, SciPy, the crates of Cargo.lock.
 # Building and running grebe needs none of it but gcc.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,7 +10,7 @@ packages=(
   libx11-6 libx11-xcb1 libxcursor1 libxi6 libxkbcommon-x11-0      # the window opens these at run time
   libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri          # software Vulkan and GL
   xvfb imagemagick tmux procps                                    # a display, its picture, a terminal, pgrep
-  python3 python3-venv                                            # for the SigMF validator
+  python3 python3-venv                                            # for the SigMF validator and SciPy
 )
 missing=()
 for package in "${packages[@]}"; do
@@ -29,9 +29,10 @@ command -v cargo >/dev/null || { echo "no cargo: install the Rust toolchain, 1.9
 rustc --version
 cargo fetch --locked
 
+# A SigMF validator, and SciPy, which measures what grebe generates.
 validator=target/ci/venv
-if [ ! -x "$validator/bin/sigmf_validate" ]; then
+if ! "$validator/bin/python" -c "import scipy, sigmf" 2>/dev/null; then
   python3 -m venv "$validator"
-  "$validator/bin/pip" install --quiet --retries 5 sigmf==1.14.0
+  "$validator/bin/pip" install --quiet --retries 5 sigmf==1.14.0 scipy==1.17.1
 fi
 "$validator/bin/sigmf_validate" --version

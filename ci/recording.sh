@@ -35,6 +35,7 @@ check "four channels recorded" "$grebe" record synth: "$work/four.sigmf-meta" --
 check "... four files and their collection" test -s "$work/four.sigmf-collection"
 check "the validator that ci/packages.sh installs is there" test -x "$kept/venv/bin/sigmf_validate"
 check "every format, written and read by NumPy and sigmf" "$kept/venv/bin/python" ci/formats.py "$grebe" "$work/formats"
+check "QPSK and tones, measured by SciPy" "$kept/venv/bin/python" ci/qpsk.py "$grebe" "$work/qpsk"
 for meta in "$work"/*.sigmf-meta; do
   check "sigmf_validate ${meta##*/}" "$kept"/venv/bin/sigmf_validate "$meta"
 done
