@@ -4,10 +4,11 @@
 mod imp {
     use std::fs::File;
     use std::io::{self, ErrorKind, IoSliceMut};
+    use std::num::NonZeroU64;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-    use rustix::fs::OFlags;
+    use rustix::fs::{Advice, OFlags, fadvise};
     use rustix::io::{ReadWriteFlags, preadv2};
 
     /// A file, and the same file without the page cache, where the file system can.
@@ -34,20 +35,33 @@ mod imp {
             wanted: usize,
         ) -> io::Result<usize> {
             // What the page cache holds, all of it, the disk is not asked for: it may not even be there yet.
-            let cached = preadv2(&self.file, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT);
-            if let Ok(count) = cached
-                && count >= wanted
-            {
-                return Ok(count);
+            let looked = super::ALIGN.min(out.len());
+            let is_cached = self.read_cached(offset, &mut out[..looked]) > 0;
+            if is_cached {
+                let count = self.read_cached(offset, out);
+                if count >= wanted {
+                    return Ok(count);
+                }
             }
             if let Some(direct) = &self.direct {
-                match fill(direct, offset, out, wanted) {
+                let read = fill(direct, offset, out, wanted);
+                if !is_cached {
+                    // That looking has brought it there is not to be taken for more the next time.
+                    let _ = fadvise(&self.file, offset, NonZeroU64::new(looked as u64), Advice::DontNeed);
+                }
+                match read {
                     // This file system wants other boundaries.
                     Err(error) if error.kind() == ErrorKind::InvalidInput => self.direct = None,
                     read => return read,
                 }
             }
             fill(&self.file, offset, out, wanted)
+        }
+
+        /// Takes what the page cache holds; how many bytes. What it does not hold the kernel begins to read all the same (filemap_get_pages
+        /// in mm/filemap.c), and a direct read then reads it again: so one page is asked for first.
+        fn read_cached(&self, offset: u64, out: &mut [u8]) -> usize {
+            preadv2(&self.file, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT).unwrap_or(0)
         }
     }
 

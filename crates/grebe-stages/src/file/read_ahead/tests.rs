@@ -96,3 +96,29 @@ fn a_file_that_was_truncated_meanwhile_is_an_error() {
     let read: Vec<bool> = (6..96).map(|place| reader.read_exact_at(place << 20, &mut out).is_ok()).collect();
     assert!(!read[89], "{read:?}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_no_cache_holds_is_read_once() {
+    use rustix::fs::{Advice, fadvise};
+    // Of this thread alone; a kernel that does not count says nothing.
+    let read_bytes = || -> Option<u64> {
+        let counted = std::fs::read_to_string("/proc/thread-self/io").ok()?;
+        counted.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
+    };
+    let bytes = 32 << 20;
+    let file = made(bytes);
+    for _ in 0..2 {
+        file.sync_all().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let Some(before) = read_bytes() else { return };
+        let mut source = Source::of(&file).unwrap();
+        let mut memory = Aligned::new(PIECE_BYTES);
+        for offset in (0..bytes as u64).step_by(PIECE_BYTES) {
+            let read = source.read(offset, memory.bytes_mut(), PIECE_BYTES).unwrap();
+            assert!(read == PIECE_BYTES && is_right(memory.bytes(), offset), "{offset}");
+        }
+        let read = read_bytes().unwrap() - before;
+        assert!(read < bytes as u64 * 5 / 4, "{read} bytes read of a file of {bytes}");
+    }
+}
