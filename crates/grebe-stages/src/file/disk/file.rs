@@ -97,6 +97,21 @@ impl DiskFile {
         self
     }
 
+    /// The same of a file that will have so many bytes: room is taken for all of them at once where there is so much, in steps where not.
+    pub(in crate::file) fn expecting(mut self, bytes: u64) -> Self {
+        let bytes = bytes.next_multiple_of(self.alignment as u64);
+        let begun = self.good_bytes.load(Ordering::Relaxed);
+        if self.is_direct()
+            && bytes > begun
+            && sys::reserve(&self.file, begun, bytes).is_ok()
+            && self.file.set_len(bytes).is_ok()
+        {
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            (state.reserved_bytes, state.long_bytes) = (bytes, bytes);
+        }
+        self
+    }
+
     pub(in crate::file) fn path(&self) -> &Path {
         &self.path
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   x.wav.part/x.wav       written at the rate of the disk
-//!   x.wav.part/note.json   what it is made from, and how much of it is good; twice a second, behind what is on the disk
+//!   x.wav.part/note.json   what it is made from, and how much of it is good; every two seconds, behind what is on the disk
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -66,8 +66,14 @@ struct Keeper {
 }
 
 impl Part {
-    /// Begins the file that will be `to`, or goes on with one that was begun from the same; how far it is.
-    pub(super) fn begin(to: &Path, made_from: Value, overwrite: bool) -> Result<(Self, Mark), Error> {
+    /// Begins the file that will be `to`, or goes on with one that was begun from the same; how far it is. `bytes`: how many it will have,
+    /// where that is known.
+    pub(super) fn begin(
+        to: &Path,
+        made_from: Value,
+        bytes: Option<u64>,
+        overwrite: bool,
+    ) -> Result<(Self, Mark), Error> {
         let failed = Error::file("create", to);
         let place = followed(to).map_err(&failed)?;
         let refused = |what: &str| Err(Error::Content { path: to.into(), what: what.to_owned() });
@@ -108,6 +114,10 @@ impl Part {
         // Past the page cache, the tail could not be read.
         let longest = tail_of(&mut behind, TAIL_BYTES_MAX).map_err(&failed)?;
         let file = DiskFile::new(data, file, disk.is_direct(), false, false).begun(good.bytes);
+        let file = match bytes {
+            Some(bytes) => file.expecting(bytes),
+            None => file,
+        };
         let tail_bytes = (good.bytes % file.alignment() as u64) as usize;
         let tail = &longest[longest.len() - tail_bytes..];
         let end = disk.append_behind(file, tail).map_err(&failed)?;
@@ -213,7 +223,12 @@ impl Part {
     /// Waits for what is under way, and for the note; up to which sample that says it is good.
     fn settle(&mut self) -> Option<u64> {
         self.end.finish(&self.disk);
-        self.end.file().settle();
+        let file = self.end.file();
+        file.settle();
+        if file.path().exists() {
+            // The room that was taken for more. Where it cannot be given back, it is there for whoever goes on.
+            let _ = file.file().set_len(file.good_bytes());
+        }
         self.keeper.take().map(Keeper::join)
     }
 
@@ -324,7 +339,8 @@ pub(super) fn beside(place: &Path, before: &str, behind: &str) -> PathBuf {
 const NOTE: &str = "note.json";
 /// What a second of it has, the disk may stall.
 const BUFFER_BYTES: usize = 128 << 20;
-/// What a killed converter loses.
-const NOTE_EVERY: Duration = Duration::from_millis(500);
+/// What a killed converter loses. Each note waits until the disk has all that was written, and a disk that is read and written at its rate
+/// takes half a second for that.
+const NOTE_EVERY: Duration = Duration::from_secs(2);
 /// Every alignment divides it.
 const TAIL_BYTES_MAX: u64 = 64 << 10;

@@ -49,7 +49,14 @@ impl SampleFile {
         // What becomes of it.
         made_from["gaps"] = format!("{:?}", options.gaps).into();
         made_from["as"] = coding.words().into();
-        let (mut part, good) = Part::begin(to, made_from, options.overwrite)?;
+        let samples: u64 = runs.iter().map(|run| run.samples).sum();
+        let bytes = match &coding {
+            Coding::Binary(encoding) => {
+                Some(header.len() as u64 + samples * (self.channels() * encoding.sample_bytes()) as u64)
+            }
+            Coding::Csv(_) => None,
+        };
+        let (mut part, good) = Part::begin(to, made_from, bytes, options.overwrite)?;
         options.resumed_samples.store(good.samples, Ordering::Relaxed);
         #[cfg(test)]
         part.limit(tests::room_bytes());
