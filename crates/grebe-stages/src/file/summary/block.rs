@@ -1,9 +1,9 @@
 //! The nodes of one block of samples, and where they stand in its bytes.
 
-use super::nodes::{Extremes, Lanes, LevelSums};
+use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
 
 /// log2 of the samples of a node, of the levels that stand in blocks; each has a quarter of the nodes of the one before.
-pub(super) const FINE: [u32; 4] = [8, 10, 12, 14];
+pub(super) const FINE: [u32; 4] = [NODE_SAMPLES.ilog2(), 10, 12, 14];
 /// The same of the levels that are kept in memory, and stand together behind the blocks.
 pub(super) const COARSE: [u32; 7] = [16, 18, 20, 22, 24, 26, 28];
 /// Of the stretches whose sums are kept.
@@ -67,16 +67,24 @@ impl BlockBuilder {
         self.samples
     }
 
-    /// Takes samples of all channels, as many as fit into the finest node; `sums` gets those of each lane.
+    /// Takes samples of all channels, not more than fit into the block; `sums` gets those of each lane.
     pub(super) fn add(&mut self, channels: &[&[u8]], samples: u64, mut sums: impl FnMut(usize, LevelSums)) {
-        let begins = self.samples.is_multiple_of(1 << FINE[0]);
+        let begun = self.samples % NODE_SAMPLES as u64;
+        // What the last node is short of.
+        let missing = (NODE_SAMPLES as u64 - begun) % NODE_SAMPLES as u64;
+        let head_bytes = missing.min(samples) as usize * self.lanes.format.bytes();
         for (lane, nodes) in self.finest.iter_mut().enumerate() {
-            let (extremes, sum) = self.lanes.measure(lane, channels[lane / self.lanes.of_channel]);
-            match nodes.last_mut() {
-                Some(node) if !begins => node.merge(extremes),
-                _ => nodes.push(extremes),
-            }
-            sums(lane, sum);
+            let (head, rest) = channels[lane / self.lanes.of_channel].split_at(head_bytes);
+            self.lanes.measure(lane, head, |extremes, sum| {
+                if let Some(node) = nodes.last_mut() {
+                    node.merge(extremes);
+                }
+                sums(lane, sum);
+            });
+            self.lanes.measure(lane, rest, |extremes, sum| {
+                nodes.push(extremes);
+                sums(lane, sum);
+            });
         }
         self.samples += samples;
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use grebe_frame::SampleFormat;
 
-use super::block::{BlockBuilder, FINE, SUMS_LOG2};
+use super::block::{BlockBuilder, SUMS_LOG2};
 use super::format::{HEAD_BYTES, Head, Stamp, block_log2};
 use super::nodes::{Lanes, LevelSums};
 use super::reader::Summary;
@@ -98,22 +98,20 @@ impl SummaryWriter {
         let mut part = Vec::with_capacity(channels.len());
         let mut at = 0;
         while at < length {
-            let to_node = (1 << FINE[0]) - (self.samples & ((1 << FINE[0]) - 1));
-            let now = (length - at).min(to_node as usize);
+            let to_step = STEP_SAMPLES - self.samples % STEP_SAMPLES;
+            let now = (length - at).min(to_step as usize);
             part.clear();
             part.extend(
                 channels.iter().map(|channel| &channel[at * sample_bytes..(at + now) * sample_bytes]),
             );
             self.samples += now as u64;
-            let ends = self.samples.is_multiple_of(1 << SUMS_LOG2);
             let sums = &mut self.sums;
-            self.block.add(&part, now as u64, |lane, sum| {
-                let (ended, open) = &mut sums[lane];
-                open.merge(sum);
-                if ends {
+            self.block.add(&part, now as u64, |lane, sum| sums[lane].1.merge(sum));
+            if self.samples.is_multiple_of(1 << SUMS_LOG2) {
+                for (ended, open) in &mut self.sums {
                     ended.push(std::mem::take(open));
                 }
-            });
+            }
             if self.samples.is_multiple_of(1 << self.block_log2) {
                 self.end_block()?;
             }
@@ -187,6 +185,8 @@ fn remove_left_over(path: &Path, name: &str) {
     }
 }
 
+/// What is looked at at a time, lane after lane: a part of the second-level cache, and of all that ends with a sample.
+const STEP_SAMPLES: u64 = 1 << 13;
 /// How a summary is called that is not whole.
 const PART: &str = ".part";
 

@@ -105,20 +105,32 @@ impl Lanes {
         if self.format == SampleFormat::Cu8 { CU8_ZERO } else { 0.0 }
     }
 
-    /// Extremes and sums of the samples of a lane within the bytes of its channel.
-    pub(super) fn measure(self, lane: usize, bytes: &[u8]) -> (Extremes, LevelSums) {
+    /// Tells `node` the extremes and sums of each [`NODE_SAMPLES`] samples of a lane, the last ones fewer, within the bytes of its channel.
+    pub(super) fn measure(self, lane: usize, bytes: &[u8], node: impl FnMut(Extremes, LevelSums)) {
         let at = lane % self.of_channel;
+        // As they stand, where they can be looked at as numbers: a copy costs as much as the rest.
+        let is_little = cfg!(target_endian = "little");
         match self.format {
-            SampleFormat::I8 => measured::<1, 1, i16>(bytes, at, |[byte]| (byte as i8).into()),
-            SampleFormat::U8 => measured::<1, 1, i16>(bytes, at, |[byte]| byte.into()),
-            SampleFormat::I16 => measured::<2, 1, _>(bytes, at, i16::from_le_bytes),
-            SampleFormat::Ci8 => measured::<1, 2, i16>(bytes, at, |[byte]| (byte as i8).into()),
-            SampleFormat::Ci16 => measured::<2, 2, _>(bytes, at, i16::from_le_bytes),
-            SampleFormat::Cu8 => measured::<1, 2, _>(bytes, at, |[byte]| f32::from(byte) - CU8_ZERO),
-            SampleFormat::I32 => measured::<4, 1, _>(bytes, at, |bytes| i32::from_le_bytes(bytes) as f32),
-            SampleFormat::F64 => measured::<8, 1, _>(bytes, at, |bytes| f64::from_le_bytes(bytes) as f32),
-            SampleFormat::Cf32 => measured::<4, 2, _>(bytes, at, f32::from_le_bytes),
-            _ => measured::<4, 1, _>(bytes, at, f32::from_le_bytes),
+            SampleFormat::I16 if is_little && let Ok(samples) = bytemuck::try_cast_slice(bytes) => {
+                measured_as_they_stand::<i16>(samples, node)
+            }
+            SampleFormat::F32 if is_little && let Ok(samples) = bytemuck::try_cast_slice(bytes) => {
+                measured_as_they_stand::<f32>(samples, node)
+            }
+            SampleFormat::I8 => measured::<1, 1, i16>(bytes, at, |[byte]| (byte as i8).into(), node),
+            SampleFormat::U8 => measured::<1, 1, i16>(bytes, at, |[byte]| byte.into(), node),
+            SampleFormat::I16 => measured::<2, 1, _>(bytes, at, i16::from_le_bytes, node),
+            SampleFormat::Ci8 => measured::<1, 2, i16>(bytes, at, |[byte]| (byte as i8).into(), node),
+            SampleFormat::Ci16 => measured::<2, 2, _>(bytes, at, i16::from_le_bytes, node),
+            SampleFormat::Cu8 => measured::<1, 2, _>(bytes, at, |[byte]| f32::from(byte) - CU8_ZERO, node),
+            SampleFormat::I32 => {
+                measured::<4, 1, _>(bytes, at, |bytes| i32::from_le_bytes(bytes) as f32, node)
+            }
+            SampleFormat::F64 => {
+                measured::<8, 1, _>(bytes, at, |bytes| f64::from_le_bytes(bytes) as f32, node)
+            }
+            SampleFormat::Cf32 => measured::<4, 2, _>(bytes, at, f32::from_le_bytes, node),
+            _ => measured::<4, 1, _>(bytes, at, f32::from_le_bytes, node),
         }
     }
 }
@@ -133,26 +145,29 @@ fn numbers<const BYTES: usize, const STEP: usize>(
     numbers.as_chunks::<STEP>().0.iter().map(move |numbers| numbers[at])
 }
 
-/// Measures the numbers as the scope does, a few at a time as it takes them: in the first-level cache.
+/// Measures numbers that are converted a node at a time: in the first-level cache.
 fn measured<const BYTES: usize, const STEP: usize, V: Value>(
     bytes: &[u8],
     at: usize,
     value: impl Fn([u8; BYTES]) -> V,
-) -> (Extremes, LevelSums) {
-    let (mut extremes, mut sums) = (Extremes::NONE, LevelSums::default());
-    let mut values = [V::default(); VALUES];
-    for part in bytes.chunks(VALUES * STEP * BYTES) {
+    mut node: impl FnMut(Extremes, LevelSums),
+) {
+    let mut values = [V::default(); NODE_SAMPLES];
+    for part in bytes.chunks(NODE_SAMPLES * STEP * BYTES) {
         let numbers = numbers::<BYTES, STEP>(part, at);
-        let count = part.len() / (STEP * BYTES);
         values.iter_mut().zip(numbers).for_each(|(place, number)| *place = value(number));
-        let stats = grebe_scope::stats(&values[..count]);
-        if count > 0 {
-            extremes.merge(Extremes { min: stats.min.to_f32(), max: stats.max.to_f32() });
-        }
-        let (sum, sum_sq, not_finite) = stats.totals();
-        sums.merge(LevelSums { sum, sum_sq, not_finite, count: count as u64 });
+        measured_as_they_stand(&values[..part.len() / (STEP * BYTES)], &mut node);
     }
-    (extremes, sums)
+}
+
+/// Measures numbers as the scope does.
+fn measured_as_they_stand<V: Value>(samples: &[V], mut node: impl FnMut(Extremes, LevelSums)) {
+    for samples in samples.chunks(NODE_SAMPLES) {
+        let stats = grebe_scope::stats(samples);
+        let (sum, sum_sq, not_finite) = stats.totals();
+        let sums = LevelSums { sum, sum_sq, not_finite, count: samples.len() as u64 };
+        node(Extremes { min: stats.min.to_f32(), max: stats.max.to_f32() }, sums);
+    }
 }
 
 fn put<const N: usize>(nodes: &[Extremes], out: &mut Vec<u8>, bytes: impl Fn(f32) -> [u8; N]) {
@@ -171,5 +186,5 @@ fn take<const N: usize>(bytes: &[u8], out: &mut Vec<Extremes>, value: impl Fn([u
 
 /// The middle of the range of a `u8`.
 const CU8_ZERO: f32 = 127.5;
-/// As many as the finest node has.
-const VALUES: usize = 256;
+/// Of the finest nodes.
+pub(super) const NODE_SAMPLES: usize = 256;
