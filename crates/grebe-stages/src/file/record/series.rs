@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -213,11 +214,20 @@ fn tidy(base: &Base, newest: u64, keep: Keep) {
         let Some((_, mut files)) = parts.pop_first().filter(|_| !is_kept) else { return };
         sum_bytes -= bytes_of(&files);
         // What names others goes first: a recording without its samples is never seen.
-        files.sort_by_key(|(path, _)| path.extension().is_some_and(|it| it == "sigmf-data"));
+        files.sort_by_key(|(path, _)| removal_order(path));
         for (path, _) in files {
             // Whoever still reads it keeps it until then; where it cannot be removed, it is tried again with the next part.
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// The collection names recordings, and their metadata samples: a recorder that is killed between two files leaves none that names what is gone.
+fn removal_order(path: &Path) -> u8 {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("sigmf-collection") => 0,
+        Some("sigmf-data") => 2,
+        _ => 1,
     }
 }
 
@@ -227,3 +237,22 @@ fn bytes_of(files: &[(PathBuf, u64)]) -> u64 {
 
 const PART_BYTES_MIN: u64 = 1_000_000;
 const CLOSING_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_others_is_removed_first() {
+        let mut files = [
+            "a_ch1.sigmf-data",
+            "a_ch2.sigmf-meta",
+            "a.sigmf-collection",
+            "a_ch1.sigmf-meta",
+            "a_ch2.sigmf-data",
+        ];
+        files.sort_by_key(|file| removal_order(Path::new(file)));
+        assert_eq!(files[0], "a.sigmf-collection");
+        assert!(files[1..3].iter().all(|file| file.ends_with("-meta")), "{files:?}");
+    }
+}
