@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod info;
+pub(crate) mod play;
 pub(crate) mod probe;
 pub(crate) mod record;
 pub(crate) mod recv;

@@ -56,7 +56,7 @@ impl Recipe {
         })?;
         let (to, is_remote) = match read.command {
             Some(cli::Command::Sg(sg)) => (sg.to.clone(), sg.as_play().is_none()),
-            Some(cli::Command::Play(play)) => (play.to, false),
+            Some(cli::Command::Play(play)) => (play.to[0].clone(), false),
             _ => (Uri::Pipe(Wire::Every), false),
         };
         let mut command = this_command()?;

@@ -57,7 +57,7 @@ fn dispatch(cli: Cli) -> Result<Ending> {
         Command::View(options) => command::view::run(&options),
         Command::Record(options) => command::record::run(&options),
         Command::Save(options) => command::save::run(&options),
-        Command::Play(options) => command::stream::play(&options),
+        Command::Play(options) => command::play::run(&options),
         Command::Convert(options) => command::convert::run(&options),
         Command::Verify(options) => command::verify::run(&options),
         Command::Info(options) => command::info::run(&options),

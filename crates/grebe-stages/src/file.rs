@@ -26,7 +26,7 @@ use crate::error::Error;
 
 pub(crate) use encoding::{Encoding, Order};
 pub(crate) use headerless::format_named;
-pub(crate) use play::{FileSource, PlayOptions};
+pub(crate) use play::{FileSource, PlayOptions, Schedule};
 pub(crate) use record::{RecordOptions, SigmfSink};
 pub(crate) use ring::make_folder as make_ring_folder;
 pub use {
@@ -35,7 +35,7 @@ pub use {
     output::write_whole,
     record::Rotate,
     ring::{RingLabel, RingLength, RingPlan, RingSaved, RingStretch, save_ring},
-    sample_file::{Annotation, Block, Gap, SampleFile, Segment},
+    sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
     sigmf::{SigmfSettings, SigmfSummary, SigmfWriter, Verified, verify},
     summary::{Extremes, LevelSums, SummarizedFile, Summary, SummaryState},

@@ -110,6 +110,19 @@ fn push_start(own: &mut BatchMut, frame: &Frame<'_>, length: usize) -> Result<()
     })
 }
 
+/// A moment by both clocks: the one that waits, and the one of stamps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    at: Instant,
+    ns: u64,
+}
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        Self { at: Instant::now(), ns: monotonic_ns() }
+    }
+}
+
 /// Paces a stream to its rate: sample `first + k` is due `k / rate` after the start, whatever happened before.
 #[derive(Debug, Clone)]
 pub(crate) struct Pacer {
@@ -125,7 +138,12 @@ pub(crate) struct Pacer {
 impl Pacer {
     /// Sample `first` is due now.
     pub(crate) fn start(rate_hz: f64, first: u64) -> Self {
-        Self { began: Instant::now(), began_ns: monotonic_ns(), first, rate_hz, burst_end: first }
+        Self { first, burst_end: first, ..Self::start_at(Moment::now(), rate_hz) }
+    }
+
+    /// Sample 0 was due then.
+    pub(crate) fn start_at(began: Moment, rate_hz: f64) -> Self {
+        Self { began: began.at, began_ns: began.ns, first: 0, rate_hz, burst_end: 0 }
     }
 
     /// Up to which sample the stream is due, once `wanted` samples are; `next` is the end of the block to make next. Without a rate,

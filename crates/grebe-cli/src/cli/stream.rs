@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use grebe_stages::{Format, FrequencyHz, Uri};
+use grebe_stages::{Alignment, Format, FrequencyHz, Uri};
 
 use crate::units;
 
@@ -111,13 +111,24 @@ pub(crate) struct Sg {
     grebe play examples/data/ecg.sigmf-meta --to udp://127.0.0.1:5000 --speed 100\n  \
     grebe play 'capture.cu8?rate=2.4M' --to shm://radio\n  \
     grebe play long.sigmf-meta --start 1h --duration 10s --repeat --to shm://again\n  \
-    grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta")]
+    grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta\n  \
+    grebe play north.sigmf-meta south.sigmf-meta --to shm://both\n  \
+    grebe play north.sigmf-meta hf.sigmf-meta --to udp://127.0.0.1:5000 --to udp://127.0.0.1:5001\n\n\
+    Several recordings are played in step: samples that were made at the same time (core:datetime) leave at the same time.\n\
+    To one destination they are the channels of one stream. Their rates and formats must be the same, and only what all of\n\
+    them have is sent: from the latest begin to the earliest end, with a gap where any of them has one.\n\
+    With a --to for each, in their order, each is a stream of its own and is sent whole: rates and formats may differ, and\n\
+    who begins later waits. --repeat begins all of them again once the last one has ended.")]
 pub(crate) struct Play {
-    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file (x.cu8?rate=2.4M).
-    pub(crate) file: PathBuf,
-    /// Where to send the stream.
+    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or raw files (x.cu8?rate=2.4M).
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where to send the stream; several times: a destination for each recording.
     #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000", value_parser = units::uri)]
-    pub(crate) to: Uri,
+    pub(crate) to: Vec<Uri>,
+    /// Which samples of several recordings belong together.
+    #[arg(long, value_name = "HOW", default_value = "time", value_parser = units::choice(&ALIGNMENTS))]
+    pub(crate) align: Alignment,
     /// Times the recorded rate at which it is sent.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = units::factor)]
     pub(crate) speed: f64,
@@ -161,6 +172,12 @@ pub(crate) struct Verify {
     pub(crate) json: bool,
 }
 
+const ALIGNMENTS: [(&str, &str, Alignment); 3] = [
+    ("time", "Those that were made at the same time, as the files say", Alignment::Time),
+    ("start", "Those equally far behind the first sample of each", Alignment::Start),
+    ("index", "Those of the same index in the streams that were recorded", Alignment::Index),
+];
+
 impl Reception {
     /// As streams take it.
     pub(crate) fn options(&self) -> grebe_stages::Transport {
@@ -185,8 +202,9 @@ impl Sg {
         let [only] = self.wave.as_slice() else { return None };
         let Ok(Uri::File(file)) = only.parse() else { return None };
         Some(Play {
-            file,
-            to: self.to.clone(),
+            files: vec![file],
+            to: vec![self.to.clone()],
+            align: Alignment::default(),
             speed: 1.0,
             free_run: self.free_run,
             repeat: true,

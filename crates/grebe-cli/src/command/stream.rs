@@ -1,4 +1,4 @@
-//! `grebe sg`, `grebe play`: a source and a sink that sends.
+//! `grebe sg`: a generator and a sink that sends.
 
 use anyhow::Result;
 use grebe_flow::{Count, RateHz, Time};
@@ -6,7 +6,7 @@ use grebe_stages::{
     Error, FrequencyHz, Notice, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink, open_source,
 };
 
-use crate::cli::{Play, Sg};
+use crate::cli::Sg;
 use crate::ending::{Ending, Usage};
 use crate::generator;
 use crate::graph::{Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
@@ -15,7 +15,7 @@ use crate::interrupt;
 /// `grebe sg`: generate signals and send them.
 pub(crate) fn sg(options: &Sg) -> Result<Ending> {
     if let Some(options) = options.as_play() {
-        return play(&options);
+        return super::play::run(&options);
     }
     if options.tethered && !options.remote {
         end_with_stdin();
@@ -79,35 +79,6 @@ fn synth(options: &Sg) -> Result<Synth> {
 
 fn wave(name: &str) -> Result<WaveName> {
     name.parse().map_err(|error: Error| Usage(format!("{error}, or the path of a recording")).into())
-}
-
-/// `grebe play`: send a recording.
-pub(crate) fn play(options: &Play) -> Result<Ending> {
-    if options.tethered {
-        end_with_stdin();
-    }
-    let mut transport = options.transport.options();
-    transport.datagram_bytes = Some(transport.datagram_bytes_to(&options.to)?);
-    // The file first: without it there is nothing to open a socket for.
-    let from = SourceOptions {
-        transport: transport.clone(),
-        speed: (!options.free_run).then_some(options.speed),
-        repeat: options.repeat,
-        start: options.start,
-        length: options.duration,
-        samples: options.samples,
-        ..SourceOptions::default()
-    };
-    let source = open_source(&Uri::File(options.file.clone()), from, &mut tell)?;
-    let to = SinkOptions { transport, cancel: interrupt::cancel(), ..SinkOptions::default() };
-    let sink = open_sink(&options.to, &to, &mut tell)?;
-    let pair = Pair {
-        source: ("player", source.stage),
-        sink: ("sender", sink.stage),
-        queue_batches: SEND_QUEUE_BATCHES,
-        trigger: None,
-    };
-    pair.run("play", "sent", options.json)
 }
 
 /// Longer than a system that is busy leaves a sender waiting.

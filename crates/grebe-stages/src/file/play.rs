@@ -1,11 +1,14 @@
 //! A recording as a source.
 
+mod schedule;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{BatchMut, BatchPool, Description, Header};
 
+pub(crate) use self::schedule::Schedule;
 use crate::error::Error;
 use crate::file::labels::Labels;
 use crate::file::sample_file::{RecordedAt, SampleFile};
@@ -58,6 +61,10 @@ pub(crate) struct FileSource {
     entered: Option<usize>,
     /// Whether something else is to be said from the next sample on.
     says_anew: bool,
+    /// Where it keeps step with others; gaps take their time then.
+    schedule: Option<Schedule>,
+    /// How often it has begun again.
+    round: u64,
 }
 
 impl FileSource {
@@ -89,8 +96,27 @@ impl FileSource {
             taken: None,
             entered: None,
             says_anew: false,
+            schedule: None,
+            round: 0,
         };
         (source, note)
+    }
+
+    /// Keeps step with others.
+    pub(crate) fn in_step(self, schedule: Schedule) -> Self {
+        Self { schedule: Some(schedule), ..self }
+    }
+
+    /// Which sample of those that the pacer counts comes next.
+    fn due_sample(&self) -> u64 {
+        self.due_sample_at(self.position, self.round)
+    }
+
+    fn due_sample_at(&self, position: u64, round: u64) -> u64 {
+        let Some(schedule) = &self.schedule else { return self.rounds_samples + position };
+        let segments = self.file.segments();
+        let number = segments.partition_point(|segment| segment.position <= position).max(1) - 1;
+        schedule.due(position - segments[number].position, number, round)
     }
 
     fn played_samples(&self) -> u64 {
@@ -199,7 +225,7 @@ impl FileSource {
                 break;
             }
             let block = self.next_block();
-            if due_samples.saturating_sub(self.played_samples()) < block {
+            if due_samples.saturating_sub(self.due_sample()) < block {
                 break;
             }
             let header = self.header(block as u32);
@@ -234,7 +260,7 @@ impl FileSource {
 
     /// When the next sample was due.
     fn stamp_ns(&self) -> u64 {
-        self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.played_samples()))
+        self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.due_sample()))
     }
 
     /// At the end of the file: begins again where that is wanted; whether it did.
@@ -243,8 +269,14 @@ impl FileSource {
             return false;
         }
         let first = self.file.segments().first().map_or(0, |segment| segment.first_sample_index);
+        // Until the others begin again as well, nothing was recorded: a gap.
+        let waits = match self.schedule {
+            Some(_) => self.due_sample_at(0, self.round + 1).saturating_sub(self.due_sample()),
+            None => 0,
+        };
+        self.round += 1;
         self.rounds_samples += self.position;
-        self.index_offset = self.next_index - first;
+        self.index_offset = self.next_index + waits - first;
         (self.position, self.segment) = (0, 0);
         self.labels.rewind();
         self.entered = None;
@@ -262,11 +294,19 @@ impl Stage for FileSource {
             return Ok(Outcome::End);
         }
         let rate_hz = self.options.speed.map_or(0.0, |speed| self.file.sample_rate_hz() * speed);
-        let next = self.played_samples() + self.next_block();
-        let left = self.file.len_samples() - self.position;
+        let due = self.due_sample();
+        let next = due + self.next_block();
+        let left = match self.schedule {
+            // What is behind a gap does not come with what is before it.
+            Some(_) => self.file.segment_at(self.position).end() - self.position,
+            None => self.file.len_samples() - self.position,
+        };
         let interval = ((rate_hz * self.options.flush_every.as_secs_f64()) as u64).min(left);
-        let together = next.max(self.played_samples() + interval);
-        let pacer = self.pacer.get_or_insert_with(|| Pacer::start(rate_hz, 0));
+        let together = next.max(due + interval);
+        let pacer = self.pacer.get_or_insert_with(|| match &self.schedule {
+            Some(schedule) => Pacer::start_at(schedule.began(), rate_hz),
+            None => Pacer::start(rate_hz, 0),
+        });
         let Some(due_samples) = pacer.due_samples(next, together) else {
             pacer.sleep_until_due(together, ctx);
             return Ok(Outcome::Produced);

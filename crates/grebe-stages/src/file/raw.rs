@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use crate::error::Error;
 use crate::file::encoding::Encoding;
 use crate::file::read_ahead::FileReader;
+use crate::file::sample_file::Piece;
 
 /// Interleaved samples of one or several channels in a file.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct RawFile {
     selected: Option<Vec<usize>>,
     /// Where sample 0 stands.
     offset_bytes: u64,
+    /// What is read of it, where that is not all behind that; in order.
+    pieces: Vec<Piece>,
     /// What was read and is not taken apart yet; empty where nothing needs to be.
     bytes: Vec<u8>,
 }
@@ -45,6 +48,7 @@ impl RawFile {
             channels,
             selected: None,
             offset_bytes,
+            pieces: Vec::new(),
             bytes: vec![0; buffer_bytes],
         }
     }
@@ -64,7 +68,47 @@ impl RawFile {
 
     /// Begins so many samples later.
     pub(crate) fn skip(&mut self, samples: u64) {
-        self.offset_bytes += samples * self.frame_bytes();
+        if self.pieces.is_empty() {
+            self.offset_bytes += samples * self.frame_bytes();
+            return;
+        }
+        self.pieces.retain(|piece| piece.at + piece.length > samples);
+        for piece in &mut self.pieces {
+            let skipped = samples.saturating_sub(piece.at);
+            piece.at = piece.at + skipped - samples;
+            (piece.from, piece.length) = (piece.from + skipped, piece.length - skipped);
+        }
+    }
+
+    /// Only these pieces of what it was so far.
+    pub(crate) fn pick(mut self, pieces: &[Piece]) -> Self {
+        let (mut picked, mut at): (Vec<Piece>, u64) = (Vec::with_capacity(pieces.len()), 0);
+        for piece in pieces {
+            for samples in self.stretches(piece.from..piece.from + piece.length) {
+                let length = samples.end - samples.start;
+                match picked.last_mut() {
+                    Some(last) if last.from + last.length == samples.start => last.length += length,
+                    _ => picked.push(Piece { at, from: samples.start, length }),
+                }
+                at += length;
+            }
+        }
+        self.pieces = picked;
+        self
+    }
+
+    /// Where in the file these samples stand.
+    fn stretches(&self, samples: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
+        let first = self.pieces.partition_point(|piece| piece.at + piece.length <= samples.start);
+        let all = self.pieces.is_empty().then(|| samples.clone());
+        let within = self.pieces[first..].iter().take_while({
+            let end = samples.end;
+            move |piece| piece.at < end
+        });
+        all.into_iter().chain(within.map(move |piece| {
+            let begin = piece.from + samples.start.saturating_sub(piece.at);
+            begin..piece.from + piece.length.min(samples.end - piece.at)
+        }))
     }
 
     /// The same file, of which these of its channels are read.
@@ -80,6 +124,7 @@ impl RawFile {
             file: FileReader::new(file),
             bytes: vec![0; bytes],
             selected: (!is_all).then_some(selected),
+            pieces: self.pieces.clone(),
             ..*self
         })
     }
@@ -87,11 +132,16 @@ impl RawFile {
     /// Appends the bytes of these samples, as they stand in the file, to another; the system copies them.
     pub(crate) fn copy_to(&self, samples: Range<u64>, mut out: &File) -> io::Result<()> {
         let mut file = self.file.try_clone()?;
-        file.seek(SeekFrom::Start(self.offset_bytes + samples.start * self.frame_bytes()))?;
-        let bytes = (samples.end - samples.start) * self.frame_bytes();
-        // On Linux by copy_file_range: file systems that can share the blocks.
-        let copied = io::copy(&mut (&file).take(bytes), &mut out)?;
-        if copied == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        for samples in self.stretches(samples) {
+            file.seek(SeekFrom::Start(self.offset_bytes + samples.start * self.frame_bytes()))?;
+            let bytes = (samples.end - samples.start) * self.frame_bytes();
+            // On Linux by copy_file_range: file systems that can share the blocks.
+            let copied = io::copy(&mut (&file).take(bytes), &mut out)?;
+            if copied != bytes {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(())
     }
 
     fn frame_bytes(&self) -> u64 {
@@ -102,14 +152,23 @@ impl RawFile {
     pub(crate) fn expect(&mut self, samples: Range<u64>, repeats: bool, beside: usize) {
         let frame_bytes = self.frame_bytes();
         let byte = |sample: u64| self.offset_bytes.saturating_add(sample.saturating_mul(frame_bytes));
+        let mut samples = samples;
+        if let Some(last) = self.pieces.last() {
+            samples.end = samples.end.min(last.at + last.length);
+            let mut stretches = self.stretches(samples.clone());
+            let Some(first) = stretches.next() else { return };
+            samples = first.start..stretches.last().map_or(first.end, |last| last.end);
+        }
         self.file.expect(byte(samples.start)..byte(samples.end), repeats, beside);
     }
 
     /// Which of its bytes are read, and as what: words to compare.
     pub(crate) fn layout(&self) -> String {
         let selected = self.selected.as_ref().map_or("all".to_owned(), |selected| format!("{selected:?}"));
+        let pieces =
+            if self.pieces.is_empty() { String::new() } else { format!(", pieces {:?}", self.pieces) };
         format!(
-            "{selected} of {} channels from byte {}, {:?}",
+            "{selected} of {} channels from byte {}, {:?}{pieces}",
             self.channels, self.offset_bytes, self.encoding
         )
     }
@@ -128,8 +187,32 @@ impl RawFile {
         stride_bytes: usize,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let read = self.try_read(position, length, stride_bytes, out);
+        let read = if self.pieces.is_empty() {
+            self.try_read(position, length, stride_bytes, out)
+        } else {
+            self.read_pieces(position, length, stride_bytes, out)
+        };
         read.map_err(|source| Error::file("read", &self.path)(source))
+    }
+
+    fn read_pieces(
+        &mut self,
+        position: u64,
+        length: usize,
+        stride_bytes: usize,
+        out: &mut [u8],
+    ) -> io::Result<()> {
+        let (mut at, end) = (position, position + length as u64);
+        let sample_bytes = self.encoding.format.bytes();
+        while at < end {
+            // The first of what is left; the others are found again, which costs less than a read.
+            let next = self.stretches(at..end).next();
+            let Some(samples) = next else { return Err(io::ErrorKind::UnexpectedEof.into()) };
+            let out = &mut out[(at - position) as usize * sample_bytes..];
+            self.try_read(samples.start, (samples.end - samples.start) as usize, stride_bytes, out)?;
+            at += samples.end - samples.start;
+        }
+        Ok(())
     }
 
     fn try_read(

@@ -2,7 +2,9 @@
 
 mod converted;
 mod identity;
+mod side_by_side;
 mod stretch;
+mod timeline;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -16,6 +18,9 @@ use serde_json::{Map, Value};
 
 use self::converted::Converted;
 pub(crate) use self::identity::file_identity;
+pub(crate) use self::side_by_side::{Piece, stepped_back};
+pub use self::timeline::Alignment;
+pub(crate) use self::timeline::{Timeline, samples_in};
 use crate::error::Error;
 use crate::file::encoding::Encoding;
 use crate::file::raw::RawFile;
@@ -256,6 +261,11 @@ impl SampleFile {
         self.skipped_samples
     }
 
+    /// What it is called where only it is meant: its first file.
+    pub(crate) fn name(&self) -> &Path {
+        self.sources.first().map_or(Path::new(""), RawFile::path)
+    }
+
     /// The files that its samples stand in.
     pub fn data_files(&self) -> impl Iterator<Item = &Path> + '_ {
         self.sources.iter().map(RawFile::path)
@@ -385,6 +395,11 @@ impl SampleFile {
 }
 
 impl Segment {
+    /// Where in the file it ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.position + self.length_samples
+    }
+
     /// When its first sample was made, where the file says so.
     pub(crate) fn recorded(&self) -> Option<RecordedAt> {
         Some(RecordedAt { time: self.recorded_at?, error_ns: self.recorded_error_ns })

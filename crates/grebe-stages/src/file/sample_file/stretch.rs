@@ -60,7 +60,7 @@ impl SampleFile {
     }
 
     /// These samples of the file, of which there is at least one.
-    fn part(mut self, samples: Range<u64>) -> Self {
+    pub(crate) fn part(mut self, samples: Range<u64>) -> Self {
         let clip = |from: u64, length: u64| {
             let (begin, end) = (from.max(samples.start), (from.saturating_add(length)).min(samples.end));
             (begin, end.saturating_sub(begin))

@@ -1,0 +1,110 @@
+//! `grebe play`: sends recordings: one, several as the channels of one stream, or each to a destination of its own.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use grebe_flow::{Graph, QueueOptions};
+use grebe_stages::{
+    OpenSource, SampleFile, SinkOptions, SourceOptions, Uri, open_file, open_in_step, open_sink,
+};
+
+use crate::cli::Play;
+use crate::ending::{Ending, Usage, one_line};
+use crate::graph::report::print_graph;
+use crate::graph::{Pair, Progress, SEND_QUEUE_BATCHES, drive, end_with_stdin, tell};
+use crate::interrupt;
+
+/// Plays to the end, or until it is interrupted.
+pub(crate) fn run(options: &Play) -> Result<Ending> {
+    if options.tethered {
+        end_with_stdin();
+    }
+    match &options.to[..] {
+        [to] => to_one(options, to),
+        each => to_each(options, each),
+    }
+}
+
+/// All recordings are channels of one stream.
+fn to_one(options: &Play, to: &Uri) -> Result<Ending> {
+    let from = source_options(options, std::slice::from_ref(to))?;
+    let to_options = sink_options(&from);
+    // The files first: without them there is nothing to open a socket for.
+    let file = match &options.files[..] {
+        [file] => SampleFile::open(file)?,
+        _ => SampleFile::side_by_side(opened(options)?, options.align)?,
+    };
+    let source = open_file(file, &from, &mut tell)?;
+    let sink = open_sink(to, &to_options, &mut tell)?;
+    let pair = Pair {
+        source: ("player", source.stage),
+        sink: ("sender", sink.stage),
+        queue_batches: SEND_QUEUE_BATCHES,
+        trigger: None,
+    };
+    pair.run("play", "sent", options.json)
+}
+
+/// Each recording goes its own way, in step with the others.
+fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
+    let (files, ways) = (options.files.len(), to.len());
+    if files != ways {
+        let what = format!(
+            "{files} recordings and {ways} destinations: give one --to for all, or one for each, in their order"
+        );
+        return Err(Usage(what).into());
+    }
+    let name = |uri: &Uri| if matches!(uri, Uri::Pipe(_)) { "pipe:".to_owned() } else { uri.to_string() };
+    if let Some(number) =
+        (1..ways).find(|&number| to[..number].iter().any(|it| name(it) == name(&to[number])))
+    {
+        let what = format!("--to names {} twice: each recording needs a destination of its own", to[number]);
+        return Err(Usage(what).into());
+    }
+    if options.free_run {
+        let what = "--free-run keeps no step: leave it out, or send all recordings to one destination";
+        return Err(Usage(what.to_owned()).into());
+    }
+    let from = source_options(options, to)?;
+    let to_options = sink_options(&from);
+    let sources = open_in_step(opened(options)?, options.align, &from, &mut tell)?;
+    let mut graph = Graph::new();
+    let mut senders = Vec::new();
+    for (number, (OpenSource { stage, .. }, to)) in (1..).zip(sources.into_iter().zip(to)) {
+        let sink = open_sink(to, &to_options, &mut tell)?;
+        let sender = format!("sender {number}");
+        let player = graph.add_boxed(format!("player {number}"), stage);
+        let sink = graph.add_boxed(sender.clone(), sink.stage);
+        graph.connect(player, sink, QueueOptions::block(SEND_QUEUE_BATCHES));
+        senders.push(sender);
+    }
+    let (snapshot, ending) = drive("play", graph, &Progress::of(senders[0].clone()))?;
+    let error = ending.as_ref().err().map(one_line);
+    print_graph(senders.iter().map(String::as_str), &snapshot, error, options.json)?;
+    ending
+}
+
+fn opened(options: &Play) -> Result<Vec<SampleFile>> {
+    let open = |file: &PathBuf| SampleFile::open(file);
+    Ok(options.files.iter().map(open).collect::<Result<_, _>>()?)
+}
+
+fn source_options(options: &Play, to: &[Uri]) -> Result<SourceOptions> {
+    let mut transport = options.transport.options();
+    // As all of the ways carry them.
+    let sizes = to.iter().map(|to| transport.datagram_bytes_to(to)).collect::<Result<Vec<_>, _>>()?;
+    transport.datagram_bytes = sizes.into_iter().min();
+    Ok(SourceOptions {
+        transport,
+        speed: (!options.free_run).then_some(options.speed),
+        repeat: options.repeat,
+        start: options.start,
+        length: options.duration,
+        samples: options.samples,
+        ..SourceOptions::default()
+    })
+}
+
+fn sink_options(from: &SourceOptions) -> SinkOptions {
+    SinkOptions { transport: from.transport.clone(), cancel: interrupt::cancel(), ..SinkOptions::default() }
+}

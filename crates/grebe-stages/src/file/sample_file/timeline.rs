@@ -1,0 +1,146 @@
+//! One line of time for several recordings: where the samples of each stand on it.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
+
+use super::{SampleFile, Segment};
+use crate::error::Error;
+
+/// Which samples of several recordings belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Alignment {
+    /// Those that were made at the same time, by what the files say of it (`core:datetime`).
+    #[default]
+    Time,
+    /// Those equally far behind the first sample of each file.
+    Start,
+    /// Those of the same index in the streams that were recorded: of recorders that share a clock and count alike.
+    Index,
+}
+
+/// Where the segments of a recording begin, in samples of its own rate since the earliest sample of all recordings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Timeline {
+    pub(crate) begins: Vec<u64>,
+    /// Whether a time stepped back within the file: what should have come earlier comes behind what was there.
+    pub(crate) steps_back: bool,
+}
+
+impl Timeline {
+    /// One for each file.
+    ///
+    /// # Errors
+    /// [`Error::Field`], where the files do not say what the alignment needs.
+    pub(crate) fn of(files: &[SampleFile], alignment: Alignment) -> Result<Vec<Self>, Error> {
+        let first_of = |file: &SampleFile| file.segments()[0].first_sample_index;
+        match alignment {
+            Alignment::Start => Ok(files.iter().map(|file| Self::place(file, |_, _| None)).collect()),
+            Alignment::Index => {
+                same_rate(files)?;
+                let origin = files.iter().map(first_of).min().unwrap_or(0);
+                let place =
+                    |file| Self::place(file, |stream, _| (stream == 0).then(|| first_of(file) - origin));
+                Ok(files.iter().map(place).collect())
+            }
+            Alignment::Time => {
+                let began = files.iter().map(began).collect::<Result<Vec<_>, _>>()?;
+                let origin = began.into_iter().min().unwrap_or(SystemTime::UNIX_EPOCH);
+                let place = |file: &SampleFile| {
+                    Self::place(file, |_, stream| {
+                        let since = stream_began(file, stream)?.duration_since(origin).unwrap_or_default();
+                        Some(samples_in(since, file.sample_rate_hz()))
+                    })
+                };
+                Ok(files.iter().map(place).collect())
+            }
+        }
+    }
+
+    /// `begin_of` says where a stream of the file begins, by its number and its segments; where it says nothing, right behind what was there.
+    fn place(file: &SampleFile, begin_of: impl Fn(usize, &[Segment]) -> Option<u64>) -> Self {
+        let (mut begins, mut end, mut steps_back) = (Vec::new(), 0u64, false);
+        for (number, stream) in streams(file).enumerate() {
+            let wanted = begin_of(number, stream).unwrap_or(end);
+            steps_back |= wanted < end;
+            let begin = wanted.max(end);
+            for segment in stream {
+                let since = segment.first_sample_index - stream[0].first_sample_index;
+                begins.push(begin.saturating_add(since));
+                end = begin.saturating_add(since).saturating_add(segment.length_samples);
+            }
+        }
+        Self { begins, steps_back }
+    }
+
+    /// Behind the last sample of its file.
+    pub(crate) fn end(&self, file: &SampleFile) -> u64 {
+        let last = file.segments().last().map_or(0, |segment| segment.length_samples);
+        self.begins.last().map_or(0, |begin| begin + last)
+    }
+
+    /// Where a sample of its file stands.
+    pub(crate) fn of_position(&self, file: &SampleFile, position: u64) -> u64 {
+        let number = file.segments().partition_point(|segment| segment.position <= position).max(1) - 1;
+        self.begins[number] + (position - file.segments()[number].position)
+    }
+
+    /// Of its file, the samples that stand there.
+    pub(crate) fn positions(&self, file: &SampleFile, places: Range<u64>) -> Range<u64> {
+        let behind = |place: u64| {
+            let number = self.begins.partition_point(|&begin| begin <= place);
+            let Some(number) = number.checked_sub(1) else { return 0 };
+            let segment = file.segments()[number];
+            segment.position + (place - self.begins[number]).min(segment.length_samples)
+        };
+        behind(places.start)..behind(places.end)
+    }
+}
+
+/// The segments of each stream in a file: where indexes step back, another begins.
+fn streams(file: &SampleFile) -> impl Iterator<Item = &[Segment]> {
+    file.segments().chunk_by(|one, next| {
+        next.first_sample_index >= one.first_sample_index.saturating_add(one.length_samples)
+    })
+}
+
+/// When the first sample of a file was made.
+fn began(file: &SampleFile) -> Result<SystemTime, Error> {
+    let field = |what: &str| Error::Field { path: file.name().into(), what: what.to_owned() };
+    if file.sample_rate_hz() <= 0.0 {
+        return Err(field("nothing says its sample rate, without which it cannot be aligned by time"));
+    }
+    let first = streams(file).next().and_then(|stream| stream_began(file, stream));
+    first.ok_or_else(|| {
+        field("nothing says when it was recorded (core:datetime): align by start, or by index")
+    })
+}
+
+/// When the first sample of a stream was made: by the first segment that says so, and by the index from there, which is exact where a
+/// time is that of an arrival.
+fn stream_began(file: &SampleFile, stream: &[Segment]) -> Option<SystemTime> {
+    let (recorded_at, index) =
+        stream.iter().find_map(|segment| Some((segment.recorded_at?, segment.first_sample_index)))?;
+    let since_s = (index - stream[0].first_sample_index) as f64 / file.sample_rate_hz();
+    recorded_at.checked_sub(Duration::try_from_secs_f64(since_s).ok()?)
+}
+
+/// How many samples come in a time.
+pub(crate) fn samples_in(time: Duration, rate_hz: f64) -> u64 {
+    (time.as_secs_f64() * rate_hz).round() as u64
+}
+
+/// Refuses recordings whose samples cannot be counted alike.
+pub(super) fn same_rate(files: &[SampleFile]) -> Result<(), Error> {
+    let rate_hz = files[0].sample_rate_hz();
+    match files.iter().find(|file| file.sample_rate_hz() != rate_hz) {
+        None => Ok(()),
+        Some(other) => Err(Error::Field {
+            path: other.name().into(),
+            what: format!(
+                "its rate is {} Hz, and that of {} is {rate_hz} Hz",
+                other.sample_rate_hz(),
+                files[0].name().display()
+            ),
+        }),
+    }
+}
