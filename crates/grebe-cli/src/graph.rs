@@ -125,7 +125,8 @@ impl Progress {
         let samples = stage.samples_in.max(stage.samples_out);
         let rate = samples as f64 / elapsed.as_secs_f64();
         let losses = Losses::of(snapshot);
-        let lost = if losses.is_none() { "no loss".to_owned() } else { losses.to_string() };
+        let is_good = losses.is_none() && !losses.is_unseen;
+        let lost = if is_good { "no loss".to_owned() } else { losses.to_string() };
         let buffer = DiskUse::of(stage).map(|disk| format!("  buffer {} % full", disk.fill_percent()));
         self.bar.set_message(format!(
             "{} samples  {}  {lost}{}",

@@ -66,6 +66,9 @@ pub enum Error {
     /// A host that cannot be connected to, or an address that cannot be listened on.
     #[error("cannot {action} {uri}: {source}")]
     Tcp { action: &'static str, uri: String, source: io::Error },
+    /// Somebody else at the other end than its name says.
+    #[error("{uri} {what}")]
+    Peer { uri: String, what: &'static str },
     /// A stream that is not what a sink without headers was told.
     #[error(
         "the stream is {format} in {channels} channels, and the sink was told {wanted}: say so in its name, or put convert or select before it"

@@ -1,5 +1,7 @@
 //! The kinds of stages that a graph file can name.
 
+mod radio;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use crate::process::{
 use crate::stream::{DATAGRAM_BYTES, check_datagram_bytes};
 use crate::synth::Synth;
 use crate::uri::{ShmName, Uri, Wire};
+use radio::{RtlTcpIn, RtlTcpOut};
 
 /// All built-in kinds.
 ///
@@ -30,6 +33,7 @@ pub fn kinds() -> Kinds {
     let mut kinds = Kinds::new();
     kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<RawIn>().add::<ShmIn>();
     kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<RawOut>().add::<ShmOut>().add::<Null>();
+    kinds.add::<RtlTcpIn>().add::<RtlTcpOut>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
     kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
@@ -522,6 +526,8 @@ mod tests {
             "kind = \"shm_out\"\nparams = { uri = \"shm://adc?block=no\" }",
             "kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=2&readers=2\" }",
             "kind = \"pipe_out\"",
+            "kind = \"rtl_tcp_in\"\nparams = { uri = \"rtl_tcp://pi:1234?gain=auto\", samples = \"1M\" }",
+            "kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1234?listen\" }",
             "kind = \"record\"\nparams = { file = \"x.sigmf-meta\", overwrite = true, duration = 5 }",
             "kind = \"gain\"\nparams = { gain = [1, -0.5], offset = 3 }",
             "kind = \"select\"\nparams = { channels = [1, 3] }",
@@ -558,6 +564,8 @@ mod tests {
             ("kind = \"udp_in\"\nparams = { uri = \"udp://:5000\", burst = 129 }", "1 to 128"),
             ("kind = \"raw_in\"\nparams = { uri = \"tcp://x:1\" }", "add format="),
             ("kind = \"raw_out\"\nparams = { uri = \"udp://x:1\" }", "add ?format="),
+            ("kind = \"rtl_tcp_in\"\nparams = { uri = \"tcp://x:1?format=cu8\" }", "rtl_tcp://HOST:PORT"),
+            ("kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1?wait=x\" }", "0 to 64 clients"),
             ("kind = \"shm_in\"\nparams = { uri = \"udp://:1\" }", "shm://NAME"),
             ("kind = \"shm_in\"\nparams = { uri = \"shm://adc?wait=2\" }", "shm_out"),
             ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=some\" }", "give a number"),

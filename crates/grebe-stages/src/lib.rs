@@ -52,10 +52,12 @@ mod open;
 mod per_channel;
 pub mod process;
 mod raw;
+mod rtl_tcp;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
 mod stream;
 pub mod synth;
+mod tuner;
 mod uri;
 
 pub use {
@@ -76,10 +78,15 @@ pub use {
     },
     per_channel::PerChannel,
     raw::RawStream,
+    rtl_tcp::RtlTcp,
     stream::block_length,
     synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
+    tuner::{Tuner, Tuning},
     uri::{HostPort, ShmName, Uri, Wire},
 };
 
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(test)]
 mod testing;

@@ -3,7 +3,7 @@
 //! A new scheme is a variant of [`Uri`](crate::Uri), and an arm in [`open_source`] and [`open_sink`].
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -20,9 +20,11 @@ use crate::file::{
     SigmfSink, WriteWay, make_ring_folder,
 };
 use crate::io::{PipeSink, PipeSource, SecondSender, ShmSink, ShmSource, UdpSink, UdpSource, pipe};
-use crate::raw::{Carrier, RawSink, RawSource, RawStream, RawUdpSink, RawUdpSource};
+use crate::raw::{Again, Carrier, RawSink, RawSource, RawStream, RawUdpSink, RawUdpSource, TcpEnd};
+use crate::rtl_tcp::{RtlTcp, RtlTcpServer, receiver};
 use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use crate::synth::{Synth, SynthRemote};
+use crate::tuner::Tuner;
 use crate::uri::{HostPort, ShmName, Uri};
 
 /// How frames travel. Both ends have these options.
@@ -102,6 +104,8 @@ pub struct SinkOptions {
     pub lends_pool: bool,
     /// Bytes of the largest frame, header included, that a stream in shared memory has to hold; `None`: 256 KiB.
     pub frame_bytes_max: Option<usize>,
+    /// Is told what clients of an `rtl_tcp` server ask for: the receiver that the stream comes from ([`OpenSource::tuner`]).
+    pub tuner: Option<Tuner>,
     /// Ends the wait for readers.
     pub cancel: Cancel,
 }
@@ -129,13 +133,15 @@ pub enum Notice {
     },
     /// The kernel gave a smaller socket buffer than was asked for.
     SmallBuffer(Granted),
-    /// A source over TCP listens there.
+    /// A stream over TCP listens there.
     WaitingForConnection {
+        /// What it is called there: `tcp`.
+        scheme: &'static str,
         /// With the port that the system chose where none was named.
         address: SocketAddr,
     },
-    /// Datagrams without numbers.
-    UnseenLoss,
+    /// What is lost cannot be seen, and why.
+    UnseenLoss(&'static str),
     /// How a recording is read: scaling, a recorder that was cut off.
     Recording(String),
 }
@@ -154,6 +160,8 @@ pub struct OpenSource {
     pub span_samples: Option<u64>,
     /// What changes a generator while it runs.
     pub remote: Option<SynthRemote>,
+    /// What tunes a receiver while it runs.
+    pub tuner: Option<Tuner>,
     /// Who else sends to a UDP source's port.
     pub second_sender: Option<SecondSender>,
     /// Batches that may be out to a reader of shared memory, waiting and held, at a time: with as many it gets nothing more.
@@ -182,6 +190,7 @@ pub fn open_source(
         Uri::Shm(shm) => shm_source(shm, &options, notify),
         Uri::Pipe(_) => standard_input(&options),
         Uri::Raw(raw) => raw_source(uri, raw, &options, notify),
+        Uri::RtlTcp(rtl) => rtl_tcp_source(uri, rtl, &options, notify),
         Uri::File(path) => recording(path, &options, notify),
         Uri::Synth(synth) => generator(synth, options),
     }
@@ -266,9 +275,8 @@ fn raw_source(
             OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
         }
         Carrier::Tcp(end) => {
-            let stream =
-                end.open(&options.cancel, |address| notify(Notice::WaitingForConnection { address }))?;
-            let source = RawSource::new(stream, pipe::readable, raw.clone());
+            let (stream, again) = connection(end, &options.cancel, notify)?;
+            let source = RawSource::new(stream, pipe::readable, raw.clone()).again(again);
             OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
         }
         Carrier::Udp(at) => {
@@ -281,7 +289,7 @@ fn raw_source(
                 notify(Notice::SmallBuffer(source.granted()));
             }
             if raw.number.is_none() {
-                notify(Notice::UnseenLoss);
+                notify(Notice::UnseenLoss("the datagrams have no numbers: what is lost on the way"));
             }
             let address = Some(source.local_addr().map_err(failed)?);
             let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
@@ -289,6 +297,36 @@ fn raw_source(
         }
     };
     Ok(OpenSource { rate_hz, ..source })
+}
+
+/// A connection, and what opens it again where that is wanted.
+fn connection(
+    end: &TcpEnd,
+    cancel: &Cancel,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<(TcpStream, Option<Again<TcpStream>>), Error> {
+    let listening = |address| notify(Notice::WaitingForConnection { scheme: "tcp", address });
+    let connector = end.connector("tcp", listening)?;
+    let stream = connector.open(cancel)?;
+    let again = end.reconnects.then(|| Again::new(move |cancel| connector.open(cancel)));
+    Ok((stream, again))
+}
+
+fn rtl_tcp_source(
+    uri: &Uri,
+    rtl: &RtlTcp,
+    options: &SourceOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<OpenSource, Error> {
+    if rtl.listens {
+        let reason = "has listen, which makes it a server, and a server is where a stream goes to".to_owned();
+        return Err(Error::Name { name: uri.to_string(), reason });
+    }
+    let (source, tuner) = receiver(rtl, &options.cancel)?;
+    notify(Notice::UnseenLoss("rtl_tcp has no numbers: what its server drops"));
+    let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+    let rate_hz = Some(rtl.tuning.rate_hz);
+    Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })
 }
 
 fn recording(
@@ -431,6 +469,10 @@ pub fn open_sink(
             Box::new(PipeSink::new(stdout).wire(*wire))
         }
         Uri::Raw(raw) => raw_sink(uri, raw, datagram_bytes, options, notify)?,
+        Uri::RtlTcp(rtl) => {
+            let listening = |address| notify(Notice::WaitingForConnection { scheme: "rtl_tcp", address });
+            Box::new(RtlTcpServer::open(rtl, options.tuner.clone(), &options.cancel, listening)?)
+        }
         Uri::File(path) => {
             let record = RecordOptions {
                 duration: options.duration,
@@ -482,9 +524,8 @@ fn raw_sink(
             Box::new(RawSink::new(stdout, raw.clone()))
         }
         Carrier::Tcp(end) => {
-            let stream =
-                end.open(&options.cancel, |address| notify(Notice::WaitingForConnection { address }))?;
-            Box::new(RawSink::new(stream, raw.clone()))
+            let (stream, again) = connection(end, &options.cancel, notify)?;
+            Box::new(RawSink::new(stream, raw.clone()).again(again))
         }
         Carrier::Udp(to) => {
             let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
@@ -530,6 +571,7 @@ impl OpenSource {
             samples: None,
             span_samples: None,
             remote: None,
+            tuner: None,
             second_sender: None,
             lent_max: None,
         }
@@ -618,10 +660,10 @@ impl fmt::Display for Notice {
                 let lasts_ms = granted.granted_bytes as f64 / 2e8 * 1e3;
                 write!(f, "{granted}; as it is, 100 MS/s fill it in {lasts_ms:.0} ms")
             }
-            Notice::WaitingForConnection { address } => write!(f, "listening on tcp://{address}"),
-            Notice::UnseenLoss => {
-                f.write_str("the datagrams have no numbers: what is lost on the way cannot be seen")
+            Notice::WaitingForConnection { scheme, address } => {
+                write!(f, "listening on {scheme}://{address}")
             }
+            Notice::UnseenLoss(what) => write!(f, "{what} cannot be seen"),
             Notice::Recording(note) => f.write_str(note),
         }
     }

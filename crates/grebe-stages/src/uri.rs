@@ -10,6 +10,7 @@ use grebe_frame::SampleFormat;
 use crate::error::Error;
 use crate::file::is_recording;
 use crate::raw::{Carrier, RawStream, TcpEnd};
+use crate::rtl_tcp::RtlTcp;
 use crate::synth::{Synth, query};
 
 /// Where a stream comes from or goes to.
@@ -21,6 +22,7 @@ use crate::synth::{Synth, query};
 /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`] |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
 /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
+/// | `rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M` | a receiver behind `rtl_tcp`: see [`RtlTcp`] | is such a server |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
 /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
 ///
@@ -42,6 +44,8 @@ pub enum Uri {
     Pipe(Wire),
     /// Samples without headers, as other programs have them.
     Raw(Box<RawStream>),
+    /// A receiver behind `rtl_tcp`, or a server of that kind.
+    RtlTcp(Box<RtlTcp>),
     /// A recording.
     File(PathBuf),
     /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
@@ -168,6 +172,11 @@ impl FromStr for Uri {
             let raw = carrier.map_err(str::to_owned).and_then(|carrier| RawStream::parse(carrier, query));
             return Ok(Uri::Raw(Box::new(raw.map_err(|reason| malformed(&reason))?)));
         }
+        if let Some(rest) = text.strip_prefix("rtl_tcp://") {
+            let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
+            let rtl = RtlTcp::parse(parse_host_port(at).map_err(malformed)?, query);
+            return Ok(Uri::RtlTcp(Box::new(rtl.map_err(|reason| malformed(&reason))?)));
+        }
         if let Some(rest) = text.strip_prefix("udp://") {
             let (rest, wire) = split_wire(rest).map_err(|reason| malformed(&reason))?;
             return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?, wire));
@@ -200,7 +209,7 @@ impl FromStr for Uri {
             return Ok(Uri::File(text.into()));
         }
         Err(malformed(
-            "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., file:PATH or synth:",
+            "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, file:PATH or synth:",
         ))
     }
 }
@@ -209,7 +218,10 @@ impl FromStr for Uri {
 fn raw_carrier(text: &str) -> Option<(Result<Carrier, &'static str>, &str)> {
     let (name, query) = text.split_once('?').unwrap_or((text, ""));
     if let Some(at) = name.strip_prefix("tcp://") {
-        return Some((parse_host_port(at).map(|at| Carrier::Tcp(TcpEnd { at, listens: false })), query));
+        return Some((
+            parse_host_port(at).map(|at| Carrier::Tcp(TcpEnd { at, listens: false, reconnects: false })),
+            query,
+        ));
     }
     let is_plain = query.is_empty() || query.split('&').all(|pair| pair.starts_with("wire="));
     match name.strip_prefix("udp://") {
@@ -293,6 +305,7 @@ impl fmt::Display for Uri {
             Uri::Shm(shm) => write!(f, "shm://{shm}"),
             Uri::Pipe(wire) => write!(f, "pipe:{wire}"),
             Uri::Raw(raw) => write!(f, "{raw}"),
+            Uri::RtlTcp(rtl) => write!(f, "{rtl}"),
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
         }

@@ -32,6 +32,11 @@ pub(crate) struct Losses {
     pub(crate) refused_sends: u64,
     /// Datagrams that the system did not take.
     pub(crate) unsent_datagrams: u64,
+    /// Samples for clients of a server that were too slow for them, and those for which nobody was there.
+    pub(crate) client_samples: u64,
+    pub(crate) absent_samples: u64,
+    /// Samples may be missing of which nothing tells.
+    pub(crate) is_unseen: bool,
 }
 
 impl Losses {
@@ -49,12 +54,16 @@ impl Losses {
             foreign_datagrams: own("foreign_datagrams"),
             refused_sends: own("refused"),
             unsent_datagrams: own("unsent"),
+            client_samples: own("client_dropped_samples"),
+            absent_samples: own("absent_samples"),
+            is_unseen: own("unseen_loss") > 0,
         }
     }
 
-    /// Whether nothing at all was lost or refused.
+    /// Whether nothing at all was lost or refused, as far as that can be seen.
     pub(crate) fn is_none(&self) -> bool {
-        *self == Self { kernel_drops: self.kernel_drops.filter(|&drops| drops == 0), ..Self::default() }
+        let kernel_drops = self.kernel_drops.filter(|&drops| drops == 0);
+        *self == Self { kernel_drops, is_unseen: self.is_unseen, ..Self::default() }
     }
 
     fn json(&self) -> Value {
@@ -69,6 +78,9 @@ impl Losses {
             "foreign_datagrams": self.foreign_datagrams,
             "refused_sends": self.refused_sends,
             "unsent_datagrams": self.unsent_datagrams,
+            "client_samples": self.client_samples,
+            "absent_samples": self.absent_samples,
+            "unseen": self.is_unseen,
         })
     }
 }
@@ -89,12 +101,15 @@ impl fmt::Display for Losses {
             (self.foreign_datagrams, "datagrams of another sender left out"),
             (self.refused_sends, "sends refused, nobody listens there"),
             (self.unsent_datagrams, "datagrams not sent"),
+            (self.client_samples, "samples dropped for slow clients"),
+            (self.absent_samples, "samples while nobody was connected"),
         ];
         let mut said = places
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{} {what}", grouped(count)));
         match said.next() {
+            None if self.is_unseen => f.write_str("loss cannot be seen here"),
             None => f.write_str("nothing lost"),
             Some(first) => {
                 f.write_str(&first)?;
@@ -169,6 +184,9 @@ fn is_loss(name: &str) -> bool {
         "dropped_",
         "refused",
         "unsent",
+        "client_dropped",
+        "absent_",
+        "unseen_",
         "streams",
     ];
     told.iter().any(|start| name.starts_with(start))

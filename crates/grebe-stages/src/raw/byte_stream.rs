@@ -8,10 +8,10 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{BatchPool, Description, Frame, Header};
 
 use crate::error::Error;
-use crate::raw::RawStream;
+use crate::raw::{Again, RawStream};
 use crate::stream::{CHUNK_BYTES, Limit, block_length};
 
-/// Reads samples from a byte stream, which ends when its writer closes it.
+/// Reads samples from a byte stream, which ends when its writer closes it, or goes on behind a gap once it is opened again.
 ///
 /// A byte stream loses nothing, or is cut off: what its writer could not write is not seen here.
 pub(crate) struct RawSource<R> {
@@ -29,10 +29,29 @@ pub(crate) struct RawSource<R> {
     idle_timeout: Option<Duration>,
     heard: Instant,
     limit: Limit,
+    again: Option<Again<R>>,
+    /// Since when nobody is at the other end.
+    lost: Option<Instant>,
+    remote: Option<Box<dyn Retune<R>>>,
     counters: Counters,
 }
 
-impl<R: Read + Send> RawSource<R> {
+/// Tells whoever makes the samples what its user wants.
+pub(crate) trait Retune<R>: Send {
+    /// Tells it what was changed since; `None`: nothing.
+    fn retune(&mut self, to: &mut R) -> io::Result<Option<Retuned>>;
+}
+
+/// What holds from the next sample on.
+pub(crate) struct Retuned {
+    /// Missing before it.
+    pub(crate) gap_samples: u64,
+    pub(crate) rate_hz: f64,
+    /// `None`: as before.
+    pub(crate) description: Option<Arc<Description>>,
+}
+
+impl<R: Read + Send + 'static> RawSource<R> {
     /// Samples from `from`; `wait` waits until there is something to read, for 100 ms at most, and says whether there is.
     pub(crate) fn new(from: R, wait: fn(&R) -> io::Result<bool>, raw: RawStream) -> Self {
         let frame_bytes = raw.frame_bytes();
@@ -50,8 +69,35 @@ impl<R: Read + Send> RawSource<R> {
             idle_timeout: None,
             heard: Instant::now(),
             limit: Limit::default(),
+            again: None,
+            lost: None,
+            remote: None,
             counters: Counters::new(SOURCE_COUNTERS),
         }
+    }
+
+    /// Opens it again once it was lost, and goes on.
+    pub(crate) fn again(mut self, again: Option<Again<R>>) -> Self {
+        self.again = again;
+        self
+    }
+
+    /// What the stream is, beside its header.
+    pub(crate) fn described(mut self, description: Arc<Description>) -> Self {
+        self.description = Some(description);
+        self
+    }
+
+    /// Lets the other end be tuned while it runs.
+    pub(crate) fn retune(mut self, remote: Box<dyn Retune<R>>) -> Self {
+        self.remote = Some(remote);
+        self
+    }
+
+    /// The other end drops samples that nothing tells of.
+    pub(crate) fn loses_unseen(self) -> Self {
+        self.counters.set(UNSEEN_LOSS, 1);
+        self
     }
 
     /// Ends the stream with an error once nothing has come for this long.
@@ -98,33 +144,95 @@ impl<R: Read + Send> RawSource<R> {
         }
         Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced })
     }
+
+    /// Reads more, where there is more; 0: it has ended.
+    fn read(&mut self, ctx: &Context) -> io::Result<usize> {
+        if let Some(remote) = &mut self.remote
+            && let Some(retuned) = remote.retune(&mut self.from)?
+        {
+            self.leave_out(retuned.gap_samples);
+            self.next.sample_rate_hz = retuned.rate_hz;
+            if let Some(description) = retuned.description {
+                let first_sample_index = self.next.first_sample_index;
+                let description = Arc::unwrap_or_clone(description);
+                self.description = Some(Arc::new(Description { first_sample_index, ..description }));
+            }
+        }
+        match ctx.waiting(|| (self.wait)(&self.from))? {
+            true => self.from.read(&mut self.bytes[self.end..]),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Nobody is at the other end any more: half a sample is none.
+    fn lose(&mut self) {
+        self.counters.add(ODD_BYTES, self.end as u64);
+        self.end = 0;
+        self.lost = Some(Instant::now());
+    }
+
+    /// Goes on, behind a gap as long as nobody was there by this machine's clock, and of one sample at least.
+    fn go_on(&mut self, from: R, since: Instant) {
+        let gap_samples = ((since.elapsed().as_secs_f64() * self.next.sample_rate_hz) as u64).max(1);
+        self.leave_out(gap_samples);
+        self.counters.add(RECONNECTS, 1);
+        (self.from, self.lost, self.heard) = (from, None, Instant::now());
+    }
+
+    /// Marks a gap.
+    fn leave_out(&mut self, gap_samples: u64) {
+        if gap_samples > 0 {
+            self.next.sequence += 1;
+            self.next.first_sample_index = self.next.first_sample_index.wrapping_add(gap_samples);
+            self.counters.add(LOST_FRAMES, 1);
+            self.counters.add(LOST_SAMPLES, gap_samples);
+        }
+    }
+
+    fn check_idle(&self) -> StageResult {
+        match self.idle_timeout {
+            Some(timeout) if self.heard.elapsed() >= timeout => Err(Error::Idle { timeout }.into()),
+            _ => Ok(Outcome::Produced),
+        }
+    }
 }
 
-impl<R: Read + Send> Stage for RawSource<R> {
+impl<R: Read + Send + 'static> Stage for RawSource<R> {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if self.end - self.begin >= self.raw.frame_bytes() {
             return self.hand_on(output, ctx);
         }
+        if let (Some(since), Some(again)) = (self.lost, &mut self.again) {
+            return match ctx.waiting(|| again.poll(AGAIN_WITHIN))? {
+                Some(from) => {
+                    self.go_on(from, since);
+                    Ok(Outcome::Produced)
+                }
+                None => self.check_idle(),
+            };
+        }
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
-        let read = match ctx.waiting(|| (self.wait)(&self.from))? {
-            true => self.from.read(&mut self.bytes[self.end..]),
-            false => Err(io::ErrorKind::WouldBlock.into()),
-        };
-        match read {
-            Ok(0) => {
-                self.counters.set(ODD_BYTES, self.end as u64);
+        match self.read(ctx) {
+            Ok(0) if self.again.is_none() => {
+                self.counters.add(ODD_BYTES, self.end as u64);
                 Ok(Outcome::End)
+            }
+            Ok(0) => {
+                self.lose();
+                Ok(Outcome::Produced)
             }
             Ok(read) => {
                 self.heard = Instant::now();
                 self.end += read;
                 Ok(Outcome::Produced)
             }
-            Err(error) if is_nothing_yet(&error) => match self.idle_timeout {
-                Some(timeout) if self.heard.elapsed() >= timeout => Err(Error::Idle { timeout }.into()),
-                _ => Ok(Outcome::Produced),
-            },
+            Err(error) if is_nothing_yet(&error) => self.check_idle(),
+            // Another than there was would be the same the next time.
+            Err(error) if self.again.is_some() && error.kind() != io::ErrorKind::InvalidData => {
+                self.lose();
+                Ok(Outcome::Produced)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -143,7 +251,7 @@ fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Writes samples to a byte stream; ends, without an error, when its reader has gone.
+/// Writes samples to a byte stream; ends, without an error, when its reader has gone, or counts what comes until there is one again.
 ///
 /// What is missing in the stream is missing there too, and nothing marks the place: it is counted.
 pub(crate) struct RawSink<W> {
@@ -152,13 +260,42 @@ pub(crate) struct RawSink<W> {
     bytes: Vec<u8>,
     next_index: Option<u64>,
     gap_samples: u64,
+    again: Option<Again<W>>,
+    is_lost: bool,
     counters: Counters,
 }
 
-impl<W: Write + Send> RawSink<W> {
+impl<W: Write + Send + 'static> RawSink<W> {
     pub(crate) fn new(to: W, raw: RawStream) -> Self {
         let counters = Counters::new(SINK_COUNTERS);
-        Self { to, raw, bytes: Vec::new(), next_index: None, gap_samples: 0, counters }
+        Self {
+            to,
+            raw,
+            bytes: Vec::new(),
+            next_index: None,
+            gap_samples: 0,
+            again: None,
+            is_lost: false,
+            counters,
+        }
+    }
+
+    /// Opens it again once it was lost, and goes on.
+    pub(crate) fn again(mut self, again: Option<Again<W>>) -> Self {
+        self.again = again;
+        self
+    }
+
+    /// Whether there is a reader, or one again.
+    fn has_reader(&mut self) -> Result<bool, Error> {
+        if self.is_lost
+            && let Some(again) = &mut self.again
+            && let Some(to) = again.poll(Duration::ZERO)?
+        {
+            (self.to, self.is_lost) = (to, false);
+            self.counters.add(SINK_RECONNECTS, 1);
+        }
+        Ok(!self.is_lost)
     }
 }
 
@@ -188,25 +325,36 @@ pub(super) fn interleaved<'a>(
     Ok(scratch)
 }
 
-impl<W: Write + Send> Stage for RawSink<W> {
+impl<W: Write + Send + 'static> Stage for RawSink<W> {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        let mut has_reader = self.has_reader()?;
         for frame in batch.frames() {
             let header = frame.header();
             let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
             self.gap_samples += gap;
             self.next_index = Some(header.first_sample_index + u64::from(header.block_length_samples));
-            match self.to.write_all(interleaved(&self.raw, &frame, &mut self.bytes)?) {
+            let bytes = interleaved(&self.raw, &frame, &mut self.bytes)?;
+            let written =
+                if has_reader { self.to.write_all(bytes) } else { Err(io::ErrorKind::BrokenPipe.into()) };
+            match written {
                 Ok(()) => {}
+                Err(error) if is_gone(&error) && self.again.is_some() => {
+                    (has_reader, self.is_lost) = (false, true);
+                    self.counters.add(ABSENT_SAMPLES, u64::from(header.block_length_samples));
+                }
                 Err(error) if is_gone(&error) => return Ok(Outcome::End),
                 Err(error) => return Err(error.into()),
             }
         }
-        self.counters.set(0, self.gap_samples);
+        self.counters.set(GAP_SAMPLES, self.gap_samples);
         Ok(Outcome::Produced)
     }
 
     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
+        if self.is_lost {
+            return Ok(());
+        }
         match self.to.flush() {
             Err(error) if !is_gone(&error) => Err(error.into()),
             _ => Ok(()),
@@ -237,9 +385,18 @@ impl<W> std::fmt::Debug for RawSink<W> {
 
 const BUFFER_BYTES: usize = 256 << 10;
 /// Nothing is ever lost on the way, which is to be told apart from what the queues behind drop.
-const SOURCE_COUNTERS: &[&str] = &["odd_bytes", "lost_frames", "lost_samples"];
+const SOURCE_COUNTERS: &[&str] = &["odd_bytes", "lost_frames", "lost_samples", "reconnects", "unseen_loss"];
 const ODD_BYTES: usize = 0;
-const SINK_COUNTERS: &[&str] = &["unmarked_gap_samples"];
+const LOST_FRAMES: usize = 1;
+const LOST_SAMPLES: usize = 2;
+const RECONNECTS: usize = 3;
+const UNSEEN_LOSS: usize = 4;
+const SINK_COUNTERS: &[&str] = &["unmarked_gap_samples", "absent_samples", "reconnects"];
+const GAP_SAMPLES: usize = 0;
+const ABSENT_SAMPLES: usize = 1;
+const SINK_RECONNECTS: usize = 2;
+/// How long a step waits for the other end.
+const AGAIN_WITHIN: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {

@@ -108,6 +108,7 @@ impl RawUdpSource {
             counts.starved,
             counts.restarts,
             kernel_drops.unwrap_or(0),
+            u64::from(self.intake.raw.number.is_none()),
         ];
         for (position, value) in values.into_iter().enumerate() {
             self.counters.set(position, value);
@@ -439,6 +440,7 @@ const SOURCE_COUNTERS: &[&str] = &[
     "starved_datagrams",
     "restarts",
     "kernel_drops",
+    "unseen_loss",
 ];
 const SINK_COUNTERS: &[&str] = &["datagrams", "system_calls", "refused", "unsent", "unmarked_gap_samples"];
 

@@ -22,6 +22,7 @@ use crate::uri::HostPort;
 /// | `skip=` | bytes before the samples of each datagram | 0, or as far as `seq` reaches |
 /// | `seq=AT:u32le` | byte AT of each datagram begins a number that grows by one per datagram: `u8`, `u16le`, `u32be`, ...: what is lost is counted by it | loss cannot be seen |
 /// | `listen` | TCP: waits for the other side instead of connecting to it | connects |
+/// | `reconnect` | TCP: where the other side has gone, waits for it and goes on behind a gap | ends with it |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawStream {
     pub(crate) carrier: Carrier,
@@ -83,19 +84,24 @@ impl Number {
 }
 
 impl RawStream {
-    /// Reads the query of a name.
-    pub(crate) fn parse(carrier: Carrier, query: &str) -> Result<Self, String> {
-        let mut format = None;
-        let mut raw = Self {
-            carrier,
-            encoding: Encoding::of(SampleFormat::I16),
+    /// One channel of such samples in a byte stream.
+    pub(crate) fn plain(format: SampleFormat, rate_hz: f64) -> Self {
+        Self {
+            carrier: Carrier::Pipe,
+            encoding: Encoding::of(format),
             channels: 1,
-            rate_hz: 0.0,
+            rate_hz,
             frequency_hz: None,
             is_by_block: false,
             skip_bytes: 0,
             number: None,
-        };
+        }
+    }
+
+    /// Reads the query of a name.
+    pub(crate) fn parse(carrier: Carrier, query: &str) -> Result<Self, String> {
+        let mut format = None;
+        let mut raw = Self { carrier, ..Self::plain(SampleFormat::I16, 0.0) };
         let mut skip_bytes = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -126,15 +132,14 @@ impl RawStream {
                     _ => return Err(format!("has skip={value}: give 0 to {SKIP_BYTES_MAX} bytes")),
                 },
                 "seq" => raw.number = Some(number(value)?),
-                "listen" if value.is_empty() => match &mut raw.carrier {
-                    Carrier::Tcp(end) => end.listens = true,
-                    Carrier::Pipe | Carrier::Udp(_) => {
-                        return Err("has listen, which is for tcp://".to_owned());
-                    }
+                "listen" | "reconnect" if value.is_empty() => match &mut raw.carrier {
+                    Carrier::Tcp(end) if key == "listen" => end.listens = true,
+                    Carrier::Tcp(end) => end.reconnects = true,
+                    Carrier::Pipe | Carrier::Udp(_) => return Err(format!("has {key}, which is for tcp://")),
                 },
                 _ => {
                     return Err(format!(
-                        "has an unknown '{key}': known are wire=gfh2, or for samples without headers format, rate, channels, interleave, frequency, skip, seq and listen"
+                        "has an unknown '{key}': known are wire=gfh2, or for samples without headers format, rate, channels, interleave, frequency, skip, seq, listen and reconnect"
                     ));
                 }
             }
@@ -258,11 +263,11 @@ impl fmt::Display for RawStream {
             let order = if order == Order::Big { "be" } else { "le" };
             write!(f, "&seq={at}:u{}{}", 8 * bytes, if bytes == 1 { "" } else { order })?;
         }
-        if matches!(&self.carrier, Carrier::Tcp(end) if end.listens) {
-            f.write_str("&listen")
-        } else {
-            Ok(())
+        if let Carrier::Tcp(end) = &self.carrier {
+            f.write_str(if end.listens { "&listen" } else { "" })?;
+            f.write_str(if end.reconnects { "&reconnect" } else { "" })?;
         }
+        Ok(())
     }
 }
 
@@ -304,6 +309,7 @@ mod tests {
             "pipe:?format=cu8&rate=2400000",
             "udp://:5000?format=i16be&channels=4&interleave=block&frequency=100000000&skip=12&seq=4:u32be",
             "tcp://[::1]:1234?format=cf32&listen",
+            "tcp://[::1]:1234?format=cf32&listen&reconnect",
             "tcp://host:1?format=i24",
             "udp://host:1?format=u8&skip=1&seq=0:u8",
         ] {
@@ -324,6 +330,7 @@ mod tests {
             ("udp://:1?format=i16&skip=4&seq=4:u32", "give skip=8 at least"),
             ("udp://:1?format=i16&seq=u32", "as in 4:u32le"),
             ("udp://:1?format=i16&listen", "which is for tcp://"),
+            ("pipe:?format=i16&reconnect", "reconnect, which is for tcp://"),
             ("udp://:1?format=i16&colour=red", "unknown 'colour'"),
             ("tcp://h?format=i16", "no port"),
         ] {

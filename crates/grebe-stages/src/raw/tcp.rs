@@ -15,44 +15,94 @@ pub(crate) struct TcpEnd {
     pub(crate) at: HostPort,
     /// It waits for the other end instead of connecting to it.
     pub(crate) listens: bool,
+    /// It is opened again once it was lost.
+    pub(crate) reconnects: bool,
+}
+
+/// Opens a connection to one place, as often as it is asked to.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    /// What its place is called in messages.
+    scheme: &'static str,
+    at: HostPort,
+    /// `None`: it connects.
+    listener: Option<TcpListener>,
 }
 
 impl TcpEnd {
-    /// The connection; `listening` is told the address that is listened on, with the port that the system chose where none was named.
-    pub(crate) fn open(
+    /// What opens the connection; `listening` is told the address that is listened on, with the port that the system chose where none
+    /// was named.
+    pub(crate) fn connector(
         &self,
-        cancel: &Cancel,
+        scheme: &'static str,
         listening: impl FnOnce(SocketAddr),
-    ) -> Result<TcpStream, Error> {
-        if self.listens { accept(&self.at, cancel, listening) } else { connect(&self.at) }
+    ) -> Result<Connector, Error> {
+        let at = self.at.clone();
+        let listener = self.listens.then(|| Connector::bind(scheme, at.clone(), listening)).transpose()?;
+        Ok(Connector { listener, ..Connector::to(scheme, at) })
     }
 }
 
-/// Connects to whoever listens there.
-fn connect(to: &HostPort) -> Result<TcpStream, Error> {
-    let address = to.to_send()?;
-    let connected = TcpStream::connect_timeout(&address, CONNECT_WITHIN);
-    prepare(connected.map_err(failed("connect to", to))?).map_err(failed("connect to", to))
-}
+impl Connector {
+    /// One that connects to whoever listens there.
+    pub(crate) fn to(scheme: &'static str, at: HostPort) -> Self {
+        Self { scheme, at, listener: None }
+    }
 
-/// Waits until somebody connects.
-fn accept(at: &HostPort, cancel: &Cancel, listening: impl FnOnce(SocketAddr)) -> Result<TcpStream, Error> {
-    let failed = failed("listen on", at);
-    let (address, otherwise) = at.to_listen()?;
-    let listener = TcpListener::bind(address).or_else(|_| TcpListener::bind(otherwise)).map_err(&failed)?;
-    listener.set_nonblocking(true).map_err(&failed)?;
-    listening(listener.local_addr().map_err(&failed)?);
-    loop {
-        match listener.accept() {
-            Ok((stream, _)) => return prepare(stream).map_err(&failed),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                if cancel.is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
-                std::thread::sleep(LOOK_EVERY);
-            }
-            Err(error) => return Err(failed(error)),
+    /// A listener that does not block.
+    pub(crate) fn bind(
+        scheme: &'static str,
+        at: HostPort,
+        listening: impl FnOnce(SocketAddr),
+    ) -> Result<TcpListener, Error> {
+        let (address, otherwise) = at.to_listen()?;
+        let connector = Self::to(scheme, at);
+        let failed = |source| connector.failed("listen on", source);
+        let listener =
+            TcpListener::bind(address).or_else(|_| TcpListener::bind(otherwise)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        listening(listener.local_addr().map_err(failed)?);
+        Ok(listener)
+    }
+
+    /// The connection.
+    pub(crate) fn open(&self, cancel: &Cancel) -> Result<TcpStream, Error> {
+        match &self.listener {
+            Some(listener) => self.accept(listener, cancel)?.ok_or(Error::Cancelled),
+            None => self.connect(),
         }
+    }
+
+    /// Where it leads.
+    pub(crate) fn uri(&self) -> String {
+        format!("{}://{}", self.scheme, self.at)
+    }
+
+    fn connect(&self) -> Result<TcpStream, Error> {
+        let connected = TcpStream::connect_timeout(&self.at.to_send()?, CONNECT_WITHIN).and_then(prepare);
+        connected.map_err(|source| self.failed("connect to", source))
+    }
+
+    /// Waits until somebody connects; `None`: it was cancelled.
+    fn accept(&self, listener: &TcpListener, cancel: &Cancel) -> Result<Option<TcpStream>, Error> {
+        while !cancel.is_cancelled() {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    return prepare(stream).map(Some).map_err(|source| self.failed("listen on", source));
+                }
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+                {
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                Err(source) => return Err(self.failed("listen on", source)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn failed(&self, action: &'static str, source: io::Error) -> Error {
+        Error::Tcp { action, uri: self.uri(), source }
     }
 }
 
@@ -62,11 +112,6 @@ fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(READ_WITHIN))?;
     Ok(stream)
-}
-
-fn failed(action: &'static str, at: &HostPort) -> impl Fn(io::Error) -> Error + use<> {
-    let uri = format!("tcp://{at}");
-    move |source| Error::Tcp { action, uri: uri.clone(), source }
 }
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);

@@ -1,0 +1,21 @@
+//! What the fuzz targets drive: the parts that read what another program sent.
+
+use crate::rtl_tcp::{Command, Hello};
+use crate::tuner::Tuning;
+
+/// A greeting, then commands: what is read says the same when it is written again, and leaves a tuning that can be.
+pub fn rtl_tcp(bytes: &[u8]) {
+    let Some((hello, commands)) = bytes.split_first_chunk::<{ Hello::BYTES }>() else { return };
+    if let Some(hello) = Hello::parse(hello) {
+        assert_eq!(Hello::parse(&hello.to_bytes()), Some(hello));
+        assert!(!hello.tuner_name().is_empty());
+    }
+    let mut tuning = Tuning { frequency_hz: 1e8, rate_hz: 1e6, gain_db: None };
+    for command in commands.as_chunks::<{ Command::BYTES }>().0 {
+        let command = Command::parse(*command);
+        assert_eq!(Command::parse(command.to_bytes()), command);
+        command.apply(&mut tuning);
+        assert!(tuning.rate_hz > 0.0 && tuning.gain_db.is_none_or(f64::is_finite));
+        assert!(Command::tuning(&tuning).count() >= 3);
+    }
+}

@@ -1,0 +1,99 @@
+//! Receivers, and what serves them.
+
+use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageResult, Time};
+use grebe_frame::SampleFormat;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{check_uri, sink, source, wrong};
+use crate::error::Error;
+use crate::open::{SinkOptions, SourceOptions};
+use crate::uri::Uri;
+
+/// Samples of a receiver behind rtl_tcp.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RtlTcpIn {
+    /// The server and what it is to be tuned to: rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M&gain=20
+    uri: String,
+    /// Ends after this many samples per channel, or with the stream.
+    samples: Option<Count>,
+    /// Fails once nothing has come for this long.
+    idle_timeout: Option<Time>,
+}
+
+impl Kind for RtlTcpIn {
+    const NAME: &'static str = "rtl_tcp_in";
+    const PORTS: Ports = Ports::SOURCE;
+
+    fn check(&self) -> Result<(), Fault> {
+        check_uri(rtl_tcp_uri(&self.uri))
+    }
+
+    fn channels(&self, _: Option<u32>) -> Result<Option<u32>, Fault> {
+        Ok(Some(1))
+    }
+
+    fn format(&self, _: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        Ok(Some(SampleFormat::Cu8))
+    }
+
+    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+        source(&rtl_tcp_uri(&self.uri)?, source_options(self.samples, self.idle_timeout, site), site)
+    }
+}
+
+/// Sends cu8 samples to all clients of rtl_tcp that connect; one that is too slow loses some, and holds up nobody.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RtlTcpOut {
+    /// The address to listen on: rtl_tcp://:1234?listen; ?wait=N where the graph is to start once N clients are there, and not one.
+    uri: String,
+}
+
+impl Kind for RtlTcpOut {
+    const NAME: &'static str = "rtl_tcp_out";
+    const PORTS: Ports = Ports::SINK;
+
+    fn check(&self) -> Result<(), Fault> {
+        check_uri(rtl_tcp_uri(&self.uri))
+    }
+
+    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
+        match incoming {
+            None | Some(SampleFormat::Cu8) => Ok(incoming),
+            Some(format) => Err(Fault::new(
+                "uri",
+                format!("rtl_tcp carries cu8, and {format} comes in: put convert before it"),
+            )),
+        }
+    }
+
+    fn claims(&self) -> Option<String> {
+        Some(format!("the address {}", self.uri))
+    }
+
+    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+        sink(&rtl_tcp_uri(&self.uri)?, SinkOptions::default(), site)
+    }
+}
+
+pub(super) fn source_options(
+    samples: Option<Count>,
+    idle_timeout: Option<Time>,
+    site: &Site,
+) -> SourceOptions {
+    SourceOptions {
+        samples: samples.map(|samples| samples.0),
+        idle_timeout: idle_timeout.map(|timeout| timeout.0),
+        cancel: site.cancel().clone(),
+        ..SourceOptions::default()
+    }
+}
+
+fn rtl_tcp_uri(text: &str) -> Result<Uri, Error> {
+    match text.parse()? {
+        uri @ Uri::RtlTcp(_) => Ok(uri),
+        _ => Err(wrong(text, "is no rtl_tcp: write rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M")),
+    }
+}

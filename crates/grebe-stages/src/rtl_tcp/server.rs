@@ -1,0 +1,202 @@
+//! A server that every program with an `rtl_tcp` client can use.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_frame::{Batch, Header, SampleFormat};
+use grebe_ring::Cancel;
+
+use crate::error::Error;
+use crate::raw::{Connector, Outlet, drain};
+use crate::rtl_tcp::name::CLIENTS_MAX;
+use crate::rtl_tcp::{Command, Hello, RtlTcp};
+use crate::tuner::Tuner;
+
+/// Sends a stream of cu8 to every client that connects. One that is too slow loses samples, which are counted, and holds up nobody.
+///
+/// What clients ask for goes to a [`Tuner`], where there is one. The protocol cannot tell clients of a gap: what is missing in the
+/// stream is missing there too.
+#[derive(Debug)]
+pub(crate) struct RtlTcpServer {
+    listener: TcpListener,
+    clients: Vec<Client>,
+    tuner: Option<Tuner>,
+    /// The samples of a batch, one behind the other.
+    bytes: Vec<u8>,
+    looked: Option<Instant>,
+    next_index: Option<u64>,
+    counts: Counts,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    gap_samples: u64,
+    clients: u64,
+    refused_clients: u64,
+    dropped_samples: u64,
+    commands: u64,
+}
+
+#[derive(Debug)]
+struct Client {
+    out: Outlet,
+    command: [u8; Command::BYTES],
+    heard: usize,
+}
+
+impl RtlTcpServer {
+    /// Listens, and waits until as many clients are there as the name asks for; `listening` is told the address.
+    ///
+    /// # Errors
+    /// The address cannot be listened on; [`Error::Cancelled`].
+    pub(crate) fn open(
+        rtl: &RtlTcp,
+        tuner: Option<Tuner>,
+        cancel: &Cancel,
+        listening: impl FnOnce(SocketAddr),
+    ) -> Result<Self, Error> {
+        let mut server = Self {
+            listener: Connector::bind("rtl_tcp", rtl.at.clone(), listening)?,
+            clients: Vec::new(),
+            tuner,
+            bytes: Vec::new(),
+            looked: None,
+            next_index: None,
+            counts: Counts::default(),
+            counters: Counters::new(COUNTERS),
+        };
+        loop {
+            server.admit();
+            if server.clients.len() >= rtl.wait_clients {
+                return Ok(server);
+            }
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Lets in who waits, and hears what clients ask for, now and then.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
+            return;
+        }
+        self.looked = Some(now);
+        self.admit();
+        for client in &mut self.clients {
+            while let Some(command) = client.hear() {
+                self.counts.commands += 1;
+                if let Some(tuner) = &self.tuner {
+                    let mut wanted = tuner.tuning();
+                    if command.apply(&mut wanted) {
+                        tuner.change(|tuning| *tuning = wanted);
+                    }
+                }
+            }
+        }
+        self.clients.retain(|client| !client.out.is_gone());
+    }
+
+    fn admit(&mut self) {
+        // Whoever has gone meanwhile is no client; what the system cannot accept now it may later.
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.clients.len() >= CLIENTS_MAX {
+                self.counts.refused_clients += 1;
+            } else if let Ok(client) = Client::welcome(stream) {
+                self.counts.clients += 1;
+                self.clients.push(client);
+            }
+        }
+    }
+
+    fn gather(&mut self, batch: &Batch) -> Result<(), Error> {
+        self.bytes.clear();
+        for frame in batch.frames() {
+            let Header { format, channel_count, first_sample_index, block_length_samples, .. } =
+                frame.header();
+            if (format, channel_count) != (SampleFormat::Cu8, 1) {
+                let what = format!(
+                    "the stream is {format} in {channel_count} channels, and rtl_tcp carries cu8 in one: put convert or select before it"
+                );
+                return Err(Error::Takes { what });
+            }
+            self.counts.gap_samples +=
+                self.next_index.map_or(0, |next| first_sample_index.saturating_sub(next));
+            self.next_index = Some(first_sample_index.wrapping_add(u64::from(block_length_samples)));
+            self.bytes.extend_from_slice(frame.channel_bytes(0).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    fn publish(&self) {
+        let Counts { gap_samples, clients, refused_clients, dropped_samples, commands } = self.counts;
+        let values = [gap_samples, clients, refused_clients, dropped_samples, commands];
+        values.into_iter().enumerate().for_each(|(position, value)| self.counters.set(position, value));
+    }
+}
+
+impl Client {
+    fn welcome(stream: TcpStream) -> io::Result<Self> {
+        let mut out = Outlet::new(stream)?;
+        out.send(&Hello { tuner: R820T, gains: R820T_GAINS }.to_bytes(), BACKLOG_BYTES);
+        Ok(Self { out, command: [0; Command::BYTES], heard: 0 })
+    }
+
+    /// The next whole command.
+    fn hear(&mut self) -> Option<Command> {
+        while self.heard < Command::BYTES {
+            self.heard += self.out.read(&mut self.command[self.heard..])?;
+        }
+        self.heard = 0;
+        Some(Command::parse(self.command))
+    }
+}
+
+impl Stage for RtlTcpServer {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+        self.look();
+        let Some(batch) = input.next() else {
+            self.clients.iter_mut().for_each(|client| client.out.flush());
+            self.publish();
+            return Ok(Outcome::WantsInput);
+        };
+        self.gather(&batch)?;
+        for client in &mut self.clients {
+            if !client.out.send(&self.bytes, BACKLOG_BYTES) {
+                self.counts.dropped_samples += batch.samples();
+            }
+        }
+        self.clients.retain(|client| !client.out.is_gone());
+        self.publish();
+        Ok(Outcome::Produced)
+    }
+
+    /// Gives clients what they have not taken, for as long as they take something.
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let left = ctx.waiting(|| {
+            drain(&mut self.clients.iter_mut().map(|client| &mut client.out).collect::<Vec<_>>())
+        });
+        self.counts.dropped_samples += (left / 2) as u64;
+        self.publish();
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+const COUNTERS: &[&str] =
+    &["unmarked_gap_samples", "clients", "refused_clients", "client_dropped_samples", "commands"];
+/// How soon a client is let in, and heard.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Of a client that is too slow: about a second of a dongle.
+const BACKLOG_BYTES: usize = 4 << 20;
+/// The tuner of nearly every dongle: clients choose their list of gains by it.
+const R820T: u32 = 5;
+const R820T_GAINS: u32 = 29;

@@ -1,0 +1,147 @@
+//! The two messages of the protocol.
+
+use crate::tuner::Tuning;
+
+/// What a server says first: `RTL0`, then two numbers of four bytes, big-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// Which tuner the dongle has.
+    pub(crate) tuner: u32,
+    /// How many gains that can be set to.
+    pub(crate) gains: u32,
+}
+
+/// What a client tells the server: the number of the command, then its value in four bytes, big-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    FrequencyHz(u32),
+    RateHz(u32),
+    /// The receiver finds its own gain, or has the one that it is told.
+    AutomaticGain(bool),
+    /// In tenths of a dB.
+    Gain(i32),
+    /// How far its oscillator is off, in parts per million.
+    CorrectionPpm(i32),
+    /// What only a real dongle has: its number and its value.
+    Other(u8, u32),
+}
+
+impl Hello {
+    pub(crate) const BYTES: usize = 12;
+
+    /// `None` where the bytes do not begin with `RTL0`.
+    pub(crate) fn parse(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let [b'R', b'T', b'L', b'0', a, b, c, d, e, f, g, h] = *bytes else { return None };
+        Some(Self { tuner: u32::from_be_bytes([a, b, c, d]), gains: u32::from_be_bytes([e, f, g, h]) })
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.tuner.to_be_bytes(), self.gains.to_be_bytes());
+        [b'R', b'T', b'L', b'0', a, b, c, d, e, f, g, h]
+    }
+
+    /// What the tuner is called.
+    pub(crate) fn tuner_name(self) -> &'static str {
+        let names = ["unknown tuner", "E4000", "FC0012", "FC0013", "FC2580", "R820T", "R828D"];
+        names.get(self.tuner as usize).copied().unwrap_or(names[0])
+    }
+}
+
+impl Command {
+    pub(crate) const BYTES: usize = 5;
+
+    /// Every five bytes are a command.
+    pub(crate) fn parse([number, value @ ..]: [u8; Self::BYTES]) -> Self {
+        let value = u32::from_be_bytes(value);
+        match number {
+            FREQUENCY => Self::FrequencyHz(value),
+            RATE => Self::RateHz(value),
+            // 1 switches to the gain that is told.
+            GAIN_MODE => Self::AutomaticGain(value == 0),
+            GAIN => Self::Gain(value.cast_signed()),
+            CORRECTION => Self::CorrectionPpm(value.cast_signed()),
+            _ => Self::Other(number, value),
+        }
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let (number, value) = match self {
+            Self::FrequencyHz(hz) => (FREQUENCY, hz),
+            Self::RateHz(hz) => (RATE, hz),
+            Self::AutomaticGain(is_automatic) => (GAIN_MODE, u32::from(!is_automatic)),
+            Self::Gain(tenths) => (GAIN, tenths.cast_unsigned()),
+            Self::CorrectionPpm(ppm) => (CORRECTION, ppm.cast_unsigned()),
+            Self::Other(number, value) => (number, value),
+        };
+        let [a, b, c, d] = value.to_be_bytes();
+        [number, a, b, c, d]
+    }
+
+    /// All that tunes a receiver.
+    pub(crate) fn tuning(tuning: &Tuning) -> impl Iterator<Item = Self> {
+        let gain = tuning.gain_db.map(|gain_db| Self::Gain((gain_db * 10.0).round() as i32));
+        // Values beyond the range of the field become its nearest.
+        let first = [
+            Self::RateHz(tuning.rate_hz.round() as u32),
+            Self::FrequencyHz(tuning.frequency_hz.round() as u32),
+        ];
+        first.into_iter().chain([Self::AutomaticGain(gain.is_none())]).chain(gain)
+    }
+
+    /// Changes what a receiver is tuned to; whether the command is one for that.
+    pub(crate) fn apply(self, tuning: &mut Tuning) -> bool {
+        match self {
+            Self::FrequencyHz(hz) => tuning.frequency_hz = f64::from(hz),
+            Self::RateHz(hz) if hz > 0 => tuning.rate_hz = f64::from(hz),
+            Self::AutomaticGain(true) => tuning.gain_db = None,
+            Self::Gain(tenths) => tuning.gain_db = Some(f64::from(tenths) / 10.0),
+            _ => return false,
+        }
+        true
+    }
+}
+
+const FREQUENCY: u8 = 0x01;
+const RATE: u8 = 0x02;
+const GAIN_MODE: u8 = 0x03;
+const GAIN: u8 = 0x04;
+const CORRECTION: u8 = 0x05;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_messages_are_those_of_rtl_tcp() {
+        let hello = Hello { tuner: 5, gains: 29 };
+        assert_eq!(hello.to_bytes(), *b"RTL0\0\0\0\x05\0\0\0\x1d");
+        assert_eq!(hello.tuner_name(), "R820T");
+        assert_eq!(Hello::parse(b"HTTP/1.1 400"), None);
+        assert_eq!(Command::FrequencyHz(433_920_000).to_bytes(), [1, 0x19, 0xdd, 0x18, 0]);
+        assert_eq!(Command::AutomaticGain(true).to_bytes(), [3, 0, 0, 0, 0]);
+        assert_eq!(Command::Gain(-99).to_bytes(), [4, 0xff, 0xff, 0xff, 0x9d]);
+        assert_eq!(Command::parse([0x0e, 0, 0, 0, 1]), Command::Other(14, 1));
+    }
+
+    #[test]
+    fn a_tuning_is_told_whole() {
+        let tuning = Tuning { frequency_hz: 1e8, rate_hz: 2.4e6, gain_db: Some(20.7) };
+        let mut told = Tuning { frequency_hz: 0.0, rate_hz: 1.0, gain_db: None };
+        assert_eq!(Command::tuning(&tuning).filter(|command| command.apply(&mut told)).count(), 3);
+        assert_eq!(told, tuning);
+        assert!(!Command::RateHz(0).apply(&mut told));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_written_again(bytes: [u8; 5], hello: [u8; 8]) {
+            let command = Command::parse(bytes);
+            prop_assert_eq!(Command::parse(command.to_bytes()), command);
+            let mut whole = *b"RTL0........";
+            whole[4..].copy_from_slice(&hello);
+            prop_assert_eq!(Hello::parse(&whole).unwrap().to_bytes(), whole);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Changes what a receiver is tuned to, while it runs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a receiver is tuned to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tuning {
+    /// The frequency in the middle of its band, in hertz.
+    pub frequency_hz: f64,
+    /// Samples per second.
+    pub rate_hz: f64,
+    /// Its gain in dB; `None`: it finds its own.
+    pub gain_db: Option<f64>,
+}
+
+/// Changes what a receiver is tuned to, from any thread. Clones change the same one.
+///
+/// The stream's description, or the rate in its headers, changes at the first sample that is taken from the receiver after it was
+/// told. Where nothing between the two says when it obeyed, as with `rtl_tcp`, what was already under way comes before that.
+///
+/// ```
+/// use grebe_stages::{Tuner, Tuning};
+///
+/// let tuner = Tuner::new(Tuning { frequency_hz: 100e6, rate_hz: 2.4e6, gain_db: None });
+/// tuner.clone().change(|tuning| tuning.frequency_hz = 433.92e6);
+/// assert_eq!(tuner.tuning().frequency_hz, 433.92e6);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Tuner(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    tuning: Mutex<Tuning>,
+    /// Grows with each change: looked at without the lock.
+    changes: AtomicU64,
+}
+
+impl Tuner {
+    /// One that nobody has changed.
+    pub fn new(tuning: Tuning) -> Self {
+        Self(Arc::new(Shared { tuning: Mutex::new(tuning), changes: AtomicU64::new(0) }))
+    }
+
+    /// What it is to be tuned to.
+    pub fn tuning(&self) -> Tuning {
+        *self.lock()
+    }
+
+    /// Changes it.
+    pub fn change(&self, change: impl FnOnce(&mut Tuning)) {
+        change(&mut self.lock());
+        self.0.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often it was changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tuning> {
+        // A change that panicked has left numbers all the same.
+        self.0.tuning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
