@@ -15,6 +15,7 @@ mod ending;
 mod generator;
 mod graph;
 mod interrupt;
+mod kept;
 mod output;
 mod search;
 mod show;

@@ -1,6 +1,7 @@
 //! Showing streams: in a window, in the terminal, or as a picture.
 
 mod files;
+mod keeper;
 mod recording;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use crate::interrupt;
 use crate::output::{self, note};
 
 pub(crate) use files::session_of_source;
+pub(crate) use keeper::Keeper;
 pub(crate) use recording::{OnDisk, Progress};
 
 /// Where the picture goes.
@@ -62,6 +64,7 @@ pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Optio
     };
     drop(insisting);
     for shown in shown {
+        shown.show.keeper.iter().for_each(Keeper::finish);
         // The stream's own error explains a scope that got nothing.
         shown.running.stop().context("the stream failed")?;
         if let Some(opener) = &shown.show.opener {
@@ -132,6 +135,8 @@ pub(crate) struct Show {
     pub(crate) failure: Failure,
     /// How much is known of a recording that is looked at where it lies.
     pub(crate) progress: Progress,
+    /// Keeps stretches of it, where a ring records it.
+    pub(crate) keeper: Option<Keeper>,
     /// Opens files in place of it.
     pub(crate) opener: Option<Arc<Opener>>,
     /// Who else sends to the port.
@@ -191,6 +196,7 @@ impl Shown {
         options.band_hz = self.show.band_hz;
         options.trigger = self.show.trigger;
         options.export = Some(Box::new(files::export));
+        options.keeper = self.show.keeper.as_ref().map(Keeper::for_scope);
         if let Some(opener) = opener {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));
         }

@@ -104,6 +104,7 @@ pub use model::{
     channel::{ChannelSetup, ThemeChoice},
     controls::TriggerOptions,
     generator::{GeneratorRemote, GeneratorWish},
+    keep::{KeptStretch, StretchKeeper},
     options::ViewOptions,
     session::Session,
     vertical::VerticalScale,

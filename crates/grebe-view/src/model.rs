@@ -12,6 +12,7 @@ mod framing;
 pub(crate) mod generator;
 pub(crate) mod harmonics;
 pub(crate) mod hud;
+pub(crate) mod keep;
 pub(crate) mod keys;
 mod open_file;
 pub(crate) mod options;

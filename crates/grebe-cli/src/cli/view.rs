@@ -17,6 +17,7 @@ use crate::units;
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
     grebe view udp://:5000 udp://:5001\n  \
+    grebe view shm://adc --ring /data/box --last 30s\n  \
     grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \
     grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
     grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
@@ -69,6 +70,12 @@ pub(crate) struct View {
     pub(crate) band: Option<(f64, f64)>,
     #[command(flatten)]
     pub(crate) trigger: Trigger,
+    /// The folder that grebe record --ring writes this stream into: the key ! keeps a stretch of it for good.
+    #[arg(long, value_name = "DIR", conflicts_with = "png")]
+    pub(crate) ring: Option<PathBuf>,
+    /// How much the key ! keeps of what came last; of a held picture it keeps what is on the screen.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "20s", requires = "ring")]
+    pub(crate) last: Duration,
     /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
     #[arg(long, value_name = "FILE", conflicts_with = "no_session")]
     pub(crate) session: Option<PathBuf>,

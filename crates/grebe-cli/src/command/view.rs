@@ -23,7 +23,7 @@ use crate::generator::{self, Generator, Recipe};
 use crate::graph::tell;
 use crate::interrupt;
 use crate::output::{self, note, out};
-use crate::show::{self, Failure, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface};
+use crate::show::{self, Failure, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface};
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
     let recipe = match &options.spawn {
@@ -42,6 +42,9 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     let is_alone = options.term || options.png.is_some();
     if is_alone && uris.len() > 1 {
         return Err(Usage("several sources need the window: give one to --term and --png".into()).into());
+    }
+    if options.ring.is_some() && uris.len() > 1 {
+        return Err(Usage("--ring is of one stream: give one URI".into()).into());
     }
     if options.json && options.png.as_deref().is_some_and(output::is_stdout) {
         return Err(Usage("--png - and --json would both write to standard output".into()).into());
@@ -195,6 +198,7 @@ fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> 
         trigger,
         session: session_file(uri, uris, options),
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
+        keeper: options.ring.as_ref().map(|folder| Keeper::new(folder, options.last)),
         opener: options.png.is_none().then(opener),
         ..Show::default()
     })

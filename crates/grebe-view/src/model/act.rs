@@ -19,6 +19,7 @@ impl ViewModel {
             (Action::Zoom(to), _) => self.zoom_to(to),
             (Action::ZoomToCursors, _) => self.zoom_to_cursors(),
             (Action::Save(what), _) => self.begin_save(what),
+            (Action::Keep, _) => self.begin_keep(self.kept_by_key()),
             (Action::GeneratorPause, _) => self.tell_generator(GeneratorWish::TogglePause),
             (Action::GeneratorRate(step), _) => {
                 if let Some(stream) = self.picture.stream.filter(|stream| stream.rate_hz > 0.0) {

@@ -103,6 +103,8 @@ pub(crate) enum Action {
     /// Marks the fundamental of the selected channel's spectrum and its harmonics, or no longer.
     Harmonics,
     Save(SaveWhat),
+    /// Keeps what came last for good, or what a held picture shows, from the ring that records the stream.
+    Keep,
     GeneratorPause,
     GeneratorRate(Step),
     Help,
@@ -135,4 +137,8 @@ pub(crate) enum SaveWhat {
     /// The measurement table with its statistics, as CSV.
     Measurements,
     Recording,
+    /// What came last, from the ring that records the stream.
+    Last,
+    /// What is on the screen, from there.
+    Screen,
 }

@@ -190,7 +190,12 @@ impl Controls {
             Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
             // These need more than the settings: the view model does them.
             Action::FitAll | Action::Autoset | Action::Zoom(_) | Action::ZoomToCursors => {}
-            Action::Level(_) | Action::Save(_) | Action::Segment(_) | Action::Pin | Action::Ask(_) => {}
+            Action::Level(_)
+            | Action::Save(_)
+            | Action::Keep
+            | Action::Segment(_)
+            | Action::Pin
+            | Action::Ask(_) => {}
             Action::Choices(_) | Action::Mark(_) | Action::Take | Action::Choose(_) => {}
             Action::GeneratorPause | Action::GeneratorRate(_) => {}
             Action::Segments => self.show.segments = !self.show.segments,

@@ -10,10 +10,12 @@ pub(crate) struct KeyGroup {
     pub(crate) keys: &'static [(&'static str, &'static str)],
 }
 
-/// The keys for the overlay; those of the generator only if it takes orders.
-pub(crate) fn keys(has_generator: bool) -> impl Iterator<Item = &'static KeyGroup> {
-    KEYS.iter().chain(has_generator.then_some(&GENERATOR_KEYS))
+/// The keys for the overlay; those of the generator only if it takes orders, and of a ring only where there is one.
+pub(crate) fn keys(has_generator: bool, has_keeper: bool) -> impl Iterator<Item = &'static KeyGroup> {
+    KEYS.iter().chain(has_generator.then_some(&GENERATOR_KEYS)).chain(has_keeper.then_some(&RING_KEYS))
 }
+
+const RING_KEYS: KeyGroup = KeyGroup { title: "ring", keys: &[("!", "keep the last, or a held picture")] };
 
 const GENERATOR_KEYS: KeyGroup = KeyGroup {
     title: "generator",
@@ -166,6 +168,7 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         'D' => Action::Save(SaveWhat::Samples),
         'M' => Action::Save(SaveWhat::Measurements),
         'R' => Action::Save(SaveWhat::Recording),
+        '!' => Action::Keep,
         'G' => Action::GeneratorPause,
         'z' => Action::GeneratorRate(Step::Down),
         'Z' => Action::GeneratorRate(Step::Up),

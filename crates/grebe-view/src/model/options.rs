@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::channel::{ChannelSetup, ThemeChoice};
 use super::controls::{Controls, TriggerOptions};
 use super::generator::GeneratorRemote;
+use super::keep::StretchKeeper;
 use super::session::Session;
 use crate::data::extract::Extract;
 use crate::data::lane::LaneMask;
@@ -42,6 +43,8 @@ pub struct ViewOptions {
     /// Opens a file in place of the stream, where that can be done: its link and its options, or one line for a person. The
     /// link that it replaces is closed.
     pub open: Option<Box<dyn Fn(&Path) -> Result<(ScopeLink, ViewOptions), String> + Send>>,
+    /// Who keeps stretches of the stream for good, where somebody does.
+    pub keeper: Option<StretchKeeper>,
     /// What tells the generator of the stream what to make; `None` where nobody can.
     pub generator: Option<GeneratorRemote>,
     /// The trigger, as far as it is set.
@@ -69,6 +72,7 @@ impl ViewOptions {
             png_size: (1280, 720),
             export: None,
             open: None,
+            keeper: None,
             generator: None,
             trigger: TriggerOptions::default(),
             session: None,

@@ -32,6 +32,7 @@ impl ViewModel {
             SaveWhat::Recording if self.options.export.is_none() => {
                 self.say("recordings cannot be saved from here".into());
             }
+            SaveWhat::Last | SaveWhat::Screen => self.begin_keep(what),
             SaveWhat::Samples | SaveWhat::Recording => {
                 self.asked = Some(Asked::Save(what));
                 let (left, right) = (self.picture.left_index.max(0.0), self.picture.right_index().max(0.0));

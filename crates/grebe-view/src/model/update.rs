@@ -35,8 +35,9 @@ impl ViewModel {
             self.count_measurements();
         }
         let was_answered = self.take_samples();
+        let was_kept = self.look_at_kept();
         let is_list_closed = self.close_seen_list(monotonic_ns());
-        self.refresh_hud() || is_new || was_answered || is_list_closed
+        self.refresh_hud() || is_new || was_answered || was_kept || is_list_closed
     }
 
     /// Takes samples that the history was asked for; returns whether any came.

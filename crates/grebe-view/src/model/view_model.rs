@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use grebe_flow::monotonic_ns;
 use grebe_frame::Description;
@@ -45,6 +46,8 @@ pub(crate) struct ViewModel {
     pub(super) counted: (u64, f64),
     /// What is to be done with the samples that the history was asked for.
     pub(super) asked: Option<Asked>,
+    /// What will be said of stretches that are being kept.
+    pub(super) keeping: Vec<Receiver<String>>,
     /// Cells of the plot of one lane over another, where the front end shows one.
     pub(crate) xy_size: Option<(usize, usize)>,
     /// Columns of the strip with all of the history, where the front end shows one.
@@ -88,6 +91,7 @@ impl ViewModel {
             statistics: Default::default(),
             counted: (0, 0.0),
             asked: None,
+            keeping: Vec::new(),
             xy_size: None,
             overview_columns: None,
             draw_png,

@@ -123,7 +123,11 @@ impl ScopePanes {
                 ("samples (CSV)  D", SaveWhat::Samples),
                 ("measurements (CSV)  M", SaveWhat::Measurements),
                 ("recording (SigMF)  R", SaveWhat::Recording),
-            ] {
+            ]
+            .map(|(text, what)| (text.to_owned(), what))
+            .into_iter()
+            .chain(self.model.keep_entries())
+            {
                 if ui.button(text).clicked() {
                     self.model.act(Action::Save(what));
                     ui.close();

@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::cli::{Conditions, EventKind, Record, Trigger};
-use crate::command::save::Kept;
 use crate::ending::Usage;
+use crate::kept::Kept;
 use crate::output::note;
 use crate::search::{Hit, Search, Signal, Wanted};
 

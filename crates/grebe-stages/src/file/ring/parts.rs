@@ -151,16 +151,21 @@ impl Parts {
         (self.end(), newest.0, newest.1)
     }
 
-    /// Where a sample of the stream is in the signal: the newest of that index.
+    /// Where a sample of the stream is in the signal, or would be if it had not been lost: the newest of that index.
     pub(super) fn signal_of(&self, index: u64) -> Option<u64> {
-        self.parts.iter().rev().find_map(|part| {
-            let mut found = None;
-            for (begin, segment) in part.segments() {
-                let at = index.checked_sub(segment.first_sample_index);
-                found = at.filter(|&at| at < segment.length_samples).map(|at| begin + at).or(found);
+        let (mut found, mut behind) = (None, None);
+        for (begin, segment) in self.parts.iter().flat_map(Part::segments) {
+            if let Some((end_index, end)) = behind
+                && (end_index..segment.first_sample_index).contains(&index)
+            {
+                found = Some(end + (index - end_index));
             }
-            found
-        })
+            let at = index.checked_sub(segment.first_sample_index);
+            found = at.filter(|&at| at < segment.length_samples).map(|at| begin + at).or(found);
+            let length = segment.length_samples;
+            behind = Some((segment.first_sample_index.saturating_add(length), begin.saturating_add(length)));
+        }
+        found
     }
 
     /// Where the signal is now, if its times are those of this machine's clock and it flows: what is on the disk is a little older.

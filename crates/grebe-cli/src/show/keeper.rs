@@ -1,0 +1,173 @@
+//! Keeps stretches of the ring that records what a scope shows, beside the scope.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use grebe_ring::Cancel;
+use grebe_scope::Engineering;
+use grebe_stages::{Error, RingStretch, save_ring};
+use grebe_view::{KeptStretch, StretchKeeper};
+
+use crate::interrupt;
+use crate::kept::Kept;
+use crate::output::note;
+
+/// The folder of a ring, and what is being saved of it. Clones share that.
+#[derive(Debug, Clone)]
+pub(crate) struct Keeper {
+    folder: PathBuf,
+    last: Duration,
+    saves: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+impl Keeper {
+    /// Of the ring in a folder, whose last stretch is so long.
+    pub(crate) fn new(folder: &Path, last: Duration) -> Self {
+        Self { folder: folder.to_owned(), last, saves: Arc::default() }
+    }
+
+    /// What a scope asks.
+    pub(super) fn for_scope(&self) -> StretchKeeper {
+        let keeper = self.clone();
+        StretchKeeper {
+            last: format!("the last {}", Engineering::new(self.last.as_secs_f64(), "s")),
+            keep: Box::new(move |stretch| keeper.keep(stretch)),
+        }
+    }
+
+    /// Saves in a thread of its own: a scope does not wait.
+    fn keep(&self, stretch: KeptStretch) -> Receiver<String> {
+        let (said, told) = channel();
+        let (folder, stretch) = (self.folder.clone(), self.stretch(stretch));
+        let save = std::thread::Builder::new().name("grebe-save".into());
+        let mut saves = self.saves.lock().unwrap_or_else(PoisonError::into_inner);
+        saves.retain(|save| !save.is_finished());
+        match save.spawn({
+            let said = said.clone();
+            move || tell(save_in(&folder, &stretch), &said)
+        }) {
+            Ok(save) => saves.push(save),
+            Err(error) => tell(Err(format!("not kept: {error}")), &said),
+        }
+        told
+    }
+
+    fn stretch(&self, stretch: KeptStretch) -> RingStretch {
+        match stretch {
+            KeptStretch::Last => RingStretch { before: self.last, ..RingStretch::default() },
+            KeptStretch::Screen { samples: Range { start, end }, rate_hz } => {
+                let time = |samples: u64| Duration::from_secs_f64(samples as f64 / rate_hz);
+                // The last sample that is shown has come, the one behind it perhaps never will.
+                let at = end.saturating_sub(1);
+                RingStretch {
+                    at: Some(at),
+                    before: time(at.saturating_sub(start)),
+                    after: time(1),
+                    ..RingStretch::default()
+                }
+            }
+        }
+    }
+
+    /// Waits for what is being saved still; nobody looks at the scope any more.
+    pub(super) fn finish(&self) {
+        let saves = std::mem::take(&mut *self.saves.lock().unwrap_or_else(PoisonError::into_inner));
+        if saves.iter().any(|save| !save.is_finished()) {
+            note!("grebe: a stretch is still being kept");
+        }
+        for save in saves {
+            // One that panicked has said so.
+            let _ = save.join();
+        }
+    }
+}
+
+fn save_in(folder: &Path, stretch: &RingStretch) -> Result<String, String> {
+    // An interrupt ends the wait for what is to come; what there is, is kept.
+    let cancel: Cancel = interrupt::cancel();
+    let saved = save_ring(folder, None, stretch, &cancel).map_err(|error| refused(folder, &error))?;
+    let kept = Kept::of(saved).map_err(|error| format!("not kept: {error:#}"))?;
+    let missing = kept.missing().map_or(String::new(), |missing| format!("; {missing}"));
+    Ok(format!("{}{missing}", kept.short_words()))
+}
+
+fn refused(folder: &Path, error: &Error) -> String {
+    match error {
+        Error::Setting { what: "the sample to keep", .. } => {
+            format!("not kept: the ring in {} does not reach back to what is on the screen", folder.display())
+        }
+        error => format!("not kept: {error}"),
+    }
+}
+
+/// To the scope; where it is gone, to the terminal.
+fn tell(said: Result<String, String>, scope: &Sender<String>) {
+    let (Ok(words) | Err(words)) = said;
+    if let Err(unsaid) = scope.send(words) {
+        note!("grebe: {}", unsaid.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grebe_stages::{SampleFile, SigmfSettings, SigmfWriter};
+
+    use super::*;
+
+    /// A ring of two parts as a recorder leaves it: samples 1,000 to 1,500 and, behind a gap, 1,600 to 2,000, at 1 kS/s.
+    fn ring(folder: &Path) -> Keeper {
+        for (part, samples) in [(1, 1_000..1_500), (2, 1_600..2_000)] {
+            let settings = SigmfSettings { sample_rate_hz: 1e3, ..SigmfSettings::default() };
+            let mut writer = SigmfWriter::create(&folder.join(format!("ring_{part:06}")), &settings).unwrap();
+            let first: i16 = samples.start;
+            writer.write(first as u64, &[&samples.collect::<Vec<i16>>()]).unwrap();
+            writer.finish().unwrap();
+        }
+        Keeper::new(folder, Duration::from_millis(300))
+    }
+
+    /// What is said, and the samples of the recording that it names.
+    fn kept(keeper: &Keeper, stretch: KeptStretch) -> (String, Vec<i16>) {
+        let said = keeper.keep(stretch).recv().unwrap();
+        let path = said.split("; ").next().and_then(|kept| kept.rsplit_once(" in ")).map(|(_, path)| path);
+        let samples = path.and_then(|path| SampleFile::open(path.as_ref()).ok()).map(|mut file| {
+            let length = file.len_samples() as usize;
+            file.block(0, length).unwrap().channel::<i16>(0).unwrap().into_owned()
+        });
+        (said, samples.unwrap_or_default())
+    }
+
+    #[test]
+    fn what_came_last_and_what_is_on_the_screen_are_kept_to_the_sample() {
+        let folder = tempfile::tempdir().unwrap();
+        let keeper = ring(folder.path());
+        let (said, samples) = kept(&keeper, KeptStretch::Last);
+        assert_eq!(samples, (1_700..2_000).collect::<Vec<i16>>(), "{said}");
+        let screen = |samples| KeptStretch::Screen { samples, rate_hz: 1e3 };
+        let (said, samples) = kept(&keeper, screen(1_450..1_700));
+        assert_eq!(samples, (1_450..1_500).chain(1_600..1_700).collect::<Vec<i16>>(), "{said}");
+        assert!(said.contains("100 samples missing,"), "{said}");
+        // It ends within the gap.
+        let (said, samples) = kept(&keeper, screen(1_400..1_550));
+        assert_eq!(samples, (1_400..1_500).collect::<Vec<i16>>(), "{said}");
+        let (said, samples) = kept(&keeper, screen(900..1_100));
+        assert_eq!(samples, (1_000..1_100).collect::<Vec<i16>>(), "{said}");
+        assert!(said.contains("the ring does not reach so far back"), "{said}");
+        keeper.finish();
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let keeper = Keeper::new(folder.path(), Duration::from_secs(1));
+        let (said, _) = kept(&keeper, KeptStretch::Last);
+        assert!(said.starts_with("not kept: ") && said.contains("holds no sample of a ring"), "{said}");
+        let keeper = ring(folder.path());
+        let (said, _) = kept(&keeper, KeptStretch::Screen { samples: 100..200, rate_hz: 1e3 });
+        assert!(said.contains("does not reach back to what is on the screen"), "{said}");
+    }
+}
