@@ -74,6 +74,9 @@ pub enum Error {
         "the stream is {format} in {channels} channels, and the sink was told {wanted}: say so in its name, or put convert or select before it"
     )]
     Raw { format: grebe_frame::SampleFormat, channels: u32, wanted: String },
+    /// A stream of VITA-49 packets whose samples cannot be taken.
+    #[error("{stream} {what}")]
+    Vita49 { stream: String, what: String },
     /// A stream in shared memory that cannot be made or read.
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),

@@ -19,3 +19,8 @@ pub fn rtl_tcp(bytes: &[u8]) {
         assert!(Command::tuning(&tuning).count() >= 3);
     }
 }
+
+/// Datagrams come from a VITA-49 sender; `choice` is what the name of the stream says.
+pub fn vita49(choice: u8, datagrams: Vec<Vec<u8>>) {
+    crate::vita49::fuzz(choice, datagrams);
+}

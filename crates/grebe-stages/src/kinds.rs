@@ -31,7 +31,8 @@ use radio::{RtlTcpIn, RtlTcpOut};
 /// ```
 pub fn kinds() -> Kinds {
     let mut kinds = Kinds::new();
-    kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<RawIn>().add::<ShmIn>();
+    kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<RawIn>();
+    kinds.add::<Vita49In>().add::<Vita49Out>().add::<ShmIn>();
     kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<RawOut>().add::<ShmOut>().add::<Null>();
     kinds.add::<RtlTcpIn>().add::<RtlTcpOut>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
@@ -198,6 +199,40 @@ impl Kind for RawIn {
             ..SourceOptions::default()
         };
         source(&raw_uri(&self.uri)?, options, site)
+    }
+}
+
+/// Receives VITA-49 packets over UDP, DIFI among them.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Vita49In {
+    /// The address to listen on: vrt://:4991; ?stream=0x1f takes that stream, ?format=ci16&rate=2.4M says what context packets do not.
+    uri: String,
+    /// Ends after this many samples per channel, or with the stream.
+    samples: Option<Count>,
+    /// Fails once the sender has been silent for this long, also where it never came.
+    idle_timeout: Option<Time>,
+}
+
+impl Kind for Vita49In {
+    const NAME: &'static str = "vita49_in";
+    const PORTS: Ports = Ports::SOURCE;
+
+    fn check(&self) -> Result<(), Fault> {
+        check_uri(vita49_uri(&self.uri))
+    }
+
+    fn claims(&self) -> Option<String> {
+        Some(format!("the address {}", self.uri))
+    }
+
+    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+        let options = SourceOptions {
+            samples: self.samples.map(|samples| samples.0),
+            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
+            ..SourceOptions::default()
+        };
+        source(&vita49_uri(&self.uri)?, options, site)
     }
 }
 
@@ -400,6 +435,34 @@ impl Kind for RawOut {
     }
 }
 
+/// Sends a stream as VITA-49 packets over UDP.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Vita49Out {
+    /// The receiver's address: vrt://HOST:PORT; ?profile=difi, ?stream=0x1f, ?time=gps say how.
+    uri: String,
+    /// Bytes of a packet at most; 1400 where it is not given, and no more than 10 ms of the signal.
+    datagram_size: Option<SizeBytes>,
+}
+
+impl Kind for Vita49Out {
+    const NAME: &'static str = "vita49_out";
+    const PORTS: Ports = Ports::SINK;
+
+    fn check(&self) -> Result<(), Fault> {
+        if let Some(size) = self.datagram_size {
+            check_datagram_bytes(size.0).map_err(|error| Fault::new("datagram_size", error.to_string()))?;
+        }
+        check_uri(vita49_uri(&self.uri))
+    }
+
+    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+        let datagram_bytes = self.datagram_size.map(|size| size.0);
+        let transport = Transport { datagram_bytes, ..Transport::default() };
+        sink(&vita49_uri(&self.uri)?, SinkOptions { transport, ..SinkOptions::default() }, site)
+    }
+}
+
 /// Opens a sink, with notes of the graph as [`source`] has them; who cancels the graph ends its wait for readers.
 fn sink(uri: &Uri, options: SinkOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
     let options = SinkOptions { cancel: site.cancel().clone(), ..options };
@@ -422,6 +485,14 @@ fn raw_uri(text: &str) -> Result<Uri, Error> {
             text,
             "does not say what its samples are: add ?format=, as in pipe:?format=cu8&rate=2.4M",
         )),
+    }
+}
+
+/// A stream of VITA-49 packets.
+fn vita49_uri(text: &str) -> Result<Uri, Error> {
+    match text.parse()? {
+        uri @ Uri::Vita49(_) => Ok(uri),
+        _ => Err(wrong(text, "is no VITA-49 stream: write vrt://HOST:PORT")),
     }
 }
 
@@ -522,6 +593,8 @@ mod tests {
             "kind = \"udp_in\"\nparams = { uri = \"udp://:5000\", idle_timeout = \"2s\", latency = \"1ms\" }",
             "kind = \"udp_out\"\nparams = { uri = \"udp://localhost:5000\", burst = 1 }",
             "kind = \"pipe_in\"",
+            "kind = \"vita49_in\"\nparams = { uri = \"vrt://:4991?stream=7\", samples = \"1M\" }",
+            "kind = \"vita49_out\"\nparams = { uri = \"vrt://localhost:4991?profile=difi\", datagram_size = 8972 }",
             "kind = \"shm_in\"\nparams = { uri = \"shm://adc?policy=drop_latest\", samples = 5 }",
             "kind = \"shm_out\"\nparams = { uri = \"shm://adc?block=no\" }",
             "kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=2&readers=2\" }",
@@ -566,6 +639,8 @@ mod tests {
             ("kind = \"raw_out\"\nparams = { uri = \"udp://x:1\" }", "add ?format="),
             ("kind = \"rtl_tcp_in\"\nparams = { uri = \"tcp://x:1?format=cu8\" }", "rtl_tcp://HOST:PORT"),
             ("kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1?wait=x\" }", "0 to 64 clients"),
+            ("kind = \"vita49_in\"\nparams = { uri = \"udp://:1\" }", "vrt://HOST:PORT"),
+            ("kind = \"vita49_out\"\nparams = { uri = \"vrt://x:1\", datagram_size = 10 }", "80"),
             ("kind = \"shm_in\"\nparams = { uri = \"udp://:1\" }", "shm://NAME"),
             ("kind = \"shm_in\"\nparams = { uri = \"shm://adc?wait=2\" }", "shm_out"),
             ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=some\" }", "give a number"),

@@ -59,6 +59,7 @@ mod stream;
 pub mod synth;
 mod tuner;
 mod uri;
+mod vita49;
 
 pub use {
     error::Error,
@@ -83,10 +84,12 @@ pub use {
     synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
     tuner::{Tuner, Tuning},
     uri::{HostPort, ShmName, Uri, Wire},
+    vita49::Vita49Stream,
 };
 
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzz;
+
 #[cfg(test)]
 mod testing;

@@ -26,6 +26,7 @@ use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use crate::synth::{Synth, SynthRemote};
 use crate::tuner::Tuner;
 use crate::uri::{HostPort, ShmName, Uri};
+use crate::vita49::{Vita49Sink, Vita49Source, Vita49Stream};
 
 /// How frames travel. Both ends have these options.
 #[derive(Debug, Clone)]
@@ -191,6 +192,7 @@ pub fn open_source(
         Uri::Pipe(_) => standard_input(&options),
         Uri::Raw(raw) => raw_source(uri, raw, &options, notify),
         Uri::RtlTcp(rtl) => rtl_tcp_source(uri, rtl, &options, notify),
+        Uri::Vita49(stream) => vita49_source(uri, stream, &options, notify),
         Uri::File(path) => recording(path, &options, notify),
         Uri::Synth(synth) => generator(synth, options),
     }
@@ -327,6 +329,27 @@ fn rtl_tcp_source(
     let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
     let rate_hz = Some(rtl.tuning.rate_hz);
     Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })
+}
+
+fn vita49_source(
+    uri: &Uri,
+    stream: &Vita49Stream,
+    options: &SourceOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<OpenSource, Error> {
+    let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
+    let socket_options = options.transport.socket_options();
+    let (address, otherwise) = stream.at.to_listen()?;
+    let bind = |address| Vita49Source::bind(address, &socket_options, stream.clone());
+    let source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
+    if source.granted().is_clamped() {
+        notify(Notice::SmallBuffer(source.granted()));
+    }
+    let address = Some(source.local_addr().map_err(failed)?);
+    let second_sender = Some(source.second_sender());
+    let rate_hz = Some(stream.rate_hz).filter(|&rate_hz| rate_hz > 0.0);
+    let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+    Ok(OpenSource { address, second_sender, rate_hz, ..OpenSource::of(source) })
 }
 
 fn recording(
@@ -473,6 +496,7 @@ pub fn open_sink(
             let listening = |address| notify(Notice::WaitingForConnection { scheme: "rtl_tcp", address });
             Box::new(RtlTcpServer::open(rtl, options.tuner.clone(), &options.cancel, listening)?)
         }
+        Uri::Vita49(stream) => Box::new(vita49_sink(uri, stream, datagram_bytes, options, notify)?),
         Uri::File(path) => {
             let record = RecordOptions {
                 duration: options.duration,
@@ -546,6 +570,28 @@ fn raw_sink(
     })
 }
 
+fn vita49_sink(
+    uri: &Uri,
+    stream: &Vita49Stream,
+    datagram_bytes: usize,
+    options: &SinkOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<Vita49Sink, Error> {
+    let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
+    let sink = Vita49Sink::connect(
+        stream.at.to_send()?,
+        &options.transport.socket_options(),
+        stream.clone(),
+        options.transport.datagram_bytes,
+        datagram_bytes,
+    );
+    let sink = sink.map_err(failed)?;
+    if sink.granted().is_clamped() {
+        notify(Notice::SmallBuffer(sink.granted()));
+    }
+    Ok(sink)
+}
+
 fn shm_sink(shm: &ShmName, options: &SinkOptions, notify: &mut dyn FnMut(Notice)) -> Result<ShmSink, Error> {
     let sink = ShmSink::create(&shm.name, shm.publisher_options(options.frame_bytes_max))?;
     notify(Notice::Lending { name: shm.name.clone(), footprint: sink.footprint() });
@@ -596,6 +642,8 @@ impl Transport {
             return Ok(bytes);
         }
         let to = match uri {
+            // What reads them on this machine is another program, which may not expect longer ones.
+            Uri::Vita49(_) => return Ok(DATAGRAM_BYTES),
             Uri::Udp(host_port, _) => Some(host_port),
             Uri::Raw(raw) => match &raw.carrier {
                 Carrier::Udp(host_port) => Some(host_port),

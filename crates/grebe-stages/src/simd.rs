@@ -42,5 +42,17 @@ pub(crate) fn turn(numbers: &mut [f32], cosines: &[f32], sines: &[f32], all: [f3
     portable::turn(numbers, cosines, sines, all);
 }
 
+/// Copies numbers of 1, 2, 4 or 8 bytes each with their bytes turned round: from big-endian to little-endian, or back. Both have the
+/// same length; bytes behind the last whole number stay as they were.
+pub(crate) fn copy_swapped(number_bytes: usize, from: &[u8], to: &mut [u8]) {
+    debug_assert_eq!(from.len(), to.len());
+    #[cfg(target_arch = "x86_64")]
+    if x86::is_usable() {
+        // SAFETY: the processor has AVX2 and FMA, as just detected.
+        return unsafe { x86::copy_swapped(number_bytes, from, to) };
+    }
+    portable::copy_swapped(number_bytes, from, to);
+}
+
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use crate::file::is_recording;
 use crate::raw::{Carrier, RawStream, TcpEnd};
 use crate::rtl_tcp::RtlTcp;
 use crate::synth::{Synth, query};
+use crate::vita49::Vita49Stream;
 
 /// Where a stream comes from or goes to.
 ///
@@ -23,6 +24,7 @@ use crate::synth::{Synth, query};
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
 /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
 /// | `rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M` | a receiver behind `rtl_tcp`: see [`RtlTcp`] | is such a server |
+/// | `vrt://HOST:PORT` | takes VITA-49 packets that come there: see [`Vita49Stream`] | sends them |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
 /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
 ///
@@ -46,6 +48,8 @@ pub enum Uri {
     Raw(Box<RawStream>),
     /// A receiver behind `rtl_tcp`, or a server of that kind.
     RtlTcp(Box<RtlTcp>),
+    /// VITA-49 packets over UDP, DIFI among them.
+    Vita49(Box<Vita49Stream>),
     /// A recording.
     File(PathBuf),
     /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
@@ -181,6 +185,11 @@ impl FromStr for Uri {
             let (rest, wire) = split_wire(rest).map_err(|reason| malformed(&reason))?;
             return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?, wire));
         }
+        if let Some(rest) = text.strip_prefix("vrt://") {
+            let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
+            let stream = Vita49Stream::parse(parse_host_port(at).map_err(malformed)?, query);
+            return Ok(Uri::Vita49(Box::new(stream.map_err(|reason| malformed(&reason))?)));
+        }
         if let Some(rest) = text.strip_prefix("shm://") {
             return Ok(Uri::Shm(parse_shm(rest).map_err(|reason| malformed(&reason))?));
         }
@@ -209,7 +218,7 @@ impl FromStr for Uri {
             return Ok(Uri::File(text.into()));
         }
         Err(malformed(
-            "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, file:PATH or synth:",
+            "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, vrt://HOST:PORT, file:PATH or synth:",
         ))
     }
 }
@@ -306,6 +315,7 @@ impl fmt::Display for Uri {
             Uri::Pipe(wire) => write!(f, "pipe:{wire}"),
             Uri::Raw(raw) => write!(f, "{raw}"),
             Uri::RtlTcp(rtl) => write!(f, "{rtl}"),
+            Uri::Vita49(stream) => write!(f, "{stream}"),
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
         }

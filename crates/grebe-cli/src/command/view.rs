@@ -142,7 +142,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     let scope = Scope::new(source.stage, queue, uris.len());
     let show = Show {
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
-        is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(..)),
+        is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(..) | Uri::Vita49(_)),
         file_samples: source.samples,
         failure: scope.failure,
         second_sender: source.second_sender,
@@ -244,6 +244,8 @@ fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
     let to = match (uri, address) {
         (Uri::Udp(..), Some(at)) if at.ip().is_unspecified() => format!("udp://127.0.0.1:{}", at.port()),
         (Uri::Udp(..), Some(at)) => format!("udp://{at}"),
+        (Uri::Vita49(_), Some(at)) if at.ip().is_unspecified() => format!("vrt://127.0.0.1:{}", at.port()),
+        (Uri::Vita49(_), Some(at)) => format!("vrt://{at}"),
         (Uri::Shm(_), _) => uri.to_string(),
         _ => return None,
     };

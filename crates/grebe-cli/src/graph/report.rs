@@ -28,6 +28,8 @@ pub(crate) struct Losses {
     pub(crate) duplicate_frames: u64,
     pub(crate) refused_datagrams: u64,
     pub(crate) foreign_datagrams: u64,
+    /// VITA-49 packets of another stream than the one that is taken.
+    pub(crate) other_stream_packets: u64,
     /// Sends that came back because nobody listens at that port.
     pub(crate) refused_sends: u64,
     /// Datagrams that the system did not take.
@@ -52,6 +54,7 @@ impl Losses {
             duplicate_frames: own("duplicate_frames"),
             refused_datagrams: refusals(snapshot).map(|(_, count)| count).sum(),
             foreign_datagrams: own("foreign_datagrams"),
+            other_stream_packets: own("other_stream_packets"),
             refused_sends: own("refused"),
             unsent_datagrams: own("unsent"),
             client_samples: own("client_dropped_samples"),
@@ -63,7 +66,9 @@ impl Losses {
     /// Whether nothing at all was lost or refused, as far as that can be seen.
     pub(crate) fn is_none(&self) -> bool {
         let kernel_drops = self.kernel_drops.filter(|&drops| drops == 0);
-        *self == Self { kernel_drops, is_unseen: self.is_unseen, ..Self::default() }
+        // Nobody wanted these.
+        let other_stream_packets = self.other_stream_packets;
+        *self == Self { kernel_drops, other_stream_packets, is_unseen: self.is_unseen, ..Self::default() }
     }
 
     fn json(&self) -> Value {
@@ -76,6 +81,7 @@ impl Losses {
             "late_frames": self.late_frames,
             "duplicate_frames": self.duplicate_frames,
             "foreign_datagrams": self.foreign_datagrams,
+            "other_stream_packets": self.other_stream_packets,
             "refused_sends": self.refused_sends,
             "unsent_datagrams": self.unsent_datagrams,
             "client_samples": self.client_samples,
@@ -99,6 +105,7 @@ impl fmt::Display for Losses {
             (self.duplicate_frames, "frames twice and taken once"),
             (self.refused_datagrams, "datagrams refused"),
             (self.foreign_datagrams, "datagrams of another sender left out"),
+            (self.other_stream_packets, "packets of other streams left out (stream=ID takes one of them)"),
             (self.refused_sends, "sends refused, nobody listens there"),
             (self.unsent_datagrams, "datagrams not sent"),
             (self.client_samples, "samples dropped for slow clients"),

@@ -14,7 +14,7 @@ impl SecondSender {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn note(&self, from: SocketAddr) {
+    pub(crate) fn note(&self, from: SocketAddr) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
     }
 }

@@ -77,6 +77,24 @@ pub(super) fn turn(numbers: &mut [f32], cosines: &[f32], sines: &[f32], [cos, si
     }
 }
 
+/// As [`super::copy_swapped`].
+#[inline(always)]
+pub(super) fn copy_swapped(number_bytes: usize, from: &[u8], to: &mut [u8]) {
+    match number_bytes {
+        1 => to.copy_from_slice(from),
+        2 => turn_round::<2>(from, to, |number| u16::from_ne_bytes(number).swap_bytes().to_ne_bytes()),
+        4 => turn_round::<4>(from, to, |number| u32::from_ne_bytes(number).swap_bytes().to_ne_bytes()),
+        _ => turn_round::<8>(from, to, |number| u64::from_ne_bytes(number).swap_bytes().to_ne_bytes()),
+    }
+}
+
+#[inline(always)]
+fn turn_round<const N: usize>(from: &[u8], to: &mut [u8], turn: impl Fn([u8; N]) -> [u8; N]) {
+    for (to, from) in to.as_chunks_mut::<N>().0.iter_mut().zip(from.as_chunks::<N>().0) {
+        *to = turn(*from);
+    }
+}
+
 /// A register of AVX2, two of what every x86-64 and Arm has.
 const LANES: usize = 8;
 /// Sums at once: with as many, neither additions nor loads wait, and the taps still find a place.

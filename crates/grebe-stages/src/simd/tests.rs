@@ -96,3 +96,20 @@ fn both_kernels_turn_pairs() {
         }
     }
 }
+
+#[test]
+fn both_kernels_turn_numbers_round_as_they_copy_them() {
+    let from: Vec<u8> = (0..1_000u32).map(|at| (at * 7 + at / 251) as u8).collect();
+    for number_bytes in [1, 2, 4, 8] {
+        for numbers in [0, 1, 3, 31, 32, 33, 100] {
+            let from = &from[1..][..numbers * number_bytes];
+            let turned: Vec<u8> =
+                from.chunks(number_bytes).flat_map(|number| number.iter().rev().copied()).collect();
+            for kernel in [copy_swapped, portable::copy_swapped] {
+                let mut to = vec![0xee; from.len()];
+                kernel(number_bytes, from, &mut to);
+                assert_eq!(to, turned, "{number_bytes} {numbers}");
+            }
+        }
+    }
+}

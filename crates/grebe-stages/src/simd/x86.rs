@@ -68,6 +68,11 @@ fn rows<const ROWS: usize>(taps: &[f32], line: &[f32], step: usize) -> [[f32; 2]
     })
 }
 
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn copy_swapped(number_bytes: usize, from: &[u8], to: &mut [u8]) {
+    portable::copy_swapped(number_bytes, from, to);
+}
+
 /// The sign of the first `count` lanes of eight is set.
 #[inline]
 #[target_feature(enable = "avx2,fma")]

@@ -1,0 +1,251 @@
+//! What is missing before a packet: by its count, which has only four bits, and by its time where there is one.
+
+use super::stamp::Stamp;
+
+/// Follows the packets of one stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Continuity {
+    before: Option<Before>,
+    /// Bit k: the packet k places behind the newest did not come.
+    missing: u64,
+    late_in_a_row: u32,
+    /// Only the count tells of gaps.
+    ignores_time: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    count: u8,
+    stamp: Stamp,
+    samples: u32,
+}
+
+/// How a packet relates to those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The next one there is.
+    Next(Missing),
+    /// One that was missing, so many places behind the newest.
+    Late {
+        /// 1: right before it.
+        back: u64,
+    },
+    /// One that came before.
+    Duplicate,
+    /// The device began anew: what is missing is not known.
+    Restart,
+}
+
+/// What did not come before a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Missing {
+    pub(crate) packets: u64,
+    /// Per channel, in all.
+    pub(crate) samples: u64,
+    /// Those of them that the device never sent, since its packets are counted without a gap.
+    pub(crate) device_samples: u64,
+}
+
+impl Continuity {
+    pub(crate) fn new(ignores_time: bool) -> Self {
+        Self { before: None, missing: 0, late_in_a_row: 0, ignores_time }
+    }
+
+    /// What comes next is of another sender: nothing is missing before it.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::new(self.ignores_time);
+    }
+
+    /// Takes the next packet, of `samples` samples per channel.
+    #[inline]
+    pub(crate) fn step(&mut self, count: u8, stamp: Stamp, samples: u32, rate_hz: f64) -> Step {
+        let mut step = match &self.before {
+            None => Step::Next(Missing::default()),
+            Some(before) => self.after(before, count, &stamp, rate_hz),
+        };
+        match step {
+            Step::Next(Missing { packets, .. }) => {
+                self.late_in_a_row = 0;
+                // What was k behind the newest is further behind now, and those in between did not come.
+                let shift = packets.saturating_add(1).min(64) as u32;
+                let gone = (1u64 << packets.min(63)) - 1;
+                self.missing = self.missing.checked_shl(shift).unwrap_or(0) | gone << 1;
+            }
+            Step::Late { .. } | Step::Duplicate if self.late_in_a_row + 1 < LATE_MAX => {
+                self.late_in_a_row += 1;
+                if let Step::Late { back } = step {
+                    self.missing &= !(1 << back);
+                }
+                return step;
+            }
+            _ => {
+                self.forget();
+                step = Step::Restart;
+            }
+        }
+        self.before = Some(Before { count, stamp, samples });
+        step
+    }
+
+    fn after(&self, before: &Before, count: u8, stamp: &Stamp, rate_hz: f64) -> Step {
+        let ahead = u64::from(count.wrapping_sub(before.count).wrapping_sub(1) & 15);
+        let length = f64::from(before.samples);
+        let by_count = |packets: u64| {
+            Step::Next(Missing { packets, samples: packets * u64::from(before.samples), device_samples: 0 })
+        };
+        let elapsed = if self.ignores_time { None } else { stamp.since(&before.stamp, rate_hz) };
+        let Some(elapsed) = elapsed else {
+            // One of those that just went missing is more likely than nearly sixteen that are lost in a row.
+            let back = 15 - ahead;
+            let was_missing = back >= 1 && self.missing >> back & 1 == 1;
+            return if was_missing && ahead > 0 { self.behind(back) } else { by_count(ahead) };
+        };
+        // Times are rounded, counts of samples are exact.
+        let tolerance = if elapsed.is_count { 0.5 } else { length / 2.0 };
+        let gap = elapsed.samples - length;
+        if gap.abs() <= tolerance {
+            return Step::Next(Missing::default());
+        }
+        if gap < 0.0 {
+            // What is counted in order is in order, however its clock jumps.
+            return if ahead == 0 {
+                by_count(0)
+            } else {
+                self.behind(((-gap / length).round() as u64).saturating_sub(1))
+            };
+        }
+        let limit = if rate_hz > 0.0 { rate_hz * GAP_S_MAX } else { GAP_SAMPLES_MAX };
+        if gap > limit {
+            return if ahead == 0 { by_count(0) } else { Step::Restart };
+        }
+        let rounds = ((gap / length - ahead as f64) / 16.0).round().max(0.0) as u64;
+        let packets = ahead + 16 * rounds;
+        let sent = packets * u64::from(before.samples);
+        let samples = if (gap - sent as f64).abs() <= tolerance { sent } else { gap.round() as u64 };
+        Step::Next(Missing { packets, samples, device_samples: samples.saturating_sub(sent) })
+    }
+
+    /// A packet that is so many behind the newest.
+    fn behind(&self, back: u64) -> Step {
+        if back < 64 && self.missing >> back & 1 == 1 { Step::Late { back } } else { Step::Duplicate }
+    }
+}
+
+/// So many late ones in a row are none: the device counts anew.
+const LATE_MAX: u32 = 32;
+/// A greater jump is no gap: somebody set the clock.
+const GAP_S_MAX: f64 = 600.0;
+/// The same where the rate is not known.
+const GAP_SAMPLES_MAX: f64 = (1u64 << 40) as f64;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::stamp::{Fraction, PS_PER_S, Seconds};
+    use super::*;
+
+    const LENGTH: u32 = 640;
+    const RATE_HZ: f64 = 7.68e6;
+
+    fn next(packets: u64, samples: u64, device_samples: u64) -> Step {
+        Step::Next(Missing { packets, samples, device_samples })
+    }
+
+    /// The stamp of a sample.
+    fn stamp(kind: Fraction, index: u64) -> Stamp {
+        let rate = RATE_HZ as u64;
+        let (seconds, samples) = (index / rate, index % rate);
+        let fraction = match kind {
+            Fraction::None => 0,
+            Fraction::SampleCount => samples,
+            Fraction::Picoseconds => (u128::from(samples) * u128::from(PS_PER_S) / u128::from(rate)) as u64,
+            Fraction::FreeRunning => index,
+        };
+        let clock = if kind == Fraction::FreeRunning { Seconds::None } else { Seconds::Utc };
+        Stamp { clock, seconds: seconds as u32, kind, fraction }
+    }
+
+    /// Packets by their number, each after as many samples as there are before it.
+    fn steps(kind: Fraction, numbers: &[u64]) -> Vec<Step> {
+        let mut continuity = Continuity::new(false);
+        let step = |number: &u64| {
+            let index = number * u64::from(LENGTH);
+            continuity.step((number % 16) as u8, stamp(kind, index), LENGTH, RATE_HZ)
+        };
+        numbers.iter().map(step).collect()
+    }
+
+    #[test]
+    fn without_times_a_count_of_four_bits_is_all() {
+        let one = next(0, 0, 0);
+        let gap = |packets| next(packets, packets * 640, 0);
+        assert_eq!(steps(Fraction::None, &[14, 15, 16, 20]), [one, one, one, gap(3)]);
+        assert_eq!(steps(Fraction::None, &[0, 16, 33]), [one, gap(15), one], "sixteen cannot be seen");
+        assert_eq!(steps(Fraction::None, &[5, 7, 6, 8]), [one, gap(1), Step::Late { back: 1 }, one]);
+    }
+
+    #[test]
+    fn late_ones_and_those_that_come_twice_are_told_apart() {
+        let (one, late) = (next(0, 0, 0), |back| Step::Late { back });
+        for kind in [Fraction::SampleCount, Fraction::Picoseconds, Fraction::FreeRunning] {
+            let gap = next(2, 1_280, 0);
+            let order = [5, 8, 7, 7, 6, 8, 9];
+            let expected = [one, gap, late(1), Step::Duplicate, late(2), Step::Duplicate, one];
+            assert_eq!(steps(kind, &order), expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_device_left_out_is_not_lost_on_the_way() {
+        let mut continuity = Continuity::new(false);
+        let mut step =
+            |count, index| continuity.step(count, stamp(Fraction::FreeRunning, index), LENGTH, 0.0);
+        assert_eq!(step(3, 1_000), next(0, 0, 0));
+        assert_eq!(step(4, 1_700), next(0, 60, 60), "the count goes on");
+        assert_eq!(step(6, 3_000), next(1, 660, 20));
+        let mut counted = Continuity::new(true);
+        counted.step(3, stamp(Fraction::FreeRunning, 1_000), LENGTH, 0.0);
+        let step = counted.step(4, stamp(Fraction::FreeRunning, 1_700), LENGTH, 0.0);
+        assert_eq!(step, next(0, 0, 0), "times are not asked");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_or_stands_still_makes_no_gap() {
+        let mut continuity = Continuity::new(false);
+        let mut step = |count, seconds| {
+            let stamp = Stamp { clock: Seconds::Utc, seconds, kind: Fraction::Picoseconds, fraction: 0 };
+            continuity.step(count, stamp, LENGTH, RATE_HZ)
+        };
+        let steps = [step(1, 5), step(2, 1_700_000_000), step(3, 1_700_000_000), step(4, 6)];
+        assert_eq!(steps, [next(0, 0, 0); 4]);
+        let back: Vec<Step> = (0..LATE_MAX).map(|_| step(9, 1)).collect();
+        assert_eq!(back.last(), Some(&Step::Restart), "it counts anew");
+        assert_eq!(step(10, 1), next(0, 0, 0));
+    }
+
+    proptest! {
+        /// Whatever is lost, and however much in a row: with times all of it is counted, to the packet.
+        #[test]
+        fn with_times_every_loss_is_counted(
+            kind in prop::sample::select(vec![Fraction::SampleCount, Fraction::Picoseconds, Fraction::FreeRunning]),
+            gaps in prop::collection::vec(prop_oneof![4 => Just(0u64), 2 => 1u64..40, 1 => 1u64..100_000], 1..60),
+            first in 0u64..1_000_000,
+        ) {
+            let mut numbers = vec![first];
+            gaps.iter().for_each(|gap| numbers.push(numbers[numbers.len() - 1] + 1 + gap));
+            for (step, gap) in steps(kind, &numbers)[1..].iter().zip(&gaps) {
+                prop_assert_eq!(*step, next(*gap, gap * 640, 0));
+            }
+        }
+
+        #[test]
+        fn nothing_panics(packets in prop::collection::vec((any::<u8>(), any::<u32>(), 0u32..4, any::<u64>(), 1u32..70_000), 0..100), rate_hz in prop_oneof![Just(0.0), 1.0..1e10f64]) {
+            let mut continuity = Continuity::new(false);
+            for (count, seconds, kind, fraction, samples) in packets {
+                let stamp = Stamp { clock: Seconds::Utc, seconds, kind: Fraction::read(kind), fraction };
+                continuity.step(count & 15, stamp, samples, rate_hz);
+            }
+        }
+    }
+}

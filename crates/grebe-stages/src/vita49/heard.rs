@@ -1,0 +1,147 @@
+//! What context packets have said so far of the streams that come to a port, and which of them is taken.
+
+use std::sync::Arc;
+
+use grebe_frame::{ClockReading, Description};
+use serde_json::{Map, Value};
+
+use super::class::Class;
+use super::context::SignalContext;
+use super::stamp::Stamp;
+
+/// Streams that are known, the one that is taken among them.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    /// By stream identifier.
+    contexts: Vec<(u32, SignalContext)>,
+    /// Streams of samples beside the one that is taken.
+    others: Vec<u32>,
+}
+
+impl Heard {
+    /// Takes a context packet of a stream.
+    pub(crate) fn take(&mut self, stream_id: u32, context: &SignalContext) {
+        if let Some((_, known)) = self.contexts.iter_mut().find(|(id, _)| *id == stream_id) {
+            known.hear(context);
+        } else if self.contexts.len() < STREAMS_MAX {
+            self.contexts.push((stream_id, *context));
+        }
+    }
+
+    /// What is known of a stream; of one whose packets have no identifier, what the first context packets said.
+    pub(crate) fn of(&self, stream_id: Option<u32>) -> Option<&SignalContext> {
+        let mut contexts = self.contexts.iter();
+        let found = match stream_id {
+            Some(stream_id) => contexts.find(|(id, _)| *id == stream_id),
+            None => contexts.next(),
+        };
+        found.map(|(_, context)| context)
+    }
+
+    /// A packet of samples came that is of another stream than the one that is taken; whether it is the first of it.
+    pub(crate) fn note_other(&mut self, stream_id: u32) -> bool {
+        let is_new = self.others.len() < STREAMS_MAX && !self.others.contains(&stream_id);
+        if is_new {
+            self.others.push(stream_id);
+        }
+        is_new
+    }
+
+    /// How many other streams of samples there are.
+    pub(crate) fn others(&self) -> usize {
+        self.others.len()
+    }
+
+    /// Forgets everything: another sender has come.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The stream in words, from its sample `first_sample_index` on; `stamp` is that of a packet of samples.
+    pub(crate) fn describe(
+        &self,
+        stream_id: Option<u32>,
+        class: Option<Class>,
+        stamp: &Stamp,
+        first_sample_index: u64,
+    ) -> Arc<Description> {
+        let context = self.of(stream_id).copied().unwrap_or_default();
+        let flavour = class.map_or_else(|| "VITA-49 (no class)".to_owned(), |class| class.to_string());
+        let stream = stream_id.map_or_else(|| "without an identifier".to_owned(), |id| format!("0x{id:08x}"));
+        let mut rest = Map::new();
+        if let Some(level) = context.reference_level_dbm {
+            rest.insert(REFERENCE_LEVEL.to_owned(), Value::from(level));
+        }
+        if !self.others.is_empty() {
+            let others: Vec<Value> =
+                self.others.iter().map(|id| Value::from(format!("0x{id:08x}"))).collect();
+            rest.insert("grebe:vita49_other_streams".to_owned(), Value::from(others));
+        }
+        Arc::new(Description {
+            first_sample_index,
+            centre_frequency_hz: context.centre_frequency_hz(),
+            bandwidth_hz: context.bandwidth_hz,
+            gain_db: context.gain_db,
+            hardware: Some(format!("{flavour}, stream {stream}, {stamp}")),
+            // Frames are stamped with the packets' own time.
+            clock: stamp.unix_time_ns().map(|time_ns| ClockReading {
+                producer_ts_ns: time_ns,
+                unix_time_ns: time_ns as i64,
+                error_ns: None,
+            }),
+            rest,
+            ..Description::default()
+        })
+    }
+}
+
+/// What a description calls the power for which a sine fills the range of the samples, in dBm.
+pub(crate) const REFERENCE_LEVEL: &str = "grebe:reference_level_dbm";
+/// A sender that makes up identifiers fills no memory.
+const STREAMS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stream_has_its_context_and_none_of_them_fills_memory() {
+        let mut heard = Heard::default();
+        for id in 0..1_000 {
+            heard.take(id, &SignalContext { gain_db: Some(f64::from(id)), ..Default::default() });
+            heard.take(id, &SignalContext { bandwidth_hz: Some(5.0), ..Default::default() });
+            heard.note_other(id);
+        }
+        assert_eq!(heard.of(Some(7)).map(|it| (it.gain_db, it.bandwidth_hz)), Some((Some(7.0), Some(5.0))));
+        assert_eq!(heard.of(None).and_then(|it| it.gain_db), Some(0.0));
+        assert_eq!((heard.of(Some(999)), heard.others()), (None, STREAMS_MAX));
+        assert!(!heard.note_other(3));
+    }
+
+    #[test]
+    fn a_stream_is_called_by_its_profile() {
+        let mut heard = Heard::default();
+        heard.take(
+            9,
+            &SignalContext {
+                rf_reference_hz: Some(1e9),
+                reference_level_dbm: Some(-10.0),
+                ..Default::default()
+            },
+        );
+        let stamp = Stamp::at(super::super::stamp::Seconds::Utc, 1_700_000_000, 0);
+        let described = heard.describe(Some(9), Some(Class::DIFI_DATA), &stamp, 5);
+        assert_eq!(
+            described.hardware.as_deref(),
+            Some("DIFI (class 6A-62-1E 0000:0000), stream 0x00000009, UTC in picoseconds")
+        );
+        assert_eq!((described.centre_frequency_hz, described.first_sample_index), (Some(1e9), 5));
+        assert_eq!(described.rest[REFERENCE_LEVEL], -10.0);
+        let nothing = heard.describe(None, None, &Stamp::default(), 0);
+        assert_eq!(
+            nothing.hardware.as_deref(),
+            Some("VITA-49 (no class), stream without an identifier, no clock")
+        );
+        assert_eq!(nothing.clock, None);
+    }
+}

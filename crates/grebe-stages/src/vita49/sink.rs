@@ -1,0 +1,270 @@
+//! `vrt://` as a sink.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use grebe_datagram::{Granted, Options, Sender};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_frame::{Batch, Description, Header, SampleFormat};
+
+use super::class::Class;
+use super::context::{Fields, SignalContext};
+use super::heard::REFERENCE_LEVEL;
+use super::name::{Profile, Time, Vita49Stream};
+use super::packets::Packets;
+use super::payload_format::{PayloadFormat, Shape};
+use super::prologue::{Kind, Prologue};
+use super::sample_clock::SampleClock;
+use crate::error::Error;
+
+/// Sends a stream as VITA-49 packets of one size, but the last before a gap or the end, with a context packet before the first, where
+/// something changes, and ten times a second. An empty datagram says that the stream is over.
+#[derive(Debug)]
+pub(crate) struct Vita49Sink {
+    sender: Sender,
+    name: Vita49Stream,
+    datagram_bytes: usize,
+    /// Whether somebody chose that size: else a packet has no more than 10 ms of the signal.
+    is_asked: bool,
+    packets: Option<Packets>,
+    clock: SampleClock,
+    announced: Announced,
+    next_index: u64,
+    rate_hz: f64,
+    gap_samples: u64,
+    counters: Counters,
+}
+
+/// What receivers were told.
+#[derive(Debug)]
+struct Announced {
+    description: Option<Arc<Description>>,
+    at: Instant,
+    count: u8,
+}
+
+impl Vita49Sink {
+    /// `asked_bytes`: of the datagrams; `path_bytes`: what suits the path.
+    pub(crate) fn connect(
+        to: SocketAddr,
+        options: &Options,
+        name: Vita49Stream,
+        asked_bytes: Option<usize>,
+        path_bytes: usize,
+    ) -> Result<Self, grebe_datagram::Error> {
+        Ok(Self {
+            sender: Sender::connect(to, options)?,
+            name,
+            datagram_bytes: asked_bytes.unwrap_or(path_bytes),
+            is_asked: asked_bytes.is_some(),
+            packets: None,
+            clock: SampleClock::default(),
+            announced: Announced { description: None, at: Instant::now(), count: 0 },
+            next_index: 0,
+            rate_hz: 0.0,
+            gap_samples: 0,
+            counters: Counters::new(COUNTERS),
+        })
+    }
+
+    pub(crate) fn granted(&self) -> Granted {
+        self.sender.granted()
+    }
+
+    fn take(&mut self, batch: &Batch) -> StageResult<()> {
+        let mut is_first = true;
+        for frame in batch.frames() {
+            let header = frame.header();
+            if self.changes(&header) {
+                self.begin(&header, batch)?;
+            } else if is_first {
+                self.announce(batch, header.first_sample_index)?;
+            }
+            is_first = false;
+            let gap = header.first_sample_index.saturating_sub(self.next_index);
+            if gap > 0 {
+                self.send_all()?;
+                self.gap_samples += gap;
+                // A receiver that knows the size of packets finds the gap by their count, and by their time in any case.
+                if let Some(packets) = &mut self.packets {
+                    packets.skip(gap.div_ceil(packets.packet_samples() as u64));
+                }
+            }
+            let length = header.block_length_samples as usize;
+            self.next_index = header.first_sample_index + length as u64;
+            let mut at = 0;
+            while at < length {
+                let Some(packets) = &mut self.packets else { break };
+                let index = header.first_sample_index + at as u64;
+                at += packets.fill(&frame, at, || self.clock.stamp_at(index));
+                if packets.is_full() {
+                    self.send_whole()?;
+                }
+            }
+        }
+        self.send_whole()
+    }
+
+    /// Whether a frame is of other samples than those before it, or of another stream.
+    fn changes(&self, header: &Header) -> bool {
+        let is_alike = self.packets.as_ref().is_some_and(|packets| {
+            let shape = packets.shape();
+            (shape.format(), shape.channels) == (header.format, header.channel_count as usize)
+        });
+        !is_alike || header.sample_rate_hz != self.rate_hz || header.first_sample_index < self.next_index
+    }
+
+    /// Samples of this kind begin.
+    #[cold]
+    fn begin(&mut self, header: &Header, batch: &Batch) -> StageResult<()> {
+        self.send_all()?;
+        let is_difi = self.name.profile == Profile::Difi;
+        let is_plain =
+            matches!(header.format, SampleFormat::Ci8 | SampleFormat::Ci16) && header.channel_count == 1;
+        if is_difi && !is_plain {
+            let what = format!(
+                "the stream is {} in {} channels, and DIFI carries ci8 and ci16 in one: put convert or select before it, or leave profile=difi out",
+                header.format, header.channel_count
+            );
+            return Err(Error::Takes { what }.into());
+        }
+        let time = batch.description().and_then(|it| it.time_of(header, header.first_sample_index));
+        // Without a rate no time is known but that of the first sample.
+        let kind = if header.sample_rate_hz > 0.0 || self.name.time == Time::None {
+            self.name.time
+        } else {
+            Time::Samples
+        };
+        let time = time.unwrap_or_else(SystemTime::now);
+        self.clock = SampleClock::new(kind, time, header.first_sample_index, header.sample_rate_hz);
+        let shape = Shape::new(header.format, header.channel_count as usize);
+        let count = self.packets.as_ref().map_or(0, Packets::count);
+        let prologue = Prologue {
+            kind: Kind::Signal,
+            stream_id: Some(self.stream_id()),
+            class: is_difi.then_some(Class::DIFI_DATA),
+            stamp: self.clock.stamp_at(header.first_sample_index),
+            count,
+            has_trailer: false,
+        };
+        let timely = (header.sample_rate_hz * PACKET_S_MAX) as usize;
+        let samples_max = if self.is_asked || timely == 0 { usize::MAX } else { timely };
+        self.packets = Some(Packets::new(shape, prologue, self.datagram_bytes, samples_max));
+        (self.rate_hz, self.next_index) = (header.sample_rate_hz, header.first_sample_index);
+        self.announced.description = None;
+        self.send_context(batch.description(), header.first_sample_index, true)
+    }
+
+    fn stream_id(&self) -> u32 {
+        self.name.stream_id.unwrap_or(1)
+    }
+
+    /// Says what the stream is, where that changed or was not said for a while.
+    fn announce(&mut self, batch: &Batch, index: u64) -> StageResult<()> {
+        let is_new = match (batch.description(), &self.announced.description) {
+            (Some(now), Some(said)) => !Arc::ptr_eq(now, said),
+            (now, said) => now.is_some() != said.is_some(),
+        };
+        if is_new || self.announced.at.elapsed() >= CONTEXT_EVERY {
+            self.send_whole()?;
+            self.send_context(batch.description(), index, is_new)?;
+        }
+        Ok(())
+    }
+
+    fn send_context(
+        &mut self,
+        description: Option<&Arc<Description>>,
+        index: u64,
+        is_new: bool,
+    ) -> StageResult<()> {
+        let Some(packets) = &self.packets else { return Ok(()) };
+        let said = description.map(|it| &**it);
+        let context = SignalContext {
+            bandwidth_hz: said.and_then(|it| it.bandwidth_hz),
+            rf_reference_hz: said.and_then(|it| it.centre_frequency_hz),
+            reference_level_dbm: said.and_then(|it| it.rest.get(REFERENCE_LEVEL)?.as_f64()),
+            gain_db: said.and_then(|it| it.gain_db),
+            sample_rate_hz: Some(self.rate_hz).filter(|&rate_hz| rate_hz > 0.0),
+            payload_format: Some(PayloadFormat::of(packets.shape())),
+            ..SignalContext::default()
+        };
+        let (fields, class) = match self.name.profile {
+            Profile::Vita49 => (Fields::Known, None),
+            Profile::Difi => (Fields::Difi, Some(Class::DIFI_CONTEXT)),
+        };
+        let payload = context.write(is_new, fields);
+        let prologue = Prologue {
+            kind: Kind::Context,
+            stream_id: Some(self.stream_id()),
+            class,
+            stamp: self.clock.time_of(index),
+            count: self.announced.count,
+            has_trailer: false,
+        };
+        let mut head = [0; Prologue::BYTES_MAX];
+        let head_bytes = prologue.write(payload.len(), &mut head);
+        self.announced = Announced {
+            description: description.cloned(),
+            at: Instant::now(),
+            count: self.announced.count.wrapping_add(1) & 15,
+        };
+        let mut sending = self.sender.batch();
+        sending.push(&head[..head_bytes], &payload)?;
+        Ok(sending.flush()?)
+    }
+
+    /// Sends the packets that are full.
+    fn send_whole(&mut self) -> StageResult<()> {
+        let Some(packets) = &mut self.packets else { return Ok(()) };
+        let (run, packet_bytes) = packets.whole();
+        if !run.is_empty() {
+            let mut sending = self.sender.batch();
+            sending.push_run(run, packet_bytes)?;
+            sending.flush()?;
+        }
+        packets.sent();
+        Ok(())
+    }
+
+    /// The same, and the one that is not.
+    fn send_all(&mut self) -> StageResult<()> {
+        self.send_whole()?;
+        if let Some(short) = self.packets.as_mut().and_then(Packets::take_short) {
+            let mut sending = self.sender.batch();
+            sending.push(&short, &[])?;
+            sending.flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl Stage for Vita49Sink {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        self.take(&batch)?;
+        let sent = self.sender.counters();
+        let values = [sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples];
+        for (position, value) in values.into_iter().enumerate() {
+            self.counters.set(position, value);
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
+        self.send_all()?;
+        let mut sending = self.sender.batch();
+        sending.push(&[], &[])?;
+        Ok(sending.flush()?)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+/// A context packet that got lost is made up for soon.
+const CONTEXT_EVERY: Duration = Duration::from_millis(100);
+const PACKET_S_MAX: f64 = 0.010;
+const COUNTERS: &[&str] = &["datagrams", "system_calls", "refused", "unsent", "gap_samples"];

@@ -1,0 +1,228 @@
+//! `vrt://` as a source.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use grebe_datagram::{Granted, Options, Receiver};
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
+use grebe_frame::{BatchPool, Header, Refusal};
+
+use super::intake::{Intake, Onward};
+use super::name::Vita49Stream;
+use crate::error::Error;
+use crate::io::SecondSender;
+use crate::stream::{CHUNK_BYTES, Limit};
+
+/// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram ends the
+/// stream: grebe sends one.
+#[derive(Debug)]
+pub(crate) struct Vita49Source {
+    receiver: Receiver<Vec<u8>>,
+    began: Instant,
+    idle_timeout: Option<Duration>,
+    pool: Option<BatchPool>,
+    senders: Senders,
+    intake: Intake,
+    counters: Counters,
+}
+
+/// Who sends to the port.
+#[derive(Debug, Default)]
+struct Senders {
+    taken: Option<SocketAddr>,
+    heard: Option<Instant>,
+    foreign_datagrams: u64,
+    second: SecondSender,
+    told: Option<SocketAddr>,
+}
+
+impl Vita49Source {
+    pub(crate) fn bind(
+        at: SocketAddr,
+        options: &Options,
+        name: Vita49Stream,
+    ) -> Result<Self, grebe_datagram::Error> {
+        Ok(Self {
+            receiver: Receiver::bind(at, options)?,
+            began: Instant::now(),
+            idle_timeout: None,
+            pool: None,
+            senders: Senders::default(),
+            intake: Intake::new(name),
+            counters: Counters::new(COUNTERS),
+        })
+    }
+
+    /// Ends the stream with an error once its sender has been silent for this long.
+    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Ends the stream after this many samples per channel.
+    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
+        self.intake.limit = Limit::new(samples);
+        self
+    }
+
+    pub(crate) fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
+        self.receiver.local_addr()
+    }
+
+    pub(crate) fn granted(&self) -> Granted {
+        self.receiver.granted()
+    }
+
+    /// Who else sends to the port.
+    pub(crate) fn second_sender(&self) -> SecondSender {
+        self.senders.second.clone()
+    }
+
+    fn publish(&self, kernel_drops: Option<u64>) {
+        let (counted, counts) = (self.intake.tracker.counts(), &self.intake.counts);
+        let refused = |reason| self.intake.refusals.count(reason);
+        let values = [
+            counts.packets,
+            counts.context_packets,
+            // What came late was counted as lost until then.
+            counted.lost_frames.saturating_sub(counts.late),
+            counted.lost_samples.saturating_sub(counts.late_samples),
+            counted.generator_samples,
+            counts.late,
+            counts.late_samples,
+            counts.duplicates,
+            counts.restarts,
+            counts.other_streams,
+            self.intake.other_streams() as u64,
+            counts.unknown,
+            counts.sample_loss,
+            counts.over_range,
+            counts.starved,
+            self.senders.foreign_datagrams,
+            kernel_drops.unwrap_or(0),
+            u64::from(kernel_drops.is_some()),
+            refused(Refusal::Short),
+            refused(Refusal::Truncated),
+            refused(Refusal::HeaderBytes),
+            refused(Refusal::Kind),
+            refused(Refusal::PayloadBytes),
+            refused(Refusal::Description),
+        ];
+        for (position, value) in values.into_iter().enumerate() {
+            self.counters.set(position, value);
+        }
+    }
+}
+
+impl Senders {
+    /// Whether a datagram is of the sender whose stream this is, and whether that has just become it.
+    fn hear(&mut self, from: SocketAddr, now: Instant) -> (bool, bool) {
+        let is_silent = self.heard.is_none_or(|heard| now - heard >= TAKEOVER);
+        // Some devices send context packets from a port of their own.
+        let is_ours = self.taken.is_some_and(|taken| taken.ip() == from.ip());
+        if !is_ours && !is_silent {
+            if self.told != Some(from) {
+                self.second.note(from);
+                self.told = Some(from);
+            }
+            return (false, false);
+        }
+        self.heard = Some(now);
+        (true, self.taken.replace(from).is_some() && !is_ours)
+    }
+}
+
+impl Stage for Vita49Source {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let pool = self.pool.get_or_insert_with(|| {
+            // As many chunks as the graph can hold, and some for what the receiver takes at once.
+            let mut pool = BatchPool::new(ctx.batches_in_flight() + CHUNKS_MORE, FRAMES_BYTES);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let (shared, intake, senders) = (RefCell::new(pool), &mut self.intake, &mut self.senders);
+        let chunk = || shared.borrow_mut().acquire();
+        let (mut is_over, mut failed) = (false, None);
+        let outcome = self.receiver.recv(
+            || Some(vec![0; CHUNK_BYTES]),
+            |slab, received| {
+                let (now, now_ns) = (Instant::now(), monotonic_ns());
+                let (is_ours, is_new) = senders.hear(received.from, now);
+                if !is_ours {
+                    senders.foreign_datagrams += received.datagrams() as u64;
+                    return Some(slab);
+                }
+                if is_new {
+                    intake.begin();
+                }
+                is_over |= received.len == 0;
+                let mut onward = Onward { chunk: &chunk, output, ctx, now, now_ns };
+                for range in received.segments() {
+                    if let Err(error) = intake.take(&slab[range], &mut onward) {
+                        failed = Some(error);
+                    }
+                }
+                Some(slab)
+            },
+        )?;
+        ctx.count_waited(outcome.waited);
+        self.intake.hand_on(output, ctx);
+        self.publish(outcome.kernel_drops);
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        if self.intake.limit.is_reached() || is_over {
+            return Ok(Outcome::End);
+        }
+        match self.idle_timeout {
+            // A sender that never came is silent too.
+            Some(timeout) if self.senders.heard.unwrap_or(self.began).elapsed() >= timeout => {
+                Err(Error::Idle { timeout }.into())
+            }
+            _ => Ok(Outcome::Produced),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.intake.next });
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+/// A sender that is silent for so long has left its place to others.
+const TAKEOVER: Duration = Duration::from_millis(500);
+const CHUNKS_MORE: usize = 66;
+/// The longest packet with a frame's header.
+const FRAMES_BYTES: usize = 2 * CHUNK_BYTES;
+const COUNTERS: &[&str] = &[
+    "packets",
+    "context_packets",
+    "lost_frames",
+    "lost_samples",
+    "generator_samples",
+    "late_frames",
+    "late_samples",
+    "duplicate_frames",
+    "restarts",
+    "other_stream_packets",
+    "other_streams",
+    "unknown_format_packets",
+    "device_loss_packets",
+    "over_range_packets",
+    "starved_packets",
+    "foreign_datagrams",
+    "kernel_drops",
+    // 1 where the system can tell.
+    "kernel_drops_known",
+    "refused_short",
+    "refused_truncated",
+    "refused_header_bytes",
+    "refused_kind",
+    "refused_payload_bytes",
+    "refused_description",
+];
