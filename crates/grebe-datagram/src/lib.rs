@@ -77,7 +77,7 @@ pub use burst::{MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES};
 pub use error::{Error, Result};
 #[cfg(feature = "tokio")]
 pub use in_tokio::{AsyncReceiver, AsyncSender};
-pub use options::{Granted, Interface, Options, Side};
+pub use options::{Granted, Interface, Options, Side, UnknownInterface};
 pub use path::{is_wsl2, route_payload_bytes};
 pub use receive::{Congestion, Receiver, RecvOutcome};
 pub use received::{Received, Segments};

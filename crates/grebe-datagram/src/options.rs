@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::burst::MAX_BURST_DATAGRAMS;
+use crate::sys;
 
 /// How a socket is set up. Every field has a default that is right for a stream of samples.
 ///
@@ -56,15 +58,43 @@ pub struct Options {
 }
 
 /// A network interface, to send or join multicast on.
+///
+/// ```
+/// use grebe_datagram::Interface;
+/// assert_eq!("192.168.1.20".parse(), Ok(Interface::Address([192, 168, 1, 20].into())));
+/// assert_eq!("3".parse(), Ok(Interface::Index(3)));
+/// assert!("no-such-interface".parse::<Interface>().is_err());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Interface {
     /// The one that the route to the group names.
     #[default]
     Default,
-    /// The one with this address (IPv4).
+    /// The one with this address. For groups of IPv4; those of IPv6 take the default one.
     Address(Ipv4Addr),
-    /// The one with this index (IPv6; `if_nametoindex`).
+    /// The one with this index (`if_nametoindex`). For groups of IPv4 on Linux and Windows only.
     Index(u32),
+}
+
+/// A name that no interface of this machine has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no network interface '{name}': give its name, its number or its IPv4 address")]
+pub struct UnknownInterface {
+    /// The name.
+    pub name: String,
+}
+
+impl FromStr for Interface {
+    type Err = UnknownInterface;
+
+    /// An IPv4 address, an index, or (not on Windows) a name, as `eth0`.
+    fn from_str(text: &str) -> Result<Self, UnknownInterface> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
+        }
+        let index = text.parse().ok().or_else(|| sys::interface_index(text));
+        index.map(Self::Index).ok_or_else(|| UnknownInterface { name: text.to_owned() })
+    }
 }
 
 impl Default for Options {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket, Type};
 
 use crate::error::{Error, Result};
 use crate::options::{Granted, Interface, Options, Side};
@@ -48,8 +48,10 @@ pub(crate) fn ask_for_buffer(socket: &Socket, side: Side, asked_bytes: usize, fo
 
 pub(crate) fn prepare_multicast_send(socket: &Socket, v4: bool, options: &Options) -> io::Result<()> {
     if v4 {
-        if let Interface::Address(address) = options.multicast_interface {
-            socket.set_multicast_if_v4(&address)?;
+        match options.multicast_interface {
+            Interface::Default => {}
+            Interface::Address(address) => socket.set_multicast_if_v4(&address)?,
+            Interface::Index(index) => sys::set_multicast_index_v4(socket, index)?,
         }
         socket.set_multicast_ttl_v4(options.multicast_ttl)?;
         socket.set_multicast_loop_v4(options.multicast_loopback)
@@ -66,7 +68,10 @@ pub(crate) fn prepare_multicast_send(socket: &Socket, v4: bool, options: &Option
 pub(crate) fn join(socket: &Socket, group: IpAddr, interface: Interface) -> io::Result<()> {
     match (group, interface) {
         (IpAddr::V4(group), Interface::Address(address)) => socket.join_multicast_v4(&group, &address),
-        (IpAddr::V4(group), _) => socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED),
+        (IpAddr::V4(group), Interface::Index(index)) => {
+            socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(index))
+        }
+        (IpAddr::V4(group), Interface::Default) => socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED),
         (IpAddr::V6(group), Interface::Index(index)) => socket.join_multicast_v6(&group, index),
         (IpAddr::V6(group), _) => socket.join_multicast_v6(&group, 0),
     }

@@ -14,6 +14,10 @@ mod portable;
 mod cmsg;
 
 #[cfg(unix)]
+mod interface;
+#[cfg(unix)]
+pub(crate) use interface::interface_index;
+#[cfg(unix)]
 mod poll;
 #[cfg(unix)]
 pub(crate) use poll::{wait_readable, wait_writable};
@@ -47,9 +51,11 @@ use unix as native;
 mod absent;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 use absent as extras;
+#[cfg(not(unix))]
+pub(crate) use extras::interface_index;
 pub(crate) use extras::{
     drops_now, enable_drop_counter, enable_gro, enable_timestamps, force_buffer, route_mtu_bytes,
-    usable_buffer_bytes,
+    set_multicast_index_v4, usable_buffer_bytes,
 };
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use linux as extras;

@@ -205,7 +205,7 @@ fn udp_source(
     notify: &mut dyn FnMut(Notice),
 ) -> Result<OpenSource, Error> {
     let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
-    let socket_options = options.transport.socket_options();
+    let socket_options = options.transport.socket_options(at)?;
     let (address, otherwise) = at.to_listen()?;
     let bind = |address| UdpSource::bind(address, &socket_options);
     let mut source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
@@ -283,7 +283,7 @@ fn raw_source(
         }
         Carrier::Udp(at) => {
             let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
-            let socket_options = options.transport.socket_options();
+            let socket_options = options.transport.socket_options(at)?;
             let (address, otherwise) = at.to_listen()?;
             let bind = |address| RawUdpSource::bind(address, &socket_options, raw.clone());
             let source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
@@ -338,7 +338,7 @@ fn vita49_source(
     notify: &mut dyn FnMut(Notice),
 ) -> Result<OpenSource, Error> {
     let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
-    let socket_options = options.transport.socket_options();
+    let socket_options = options.transport.socket_options(&stream.at)?;
     let (address, otherwise) = stream.at.to_listen()?;
     let bind = |address| Vita49Source::bind(address, &socket_options, stream.clone());
     let source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
@@ -527,7 +527,7 @@ fn udp_sink(
     notify: &mut dyn FnMut(Notice),
 ) -> Result<UdpSink, Error> {
     let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
-    let sink = UdpSink::connect(to.to_send()?, &options.transport.socket_options()).map_err(failed)?;
+    let sink = UdpSink::connect(to.to_send()?, &options.transport.socket_options(to)?).map_err(failed)?;
     if sink.granted().is_clamped() {
         notify(Notice::SmallBuffer(sink.granted()));
     }
@@ -553,7 +553,7 @@ fn raw_sink(
         }
         Carrier::Udp(to) => {
             let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
-            let socket_options = options.transport.socket_options();
+            let socket_options = options.transport.socket_options(to)?;
             let sink = RawUdpSink::connect(
                 to.to_send()?,
                 &socket_options,
@@ -580,7 +580,7 @@ fn vita49_sink(
     let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
     let sink = Vita49Sink::connect(
         stream.at.to_send()?,
-        &options.transport.socket_options(),
+        &options.transport.socket_options(&stream.at)?,
         stream.clone(),
         options.transport.datagram_bytes,
         datagram_bytes,
@@ -660,12 +660,14 @@ impl Transport {
         }
     }
 
-    fn socket_options(&self) -> grebe_datagram::Options {
-        grebe_datagram::Options {
+    fn socket_options(&self, at: &HostPort) -> Result<grebe_datagram::Options, Error> {
+        let mut options = grebe_datagram::Options {
             burst: self.burst,
             latency: self.latency,
             ..grebe_datagram::Options::default()
-        }
+        };
+        at.set_options(&mut options)?;
+        Ok(options)
     }
 
     /// How long a block may wait for others to travel with.

@@ -1,5 +1,7 @@
 //! The name of either end of a stream.
 
+mod multicast;
+
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -13,12 +15,13 @@ use crate::raw::{Carrier, RawStream, TcpEnd};
 use crate::rtl_tcp::RtlTcp;
 use crate::synth::{Synth, query};
 use crate::vita49::Vita49Stream;
+use multicast::Multicast;
 
 /// Where a stream comes from or goes to.
 ///
 /// | written | as a source | as a sink |
 /// |---|---|---|
-/// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all; a multicast address: joins it) | sends to it |
+/// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all; a multicast address: joins it, by `?interface=`) | sends to it (a group: as far as `?ttl=` says) |
 /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
 /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`] |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
@@ -114,6 +117,7 @@ pub struct HostPort {
     /// Empty: every address of this machine.
     host: String,
     port: u16,
+    multicast: Multicast,
 }
 
 /// Chunks that hold a frame of so many bytes: as much memory as ever, or as much more as a few of them for everybody take.
@@ -128,7 +132,13 @@ fn of_large_chunks(options: grebe_shm::PublisherOptions, bytes: usize) -> grebe_
 
 impl HostPort {
     pub(crate) fn new(host: impl Into<String>, port: u16) -> Self {
-        Self { host: host.into(), port }
+        Self { host: host.into(), port, multicast: Multicast::default() }
+    }
+
+    /// What the name says of multicast, put into a socket's options.
+    pub(crate) fn set_options(&self, options: &mut grebe_datagram::Options) -> Result<(), Error> {
+        let name = || format!("udp://{self}");
+        self.multicast.set_options(options).map_err(|reason| Error::Name { name: name(), reason })
     }
 
     /// The address to listen on, and another for where it cannot be had: without a host an IPv6 socket hears every address, IPv4
@@ -171,56 +181,83 @@ impl FromStr for Uri {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let malformed = |reason: &str| Error::Name { name: text.to_owned(), reason: reason.to_owned() };
-        if let Some((carrier, query)) = raw_carrier(text) {
-            let raw = carrier.map_err(str::to_owned).and_then(|carrier| RawStream::parse(carrier, query));
-            return Ok(Uri::Raw(Box::new(raw.map_err(|reason| malformed(&reason))?)));
+        let named = |reason: String| Error::Name { name: text.to_owned(), reason };
+        let (multicast, rest) = Multicast::take(text).map_err(named)?;
+        let mut uri = parse(&rest, text)?;
+        if multicast != Multicast::default() {
+            let group = uri.datagrams_at().ok_or_else(|| named(NO_GROUP.to_owned()))?;
+            let is_one = group.host.parse::<IpAddr>().is_ok_and(|address| !address.is_multicast());
+            if is_one || group.host.is_empty() {
+                return Err(named(NO_GROUP.to_owned()));
+            }
+            group.multicast = multicast;
         }
-        if let Some(rest) = text.strip_prefix("rtl_tcp://") {
-            let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
-            let rtl = RtlTcp::parse(parse_host_port(at).map_err(malformed)?, query);
-            return Ok(Uri::RtlTcp(Box::new(rtl.map_err(|reason| malformed(&reason))?)));
-        }
-        if let Some(rest) = text.strip_prefix("udp://") {
-            let (rest, wire) = split_wire(rest).map_err(|reason| malformed(&reason))?;
-            return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?, wire));
-        }
-        if let Some(rest) = text.strip_prefix("vrt://") {
-            let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
-            let stream = Vita49Stream::parse(parse_host_port(at).map_err(malformed)?, query);
-            return Ok(Uri::Vita49(Box::new(stream.map_err(|reason| malformed(&reason))?)));
-        }
-        if let Some(rest) = text.strip_prefix("shm://") {
-            return Ok(Uri::Shm(parse_shm(rest).map_err(|reason| malformed(&reason))?));
-        }
-        if let Some(path) = text.strip_prefix("file:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            return if path.is_empty() {
-                Err(malformed("names no file"))
-            } else {
-                Ok(Uri::File(path.into()))
-            };
-        }
-        if let Some(rest) = text.strip_prefix("synth:") {
-            return Ok(Uri::Synth(Box::new(query::parse(rest).map_err(|reason| malformed(&reason))?)));
-        }
-        if let Some(rest) = text.strip_prefix("pipe:")
-            && let ("", wire) = split_wire(rest).map_err(|reason| malformed(&reason))?
-        {
-            return Ok(Uri::Pipe(wire));
-        }
-        match text {
-            "-" => return Ok(Uri::Pipe(Wire::Every)),
-            "" => return Err(malformed("is empty: name a stream, for example udp://:5000")),
-            _ => {}
-        }
-        if is_recording(Path::new(text)) {
-            return Ok(Uri::File(text.into()));
-        }
-        Err(malformed(
-            "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, vrt://HOST:PORT, file:PATH or synth:",
-        ))
+        Ok(uri)
     }
+}
+
+impl Uri {
+    /// Where its datagrams go to or come in, where it has some.
+    fn datagrams_at(&mut self) -> Option<&mut HostPort> {
+        match self {
+            Uri::Udp(at, _) => Some(at),
+            Uri::Raw(raw) => match &mut raw.carrier {
+                Carrier::Udp(at) => Some(at),
+                _ => None,
+            },
+            Uri::Vita49(stream) => Some(&mut stream.at),
+            _ => None,
+        }
+    }
+}
+
+/// A name without what it says of multicast; `whole` is all of it.
+fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
+    let malformed = |reason: &str| Error::Name { name: whole.to_owned(), reason: reason.to_owned() };
+    if let Some((carrier, query)) = raw_carrier(text) {
+        let raw = carrier.map_err(str::to_owned).and_then(|carrier| RawStream::parse(carrier, query));
+        return Ok(Uri::Raw(Box::new(raw.map_err(|reason| malformed(&reason))?)));
+    }
+    if let Some(rest) = text.strip_prefix("udp://") {
+        let (rest, wire) = split_wire(rest).map_err(|reason| malformed(&reason))?;
+        return Ok(Uri::Udp(parse_host_port(rest).map_err(malformed)?, wire));
+    }
+    if let Some(rest) = text.strip_prefix("rtl_tcp://") {
+        let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let rtl = RtlTcp::parse(parse_host_port(at).map_err(malformed)?, query);
+        return Ok(Uri::RtlTcp(Box::new(rtl.map_err(|reason| malformed(&reason))?)));
+    }
+    if let Some(rest) = text.strip_prefix("vrt://") {
+        let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let stream = Vita49Stream::parse(parse_host_port(at).map_err(malformed)?, query);
+        return Ok(Uri::Vita49(Box::new(stream.map_err(|reason| malformed(&reason))?)));
+    }
+    if let Some(rest) = text.strip_prefix("shm://") {
+        return Ok(Uri::Shm(parse_shm(rest).map_err(|reason| malformed(&reason))?));
+    }
+    if let Some(path) = text.strip_prefix("file:") {
+        let path = path.strip_prefix("//").unwrap_or(path);
+        return if path.is_empty() { Err(malformed("names no file")) } else { Ok(Uri::File(path.into())) };
+    }
+    if let Some(rest) = text.strip_prefix("synth:") {
+        return Ok(Uri::Synth(Box::new(query::parse(rest).map_err(|reason| malformed(&reason))?)));
+    }
+    if let Some(rest) = text.strip_prefix("pipe:")
+        && let ("", wire) = split_wire(rest).map_err(|reason| malformed(&reason))?
+    {
+        return Ok(Uri::Pipe(wire));
+    }
+    match text {
+        "-" => return Ok(Uri::Pipe(Wire::Every)),
+        "" => return Err(malformed("is empty: name a stream, for example udp://:5000")),
+        _ => {}
+    }
+    if is_recording(Path::new(text)) {
+        return Ok(Uri::File(text.into()));
+    }
+    Err(malformed(
+        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, vrt://HOST:PORT, file:PATH or synth:",
+    ))
 }
 
 /// What carries a stream without headers, and the query of its name; `None`: it is another stream.
@@ -310,12 +347,25 @@ fn parse_host_port(text: &str) -> Result<HostPort, &'static str> {
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Uri::Udp(host_port, wire) => write!(f, "udp://{host_port}{wire}"),
+            Uri::Udp(at, wire) => {
+                write!(f, "udp://{at}{wire}")?;
+                at.multicast.write(f, *wire == Wire::Every)
+            }
             Uri::Shm(shm) => write!(f, "shm://{shm}"),
             Uri::Pipe(wire) => write!(f, "pipe:{wire}"),
-            Uri::Raw(raw) => write!(f, "{raw}"),
+            Uri::Raw(raw) => {
+                write!(f, "{raw}")?;
+                match &raw.carrier {
+                    Carrier::Udp(at) => at.multicast.write(f, false),
+                    _ => Ok(()),
+                }
+            }
             Uri::RtlTcp(rtl) => write!(f, "{rtl}"),
-            Uri::Vita49(stream) => write!(f, "{stream}"),
+            Uri::Vita49(stream) => {
+                let name = stream.to_string();
+                f.write_str(&name)?;
+                stream.at.multicast.write(f, !name.contains('?'))
+            }
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
         }
@@ -353,6 +403,8 @@ impl fmt::Display for HostPort {
     }
 }
 
+const NO_GROUP: &str =
+    "is no multicast group: interface=, ttl= and loop= are for 224.0.0.0 to 239.255.255.255 and ff00::/8";
 const NO_PORT: &str = "has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000";
 
 /// Large chunks that a producer fills, and that wait to be lent.
@@ -393,6 +445,7 @@ mod tests {
             ("udp://localhost:1", udp("localhost", 1)),
             ("udp://10.0.0.1:65535/", udp("10.0.0.1", 65535)),
             ("udp://[::1]:7", udp("::1", 7)),
+            ("udp://239.1.2.3:5000", udp("239.1.2.3", 5000)),
             ("shm://adc-0/", shm("adc-0", None, 0, true)),
             ("shm://a?policy=drop_latest", shm("a", Some(grebe_shm::Policy::DropLatest), 0, true)),
             ("shm://a?wait=2&block=no", shm("a", None, 2, false)),
@@ -479,6 +532,39 @@ mod tests {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(known), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_said_of_multicast_goes_with_every_kind_of_datagram() {
+        for text in [
+            "udp://239.1.2.3:5000?interface=eth0&ttl=4",
+            "udp://239.1.2.3:5000?wire=gfh2&interface=192.168.1.20&loop=no",
+            "udp://[ff02::1:2]:5000?interface=2",
+            "udp://239.1.2.3:5000?format=cf32&rate=1000000&ttl=0",
+            "vrt://239.1.2.3:4991?stream=0x1f&ttl=255",
+            "vrt://239.1.2.3:4991?interface=lo",
+        ] {
+            let uri: Uri = text.parse().unwrap();
+            assert_eq!(uri.to_string(), text);
+            assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri, "{text}");
+        }
+        for (text, reason) in [
+            ("udp://10.0.0.1:5000?ttl=4", "is no multicast group"),
+            ("udp://:5000?interface=eth0", "is no multicast group"),
+            ("udp://239.1.2.3:5000?ttl=256", "give 0 to 255"),
+            ("udp://239.1.2.3:5000?interface=", "names no interface"),
+            ("udp://239.1.2.3:5000?loop=maybe", "give yes or no"),
+        ] {
+            let error = text.parse::<Uri>().unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+        let Ok(Uri::Udp(at, _)) = "udp://239.1.2.3:1?interface=no-such-interface&ttl=7".parse() else {
+            panic!("a group")
+        };
+        let mut options = grebe_datagram::Options::default();
+        let error = at.set_options(&mut options).unwrap_err().to_string();
+        assert!(error.contains("there is no network interface 'no-such-interface'"), "{error}");
+        assert_eq!((options.multicast_ttl, options.multicast_loopback), (7, true));
     }
 
     #[test]

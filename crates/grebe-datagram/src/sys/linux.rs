@@ -232,6 +232,19 @@ pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
     set(socket, level, option, value)
 }
 
+/// Multicast leaves by the interface with this index (ip(7), IP_MULTICAST_IF).
+pub(crate) fn set_multicast_index_v4(socket: &Socket, index: u32) -> io::Result<()> {
+    let any = libc::in_addr { s_addr: 0 };
+    let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex: index as c_int };
+    let len = size_of_val(&request) as socklen_t;
+    // SAFETY: the option's value is the `len` bytes of `request`.
+    let answer = unsafe {
+        let value = (&raw const request).cast::<c_void>();
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_IF, value, len)
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The drop counter now: SO_RXQ_OVFL tells it only with a later datagram.
 pub(crate) fn drops_now(socket: &Socket) -> Option<u32> {
     let mut info = [0_u32; SK_MEMINFO_VARS];

@@ -1,0 +1,52 @@
+//! One sender, several readers of a group on this machine.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use support::{finish, grebe, run, text};
+
+#[test]
+fn several_readers_of_a_group_get_what_one_sender_sends() {
+    let folder = tempfile::tempdir().unwrap();
+    // The first is given a port, which the others share with it.
+    let mut port = 0;
+    let mut readers = Vec::new();
+    for number in 0..3 {
+        let uri = format!("udp://239.255.77.2:{port}?interface=lo");
+        let file = folder.path().join(format!("{number}.sigmf-meta"));
+        let mut reader = grebe(&["record", &uri, file.to_str().unwrap(), "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(reader.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("listening on ") {
+            assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        port = said.trim().rsplit_once(':').unwrap().1.parse().unwrap();
+        readers.push((reader, stderr, said));
+    }
+    let to = format!("udp://239.255.77.2:{port}?interface=lo&ttl=0");
+    let sent = run(&["sg", "--rate", "50k", "--samples", "10000", "--datagram-size", "1400", "--to", &to]);
+    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+    for (reader, mut stderr, mut said) in readers {
+        let output = finish(reader);
+        stderr.read_to_string(&mut said).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let lost = report["losses"]["network_samples"].as_u64().unwrap();
+        assert_eq!(report["samples"].as_u64().unwrap() + lost, 10_000, "{report} {said}");
+    }
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_named() {
+    let output = run(&["sg", "--samples", "10", "--to", "udp://239.1.2.3:5000?interface=nowhere0"]);
+    assert_ne!(output.status.code(), Some(0));
+    let said = text(&output.stderr);
+    assert!(said.contains("there is no network interface 'nowhere0'"), "{said}");
+}
