@@ -52,7 +52,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     if let Some(duration) = options.bench {
         return bench(open(&uris, 0, options, &mut Spawn::None)?, options.size, duration);
     }
-    let mut spawn = recipe.map_or(Spawn::None, Spawn::Recipe);
+    let mut spawn = recipe.map_or(Spawn::None, |recipe| Spawn::Recipe(Box::new(recipe)));
     let shown: Vec<Shown> =
         (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
     let ended = show::run(&surface(options, &uris[0]), shown);
@@ -100,7 +100,7 @@ fn bench(_: Shown, _: (u32, u32), _: Duration) -> Result<Ending> {
 /// The generator of the stream, if it is ours.
 enum Spawn {
     None,
-    Recipe(Recipe),
+    Recipe(Box<Recipe>),
     Running(Generator),
 }
 
@@ -109,7 +109,7 @@ impl Spawn {
     fn start(&mut self) -> Result<Option<ChildStdout>> {
         match std::mem::replace(self, Spawn::None) {
             Spawn::Recipe(recipe) => {
-                let (generator, stdout) = Generator::start(recipe)?;
+                let (generator, stdout) = Generator::start(*recipe)?;
                 *self = Spawn::Running(generator);
                 Ok(stdout)
             }

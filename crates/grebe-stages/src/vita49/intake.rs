@@ -361,7 +361,9 @@ impl grebe_flow::Stage for Datagrams {
         }
         intake.hand_on(output, ctx);
         // Who asks for it still is there; the fuzz target does not.
-        let _ = self.intake.take().map(|intake| self.taken.send(intake));
+        if let Some(intake) = self.intake.take() {
+            let _ = self.taken.send(intake);
+        }
         Ok(grebe_flow::Outcome::End)
     }
 }
