@@ -12,7 +12,8 @@ from pathlib import Path
 
 try:
     import numpy
-    from gnuradio import blocks, gr, network
+    import pmt
+    from gnuradio import blocks, gr, network, zeromq
 except ImportError as error:
     print(f"skipped: GNU Radio: {error}; its 167 packages (126 MB, 714 MB on the disk) take too long to install for every run")
     sys.exit(0)
@@ -159,6 +160,90 @@ def streams(grebe, folder):
     ended("GNU Radio's TCP sink", recorder, file, sent)
 
 
+def record(grebe, uri, file, count):
+    """What a recorder makes of so many samples of a stream, and what it says of it."""
+    run(grebe, "record", uri, file, "--samples", count)
+    return numpy.fromfile(file.with_suffix(".sigmf-data"), "c8"), json.loads(file.read_text())["captures"]
+
+
+def player(grebe, recording, uri):
+    """A player that waits for its first reader, and the port that it listens on."""
+    command = [grebe, "play", recording, "--free-run", "--to", uri]
+    playing = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True)
+    for line in playing.stderr:
+        if line.startswith("listening on "):
+            return playing, int(line.rsplit(":", 1)[1])
+    raise SystemExit(f"FAILED  {uri}: it does not listen")
+
+
+def zeromq_in(grebe, folder, kind, tags):
+    """GNU Radio's sink, which listens, and a recorder of grebe's."""
+    sent = samples("cf32")
+    sink = {"sub": zeromq.pub_sink, "pull": zeromq.push_sink}[kind](gr.sizeof_gr_complex, 1, "tcp://127.0.0.1:*", 100, tags)
+    told = [gr.tag_utils.python_to_tag((0, pmt.intern(key), pmt.from_double(value), pmt.PMT_F))
+            for key, value in (("rx_rate", 1e6), ("rx_freq", FREQUENCY_HZ))]
+    # A PUB has sent before anybody listens: its stream goes round, and a reader begins somewhere.
+    graph = gr.top_block()
+    graph.connect(blocks.vector_source_c(sent.tolist(), True, 1, told), blocks.throttle(gr.sizeof_gr_complex, 2e6), sink)
+    graph.start()
+    what = f"GNU Radio's {'PUB' if kind == 'sub' else 'PUSH'} sink, tags {tags}"
+    try:
+        uri = f"zmq://{sink.last_endpoint().split('//')[1]}?type={kind}&format=cf32{'&tags' if tags else '&rate=1M'}"
+        got, captures = record(grebe, uri, folder / f"zmq-{kind}-{tags}.sigmf-meta", 2 * LENGTH)
+    finally:
+        graph.stop()
+        graph.wait()
+    begin = int(numpy.flatnonzero(sent == got[0])[0])
+    check(f"{what}: the samples", got.tobytes() == numpy.roll(numpy.tile(sent, 2), -begin).tobytes())
+    check(f"{what}: without a gap", sum("core:frequency" not in it for it in captures) == 0 if tags else len(captures) == 1)
+    if tags:
+        check(f"{what}: the frequency", captures[-1]["core:frequency"] == FREQUENCY_HZ)
+
+
+def zeromq_out(grebe, folder, kind, tags):
+    """A player of grebe's, and GNU Radio's source."""
+    sent = samples("cf32")
+    recording = folder / "theirs-cf32.sigmf-meta"
+    playing, port = player(grebe, recording, f"zmq://127.0.0.1:0?type={kind}&format=cf32&listen{'&tags' if tags else ''}")
+    source = {"pub": zeromq.sub_source, "push": zeromq.pull_source}[kind](
+        gr.sizeof_gr_complex, 1, f"tcp://127.0.0.1:{port}", 100, tags)
+    end = blocks.vector_sink_c()
+    flow(source, blocks.head(gr.sizeof_gr_complex, LENGTH), end)
+    playing.communicate(timeout=60)
+    what = f"GNU Radio's {'SUB' if kind == 'pub' else 'PULL'} source, tags {tags}"
+    check(f"{what}: the samples", numpy.array(end.data(), "c8").tobytes() == sent.tobytes())
+    if tags:
+        said = {pmt.symbol_to_string(tag.key): (tag.offset, pmt.to_python(tag.value)) for tag in end.tags()}
+        check(f"{what}: the rate", said["rx_rate"] == (0, RATE_HZ))
+        check(f"{what}: the frequency", said["rx_freq"] == (0, FREQUENCY_HZ))
+
+
+def rtl_tcp(grebe, folder):
+    """gr-osmosdr's client of rtl_tcp, which makes floats of the bytes."""
+    try:
+        import osmosdr
+    except ImportError as error:
+        print(f"skipped: rtl_tcp: {error} (on Debian: apt-get install --no-install-recommends gr-osmosdr)")
+        return
+    made = folder / "sg-cu8.sigmf-meta"
+    run(grebe, "sg", "--format", "cu8", "--wave", "qpsk", "--snr", "20", "--rate", "1M", "--samples", 400_000, "--free-run", "--to", made)
+    sent = numpy.fromfile(made.with_suffix(".sigmf-data"), "u1")
+    playing, port = player(grebe, made, "rtl_tcp://127.0.0.1:0?listen")
+    source = osmosdr.source(f"rtl_tcp=127.0.0.1:{port}")
+    source.set_sample_rate(1e6)
+    source.set_center_freq(FREQUENCY_HZ)
+    end = blocks.vector_sink_c()
+    flow(source, blocks.head(gr.sizeof_gr_complex, 200_000), end)
+    del source
+    playing.kill()
+    playing.wait()
+    got = numpy.array(end.data(), "c8").view("f4")
+    # The middle that it takes off and the scale are its own: a straight line through all 256 bytes.
+    scale, middle = numpy.polyfit(sent[:len(got)].astype("f8"), got.astype("f8"), 1)
+    bytes_again = numpy.rint((got - middle) / scale)
+    check("gr-osmosdr's rtl_tcp client: the samples", numpy.array_equal(bytes_again, sent[:len(got)]))
+
+
 def main(grebe):
     print(f"GNU Radio {gr.version()}, NumPy {numpy.__version__}")
     with tempfile.TemporaryDirectory() as folder:
@@ -167,6 +252,12 @@ def main(grebe):
             ours(grebe, Path(folder), name)
         integers(grebe, Path(folder))
         streams(grebe, Path(folder))
+        for tags in (False, True):
+            for kind in ("sub", "pull"):
+                zeromq_in(grebe, Path(folder), kind, tags)
+            for kind in ("pub", "push"):
+                zeromq_out(grebe, Path(folder), kind, tags)
+        rtl_tcp(grebe, Path(folder))
     print(f"{checks} passed, 0 failed")
 
 

@@ -2,6 +2,7 @@
 
 use crate::rtl_tcp::{Command, Hello};
 use crate::tuner::Tuning;
+use crate::zmq::{fuzz_tags, fuzz_wire};
 
 /// A greeting, then commands: what is read says the same when it is written again, and leaves a tuning that can be.
 pub fn rtl_tcp(bytes: &[u8]) {
@@ -23,4 +24,10 @@ pub fn rtl_tcp(bytes: &[u8]) {
 /// Datagrams come from a VITA-49 sender; `choice` is what the name of the stream says.
 pub fn vita49(choice: u8, datagrams: Vec<Vec<u8>>) {
     crate::vita49::fuzz(choice, datagrams);
+}
+
+/// Frames, a handshake and GNU Radio's tags: any bytes are read or refused.
+pub fn zmq(bytes: &[u8]) {
+    fuzz_wire(bytes);
+    fuzz_tags(bytes);
 }

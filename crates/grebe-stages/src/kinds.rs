@@ -1,6 +1,7 @@
 //! The kinds of stages that a graph file can name.
 
 mod radio;
+mod zmq;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::stream::{DATAGRAM_BYTES, check_datagram_bytes};
 use crate::synth::Synth;
 use crate::uri::{ShmName, Uri, Wire};
 use radio::{RtlTcpIn, RtlTcpOut};
+use zmq::{ZmqIn, ZmqOut};
 
 /// All built-in kinds.
 ///
@@ -34,7 +36,7 @@ pub fn kinds() -> Kinds {
     kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<RawIn>();
     kinds.add::<Vita49In>().add::<Vita49Out>().add::<ShmIn>();
     kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<RawOut>().add::<ShmOut>().add::<Null>();
-    kinds.add::<RtlTcpIn>().add::<RtlTcpOut>();
+    kinds.add::<RtlTcpIn>().add::<RtlTcpOut>().add::<ZmqIn>().add::<ZmqOut>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
     kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
@@ -600,6 +602,8 @@ mod tests {
             "kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=2&readers=2\" }",
             "kind = \"pipe_out\"",
             "kind = \"rtl_tcp_in\"\nparams = { uri = \"rtl_tcp://pi:1234?gain=auto\", samples = \"1M\" }",
+            "kind = \"zmq_in\"\nparams = { uri = \"zmq://x:1?format=cf32&tags\" }",
+            "kind = \"zmq_out\"\nparams = { uri = \"zmq://:1?format=cf32&type=push&listen\" }",
             "kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1234?listen\" }",
             "kind = \"record\"\nparams = { file = \"x.sigmf-meta\", overwrite = true, duration = 5 }",
             "kind = \"gain\"\nparams = { gain = [1, -0.5], offset = 3 }",
@@ -641,6 +645,10 @@ mod tests {
             ("kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1?wait=x\" }", "0 to 64 clients"),
             ("kind = \"vita49_in\"\nparams = { uri = \"udp://:1\" }", "vrt://HOST:PORT"),
             ("kind = \"vita49_out\"\nparams = { uri = \"vrt://x:1\", datagram_size = 10 }", "80"),
+            (
+                "kind = \"zmq_in\"\nparams = { uri = \"zmq://x:1?format=cf32&type=req\" }",
+                "sub, pull, pub or push",
+            ),
             ("kind = \"shm_in\"\nparams = { uri = \"udp://:1\" }", "shm://NAME"),
             ("kind = \"shm_in\"\nparams = { uri = \"shm://adc?wait=2\" }", "shm_out"),
             ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=some\" }", "give a number"),

@@ -60,6 +60,7 @@ pub mod synth;
 mod tuner;
 mod uri;
 mod vita49;
+mod zmq;
 
 pub use {
     error::Error,
@@ -85,6 +86,7 @@ pub use {
     tuner::{Tuner, Tuning},
     uri::{HostPort, ShmName, Uri, Wire},
     vita49::Vita49Stream,
+    zmq::Zmq,
 };
 
 #[cfg(fuzzing)]

@@ -27,6 +27,7 @@ use crate::synth::{Synth, SynthRemote};
 use crate::tuner::Tuner;
 use crate::uri::{HostPort, ShmName, Uri};
 use crate::vita49::{Vita49Sink, Vita49Source, Vita49Stream};
+use crate::zmq::{self, Socket, Zmq, ZmqSink};
 
 /// How frames travel. Both ends have these options.
 #[derive(Debug, Clone)]
@@ -193,6 +194,7 @@ pub fn open_source(
         Uri::Raw(raw) => raw_source(uri, raw, &options, notify),
         Uri::RtlTcp(rtl) => rtl_tcp_source(uri, rtl, &options, notify),
         Uri::Vita49(stream) => vita49_source(uri, stream, &options, notify),
+        Uri::Zmq(zmq) => zmq_source(uri, zmq, &options, notify),
         Uri::File(path) => recording(path, &options, notify),
         Uri::Synth(synth) => generator(synth, options),
     }
@@ -352,6 +354,28 @@ fn vita49_source(
     Ok(OpenSource { address, second_sender, rate_hz, ..OpenSource::of(source) })
 }
 
+fn zmq_source(
+    uri: &Uri,
+    zmq: &Zmq,
+    options: &SourceOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<OpenSource, Error> {
+    let socket = zmq.socket.unwrap_or(Socket::Sub);
+    if !socket.reads() {
+        let reason =
+            format!("sends: what reads is type={}", if socket == Socket::Pub { "sub" } else { "pull" });
+        return Err(Error::Name { name: uri.to_string(), reason });
+    }
+    let listening = |address| notify(Notice::WaitingForConnection { scheme: "zmq", address });
+    let source = zmq::source(zmq, zmq.meeting(socket, listening)?, &options.cancel)?;
+    if zmq.loses_unseen(socket) {
+        notify(Notice::UnseenLoss("there are no tags: what a PUB drops for a slow reader"));
+    }
+    let rate_hz = Some(zmq.raw.rate_hz).filter(|&rate_hz| rate_hz > 0.0);
+    let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+    Ok(OpenSource { rate_hz, ..OpenSource::of(source) })
+}
+
 fn recording(
     path: &Path,
     options: &SourceOptions,
@@ -497,6 +521,18 @@ pub fn open_sink(
             Box::new(RtlTcpServer::open(rtl, options.tuner.clone(), &options.cancel, listening)?)
         }
         Uri::Vita49(stream) => Box::new(vita49_sink(uri, stream, datagram_bytes, options, notify)?),
+        Uri::Zmq(zmq) => {
+            let socket = zmq.socket.unwrap_or(Socket::Pub);
+            if socket.reads() {
+                let reason = format!(
+                    "reads: what sends is type={}",
+                    if socket == Socket::Sub { "pub" } else { "push" }
+                );
+                return Err(Error::Name { name: uri.to_string(), reason });
+            }
+            let listening = |address| notify(Notice::WaitingForConnection { scheme: "zmq", address });
+            Box::new(ZmqSink::open(zmq, socket, &options.cancel, listening)?)
+        }
         Uri::File(path) => {
             let record = RecordOptions {
                 duration: options.duration,

@@ -9,7 +9,7 @@ mod outlet;
 mod tcp;
 
 pub(crate) use again::Again;
-pub(crate) use byte_stream::{RawSink, RawSource, Retune, Retuned};
+pub(crate) use byte_stream::{RawSink, RawSource, Retune, Retuned, interleaved};
 pub(crate) use datagrams::{RawUdpSink, RawUdpSource};
 pub(crate) use layout::Carrier;
 pub use layout::RawStream;

@@ -15,6 +15,7 @@ use crate::raw::{Carrier, RawStream, TcpEnd};
 use crate::rtl_tcp::RtlTcp;
 use crate::synth::{Synth, query};
 use crate::vita49::Vita49Stream;
+use crate::zmq::Zmq;
 use multicast::Multicast;
 
 /// Where a stream comes from or goes to.
@@ -28,6 +29,7 @@ use multicast::Multicast;
 /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
 /// | `rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M` | a receiver behind `rtl_tcp`: see [`RtlTcp`] | is such a server |
 /// | `vrt://HOST:PORT` | takes VITA-49 packets that come there: see [`Vita49Stream`] | sends them |
+/// | `zmq://HOST:PORT?format=cf32` | reads what a ZMQ block of GNU Radio sends: see [`Zmq`] | sends to such blocks |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
 /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
 ///
@@ -53,6 +55,8 @@ pub enum Uri {
     RtlTcp(Box<RtlTcp>),
     /// VITA-49 packets over UDP, DIFI among them.
     Vita49(Box<Vita49Stream>),
+    /// GNU Radio's items over ZeroMQ.
+    Zmq(Box<Zmq>),
     /// A recording.
     File(PathBuf),
     /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
@@ -227,6 +231,11 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         let rtl = RtlTcp::parse(parse_host_port(at).map_err(malformed)?, query);
         return Ok(Uri::RtlTcp(Box::new(rtl.map_err(|reason| malformed(&reason))?)));
     }
+    if let Some(rest) = text.strip_prefix("zmq://") {
+        let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let zmq = Zmq::parse(parse_host_port(at).map_err(malformed)?, query);
+        return Ok(Uri::Zmq(Box::new(zmq.map_err(|reason| malformed(&reason))?)));
+    }
     if let Some(rest) = text.strip_prefix("vrt://") {
         let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
         let stream = Vita49Stream::parse(parse_host_port(at).map_err(malformed)?, query);
@@ -256,7 +265,7 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         return Ok(Uri::File(text.into()));
     }
     Err(malformed(
-        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, vrt://HOST:PORT, file:PATH or synth:",
+        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, vrt://HOST:PORT, zmq://HOST:PORT?format=..., file:PATH or synth:",
     ))
 }
 
@@ -366,6 +375,7 @@ impl fmt::Display for Uri {
                 f.write_str(&name)?;
                 stream.at.multicast.write(f, !name.contains('?'))
             }
+            Uri::Zmq(zmq) => write!(f, "{zmq}"),
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
         }

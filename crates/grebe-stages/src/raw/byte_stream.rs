@@ -300,7 +300,7 @@ impl<W: Write + Send + 'static> RawSink<W> {
 }
 
 /// The bytes of a frame's samples, one of each channel in turn: in `scratch`, but where they stand so in the frame.
-pub(super) fn interleaved<'a>(
+pub(crate) fn interleaved<'a>(
     raw: &RawStream,
     frame: &'a Frame<'_>,
     scratch: &'a mut Vec<u8>,

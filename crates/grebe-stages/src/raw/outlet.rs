@@ -61,6 +61,12 @@ impl Outlet {
         self.is_gone
     }
 
+    /// To wait for room.
+    #[cfg(unix)]
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
     fn write(&mut self, bytes: &[u8]) -> usize {
         let mut sent = 0;
         while sent < bytes.len() {

@@ -1,0 +1,150 @@
+//! Receivers on a network, and connections that come back: the built command at both ends, or as another program would be there.
+//!
+//! What is sent to a client fits what a server keeps for one that is slow, so that nothing is lost on a machine of any speed.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Stdio};
+
+use grebe::stages::SampleFile;
+use serde_json::Value;
+use support::{finish, grebe, run, text};
+
+/// Starts a command, and waits until it says where it listens.
+fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
+    let mut child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    let address = loop {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
+        if let Some((_, address)) =
+            line.trim().strip_prefix("listening on ").and_then(|it| it.split_once("://"))
+        {
+            break address.to_owned();
+        }
+    };
+    (child, address, stderr)
+}
+
+fn data(file: &Path) -> Vec<u8> {
+    fs::read(file.with_extension("sigmf-data")).unwrap()
+}
+
+/// A recording of a generator, for what is to come out at the other end.
+fn made(file: &Path, samples: &str) -> Vec<u8> {
+    let generator = format!("synth:qpsk?format=cu8&rate=2.4M&seed=3&samples={samples}");
+    let recorded = run(&["record", &generator, file.to_str().unwrap()]);
+    assert_eq!(recorded.status.code(), Some(0), "{}", text(&recorded.stderr));
+    data(file)
+}
+
+#[test]
+fn a_recording_is_played_to_clients_of_rtl_tcp() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("x.sigmf-meta"), folder.path().join("y.sigmf-meta"));
+    let sent = made(&from, "500k");
+    let server =
+        ["play", from.to_str().unwrap(), "--free-run", "--to", "rtl_tcp://127.0.0.1:0?listen&wait=2"];
+    let (server, address, _stderr) = listening(&server);
+    // Another program, beside our own receiver.
+    let reading = {
+        let address = address.clone();
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            TcpStream::connect(address).unwrap().read_to_end(&mut bytes).unwrap();
+            bytes
+        })
+    };
+    let uri = format!("rtl_tcp://{address}?frequency=433.92M&rate=2.4M&gain=20.7");
+    let recorder = run(&["record", &uri, to.to_str().unwrap(), "--json"]);
+    assert_eq!(recorder.status.code(), Some(0), "{}", text(&recorder.stderr));
+    let said = text(&recorder.stderr);
+    assert!(said.contains("what its server drops cannot be seen"), "{said}");
+    let report: Value = serde_json::from_slice(&recorder.stdout).unwrap();
+    assert_eq!(report["losses"]["unseen"], true, "{report}");
+    assert_eq!(finish(server).status.code(), Some(0));
+    assert!(data(&to) == sent);
+    let read = reading.join().unwrap();
+    assert!(read[..12] == *b"RTL0\0\0\0\x05\0\0\0\x1d" && read[12..] == sent[..]);
+    let recording = SampleFile::open(&to).unwrap();
+    let description = recording.description(0).unwrap();
+    assert_eq!((description.centre_frequency_hz, description.gain_db), (Some(433.92e6), Some(20.7)));
+    assert_eq!(recording.sample_rate_hz(), 2.4e6);
+}
+
+#[test]
+fn a_sender_that_goes_and_returns_leaves_a_gap_in_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp://{}?format=ci16&rate=1M&reconnect", listener.local_addr().unwrap());
+    let recorder = grebe(&["record", &uri, file.to_str().unwrap(), "--samples", "500", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first ends within a sample.
+    listener.accept().unwrap().0.write_all(&[1; 4 * 300 + 3]).unwrap();
+    let (mut second, _) = listener.accept().unwrap();
+    second.write_all(&[2; 4 * 200]).unwrap();
+    let output = finish(recorder);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(data(&file) == [vec![1; 4 * 300], vec![2; 4 * 200]].concat());
+    let segments: Vec<_> = SampleFile::open(&file)
+        .unwrap()
+        .segments()
+        .iter()
+        .map(|it| (it.first_sample_index, it.length_samples))
+        .collect();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lost = report["losses"]["network_samples"].as_u64().unwrap();
+    assert!(lost >= 1 && segments == [(0, 300), (300 + lost, 200)], "{segments:?} {report}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_and_returns_gets_what_comes_then() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp://{}?format=u8&reconnect", listener.local_addr().unwrap());
+    let arguments =
+        ["sg", "--wave", "saw", "--format", "u8", "--rate", "1M", "--free-run", "--json", "--to", &uri];
+    let sender = grebe(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut first, _) = listener.accept().unwrap();
+    first.read_exact(&mut [0; 10_000]).unwrap();
+    drop(first);
+    let (mut second, _) = listener.accept().unwrap();
+    second.read_exact(&mut [0; 10_000]).unwrap();
+    support::signal("-INT", sender.id());
+    let rest = std::thread::spawn(move || second.read_to_end(&mut Vec::new()));
+    let output = finish(sender);
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    rest.join().unwrap().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["losses"]["absent_samples"].as_u64().unwrap() > 0, "{report}");
+}
+
+#[test]
+fn what_is_no_rtl_tcp_is_said() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("rtl_tcp://{}", listener.local_addr().unwrap());
+    let web =
+        std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"HTTP/1.1 400 Bad Request\r\n"));
+    let output = run(&["record", &uri, "x.sigmf-meta"]);
+    web.join().unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("does not begin with RTL0"), "{}", text(&output.stderr));
+    for (arguments, says) in [
+        (&["record", "rtl_tcp://127.0.0.1:1", "x.sigmf-meta"][..], "cannot connect to rtl_tcp://127.0.0.1:1"),
+        (&["record", "rtl_tcp://127.0.0.1:1?listen", "x.sigmf-meta"], "which makes it a server"),
+        (&["sg", "--to", "rtl_tcp://127.0.0.1:0?wait=0", "--samples", "1k"], "rtl_tcp carries cu8 in one"),
+    ] {
+        let output = run(arguments);
+        assert_ne!(output.status.code(), Some(0));
+        assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
+    }
+}
