@@ -48,26 +48,32 @@ fn batch(format: SampleFormat, channels: usize, rate_hz: f64, frames: &[(u64, us
     batch.freeze()
 }
 
-/// What a sink sends of a batch, to its end.
-fn sent(query: &str, datagram_bytes: usize, batch: Batch) -> Vec<Vec<u8>> {
+/// What a sink sends of batches, to its end. Each is taken before the next is sent: a socket's memory holds what one makes.
+fn sent(query: &str, datagram_bytes: usize, batches: Vec<Batch>) -> Vec<Vec<u8>> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let stream = name(&format!("vrt://127.0.0.1:1?{query}"));
     let to = socket.local_addr().unwrap();
     let sink = Vita49Sink::connect(to, &Options::default(), stream, Some(datagram_bytes), 0).unwrap();
-    let receiver = std::thread::spawn(move || {
-        let (mut datagrams, mut bytes) = (Vec::new(), [0; 65_536]);
-        loop {
-            match socket.recv(&mut bytes).unwrap() {
-                0 => return datagrams,
-                length => datagrams.push(bytes[..length].to_vec()),
-            }
-        }
-    });
     let mut bench = StageBench::new(sink).unwrap();
-    bench.feed(batch).unwrap();
+    let (mut datagrams, mut bytes) = (Vec::new(), [0; 65_536]);
+    let mut take = |datagrams: &mut Vec<Vec<u8>>| {
+        let length = socket.recv(&mut bytes).unwrap();
+        datagrams.push(bytes[..length].to_vec());
+    };
+    for batch in batches {
+        bench.feed(batch).unwrap();
+        let sent = bench.snapshot().stage("stage").unwrap().own("datagrams").unwrap();
+        while (datagrams.len() as u64) < sent {
+            take(&mut datagrams);
+        }
+    }
     bench.end().unwrap();
-    receiver.join().unwrap()
+    while datagrams.last().is_none_or(|last| !last.is_empty()) {
+        take(&mut datagrams);
+    }
+    datagrams.pop();
+    datagrams
 }
 
 /// What a source makes of datagrams, and what it has counted.
@@ -110,7 +116,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 #[test]
 fn packets_are_of_one_size_and_gaps_show_in_count_and_time() {
     let frames = [(0, 500), (500, 500), (3_000, 333)];
-    let sent = sent("stream=0xbeef&time=gps", 1_400, batch(SampleFormat::Ci16, 1, 1e6, &frames));
+    let sent = sent("stream=0xbeef&time=gps", 1_400, vec![batch(SampleFormat::Ci16, 1, 1e6, &frames)]);
     let (mut counts, mut samples) = (Vec::new(), 0);
     for packet in sent.iter().map(|datagram| words(datagram)) {
         assert_eq!((packet[0] & 0xffff, packet[1]), (packet.len() as u32, 0xbeef));
@@ -130,7 +136,7 @@ fn packets_are_of_one_size_and_gaps_show_in_count_and_time() {
 
 #[test]
 fn difi_is_what_its_specification_says() {
-    let sent = sent("profile=difi&stream=7", 1_400, batch(SampleFormat::Ci8, 1, 7.68e6, &[(0, 2_049)]));
+    let sent = sent("profile=difi&stream=7", 1_400, vec![batch(SampleFormat::Ci8, 1, 7.68e6, &[(0, 2_049)])]);
     let context = words(&sent[0]);
     assert_eq!((context[0], context[1], context[2], context[3]), (0x4960_001b, 7, 0x6a_621e, 1));
     assert_eq!((context.len(), context[7]), (27, 0xfbb9_8000));
@@ -230,17 +236,17 @@ proptest! {
     fn what_is_sent_comes_back(
         number in 0u8..10,
         channels in 1usize..6,
-        datagram_bytes in 60usize..3_000,
-        lengths in prop::collection::vec(1usize..900, 1..6),
+        datagram_bytes in 100usize..3_000,
+        lengths in prop::collection::vec(1usize..200, 1..20),
         time in prop::sample::select(vec!["utc", "gps", "samples", "none"]),
     ) {
         let format = SampleFormat::from_wire(number).unwrap();
         let mut frames = Vec::new();
         let total = lengths.iter().fold(0, |index, &length| {
-            frames.push((index, length));
+            frames.push(batch(format, channels, 48e3, &[(index, length)]));
             index + length as u64
         });
-        let sent = sent(&format!("time={time}"), datagram_bytes, batch(format, channels, 48e3, &frames));
+        let sent = sent(&format!("time={time}"), datagram_bytes, frames);
         prop_assert!(sent.iter().all(|it| it.len() <= datagram_bytes.max(60 + channels * 32)));
         let (batches, intake) = received("", sent);
         prop_assert_eq!(check(&batches), [(0, total)]);
@@ -255,7 +261,7 @@ proptest! {
         time in prop::sample::select(vec!["utc", "gps", "samples"]),
         keeps in prop::collection::vec(prop::bool::weighted(0.6), 150),
     ) {
-        let mut sent = sent(&format!("time={time}"), 200, batch(SampleFormat::Ci16, 1, 2.4e6, &[(0, 6_450)]));
+        let mut sent = sent(&format!("time={time}"), 200, vec![batch(SampleFormat::Ci16, 1, 2.4e6, &[(0, 6_450)])]);
         let mut numbers = keeps.into_iter();
         let data: Vec<Vec<u8>> = sent.split_off(1);
         let total = data.len();
