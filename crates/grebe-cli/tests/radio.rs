@@ -37,9 +37,10 @@ fn data(file: &Path) -> Vec<u8> {
 
 /// A recording of a generator, for what is to come out at the other end.
 fn made(file: &Path, samples: &str) -> Vec<u8> {
-    let generator = format!("synth:qpsk?format=cu8&rate=2.4M&seed=3&samples={samples}");
-    let recorded = run(&["record", &generator, file.to_str().unwrap()]);
-    assert_eq!(recorded.status.code(), Some(0), "{}", text(&recorded.stderr));
+    let made = "sg --format cu8 --rate 2.4M --wave qpsk --seed 3 --free-run --samples".split(' ');
+    let made: Vec<&str> = made.chain([samples, "--to", file.to_str().unwrap()]).collect();
+    let made = run(&made);
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
     data(file)
 }
 
