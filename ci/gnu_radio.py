@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 try:
@@ -160,6 +161,19 @@ def streams(grebe, folder):
     ended("GNU Radio's TCP sink", recorder, file, sent)
 
 
+def taken(source, count):
+    """So many items of a source that does not see that nobody wants more."""
+    graph, end = gr.top_block(), blocks.vector_sink_c()
+    graph.connect(source, end)
+    graph.start()
+    until = time.monotonic() + 60
+    while len(end.data()) < count and time.monotonic() < until:
+        time.sleep(0.05)
+    graph.stop()
+    graph.wait()
+    return numpy.array(end.data()[:count], "c8"), end.tags()
+
+
 def record(grebe, uri, file, count):
     """What a recorder makes of so many samples of a stream, and what it says of it."""
     run(grebe, "record", uri, file, "--samples", count)
@@ -188,16 +202,18 @@ def zeromq_in(grebe, folder, kind, tags):
     graph.start()
     what = f"GNU Radio's {'PUB' if kind == 'sub' else 'PUSH'} sink, tags {tags}"
     try:
-        uri = f"zmq://{sink.last_endpoint().split('//')[1]}?type={kind}&format=cf32{'&tags' if tags else '&rate=1M'}"
+        uri = f"zmq://{sink.last_endpoint().split('//')[1]}?type={kind}&format=cf32&rate=1M{'&tags' if tags else ''}"
         got, captures = record(grebe, uri, folder / f"zmq-{kind}-{tags}.sigmf-meta", 2 * LENGTH)
     finally:
         graph.stop()
         graph.wait()
     begin = int(numpy.flatnonzero(sent == got[0])[0])
     check(f"{what}: the samples", got.tobytes() == numpy.roll(numpy.tile(sent, 2), -begin).tobytes())
-    check(f"{what}: without a gap", sum("core:frequency" not in it for it in captures) == 0 if tags else len(captures) == 1)
     if tags:
+        # Who comes in the middle hears of the frequency when the stream comes round.
         check(f"{what}: the frequency", captures[-1]["core:frequency"] == FREQUENCY_HZ)
+    else:
+        check(f"{what}: without a gap", len(captures) == 1)
 
 
 def zeromq_out(grebe, folder, kind, tags):
@@ -207,41 +223,14 @@ def zeromq_out(grebe, folder, kind, tags):
     playing, port = player(grebe, recording, f"zmq://127.0.0.1:0?type={kind}&format=cf32&listen{'&tags' if tags else ''}")
     source = {"pub": zeromq.sub_source, "push": zeromq.pull_source}[kind](
         gr.sizeof_gr_complex, 1, f"tcp://127.0.0.1:{port}", 100, tags)
-    end = blocks.vector_sink_c()
-    flow(source, blocks.head(gr.sizeof_gr_complex, LENGTH), end)
+    got, tags_of_it = taken(source, LENGTH)
     playing.communicate(timeout=60)
     what = f"GNU Radio's {'SUB' if kind == 'pub' else 'PULL'} source, tags {tags}"
-    check(f"{what}: the samples", numpy.array(end.data(), "c8").tobytes() == sent.tobytes())
+    check(f"{what}: the samples", got.tobytes() == sent.tobytes())
     if tags:
-        said = {pmt.symbol_to_string(tag.key): (tag.offset, pmt.to_python(tag.value)) for tag in end.tags()}
+        said = {pmt.symbol_to_string(tag.key): (tag.offset, pmt.to_python(tag.value)) for tag in tags_of_it}
         check(f"{what}: the rate", said["rx_rate"] == (0, RATE_HZ))
         check(f"{what}: the frequency", said["rx_freq"] == (0, FREQUENCY_HZ))
-
-
-def rtl_tcp(grebe, folder):
-    """gr-osmosdr's client of rtl_tcp, which makes floats of the bytes."""
-    try:
-        import osmosdr
-    except ImportError as error:
-        print(f"skipped: rtl_tcp: {error} (on Debian: apt-get install --no-install-recommends gr-osmosdr)")
-        return
-    made = folder / "sg-cu8.sigmf-meta"
-    run(grebe, "sg", "--format", "cu8", "--wave", "qpsk", "--snr", "20", "--rate", "1M", "--samples", 400_000, "--free-run", "--to", made)
-    sent = numpy.fromfile(made.with_suffix(".sigmf-data"), "u1")
-    playing, port = player(grebe, made, "rtl_tcp://127.0.0.1:0?listen")
-    source = osmosdr.source(f"rtl_tcp=127.0.0.1:{port}")
-    source.set_sample_rate(1e6)
-    source.set_center_freq(FREQUENCY_HZ)
-    end = blocks.vector_sink_c()
-    flow(source, blocks.head(gr.sizeof_gr_complex, 200_000), end)
-    del source
-    playing.kill()
-    playing.wait()
-    got = numpy.array(end.data(), "c8").view("f4")
-    # The middle that it takes off and the scale are its own: a straight line through all 256 bytes.
-    scale, middle = numpy.polyfit(sent[:len(got)].astype("f8"), got.astype("f8"), 1)
-    bytes_again = numpy.rint((got - middle) / scale)
-    check("gr-osmosdr's rtl_tcp client: the samples", numpy.array_equal(bytes_again, sent[:len(got)]))
 
 
 def main(grebe):
@@ -257,7 +246,6 @@ def main(grebe):
                 zeromq_in(grebe, Path(folder), kind, tags)
             for kind in ("pub", "push"):
                 zeromq_out(grebe, Path(folder), kind, tags)
-        rtl_tcp(grebe, Path(folder))
     print(f"{checks} passed, 0 failed")
 
 

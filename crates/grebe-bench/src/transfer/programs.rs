@@ -202,9 +202,13 @@ pub(super) fn iperf(iperf: &Path, options: &Options) -> Result<f64> {
 /// What a report of `iperf3` says; `None`: what went wrong, or nothing.
 fn seconds_per_byte(json: &str) -> Option<f64> {
     let report: Value = serde_json::from_str(json).ok()?;
-    let number = |path| report.pointer(path).and_then(Value::as_f64).filter(|&number| number > 0.0);
-    let measured = number("/end/sum_received/seconds").zip(number("/end/sum_received/bytes"));
-    measured.map(|(seconds, bytes)| seconds / bytes)
+    let number = |path: &str| report.pointer(path).and_then(Value::as_f64).filter(|&number| number > 0.0);
+    let per_byte = |sum: &str| {
+        let measured = number(&format!("{sum}/seconds")).zip(number(&format!("{sum}/bytes")));
+        measured.map(|(seconds, bytes)| seconds / bytes)
+    };
+    // Of a small file its server may have counted nothing when the client asks.
+    per_byte("/end/sum_received").or_else(|| per_byte("/end/sum_sent"))
 }
 
 /// `scp` to this machine, through an ssh server of our own with keys of its own, all of which go with it.
@@ -309,6 +313,8 @@ mod tests {
     fn a_report_of_iperf3_is_read_and_its_error_is_none() {
         let good = r#"{"end": {"sum_received": {"seconds": 0.5, "bytes": 1000}}}"#;
         assert_eq!(seconds_per_byte(good), Some(0.0005));
+        let small = r#"{"end": {"sum_received": {"seconds": 0.5, "bytes": 0}, "sum_sent": {"seconds": 1, "bytes": 1000}}}"#;
+        assert_eq!(seconds_per_byte(small), Some(0.001));
         let bad = r#"{"end": {}, "error": "unable to connect"}"#;
         assert_eq!(seconds_per_byte(bad), None);
         assert_eq!(seconds_per_byte("not json"), None);
