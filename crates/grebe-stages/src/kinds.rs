@@ -1,28 +1,30 @@
 //! The kinds of stages that a graph file can name.
 
+mod frames;
 mod radio;
+mod raw;
+mod recording;
+mod vita49;
 mod zmq;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use grebe_flow::{Count, Fault, Kind, Kinds, Ports, Site, SizeBytes, Stage, StageResult, Time};
-use grebe_frame::SampleFormat;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use grebe_flow::{Fault, Kinds, Site, SizeBytes, Stage, StageResult, Time};
 
 use crate::error::Error;
-use crate::file::SigmfSink;
-use crate::open::{SinkOptions, SourceOptions, Transport, open_sink, open_source};
-
+use crate::open::{SinkOptions, SourceOptions, open_sink, open_source};
 use crate::process::{
     Convert, Decimate, DecimateFiltered, FillGaps, Fir, Gain, Magnitude, Merge, Mix, Null, RateMeter, Select,
     Tee, Throttle,
 };
-use crate::stream::{DATAGRAM_BYTES, check_datagram_bytes};
+use crate::stream::DATAGRAM_BYTES;
 use crate::synth::Synth;
-use crate::uri::{ShmName, Uri, Wire};
+use crate::uri::Uri;
+use frames::{PipeIn, PipeOut, ShmIn, ShmOut, UdpIn, UdpOut};
 use radio::{RtlTcpIn, RtlTcpOut};
+use raw::{RawIn, RawOut};
+use recording::{Play, Record};
+use vita49::{Vita49In, Vita49Out};
 use zmq::{ZmqIn, ZmqOut};
 
 /// All built-in kinds.
@@ -43,232 +45,6 @@ pub fn kinds() -> Kinds {
     kinds
 }
 
-/// Plays a recording, SigMF or WAV, with the gaps that were recorded.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Play {
-    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file: x.cu8?rate=2.4M.
-    file: PathBuf,
-    /// Times the recorded rate at which it is played; 1 where it is not given.
-    speed: Option<f64>,
-    /// Does not keep to the rate: as fast as the stream is taken.
-    #[serde(default)]
-    free_run: bool,
-    /// Begins again at the end, for ever.
-    #[serde(default)]
-    repeat: bool,
-    /// Plays what lies behind so much of the signal.
-    start: Option<Time>,
-    /// Plays so much of the signal from there on, gaps included, or to the end.
-    duration: Option<Time>,
-    /// Ends after this many samples per channel, or with the file.
-    samples: Option<Count>,
-    /// Bytes of the datagrams that the frames should fit into; larger frames cost less where no network lies between.
-    #[serde(default = "datagram_size")]
-    datagram_size: SizeBytes,
-    /// End-to-end latency budget: frames wait for each other for up to a quarter of it.
-    #[serde(default = "latency")]
-    latency: Time,
-}
-
-impl Kind for Play {
-    const NAME: &'static str = "play";
-    const PORTS: Ports = Ports::SOURCE;
-
-    fn check(&self) -> Result<(), Fault> {
-        check_datagram_bytes(self.datagram_size.0)
-            .map_err(|error| Fault::new("datagram_size", error.to_string()))?;
-        match self.speed {
-            Some(speed) if !(speed.is_finite() && speed > 0.0) => {
-                Err(Fault::new("speed", "give a factor above 0, for example 0.5 or 100"))
-            }
-            Some(_) if self.free_run => Err(Fault::new("speed", "give 'speed' or 'free_run', not both")),
-            _ => Ok(()),
-        }
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let options = SourceOptions {
-            transport: Transport {
-                datagram_bytes: Some(self.datagram_size.0),
-                latency: self.latency.0,
-                ..Transport::default()
-            },
-            speed: if self.free_run { None } else { Some(self.speed.unwrap_or(1.0)) },
-            repeat: self.repeat,
-            start: self.start.map(|start| start.0).unwrap_or_default(),
-            length: self.duration.map(|duration| duration.0),
-            samples: self.samples.map(|samples| samples.0),
-            ..SourceOptions::default()
-        };
-        source(&Uri::File(self.file), options, site)
-    }
-}
-
-/// Receives a stream over UDP.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct UdpIn {
-    /// The address to listen on: udp://:5000 on all addresses of this machine, or udp://HOST:PORT.
-    uri: String,
-    /// Ends after this many samples per channel, or with the stream.
-    samples: Option<Count>,
-    /// Fails once the sender has been silent for this long, also where it never came.
-    idle_timeout: Option<Time>,
-    /// Datagrams per system call, 1 to 128; 1 is the lowest latency.
-    #[serde(default = "burst")]
-    burst: u32,
-    /// End-to-end latency budget: the receiver sleeps for up to a half of it.
-    #[serde(default = "latency")]
-    latency: Time,
-}
-
-impl Kind for UdpIn {
-    const NAME: &'static str = "udp_in";
-    const PORTS: Ports = Ports::SOURCE;
-
-    fn check(&self) -> Result<(), Fault> {
-        check_uri(udp_uri(&self.uri))?;
-        check_burst(self.burst)
-    }
-
-    fn claims(&self) -> Option<String> {
-        Some(format!("the address {}", self.uri))
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let options = SourceOptions {
-            transport: transport(self.burst, self.latency),
-            samples: self.samples.map(|samples| samples.0),
-            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
-            ..SourceOptions::default()
-        };
-        source(&udp_uri(&self.uri)?, options, site)
-    }
-}
-
-/// Reads a stream from standard input.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct PipeIn {
-    /// Ends after this many samples per channel, or with the stream.
-    samples: Option<Count>,
-}
-
-impl Kind for PipeIn {
-    const NAME: &'static str = "pipe_in";
-    const PORTS: Ports = Ports::SOURCE;
-
-    fn claims(&self) -> Option<String> {
-        Some("standard input".to_owned())
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let samples = self.samples.map(|samples| samples.0);
-        source(&Uri::Pipe(Wire::Every), SourceOptions { samples, ..SourceOptions::default() }, site)
-    }
-}
-
-/// Reads samples without headers, as other programs send them.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RawIn {
-    /// What carries them and what they are: pipe:?format=cu8&rate=2.4M, tcp://HOST:PORT?format=..., udp://HOST:PORT?format=...
-    uri: String,
-    /// Ends after this many samples per channel, or with the stream.
-    samples: Option<Count>,
-    /// Fails once nothing has come for this long.
-    idle_timeout: Option<Time>,
-}
-
-impl Kind for RawIn {
-    const NAME: &'static str = "raw_in";
-    const PORTS: Ports = Ports::SOURCE;
-
-    fn check(&self) -> Result<(), Fault> {
-        check_uri(raw_uri(&self.uri))
-    }
-
-    fn claims(&self) -> Option<String> {
-        self.uri.starts_with("pipe:").then(|| "standard input".to_owned())
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let options = SourceOptions {
-            samples: self.samples.map(|samples| samples.0),
-            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
-            cancel: site.cancel().clone(),
-            ..SourceOptions::default()
-        };
-        source(&raw_uri(&self.uri)?, options, site)
-    }
-}
-
-/// Receives VITA-49 packets over UDP, DIFI among them.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Vita49In {
-    /// The address to listen on: vrt://:4991; ?stream=0x1f takes that stream, ?format=ci16&rate=2.4M says what context packets do not.
-    uri: String,
-    /// Ends after this many samples per channel, or with the stream.
-    samples: Option<Count>,
-    /// Fails once the sender has been silent for this long, also where it never came.
-    idle_timeout: Option<Time>,
-}
-
-impl Kind for Vita49In {
-    const NAME: &'static str = "vita49_in";
-    const PORTS: Ports = Ports::SOURCE;
-
-    fn check(&self) -> Result<(), Fault> {
-        check_uri(vita49_uri(&self.uri))
-    }
-
-    fn claims(&self) -> Option<String> {
-        Some(format!("the address {}", self.uri))
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let options = SourceOptions {
-            samples: self.samples.map(|samples| samples.0),
-            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
-            ..SourceOptions::default()
-        };
-        source(&vita49_uri(&self.uri)?, options, site)
-    }
-}
-
-/// Reads a stream in shared memory that another process of this machine makes; it must be there.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ShmIn {
-    /// The stream: shm://NAME, or shm://NAME?policy=drop_latest for what happens where this reader is too slow.
-    uri: String,
-    /// Ends after this many samples per channel, or with the stream.
-    samples: Option<Count>,
-    /// Fails once the producer has been silent for this long.
-    idle_timeout: Option<Time>,
-}
-
-impl Kind for ShmIn {
-    const NAME: &'static str = "shm_in";
-    const PORTS: Ports = Ports::SOURCE;
-
-    fn check(&self) -> Result<(), Fault> {
-        check_uri(shm_to_read(&self.uri))
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let options = SourceOptions {
-            reader: site.id().to_owned(),
-            samples: self.samples.map(|samples| samples.0),
-            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
-            ..SourceOptions::default()
-        };
-        source(&Uri::Shm(shm_to_read(&self.uri)?), options, site)
-    }
-}
-
 /// Opens a source; what its opener is told becomes notes of the graph.
 fn source(uri: &Uri, options: SourceOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
     let source = open_source(uri, options, &mut |notice| site.note(notice.to_string()))?;
@@ -278,242 +54,10 @@ fn source(uri: &Uri, options: SourceOptions, site: &mut Site) -> StageResult<Box
     Ok(source.stage)
 }
 
-/// Records a stream as SigMF, with a segment at each gap.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Record {
-    /// The recording to make: NAME.sigmf-meta.
-    file: PathBuf,
-    /// Ends after this much of the signal, gaps included.
-    duration: Option<Time>,
-    /// Replaces a recording of the same name.
-    #[serde(default)]
-    overwrite: bool,
-}
-
-impl Kind for Record {
-    const NAME: &'static str = "record";
-    const PORTS: Ports = Ports::SINK;
-
-    fn check(&self) -> Result<(), Fault> {
-        if self.file.file_name().is_none() {
-            return Err(Fault::new("file", "names no file: write NAME.sigmf-meta"));
-        }
-        SigmfSink::check_name(&self.file).map_err(|error| Fault::new("file", error.to_string()))
-    }
-
-    /// SigMF has a name for each.
-    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
-        Ok(incoming)
-    }
-
-    fn claims(&self) -> Option<String> {
-        Some(format!("the file {}", self.file.display()))
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let duration = self.duration.map(|time| time.0);
-        let options = SinkOptions { duration, overwrite: self.overwrite, ..SinkOptions::default() };
-        sink(&Uri::File(self.file), options, site)
-    }
-}
-
-/// Sends a stream over UDP, one datagram a frame.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct UdpOut {
-    /// The receiver's address: udp://HOST:PORT.
-    uri: String,
-    /// Datagrams per system call, 1 to 128; 1 is the lowest latency.
-    #[serde(default = "burst")]
-    burst: u32,
-    /// End-to-end latency budget.
-    #[serde(default = "latency")]
-    latency: Time,
-}
-
-impl Kind for UdpOut {
-    const NAME: &'static str = "udp_out";
-    const PORTS: Ports = Ports::SINK;
-
-    fn check(&self) -> Result<(), Fault> {
-        check_uri(udp_uri(&self.uri))?;
-        check_burst(self.burst)
-    }
-
-    fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
-        self.check_wire(None, incoming)?;
-        Ok(incoming)
-    }
-
-    fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
-        self.check_wire(incoming, None)?;
-        Ok(incoming)
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let transport = transport(self.burst, self.latency);
-        sink(&udp_uri(&self.uri)?, SinkOptions { transport, ..SinkOptions::default() }, site)
-    }
-}
-
-impl UdpOut {
-    /// Refuses what its receivers do not know, as far as it is known here.
-    fn check_wire(&self, format: Option<SampleFormat>, channels: Option<u32>) -> Result<(), Fault> {
-        let Ok(Uri::Udp(_, wire)) = udp_uri(&self.uri) else { return Ok(()) };
-        let (format, channels) = (format.unwrap_or(SampleFormat::I16), channels.unwrap_or(1));
-        wire.check(format, channels).map_err(|error| Fault::new("uri", error.to_string()))
-    }
-}
-
-/// Lends a stream to other processes of this machine, in shared memory.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ShmOut {
-    /// The stream: shm://NAME; ?wait=N where the graph is to start once N read it, ?block=no where no reader may make it wait,
-    /// ?readers=N where not 4 are to share its memory.
-    uri: String,
-}
-
-impl Kind for ShmOut {
-    const NAME: &'static str = "shm_out";
-    const PORTS: Ports = Ports::SINK;
-
-    fn check(&self) -> Result<(), Fault> {
-        check_uri(shm_name(&self.uri))
-    }
-
-    fn claims(&self) -> Option<String> {
-        // By what the stream is called, not by how it is made.
-        let shm = shm_name(&self.uri).ok()?;
-        Some(format!("the stream shm://{}", shm.name))
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        sink(&Uri::Shm(shm_name(&self.uri)?), SinkOptions::default(), site)
-    }
-}
-
-/// Writes a stream to standard output.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct PipeOut {}
-
-impl Kind for PipeOut {
-    const NAME: &'static str = "pipe_out";
-    const PORTS: Ports = Ports::SINK;
-
-    fn claims(&self) -> Option<String> {
-        Some("standard output".to_owned())
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        sink(&Uri::Pipe(Wire::Every), SinkOptions::default(), site)
-    }
-}
-
-/// Writes samples without headers, as other programs take them.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RawOut {
-    /// What carries them and what they are: pipe:?format=cf32, tcp://HOST:PORT?format=..., udp://HOST:PORT?format=...
-    uri: String,
-}
-
-impl Kind for RawOut {
-    const NAME: &'static str = "raw_out";
-    const PORTS: Ports = Ports::SINK;
-
-    fn check(&self) -> Result<(), Fault> {
-        check_uri(raw_uri(&self.uri))
-    }
-
-    fn claims(&self) -> Option<String> {
-        self.uri.starts_with("pipe:").then(|| "standard output".to_owned())
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        sink(&raw_uri(&self.uri)?, SinkOptions::default(), site)
-    }
-}
-
-/// Sends a stream as VITA-49 packets over UDP.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Vita49Out {
-    /// The receiver's address: vrt://HOST:PORT; ?profile=difi, ?stream=0x1f, ?time=gps say how.
-    uri: String,
-    /// Bytes of a packet at most; 1400 where it is not given, and no more than 10 ms of the signal.
-    datagram_size: Option<SizeBytes>,
-}
-
-impl Kind for Vita49Out {
-    const NAME: &'static str = "vita49_out";
-    const PORTS: Ports = Ports::SINK;
-
-    fn check(&self) -> Result<(), Fault> {
-        if let Some(size) = self.datagram_size {
-            check_datagram_bytes(size.0).map_err(|error| Fault::new("datagram_size", error.to_string()))?;
-        }
-        check_uri(vita49_uri(&self.uri))
-    }
-
-    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let datagram_bytes = self.datagram_size.map(|size| size.0);
-        let transport = Transport { datagram_bytes, ..Transport::default() };
-        sink(&vita49_uri(&self.uri)?, SinkOptions { transport, ..SinkOptions::default() }, site)
-    }
-}
-
 /// Opens a sink, with notes of the graph as [`source`] has them; who cancels the graph ends its wait for readers.
 fn sink(uri: &Uri, options: SinkOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
     let options = SinkOptions { cancel: site.cancel().clone(), ..options };
     Ok(open_sink(uri, &options, &mut |notice| site.note(notice.to_string()))?.stage)
-}
-
-/// The URI of a UDP address.
-fn udp_uri(text: &str) -> Result<Uri, Error> {
-    match text.parse()? {
-        uri @ Uri::Udp(..) => Ok(uri),
-        _ => Err(wrong(text, "is no UDP address: write udp://HOST:PORT")),
-    }
-}
-
-/// A stream without headers.
-fn raw_uri(text: &str) -> Result<Uri, Error> {
-    match text.parse()? {
-        uri @ Uri::Raw(_) => Ok(uri),
-        _ => Err(wrong(
-            text,
-            "does not say what its samples are: add ?format=, as in pipe:?format=cu8&rate=2.4M",
-        )),
-    }
-}
-
-/// A stream of VITA-49 packets.
-fn vita49_uri(text: &str) -> Result<Uri, Error> {
-    match text.parse()? {
-        uri @ Uri::Vita49(_) => Ok(uri),
-        _ => Err(wrong(text, "is no VITA-49 stream: write vrt://HOST:PORT")),
-    }
-}
-
-/// The name of a stream in shared memory.
-fn shm_name(text: &str) -> Result<ShmName, Error> {
-    match text.parse()? {
-        Uri::Shm(shm) => Ok(shm),
-        _ => Err(wrong(text, "is no stream in shared memory: write shm://NAME")),
-    }
-}
-
-/// The same of one that is read.
-fn shm_to_read(text: &str) -> Result<ShmName, Error> {
-    match shm_name(text)? {
-        shm if shm.wait_consumers > 0 => {
-            Err(wrong(text, "has wait=, which is for the stage that makes the stream: shm_out"))
-        }
-        shm => Ok(shm),
-    }
 }
 
 fn wrong(uri: &str, reason: &str) -> Error {
@@ -524,23 +68,8 @@ fn check_uri<T>(uri: Result<T, Error>) -> Result<(), Fault> {
     uri.map(drop).map_err(|error| Fault::new("uri", error.to_string()))
 }
 
-fn check_burst(burst: u32) -> Result<(), Fault> {
-    match burst {
-        1..=128 => Ok(()),
-        _ => Err(Fault::new("burst", format!("{burst} datagrams per call: give 1 to 128"))),
-    }
-}
-
-fn transport(burst: u32, latency: Time) -> Transport {
-    Transport { burst: burst as usize, latency: latency.0, ..Transport::default() }
-}
-
 fn datagram_size() -> SizeBytes {
     SizeBytes(DATAGRAM_BYTES)
-}
-
-fn burst() -> u32 {
-    128
 }
 
 fn latency() -> Time {

@@ -1,0 +1,63 @@
+//! What a person may want to know while a stream is opened.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use grebe_datagram::Granted;
+use grebe_shm::Footprint;
+
+/// What a person may want to know while a stream is opened; its text is a line for them.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The stream in shared memory is not there yet.
+    WaitingForStream {
+        /// The stream.
+        name: String,
+    },
+    /// A stream in shared memory was made.
+    Lending {
+        /// The stream.
+        name: String,
+        /// Its memory.
+        footprint: Footprint,
+    },
+    /// The stream begins once so many read it.
+    WaitingForReaders {
+        /// How many.
+        count: usize,
+    },
+    /// The kernel gave a smaller socket buffer than was asked for.
+    SmallBuffer(Granted),
+    /// A stream over TCP listens there.
+    WaitingForConnection {
+        /// What it is called there: `tcp`.
+        scheme: &'static str,
+        /// With the port that the system chose where none was named.
+        address: SocketAddr,
+    },
+    /// What is lost cannot be seen, and why.
+    UnseenLoss(&'static str),
+    /// How a recording is read: scaling, a recorder that was cut off.
+    Recording(String),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::WaitingForStream { name } => write!(f, "waiting for the stream shm://{name}"),
+            Notice::Lending { name, footprint } => write!(f, "lending as shm://{name}: {footprint}"),
+            Notice::WaitingForReaders { count } => write!(f, "waiting for {count} to read it"),
+            Notice::SmallBuffer(granted) => {
+                // At 2 bytes a sample.
+                let lasts_ms = granted.granted_bytes as f64 / 2e8 * 1e3;
+                write!(f, "{granted}; as it is, 100 MS/s fill it in {lasts_ms:.0} ms")
+            }
+            Notice::WaitingForConnection { scheme, address } => {
+                write!(f, "listening on {scheme}://{address}")
+            }
+            Notice::UnseenLoss(what) => write!(f, "{what} cannot be seen"),
+            Notice::Recording(note) => f.write_str(note),
+        }
+    }
+}

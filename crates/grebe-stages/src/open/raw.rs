@@ -1,0 +1,99 @@
+//! Samples without headers, through a pipe, over TCP or UDP.
+
+use std::net::TcpStream;
+
+use grebe_flow::Stage;
+use grebe_ring::Cancel;
+
+use super::{Notice, OpenSource, SinkOptions, SourceOptions};
+use crate::error::Error;
+use crate::io::pipe;
+use crate::raw::{Again, Carrier, RawSink, RawSource, RawStream, RawUdpSink, RawUdpSource, TcpEnd};
+use crate::uri::Uri;
+
+pub(super) fn source(
+    uri: &Uri,
+    raw: &RawStream,
+    options: &SourceOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<OpenSource, Error> {
+    let rate_hz = Some(raw.rate_hz).filter(|&rate_hz| rate_hz > 0.0);
+    let source = match &raw.carrier {
+        Carrier::Pipe => {
+            let stdin = pipe::stdin().map_err(|source| Error::Closed { what: "standard input", source })?;
+            let source = RawSource::new(stdin, pipe::readable, raw.clone());
+            OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
+        }
+        Carrier::Tcp(end) => {
+            let (stream, again) = connection(end, &options.cancel, notify)?;
+            let source = RawSource::new(stream, pipe::readable, raw.clone()).again(again);
+            OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
+        }
+        Carrier::Udp(at) => {
+            let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
+            let socket_options = options.transport.socket_options(at)?;
+            let (address, otherwise) = at.to_listen()?;
+            let bind = |address| RawUdpSource::bind(address, &socket_options, raw.clone());
+            let source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
+            if source.granted().is_clamped() {
+                notify(Notice::SmallBuffer(source.granted()));
+            }
+            if raw.number.is_none() {
+                notify(Notice::UnseenLoss("the datagrams have no numbers: what is lost on the way"));
+            }
+            let address = Some(source.local_addr().map_err(failed)?);
+            let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+            OpenSource { address, ..OpenSource::of(source) }
+        }
+    };
+    Ok(OpenSource { rate_hz, ..source })
+}
+
+pub(super) fn sink(
+    uri: &Uri,
+    raw: &RawStream,
+    datagram_bytes: usize,
+    options: &SinkOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<Box<dyn Stage>, Error> {
+    Ok(match &raw.carrier {
+        Carrier::Pipe => {
+            let stdout =
+                pipe::stdout().map_err(|source| Error::Closed { what: "standard output", source })?;
+            Box::new(RawSink::new(stdout, raw.clone()))
+        }
+        Carrier::Tcp(end) => {
+            let (stream, again) = connection(end, &options.cancel, notify)?;
+            Box::new(RawSink::new(stream, raw.clone()).again(again))
+        }
+        Carrier::Udp(to) => {
+            let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
+            let socket_options = options.transport.socket_options(to)?;
+            let sink = RawUdpSink::connect(
+                to.to_send()?,
+                &socket_options,
+                raw.clone(),
+                options.transport.datagram_bytes,
+                datagram_bytes,
+            );
+            let sink = sink.map_err(failed)?;
+            if sink.granted().is_clamped() {
+                notify(Notice::SmallBuffer(sink.granted()));
+            }
+            Box::new(sink)
+        }
+    })
+}
+
+/// A connection, and what opens it again where that is wanted.
+fn connection(
+    end: &TcpEnd,
+    cancel: &Cancel,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<(TcpStream, Option<Again<TcpStream>>), Error> {
+    let listening = |address| notify(Notice::WaitingForConnection { scheme: "tcp", address });
+    let connector = end.connector("tcp", listening)?;
+    let stream = connector.open(cancel)?;
+    let again = end.reconnects.then(|| Again::new(move |cancel| connector.open(cancel)));
+    Ok((stream, again))
+}
