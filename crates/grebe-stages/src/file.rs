@@ -1,5 +1,6 @@
 //! Recordings: how they are read, played and written. A new format is a row in [`FORMATS`] and a module beside `wav`.
 
+mod bytes;
 mod csv;
 mod disk;
 mod encoding;
@@ -33,7 +34,7 @@ pub use {
     csv::{CsvOptions, import_csv},
     disk::{DiskMeasure, DiskReport, WriteWay, measure_disk},
     output::write_whole,
-    record::Rotate,
+    record::{LeftOut, Rotate},
     ring::{RingLabel, RingLength, RingPlan, RingSaved, RingStretch, save_ring},
     sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},

@@ -65,7 +65,7 @@ mod zmq;
 pub use {
     error::Error,
     file::{
-        Alignment, Annotation, Block, CsvOptions, DiskMeasure, DiskReport, Extremes, Gap, GapPolicy,
+        Alignment, Annotation, Block, CsvOptions, DiskMeasure, DiskReport, Extremes, Gap, GapPolicy, LeftOut,
         LevelSums, RingLabel, RingLength, RingPlan, RingSaved, RingStretch, Rotate, SampleFile, SaveOptions,
         Segment, SigmfSettings, SigmfSummary, SigmfWriter, SummarizedFile, Summary, SummaryState, Verified,
         WriteWay, import_csv, is_csv, measure_disk, save_ring, verify, write_whole,

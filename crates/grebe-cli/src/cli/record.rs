@@ -16,18 +16,24 @@ use crate::units;
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n  \
     grebe record shm://adc out.sigmf-meta --buffer 2G\n  \
     grebe record shm://adc night.sigmf-meta --rotate 10m --keep 1T\n  \
+    grebe record shm://adc --to /disk1/fast.sigmf-meta --to /disk2/ --buffer 2G    # as fast as both disks\n  \
     grebe record shm://adc /data/box --ring 30m    # grebe save /data/box --last 20s keeps a stretch of it\n  \
     grebe record shm://adc /data/box --ring 30m --on-trigger level --level 0.5 --before 10s --after 5s\n\n\
     The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
     one recording, several make one per channel and a .sigmf-collection that ties them.\n\
     Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://, pipe:),\n\
-    5 the disk is full (what was recorded until then is good), 130 interrupted.")]
+    4 samples were lost with one of several disks, 5 the disk is full (what was recorded until then is good), 130 interrupted.")]
 pub(crate) struct Record {
     /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k.
     #[arg(value_parser = units::uri)]
     pub(crate) uri: Uri,
     /// The recording to make: NAME.sigmf-meta; with --ring, the folder of the ring.
-    pub(crate) file: PathBuf,
+    #[arg(required_unless_present = "to")]
+    pub(crate) file: Option<PathBuf>,
+    /// A disk to record on, several times: its folder, or NAME.sigmf-meta there. They take turns, so that their rates add up, and
+    /// each has a share of --buffer; a full one is left out. Any of the recordings opens all of them as one.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["ring", "rotate"])]
+    pub(crate) to: Vec<PathBuf>,
     /// End after this much of the signal, gaps included.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) duration: Option<Duration>,

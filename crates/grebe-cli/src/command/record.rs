@@ -1,11 +1,12 @@
 //! `grebe record`: a stream on the disk, whole, in parts, or the last of it.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 
 use anyhow::{Result, anyhow};
 use grebe_scope::Engineering;
 use grebe_shm::Policy;
-use grebe_stages::{RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source};
+use grebe_stages::{LeftOut, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::Record;
 use crate::ending::Ending;
@@ -20,6 +21,10 @@ use self::trigger::Watch;
 /// `grebe record`: write a stream to a SigMF recording.
 pub(crate) fn run(options: &Record) -> Result<Ending> {
     let watch = Watch::of(options)?;
+    let mut disks = options.file.iter().chain(&options.to).cloned();
+    // One of both is there.
+    let file = disks.next().unwrap_or_default();
+    let more_disks: Vec<PathBuf> = disks.collect();
     // Where it cannot be written is said before anything is opened that others could be sending to.
     let to = SinkOptions {
         duration: options.duration,
@@ -31,9 +36,11 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         ring: options.ring,
         ring_plan: options.ring.map(|_| tell_plan()),
         bytes_max: options.max_size.map(|bytes| bytes as u64),
+        left_out: Some(tell_left_out()),
+        more_disks,
         ..SinkOptions::default()
     };
-    let sink = open_sink(&Uri::File(options.file.clone()), &to, &mut tell)?;
+    let sink = open_sink(&Uri::File(file.clone()), &to, &mut tell)?;
     let from = SourceOptions {
         transport: options.transport.options(),
         reader: "record".to_owned(),
@@ -56,11 +63,16 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     };
     pair.run_and_judge("record", "recorded", options.json, |recorder, ending| {
         if recorder.samples_in > 0 {
-            return ending;
+            // With a disk that failed: there is a gap, as is said.
+            let has_lost = recorder.own("disk_lost_samples").is_some_and(|samples| samples > 0);
+            return match ending {
+                Ok(Ending::Good) if has_lost => Ok(Ending::Partial),
+                ending => ending,
+            };
         }
         // The files are created with the first frame. A script that reads them, or with `--overwrite` an older recording, must
         // not take this for a good end.
-        let unwritten = format!("no sample came: {} was not written", options.file.display());
+        let unwritten = format!("no sample came: {} was not written", file.display());
         match ending {
             Ok(Ending::Good) => Err(anyhow!("{unwritten}")),
             Ok(ending) => {
@@ -70,6 +82,16 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
             Err(error) => Err(error.context(unwritten)),
         }
     })
+}
+
+/// Says which disk is left out.
+fn tell_left_out() -> Sender<LeftOut> {
+    let (told, news) = channel::<LeftOut>();
+    let say = |LeftOut { path, why }: LeftOut| {
+        note!("grebe: {}: {why}; the other disks go on without it", path.display());
+    };
+    std::thread::spawn(move || news.into_iter().for_each(say));
+    told
 }
 
 /// Says what a ring costs, once its stream is known.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use grebe_flow::StageSnapshot;
 use serde_json::{Value, json};
 
+use crate::units::grouped;
+
 /// How a recorder used its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DiskUse {
@@ -23,24 +25,28 @@ pub(crate) struct DiskUse {
 impl DiskUse {
     /// `None` where the stage writes to none, or has not begun.
     pub(crate) fn of(stage: &StageSnapshot) -> Option<Self> {
-        let own = |name: &str| stage.own(name).unwrap_or(0);
-        let buffer_bytes = Some(own("disk_buffer_bytes")).filter(|&bytes| bytes > 0)?;
+        Self::named(stage, "disk")
+    }
+
+    fn named(stage: &StageSnapshot, disk: &str) -> Option<Self> {
+        let own = |name: &str| stage.own(&format!("{disk}_{name}")).unwrap_or(0);
+        let buffer_bytes = Some(own("buffer_bytes")).filter(|&bytes| bytes > 0)?;
         Some(Self {
-            is_io_uring: own("disk_io_uring") > 0,
-            is_past_cache: own("disk_past_cache") > 0,
-            stall_us_max: own("disk_stall_us_max"),
-            waited_us: own("disk_waited_us"),
-            fill_bytes: own("disk_buffer_fill_bytes"),
-            fill_bytes_max: own("disk_buffer_fill_bytes_max"),
+            is_io_uring: own("io_uring") > 0,
+            is_past_cache: own("past_cache") > 0,
+            stall_us_max: own("stall_us_max"),
+            waited_us: own("waited_us"),
+            fill_bytes: own("buffer_fill_bytes"),
+            fill_bytes_max: own("buffer_fill_bytes_max"),
             buffer_bytes,
-            unsummed_bytes: own("disk_unsummed_bytes"),
-            lost_summaries: own("disk_lost_summaries"),
+            unsummed_bytes: own("unsummed_bytes"),
+            lost_summaries: own("lost_summaries"),
         })
     }
 
     /// Whether a counter of a stage is one of these.
     pub(crate) fn is_of(counter: &str) -> bool {
-        counter.starts_with("disk_")
+        counter.starts_with("disk")
     }
 
     /// How full the buffer is, in percent.
@@ -85,6 +91,47 @@ impl fmt::Display for DiskUse {
             write!(f, "; no summary, for which there was no time: grebe view makes it")?;
         }
         Ok(())
+    }
+}
+
+/// How a recorder used one of several disks.
+pub(crate) struct OneDisk {
+    number: usize,
+    samples: u64,
+    state: &'static str,
+    used: DiskUse,
+}
+
+impl OneDisk {
+    /// None of a recorder on one disk.
+    pub(crate) fn all(stage: &StageSnapshot) -> Vec<Self> {
+        let one = |number: usize| {
+            let name = format!("disk{number}");
+            let own = |value: &str| stage.own(&format!("{name}_{value}"));
+            let state = ["good", "full", "failed"].get(own("state")? as usize)?;
+            Some(Self { number, samples: own("samples")?, state, used: DiskUse::named(stage, &name)? })
+        };
+        (1..).map_while(one).collect()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let mut value = self.used.json();
+        value["samples"] = self.samples.into();
+        value["state"] = self.state.into();
+        value
+    }
+}
+
+impl fmt::Display for OneDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, samples, used, .. } = self;
+        let fill = percent(used.fill_bytes_max, used.buffer_bytes);
+        let stall = Duration::from_micros(used.stall_us_max);
+        write!(f, "  disk {number}: {} samples per channel", grouped(*samples))?;
+        if self.state != "good" {
+            write!(f, ", then {}", self.state)?;
+        }
+        write!(f, "; longest stall {stall:.1?}; its buffer at most {fill} % full")
     }
 }
 

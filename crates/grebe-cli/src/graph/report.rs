@@ -8,7 +8,7 @@ use grebe_frame::Refusal;
 use serde_json::{Value, json};
 
 use crate::graph::TRIGGER;
-use crate::graph::disk_use::DiskUse;
+use crate::graph::disk_use::{DiskUse, OneDisk};
 use crate::output::{note, out};
 use crate::units::grouped;
 
@@ -37,6 +37,8 @@ pub(crate) struct Losses {
     /// Samples for clients of a server that were too slow for them, and those for which nobody was there.
     pub(crate) client_samples: u64,
     pub(crate) absent_samples: u64,
+    /// Samples per channel that were lost with one of a recorder's disks.
+    pub(crate) disk_samples: u64,
     /// Samples may be missing of which nothing tells.
     pub(crate) is_unseen: bool,
 }
@@ -59,6 +61,7 @@ impl Losses {
             unsent_datagrams: own("unsent"),
             client_samples: own("client_dropped_samples"),
             absent_samples: own("absent_samples"),
+            disk_samples: own("disk_lost_samples"),
             is_unseen: own("unseen_loss") > 0,
         }
     }
@@ -86,6 +89,7 @@ impl Losses {
             "unsent_datagrams": self.unsent_datagrams,
             "client_samples": self.client_samples,
             "absent_samples": self.absent_samples,
+            "disk_samples": self.disk_samples,
             "unseen": self.is_unseen,
         })
     }
@@ -110,6 +114,7 @@ impl fmt::Display for Losses {
             (self.unsent_datagrams, "datagrams not sent"),
             (self.client_samples, "samples dropped for slow clients"),
             (self.absent_samples, "samples while nobody was connected"),
+            (self.disk_samples, "samples lost with a disk that failed"),
         ];
         let mut said = places
             .into_iter()
@@ -141,6 +146,7 @@ pub(crate) fn print(
             if let Some(disk) = DiskUse::of(stage) {
                 note!("{disk}");
             }
+            OneDisk::all(stage).iter().for_each(|disk| note!("{disk}"));
             if let Some(trigger) = trigger_words(snapshot) {
                 note!("{trigger}");
             }
@@ -244,6 +250,7 @@ fn json(stage: &StageSnapshot, snapshot: &Snapshot, error: Option<String>) -> Va
         "refused_datagrams": refused,
         "parts": stage.own("parts").filter(|&parts| parts > 0),
         "disk": DiskUse::of(stage).map(|disk| disk.json()),
+        "disks": Some(OneDisk::all(stage)).filter(|all| !all.is_empty()).map(|all| all.iter().map(OneDisk::json).collect::<Value>()),
         "trigger": trigger_counts(snapshot),
     })
 }

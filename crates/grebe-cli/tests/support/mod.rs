@@ -1,6 +1,8 @@
 //! The built command, as a user runs it.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod recordings;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};

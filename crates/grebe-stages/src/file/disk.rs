@@ -63,7 +63,12 @@ pub enum WriteWay {
 
 /// What this user may still write to the file system of a folder, in bytes; `None` where the system does not tell.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
-    sys::free_bytes(&File::open(folder).ok()?)
+    free_bytes_of(&File::open(folder).ok()?)
+}
+
+/// The same of a file or a folder that is open.
+pub(super) fn free_bytes_of(file: &File) -> Option<u64> {
+    sys::free_bytes(file)
 }
 
 /// Memory, and a thread that writes what stands in it. Ends, when it is dropped, with what was handed over.
@@ -98,6 +103,23 @@ pub struct DiskReport {
     pub unsummed_bytes: u64,
     /// Recordings, or parts of one, without a summary, because the processor had no time for it.
     pub lost_summaries: u64,
+}
+
+impl DiskReport {
+    /// Of both disks that a recording is on: of what adds up the sum, of what is longest the longer.
+    pub(super) fn beside(&self, other: &Self) -> Self {
+        Self {
+            way: if self.way == other.way { self.way } else { WriteWay::Threads },
+            is_direct: self.is_direct && other.is_direct,
+            longest_stall: self.longest_stall.max(other.longest_stall),
+            waited: self.waited + other.waited,
+            fill_bytes: self.fill_bytes + other.fill_bytes,
+            fill_bytes_max: self.fill_bytes_max + other.fill_bytes_max,
+            buffer_bytes: self.buffer_bytes + other.buffer_bytes,
+            unsummed_bytes: self.unsummed_bytes + other.unsummed_bytes,
+            lost_summaries: self.lost_summaries + other.lost_summaries,
+        }
+    }
 }
 
 /// The same, while it changes: written by the engine, and `waited_us` by the one who appends.
@@ -208,6 +230,16 @@ impl Disk {
     /// Whether files are to be opened so that they bypass the page cache.
     pub(super) fn is_direct(&self) -> bool {
         self.way != WriteWay::PageCache
+    }
+
+    /// Blocks that can be had without a wait: a walk of their list, for once a block.
+    pub(super) fn free_blocks(&self) -> usize {
+        self.pool.available()
+    }
+
+    /// Memory that is being filled, or waits for the disk; the same walk.
+    pub(super) fn lent_bytes(&self) -> u64 {
+        ((self.pool.chunks() - self.pool.available()) * self.pool.chunk_bytes()) as u64
     }
 
     /// What it came to so far, in this file among others.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use grebe_frame::{Description, StreamAnnotation};
 use serde_json::{Map, Value};
 
-use crate::file::sigmf::SigmfWriter;
+use crate::file::record::Stripes;
 
 /// What a stream says of itself again and again, until it is written.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl HeardLabels {
 
     /// Writes those that begin before the end of these samples, which were written.
     #[inline]
-    pub(super) fn enter(&mut self, first_sample_index: u64, samples: u64, writer: &mut SigmfWriter) {
+    pub(super) fn enter(&mut self, first_sample_index: u64, samples: u64, writer: &mut Stripes) {
         if samples == 0 {
             return;
         }
@@ -64,7 +64,7 @@ impl HeardLabels {
     }
 
     #[cold]
-    fn write(&mut self, annotation: StreamAnnotation, begin_index: u64, writer: &mut SigmfWriter) {
+    fn write(&mut self, annotation: StreamAnnotation, begin_index: u64, writer: &mut Stripes) {
         let (begin, end) = (annotation.first_sample_index.max(begin_index), annotation.end_index());
         // What ended before the recording began is not in it.
         let is_before = annotation.first_sample_index < begin_index && end <= begin_index;

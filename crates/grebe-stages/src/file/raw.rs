@@ -1,12 +1,13 @@
 //! Files of samples without structure.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::Error;
+use crate::file::bytes::{Bytes, Stripe};
 use crate::file::encoding::Encoding;
 use crate::file::read_ahead::FileReader;
 use crate::file::sample_file::Piece;
@@ -15,7 +16,9 @@ use crate::file::sample_file::Piece;
 #[derive(Debug)]
 pub(crate) struct RawFile {
     path: PathBuf,
-    file: FileReader,
+    /// Where the samples take turns: the other files.
+    others: Vec<PathBuf>,
+    file: Bytes,
     encoding: Encoding,
     /// In the file.
     channels: usize,
@@ -40,9 +43,10 @@ impl RawFile {
         let frame_bytes = encoding.sample_bytes() * channels;
         let stands_as_is = encoding.is_as_streamed() && channels == 1;
         let buffer_bytes = if stands_as_is { 0 } else { buffer_bytes(frame_bytes) };
-        let file = FileReader::new(file);
+        let file = Bytes::File(FileReader::new(file));
         Self {
             path: path.into(),
+            others: Vec::new(),
             file,
             encoding,
             channels,
@@ -53,8 +57,49 @@ impl RawFile {
         }
     }
 
+    /// Files of the same kind, of which these stretches follow each other, as one; each names its file by number. What is read of
+    /// them is all of them.
+    pub(crate) fn striped(files: Vec<Self>, pieces: &[(usize, Piece)]) -> Result<Self, Error> {
+        let first = &files[0];
+        let frame_bytes = first.frame_bytes();
+        let stripes = pieces.iter().map(|&(file, piece)| Stripe {
+            at: piece.at * frame_bytes,
+            file,
+            from: files[file].offset_bytes + piece.from * frame_bytes,
+            bytes: piece.length * frame_bytes,
+        });
+        let stripes = stripes.collect();
+        let (path, encoding, channels) = (first.path.clone(), first.encoding, first.channels);
+        let buffer_bytes = first.bytes.len();
+        let others = files[1..].iter().map(|file| file.path.clone()).collect();
+        let reader = |file: Self| match file.file {
+            Bytes::File(reader) => Ok(reader),
+            // Files that take turns already are no recording of one disk.
+            Bytes::Striped(_) => {
+                Err(Error::Content { path: file.path, what: "takes turns already".to_owned() })
+            }
+        };
+        let readers = files.into_iter().map(reader).collect::<Result<_, _>>()?;
+        Ok(Self {
+            path,
+            others,
+            file: Bytes::striped(readers, stripes),
+            encoding,
+            channels,
+            selected: None,
+            offset_bytes: 0,
+            pieces: Vec::new(),
+            bytes: vec![0; buffer_bytes],
+        })
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// All its files.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> + '_ {
+        std::iter::once(&self.path).chain(&self.others).map(PathBuf::as_path)
     }
 
     pub(crate) fn encoding(&self) -> Encoding {
@@ -113,7 +158,7 @@ impl RawFile {
 
     /// The same file, of which these of its channels are read.
     pub(crate) fn select(&self, channels: &[usize]) -> Result<Self, Error> {
-        let file = self.file.try_clone().map_err(Error::file("open", &self.path))?;
+        let file = self.file.reopen().map_err(Error::file("open", &self.path))?;
         let now = |channel: &usize| self.selected.as_ref().map_or(*channel, |selected| selected[*channel]);
         let selected: Vec<usize> = channels.iter().map(now).collect();
         let is_all = selected.iter().copied().eq(0..self.channels);
@@ -121,7 +166,8 @@ impl RawFile {
         let bytes = if is_all { self.bytes.len() } else { buffer_bytes(self.frame_bytes() as usize) };
         Ok(Self {
             path: self.path.clone(),
-            file: FileReader::new(file),
+            others: self.others.clone(),
+            file,
             bytes: vec![0; bytes],
             selected: (!is_all).then_some(selected),
             pieces: self.pieces.clone(),
@@ -130,16 +176,10 @@ impl RawFile {
     }
 
     /// Appends the bytes of these samples, as they stand in the file, to another; the system copies them.
-    pub(crate) fn copy_to(&self, samples: Range<u64>, mut out: &File) -> io::Result<()> {
-        let mut file = self.file.try_clone()?;
+    pub(crate) fn copy_to(&self, samples: Range<u64>, out: &File) -> io::Result<()> {
         for samples in self.stretches(samples) {
-            file.seek(SeekFrom::Start(self.offset_bytes + samples.start * self.frame_bytes()))?;
-            let bytes = (samples.end - samples.start) * self.frame_bytes();
-            // On Linux by copy_file_range: file systems that can share the blocks.
-            let copied = io::copy(&mut (&file).take(bytes), &mut out)?;
-            if copied != bytes {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            let byte = |sample: u64| self.offset_bytes + sample * self.frame_bytes();
+            self.file.copy_to(byte(samples.start)..byte(samples.end), out)?;
         }
         Ok(())
     }
@@ -168,14 +208,17 @@ impl RawFile {
         let pieces =
             if self.pieces.is_empty() { String::new() } else { format!(", pieces {:?}", self.pieces) };
         format!(
-            "{selected} of {} channels from byte {}, {:?}{pieces}",
-            self.channels, self.offset_bytes, self.encoding
+            "{selected} of {} channels from byte {}, {:?}{pieces}{}",
+            self.channels,
+            self.offset_bytes,
+            self.encoding,
+            self.file.layout()
         )
     }
 
     /// Its bytes, and when it was changed last, as far as the system says.
     pub(crate) fn size(&self) -> (u64, Option<SystemTime>) {
-        self.file.metadata().map_or((0, None), |file| (file.len(), file.modified().ok()))
+        self.file.size()
     }
 
     /// Reads `length` samples per channel from `position` on into `out`, as a stream has them; its channels begin `stride_bytes`

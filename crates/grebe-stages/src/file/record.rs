@@ -1,6 +1,6 @@
-//! A SigMF recording as a sink.
+//! A SigMF recording as a sink: on one disk, or on several.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -9,16 +9,21 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{Arrival, Description, Frame, Header, StreamTracker};
 
 use crate::error::Error;
-use crate::file::disk::{DiskReport, WriteWay};
+use crate::file::disk::WriteWay;
 use crate::file::heard_labels::HeardLabels;
 use crate::file::output::NameLock;
 use crate::file::ring::{RingLength, RingPlan};
-use crate::file::sigmf::{Base, SigmfSettings, SigmfWriter};
+use crate::file::sigmf::{Base, SigmfSettings};
 
+mod counters;
 mod series;
+mod stripes;
 
+use self::counters::{ANNOTATIONS, DISKS_MAX, FRAMES, GAP, LEFT_OUT, PARTS, RECORDED};
 pub use self::series::Rotate;
 use self::series::{Keep, Series};
+pub use self::stripes::LeftOut;
+pub(in crate::file) use self::stripes::Stripes;
 
 /// How a stream is recorded.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +46,10 @@ pub(crate) struct RecordOptions {
     pub(crate) ring_plan: Option<Sender<RingPlan>>,
     /// Ends before there are more bytes of samples than that, of all channels and parts.
     pub(crate) bytes_max: Option<u64>,
+    /// Other disks to take turns with: folders, or recordings there.
+    pub(crate) more_disks: Vec<PathBuf>,
+    /// Is told which of the disks are left out while others go on, and why.
+    pub(crate) left_out: Option<Sender<LeftOut>>,
 }
 
 /// Records what arrives, bit for bit, with a segment at each gap.
@@ -50,10 +59,10 @@ pub(crate) struct RecordOptions {
 #[derive(Debug)]
 pub(crate) struct SigmfSink {
     base: Base,
-    /// The recording's name, until the writer has it.
-    name: Option<NameLock>,
+    /// Its name on each disk, until the writer has it.
+    names: Vec<(Base, NameLock)>,
     options: RecordOptions,
-    writer: Option<SigmfWriter>,
+    writer: Option<Stripes>,
     series: Option<Series>,
     parts: u64,
     /// Samples per channel in the parts before, and of the signal when this one began.
@@ -79,19 +88,23 @@ impl SigmfSink {
     /// # Errors
     /// Its folder cannot be written to, a recording of that name is there already, or another recorder has the name.
     pub(crate) fn create(path: &Path, options: RecordOptions) -> Result<Self, Error> {
-        let base = Base::to_record(path)?;
+        let bases = bases(path, &options)?;
         // Finds at once what would otherwise be found when the first frame arrives, minutes later.
-        let name = base.lock()?;
-        let mut names = [base.meta(), base.data(), base.collection()].into_iter();
-        if let Some(path) = names.find(|path| !options.overwrite && path.exists()) {
+        let lock = |base: Base| Ok((base.lock()?, base));
+        let names = bases.into_iter().map(lock).collect::<Result<Vec<_>, Error>>()?;
+        let names: Vec<(Base, NameLock)> = names.into_iter().map(|(name, base)| (base, name)).collect();
+        let files = names.iter().flat_map(|(base, _)| [base.meta(), base.data(), base.collection()]);
+        if let Some(path) = files.into_iter().find(|path| !options.overwrite && path.exists()) {
             return Err(Error::Exists { path });
         }
         options.ring.map_or(Ok(()), RingLength::check)?;
         let keep = options.keep_bytes.map_or(Keep::All, Keep::Bytes);
+        let base = names[0].0.clone();
         let series = options.rotate.map(|rotate| Series::new(base.clone(), rotate, keep));
+        let counters = Counters::new(counters::names(names.len()));
         Ok(Self {
             base,
-            name: Some(name),
+            names,
             series: series.transpose()?,
             options,
             writer: None,
@@ -106,7 +119,7 @@ impl SigmfSink {
             signal_samples: 0,
             gap_samples: 0,
             frames: 0,
-            counters: Counters::new(COUNTERS),
+            counters,
         })
     }
 
@@ -150,7 +163,7 @@ impl SigmfSink {
         let described_from = self.description.as_ref().map_or(left, held_back);
         writer.write_part(frame, 0..described_from)?;
         if described_from < left {
-            writer.describe(self.description.take().flatten());
+            writer.describe(self.description.take().flatten().as_ref());
             writer.write_part(frame, described_from..left)?;
         }
         self.frames += u64::from(left > 0);
@@ -167,7 +180,7 @@ impl SigmfSink {
 
     /// Begins the recording, or its next part where one is full: between two frames, so that each is in one part.
     fn make_writer(&mut self, header: &Header) -> Result<(), Error> {
-        let samples = self.writer.as_ref().map(SigmfWriter::len_samples);
+        let samples = self.writer.as_ref().map(Stripes::len_samples);
         let span_samples = self.signal_samples - self.begin_samples;
         let is_full =
             |samples| self.series.as_ref().is_some_and(|it| it.is_full(header, samples, span_samples));
@@ -196,15 +209,16 @@ impl SigmfSink {
         let closing = match (&mut self.writer, &mut self.series) {
             (Some(writer), Some(series)) => {
                 let (next, name) = series.next(&settings, writer.is_past_cache())?;
-                Some(writer.rotate(next, name)?)
+                Some(writer.only().rotate(next, name)?)
             }
-            (writer, series) => {
-                let (base, name) = match series {
-                    Some(series) => (series.begin(), None),
-                    None => (self.base.clone(), self.name.take()),
-                };
-                let name = name.map_or_else(|| base.lock(), Ok)?;
-                *writer = Some(SigmfWriter::create_locked(&base, &settings, name)?);
+            (writer, Some(series)) => {
+                let base = series.begin();
+                *writer = Some(Stripes::one(&base, &settings, base.lock()?)?);
+                None
+            }
+            (writer, None) => {
+                let names = std::mem::take(&mut self.names);
+                *writer = Some(Stripes::create(names, &settings, self.options.left_out.take())?);
                 None
             }
         };
@@ -218,7 +232,7 @@ impl SigmfSink {
 
     /// Samples per channel in all parts.
     fn len_samples(&self) -> u64 {
-        self.before_samples + self.writer.as_ref().map_or(0, SigmfWriter::len_samples)
+        self.before_samples + self.writer.as_ref().map_or(0, Stripes::len_samples)
     }
 
     fn publish(&self) {
@@ -229,24 +243,8 @@ impl SigmfSink {
         self.counters.set(ANNOTATIONS, self.labels.entered);
         self.counters.set(LEFT_OUT, self.labels.left_out);
         if let Some(writer) = &self.writer {
-            self.publish_disk(&writer.disk_report());
+            counters::set_disks(&self.counters, writer);
         }
-    }
-
-    fn publish_disk(&self, disk: &DiskReport) {
-        let us = |time: Duration| time.as_micros() as u64;
-        let values = [
-            u64::from(disk.way == WriteWay::IoUring),
-            u64::from(disk.is_direct),
-            us(disk.longest_stall),
-            us(disk.waited),
-            disk.fill_bytes,
-            disk.fill_bytes_max,
-            disk.buffer_bytes,
-            disk.unsummed_bytes,
-            disk.lost_summaries,
-        ];
-        (DISK..).zip(values).for_each(|(counter, value)| self.counters.set(counter, value));
     }
 }
 
@@ -279,22 +277,26 @@ impl Stage for SigmfSink {
             }
             break;
         }
+        if let Some(writer) = &mut self.writer {
+            writer.pause_others()?;
+        }
         self.publish();
         outcome
     }
 
     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
         self.publish();
-        if let Some(writer) = self.writer.take() {
-            let summary = writer.finish()?;
-            self.counters.set(RECORDED, self.before_samples + summary.len_samples);
-            self.publish_disk(&summary.disk);
+        if let Some(mut writer) = self.writer.take() {
+            let finished = writer.finish();
+            self.counters.set(RECORDED, self.before_samples + writer.len_samples());
+            counters::set_disks(&self.counters, &writer);
+            finished?;
         }
         if let Some(series) = &mut self.series {
             series.settle()?;
         }
         // Whoever waits for more of it sees that nothing comes.
-        self.name = None;
+        self.names.clear();
         Ok(())
     }
 
@@ -306,13 +308,43 @@ impl Stage for SigmfSink {
 impl Drop for SigmfSink {
     /// After an error in `process` the runtime calls no `finish`: what was recorded is closed all the same.
     fn drop(&mut self) {
-        if let Some(writer) = self.writer.take() {
+        if let Some(mut writer) = self.writer.take() {
             let _ = writer.finish();
         }
         if let Some(series) = &mut self.series {
             let _ = series.settle();
         }
     }
+}
+
+/// The recordings to make: the first is named, the others may be folders, where it is called the same.
+fn bases(path: &Path, options: &RecordOptions) -> Result<Vec<Base>, Error> {
+    let first = Base::to_record(path)?;
+    let setting = |what, got: String, must| Err(Error::Setting { what, got, must });
+    let count = 1 + options.more_disks.len();
+    if count > DISKS_MAX {
+        return setting("the number of disks", count.to_string(), "eight can take turns");
+    }
+    if count > 1 && (options.ring.is_some() || options.rotate.is_some()) {
+        let must = "a ring, or a recording in parts, is on one disk";
+        return setting("the number of disks", count.to_string(), must);
+    }
+    let mut bases = vec![first];
+    for disk in &options.more_disks {
+        let name = bases[0].meta().file_name().map(PathBuf::from).unwrap_or_default();
+        let base = Base::to_record(&if disk.is_dir() { disk.join(name) } else { disk.clone() })?;
+        let place = |base: &Base| std::fs::canonicalize(base.meta().parent().unwrap_or(Path::new("."))).ok();
+        let is_same = |other: &Base| {
+            (place(other), other.meta().file_name().map(ToOwned::to_owned))
+                == (place(&base), base.meta().file_name().map(ToOwned::to_owned))
+        };
+        if bases.iter().any(is_same) {
+            let must = "it is named twice: each disk that takes turns has a folder of its own";
+            return setting("a disk", disk.display().to_string(), must);
+        }
+        bases.push(base);
+    }
+    Ok(bases)
 }
 
 /// Where the rate is unknown, a duration is no number of samples, and does not end the recording.
@@ -330,32 +362,6 @@ fn describe(header: &Header) -> String {
     let Header { channel_count, format, sample_rate_hz, .. } = header;
     format!("{channel_count} channel{plural} of {format} at {sample_rate_hz} S/s")
 }
-
-const COUNTERS: &[&str] = &[
-    "recorded_samples",
-    "gap_samples",
-    "recorded_frames",
-    "annotations",
-    "left_out_annotations",
-    "parts",
-    "disk_io_uring",
-    "disk_past_cache",
-    "disk_stall_us_max",
-    "disk_waited_us",
-    "disk_buffer_fill_bytes",
-    "disk_buffer_fill_bytes_max",
-    "disk_buffer_bytes",
-    "disk_unsummed_bytes",
-    "disk_lost_summaries",
-];
-const RECORDED: usize = 0;
-const GAP: usize = 1;
-const FRAMES: usize = 2;
-const ANNOTATIONS: usize = 3;
-const LEFT_OUT: usize = 4;
-const PARTS: usize = 5;
-/// The first of those of the disk.
-const DISK: usize = 6;
 
 #[cfg(test)]
 mod tests {

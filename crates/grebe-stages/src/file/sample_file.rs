@@ -4,6 +4,7 @@ mod converted;
 mod identity;
 mod side_by_side;
 mod stretch;
+mod striped;
 mod timeline;
 
 use std::borrow::Cow;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 use self::converted::Converted;
 pub(crate) use self::identity::file_identity;
 pub(crate) use self::side_by_side::{Piece, stepped_back};
+pub(crate) use self::striped::{STREAM_SAMPLES, StripeMember};
 pub use self::timeline::Alignment;
 pub(crate) use self::timeline::{Timeline, samples_in};
 use crate::error::Error;
@@ -160,6 +162,16 @@ impl SampleFile {
         Self { is_whole, ..self }
     }
 
+    /// As [`whole`](Self::whole), where something else may be missing as well.
+    pub(crate) fn all_there(self, all_there: bool) -> Self {
+        Self { is_whole: self.is_whole && all_there, ..self }
+    }
+
+    /// How many files its channels stand in, or how many times several that take turns.
+    pub(crate) fn source_count(&self) -> usize {
+        self.sources.len()
+    }
+
     /// What the file says of its samples from `position` on: names, units, scale, frequency. Another description may hold further
     /// behind.
     pub fn description(&self, position: u64) -> Option<&Arc<Description>> {
@@ -268,7 +280,7 @@ impl SampleFile {
 
     /// The files that its samples stand in.
     pub fn data_files(&self) -> impl Iterator<Item = &Path> + '_ {
-        self.sources.iter().map(RawFile::path)
+        self.sources.iter().flat_map(RawFile::paths)
     }
 
     /// Whether all is there that its writer meant to be: not, where a file is truncated, ends within a sample, or its recorder was cut

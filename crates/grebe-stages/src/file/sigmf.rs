@@ -6,6 +6,7 @@
 //!   up to 8        NAME_ch1.sigmf-data, NAME_ch1.sigmf-meta, ...
 //!                  NAME.sigmf-collection   ties them together
 //!   more           NAME.sigmf-data, NAME.sigmf-meta: all channels interleaved
+//!   several disks  the same on each of them, which has its stretches of the stream
 //! ```
 //! A file per channel where there are few, because frames are channel-major: interleaving would transpose the stream, and be read wrongly by
 //! programs that know one channel only. Interleaved files are read all the same.
@@ -28,6 +29,7 @@ mod layout;
 mod metadata;
 mod metadata_writer;
 mod reader;
+mod stripes;
 mod verify;
 mod writer;
 
@@ -37,6 +39,7 @@ pub(super) use assembler::Assembler;
 pub(crate) use create::{Prepared, prepare};
 pub(crate) use layout::Base;
 pub(crate) use reader::{open, recordings};
+pub(crate) use stripes::StripeSet;
 pub(crate) use writer::Closing;
 pub use {
     create::SigmfSettings,

@@ -1,5 +1,6 @@
 //! How a source or a sink is opened.
 
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use grebe_ring::Cancel;
 use grebe_shm::Policy;
 
 use crate::error::Error;
-use crate::file::{RingLength, RingPlan, Rotate, WriteWay};
+use crate::file::{LeftOut, RingLength, RingPlan, Rotate, WriteWay};
 use crate::raw::Carrier;
 use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use crate::tuner::Tuner;
@@ -86,6 +87,10 @@ pub struct SinkOptions {
     pub ring_plan: Option<Sender<RingPlan>>,
     /// Ends a recording before it has more bytes of samples, of all channels and parts.
     pub bytes_max: Option<u64>,
+    /// Other disks that take turns with that of the recording, so that it is written at the rates of all: folders, or recordings there.
+    pub more_disks: Vec<PathBuf>,
+    /// Is told which of several disks is left out because it is full or fails, while the others go on.
+    pub left_out: Option<Sender<LeftOut>>,
     /// Hands out the sink's own memory, where it has some, for the source to write into. Nothing is copied then, and the sink
     /// takes nothing else.
     pub lends_pool: bool,

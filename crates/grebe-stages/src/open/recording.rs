@@ -108,6 +108,8 @@ pub(super) fn sink(path: &Path, options: &SinkOptions) -> Result<SigmfSink, Erro
         ring: options.ring,
         ring_plan: options.ring_plan.clone(),
         bytes_max: options.bytes_max,
+        more_disks: options.more_disks.clone(),
+        left_out: options.left_out.clone(),
     };
     let ring = options.ring.map(|_| make_ring_folder(path)).transpose()?;
     SigmfSink::create(ring.as_deref().unwrap_or(path), record)

@@ -51,7 +51,7 @@ impl Watch {
         let watch = Self {
             kind,
             conditions: conditions.clone(),
-            folder: options.file.clone(),
+            folder: options.file.clone().unwrap_or_default(),
             before: *before,
             after: *after,
             saves_per_minute: *saves_per_minute,

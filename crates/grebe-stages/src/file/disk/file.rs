@@ -22,6 +22,8 @@ pub(in crate::file) struct DiskFile {
     /// Pieces that were handed over, and are not written. Like the next, apart from the state, which is locked while the
     /// system makes room and sums are made: the one who appends never waits for that.
     under_way: AtomicUsize,
+    /// Room that was taken on the disk, behind what is begun.
+    spare_bytes: AtomicU64,
     has_failed: AtomicBool,
     state: Mutex<State>,
     /// Something was written, or the file has failed.
@@ -36,8 +38,9 @@ struct State {
     in_flight: usize,
     /// Behind the last byte that was handed to the system, padding included.
     begun_bytes: u64,
-    /// Behind the last byte that the file has room for on the disk, and that it is long.
+    /// Behind the last byte that the disk was asked to have room for, that it has, and that the file is long.
     reserved_bytes: u64,
+    taken_bytes: u64,
     long_bytes: u64,
     /// What was written behind a hole.
     beyond: Vec<(u64, u64)>,
@@ -82,6 +85,7 @@ impl DiskFile {
             is_direct: alignment.is_some().into(),
             good_bytes: AtomicU64::new(0),
             under_way: AtomicUsize::new(0),
+            spare_bytes: AtomicU64::new(0),
             has_failed: AtomicBool::new(false),
             state: Mutex::new(State { sums: Sums::new(sums, sha512), ..State::default() }),
             changed: Condvar::new(),
@@ -107,7 +111,7 @@ impl DiskFile {
             && self.file.set_len(bytes).is_ok()
         {
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-            (state.reserved_bytes, state.long_bytes) = (bytes, bytes);
+            (state.reserved_bytes, state.taken_bytes, state.long_bytes) = (bytes, bytes, bytes);
         }
         self
     }
@@ -128,6 +132,11 @@ impl DiskFile {
     /// Bytes from the beginning on that the system has written.
     pub(in crate::file) fn good_bytes(&self) -> u64 {
         self.good_bytes.load(Ordering::Acquire)
+    }
+
+    /// Room on the disk that was taken ahead of the writing.
+    pub(in crate::file) fn spare_bytes(&self) -> u64 {
+        self.spare_bytes.load(Ordering::Relaxed)
     }
 
     /// Why nothing more can be written, where that is so.
@@ -192,6 +201,8 @@ impl DiskFile {
         state.begun_bytes = state.begun_bytes.max(piece.offset + piece.range.end as u64);
         if self.is_direct() {
             state.make_room(&self.file);
+            let spare_bytes = state.taken_bytes.saturating_sub(state.begun_bytes);
+            self.spare_bytes.store(spare_bytes, Ordering::Relaxed);
         }
         Turn::Write
     }
@@ -259,7 +270,9 @@ impl State {
             let step_bytes = (self.begun_bytes / 2).clamp(RESERVED_BYTES_MIN, RESERVED_BYTES_MAX);
             let end_bytes = self.begun_bytes + step_bytes;
             // What is not needed is given back when the file is closed.
-            let _ = sys::reserve(file, self.reserved_bytes, end_bytes);
+            if sys::reserve(file, self.reserved_bytes, end_bytes).is_ok() {
+                self.taken_bytes = end_bytes;
+            }
             self.reserved_bytes = end_bytes;
         }
         if self.begun_bytes > self.long_bytes {

@@ -98,6 +98,11 @@ impl Recording {
                     "its recorder is still at it, or was cut off: convert it to another recording first";
                 return Err(Error::Content { path: base.meta(), what: what.to_owned() });
             }
+            if meta.pointer("/global/grebe:stripes").is_some() {
+                return refused(
+                    "it takes turns with recordings on other disks: convert them to one recording first",
+                );
+            }
             metas.push((base, meta));
         }
         Ok(Self { base, metas, collection })

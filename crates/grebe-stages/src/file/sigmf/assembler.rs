@@ -104,7 +104,14 @@ impl Assembler {
             let recorded_at = file.time_at(begin).map(|time| RecordedAt { time, error_ns });
             let position = self.len_samples + (begin - samples.start);
             let description = description.clone();
-            self.metadata.enter(Captured { position, first_sample_index, recorded_at, description });
+            let stripe_start = None;
+            self.metadata.enter(Captured {
+                position,
+                first_sample_index,
+                recorded_at,
+                description,
+                stripe_start,
+            });
         }
         self.description = description;
         self.next_sample_index = Some(first_sample_index + (end - begin));

@@ -10,6 +10,7 @@ use super::annotations::Annotations;
 use super::layout::{Base, CollectionFile};
 use super::metadata::{Metadata, Staged, State};
 use super::metadata_writer::MetadataWriter;
+use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::{Appender, DiskFile, WriteWay};
 use crate::file::encoding::Encoding;
@@ -143,6 +144,12 @@ pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -
 }
 
 impl Prepared {
+    /// Says which others take turns with it.
+    pub(super) fn striped(mut self, stripes: Option<StripeSet>) -> Self {
+        self.metadata.stripes = stripes;
+        self
+    }
+
     /// Begins the recording: nothing is asked of the disk.
     pub(super) fn begin(self) -> Result<Begun, Error> {
         let Self { parts, metadata, unnamed, checksum, files } = self;
@@ -197,6 +204,7 @@ pub(super) fn metadata(settings: &SigmfSettings, base: &Base) -> Metadata {
         segments: Vec::new(),
         annotations: Annotations::default(),
         known_samples: 0,
+        stripes: None,
     }
 }
 

@@ -10,6 +10,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::{SUMMED_BYTES, Summed};
 use crate::file::headerless::is_raw;
@@ -192,6 +193,9 @@ pub(super) struct Global {
     /// Of stretches of the data file.
     #[serde(rename = "grebe:checksums", skip_serializing_if = "Option::is_none")]
     pub(super) checksums: Option<Checksums>,
+    /// Which recordings on other disks take turns with this one.
+    #[serde(rename = "grebe:stripes", skip_serializing_if = "Option::is_none")]
+    pub(super) stripes: Option<StripeSet>,
     /// What the stream says of itself.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
@@ -227,6 +231,9 @@ pub(super) struct Capture {
     pub(super) sample_start: u64,
     #[serde(rename = "core:global_index", skip_serializing_if = "Option::is_none")]
     pub(super) global_index: Option<u64>,
+    /// Where several recordings take turns: how many samples of the whole come before it.
+    #[serde(rename = "grebe:stripe_start", skip_serializing_if = "Option::is_none")]
+    pub(super) stripe_start: Option<u64>,
     #[serde(rename = "core:header_bytes", skip_serializing_if = "Option::is_none")]
     pub(super) header_bytes: Option<u64>,
     #[serde(rename = "core:datetime", skip_serializing_if = "Option::is_none")]

@@ -16,6 +16,7 @@ use super::layout::{
     Annotation, Base, Capture, Checksums, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream,
     VERSION, datatype, datetime, temporary,
 };
+use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::Summed;
 use crate::file::output::followed;
@@ -28,6 +29,8 @@ pub(super) struct Captured {
     pub(super) first_sample_index: u64,
     pub(super) recorded_at: Option<RecordedAt>,
     pub(super) description: Option<Arc<Description>>,
+    /// Where several recordings take turns: how many samples of the whole come before it.
+    pub(super) stripe_start: Option<u64>,
 }
 
 /// How the metadata are written.
@@ -63,6 +66,8 @@ pub(super) struct Metadata {
     pub(super) annotations: Annotations,
     /// Samples per channel up to which all segments are entered.
     pub(super) known_samples: u64,
+    /// Which others take turns with it.
+    pub(super) stripes: Option<StripeSet>,
 }
 
 impl Metadata {
@@ -123,7 +128,7 @@ impl Metadata {
     fn global(&self, is_closed: bool, sums: Option<&Summed>, channels: Range<usize>) -> Global {
         let sha512 = sums.filter(|_| is_closed).and_then(|sums| sums.sha512.clone());
         let checksums = sums.filter(|sums| sha512.is_none() && !sums.xxh3.is_empty()).map(Checksums::of);
-        let is_ours = !is_closed || self.has_errors || checksums.is_some();
+        let is_ours = !is_closed || self.has_errors || checksums.is_some() || self.stripes.is_some();
         let own = [(is_ours, "grebe"), (self.has_details, "capture_details")];
         let own = own.into_iter().filter_map(|(is_used, name)| is_used.then_some(name));
         let uses: Vec<&str> = own.chain(self.annotations.extensions()).collect();
@@ -143,6 +148,7 @@ impl Metadata {
             known_samples: (!is_closed).then_some(self.known_samples),
             sha512,
             checksums,
+            stripes: self.stripes.clone(),
             rest: described::global(description, self.notes.as_ref(), channels, &uses),
         }
     }
@@ -192,6 +198,14 @@ impl Metadata {
         0
     }
 
+    /// Says which others took turns with it; `None`: it is the whole.
+    pub(super) fn set_stripes(&mut self, stripes: Option<StripeSet>) {
+        if stripes.is_none() {
+            self.segments.iter_mut().for_each(|segment| segment.stripe_start = None);
+        }
+        self.stripes = stripes;
+    }
+
     /// Leaves out what lies behind the end.
     pub(super) fn cut(&mut self, len_samples: u64) {
         self.segments.retain(|segment| segment.position < len_samples);
@@ -219,6 +233,7 @@ impl Captured {
             sample_start: self.position,
             // SigMF's largest index.
             global_index: Some(self.first_sample_index.min(i64::MAX as u64)),
+            stripe_start: self.stripe_start,
             datetime: self.recorded_at.and_then(|at| datetime(at.time, sample_rate_hz)),
             datetime_error_ns: self.recorded_at.and_then(|at| at.error_ns),
             ..Capture::default()

@@ -19,6 +19,7 @@ use super::checksum::Sum;
 use super::create::Unnamed;
 use super::layout::Annotation;
 use super::metadata::{Captured, Metadata, State};
+use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::{DiskFile, Summed};
 
@@ -51,6 +52,8 @@ pub(super) enum Event {
     },
     /// Of a stretch of the file.
     Placed(Annotation),
+    /// Which others took turns with it, in the end.
+    Stripes(Option<StripeSet>),
     Finish,
 }
 
@@ -205,6 +208,7 @@ impl Task {
                 self.metadata.annotate(first_sample_index, length_samples, rest);
             }
             Event::Placed(annotation) => self.metadata.annotations.place(annotation),
+            Event::Stripes(stripes) => self.metadata.set_stripes(stripes),
         }
         false
     }

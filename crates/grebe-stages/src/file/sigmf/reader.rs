@@ -10,25 +10,46 @@ use super::archive::{Files, Part};
 use super::checksum::Sum;
 use super::described::{self, Described};
 use super::layout::{self, Base, Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
+use super::stripes::{self, StripeSet};
 use crate::error::Error;
 use crate::file::encoding::{Encoding, Order};
 use crate::file::headerless::FOREIGN;
 use crate::file::raw::RawFile;
 use crate::file::sample_file::{Annotation, SampleFile, Segment};
 
-/// Opens the recording or the collection that a file belongs to.
+/// Opens the recording or the collection that a file belongs to, and where it took turns with others, all of them as one.
 pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
     let (files, path) = Files::of(path)?;
-    let base = Base::of(&path);
+    let opened = open_one(&files, &path)?;
+    match files {
+        Files::Folder => stripes::open_all(&path, opened),
+        // The others are on other disks.
+        Files::Archive(_) => Ok(opened.file),
+    }
+}
+
+/// What was opened, and how it takes turns with others.
+pub(super) struct Opened {
+    pub(super) file: SampleFile,
+    /// With where its stripes begin, in the file and in the whole.
+    pub(super) stripes: Option<Stripes>,
+}
+
+type Stripes = (StripeSet, Vec<(u64, u64)>);
+
+/// Opens the recording or the collection that a file belongs to, and no other.
+pub(super) fn open_one(files: &Files, path: &Path) -> Result<Opened, Error> {
+    let base = Base::of(path);
     let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
     // What was recorded as NAME has become a collection where it had several channels.
     if is_collection || !files.holds(&base.meta()) && files.holds(&base.collection()) {
-        return open_collection(&files, &base);
+        return open_collection(files, &base);
     }
-    let recording = Recording::open(&files, &base)?;
-    let Recording { source, sample_rate_hz, len_samples, segments, notes, closed, .. } = recording;
+    let recording = Recording::open(files, &base)?;
+    let Recording { source, sample_rate_hz, len_samples, segments, notes, closed, stripes, .. } = recording;
     let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes).whole(closed);
-    Ok(file.described(recording.descriptions).annotated(recording.annotations))
+    let file = file.described(recording.descriptions).annotated(recording.annotations);
+    Ok(Opened { file, stripes })
 }
 
 /// The recordings that a path names: all those of an archive, else the path itself.
@@ -36,7 +57,7 @@ pub(crate) fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Files::recordings(path)
 }
 
-fn open_collection(files: &Files, base: &Base) -> Result<SampleFile, Error> {
+fn open_collection(files: &Files, base: &Base) -> Result<Opened, Error> {
     let path = base.collection();
     let file: CollectionFile = read_json(files, &path)?;
     let mut recordings = Vec::new();
@@ -57,7 +78,7 @@ fn open_collection(files: &Files, base: &Base) -> Result<SampleFile, Error> {
 }
 
 /// Makes one file of a recording per channel: of the same rate, length and gaps.
-fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error> {
+fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<Opened, Error> {
     let cut_off = recordings.iter().any(|recording| !recording.closed);
     let len_samples = recordings.iter().map(|recording| recording.len_samples).min().unwrap_or(0);
     if cut_off {
@@ -70,6 +91,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error
     let segment_count = |position: &usize| recordings[*position].segments.len();
     let fullest = if cut_off { (0..recordings.len()).max_by_key(segment_count).unwrap_or(0) } else { 0 };
     let segments = std::mem::take(&mut recordings[fullest].segments);
+    let stripes = recordings[fullest].stripes.take();
     let (format, sample_rate_hz) = (recordings[0].source.encoding().format, recordings[0].sample_rate_hz);
     let mut notes = Vec::new();
     for (position, recording) in recordings.iter_mut().enumerate() {
@@ -110,7 +132,8 @@ fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<SampleFile, Error
         .collect();
     let sources = recordings.into_iter().map(|recording| recording.source).collect();
     let file = SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes).whole(!cut_off);
-    Ok(file.described(described::join(&described)).annotated(annotations))
+    let file = file.described(described::join(&described)).annotated(annotations);
+    Ok(Opened { file, stripes })
 }
 
 /// A metadata file and its data file, found to agree.
@@ -122,6 +145,7 @@ struct Recording {
     descriptions: Described,
     annotations: Vec<Annotation>,
     notes: Vec<String>,
+    stripes: Option<Stripes>,
     /// Whether its recorder came to its end.
     closed: bool,
 }
@@ -168,8 +192,19 @@ impl Recording {
         let len_samples = data.len_samples;
         let source = RawFile::new(&data.path, data.file, encoding, channels as usize, data.offset_bytes);
         let descriptions = described::read(&meta, channels as usize, len_samples, &mut notes);
+        let stripes = stripes_of(&meta);
         let annotations = annotations(meta, len_samples);
-        Ok(Self { source, sample_rate_hz, len_samples, segments, descriptions, annotations, notes, closed })
+        Ok(Self {
+            source,
+            sample_rate_hz,
+            len_samples,
+            segments,
+            descriptions,
+            annotations,
+            notes,
+            stripes,
+            closed,
+        })
     }
 
     /// Forgets what is behind `len_samples`.
@@ -296,6 +331,15 @@ fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment
     let recorded_at = capture.datetime.as_deref().and_then(time);
     let recorded_error_ns = recorded_at.and(capture.datetime_error_ns);
     Segment { position, length_samples: 0, first_sample_index, recorded_at, recorded_error_ns }
+}
+
+/// Which recordings take turns with it, and where its captures stand in what they are together.
+fn stripes_of(meta: &Meta) -> Option<Stripes> {
+    let set = meta.global.stripes.as_ref().filter(|set| set.is_valid())?;
+    let offset = meta.global.offset.unwrap_or(0);
+    let begin = |capture: &Capture| Some((capture.sample_start.checked_sub(offset)?, capture.stripe_start?));
+    let begins: Vec<(u64, u64)> = meta.captures.iter().filter_map(begin).collect();
+    (!begins.is_empty()).then(|| (set.clone(), begins))
 }
 
 /// What lies in the file, in its order.

@@ -13,6 +13,7 @@ use twox_hash::XxHash3_64;
 use super::archive::{Files, Part};
 use super::layout::{Base, CollectionFile, Meta};
 use super::reader::{open, read_json};
+use super::stripes::{StripeSet, all_bases};
 use crate::error::Error;
 
 /// What a check of a data file found.
@@ -51,14 +52,12 @@ pub fn verify(path: &Path, cancel: &Cancel, progress: &mut dyn FnMut(u64)) -> Re
     let (files, path) = Files::of(path)?;
     let base = Base::of(&path);
     let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
-    let bases = if is_collection || !files.holds(&base.meta()) && files.holds(&base.collection()) {
-        let file: CollectionFile = read_json(&files, &base.collection())?;
-        file.collection.streams.iter().map(|stream| files.of_collection(&base, stream.name())).collect()
-    } else {
-        vec![base]
-    };
+    let bases = bases_of(&files, &base, is_collection)?;
     let mut read = Reading { cancel, progress, bytes: 0 };
-    let verified = bases.iter().map(|base| read.verify(&files, base)).collect::<Result<_, _>>()?;
+    let mut verified = Vec::new();
+    for base in with_other_disks(&files, &base, bases)? {
+        verified.push(read.verify(&files, &base)?);
+    }
     // Short files were compared there, too, and lengths and fields of all of them.
     match open(&path) {
         Ok(_) => Ok(verified),
@@ -67,6 +66,27 @@ pub fn verify(path: &Path, cancel: &Cancel, progress: &mut dyn FnMut(u64)) -> Re
         }
         Err(error) => Err(error),
     }
+}
+
+/// The recordings of a path, and those that took turns with them.
+fn with_other_disks(files: &Files, base: &Base, bases: Vec<Base>) -> Result<Vec<Base>, Error> {
+    let Some(first) = bases.first().filter(|_| matches!(files, Files::Folder)) else { return Ok(bases) };
+    let meta: Meta = read_json(files, &first.meta())?;
+    let Some(set) = meta.global.stripes.filter(StripeSet::is_valid) else { return Ok(bases) };
+    let mut all = Vec::new();
+    for own in all_bases(base, &set) {
+        all.extend(bases_of(files, &own, false)?);
+    }
+    Ok(all)
+}
+
+/// Of a recording itself, or those of a collection.
+fn bases_of(files: &Files, base: &Base, is_collection: bool) -> Result<Vec<Base>, Error> {
+    if !is_collection && (files.holds(&base.meta()) || !files.holds(&base.collection())) {
+        return Ok(vec![base.clone()]);
+    }
+    let file: CollectionFile = read_json(files, &base.collection())?;
+    Ok(file.collection.streams.iter().map(|stream| files.of_collection(base, stream.name())).collect())
 }
 
 /// Sums what it reads.

@@ -14,6 +14,7 @@ use super::described::Tuning;
 use super::layout::{Annotation, Base};
 use super::metadata::Captured;
 use super::metadata_writer::{Closed, Event, MetadataWriter};
+use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::{Disk, DiskFile, DiskReport};
 use crate::file::output::NameLock;
@@ -67,6 +68,8 @@ pub struct SigmfWriter {
     lost_summaries: u64,
     /// Before its time, by a write that failed.
     has_ended: bool,
+    /// Where others take turns with it: samples of the whole that stand in those, up to this stripe.
+    elsewhere_samples: Option<u64>,
     name: NameLock,
 }
 
@@ -133,7 +136,7 @@ impl SigmfWriter {
     pub(super) fn create_waiting(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
         let base = Base::to_record(path)?;
         let name = base.lock()?;
-        Self::begin(&base, settings, name, false)
+        Self::begin(&base, settings, name, false, None)
     }
 
     /// Creates the files of a recording whose name is taken already.
@@ -142,14 +145,31 @@ impl SigmfWriter {
         settings: &SigmfSettings,
         name: NameLock,
     ) -> Result<Self, Error> {
-        Self::begin(base, settings, name, true)
+        Self::begin(base, settings, name, true, None)
     }
 
-    fn begin(base: &Base, settings: &SigmfSettings, name: NameLock, is_live: bool) -> Result<Self, Error> {
+    /// The same of one of several that take turns.
+    pub(crate) fn create_striped(
+        base: &Base,
+        settings: &SigmfSettings,
+        name: NameLock,
+        stripes: StripeSet,
+    ) -> Result<Self, Error> {
+        Self::begin(base, settings, name, true, Some(stripes))
+    }
+
+    fn begin(
+        base: &Base,
+        settings: &SigmfSettings,
+        name: NameLock,
+        is_live: bool,
+        stripes: Option<StripeSet>,
+    ) -> Result<Self, Error> {
         settings.check()?;
         let disk = Disk::start(settings.buffer_bytes, settings.data_files(), settings.way)
             .map_err(Error::file("create", &base.meta()))?;
-        let Begun { mut parts, metadata, files } = prepare(base, settings, disk.is_direct())?.begin()?;
+        let prepared = prepare(base, settings, disk.is_direct())?.striped(stripes);
+        let Begun { mut parts, metadata, files } = prepared.begin()?;
         let makes_summary = settings.summary && settings.data_files() == settings.channels;
         let summarize = || summary(&mut parts, settings.format, &disk, &files[0], is_live);
         let summary = makes_summary.then(summarize).flatten();
@@ -170,6 +190,7 @@ impl SigmfWriter {
             summary,
             lost_summaries: 0,
             has_ended: false,
+            elsewhere_samples: None,
         })
     }
 
@@ -268,6 +289,39 @@ impl SigmfWriter {
         let begin_bytes = part.start * self.format.bytes();
         let samples = |channel: usize| &channels[channel][begin_bytes..];
         self.append(first_sample_index, part.len(), samples, || None)
+    }
+
+    /// A stripe begins with the next sample, which is this one of the whole: others have those before.
+    pub(crate) fn begin_stripe(&mut self, start: u64) {
+        self.elsewhere_samples = Some(start - self.taken_samples);
+        self.next_sample_index = None;
+    }
+
+    /// Says which others took turns with it in the end; `None`: nobody else did.
+    pub(crate) fn set_stripes(&self, stripes: Option<StripeSet>) {
+        self.tell(Event::Stripes(stripes));
+    }
+
+    /// Whether to write so many samples has to wait for the disk.
+    #[inline]
+    pub(crate) fn would_wait(&self, samples: usize) -> bool {
+        let has_room = self.parts.iter().all(|part| part.room() >= samples);
+        !has_room && self.disk.free_blocks() < self.parts.len()
+    }
+
+    /// Bytes that it holds, or that are on the way to the disk.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.disk.lent_bytes()
+    }
+
+    /// Bytes on the disk that its files have taken, and no sample stands in yet.
+    pub(crate) fn spare_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.end.file().spare_bytes()).sum()
+    }
+
+    /// Of one sample of each channel.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.format.bytes() * self.channels
     }
 
     /// Says what the stream is from the next sample on. Another centre frequency, bandwidth, gain or meaning of a channel begins a
@@ -487,7 +541,14 @@ impl SigmfWriter {
         }
         self.segments += 1;
         let (position, description) = (self.taken_samples, self.description.clone());
-        self.tell(Event::Segment(Captured { position, first_sample_index, recorded_at, description }));
+        let stripe_start = self.elsewhere_samples.map(|elsewhere| elsewhere + position);
+        self.tell(Event::Segment(Captured {
+            position,
+            first_sample_index,
+            recorded_at,
+            description,
+            stripe_start,
+        }));
         Ok(())
     }
 
@@ -583,7 +644,7 @@ impl SigmfWriter {
     }
 
     /// The disk is full behind so many bytes of a data file.
-    pub(super) fn limit(&self, part: usize, bytes: u64) {
+    pub(in crate::file) fn limit(&self, part: usize, bytes: u64) {
         self.parts[part].end.file().limit(bytes);
     }
 
