@@ -39,6 +39,25 @@ pub(super) fn new_ticket(bound: SocketAddr, lifetime: Duration) -> Result<Ticket
     })
 }
 
+/// Binds a datagram socket at `address`, and listens for TCP at the same port. Where the system is to choose the port it may choose one
+/// that is free for UDP only: then it is asked again. `None`: there is no TCP at that port.
+pub(super) fn bind_with_door<T>(
+    address: SocketAddr,
+    bind: impl Fn(SocketAddr) -> Result<T>,
+    bound: impl Fn(&T) -> Result<SocketAddr>,
+) -> Result<(T, SocketAddr, Option<TcpDoor>)> {
+    let mut tries = if address.port() == 0 { PORTS_TRIED } else { 1 };
+    loop {
+        let socket = bind(address)?;
+        let at = bound(&socket)?;
+        let door = TcpDoor::open(at);
+        tries -= 1;
+        if door.is_some() || tries == 0 {
+            return Ok((socket, at, door));
+        }
+    }
+}
+
 /// Addresses of this host that others can reach; those that only itself can reach where there are no others.
 fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
     let own: Vec<IpAddr> = if_addrs::get_if_addrs()
@@ -291,6 +310,9 @@ const DIAL_WITHIN: Duration = Duration::from_secs(10);
 /// For how long only UDP is tried: an answer that comes later still comes before one over TCP, which takes two round trips.
 const UDP_ALONE: Duration = Duration::from_millis(250);
 
+/// How many ports the system is asked for until one is free for TCP too.
+const PORTS_TRIED: u32 = 16;
+
 /// After so long without any answer the user is told.
 const UNANSWERED: Duration = Duration::from_secs(2);
 
@@ -313,3 +335,30 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How often an end that waits for its peer looks who came by TCP.
 pub(super) const LOOK_AT_DOOR_EVERY: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_port_that_tcp_cannot_have_is_chosen_only_where_it_was_asked_for() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken_at = taken.local_addr().unwrap();
+        let tries = Cell::new(0);
+        // The system chooses that port first, and then another.
+        let bind = |address: SocketAddr| {
+            tries.set(tries.get() + 1);
+            Ok(UdpSocket::bind(if tries.get() == 1 { taken_at } else { address }).unwrap())
+        };
+        let bound = |socket: &UdpSocket| Ok(socket.local_addr().unwrap());
+        let (_socket, at, door) = bind_with_door("127.0.0.1:0".parse().unwrap(), bind, bound).unwrap();
+        assert!(door.is_some() && at != taken_at && tries.get() >= 2);
+
+        tries.set(0);
+        let (_socket, at, door) = bind_with_door(taken_at, bind, bound).unwrap();
+        assert!(door.is_none() && at == taken_at && tries.get() == 1);
+    }
+}

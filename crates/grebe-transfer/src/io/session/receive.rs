@@ -59,10 +59,11 @@ impl ReceiveListener {
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers;
     /// [`Error::Ticket`] where this host has no address to name.
     pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
-        let datagrams = Datagrams::bind(address, &socket_options())?;
-        let bound = datagrams.local_addr()?;
+        let bind = |address| Ok(Datagrams::bind(address, &socket_options())?);
+        let (datagrams, bound, door) =
+            connect::bind_with_door(address, bind, |datagrams: &Datagrams<_>| Ok(datagrams.local_addr()?))?;
         let ticket = connect::new_ticket(bound, lifetime)?;
-        Ok(Self { datagrams, ticket, door: TcpDoor::open(bound) })
+        Ok(Self { datagrams, ticket, door })
     }
 
     /// Waits for the sender and takes its files into `directory`. Their names end in `.part` until all are whole and verified.

@@ -93,10 +93,10 @@ impl SendListener {
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers;
     /// [`Error::Ticket`] where this host has no address to name.
     pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
-        let (datagrams, socket) = open_udp(address)?;
-        let bound = datagrams.local_addr()?;
+        let ((datagrams, socket), bound, door) =
+            connect::bind_with_door(address, open_udp, |(datagrams, _)| Ok(datagrams.local_addr()?))?;
         let ticket = connect::new_ticket(bound, lifetime)?;
-        Ok(Self { datagrams, socket, ticket, door: TcpDoor::open(bound) })
+        Ok(Self { datagrams, socket, ticket, door })
     }
 
     /// Waits for the receiver and sends it the files: see [`send`].
