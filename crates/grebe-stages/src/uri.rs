@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use grebe_flow::SizeBytes;
 use grebe_frame::SampleFormat;
 
 use crate::error::Error;
@@ -97,6 +98,8 @@ pub struct ShmName {
     pub allow_block: bool,
     /// `readers=`: how many may read it at a time, who share its memory out among them; `None`: 4.
     pub readers_max: Option<u16>,
+    /// `memory=`: bytes of samples that it holds, 16 MiB to 16 GiB: for how long a reader may stall; `None`: 64 MiB.
+    pub memory_bytes: Option<u64>,
 }
 
 impl ShmName {
@@ -106,6 +109,7 @@ impl ShmName {
         let options = grebe_shm::PublisherOptions {
             allow_block: self.allow_block,
             consumers_max: self.readers_max.map_or(options.consumers_max, usize::from),
+            chunks: self.memory_bytes.map_or(options.chunks, |bytes| bytes as usize / options.chunk_bytes),
             ..options
         };
         match frame_bytes_max {
@@ -302,7 +306,14 @@ fn parse_shm(text: &str) -> Result<ShmName, String> {
     if name.len() > 64 || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(good) {
         return Err("needs a name of 1 to 64 letters, digits, '-', '_' and '.': shm://adc".to_owned());
     }
-    let mut shm = ShmName { name, policy: None, wait_consumers: 0, allow_block: true, readers_max: None };
+    let mut shm = ShmName {
+        name,
+        policy: None,
+        wait_consumers: 0,
+        allow_block: true,
+        readers_max: None,
+        memory_bytes: None,
+    };
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match key {
@@ -317,10 +328,21 @@ fn parse_shm(text: &str) -> Result<ShmName, String> {
                 let readers = value.parse().ok().filter(|readers| (1..=64).contains(readers));
                 shm.readers_max = Some(readers.ok_or_else(|| format!("has readers={value}: give 1 to 64"))?);
             }
+            "memory" => {
+                let bytes: Option<SizeBytes> = value.parse().ok();
+                let bytes = bytes.map(|bytes| bytes.0 as u64).filter(|bytes| SHM_BYTES.contains(bytes));
+                shm.memory_bytes = Some(
+                    bytes.ok_or_else(|| format!("has memory={value}: give 16M to 16G, for example 1G"))?,
+                );
+            }
             "block" if value == "yes" => shm.allow_block = true,
             "block" if value == "no" => shm.allow_block = false,
             "block" => return Err("has block= without yes or no".to_owned()),
-            _ => return Err(format!("has an unknown '{key}': known are policy, readers, wait and block")),
+            _ => {
+                return Err(format!(
+                    "has an unknown '{key}': known are policy, readers, memory, wait and block"
+                ));
+            }
         }
     }
     let readers_max = shm.publisher_options(None).consumers_max;
@@ -398,7 +420,8 @@ impl fmt::Display for ShmName {
         let readers = self.readers_max.map(|readers| format!("readers={readers}"));
         let wait = (self.wait_consumers > 0).then(|| format!("wait={}", self.wait_consumers));
         let block = (!self.allow_block).then(|| "block=no".to_owned());
-        let pairs: Vec<String> = [policy, readers, wait, block].into_iter().flatten().collect();
+        let memory = self.memory_bytes.map(|bytes| format!("memory={bytes}"));
+        let pairs: Vec<String> = [policy, readers, memory, wait, block].into_iter().flatten().collect();
         if pairs.is_empty() { Ok(()) } else { write!(f, "?{}", pairs.join("&")) }
     }
 }
@@ -416,6 +439,9 @@ impl fmt::Display for HostPort {
 const NO_GROUP: &str =
     "is no multicast group: interface=, ttl= and loop= are for 224.0.0.0 to 239.255.255.255 and ff00::/8";
 const NO_PORT: &str = "has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000";
+
+/// What `memory=` may be.
+const SHM_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 30;
 
 /// Large chunks that a producer fills, and that wait to be lent.
 const CHUNKS_IN_HAND: usize = 6;
@@ -441,6 +467,7 @@ mod tests {
                 wait_consumers,
                 allow_block,
                 readers_max: None,
+                memory_bytes: None,
             })
         };
         let two = ShmName {
@@ -449,6 +476,7 @@ mod tests {
             wait_consumers: 0,
             allow_block: true,
             readers_max: Some(2),
+            memory_bytes: Some(1 << 30),
         };
         for (text, uri) in [
             ("udp://:5000", udp("", 5000)),
@@ -459,7 +487,8 @@ mod tests {
             ("shm://adc-0/", shm("adc-0", None, 0, true)),
             ("shm://a?policy=drop_latest", shm("a", Some(grebe_shm::Policy::DropLatest), 0, true)),
             ("shm://a?wait=2&block=no", shm("a", None, 2, false)),
-            ("shm://a?readers=2", Uri::Shm(two)),
+            ("shm://a?readers=2&memory=1073741824", Uri::Shm(two.clone())),
+            ("shm://a?memory=1G&readers=2", Uri::Shm(two)),
             ("pipe:", Uri::Pipe(Wire::Every)),
             ("-", Uri::Pipe(Wire::Every)),
             ("synth:", Uri::Synth(Box::new(Synth { channels: 4, ..Synth::default() }))),
@@ -493,6 +522,8 @@ mod tests {
             ("shm://x?policy=all", "'all' is no queue policy"),
             ("shm://x?wait=many", "give a number"),
             ("shm://x?readers=0", "give 1 to 64"),
+            ("shm://x?memory=1M", "give 16M to 16G"),
+            ("shm://x?memory=all", "give 16M to 16G"),
             ("shm://x?readers=2&wait=3", "add readers=3"),
             ("shm://x?colour=red", "unknown 'colour'"),
             ("synth:?colour=red", "unknown 'colour'"),
@@ -509,6 +540,12 @@ mod tests {
         let memory_bytes = usual.chunk_bytes * usual.chunks;
         assert_eq!((usual.chunk_bytes, usual.consumers_max), (256 << 10, 3));
         assert_eq!(shm.publisher_options(Some(256 << 10)).chunks, usual.chunks);
+        for memory_bytes in [16 << 20, 1 << 30, 16 << 30] {
+            let shm = ShmName { memory_bytes: Some(memory_bytes), readers_max: Some(64), ..shm.clone() };
+            let options = shm.publisher_options(None);
+            assert_eq!(options.chunks as u64 * options.chunk_bytes as u64, memory_bytes);
+            assert!(options.chunks > options.reserve_chunks + options.resting_chunks());
+        }
         for frame_bytes in [500_001, (4 << 20) + 64, 64 << 20] {
             let large = shm.publisher_options(Some(frame_bytes));
             assert_eq!(large.chunk_bytes, frame_bytes.next_multiple_of(64));

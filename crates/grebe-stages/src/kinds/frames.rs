@@ -136,7 +136,7 @@ impl Kind for ShmIn {
 #[serde(deny_unknown_fields)]
 pub(super) struct ShmOut {
     /// The stream: shm://NAME; ?wait=N where the graph is to start once N read it, ?block=no where no reader may make it wait,
-    /// ?readers=N where not 4 are to share its memory.
+    /// ?readers=N where not 4 are to share its memory, ?memory=1G where not 64 MiB.
     uri: String,
 }
 

@@ -56,8 +56,8 @@ pub(super) fn shm_source(
     let subscriber = SubscriberOptions {
         policy: shm.policy.unwrap_or(options.policy),
         name: options.reader.clone(),
-        // All that its share of the memory holds.
-        queue_batches: 256,
+        // All that its share of the memory holds, however much that is.
+        queue_batches: 1 << 16,
         ..SubscriberOptions::default()
     };
     let mut is_told = false;
