@@ -11,6 +11,7 @@ packages=(
   libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri          # software Vulkan and GL
   xvfb imagemagick tmux procps                                    # a display, its picture, a terminal, pgrep
   python3 python3-venv                                            # for the SigMF validator and SciPy
+  gnuradio                                                        # reads what grebe writes, and the other way around
 )
 missing=()
 for package in "${packages[@]}"; do

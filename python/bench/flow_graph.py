@@ -1,0 +1,163 @@
+"""Samples into a flow graph of GNU Radio, and out of one, by grebe's blocks and by GNU Radio's own: in turns, in the same run.
+
+    /usr/bin/python3 -m venv --system-site-packages venv && venv/bin/pip install python/
+    venv/bin/python python/bench/flow_graph.py
+
+Two processes, complex samples of 8 bytes, as fast as the slower one goes. A row says what the reader got per second, and what processor time it took
+for it. The first row is a flow graph that copies nothing between processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gnuradio import blocks, gr, zeromq
+
+import grebe
+from grebe.gnuradio import sink, source
+
+COMMAND = [sys.executable, "-m", "grebe"]
+ITEM = gr.sizeof_gr_complex
+RATE = 1e9
+
+
+def alone(samples: int) -> tuple[float, float]:
+    """Items from a null source through a head to a null sink."""
+    return flow(blocks.null_source(ITEM), blocks.head(ITEM, samples), blocks.null_sink(ITEM))
+
+
+def flow(*chain: Any) -> tuple[float, float]:
+    graph = gr.top_block()
+    graph.connect(*chain)
+    began, cpu = time.monotonic(), processor_s()
+    graph.run()
+    return time.monotonic() - began, processor_s() - cpu
+
+
+def processor_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def sender(kind: str, address: str) -> subprocess.Popen[bytes]:
+    """A process with a flow graph that sends until it is killed."""
+    return subprocess.Popen([sys.executable, __file__, "--send", kind, address], stdout=subprocess.DEVNULL)
+
+
+def until_it_listens(address: str) -> None:
+    host, port = address.split("//")[1].split(":")
+    while True:
+        try:
+            return socket.create_connection((host, int(port))).close()
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+
+
+def send(kind: str, address: str) -> None:
+    out = zeromq.push_sink(ITEM, 1, address, 100) if kind == "zmq" else sink(f"{address}?wait=1", RATE)
+    flow(blocks.null_source(ITEM), out)
+
+
+def ended(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    child.wait()
+
+
+def zmq_to_gnuradio(samples: int, address: str) -> tuple[float, float]:
+    child = sender("zmq", address)
+    try:
+        return flow(zeromq.pull_source(ITEM, 1, address, 100), blocks.head(ITEM, samples), blocks.null_sink(ITEM))
+    finally:
+        ended(child)
+
+
+def zmq_to_grebe(samples: int, address: str) -> tuple[float, float]:
+    child = sender("zmq", address)
+    try:
+        until_it_listens(address)
+        uri = f"zmq://{address.split('//')[1]}?type=pull&format=cf32&rate=1M"
+        return by_grebe("zmq_in", uri, samples)
+    finally:
+        ended(child)
+
+
+def by_grebe(kind: str, uri: str, samples: int) -> tuple[float, float]:
+    """grebe's command reads a stream to its end."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(
+            f'stage = [{{ id = "in", kind = "{kind}", params = {{ uri = "{uri}", samples = {samples} }} }}, '
+            '{ id = "end", kind = "null" }]\nedge = [{ from = "in", to = "end" }]\n'
+        )
+        file.flush()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        began = time.monotonic()
+        subprocess.run([*COMMAND, "run", file.name], check=True, capture_output=True)
+        took = time.monotonic() - began
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def shm_to_gnuradio(samples: int, name: str) -> tuple[float, float]:
+    generator = [*COMMAND, "sg", "--format", "cf32", "--channels", "1", "--rate", "1G", "--free-run"]
+    child = subprocess.Popen([*generator, "--to", f"shm://{name}?wait=1"], stderr=subprocess.DEVNULL)
+    try:
+        block = source(f"shm://{name}", policy="block", wait=True, timeout=30)
+        return flow(block, blocks.head(ITEM, samples), blocks.null_sink(ITEM))
+    finally:
+        ended(child)
+
+
+def gnuradio_to_shm(samples: int, name: str) -> tuple[float, float]:
+    child = sender("shm", f"shm://{name}")
+    try:
+        with grebe.open(f"shm://{name}", policy="block", wait=True, timeout=30, samples=samples) as stream:
+            began, cpu = time.monotonic(), processor_s()
+            got = sum(len(block) for block in stream)
+            assert got == samples, got
+            return time.monotonic() - began, processor_s() - cpu
+    finally:
+        ended(child)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--send", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--samples", type=int, default=200_000_000, help="a turn")
+    parser.add_argument("--turns", type=int, default=5)
+    asked = parser.parse_args()
+    if asked.send:
+        return send(*asked.send)
+    rows: dict[str, Callable[[int], tuple[float, float]]] = {
+        "a flow graph alone": lambda _: alone(asked.samples),
+        "GNU Radio's PUSH -> GNU Radio's PULL": lambda n: zmq_to_gnuradio(asked.samples, f"tcp://127.0.0.1:{n}"),
+        "GNU Radio's PUSH -> grebe, zmq://": lambda n: zmq_to_grebe(asked.samples, f"tcp://127.0.0.1:{n}"),
+        "grebe, shm:// -> grebe's source block": lambda n: shm_to_gnuradio(asked.samples, f"bench-{os.getpid()}-{n}"),
+        "grebe's sink block -> grebe, shm://": lambda n: gnuradio_to_shm(asked.samples, f"bench-{os.getpid()}-{n}"),
+    }
+    took: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
+    port = 20_000 + os.getpid() % 10_000
+    for _ in range(asked.turns):
+        for name, turn in rows.items():
+            port += 1
+            took[name].append(turn(port))
+    width = max(map(len, rows))
+    for name, turns in took.items():
+        rates = [asked.samples / seconds / 1e6 for seconds, _ in turns]
+        cpu_s = statistics.median(cpu for _, cpu in turns) / asked.samples * 1e9
+        print(
+            f"{name:{width}}  {statistics.median(rates):6.0f} MS/s ({min(rates):.0f} - {max(rates):.0f}), "
+            f"{cpu_s:.2f} s of a processor for 1 GS at the reader"
+        )
+
+
+main()
