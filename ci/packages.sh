@@ -10,6 +10,8 @@ packages=(
   libx11-6 libx11-xcb1 libxcursor1 libxi6 libxkbcommon-x11-0      # the window opens these at run time
   libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri          # software Vulkan and GL
   xvfb imagemagick tmux procps                                    # a display, its picture, a terminal, pgrep
+  libsoapysdr-dev soapysdr-tools                                  # a radio of our own behind SoapySDR
+  soapyremote-server soapysdr0.8-module-remote dbus-daemon        # and the same from another host
   python3 python3-venv                                            # for the SigMF validator and SciPy
   gnuradio                                                        # reads what grebe writes, and the other way around
 )

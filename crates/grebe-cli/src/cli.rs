@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Measure what a path carries, each way: round trip, MTU, loss, the highest rate without loss, and what limits it.
     Probe(Probe),
+    /// List what can be opened here and now, as the URIs that open it: radios, streams in shared memory.
+    Devices(Devices),
     /// Look at this machine: what it can do for grebe, what limits it, and what fixes that.
     Doctor(Doctor),
     /// Print what a shell needs to complete these commands and their options.
@@ -145,6 +147,20 @@ pub(crate) struct Top {
     #[arg(long)]
     pub(crate) once: bool,
     /// Print a line of JSON for each process and second; with --once, one for each process.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Radios are asked for by their drivers, which may take some seconds; nothing is opened. What has a name of its own is\n\
+    not listed: files, udp://, tcp://, rtl_tcp://, vrt://, zmq://.\n\n\
+    Examples:\n  \
+    grebe devices\n  \
+    grebe devices --json | jq -r '.[].devices[].uri'"
+)]
+pub(crate) struct Devices {
+    /// Print everything as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
+pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod info;

@@ -70,6 +70,7 @@ fn dispatch(cli: Cli) -> Result<Ending> {
         Command::Recv(options) => command::recv::run(&options),
         Command::Bench(options) => command::bench::run(options),
         Command::Probe(options) => command::probe::run(&options),
+        Command::Devices(options) => command::devices::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => command::completions::run(shell),
         Command::Man { command } => command::completions::man(&command),

@@ -77,6 +77,17 @@ pub enum Error {
     /// A stream of VITA-49 packets whose samples cannot be taken.
     #[error("{stream} {what}")]
     Vita49 { stream: String, what: String },
+    /// A radio behind SoapySDR that cannot be opened, set or started.
+    #[error("cannot {action} {uri}: {why}")]
+    Soapy { action: String, uri: String, why: String },
+    /// A device that went away while it was used.
+    #[error(
+        "{uri} has gone: {why}; what came until then is good, and with reconnect in its name grebe waits for it"
+    )]
+    DeviceGone { uri: String, why: String },
+    /// A library that is loaded when it is used, and is not on this machine.
+    #[error("{what} needs {library}, which cannot be loaded ({why}): {install}")]
+    Library { what: &'static str, library: &'static str, why: String, install: &'static str },
     /// A stream in shared memory that cannot be made or read.
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),

@@ -31,3 +31,9 @@ pub fn zmq(bytes: &[u8]) {
     fuzz_wire(bytes);
     fuzz_tags(bytes);
 }
+
+/// The name of a radio: what is read says the same when it is written again.
+pub fn soapy_name(text: &str) {
+    let Ok(uri) = format!("soapy:{text}").parse::<crate::Uri>() else { return };
+    assert_eq!(uri.to_string().parse::<crate::Uri>().expect("what is written is read"), uri);
+}

@@ -4,6 +4,7 @@ mod frames;
 mod radio;
 mod raw;
 mod recording;
+mod soapy;
 mod vita49;
 mod zmq;
 
@@ -24,6 +25,7 @@ use frames::{PipeIn, PipeOut, ShmIn, ShmOut, UdpIn, UdpOut};
 use radio::{RtlTcpIn, RtlTcpOut};
 use raw::{RawIn, RawOut};
 use recording::{Play, Record};
+use soapy::{SoapyIn, SoapyOut};
 use vita49::{Vita49In, Vita49Out};
 use zmq::{ZmqIn, ZmqOut};
 
@@ -39,6 +41,7 @@ pub fn kinds() -> Kinds {
     kinds.add::<Vita49In>().add::<Vita49Out>().add::<ShmIn>();
     kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<RawOut>().add::<ShmOut>().add::<Null>();
     kinds.add::<RtlTcpIn>().add::<RtlTcpOut>().add::<ZmqIn>().add::<ZmqOut>();
+    kinds.add::<SoapyIn>().add::<SoapyOut>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
     kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
@@ -134,6 +137,8 @@ mod tests {
             "kind = \"zmq_in\"\nparams = { uri = \"zmq://x:1?format=cf32&tags\" }",
             "kind = \"zmq_out\"\nparams = { uri = \"zmq://:1?format=cf32&type=push&listen\" }",
             "kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1234?listen\" }",
+            "kind = \"soapy_in\"\nparams = { uri = \"soapy:driver=rtlsdr, serial=1?gain=auto&channels=0,1\", samples = 5 }",
+            "kind = \"soapy_out\"\nparams = { uri = \"soapy:driver=hackrf?frequency=433.92M&gain.VGA=20\" }",
             "kind = \"record\"\nparams = { file = \"x.sigmf-meta\", overwrite = true, duration = 5 }",
             "kind = \"gain\"\nparams = { gain = [1, -0.5], offset = 3 }",
             "kind = \"select\"\nparams = { channels = [1, 3] }",
@@ -172,6 +177,8 @@ mod tests {
             ("kind = \"raw_out\"\nparams = { uri = \"udp://x:1\" }", "add ?format="),
             ("kind = \"rtl_tcp_in\"\nparams = { uri = \"tcp://x:1?format=cu8\" }", "rtl_tcp://HOST:PORT"),
             ("kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1?wait=x\" }", "0 to 64 clients"),
+            ("kind = \"soapy_in\"\nparams = { uri = \"soapy:?gain=loud\" }", "give dB"),
+            ("kind = \"soapy_out\"\nparams = { uri = \"udp://:1\" }", "soapy:driver=rtlsdr"),
             ("kind = \"vita49_in\"\nparams = { uri = \"udp://:1\" }", "vrt://HOST:PORT"),
             ("kind = \"vita49_out\"\nparams = { uri = \"vrt://x:1\", datagram_size = 10 }", "80"),
             (

@@ -55,6 +55,7 @@ mod raw;
 mod rtl_tcp;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
+mod soapy;
 mod stream;
 pub mod synth;
 mod tuner;
@@ -81,6 +82,7 @@ pub use {
     per_channel::PerChannel,
     raw::RawStream,
     rtl_tcp::RtlTcp,
+    soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library},
     stream::block_length,
     synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
     tuner::{Tuner, Tuning},

@@ -53,6 +53,14 @@ impl Tuner {
         self.0.changes.fetch_add(1, Ordering::Release);
     }
 
+    /// Says what the receiver made of the change of this number: what it refused is as it was. Nothing, where it was changed since.
+    pub(crate) fn settle(&self, tuning: Tuning, change: u64) {
+        let mut wanted = self.lock();
+        if self.changes() == change {
+            *wanted = tuning;
+        }
+    }
+
     /// How often it was changed.
     pub(crate) fn changes(&self) -> u64 {
         self.0.changes.load(Ordering::Acquire)

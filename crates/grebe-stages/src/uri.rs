@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::file::is_recording;
 use crate::raw::{Carrier, RawStream, TcpEnd};
 use crate::rtl_tcp::RtlTcp;
+use crate::soapy::Soapy;
 use crate::synth::{Synth, query};
 use crate::vita49::Vita49Stream;
 use crate::zmq::Zmq;
@@ -29,6 +30,7 @@ use multicast::Multicast;
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
 /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
 /// | `rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M` | a receiver behind `rtl_tcp`: see [`RtlTcp`] | is such a server |
+/// | `soapy:driver=rtlsdr?frequency=100M&rate=2.4M` | a radio behind SoapySDR: see [`Soapy`] | sends by it |
 /// | `vrt://HOST:PORT` | takes VITA-49 packets that come there: see [`Vita49Stream`] | sends them |
 /// | `zmq://HOST:PORT?format=cf32` | reads what a ZMQ block of GNU Radio sends: see [`Zmq`] | sends to such blocks |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
@@ -54,6 +56,8 @@ pub enum Uri {
     Raw(Box<RawStream>),
     /// A receiver behind `rtl_tcp`, or a server of that kind.
     RtlTcp(Box<RtlTcp>),
+    /// A radio behind SoapySDR.
+    Soapy(Box<Soapy>),
     /// VITA-49 packets over UDP, DIFI among them.
     Vita49(Box<Vita49Stream>),
     /// GNU Radio's items over ZeroMQ.
@@ -235,6 +239,9 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         let rtl = RtlTcp::parse(parse_host_port(at).map_err(malformed)?, query);
         return Ok(Uri::RtlTcp(Box::new(rtl.map_err(|reason| malformed(&reason))?)));
     }
+    if let Some(rest) = text.strip_prefix("soapy:") {
+        return Ok(Uri::Soapy(Box::new(Soapy::parse(rest).map_err(|reason| malformed(&reason))?)));
+    }
     if let Some(rest) = text.strip_prefix("zmq://") {
         let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
         let zmq = Zmq::parse(parse_host_port(at).map_err(malformed)?, query);
@@ -269,7 +276,7 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         return Ok(Uri::File(text.into()));
     }
     Err(malformed(
-        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, vrt://HOST:PORT, zmq://HOST:PORT?format=..., file:PATH or synth:",
+        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, soapy:ARGUMENTS, vrt://HOST:PORT, zmq://HOST:PORT?format=..., file:PATH or synth:",
     ))
 }
 
@@ -392,6 +399,7 @@ impl fmt::Display for Uri {
                 }
             }
             Uri::RtlTcp(rtl) => write!(f, "{rtl}"),
+            Uri::Soapy(soapy) => write!(f, "{soapy}"),
             Uri::Vita49(stream) => {
                 let name = stream.to_string();
                 f.write_str(&name)?;

@@ -1,5 +1,6 @@
 //! `grebe doctor`: what this machine can do for grebe, what limits it, and how to fix that. Nothing here changes anything.
 
+mod devices;
 mod disk;
 mod display;
 mod local;
@@ -85,7 +86,7 @@ enum State {
 /// The result of looking at one thing.
 #[derive(Debug, Clone, Serialize)]
 struct Check {
-    /// What the thing is for: `machine`, `udp`, `local`, `scope`, `tools`.
+    /// What the thing is for: `machine`, `udp`, `local`, `devices`, `scope`, `tools`.
     area: &'static str,
     /// What it is.
     name: &'static str,
@@ -105,6 +106,7 @@ fn examine() -> Vec<Check> {
     let mut checks = system::checks();
     checks.extend(udp::checks());
     checks.extend(local::checks());
+    checks.extend(devices::checks());
     checks.extend(display::checks());
     checks
 }

@@ -39,6 +39,10 @@ pub(crate) struct Losses {
     pub(crate) absent_samples: u64,
     /// Samples per channel that were lost with one of a recorder's disks.
     pub(crate) disk_samples: u64,
+    /// Times that a radio had nothing to send.
+    pub(crate) underflows: u64,
+    /// Places where a device lost samples, and nothing tells how many.
+    pub(crate) unknown_gaps: u64,
     /// Samples may be missing of which nothing tells.
     pub(crate) is_unseen: bool,
 }
@@ -62,6 +66,8 @@ impl Losses {
             client_samples: own("client_dropped_samples"),
             absent_samples: own("absent_samples"),
             disk_samples: own("disk_lost_samples"),
+            underflows: own("underflows"),
+            unknown_gaps: own("unknown_gaps"),
             is_unseen: own("unseen_loss") > 0,
         }
     }
@@ -90,6 +96,8 @@ impl Losses {
             "client_samples": self.client_samples,
             "absent_samples": self.absent_samples,
             "disk_samples": self.disk_samples,
+            "underflows": self.underflows,
+            "unknown_gaps": self.unknown_gaps,
             "unseen": self.is_unseen,
         })
     }
@@ -115,6 +123,8 @@ impl fmt::Display for Losses {
             (self.client_samples, "samples dropped for slow clients"),
             (self.absent_samples, "samples while nobody was connected"),
             (self.disk_samples, "samples lost with a disk that failed"),
+            (self.underflows, "times the radio had nothing to send"),
+            (self.unknown_gaps, "gaps of unknown length"),
         ];
         let mut said = places
             .into_iter()
@@ -199,6 +209,8 @@ fn is_loss(name: &str) -> bool {
         "unsent",
         "client_dropped",
         "absent_",
+        "underflows",
+        "unknown_",
         "unseen_",
         "streams",
     ];

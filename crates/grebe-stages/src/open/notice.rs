@@ -38,6 +38,8 @@ pub enum Notice {
     },
     /// What is lost cannot be seen, and why.
     UnseenLoss(&'static str),
+    /// Which radio was opened, and what it is set to.
+    Radio(String),
     /// How a recording is read: scaling, a recorder that was cut off.
     Recording(String),
 }
@@ -57,7 +59,7 @@ impl fmt::Display for Notice {
                 write!(f, "listening on {scheme}://{address}")
             }
             Notice::UnseenLoss(what) => write!(f, "{what} cannot be seen"),
-            Notice::Recording(note) => f.write_str(note),
+            Notice::Radio(note) | Notice::Recording(note) => f.write_str(note),
         }
     }
 }

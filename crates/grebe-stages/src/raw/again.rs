@@ -50,8 +50,10 @@ impl<T: Send + 'static> Attempt<T> {
         std::thread::spawn(move || {
             while !until.is_cancelled() {
                 match open(&until) {
-                    // Nobody is there, or the name has no address just now.
-                    Err(Error::Tcp { .. } | Error::Unresolved { .. }) => std::thread::sleep(RETRY_EVERY),
+                    // Nobody is there, no device is, or the name has no address just now.
+                    Err(Error::Tcp { .. } | Error::Unresolved { .. } | Error::Soapy { .. }) => {
+                        std::thread::sleep(RETRY_EVERY);
+                    }
                     opened => {
                         let _ = sender.send(opened);
                         return;

@@ -1,0 +1,89 @@
+//! `grebe devices`: what can be opened here and now, as URIs to paste. A file per bridge; each says why it has nothing where it has not.
+
+mod radios;
+mod shared_memory;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::cli::Devices;
+use crate::ending::Ending;
+use crate::output::{self, out};
+
+pub(crate) fn run(options: &Devices) -> Result<Ending> {
+    let bridges = [radios::list(), shared_memory::list()];
+    if options.json {
+        out!("{}", serde_json::to_string_pretty(&bridges)?)?;
+    } else {
+        output::text(&table(&bridges))?;
+    }
+    Ok(Ending::Good)
+}
+
+/// What a bridge has to offer.
+#[derive(Debug, Serialize)]
+struct Bridge {
+    /// What its devices are: `radios`.
+    bridge: &'static str,
+    devices: Vec<Device>,
+    /// Why there are none, or not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// Something that can be opened.
+#[derive(Debug, Serialize)]
+struct Device {
+    /// What opens it.
+    uri: String,
+    /// What it is, for people.
+    about: String,
+}
+
+impl Bridge {
+    fn of(bridge: &'static str, found: Result<Vec<Device>, String>) -> Self {
+        match found {
+            Ok(devices) => Self { bridge, devices, note: None },
+            Err(note) => Self { bridge, devices: Vec::new(), note: Some(note) },
+        }
+    }
+}
+
+fn table(bridges: &[Bridge]) -> String {
+    let width = bridges.iter().flat_map(|it| &it.devices).map(|device| device.uri.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Bridge { bridge, devices, note } in bridges {
+        text += &format!("{}{bridge}\n", if text.is_empty() { "" } else { "\n" });
+        for Device { uri, about } in devices {
+            // A shell takes apart what is not quoted.
+            let quoted = format!("'{uri}'");
+            text += format!("  {quoted:<width$}  {about}", width = width + 2).trim_end();
+            text.push('\n');
+        }
+        match note {
+            Some(note) => text += &format!("  {note}\n"),
+            None if devices.is_empty() => text += "  none\n",
+            None => {}
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_stand_in_a_column_and_what_has_none_says_why() {
+        let device = |uri: &str, about: &str| Device { uri: uri.to_owned(), about: about.to_owned() };
+        let bridges = [
+            Bridge::of("radios", Ok(vec![device("soapy:driver=x", "A"), device("soapy:driver=xyz", "")])),
+            Bridge::of("streams", Ok(Vec::new())),
+            Bridge::of("others", Err("no library".to_owned())),
+        ];
+        assert_eq!(
+            table(&bridges),
+            "radios\n  'soapy:driver=x'    A\n  'soapy:driver=xyz'\n\nstreams\n  none\n\nothers\n  no library\n"
+        );
+    }
+}

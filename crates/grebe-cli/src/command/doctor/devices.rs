@@ -1,0 +1,27 @@
+//! Libraries by which devices are used, loaded when one is opened.
+
+use grebe_stages::{SoapyLibrary, soapy_library};
+
+use super::Check;
+
+const AREA: &str = "devices";
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![soapy()]
+}
+
+fn soapy() -> Check {
+    let name = "SoapySDR";
+    match soapy_library() {
+        Ok(SoapyLibrary { version, modules }) if modules.is_empty() => {
+            let costs = "soapy: finds no radio: each needs the module of its driver";
+            Check::limited(AREA, name, format!("{version}, without modules"), costs)
+                .fixed_by("sudo apt-get install soapysdr0.8-module-all")
+        }
+        Ok(SoapyLibrary { version, modules }) => {
+            Check::ok(AREA, name, format!("{version}, with modules for {}", modules.join(", ")))
+        }
+        Err(_) => Check::missing(AREA, name, "not found", "radios behind SoapySDR (soapy:) cannot be used")
+            .fixed_by("sudo apt-get install libsoapysdr0.8 soapysdr0.8-module-all"),
+    }
+}

@@ -1,0 +1,271 @@
+//! The device's clock: how many samples are missing before those that were read, and when they were made.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::sys::Read;
+
+/// Follows the times that a driver gives with what is read, where it gives any.
+#[derive(Debug, Default)]
+pub(super) struct DeviceTime {
+    before: Option<Before>,
+    /// The driver has told of a loss since.
+    is_suspect: bool,
+    /// Gaps by the clock of which the driver has not told yet: some tell later, and beside the samples.
+    untold: u64,
+    /// How often its time went back.
+    backward: u32,
+    offset: Option<Offset>,
+    /// Whether its time is UTC; `None`: it gave none yet.
+    is_utc: Option<bool>,
+}
+
+/// A time, and the samples that came since.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    time_ns: i64,
+    samples: u64,
+}
+
+/// What is missing before samples that were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Nothing,
+    /// Per channel, by the device's clock.
+    Samples(u64),
+    /// The driver tells that some are missing, and nothing tells how many.
+    Unknown,
+}
+
+impl DeviceTime {
+    /// The driver tells of a loss: before what is read next.
+    pub(super) fn suspect(&mut self) {
+        self.is_suspect = true;
+    }
+
+    /// Whether it has told of one that was not taken in yet.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.is_suspect
+    }
+
+    /// What comes next has nothing to do with what came before.
+    pub(super) fn forget(&mut self) {
+        (self.before, self.offset, self.is_suspect, self.untold) = (None, None, false, 0);
+    }
+
+    /// Takes in what was read.
+    pub(super) fn step(&mut self, read: &Read, rate_hz: f64) -> Missing {
+        let told = std::mem::take(&mut self.is_suspect);
+        let samples = read.samples as u64;
+        let time_ns = read.time_ns.filter(|_| self.backward < BACKWARD_MAX);
+        let ahead = time_ns.zip(self.before).map(|(time_ns, before)| {
+            let elapsed = (time_ns - before.time_ns) as f64 / 1e9 * rate_hz;
+            (elapsed - before.samples as f64, before.samples)
+        });
+        match (time_ns, &mut self.before) {
+            (Some(time_ns), before) => *before = Some(Before { time_ns, samples }),
+            (None, Some(before)) => before.samples += samples,
+            (None, None) => {}
+        }
+        let Some((ahead, since)) = ahead else {
+            if told {
+                self.offset = None;
+            }
+            return if told { Missing::Unknown } else { Missing::Nothing };
+        };
+        // Drivers round to nanoseconds, and their clocks are not exactly what the rate says.
+        let tolerance = 0.5 + since as f64 * DRIFT;
+        if ahead > tolerance && ahead <= rate_hz * GAP_S_MAX {
+            self.untold += u64::from(!told);
+            return Missing::Samples(ahead.round().max(1.0) as u64);
+        }
+        if ahead < -tolerance && !told {
+            // Once, somebody has set the clock; more often, it is no clock of the samples.
+            self.backward += 1;
+            self.offset = None;
+        }
+        if told && self.untold == 0 {
+            return Missing::Unknown;
+        }
+        self.untold -= u64::from(told);
+        Missing::Nothing
+    }
+
+    /// When the first sample of a read was made. Where the device's time is UTC, it is that; else it is on the clock of `now_ns`, at
+    /// which the read came back: the samples follow the device's time, or where it has none their number, and no sample is later
+    /// than it came. `index` is that of the sample.
+    pub(super) fn stamp_ns(&mut self, read: &Read, index: u64, rate_hz: f64, now_ns: u64) -> u64 {
+        if rate_hz <= 0.0 {
+            return now_ns;
+        }
+        let time_ns = read.time_ns.filter(|_| self.backward < BACKWARD_MAX);
+        if let Some(time_ns) = time_ns
+            && *self.is_utc.get_or_insert_with(|| is_utc(time_ns))
+        {
+            return time_ns as u64;
+        }
+        let device_ns = match (time_ns, self.before) {
+            (Some(time_ns), _) => time_ns,
+            (None, Some(Before { time_ns, samples })) => {
+                let since = samples.saturating_sub(read.samples as u64);
+                time_ns + (since as f64 / rate_hz * 1e9) as i64
+            }
+            (None, None) => (index as f64 / rate_hz * 1e9) as i64,
+        };
+        let end_ns = device_ns + (read.samples as f64 / rate_hz * 1e9) as i64;
+        let apart_ns = now_ns as i64 - end_ns;
+        let offset = self.offset.get_or_insert(Offset { ns: apart_ns, least_ns: apart_ns, began_ns: now_ns });
+        offset.take(apart_ns, now_ns);
+        (device_ns + offset.ns).max(0) as u64
+    }
+
+    /// Whether the device's time is UTC.
+    pub(super) fn is_utc(&self) -> bool {
+        self.is_utc == Some(true)
+    }
+
+    /// The samples between what was read last and a time of the device: from there on, counted from the next sample, something
+    /// holds that was set at that time. 0 where the driver gives no times.
+    pub(super) fn samples_until(&self, time_ns: i64, rate_hz: f64) -> u64 {
+        let Some(before) = self.before.filter(|_| self.backward < BACKWARD_MAX) else { return 0 };
+        let ahead = (time_ns - before.time_ns) as f64 / 1e9 * rate_hz - before.samples as f64;
+        ahead.clamp(0.0, rate_hz * AHEAD_S_MAX).round() as u64
+    }
+}
+
+/// How far two clocks are apart: the least of the last while, since what is read may be held up and never comes early.
+#[derive(Debug)]
+struct Offset {
+    ns: i64,
+    least_ns: i64,
+    began_ns: u64,
+}
+
+impl Offset {
+    fn take(&mut self, apart_ns: i64, now_ns: u64) {
+        self.ns = self.ns.min(apart_ns);
+        self.least_ns = self.least_ns.min(apart_ns);
+        if now_ns.saturating_sub(self.began_ns) >= WINDOW_NS {
+            *self = Self { ns: self.least_ns, least_ns: apart_ns, began_ns: now_ns };
+        }
+    }
+}
+
+/// A clock within a day of this machine's was set by somebody; one that was not counts from when the device was plugged in.
+fn is_utc(time_ns: i64) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (i128::from(time_ns) - now.as_nanos() as i128).unsigned_abs() < DAY_NS
+}
+
+/// By so much the length of a read may be off.
+const DRIFT: f64 = 50e-6;
+/// A greater jump is no gap: somebody set the clock.
+const GAP_S_MAX: f64 = 600.0;
+/// A setting takes no longer to be seen.
+const AHEAD_S_MAX: f64 = 2.0;
+const BACKWARD_MAX: u32 = 3;
+/// Two oscillators drift apart by up to a millisecond in that time.
+const WINDOW_NS: u64 = 10_000_000_000;
+const DAY_NS: u128 = 86_400_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RATE_HZ: f64 = 2.4e6;
+
+    fn read(samples: usize, index: Option<u64>) -> Read {
+        Read { samples, time_ns: index.map(|index| (index as f64 / RATE_HZ * 1e9).round() as i64) }
+    }
+
+    #[test]
+    fn without_times_a_loss_that_is_told_has_no_length() {
+        let mut time = DeviceTime::default();
+        assert_eq!(time.step(&read(100, None), RATE_HZ), Missing::Nothing);
+        time.suspect();
+        assert_eq!(time.step(&read(100, None), RATE_HZ), Missing::Unknown);
+        assert_eq!(time.step(&read(100, None), RATE_HZ), Missing::Nothing);
+    }
+
+    #[test]
+    fn a_loss_by_the_clock_needs_nobody_who_tells_of_it() {
+        let mut time = DeviceTime::default();
+        time.step(&read(100, Some(0)), RATE_HZ);
+        assert_eq!(time.step(&read(50, None), RATE_HZ), Missing::Nothing, "a part of what was told before");
+        assert_eq!(time.step(&read(100, Some(157)), RATE_HZ), Missing::Samples(7));
+        time.suspect();
+        let later = time.step(&read(100, Some(257)), RATE_HZ);
+        assert_eq!(later, Missing::Nothing, "told later than the clock showed it");
+        time.suspect();
+        assert_eq!(time.step(&read(100, Some(357)), RATE_HZ), Missing::Unknown, "not by the clock");
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_again_and_again_is_none() {
+        let mut time = DeviceTime::default();
+        let jitter = [0, 500, 90, 800, 300, 1_000, 400, 9_000]
+            .map(|index| time.step(&read(100, Some(index)), RATE_HZ));
+        assert_eq!(jitter[2], Missing::Nothing);
+        assert_eq!(jitter[7], Missing::Nothing, "nobody asks it any more: {jitter:?}");
+        let mut set = DeviceTime::default();
+        set.step(&read(100, Some(0)), RATE_HZ);
+        let later = (RATE_HZ * 3600.0) as u64;
+        assert_eq!(set.step(&read(100, Some(later)), RATE_HZ), Missing::Nothing, "somebody has set it");
+        assert_eq!(set.step(&read(100, Some(later + 101)), RATE_HZ), Missing::Samples(1));
+    }
+
+    #[test]
+    fn stamps_follow_the_samples_and_not_when_they_were_handed_over() {
+        let mut time = DeviceTime::default();
+        // Ten blocks of a millisecond at once, and then ten more, as they come over USB.
+        let mut stamp = |block: u64| {
+            let now_ns = 1_000_000_000 + block / 10 * 10_000_000 + block % 10 * 1_000;
+            let stamp_ns = time.stamp_ns(&read(2_400, None), block * 2_400, RATE_HZ, now_ns);
+            assert!(stamp_ns + 1_000_000 <= now_ns, "no sample is later than it came");
+            stamp_ns
+        };
+        (0..10).for_each(|block| {
+            stamp(block);
+        });
+        let stamps: Vec<u64> = (10..20).map(stamp).collect();
+        assert!(stamps.windows(2).all(|pair| pair[1] - pair[0] == 1_000_000), "{stamps:?}");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
+        let mut utc = DeviceTime::default();
+        assert_eq!(utc.stamp_ns(&Read { samples: 5, time_ns: Some(now) }, 0, RATE_HZ, 77), now as u64);
+        assert!(utc.is_utc());
+    }
+
+    #[test]
+    fn a_setting_holds_from_the_sample_of_its_time_on() {
+        let mut time = DeviceTime::default();
+        assert_eq!(time.samples_until(1_000_000, RATE_HZ), 0);
+        time.step(&read(2_400, Some(0)), RATE_HZ);
+        assert_eq!(time.samples_until(3_000_000, RATE_HZ), 4_800);
+        assert_eq!(time.samples_until(500_000, RATE_HZ), 0, "it was read already");
+    }
+
+    proptest! {
+        /// Whatever is missing, and whatever the rate: by the clock it is known to the sample.
+        #[test]
+        fn every_gap_is_counted(
+            rate_hz in 1_000.0..250e6f64,
+            steps in prop::collection::vec((1usize..70_000, prop_oneof![3 => Just(0u64), 1 => 1u64..100_000], any::<bool>()), 1..60),
+        ) {
+            let mut time = DeviceTime::default();
+            let mut index = 12_345u64;
+            for (at, (samples, gap, is_told)) in steps.into_iter().enumerate() {
+                // So few are not within what a read's length may be off by.
+                let gap = if at > 0 && gap > 0 { gap + 5 } else { 0 };
+                index += gap;
+                if is_told && gap > 0 {
+                    time.suspect();
+                }
+                let time_ns = Some((index as f64 / rate_hz * 1e9).round() as i64);
+                let expected = if gap > 0 { Missing::Samples(gap) } else { Missing::Nothing };
+                prop_assert_eq!(time.step(&Read { samples, time_ns }, rate_hz), expected);
+                index += samples as u64;
+            }
+        }
+    }
+}

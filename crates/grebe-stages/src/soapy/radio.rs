@@ -1,0 +1,328 @@
+//! From a name to a device that is set as the name says, and what is known of it then.
+
+use grebe_flow::{RateHz, UtcClock, monotonic_ns};
+use grebe_frame::{ChannelDescription, Description, SampleFormat};
+
+use super::name::{Gain, Soapy};
+use super::sys::{Device, Direction};
+use crate::error::Error;
+use crate::tuner::Tuning;
+
+/// Opens the device that the name asks for, and sets what it says.
+///
+/// # Errors
+/// It is not there, or a setting that it does not have: with what it has.
+pub(super) fn open(name: &Soapy, direction: Direction, channels: &[usize]) -> Result<Device, Error> {
+    let failed = |why: String| Error::Soapy { action: "open".to_owned(), uri: name.short(), why };
+    let device = Device::open(&name.args)?.map_err(|why| failed(absent(&why)))?;
+    set(name, &device, direction, channels)?;
+    Ok(device)
+}
+
+/// Sets what the name says, of a device that is open.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn set(
+    name: &Soapy,
+    device: &Device,
+    direction: Direction,
+    channels: &[usize],
+) -> Result<(), Error> {
+    let failed = |why: String| Error::Soapy { action: "open".to_owned(), uri: name.short(), why };
+    let count = device.channels(direction);
+    if let Some(missing) = channels.iter().find(|&&channel| channel >= count) {
+        let way = if direction == Direction::Rx { "receive" } else { "send" };
+        return Err(failed(match count {
+            0 => format!("it cannot {way}"),
+            1 => format!("it has no channel {missing} to {way} by, only channel 0"),
+            _ => format!("it has no channel {missing} to {way} by, only 0 to {}", count - 1),
+        }));
+    }
+    let radio = Radio { name, device, direction };
+    radio.set_whole()?;
+    channels.iter().try_for_each(|&channel| radio.set_channel(channel))
+}
+
+/// Sets what can be tuned while it runs, where it is another than before; what the driver did not do stays as it was.
+pub(super) fn retune(
+    device: &Device,
+    channels: &[usize],
+    before: &Tuning,
+    wanted: &Tuning,
+) -> (Tuning, Vec<String>) {
+    let (mut is, mut refused) = (*before, Vec::new());
+    let every =
+        |set: &dyn Fn(usize) -> Result<(), String>| channels.iter().try_for_each(|&channel| set(channel));
+    if wanted.rate_hz != before.rate_hz {
+        match every(&|channel| device.set_rate(Direction::Rx, channel, wanted.rate_hz)) {
+            Ok(()) => is.rate_hz = wanted.rate_hz,
+            Err(why) => refused.push(why),
+        }
+    }
+    if wanted.frequency_hz != before.frequency_hz {
+        match every(&|channel| device.set_frequency(Direction::Rx, channel, wanted.frequency_hz)) {
+            Ok(()) => is.frequency_hz = wanted.frequency_hz,
+            Err(why) => refused.push(why),
+        }
+    }
+    if wanted.gain_db != before.gain_db {
+        match every(&|channel| set_gain(device, Direction::Rx, channel, wanted.gain_db)) {
+            Ok(()) => is.gain_db = wanted.gain_db,
+            Err(why) => refused.push(why),
+        }
+    }
+    (is, refused)
+}
+
+/// What a device is set to now, by one of its channels; what its driver does not say is as it was `told`.
+pub(super) fn tuning(device: &Device, direction: Direction, channel: usize, told: &Tuning) -> Tuning {
+    let is_automatic =
+        device.has_gain_mode(direction, channel) && device.is_gain_automatic(direction, channel);
+    let rate_hz = known(device.rate_hz(direction, channel)).filter(|&hz| hz > 0.0);
+    Tuning {
+        frequency_hz: known(device.frequency_hz(direction, channel)).unwrap_or(told.frequency_hz),
+        rate_hz: rate_hz.unwrap_or(told.rate_hz),
+        gain_db: match is_automatic {
+            true => None,
+            false => known(device.gain_db(direction, channel)).or(told.gain_db),
+        },
+    }
+}
+
+/// What the stream is, of a device that is tuned so.
+pub(super) fn description(device: &Device, channels: &[usize], tuning: &Tuning) -> Description {
+    let first = channels.first().copied().unwrap_or(0);
+    let is_tunable = device.is_tunable(Direction::Rx, first);
+    let named = |&channel: &usize| ChannelDescription { name: format!("RX{channel}"), ..Default::default() };
+    Description {
+        hardware: Some(hardware(device)),
+        centre_frequency_hz: is_tunable.then_some(tuning.frequency_hz),
+        bandwidth_hz: known(device.bandwidth_hz(Direction::Rx, first)).filter(|&hz| hz > 0.0),
+        gain_db: tuning.gain_db.filter(|_| !device.gains(Direction::Rx, first).is_empty()),
+        channels: if channels.len() > 1 { channels.iter().map(named).collect() } else { Vec::new() },
+        clock: UtcClock::default().renewed(monotonic_ns()),
+        ..Description::default()
+    }
+}
+
+/// What a device and its driver are called.
+pub(super) fn hardware(device: &Device) -> String {
+    let (hardware, driver) = (device.hardware(), device.driver());
+    match hardware.is_empty() {
+        true => driver,
+        false => format!("{hardware} ({driver})"),
+    }
+}
+
+/// The format of a stream: the one that is wanted, or the device's own, or one that it can have.
+///
+/// # Errors
+/// It cannot have that, with those that it can have.
+pub(super) fn format(
+    device: &Device,
+    direction: Direction,
+    channel: usize,
+    wanted: Option<SampleFormat>,
+) -> Result<SampleFormat, String> {
+    let offered: Vec<SampleFormat> =
+        device.formats(direction, channel).iter().filter_map(|name| of_soapy(name)).collect();
+    let names = || offered.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match wanted {
+        Some(format) if offered.contains(&format) => Ok(format),
+        Some(format) => Err(format!("it has no {format}: it has {}", names())),
+        None => {
+            let native = of_soapy(&device.native_format(direction, channel));
+            let native = native.filter(|native| offered.contains(native));
+            let first = || PREFERRED.into_iter().find(|format| offered.contains(format));
+            native.or_else(first).ok_or_else(|| "it has no format that grebe has".to_owned())
+        }
+    }
+}
+
+/// What SoapySDR calls a format.
+pub(super) fn to_soapy(format: SampleFormat) -> &'static str {
+    FORMATS.iter().find(|(ours, _)| *ours == format).map_or("", |(_, theirs)| theirs)
+}
+
+fn of_soapy(name: &str) -> Option<SampleFormat> {
+    FORMATS.iter().find(|(_, theirs)| *theirs == name).map(|(ours, _)| *ours)
+}
+
+/// A number that the driver knows.
+fn known(answer: Result<f64, String>) -> Option<f64> {
+    answer.ok().filter(|number| number.is_finite())
+}
+
+/// What a driver says of a device that it does not open, and what to do.
+fn absent(why: &str) -> String {
+    let why = if why.is_empty() { "its driver does not say why" } else { why };
+    format!("{why} (grebe devices lists what is there)")
+}
+
+fn set_gain(
+    device: &Device,
+    direction: Direction,
+    channel: usize,
+    gain_db: Option<f64>,
+) -> Result<(), String> {
+    let can_be_automatic = device.has_gain_mode(direction, channel);
+    match gain_db {
+        None if !can_be_automatic => Err("it finds no gain of its own".to_owned()),
+        None => device.set_automatic_gain(direction, channel, true),
+        Some(db) => {
+            if can_be_automatic {
+                device.set_automatic_gain(direction, channel, false)?;
+            }
+            device.set_gain(direction, channel, db)
+        }
+    }
+}
+
+struct Radio<'a> {
+    name: &'a Soapy,
+    device: &'a Device,
+    direction: Direction,
+}
+
+impl Radio<'_> {
+    /// What holds for all channels.
+    fn set_whole(&self) -> Result<(), Error> {
+        let Self { name, device, .. } = self;
+        if let Some(source) = &name.clock {
+            device
+                .set_clock_source(source)
+                .map_err(|why| self.failed(&format!("set clock={source} of"), why))?;
+        }
+        if let Some(source) = &name.time {
+            device
+                .set_time_source(source)
+                .map_err(|why| self.failed(&format!("set time={source} of"), why))?;
+        }
+        for (key, value) in &name.settings {
+            let written = device.write_setting(key, value);
+            written.map_err(|why| self.failed(&format!("set setting.{key}={value} of"), why))?;
+        }
+        Ok(())
+    }
+
+    fn set_channel(&self, channel: usize) -> Result<(), Error> {
+        let Self { name, device, direction } = *self;
+        if let Some(antenna) = &name.antenna {
+            let there = device.antennas(direction, channel);
+            let set = match there.is_empty() || there.contains(antenna) {
+                true => device.set_antenna(direction, channel, antenna),
+                false => Err(format!("it has {}", there.join(", "))),
+            };
+            set.map_err(|why| self.failed(&format!("set antenna={antenna} of"), why))?;
+        }
+        if let Some(rate_hz) = name.rate_hz {
+            let may_be = || ranges(&device.rates_hz(direction, channel));
+            self.within("rate", rate_hz, device.set_rate(direction, channel, rate_hz), may_be)?;
+        }
+        if let Some(hz) = name.bandwidth_hz {
+            let set = device.set_bandwidth(direction, channel, hz);
+            self.within("bandwidth", hz, set, String::new)?;
+        }
+        if let Some(ppm) = name.correction_ppm {
+            let set = device.set_correction_ppm(direction, channel, ppm);
+            self.within("ppm", ppm, set, String::new)?;
+        }
+        if let Some(hz) = name.frequency_hz {
+            let may_be = || ranges(&device.frequencies_hz(direction, channel));
+            self.within("frequency", hz, device.set_frequency(direction, channel, hz), may_be)?;
+        }
+        if let Some(gain) = name.gain {
+            let db = match gain {
+                Gain::Auto => None,
+                Gain::Db(db) => Some(db),
+            };
+            let set = set_gain(device, direction, channel, db);
+            set.map_err(|why| {
+                let (least, most) = device.gain_range_db(direction, channel);
+                let asked = db.map_or("auto".to_owned(), |db| db.to_string());
+                self.failed(&format!("set gain={asked} of"), format!("{why}; it takes {least} to {most} dB"))
+            })?;
+        }
+        for (element, db) in &name.gains {
+            let there = device.gains(direction, channel);
+            let set = match there.contains(element) {
+                true => device.set_gain_of(direction, channel, element, *db),
+                false if there.is_empty() => Err("it has no amplifiers".to_owned()),
+                false => Err(format!("it has {}", there.join(", "))),
+            };
+            set.map_err(|why| self.failed(&format!("set gain.{element}={db} of"), why))?;
+        }
+        Ok(())
+    }
+
+    /// Says of a setting that was refused what it may be, where the device says so.
+    fn within(
+        &self,
+        what: &str,
+        asked: f64,
+        set: Result<(), String>,
+        may_be: impl Fn() -> String,
+    ) -> Result<(), Error> {
+        set.map_err(|why| {
+            let may_be = may_be();
+            let why = if may_be.is_empty() { why } else { format!("{why}; it takes {may_be}") };
+            self.failed(&format!("set {what}={asked} of"), why)
+        })
+    }
+
+    fn failed(&self, action: &str, why: String) -> Error {
+        Error::Soapy { action: action.to_owned(), uri: self.name.short(), why }
+    }
+}
+
+/// Ranges, or single values, as they are written in a name.
+fn ranges(ranges: &[(f64, f64)]) -> String {
+    let one = |&(least, most): &(f64, f64)| match least == most {
+        true => RateHz(least).to_string(),
+        false => format!("{} to {}", RateHz(least), RateHz(most)),
+    };
+    ranges.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+const FORMATS: [(SampleFormat, &str); 10] = [
+    (SampleFormat::Ci16, "CS16"),
+    (SampleFormat::Cf32, "CF32"),
+    (SampleFormat::Ci8, "CS8"),
+    (SampleFormat::Cu8, "CU8"),
+    (SampleFormat::I16, "S16"),
+    (SampleFormat::F32, "F32"),
+    (SampleFormat::I8, "S8"),
+    (SampleFormat::U8, "U8"),
+    (SampleFormat::I32, "S32"),
+    (SampleFormat::F64, "F64"),
+];
+/// Where the device's own is none of ours (of 12 bits, say): without loss first, then the smallest.
+const PREFERRED: [SampleFormat; 8] = [
+    SampleFormat::Ci16,
+    SampleFormat::Cf32,
+    SampleFormat::Ci8,
+    SampleFormat::Cu8,
+    SampleFormat::I16,
+    SampleFormat::F32,
+    SampleFormat::I8,
+    SampleFormat::U8,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_has_a_name_of_soapysdrs_and_back() {
+        for format in SampleFormat::ALL {
+            assert_eq!(of_soapy(to_soapy(format)), Some(format));
+        }
+        assert_eq!(of_soapy("CS12"), None);
+    }
+
+    #[test]
+    fn what_a_device_takes_is_said_as_it_is_written() {
+        assert_eq!(ranges(&[(225e3, 300e3), (1e6, 1e6)]), "225k to 300k, 1M");
+    }
+}

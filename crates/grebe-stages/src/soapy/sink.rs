@@ -1,0 +1,276 @@
+//! `soapy:` as a sink: a radio sends the samples from where they lie.
+
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_frame::{Batch, Header, SampleFormat};
+use grebe_ring::Cancel;
+
+use super::name::Soapy;
+use super::radio;
+use super::sys::{Device, Direction, Trouble, TxStream};
+use crate::error::Error;
+use crate::raw::Again;
+
+/// Sends a stream by a radio, at the pace at which the radio takes it.
+///
+/// A radio has no place for a gap: what is missing in the stream is left out, and counted. Where the stream comes too slowly, the radio
+/// sends nothing meanwhile, which is counted where the driver tells.
+pub(crate) struct SoapySink {
+    name: Soapy,
+    /// Until the stream says what it is.
+    device: Option<Device>,
+    radio: Option<TxStream>,
+    /// What the radio was made for.
+    shape: Option<Shape>,
+    /// A batch of which so many frames, and samples of the next frame, are sent.
+    batch: Option<(Batch, usize, usize)>,
+    next_index: Option<u64>,
+    scratch: Vec<u8>,
+    began: Option<Instant>,
+    sent_samples: u64,
+    has_status: bool,
+    stuck: Option<Instant>,
+    again: Option<Again<TxStream>>,
+    is_lost: bool,
+    counters: Counters,
+}
+
+/// What a stream is, as far as a radio has to know.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Shape {
+    format: SampleFormat,
+    channels: usize,
+    rate_hz: f64,
+}
+
+impl SoapySink {
+    /// Opens the device. Its rate and format follow from the first samples.
+    ///
+    /// # Errors
+    /// [`Error::Library`], [`Error::Soapy`]; the name says nothing of the frequency.
+    pub(crate) fn open(name: &Soapy) -> Result<Self, Error> {
+        let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
+        let device = radio::open(name, Direction::Tx, &channels)?;
+        if name.frequency_hz.is_none() && device.is_tunable(Direction::Tx, channels[0]) {
+            let reason = "does not say where to send: add frequency=, as in frequency=433.92M".to_owned();
+            return Err(Error::Name { name: name.to_string(), reason });
+        }
+        Ok(Self {
+            name: name.clone(),
+            device: Some(device),
+            radio: None,
+            shape: None,
+            batch: None,
+            next_index: None,
+            scratch: Vec::new(),
+            began: None,
+            sent_samples: 0,
+            has_status: true,
+            stuck: None,
+            again: None,
+            is_lost: false,
+            counters: Counters::new(COUNTERS),
+        })
+    }
+
+    /// Makes the radio fit a stream: the first time, and where its rate changes.
+    fn fit(&mut self, header: &Header) -> Result<(), Error> {
+        let (format, channels) = (header.format, header.channel_count as usize);
+        let rate_hz = self.name.rate_hz.unwrap_or(header.sample_rate_hz);
+        let shape = Shape { format, channels, rate_hz };
+        if self.shape == Some(shape) {
+            return Ok(());
+        }
+        if self.shape.is_some_and(|shape| (shape.format, shape.channels) != (format, channels)) {
+            let what =
+                format!("the stream became {format} in {channels} channels, and a radio sends one kind");
+            return Err(Error::Takes { what });
+        }
+        if rate_hz <= 0.0 {
+            let reason = "needs rate=: the stream does not say how fast it is".to_owned();
+            return Err(Error::Name { name: self.name.to_string(), reason });
+        }
+        if !self.name.channels.is_empty() && self.name.channels.len() != channels {
+            let (named, uri) = (self.name.channels.len(), self.name.short());
+            let what =
+                format!("the stream has {channels} channels, and {uri} names {named}: put select before it");
+            return Err(Error::Takes { what });
+        }
+        let mut name = self.name.clone();
+        (name.rate_hz, name.format) = (Some(rate_hz), Some(format));
+        if name.channels.is_empty() {
+            name.channels = (0..channels).collect();
+        }
+        // One that was sending at another rate is closed, and opened again.
+        self.radio = None;
+        self.radio = Some(transmit(&name, self.device.take())?);
+        self.again = name.reconnects.then(|| {
+            Again::new(move |cancel: &Cancel| {
+                if cancel.is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                transmit(&name, None)
+            })
+        });
+        (self.shape, self.began, self.sent_samples, self.has_status) = (Some(shape), None, 0, true);
+        Ok(())
+    }
+
+    /// Sends of the batch what the radio takes within a step; whether it took all.
+    fn send(&mut self, ctx: &Context) -> StageResult<bool> {
+        let began = Instant::now();
+        while let Some((batch, frame_at, done)) = self.batch.take() {
+            let Some(frame) = batch.frames().nth(frame_at) else { return Ok(true) };
+            let header = frame.header();
+            if done == 0 {
+                let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
+                self.counters.add(GAP_SAMPLES, gap);
+                self.next_index = Some(header.next_sample_index());
+                self.fit(&header)?;
+            }
+            let block = header.block_length_samples as usize;
+            if !self.has_radio(ctx)? {
+                self.counters.add(ABSENT_SAMPLES, (block - done) as u64);
+                self.batch = Some((batch, frame_at + 1, 0));
+                continue;
+            }
+            let Some(radio) = &mut self.radio else { return Ok(true) };
+            let mut payload = frame.payload();
+            if cfg!(target_endian = "big") {
+                self.scratch.clear();
+                self.scratch.extend_from_slice(payload);
+                header.format.swap_to_host(&mut self.scratch);
+                payload = &self.scratch;
+            }
+            let written =
+                ctx.waiting(|| radio.write(payload, block * header.format.bytes(), done, WRITE_WITHIN));
+            let mut next = (frame_at, done);
+            let failed = match written {
+                Ok(samples) => {
+                    self.began.get_or_insert_with(Instant::now);
+                    (self.stuck, self.sent_samples) = (None, self.sent_samples + samples as u64);
+                    let done = done + samples;
+                    next = if done < block { (frame_at, done) } else { (frame_at + 1, 0) };
+                    None
+                }
+                Err(Trouble::Underflow) => {
+                    self.counters.add(UNDERFLOWS, 1);
+                    None
+                }
+                Err(Trouble::Timeout | Trouble::Overflow | Trouble::Damaged) => {
+                    let stuck = self.stuck.get_or_insert_with(Instant::now).elapsed();
+                    let why = || format!("it has taken no sample for {} s", STUCK_MAX.as_secs());
+                    (stuck >= STUCK_MAX).then(why)
+                }
+                Err(Trouble::NotSupported) => Some("its driver does not send".to_owned()),
+                Err(Trouble::Failed(why)) => Some(why),
+            };
+            if failed.is_some() {
+                self.counters.add(ABSENT_SAMPLES, (block - done) as u64);
+                next = (frame_at + 1, 0);
+            }
+            self.batch = Some((batch, next.0, next.1));
+            failed.map_or(Ok(()), |why| self.lose(why))?;
+            if began.elapsed() >= STEP {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether there is a radio, or one again.
+    fn has_radio(&mut self, ctx: &Context) -> Result<bool, Error> {
+        if self.is_lost
+            && let Some(again) = &mut self.again
+            && let Some(radio) = ctx.waiting(|| again.poll(Duration::ZERO))?
+        {
+            (self.radio, self.is_lost, self.has_status) = (Some(radio), false, true);
+            self.counters.add(RECONNECTS, 1);
+        }
+        Ok(!self.is_lost)
+    }
+
+    /// The device has gone.
+    fn lose(&mut self, why: String) -> Result<(), Error> {
+        (self.radio, self.stuck, self.is_lost) = (None, None, true);
+        match &self.again {
+            Some(_) => Ok(()),
+            None => Err(Error::DeviceGone { uri: self.name.short(), why }),
+        }
+    }
+
+    /// Hears what the driver tells beside: where it ran out of samples.
+    fn hear_status(&mut self) {
+        let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
+        match radio.status() {
+            Err(Trouble::Underflow) => self.counters.add(UNDERFLOWS, 1),
+            Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+/// A stream to the device, which is opened where it is not yet.
+fn transmit(name: &Soapy, device: Option<Device>) -> Result<TxStream, Error> {
+    let failed = |action: &str, why| Error::Soapy { action: action.to_owned(), uri: name.short(), why };
+    let device = match device {
+        // Now its rate and all channels are known.
+        Some(device) => radio::set(name, &device, Direction::Tx, &name.channels).map(|()| device)?,
+        None => radio::open(name, Direction::Tx, &name.channels)?,
+    };
+    let format = radio::format(&device, Direction::Tx, name.channels[0], name.format);
+    let format = format.map_err(|why| failed("send to", format!("{why}: put convert before it")))?;
+    let args = &name.stream_args;
+    TxStream::open(device, radio::to_soapy(format), format.bytes(), &name.channels, args)
+        .map_err(|why| failed("send to", why))
+}
+
+impl Stage for SoapySink {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if self.batch.is_none() {
+            let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+            self.batch = Some((batch, 0, 0));
+        }
+        let is_sent = self.send(ctx)?;
+        self.hear_status();
+        Ok(if is_sent { Outcome::Produced } else { Outcome::Again })
+    }
+
+    /// Lets the radio send what it has taken, as far as that can be told from its rate.
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let Some(mut radio) = self.radio.take() else { return Ok(()) };
+        radio.end(WRITE_WITHIN);
+        if let (Some(began), Some(shape)) = (self.began, self.shape) {
+            let takes_s = self.sent_samples as f64 / shape.rate_hz;
+            let left = Duration::from_secs_f64(takes_s.min(1e9)).saturating_sub(began.elapsed());
+            ctx.waiting(|| std::thread::sleep(left.min(LINGER_MAX)));
+        }
+        self.radio = Some(radio);
+        self.hear_status();
+        ctx.waiting(|| self.radio = None);
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+impl std::fmt::Debug for SoapySink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SoapySink").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+const COUNTERS: &[&str] = &["unmarked_gap_samples", "absent_samples", "reconnects", "underflows"];
+const GAP_SAMPLES: usize = 0;
+const ABSENT_SAMPLES: usize = 1;
+const RECONNECTS: usize = 2;
+const UNDERFLOWS: usize = 3;
+const WRITE_WITHIN: Duration = Duration::from_millis(100);
+/// A step takes no longer by much.
+const STEP: Duration = Duration::from_millis(100);
+/// A radio that takes nothing for so long is unplugged, and its driver does not say so.
+const STUCK_MAX: Duration = Duration::from_secs(5);
+const LINGER_MAX: Duration = Duration::from_secs(2);

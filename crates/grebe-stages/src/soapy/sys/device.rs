@@ -1,0 +1,324 @@
+//! A device: what it can do, and what it is set to.
+
+use std::ffi::{c_char, c_int};
+use std::ptr;
+
+use super::library::{Functions, Loaded, RawDevice, c_text, library, take_said};
+use crate::error::Error;
+
+/// Which way samples go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Tx = 0,
+    Rx = 1,
+}
+
+/// A device that was opened; it is closed when this is dropped.
+pub(crate) struct Device {
+    pub(super) library: &'static Loaded,
+    pub(super) raw: RawDevice,
+}
+
+// SAFETY: SoapySDR binds no device to a thread; only one uses it at a time here, since nothing is shared.
+unsafe impl Send for Device {}
+
+/// What one call comes to; in an error, what the driver says.
+type Answer<T> = Result<T, String>;
+
+impl Device {
+    /// Opens the first device that fits `args`.
+    ///
+    /// # Errors
+    /// The library is not there; else the inner one, what the driver says.
+    pub(crate) fn open(args: &str) -> Result<Answer<Self>, Error> {
+        let library = library()?;
+        take_said();
+        let args = c_text(args);
+        // SAFETY: the text lasts as long as the call.
+        let raw = unsafe { (library.functions.make)(args.as_ptr()) };
+        if !raw.is_null() {
+            return Ok(Ok(Self { library, raw }));
+        }
+        let why = library.last_error().unwrap_or_default();
+        // A driver says more in its log than in what it throws.
+        let more = take_said().filter(|said| !why.contains(said.as_str()));
+        Ok(Err([Some(why), more]
+            .into_iter()
+            .flatten()
+            .filter(|it| !it.is_empty())
+            .collect::<Vec<_>>()
+            .join(": ")))
+    }
+
+    /// What the driver is called.
+    pub(crate) fn driver(&self) -> String {
+        self.text(|functions, raw| {
+            // SAFETY: the device is open.
+            unsafe { (functions.driver_key)(raw) }
+        })
+    }
+
+    /// What the hardware is called.
+    pub(crate) fn hardware(&self) -> String {
+        self.text(|functions, raw| {
+            // SAFETY: the device is open.
+            unsafe { (functions.hardware_key)(raw) }
+        })
+    }
+
+    /// How many channels it has.
+    pub(crate) fn channels(&self, direction: Direction) -> usize {
+        // SAFETY: the device is open.
+        unsafe { (self.library.functions.channels)(self.raw, direction as c_int) }
+    }
+
+    /// The formats that a stream can have, by SoapySDR's names.
+    pub(crate) fn formats(&self, direction: Direction, channel: usize) -> Vec<String> {
+        self.strings(|functions, length| {
+            // SAFETY: the device is open; the length is written to a place that is ours.
+            unsafe { (functions.stream_formats)(self.raw, direction as c_int, channel, length) }
+        })
+    }
+
+    /// The format that the device itself has.
+    pub(crate) fn native_format(&self, direction: Direction, channel: usize) -> String {
+        let mut full_scale = 0.0;
+        self.text(|functions, raw| {
+            // SAFETY: the device is open; the scale is written to a place that is ours.
+            unsafe { (functions.native_format)(raw, direction as c_int, channel, &mut full_scale) }
+        })
+    }
+
+    pub(crate) fn antennas(&self, direction: Direction, channel: usize) -> Vec<String> {
+        self.strings(|functions, length| {
+            // SAFETY: as above.
+            unsafe { (functions.antennas)(self.raw, direction as c_int, channel, length) }
+        })
+    }
+
+    /// Its amplifiers, by name.
+    pub(crate) fn gains(&self, direction: Direction, channel: usize) -> Vec<String> {
+        self.strings(|functions, length| {
+            // SAFETY: as above.
+            unsafe { (functions.gains)(self.raw, direction as c_int, channel, length) }
+        })
+    }
+
+    /// Whether it can be tuned.
+    pub(crate) fn is_tunable(&self, direction: Direction, channel: usize) -> bool {
+        let parts = self.strings(|functions, length| {
+            // SAFETY: as above.
+            unsafe { (functions.frequencies)(self.raw, direction as c_int, channel, length) }
+        });
+        !parts.is_empty()
+    }
+
+    pub(crate) fn set_antenna(&self, direction: Direction, channel: usize, antenna: &str) -> Answer<()> {
+        let antenna = c_text(antenna);
+        // SAFETY: the device is open, and the text lasts as long as the call.
+        let code = unsafe {
+            (self.library.functions.set_antenna)(self.raw, direction as c_int, channel, antenna.as_ptr())
+        };
+        self.done(code)
+    }
+
+    pub(crate) fn set_rate(&self, direction: Direction, channel: usize, rate_hz: f64) -> Answer<()> {
+        // SAFETY: the device is open.
+        let code =
+            unsafe { (self.library.functions.set_rate)(self.raw, direction as c_int, channel, rate_hz) };
+        self.done(code)
+    }
+
+    pub(crate) fn rate_hz(&self, direction: Direction, channel: usize) -> Answer<f64> {
+        // SAFETY: the device is open.
+        self.answer(unsafe { (self.library.functions.rate)(self.raw, direction as c_int, channel) })
+    }
+
+    pub(crate) fn rates_hz(&self, direction: Direction, channel: usize) -> Vec<(f64, f64)> {
+        let mut length = 0;
+        // SAFETY: the device is open; the list is as long as the library says.
+        unsafe {
+            let list =
+                (self.library.functions.rate_ranges)(self.raw, direction as c_int, channel, &mut length);
+            self.library.take_ranges(list, length)
+        }
+    }
+
+    pub(crate) fn set_bandwidth(&self, direction: Direction, channel: usize, hz: f64) -> Answer<()> {
+        // SAFETY: the device is open.
+        let code =
+            unsafe { (self.library.functions.set_bandwidth)(self.raw, direction as c_int, channel, hz) };
+        self.done(code)
+    }
+
+    pub(crate) fn bandwidth_hz(&self, direction: Direction, channel: usize) -> Answer<f64> {
+        // SAFETY: the device is open.
+        self.answer(unsafe { (self.library.functions.bandwidth)(self.raw, direction as c_int, channel) })
+    }
+
+    pub(crate) fn set_frequency(&self, direction: Direction, channel: usize, hz: f64) -> Answer<()> {
+        let code = self.library.with_kwargs(&[], |none| {
+            // SAFETY: the device is open, and the arguments last as long as the call.
+            unsafe { (self.library.functions.set_frequency)(self.raw, direction as c_int, channel, hz, none) }
+        });
+        self.done(code)
+    }
+
+    pub(crate) fn frequency_hz(&self, direction: Direction, channel: usize) -> Answer<f64> {
+        // SAFETY: the device is open.
+        self.answer(unsafe { (self.library.functions.frequency)(self.raw, direction as c_int, channel) })
+    }
+
+    pub(crate) fn frequencies_hz(&self, direction: Direction, channel: usize) -> Vec<(f64, f64)> {
+        let mut length = 0;
+        // SAFETY: the device is open; the list is as long as the library says.
+        unsafe {
+            let list =
+                (self.library.functions.frequency_ranges)(self.raw, direction as c_int, channel, &mut length);
+            self.library.take_ranges(list, length)
+        }
+    }
+
+    pub(crate) fn set_correction_ppm(&self, direction: Direction, channel: usize, ppm: f64) -> Answer<()> {
+        // SAFETY: the device is open.
+        let code =
+            unsafe { (self.library.functions.set_correction)(self.raw, direction as c_int, channel, ppm) };
+        self.done(code)
+    }
+
+    /// Whether it can find a gain of its own.
+    pub(crate) fn has_gain_mode(&self, direction: Direction, channel: usize) -> bool {
+        // SAFETY: the device is open.
+        let has = unsafe { (self.library.functions.has_gain_mode)(self.raw, direction as c_int, channel) };
+        self.answer(has).unwrap_or(false)
+    }
+
+    pub(crate) fn set_automatic_gain(&self, direction: Direction, channel: usize, is_on: bool) -> Answer<()> {
+        // SAFETY: the device is open.
+        let code =
+            unsafe { (self.library.functions.set_gain_mode)(self.raw, direction as c_int, channel, is_on) };
+        self.done(code)
+    }
+
+    /// Whether it finds its own gain.
+    pub(crate) fn is_gain_automatic(&self, direction: Direction, channel: usize) -> bool {
+        // SAFETY: the device is open.
+        let is = unsafe { (self.library.functions.gain_mode)(self.raw, direction as c_int, channel) };
+        self.answer(is).unwrap_or(false)
+    }
+
+    pub(crate) fn set_gain(&self, direction: Direction, channel: usize, db: f64) -> Answer<()> {
+        // SAFETY: the device is open.
+        let code = unsafe { (self.library.functions.set_gain)(self.raw, direction as c_int, channel, db) };
+        self.done(code)
+    }
+
+    pub(crate) fn set_gain_of(
+        &self,
+        direction: Direction,
+        channel: usize,
+        name: &str,
+        db: f64,
+    ) -> Answer<()> {
+        let name = c_text(name);
+        // SAFETY: the device is open, and the text lasts as long as the call.
+        let code = unsafe {
+            (self.library.functions.set_gain_element)(
+                self.raw,
+                direction as c_int,
+                channel,
+                name.as_ptr(),
+                db,
+            )
+        };
+        self.done(code)
+    }
+
+    pub(crate) fn gain_db(&self, direction: Direction, channel: usize) -> Answer<f64> {
+        // SAFETY: the device is open.
+        self.answer(unsafe { (self.library.functions.gain)(self.raw, direction as c_int, channel) })
+    }
+
+    pub(crate) fn gain_range_db(&self, direction: Direction, channel: usize) -> (f64, f64) {
+        // SAFETY: the device is open.
+        let range = unsafe { (self.library.functions.gain_range)(self.raw, direction as c_int, channel) };
+        (range.minimum, range.maximum)
+    }
+
+    pub(crate) fn set_clock_source(&self, source: &str) -> Answer<()> {
+        let source = c_text(source);
+        // SAFETY: the device is open, and the text lasts as long as the call.
+        self.done(unsafe { (self.library.functions.set_clock_source)(self.raw, source.as_ptr()) })
+    }
+
+    pub(crate) fn set_time_source(&self, source: &str) -> Answer<()> {
+        let source = c_text(source);
+        // SAFETY: the device is open, and the text lasts as long as the call.
+        self.done(unsafe { (self.library.functions.set_time_source)(self.raw, source.as_ptr()) })
+    }
+
+    /// What its own clock shows, where it has one.
+    pub(crate) fn time_ns(&self) -> Option<i64> {
+        let what = c"";
+        // SAFETY: the device is open, and the text lasts for ever.
+        let has = unsafe { (self.library.functions.has_hardware_time)(self.raw, what.as_ptr()) };
+        if !self.answer(has).unwrap_or(false) {
+            return None;
+        }
+        // SAFETY: as above.
+        self.answer(unsafe { (self.library.functions.hardware_time)(self.raw, what.as_ptr()) }).ok()
+    }
+
+    /// A setting that only this driver has.
+    pub(crate) fn write_setting(&self, key: &str, value: &str) -> Answer<()> {
+        let (key, value) = (c_text(key), c_text(value));
+        // SAFETY: the device is open, and the texts last as long as the call.
+        self.done(unsafe { (self.library.functions.write_setting)(self.raw, key.as_ptr(), value.as_ptr()) })
+    }
+
+    fn text(&self, call: impl FnOnce(&Functions, RawDevice) -> *mut c_char) -> String {
+        let text = call(&self.library.functions, self.raw);
+        // SAFETY: all functions of this type hand over what they allocated.
+        unsafe { self.library.take_text(text) }
+    }
+
+    fn strings(&self, call: impl FnOnce(&Functions, *mut usize) -> *mut *mut c_char) -> Vec<String> {
+        let mut length = 0;
+        let list = call(&self.library.functions, &mut length);
+        // SAFETY: all functions of this type hand over a list that is as long as they say.
+        unsafe { self.library.take_strings(list, length) }
+    }
+
+    /// What the call before answered, where nothing went wrong in it.
+    fn answer<T>(&self, value: T) -> Answer<T> {
+        self.library.last_error().map_or(Ok(value), Err)
+    }
+
+    /// Whether the call before did what it was to do.
+    fn done(&self, code: c_int) -> Answer<()> {
+        match self.answer(()) {
+            Ok(()) if code != 0 => Err(self.words(code)),
+            answer => answer,
+        }
+    }
+
+    /// An error's code in words.
+    pub(super) fn words(&self, code: c_int) -> String {
+        // SAFETY: the text is the library's own and stays.
+        unsafe { super::library::lent_text((self.library.functions.error_text)(code)) }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
+        // SAFETY: the device is open, and nobody has it any more.
+        unsafe { (self.library.functions.unmake)(raw) };
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").finish_non_exhaustive()
+    }
+}
