@@ -66,6 +66,9 @@ pub enum Error {
     /// A host that cannot be connected to, or an address that cannot be listened on.
     #[error("cannot {action} {uri}: {source}")]
     Tcp { action: &'static str, uri: String, source: io::Error },
+    /// A device of this machine that cannot be used.
+    #[error("cannot {action} {name}: {source}{advice}")]
+    Device { action: &'static str, name: String, source: io::Error, advice: &'static str },
     /// Somebody else at the other end than its name says.
     #[error("{uri} {what}")]
     Peer { uri: String, what: &'static str },

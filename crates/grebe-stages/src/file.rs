@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
+pub(crate) use csv::CsvWriter;
 pub(crate) use encoding::{Encoding, Order};
 pub(crate) use headerless::format_named;
 pub(crate) use play::{FileSource, PlayOptions, Schedule};

@@ -37,3 +37,9 @@ pub fn soapy_name(text: &str) {
     let Ok(uri) = format!("soapy:{text}").parse::<crate::Uri>() else { return };
     assert_eq!(uri.to_string().parse::<crate::Uri>().expect("what is written is read"), uri);
 }
+
+/// Lines of numbers; `choice` is what the name of the stream says.
+pub fn text(choice: u8, bytes: &[u8]) {
+    let names = ["", "as=i16", "channels=2", "channels=a,b&as=f32", "time=1:ms", "time=t:us&as=u8"];
+    crate::text::fuzz(names[usize::from(choice) % names.len()], bytes);
+}

@@ -5,6 +5,7 @@ mod radio;
 mod raw;
 mod recording;
 mod soapy;
+mod text;
 mod vita49;
 mod zmq;
 
@@ -26,6 +27,7 @@ use radio::{RtlTcpIn, RtlTcpOut};
 use raw::{RawIn, RawOut};
 use recording::{Play, Record};
 use soapy::{SoapyIn, SoapyOut};
+use text::{TextIn, TextOut};
 use vita49::{Vita49In, Vita49Out};
 use zmq::{ZmqIn, ZmqOut};
 
@@ -40,6 +42,7 @@ pub fn kinds() -> Kinds {
     kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<RawIn>();
     kinds.add::<Vita49In>().add::<Vita49Out>().add::<ShmIn>();
     kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<RawOut>().add::<ShmOut>().add::<Null>();
+    kinds.add::<TextIn>().add::<TextOut>();
     kinds.add::<RtlTcpIn>().add::<RtlTcpOut>().add::<ZmqIn>().add::<ZmqOut>();
     kinds.add::<SoapyIn>().add::<SoapyOut>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();

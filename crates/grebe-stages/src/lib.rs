@@ -53,11 +53,13 @@ mod per_channel;
 pub mod process;
 mod raw;
 mod rtl_tcp;
+mod serial;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
 mod soapy;
 mod stream;
 pub mod synth;
+mod text;
 mod tuner;
 mod uri;
 mod vita49;
@@ -82,9 +84,11 @@ pub use {
     per_channel::PerChannel,
     raw::RawStream,
     rtl_tcp::RtlTcp,
+    serial::{Device, serial_ports},
     soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library},
     stream::block_length,
     synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
+    text::TextStream,
     tuner::{Tuner, Tuning},
     uri::{HostPort, ShmName, Uri, Wire},
     vita49::Vita49Stream,

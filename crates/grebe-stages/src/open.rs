@@ -10,6 +10,7 @@ mod raw;
 mod recording;
 mod rtl_tcp;
 mod soapy;
+mod text;
 mod vita49;
 mod zmq;
 
@@ -82,6 +83,7 @@ pub fn open_source(
         Uri::Shm(shm) => frames::shm_source(shm, &options, notify),
         Uri::Pipe(_) => frames::standard_input(&options),
         Uri::Raw(of) => raw::source(uri, of, &options, notify),
+        Uri::Text(of) => text::source(uri, of, &options, notify),
         Uri::RtlTcp(of) => rtl_tcp::source(uri, of, &options, notify),
         Uri::Soapy(of) => soapy::source(of, &options, notify),
         Uri::Vita49(stream) => vita49::source(uri, stream, &options, notify),
@@ -112,6 +114,7 @@ pub fn open_sink(
         }
         Uri::Pipe(wire) => frames::standard_output(*wire)?,
         Uri::Raw(of) => raw::sink(uri, of, datagram_bytes, options, notify)?,
+        Uri::Text(of) => text::sink(uri, of, options, notify)?,
         Uri::RtlTcp(of) => Box::new(rtl_tcp::sink(of, options, notify)?),
         Uri::Soapy(of) => Box::new(soapy::sink(of)?),
         Uri::Vita49(stream) => Box::new(vita49::sink(uri, stream, datagram_bytes, options, notify)?),

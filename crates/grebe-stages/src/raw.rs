@@ -1,17 +1,23 @@
-//! Samples and nothing else, as other programs send and take them: over a pipe, TCP or UDP. What they are stands in the name of the
+//! Samples and nothing else, as other programs send and take them: over a pipe, TCP, UDP or a serial
+//! port. What they are stands in the name of the
 //! stream: `pipe:?format=cu8&rate=2.4M`.
 
 mod again;
 mod byte_stream;
+mod carrier;
 mod datagrams;
 mod layout;
+mod link;
+mod outgoing;
 mod outlet;
 mod tcp;
 
 pub(crate) use again::Again;
 pub(crate) use byte_stream::{RawSink, RawSource, Retune, Retuned, interleaved};
+pub(crate) use carrier::Carrier;
 pub(crate) use datagrams::{RawUdpSink, RawUdpSource};
-pub(crate) use layout::Carrier;
 pub use layout::RawStream;
+pub(crate) use link::{Heard, Link, Wait};
+pub(crate) use outgoing::{Outgoing, Written};
 pub(crate) use outlet::{Outlet, drain};
 pub(crate) use tcp::{Connector, TcpEnd};

@@ -14,8 +14,10 @@ use crate::error::Error;
 use crate::file::is_recording;
 use crate::raw::{Carrier, RawStream, TcpEnd};
 use crate::rtl_tcp::RtlTcp;
+use crate::serial::SerialEnd;
 use crate::soapy::Soapy;
 use crate::synth::{Synth, query};
+use crate::text::TextStream;
 use crate::vita49::Vita49Stream;
 use crate::zmq::Zmq;
 use multicast::Multicast;
@@ -29,12 +31,18 @@ use multicast::Multicast;
 /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`] |
 /// | `pipe:` | reads frames from standard input | writes them to standard output |
 /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
+/// | `pipe:?format=text`, also `tcp://` and `udp://` | reads lines of numbers: see [`TextStream`] | writes them, not over UDP |
+/// | `serial:///dev/ttyUSB0?baud=115200`, `&format=...` | reads lines of numbers from a serial port, or samples | writes them |
 /// | `rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M` | a receiver behind `rtl_tcp`: see [`RtlTcp`] | is such a server |
 /// | `soapy:driver=rtlsdr?frequency=100M&rate=2.4M` | a radio behind SoapySDR: see [`Soapy`] | sends by it |
 /// | `vrt://HOST:PORT` | takes VITA-49 packets that come there: see [`Vita49Stream`] | sends them |
 /// | `zmq://HOST:PORT?format=cf32` | reads what a ZMQ block of GNU Radio sends: see [`Zmq`] | sends to such blocks |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
 /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
+///
+/// A serial port has `baud=` (115,200 where it is not given), `mode=` (data bits, parity, stop bits: `8N1`), `flow=none|hardware|software`,
+/// `hangup=no` (DTR stays up when it is closed: the next opening does not reset a board that listens to it) and `reconnect` (where it is unplugged it is waited
+/// for).
 ///
 /// ```
 /// use grebe_stages::Uri;
@@ -54,6 +62,8 @@ pub enum Uri {
     Pipe(Wire),
     /// Samples without headers, as other programs have them.
     Raw(Box<RawStream>),
+    /// Lines of numbers.
+    Text(Box<TextStream>),
     /// A receiver behind `rtl_tcp`, or a server of that kind.
     RtlTcp(Box<RtlTcp>),
     /// A radio behind SoapySDR.
@@ -213,10 +223,8 @@ impl Uri {
     fn datagrams_at(&mut self) -> Option<&mut HostPort> {
         match self {
             Uri::Udp(at, _) => Some(at),
-            Uri::Raw(raw) => match &mut raw.carrier {
-                Carrier::Udp(at) => Some(at),
-                _ => None,
-            },
+            Uri::Raw(raw) => raw.carrier.datagrams_at(),
+            Uri::Text(text) => text.carrier.datagrams_at(),
             Uri::Vita49(stream) => Some(&mut stream.at),
             _ => None,
         }
@@ -226,9 +234,17 @@ impl Uri {
 /// A name without what it says of multicast; `whole` is all of it.
 fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
     let malformed = |reason: &str| Error::Name { name: whole.to_owned(), reason: reason.to_owned() };
-    if let Some((carrier, query)) = raw_carrier(text) {
-        let raw = carrier.map_err(str::to_owned).and_then(|carrier| RawStream::parse(carrier, query));
-        return Ok(Uri::Raw(Box::new(raw.map_err(|reason| malformed(&reason))?)));
+    if let Some((carrier, query)) = carrier(text) {
+        let carrier = carrier.map_err(|reason| malformed(&reason))?;
+        let format = query.split('&').find_map(|pair| pair.strip_prefix("format="));
+        let is_text = format == Some("text") || (format.is_none() && matches!(carrier, Carrier::Serial(_)));
+        return if is_text {
+            let text = TextStream::parse(carrier, query).map_err(|reason| malformed(&reason))?;
+            Ok(Uri::Text(Box::new(text)))
+        } else {
+            let raw = RawStream::parse(carrier, query).map_err(|reason| malformed(&reason))?;
+            Ok(Uri::Raw(Box::new(raw)))
+        };
     }
     if let Some(rest) = text.strip_prefix("udp://") {
         let (rest, wire) = split_wire(rest).map_err(|reason| malformed(&reason))?;
@@ -276,23 +292,24 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         return Ok(Uri::File(text.into()));
     }
     Err(malformed(
-        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., rtl_tcp://HOST:PORT, soapy:ARGUMENTS, vrt://HOST:PORT, zmq://HOST:PORT?format=..., file:PATH or synth:",
+        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., serial:PORT, rtl_tcp://HOST:PORT, soapy:ARGUMENTS, vrt://HOST:PORT, zmq://HOST:PORT?format=..., file:PATH or synth:",
     ))
 }
 
-/// What carries a stream without headers, and the query of its name; `None`: it is another stream.
-fn raw_carrier(text: &str) -> Option<(Result<Carrier, &'static str>, &str)> {
+/// What carries a stream without frames, and the query of its name; `None`: it is another stream.
+fn carrier(text: &str) -> Option<(Result<Carrier, String>, &str)> {
     let (name, query) = text.split_once('?').unwrap_or((text, ""));
     if let Some(at) = name.strip_prefix("tcp://") {
-        return Some((
-            parse_host_port(at).map(|at| Carrier::Tcp(TcpEnd { at, listens: false, reconnects: false })),
-            query,
-        ));
+        let end = |at| Carrier::Tcp(TcpEnd { at, listens: false, reconnects: false });
+        return Some((parse_host_port(at).map(end).map_err(str::to_owned), query));
+    }
+    if let Some(port) = name.strip_prefix("serial:") {
+        return Some((SerialEnd::parse(port).map(Carrier::Serial), query));
     }
     let is_plain = query.is_empty() || query.split('&').all(|pair| pair.starts_with("wire="));
     match name.strip_prefix("udp://") {
         _ if is_plain => None,
-        Some(at) => Some((parse_host_port(at).map(Carrier::Udp), query)),
+        Some(at) => Some((parse_host_port(at).map(Carrier::Udp).map_err(str::to_owned), query)),
         None => matches!(name, "pipe:" | "-").then_some((Ok(Carrier::Pipe), query)),
     }
 }
@@ -393,10 +410,11 @@ impl fmt::Display for Uri {
             Uri::Pipe(wire) => write!(f, "pipe:{wire}"),
             Uri::Raw(raw) => {
                 write!(f, "{raw}")?;
-                match &raw.carrier {
-                    Carrier::Udp(at) => at.multicast.write(f, false),
-                    _ => Ok(()),
-                }
+                write_multicast(&raw.carrier, f)
+            }
+            Uri::Text(text) => {
+                write!(f, "{text}")?;
+                write_multicast(&text.carrier, f)
             }
             Uri::RtlTcp(rtl) => write!(f, "{rtl}"),
             Uri::Soapy(soapy) => write!(f, "{soapy}"),
@@ -409,6 +427,14 @@ impl fmt::Display for Uri {
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
         }
+    }
+}
+
+/// What the name says of multicast, behind the rest of its query.
+fn write_multicast(carrier: &Carrier, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match carrier {
+        Carrier::Udp(at) => at.multicast.write(f, false),
+        _ => Ok(()),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::units;
 #[command(after_help = "Examples:\n  \
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
+    grebe view serial:///dev/ttyACM0\n  \
     grebe view udp://:5000 udp://:5001\n  \
     grebe view shm://adc --ring /data/box --last 30s\n  \
     grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \

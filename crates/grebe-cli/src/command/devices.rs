@@ -1,6 +1,7 @@
 //! `grebe devices`: what can be opened here and now, as URIs to paste. A file per bridge; each says why it has nothing where it has not.
 
 mod radios;
+mod serial;
 mod shared_memory;
 
 use anyhow::Result;
@@ -11,7 +12,7 @@ use crate::ending::Ending;
 use crate::output::{self, out};
 
 pub(crate) fn run(options: &Devices) -> Result<Ending> {
-    let bridges = [radios::list(), shared_memory::list()];
+    let bridges = [radios::list(), serial::list(), shared_memory::list()];
     if options.json {
         out!("{}", serde_json::to_string_pretty(&bridges)?)?;
     } else {

@@ -4,6 +4,7 @@ mod devices;
 mod disk;
 mod display;
 mod local;
+mod serial;
 mod system;
 mod udp;
 
@@ -107,6 +108,7 @@ fn examine() -> Vec<Check> {
     checks.extend(udp::checks());
     checks.extend(local::checks());
     checks.extend(devices::checks());
+    checks.extend(serial::checks());
     checks.extend(display::checks());
     checks
 }

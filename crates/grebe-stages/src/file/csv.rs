@@ -7,7 +7,7 @@ mod read;
 mod write;
 
 pub use read::{CsvOptions, import_csv};
-pub(in crate::file) use write::CsvWriter;
+pub(crate) use write::CsvWriter;
 
 /// How the column is called that says when a sample was made, in seconds behind the first.
 const TIME: &str = "time_s";

@@ -1,4 +1,4 @@
-//! Samples without headers, through a pipe, over TCP or UDP.
+//! Samples without headers, through a pipe or a serial port, over TCP or UDP.
 
 use std::net::TcpStream;
 
@@ -27,6 +27,11 @@ pub(super) fn source(
         Carrier::Tcp(end) => {
             let (stream, again) = connection(end, &options.cancel, notify)?;
             let source = RawSource::new(stream, pipe::readable, raw.clone()).again(again);
+            OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
+        }
+        Carrier::Serial(end) => {
+            let (port, again) = end.open()?;
+            let source = RawSource::new(port, pipe::readable, raw.clone()).again(again);
             OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
         }
         Carrier::Udp(at) => {
@@ -66,6 +71,10 @@ pub(super) fn sink(
             let (stream, again) = connection(end, &options.cancel, notify)?;
             Box::new(RawSink::new(stream, raw.clone()).again(again))
         }
+        Carrier::Serial(end) => {
+            let (port, again) = end.open()?;
+            Box::new(RawSink::new(port, raw.clone()).again(again))
+        }
         Carrier::Udp(to) => {
             let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
             let socket_options = options.transport.socket_options(to)?;
@@ -86,7 +95,7 @@ pub(super) fn sink(
 }
 
 /// A connection, and what opens it again where that is wanted.
-fn connection(
+pub(super) fn connection(
     end: &TcpEnd,
     cancel: &Cancel,
     notify: &mut dyn FnMut(Notice),

@@ -51,7 +51,12 @@ impl<T: Send + 'static> Attempt<T> {
             while !until.is_cancelled() {
                 match open(&until) {
                     // Nobody is there, no device is, or the name has no address just now.
-                    Err(Error::Tcp { .. } | Error::Unresolved { .. } | Error::Soapy { .. }) => {
+                    Err(
+                        Error::Tcp { .. }
+                        | Error::Unresolved { .. }
+                        | Error::Soapy { .. }
+                        | Error::Device { .. },
+                    ) => {
                         std::thread::sleep(RETRY_EVERY);
                     }
                     opened => {

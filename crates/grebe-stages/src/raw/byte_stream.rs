@@ -2,21 +2,20 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Frame, Header};
 
 use crate::error::Error;
-use crate::raw::{Again, RawStream};
+use crate::raw::{Again, Heard, Link, Outgoing, RawStream, Wait, Written};
 use crate::stream::{CHUNK_BYTES, Limit, block_length};
 
 /// Reads samples from a byte stream, which ends when its writer closes it, or goes on behind a gap once it is opened again.
 ///
 /// A byte stream loses nothing, or is cut off: what its writer could not write is not seen here.
 pub(crate) struct RawSource<R> {
-    from: R,
-    wait: fn(&R) -> io::Result<bool>,
+    link: Link<R>,
     raw: RawStream,
     description: Option<Arc<Description>>,
     block_samples: usize,
@@ -26,12 +25,7 @@ pub(crate) struct RawSource<R> {
     begin: usize,
     end: usize,
     next: Header,
-    idle_timeout: Option<Duration>,
-    heard: Instant,
     limit: Limit,
-    again: Option<Again<R>>,
-    /// Since when nobody is at the other end.
-    lost: Option<Instant>,
     remote: Option<Box<dyn Retune<R>>>,
     counters: Counters,
 }
@@ -53,11 +47,10 @@ pub(crate) struct Retuned {
 
 impl<R: Read + Send + 'static> RawSource<R> {
     /// Samples from `from`; `wait` waits until there is something to read, for 100 ms at most, and says whether there is.
-    pub(crate) fn new(from: R, wait: fn(&R) -> io::Result<bool>, raw: RawStream) -> Self {
+    pub(crate) fn new(from: R, wait: Wait<R>, raw: RawStream) -> Self {
         let frame_bytes = raw.frame_bytes();
         Self {
-            from,
-            wait,
+            link: Link::new(from, wait),
             description: raw.description(),
             block_samples: block_length(CHUNK_BYTES, raw.channels, raw.encoding.format, raw.rate_hz) as usize,
             pool: None,
@@ -66,11 +59,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
             end: 0,
             next: raw.header(),
             raw,
-            idle_timeout: None,
-            heard: Instant::now(),
             limit: Limit::default(),
-            again: None,
-            lost: None,
             remote: None,
             counters: Counters::new(SOURCE_COUNTERS),
         }
@@ -78,7 +67,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
 
     /// Opens it again once it was lost, and goes on.
     pub(crate) fn again(mut self, again: Option<Again<R>>) -> Self {
-        self.again = again;
+        self.link = self.link.again(again);
         self
     }
 
@@ -102,7 +91,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
 
     /// Ends the stream with an error once nothing has come for this long.
     pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = timeout;
+        self.link = self.link.idle_timeout(timeout);
         self
     }
 
@@ -145,38 +134,28 @@ impl<R: Read + Send + 'static> RawSource<R> {
         Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced })
     }
 
-    /// Reads more, where there is more; 0: it has ended.
-    fn read(&mut self, ctx: &Context) -> io::Result<usize> {
+    /// Reads more, where there is more.
+    fn read(&mut self, ctx: &Context) -> StageResult<Heard> {
         if let Some(remote) = &mut self.remote
-            && let Some(retuned) = remote.retune(&mut self.from)?
+            && let Some(from) = self.link.get_mut()
         {
-            self.leave_out(retuned.gap_samples);
-            self.next.sample_rate_hz = retuned.rate_hz;
-            if let Some(description) = retuned.description {
-                let first_sample_index = self.next.first_sample_index;
-                let description = Arc::unwrap_or_clone(description);
-                self.description = Some(Arc::new(Description { first_sample_index, ..description }));
+            match remote.retune(from) {
+                Ok(Some(retuned)) => self.take(retuned),
+                Ok(None) => {}
+                Err(error) => return self.link.failed(error),
             }
         }
-        match ctx.waiting(|| (self.wait)(&self.from))? {
-            true => self.from.read(&mut self.bytes[self.end..]),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        self.link.read(&mut self.bytes[self.end..], ctx)
+    }
+
+    fn take(&mut self, retuned: Retuned) {
+        self.leave_out(retuned.gap_samples);
+        self.next.sample_rate_hz = retuned.rate_hz;
+        if let Some(description) = retuned.description {
+            let first_sample_index = self.next.first_sample_index;
+            let description = Arc::unwrap_or_clone(description);
+            self.description = Some(Arc::new(Description { first_sample_index, ..description }));
         }
-    }
-
-    /// Nobody is at the other end any more: half a sample is none.
-    fn lose(&mut self) {
-        self.counters.add(ODD_BYTES, self.end as u64);
-        self.end = 0;
-        self.lost = Some(Instant::now());
-    }
-
-    /// Goes on, behind a gap as long as nobody was there by this machine's clock, and of one sample at least.
-    fn go_on(&mut self, from: R, since: Instant) {
-        let gap_samples = ((since.elapsed().as_secs_f64() * self.next.sample_rate_hz) as u64).max(1);
-        self.leave_out(gap_samples);
-        self.counters.add(RECONNECTS, 1);
-        (self.from, self.lost, self.heard) = (from, None, Instant::now());
     }
 
     /// Marks a gap.
@@ -188,13 +167,6 @@ impl<R: Read + Send + 'static> RawSource<R> {
             self.counters.add(LOST_SAMPLES, gap_samples);
         }
     }
-
-    fn check_idle(&self) -> StageResult {
-        match self.idle_timeout {
-            Some(timeout) if self.heard.elapsed() >= timeout => Err(Error::Idle { timeout }.into()),
-            _ => Ok(Outcome::Produced),
-        }
-    }
 }
 
 impl<R: Read + Send + 'static> Stage for RawSource<R> {
@@ -202,39 +174,27 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
         if self.end - self.begin >= self.raw.frame_bytes() {
             return self.hand_on(output, ctx);
         }
-        if let (Some(since), Some(again)) = (self.lost, &mut self.again) {
-            return match ctx.waiting(|| again.poll(AGAIN_WITHIN))? {
-                Some(from) => {
-                    self.go_on(from, since);
-                    Ok(Outcome::Produced)
-                }
-                None => self.check_idle(),
-            };
-        }
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
-        match self.read(ctx) {
-            Ok(0) if self.again.is_none() => {
+        match self.read(ctx)? {
+            Heard::Bytes(read) => self.end += read,
+            Heard::Nothing => {}
+            // Half a sample is none.
+            heard @ (Heard::Lost | Heard::End) => {
                 self.counters.add(ODD_BYTES, self.end as u64);
-                Ok(Outcome::End)
+                self.end = 0;
+                if heard == Heard::End {
+                    return Ok(Outcome::End);
+                }
             }
-            Ok(0) => {
-                self.lose();
-                Ok(Outcome::Produced)
+            Heard::Again(away) => {
+                // As long as nobody was there by this machine's clock, and one sample at least.
+                let gap_samples = (away.as_secs_f64() * self.next.sample_rate_hz) as u64;
+                self.leave_out(gap_samples.max(1));
+                self.counters.add(RECONNECTS, 1);
             }
-            Ok(read) => {
-                self.heard = Instant::now();
-                self.end += read;
-                Ok(Outcome::Produced)
-            }
-            Err(error) if is_nothing_yet(&error) => self.check_idle(),
-            // Another than there was would be the same the next time.
-            Err(error) if self.again.is_some() && error.kind() != io::ErrorKind::InvalidData => {
-                self.lose();
-                Ok(Outcome::Produced)
-            }
-            Err(error) => Err(error.into()),
         }
+        Ok(Outcome::Produced)
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
@@ -247,55 +207,28 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
     }
 }
 
-fn is_nothing_yet(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
-}
-
 /// Writes samples to a byte stream; ends, without an error, when its reader has gone, or counts what comes until there is one again.
 ///
 /// What is missing in the stream is missing there too, and nothing marks the place: it is counted.
 pub(crate) struct RawSink<W> {
-    to: W,
+    to: Outgoing<W>,
     raw: RawStream,
     bytes: Vec<u8>,
     next_index: Option<u64>,
     gap_samples: u64,
-    again: Option<Again<W>>,
-    is_lost: bool,
     counters: Counters,
 }
 
 impl<W: Write + Send + 'static> RawSink<W> {
     pub(crate) fn new(to: W, raw: RawStream) -> Self {
-        let counters = Counters::new(SINK_COUNTERS);
-        Self {
-            to,
-            raw,
-            bytes: Vec::new(),
-            next_index: None,
-            gap_samples: 0,
-            again: None,
-            is_lost: false,
-            counters,
-        }
+        let (to, counters) = (Outgoing::new(to), Counters::new(SINK_COUNTERS));
+        Self { to, raw, bytes: Vec::new(), next_index: None, gap_samples: 0, counters }
     }
 
     /// Opens it again once it was lost, and goes on.
     pub(crate) fn again(mut self, again: Option<Again<W>>) -> Self {
-        self.again = again;
+        self.to = self.to.again(again);
         self
-    }
-
-    /// Whether there is a reader, or one again.
-    fn has_reader(&mut self) -> Result<bool, Error> {
-        if self.is_lost
-            && let Some(again) = &mut self.again
-            && let Some(to) = again.poll(Duration::ZERO)?
-        {
-            (self.to, self.is_lost) = (to, false);
-            self.counters.add(SINK_RECONNECTS, 1);
-        }
-        Ok(!self.is_lost)
     }
 }
 
@@ -328,23 +261,18 @@ pub(crate) fn interleaved<'a>(
 impl<W: Write + Send + 'static> Stage for RawSink<W> {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        let mut has_reader = self.has_reader()?;
+        if self.to.comes_back()? {
+            self.counters.add(SINK_RECONNECTS, 1);
+        }
         for frame in batch.frames() {
             let header = frame.header();
             let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
             self.gap_samples += gap;
             self.next_index = Some(header.first_sample_index + u64::from(header.block_length_samples));
-            let bytes = interleaved(&self.raw, &frame, &mut self.bytes)?;
-            let written =
-                if has_reader { self.to.write_all(bytes) } else { Err(io::ErrorKind::BrokenPipe.into()) };
-            match written {
-                Ok(()) => {}
-                Err(error) if is_gone(&error) && self.again.is_some() => {
-                    (has_reader, self.is_lost) = (false, true);
-                    self.counters.add(ABSENT_SAMPLES, u64::from(header.block_length_samples));
-                }
-                Err(error) if is_gone(&error) => return Ok(Outcome::End),
-                Err(error) => return Err(error.into()),
+            match self.to.write(interleaved(&self.raw, &frame, &mut self.bytes)?)? {
+                Written::Whole => {}
+                Written::Absent => self.counters.add(ABSENT_SAMPLES, u64::from(header.block_length_samples)),
+                Written::Gone => return Ok(Outcome::End),
             }
         }
         self.counters.set(GAP_SAMPLES, self.gap_samples);
@@ -352,23 +280,12 @@ impl<W: Write + Send + 'static> Stage for RawSink<W> {
     }
 
     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
-        if self.is_lost {
-            return Ok(());
-        }
-        match self.to.flush() {
-            Err(error) if !is_gone(&error) => Err(error.into()),
-            _ => Ok(()),
-        }
+        Ok(self.to.flush()?)
     }
 
     fn counters(&self) -> Option<Counters> {
         Some(self.counters.clone())
     }
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
-    matches!(error.kind(), BrokenPipe | ConnectionReset | ConnectionAborted)
 }
 
 impl<R> std::fmt::Debug for RawSource<R> {
@@ -395,8 +312,6 @@ const SINK_COUNTERS: &[&str] = &["unmarked_gap_samples", "absent_samples", "reco
 const GAP_SAMPLES: usize = 0;
 const ABSENT_SAMPLES: usize = 1;
 const SINK_RECONNECTS: usize = 2;
-/// How long a step waits for the other end.
-const AGAIN_WITHIN: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {

@@ -7,8 +7,7 @@ use grebe_flow::RateHz;
 use grebe_frame::{Description, Header, MAX_CHANNELS, SampleFormat};
 
 use crate::file::{Encoding, Order, format_named};
-use crate::raw::TcpEnd;
-use crate::uri::HostPort;
+use crate::raw::Carrier;
 
 /// A stream of samples without headers, as [`Uri::Raw`](crate::Uri::Raw) names it.
 ///
@@ -22,7 +21,8 @@ use crate::uri::HostPort;
 /// | `skip=` | bytes before the samples of each datagram | 0, or as far as `seq` reaches |
 /// | `seq=AT:u32le` | byte AT of each datagram begins a number that grows by one per datagram: `u8`, `u16le`, `u32be`, ...: what is lost is counted by it | loss cannot be seen |
 /// | `listen` | TCP: waits for the other side instead of connecting to it | connects |
-/// | `reconnect` | TCP: where the other side has gone, waits for it and goes on behind a gap | ends with it |
+/// | `reconnect` | TCP, serial: where the other side has gone, waits for it and goes on behind a gap | ends with it |
+/// | `baud=`, `mode=`, `flow=`, `hangup=` | serial: see [`Uri`](crate::Uri) | 115,200 baud, 8N1, no flow control |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawStream {
     pub(crate) carrier: Carrier,
@@ -36,15 +36,6 @@ pub struct RawStream {
     /// Before the samples of a datagram.
     pub(crate) skip_bytes: usize,
     pub(crate) number: Option<Number>,
-}
-
-/// What carries a raw stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Carrier {
-    /// Standard input or output.
-    Pipe,
-    Tcp(TcpEnd),
-    Udp(HostPort),
 }
 
 /// A number in each datagram that grows by one.
@@ -132,14 +123,11 @@ impl RawStream {
                     _ => return Err(format!("has skip={value}: give 0 to {SKIP_BYTES_MAX} bytes")),
                 },
                 "seq" => raw.number = Some(number(value)?),
-                "listen" | "reconnect" if value.is_empty() => match &mut raw.carrier {
-                    Carrier::Tcp(end) if key == "listen" => end.listens = true,
-                    Carrier::Tcp(end) => end.reconnects = true,
-                    Carrier::Pipe | Carrier::Udp(_) => return Err(format!("has {key}, which is for tcp://")),
-                },
+                _ if raw.carrier.take(key, value)? => {}
                 _ => {
                     return Err(format!(
-                        "has an unknown '{key}': known are wire=gfh2, or for samples without headers format, rate, channels, interleave, frequency, skip, seq, listen and reconnect"
+                        "has an unknown '{key}': known are wire=gfh2, or for samples without headers format, rate, channels, interleave, frequency, skip, seq, {}",
+                        raw.carrier.keys()
                     ));
                 }
             }
@@ -153,15 +141,15 @@ impl RawStream {
                 "has a number up to byte {number_end} of what is skipped: give skip={number_end} at least"
             ));
         }
-        if raw.is_byte_stream() && (raw.skip_bytes > 0 || raw.is_by_block) {
+        if !matches!(raw.carrier, Carrier::Udp(_)) && (raw.skip_bytes > 0 || raw.is_by_block) {
             return Err("has skip=, seq= or interleave=block, which are for datagrams".to_owned());
         }
         Ok(raw)
     }
 
-    /// Whether it is a pipe or a TCP connection, whose writer waits for its reader; datagrams wait for nobody.
+    /// Whether it is a pipe or a TCP connection, whose writer waits for its reader; datagrams and devices wait for nobody.
     pub fn is_byte_stream(&self) -> bool {
-        !matches!(self.carrier, Carrier::Udp(_))
+        self.carrier.waits()
     }
 
     /// Bytes of one sample of all channels.
@@ -238,12 +226,7 @@ fn number(text: &str) -> Result<Number, String> {
 
 impl fmt::Display for RawStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.carrier {
-            Carrier::Pipe => f.write_str("pipe:")?,
-            Carrier::Tcp(end) => write!(f, "tcp://{}", end.at)?,
-            Carrier::Udp(at) => write!(f, "udp://{at}")?,
-        }
-        write!(f, "?format={}", self.encoding)?;
+        write!(f, "{}?format={}", self.carrier, self.encoding)?;
         if self.rate_hz > 0.0 {
             write!(f, "&rate={}", self.rate_hz)?;
         }
@@ -263,11 +246,7 @@ impl fmt::Display for RawStream {
             let order = if order == Order::Big { "be" } else { "le" };
             write!(f, "&seq={at}:u{}{}", 8 * bytes, if bytes == 1 { "" } else { order })?;
         }
-        if let Carrier::Tcp(end) = &self.carrier {
-            f.write_str(if end.listens { "&listen" } else { "" })?;
-            f.write_str(if end.reconnects { "&reconnect" } else { "" })?;
-        }
-        Ok(())
+        f.write_str(&self.carrier.options())
     }
 }
 
@@ -330,7 +309,7 @@ mod tests {
             ("udp://:1?format=i16&skip=4&seq=4:u32", "give skip=8 at least"),
             ("udp://:1?format=i16&seq=u32", "as in 4:u32le"),
             ("udp://:1?format=i16&listen", "which is for tcp://"),
-            ("pipe:?format=i16&reconnect", "reconnect, which is for tcp://"),
+            ("pipe:?format=i16&reconnect", "reconnect, which is for tcp:// and serial:"),
             ("udp://:1?format=i16&colour=red", "unknown 'colour'"),
             ("tcp://h?format=i16", "no port"),
         ] {

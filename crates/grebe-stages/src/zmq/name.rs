@@ -104,7 +104,7 @@ impl Zmq {
         })?;
         let end = match &raw.carrier {
             Carrier::Tcp(end) => end.clone(),
-            Carrier::Pipe | Carrier::Udp(_) => TcpEnd { at, listens: false, reconnects: false },
+            _ => TcpEnd { at, listens: false, reconnects: false },
         };
         Ok(Self { raw, end, socket, has_tags, key, wait_peers })
     }

@@ -8,7 +8,7 @@ use crate::file::sample_file::Block;
 
 /// Makes lines of samples.
 #[derive(Debug)]
-pub(in crate::file) struct CsvWriter {
+pub(crate) struct CsvWriter {
     format: SampleFormat,
     channels: usize,
     /// Samples a second, where each line begins with its time.
@@ -17,17 +17,17 @@ pub(in crate::file) struct CsvWriter {
 }
 
 impl CsvWriter {
-    pub(in crate::file) fn new(format: SampleFormat, channels: usize, rate_hz: Option<f64>) -> Self {
+    pub(crate) fn new(format: SampleFormat, channels: usize, rate_hz: Option<f64>) -> Self {
         Self { format, channels, rate_hz, text: Vec::new() }
     }
 
     /// What tells it from another, in words to compare.
-    pub(in crate::file) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         format!("csv, {}", if self.rate_hz.is_some() { "with times" } else { "without times" })
     }
 
     /// The line of names.
-    pub(in crate::file) fn header(&self, description: Option<&Description>) -> Vec<u8> {
+    pub(crate) fn header(&self, description: Option<&Description>) -> Vec<u8> {
         let names = names(description, self.channels);
         let mut columns: Vec<String> = self.rate_hz.iter().map(|_| TIME.to_owned()).collect();
         for name in names {
@@ -41,19 +41,18 @@ impl CsvWriter {
     }
 
     /// The lines of a block, piece by piece; `index` is that of its first sample, gaps included.
-    pub(in crate::file) fn rows(
+    pub(crate) fn rows(
         &mut self,
         block: &Block<'_>,
         index: u64,
         write: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let channels = (0..block.channels()).map(|channel| block.channel_bytes(channel).unwrap_or_default());
-        let channels: Vec<&[u8]> = channels.collect();
         let (print, components) = (printer(self.format), self.format.components());
         let sample_bytes = self.format.bytes();
         let component_bytes = sample_bytes / components;
         let row = |at: usize, text: &mut Vec<u8>| {
-            for samples in &channels {
+            for channel in 0..block.channels() {
+                let samples = block.channel_bytes(channel).unwrap_or_default();
                 for component in 0..components {
                     let begin = at * sample_bytes + component * component_bytes;
                     print(&samples[begin..begin + component_bytes], text);
@@ -65,7 +64,7 @@ impl CsvWriter {
     }
 
     /// Lines of so many samples that stand for missing ones.
-    pub(in crate::file) fn zeros(
+    pub(crate) fn zeros(
         &mut self,
         samples: u64,
         index: u64,

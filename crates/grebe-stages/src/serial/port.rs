@@ -1,0 +1,138 @@
+//! A serial port, through the system's terminals.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_getfl, fcntl_setfl, flock, open};
+use rustix::io::Errno;
+use rustix::termios::{
+    ControlModes, InputModes, OptionalActions, SpecialCodeIndex, Termios, ioctl_tiocexcl, isatty, tcgetattr,
+    tcsetattr,
+};
+
+use crate::error::Error;
+use crate::serial::SerialEnd;
+use crate::serial::name::{Flow, Parity};
+
+/// A port that nobody else has, set as its name says: bytes go through as they are.
+#[derive(Debug)]
+pub(crate) struct SerialPort(File);
+
+impl SerialPort {
+    /// # Errors
+    /// [`Error::Device`]: it is not there, it is somebody else's, it is no serial port, or it does not know a setting.
+    pub(crate) fn open(end: &SerialEnd) -> Result<Self, Error> {
+        let failed = |action: &'static str| {
+            let name = format!("serial://{}", end.path.display());
+            move |errno: Errno| Error::Device { action, name, source: errno.into(), advice: advice(errno) }
+        };
+        // Without waiting for a modem to answer.
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let port = File::from(open(&end.path, flags, Mode::empty()).map_err(failed("open"))?);
+        if !isatty(&port) {
+            return Err(failed("open")(Errno::NOTTY));
+        }
+        // Other programs ask for this lock as well; the kernel's own keeps out those that do not.
+        flock(&port, FlockOperation::NonBlockingLockExclusive).map_err(failed("open"))?;
+        ioctl_tiocexcl(&port).map_err(failed("lock"))?;
+        let mut settings = tcgetattr(&port).map_err(failed("set"))?;
+        set(&mut settings, end).map_err(failed("set"))?;
+        tcsetattr(&port, OptionalActions::Now, &settings).map_err(failed("set"))?;
+        let granted = tcgetattr(&port).map_err(failed("set"))?.output_speed();
+        if granted.abs_diff(end.baud) > end.baud / BAUD_ERROR_PARTS {
+            let source = io::Error::other(format!("it does {granted} baud where {} are asked for", end.baud));
+            let name = format!("serial://{}", end.path.display());
+            return Err(Error::Device { action: "set", name, source, advice: "" });
+        }
+        let flags = fcntl_getfl(&port).map_err(failed("set"))?;
+        fcntl_setfl(&port, flags - OFlags::NONBLOCK).map_err(failed("set"))?;
+        Ok(Self(port))
+    }
+}
+
+fn set(settings: &mut Termios, end: &SerialEnd) -> rustix::io::Result<()> {
+    settings.make_raw();
+    let control = &mut settings.control_modes;
+    control.remove(
+        ControlModes::CSIZE
+            | ControlModes::PARENB
+            | ControlModes::PARODD
+            | ControlModes::CSTOPB
+            | ControlModes::CRTSCTS
+            | ControlModes::HUPCL,
+    );
+    // Whatever a modem's lines say.
+    control.insert(ControlModes::CLOCAL | ControlModes::CREAD);
+    control.insert(match end.data_bits {
+        5 => ControlModes::CS5,
+        6 => ControlModes::CS6,
+        7 => ControlModes::CS7,
+        _ => ControlModes::CS8,
+    });
+    control.set(ControlModes::PARENB, end.parity != Parity::None);
+    control.set(ControlModes::PARODD, end.parity == Parity::Odd);
+    control.set(ControlModes::CSTOPB, end.stop_bits == 2);
+    control.set(ControlModes::CRTSCTS, end.flow == Flow::Hardware);
+    control.set(ControlModes::HUPCL, end.hangs_up);
+    // What comes with a wrong parity is left out.
+    settings.input_modes.set(InputModes::INPCK | InputModes::IGNPAR, end.parity != Parity::None);
+    settings.input_modes.set(InputModes::IXON | InputModes::IXOFF, end.flow == Flow::Software);
+    // A read takes what is there, one byte at least.
+    settings.special_codes[SpecialCodeIndex::VMIN] = 1;
+    settings.special_codes[SpecialCodeIndex::VTIME] = 0;
+    settings.set_speed(end.baud).map_err(|_| Errno::INVAL)
+}
+
+/// What to do, where the system's words do not say.
+fn advice(errno: Errno) -> &'static str {
+    match errno {
+        Errno::NOENT | Errno::NXIO | Errno::NODEV => "; is it plugged in? grebe devices lists what is there",
+        Errno::ACCESS | Errno::PERM => {
+            "; allow yourself serial ports (sudo usermod -aG dialout $USER) and log in again"
+        }
+        Errno::BUSY | Errno::WOULDBLOCK => "; another program has it open: end that one first",
+        Errno::NOTTY => "; it is no serial port",
+        Errno::INVAL => "; the port does not know one of baud=, mode= and flow=",
+        _ => "",
+    }
+}
+
+impl Read for SerialPort {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(bytes) {
+            Ok(0) if !bytes.is_empty() => Err(unplugged()),
+            Err(error) if is_unplugged(&error) => Err(unplugged()),
+            read => read,
+        }
+    }
+}
+
+impl Write for SerialPort {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(|error| if is_unplugged(&error) { unplugged() } else { error })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl AsFd for SerialPort {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn is_unplugged(error: &io::Error) -> bool {
+    let gone = [Errno::IO, Errno::NXIO, Errno::NODEV, Errno::BADF];
+    gone.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+fn unplugged() -> io::Error {
+    let what = "the serial port is gone: it was unplugged (with reconnect in its name it is waited for)";
+    io::Error::new(io::ErrorKind::NotConnected, what)
+}
+
+/// A port that is off by more than a part of so many garbles what it receives.
+const BAUD_ERROR_PARTS: u32 = 40;
