@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -233,6 +234,42 @@ def zeromq_out(grebe, folder, kind, tags):
         check(f"{what}: the frequency", said["rx_freq"] == (0, FREQUENCY_HZ))
 
 
+def osmosdr_client(port, count, file):
+    """gr-osmosdr's client of rtl_tcp, in a process of its own: its source does not see that nobody wants more, and would keep the graph."""
+    import osmosdr
+    client = osmosdr.source(f"numchan=1 rtl_tcp=127.0.0.1:{port}")
+    client.set_sample_rate(1e6)
+    client.set_center_freq(FREQUENCY_HZ)
+    end = blocks.file_sink(gr.sizeof_gr_complex, file)
+    end.set_unbuffered(True)
+    graph = gr.top_block()
+    graph.connect(client, blocks.head(gr.sizeof_gr_complex, count), end)
+    graph.start()
+    until = time.monotonic() + 60
+    while Path(file).stat().st_size < count * gr.sizeof_gr_complex and time.monotonic() < until:
+        time.sleep(0.05)
+    os._exit(0)
+
+
+def rtl_tcp_server(grebe, folder):
+    """What gr-osmosdr gets of grebe's server is what was recorded: it makes (n - 127.4) / 128 of each byte."""
+    recording, got = folder / "cu8.sigmf-meta", folder / "osmosdr.c8"
+    run(grebe, "sg", "--format", "cu8", "--wave", "qpsk", "--rate", "1M", "--samples", 10 * LENGTH, "--free-run", "--to", recording)
+    playing = subprocess.Popen([str(grebe), "play", str(recording), "--to", "rtl_tcp://127.0.0.1:0?listen"], stderr=subprocess.PIPE, text=True)
+    port = next(int(line.rsplit(":", 1)[1]) for line in playing.stderr if line.startswith("listening on "))
+    client = [sys.executable, __file__, "--osmosdr", str(port), str(LENGTH), str(got)]
+    done = subprocess.run(client, capture_output=True, text=True, timeout=120)
+    playing.kill()
+    playing.communicate()
+    if "No module named 'osmosdr'" in done.stderr:
+        print("skipped: gr-osmosdr is not installed")
+        return
+    check("gr-osmosdr knows the tuner of our rtl_tcp server", "R820T tuner" in done.stdout + done.stderr)
+    bytes_of_it = numpy.round(numpy.fromfile(got, "f4") * 128 + 127.4).astype("u1")
+    expected = numpy.fromfile(recording.with_suffix(".sigmf-data"), "u1")[:2 * LENGTH]
+    check("... and gets every sample", bytes_of_it.tobytes() == expected.tobytes())
+
+
 def main(grebe):
     print(f"GNU Radio {gr.version()}, NumPy {numpy.__version__}")
     with tempfile.TemporaryDirectory() as folder:
@@ -246,7 +283,11 @@ def main(grebe):
                 zeromq_in(grebe, Path(folder), kind, tags)
             for kind in ("pub", "push"):
                 zeromq_out(grebe, Path(folder), kind, tags)
+        rtl_tcp_server(grebe, Path(folder))
     print(f"{checks} passed, 0 failed")
 
 
-main(Path(sys.argv[1]).resolve())
+if sys.argv[1] == "--osmosdr":
+    osmosdr_client(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+else:
+    main(Path(sys.argv[1]).resolve())

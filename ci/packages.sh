@@ -13,7 +13,7 @@ packages=(
   libsoapysdr-dev soapysdr-tools                                  # a radio of our own behind SoapySDR
   soapyremote-server soapysdr0.8-module-remote dbus-daemon        # and the same from another host
   python3 python3-venv                                            # for the SigMF validator and SciPy
-  gnuradio                                                        # reads what grebe writes, and the other way around
+  gnuradio gr-osmosdr                                             # reads what grebe writes, and the other way around
 )
 missing=()
 for package in "${packages[@]}"; do

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""What other programs' datagrams cost beside frames of grebe's own: as fast as the generator sends, in turns, in the same run.
+
+    python3 ci/bridge_rates.py target/release/grebe
+
+A row says what arrived per second, what was lost of what was sent, and how it relates to grebe's own frames in datagrams of the same size. Two
+processes on this machine; one channel of i16.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+# What a row is called, its datagrams, the kind that receives, and how its stream is named.
+ROWS = [
+    ("own frames, 1,400 B", 1400, "udp_in", "udp://127.0.0.1:{port}"),
+    ("VITA-49, 1,400 B", 1400, "vita49_in", "vrt://127.0.0.1:{port}"),
+    ("no headers, 1,400 B", 1400, "raw_in", "udp://127.0.0.1:{port}?format=i16&rate=1G"),
+    ("own frames, 8,972 B", 8972, "udp_in", "udp://127.0.0.1:{port}"),
+    ("VITA-49, 8,972 B", 8972, "vita49_in", "vrt://127.0.0.1:{port}"),
+    ("no headers, 8,972 B", 8972, "raw_in", "udp://127.0.0.1:{port}?format=i16&rate=1G"),
+]
+
+
+def turn(grebe, kind, uri, datagram, samples):
+    """Samples that arrived, and how long they took to be sent."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as graph:
+        graph.write(
+            f'stage = [{{ id = "in", kind = "{kind}", params = {{ uri = "{uri.format(port=0)}", idle_timeout = "2s" }} }}, '
+            '{ id = "end", kind = "null" }]\nedge = [{ from = "in", to = "end" }]\n'
+        )
+        graph.flush()
+        words = [grebe, "run", graph.name, "--json"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as receiver:
+            for line in receiver.stderr:
+                if found := re.search(r"listening on \S+:(\d+)", line):
+                    break
+            to = uri.format(port=found[1])
+            began = time.monotonic()
+            words = ["sg", "--free-run", "--rate", "1G", "--channels", "1", "--samples", samples, "--datagram-size", datagram, "--to", to]
+            subprocess.run([str(word) for word in [grebe, *words]], check=True, capture_output=True)
+            took = time.monotonic() - began
+            result = json.loads(receiver.communicate(timeout=60)[0])
+    return result["graph"]["stages"][0]["samples_out"], took
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("grebe", type=Path)
+    parser.add_argument("--samples", type=int, default=4_000_000_000)
+    parser.add_argument("--turns", type=int, default=5)
+    asked = parser.parse_args()
+    rates, lost = ({name: [] for name, *_ in ROWS} for _ in range(2))
+    for _ in range(asked.turns):
+        for name, datagram, kind, uri in ROWS:
+            got, took = turn(asked.grebe.resolve(), kind, uri, datagram, asked.samples)
+            rates[name].append(got / took / 1e6)
+            lost[name].append(100 * (1 - got / asked.samples))
+    for name, datagram, *_ in ROWS:
+        own = statistics.median(rates[f"own frames, {datagram:,} B"])
+        row = rates[name]
+        print(
+            f"{name:20} {statistics.median(row):6.0f} MS/s ({min(row):.0f} - {max(row):.0f}), lost {statistics.median(lost[name]):5.2f} %, "
+            f"{statistics.median(row) / own:.2f} of own frames"
+        )
+
+
+main()
