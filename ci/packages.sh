@@ -14,6 +14,7 @@ packages=(
   soapyremote-server soapysdr0.8-module-remote dbus-daemon        # and the same from another host
   python3 python3-venv                                            # for the SigMF validator and SciPy
   gnuradio gr-osmosdr                                             # reads what grebe writes, and the other way around
+  tshark                                                          # its dissector of VITA-49
 )
 missing=()
 for package in "${packages[@]}"; do
