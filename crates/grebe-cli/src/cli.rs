@@ -152,13 +152,11 @@ pub(crate) struct Top {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Radios are asked for by their drivers, which may take some seconds; nothing is opened. What has a name of its own is\n\
-    not listed: files, udp://, tcp://, rtl_tcp://, vrt://, zmq://.\n\n\
+#[command(after_help = "Drivers look for their radios, which may take some seconds; nothing is opened.\n\
+    Addresses are not listed: udp://, tcp://, rtl_tcp://, vrt://, zmq://.\n\n\
     Examples:\n  \
     grebe devices\n  \
-    grebe devices --json | jq -r '.[].devices[].uri'"
-)]
+    grebe devices --json | jq -r '.[].devices[].uri'")]
 pub(crate) struct Devices {
     /// Print everything as JSON.
     #[arg(long)]

@@ -160,6 +160,7 @@ public:
     int activateStream(SoapySDR::Stream *, const int, const long long, const size_t) override {
         set("activate", "");
         is_active_ = true;
+        began_ = std::chrono::steady_clock::now();
         return 0;
     }
     int deactivateStream(SoapySDR::Stream *, const int, const long long) override {
@@ -179,7 +180,8 @@ public:
         }
         const size_t samples = limited(elements);
         if (number(args_, "paced")) {
-            std::this_thread::sleep_for(std::chrono::duration<double>(double(samples) / rate_));
+            const std::chrono::duration<double> due(double(read_ + samples) / rate_);
+            std::this_thread::sleep_until(began_ + std::chrono::duration_cast<std::chrono::nanoseconds>(due));
         }
         for (size_t at = 0; at < samples; ++at, ++next_) {
             while (!changes_.empty() && changes_.begin()->first <= next_) {
@@ -299,6 +301,7 @@ private:
     bool automatic_ = false, is_active_ = false, is_lost_ = false, was_gone_ = false;
     uint64_t next_ = 0, read_ = 0, since_drop_ = 0, drop_every_ = 0, drop_length_ = 0, writes_ = 0, turn_ = 1;
     long long base_ns_ = 0;
+    std::chrono::steady_clock::time_point began_;
     int fail_at_ = 0;
     mutable int fail_calls_ = 0;
     mutable uint64_t random_ = 0;

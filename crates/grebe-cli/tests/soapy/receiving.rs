@@ -28,7 +28,7 @@ fn every_format_comes_as_the_device_has_it() {
         let (report, said) = record(&uri, &path, "100k");
         assert_eq!(report["losses"]["generator_samples"], 0, "{report}");
         assert!(
-            said.contains(&format!("counter (grebe_test): {ours} at 2M S/s, 433.92MHz, gain 20 dB")),
+            said.contains(&format!("counter (grebe_test): {ours} at 2 MS/s, 433.92 MHz, gain 20 dB")),
             "{said}"
         );
         let mut file = SampleFile::open(&path).unwrap();

@@ -131,5 +131,6 @@ fn a_radio_that_comes_back_sends_what_comes_then() {
     let absent = report["losses"]["absent_samples"].as_u64().unwrap();
     let sent = fs::read(sent.with_extension("0")).unwrap().len() as u64 / 4;
     assert!(absent > 0 && sent > 50_000, "{sent} {report}");
-    assert_eq!(sent + absent, 300_000, "{report}");
+    // A generator that was held up has dropped the rest, and says so.
+    assert_eq!(Some(sent + absent), report["samples"].as_u64(), "{report}");
 }

@@ -41,13 +41,22 @@ pub(super) fn sink(soapy: &Soapy) -> Result<SoapySink, Error> {
 
 /// What a radio is set to.
 fn words(tuned: &Tuning, source: &SoapySource) -> String {
-    let mut words = format!("{} at {} S/s", source.format(), RateHz(tuned.rate_hz));
+    let mut words = format!("{} at {}", source.format(), with_unit(tuned.rate_hz, "S/s"));
     if tuned.frequency_hz > 0.0 {
-        words += &format!(", {}Hz", RateHz(tuned.frequency_hz));
+        words += &format!(", {}", with_unit(tuned.frequency_hz, "Hz"));
     }
     match tuned.gain_db {
         Some(gain_db) => words + &format!(", gain {gain_db} dB"),
         None => words + ", gain automatic",
+    }
+}
+
+/// `2.4 MS/s`, of any number of digits.
+fn with_unit(hz: f64, unit: &str) -> String {
+    let text = RateHz(hz).to_string();
+    match text.strip_suffix(['k', 'M', 'G']) {
+        Some(number) => format!("{number} {}{unit}", &text[number.len()..]),
+        None => format!("{text} {unit}"),
     }
 }
 
@@ -58,3 +67,15 @@ const HIDES_LOSS: [(&str, &str); 2] = [
     ("PlutoSDR", "the driver plutosdr does not tell of overflows: what the device drops"),
     ("Airspy", "the driver airspy tells of its own buffer only: what is dropped on USB"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::with_unit;
+
+    #[test]
+    fn what_a_radio_is_set_to_is_said_to_the_digit() {
+        assert_eq!(with_unit(433_920_123.0, "Hz"), "433.920123 MHz");
+        assert_eq!(with_unit(1_999.5, "S/s"), "1.9995 kS/s");
+        assert_eq!(with_unit(100.0, "S/s"), "100 S/s");
+    }
+}

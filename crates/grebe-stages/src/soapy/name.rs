@@ -221,8 +221,35 @@ fn channels(text: &str) -> Result<Vec<usize>, String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::Uri;
+
+    /// What stands in names, right or wrong.
+    fn pair() -> impl Strategy<Value = String> {
+        let keys = "rate|frequency|bandwidth|gain|gain\\.LNA|antenna|channels|format|ppm|clock|setting\\.[a-z]{1,3}|stream\\.[a-z:]{1,4}|reconnect";
+        let values = prop_oneof![
+            "[0-9]{1,4}(\\.[0-9]{1,3})?[kMG]?",
+            "-?[0-9]{1,3}",
+            "auto|cf32|CS16|true",
+            "\\PC{0,6}"
+        ];
+        (keys, values).prop_map(|(key, value)| if value.is_empty() { key } else { format!("{key}={value}") })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_says_the_same_when_it_is_written_again(
+            args in "\\PC{0,30}",
+            pairs in prop::collection::vec(pair(), 0..5),
+        ) {
+            let text = format!("{args}?{}", pairs.join("&"));
+            if let Ok(soapy) = Soapy::parse(&text) {
+                prop_assert_eq!(Soapy::parse(soapy.to_string().strip_prefix("soapy:").unwrap()), Ok(soapy));
+            }
+        }
+    }
 
     fn soapy(text: &str) -> Soapy {
         match text.parse() {
