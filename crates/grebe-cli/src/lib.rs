@@ -17,6 +17,7 @@ mod graph;
 mod interrupt;
 mod kept;
 mod output;
+mod receiver;
 mod search;
 mod show;
 mod this_command;

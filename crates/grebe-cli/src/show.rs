@@ -14,8 +14,8 @@ use grebe_flow::{
 };
 use grebe_stages::SecondSender;
 use grebe_view::{
-    ChannelSetup, Error, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions, RecordingScope,
-    ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions, ViewOptions,
+    ChannelSetup, Error, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions, ReceiverRemote,
+    RecordingScope, ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions, ViewOptions,
 };
 
 use crate::ending::Ending;
@@ -147,6 +147,8 @@ pub(crate) struct Show {
     pub(crate) generator_said: Failure,
     /// The controls of its generator, until the scope takes them.
     pub(crate) generator: Mutex<Option<GeneratorRemote>>,
+    /// The same of its receiver.
+    pub(crate) receiver: Mutex<Option<ReceiverRemote>>,
 }
 
 /// A source with its scope.
@@ -201,6 +203,7 @@ impl Shown {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));
         }
         options.generator = self.show.generator.lock().unwrap_or_else(PoisonError::into_inner).take();
+        options.receiver = self.show.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = &self.show.session {
             // A session that was asked for was checked before. Without another one, the scope begins afresh.
             options.session = files::read_session(path).unwrap_or_else(|error| {

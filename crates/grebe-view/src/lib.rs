@@ -106,6 +106,7 @@ pub use model::{
     generator::{GeneratorRemote, GeneratorWish},
     keep::{KeptStretch, StretchKeeper},
     options::ViewOptions,
+    receiver::{ReceiverRemote, Tuned},
     session::Session,
     vertical::VerticalScale,
 };

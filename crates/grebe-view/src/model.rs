@@ -19,6 +19,7 @@ pub(crate) mod options;
 pub(crate) mod prompt;
 pub(crate) mod quantities;
 pub(crate) mod readout;
+pub(crate) mod receiver;
 mod save;
 pub(crate) mod segments;
 pub(crate) mod session;

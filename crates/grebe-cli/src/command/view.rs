@@ -23,6 +23,7 @@ use crate::generator::{self, Generator, Recipe};
 use crate::graph::tell;
 use crate::interrupt;
 use crate::output::{self, note, out};
+use crate::receiver;
 use crate::show::{self, Failure, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface};
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
@@ -149,6 +150,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         advice: advice(uri, source.address),
         generator_said: said,
         generator: Mutex::new(generator),
+        receiver: Mutex::new(source.tuner.map(receiver::remote_of)),
         ..show_of(uris, place, options, whole_s)?
     };
     show.check()?;

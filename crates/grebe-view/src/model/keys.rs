@@ -4,16 +4,23 @@ use super::action::{Action, SaveWhat, Step};
 use crate::data::trigger::TriggerMode;
 use crate::model::choices::Setting;
 use crate::model::prompt::Question;
+use crate::model::receiver::Tunable;
+use crate::model::view_model::ViewModel;
 
 pub(crate) struct KeyGroup {
     pub(crate) title: &'static str,
     pub(crate) keys: &'static [(&'static str, &'static str)],
 }
 
-/// The keys for the overlay; those of the generator only if it takes orders, and of a ring only where there is one.
-pub(crate) fn keys(has_generator: bool, has_keeper: bool) -> impl Iterator<Item = &'static KeyGroup> {
-    KEYS.iter().chain(has_generator.then_some(&GENERATOR_KEYS)).chain(has_keeper.then_some(&RING_KEYS))
+/// The keys for the overlay, with those of a generator, a receiver and a ring only where there is one that obeys.
+pub(crate) fn keys(model: &ViewModel) -> impl Iterator<Item = &'static KeyGroup> {
+    let generator = model.generator.is_there().then_some(&GENERATOR_KEYS);
+    let receiver = model.options.receiver.is_some().then_some(&RECEIVER_KEYS);
+    KEYS.iter().chain(generator).chain(receiver).chain(model.has_keeper().then_some(&RING_KEYS))
 }
+
+const RECEIVER_KEYS: KeyGroup =
+    KeyGroup { title: "receiver", keys: &[("$", "frequency"), ("^", "gain"), ("%", "rate")] };
 
 const RING_KEYS: KeyGroup = KeyGroup { title: "ring", keys: &[("!", "keep the last, or a held picture")] };
 
@@ -176,6 +183,9 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         'q' => Action::Quit,
         '1'..='8' => Action::GroupChannel(typed as usize - '1' as usize),
         '9' => Action::NextGroup,
+        '$' => Action::Ask(Question::Tuning(Tunable::Frequency)),
+        '^' => Action::Ask(Question::Tuning(Tunable::Gain)),
+        '%' => Action::Ask(Question::Tuning(Tunable::Rate)),
         '/' => Action::Choices(Setting::Parts),
         '@' => Action::Xy,
         '\'' => Action::Ask(Question::SymbolRate),

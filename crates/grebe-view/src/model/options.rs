@@ -6,6 +6,7 @@ use super::channel::{ChannelSetup, ThemeChoice};
 use super::controls::{Controls, TriggerOptions};
 use super::generator::GeneratorRemote;
 use super::keep::StretchKeeper;
+use super::receiver::ReceiverRemote;
 use super::session::Session;
 use crate::data::extract::Extract;
 use crate::data::lane::LaneMask;
@@ -47,6 +48,8 @@ pub struct ViewOptions {
     pub keeper: Option<StretchKeeper>,
     /// What tells the generator of the stream what to make; `None` where nobody can.
     pub generator: Option<GeneratorRemote>,
+    /// What tunes the receiver of the stream; `None` where it comes from none, or nobody can.
+    pub receiver: Option<ReceiverRemote>,
     /// The trigger, as far as it is set.
     pub trigger: TriggerOptions,
     /// Settings to begin with. Those above that are set take precedence.
@@ -74,6 +77,7 @@ impl ViewOptions {
             open: None,
             keeper: None,
             generator: None,
+            receiver: None,
             trigger: TriggerOptions::default(),
             session: None,
             keep_session: None,

@@ -1,6 +1,7 @@
 //! A line that a person types: a time of the trigger, the path of a file.
 
 use super::open_file::{completed, matches};
+use super::receiver::Tunable;
 use super::trigger_time::{parse_pulse, pulse_text};
 use super::view_model::ViewModel;
 use crate::data::trigger::TriggerKind;
@@ -14,6 +15,8 @@ pub(crate) enum Question {
     /// Symbols a second, of which each is a point.
     SymbolRate,
     File,
+    /// What the receiver is to be tuned to.
+    Tuning(Tunable),
 }
 
 /// The line that is open.
@@ -34,6 +37,10 @@ impl ViewModel {
                 return self.say("no file can be opened from here".into());
             }
             (Question::File, _) => String::new(),
+            (Question::Tuning(what), _) => match &self.options.receiver {
+                Some(receiver) => (receiver.tuned)().text(what),
+                None => return self.say("this stream comes from no receiver that can be tuned".into()),
+            },
             (Question::SymbolRate, _) => {
                 let rate = self.controls.symbol_rate_hz;
                 rate.map_or(String::new(), |hz| Engineering::new(hz, "Hz").digits(9).to_string())
@@ -54,6 +61,7 @@ impl ViewModel {
         let Some(prompt) = &self.prompt else { return "" };
         match (prompt.question, self.controls.trigger.settings.kind) {
             (Question::File, _) => "open a file (tab completes)",
+            (Question::Tuning(what), _) => what.question(),
             (Question::SymbolRate, _) => "symbols a second, as 100k: a point each; nothing: every sample",
             (_, TriggerKind::Pulse) => {
                 "pulses shorter than 20u, longer than 1m.., between 20u..1m; nothing: a division"
@@ -91,6 +99,7 @@ impl ViewModel {
             Question::TriggerTime => self.set_trigger_time(&text),
             Question::SymbolRate => self.set_symbol_rate(&text),
             Question::File => self.open_file(&text),
+            Question::Tuning(what) => self.tune(what, &text),
         };
         if let Err(why) = answered {
             self.prompt = Some(Prompt { question, text, refused: Some(why) });
@@ -106,6 +115,12 @@ impl ViewModel {
         }
         self.controls.symbol_rate_hz = rate;
         self.controls.show.xy = true;
+        Ok(())
+    }
+
+    fn tune(&mut self, what: Tunable, text: &str) -> Result<(), String> {
+        let Some(receiver) = &self.options.receiver else { return Ok(()) };
+        (receiver.tune)((receiver.tuned)().with(what, text)?);
         Ok(())
     }
 

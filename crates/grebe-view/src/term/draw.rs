@@ -356,7 +356,7 @@ impl<'a> ScopeScreen<'a> {
 
     /// The keys, in as many columns as the height asks for and the width allows.
     fn help(&self, area: Rect, buf: &mut Buffer) {
-        let lines: Vec<Line<'_>> = keys(self.model.generator.is_there(), self.model.has_keeper())
+        let lines: Vec<Line<'_>> = keys(self.model)
             .flat_map(|group| {
                 let title = Line::styled(format!(" {}", group.title), self.dim());
                 let keys = group.keys.iter().map(|(key, meaning)| Line::from(format!(" {key:<9} {meaning}")));

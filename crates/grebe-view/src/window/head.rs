@@ -10,6 +10,8 @@ use crate::model::action::{Action, SaveWhat, Step};
 use crate::model::channel::ThemeChoice;
 use crate::model::generator::GeneratorWish;
 use crate::model::hud::{Item, RunState, Tone};
+use crate::model::prompt::Question;
+use crate::model::receiver::Tunable;
 
 impl ScopePanes {
     /// What does not fit into a row goes to another; nothing lies over anything else.
@@ -116,6 +118,16 @@ impl ScopePanes {
         if self.model.generator.is_there() {
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
             MenuButton::new("generator").config(config).ui(ui, |ui| self.generator_menu(ui));
+        }
+        if let Some(tuned) = self.model.options.receiver.as_ref().map(|receiver| (receiver.tuned)()) {
+            ui.menu_button("receiver", |ui| {
+                for (what, key) in Tunable::ALL.into_iter().zip(["$", "%", "^"]) {
+                    if ui.button(format!("{}: {}  {key}", what.name(), tuned.text(what))).clicked() {
+                        self.model.act(Action::Ask(Question::Tuning(what)));
+                        ui.close();
+                    }
+                }
+            });
         }
         ui.menu_button("save", |ui| {
             for (text, what) in [

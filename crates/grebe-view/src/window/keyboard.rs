@@ -55,8 +55,7 @@ impl ScopePanes {
                         ("double click", "to the newest samples"),
                     ],
                 );
-                let groups = keys(self.model.generator.is_there(), self.model.has_keeper())
-                    .map(|group| (group.title, group.keys));
+                let groups = keys(&self.model).map(|group| (group.title, group.keys));
                 let groups: Vec<_> = groups.chain([mouse]).collect();
                 let room = ui.ctx().content_rect().size() - egui::vec2(60.0, 80.0);
                 let scroll = egui::ScrollArea::both().max_width(room.x).max_height(room.y);

@@ -90,3 +90,39 @@ fn without_anybody_to_open_files_that_is_said() {
     model.act(Action::Ask(Question::File));
     assert!(model.prompt.is_none() && model.message.is_some());
 }
+
+#[test]
+fn a_receiver_is_tuned_by_what_is_typed_and_shows_what_it_is_tuned_to() {
+    use std::sync::{Arc, Mutex};
+
+    use crate::model::receiver::{ReceiverRemote, Tuned};
+
+    let mut without = model(ViewOptions::new(SourceStatus::default));
+    without.act(Action::Ask(Question::Tuning(Tunable::Frequency)));
+    assert!(
+        without.prompt.is_none()
+            && without.hud.notice.as_ref().is_some_and(|said| said.contains("no receiver"))
+    );
+
+    let tuned = Arc::new(Mutex::new(Tuned { frequency_hz: 100e6, rate_hz: 2.4e6, gain_db: None }));
+    let (now, later) = (tuned.clone(), tuned.clone());
+    let receiver = ReceiverRemote {
+        tuned: Box::new(move || *now.lock().unwrap()),
+        tune: Box::new(move |wanted| *later.lock().unwrap() = wanted),
+    };
+    let options = ViewOptions { receiver: Some(receiver), ..ViewOptions::new(SourceStatus::default) };
+    let mut model = model(options);
+    for (what, shown, text) in [
+        (Tunable::Frequency, "100 MHz", "+33.92M"),
+        (Tunable::Gain, "auto", "20.7"),
+        (Tunable::Rate, "2.4 MHz", "1M"),
+    ] {
+        model.act(Action::Ask(Question::Tuning(what)));
+        assert_eq!(model.prompt.as_ref().unwrap().text, shown);
+        assert!(typed(&mut model, "lots").unwrap().contains(what.name()));
+        assert_eq!(typed(&mut model, text), None);
+    }
+    let expected = Tuned { frequency_hz: 133.92e6, rate_hz: 1e6, gain_db: Some(20.7) };
+    assert_eq!(*tuned.lock().unwrap(), expected);
+    assert!(crate::model::keys::keys(&model).any(|group| group.title == "receiver"));
+}

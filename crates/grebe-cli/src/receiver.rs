@@ -1,0 +1,17 @@
+//! What tunes the receiver of a stream from the scope.
+
+use grebe_stages::{Tuner, Tuning};
+use grebe_view::{ReceiverRemote, Tuned};
+
+/// What the scope's controls call.
+pub(crate) fn remote_of(tuner: Tuner) -> ReceiverRemote {
+    let wanted = tuner.clone();
+    let tuned = move || {
+        let Tuning { frequency_hz, rate_hz, gain_db } = wanted.tuning();
+        Tuned { frequency_hz, rate_hz, gain_db }
+    };
+    let tune = move |Tuned { frequency_hz, rate_hz, gain_db }| {
+        tuner.change(|tuning| *tuning = Tuning { frequency_hz, rate_hz, gain_db });
+    };
+    ReceiverRemote { tuned: Box::new(tuned), tune: Box::new(tune) }
+}
