@@ -118,6 +118,7 @@ pub(crate) struct Show {
     pub(crate) span_s: Option<f64>,
     pub(crate) theme: Option<ThemeChoice>,
     pub(crate) spectrum: bool,
+    pub(crate) waterfall: bool,
     pub(crate) channels: Vec<ChannelSetup>,
     pub(crate) xy: bool,
     pub(crate) symbol_rate_hz: Option<f64>,
@@ -191,6 +192,7 @@ impl Shown {
         options.span = self.show.span_s;
         options.theme = self.show.theme;
         options.spectrum = self.show.spectrum;
+        options.waterfall = self.show.waterfall;
         options.channels = self.show.channels.clone();
         options.lanes = self.show.lanes;
         options.xy = self.show.xy;

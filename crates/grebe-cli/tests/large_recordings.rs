@@ -77,6 +77,23 @@ fn a_picture_of_a_large_file_is_exact_and_leaves_a_summary_for_the_next() {
     assert_eq!(left, 3, "the data, the picture, the summary");
 }
 
+#[test]
+fn a_waterfall_of_a_large_file_says_of_how_many_spectra_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, png) = (folder.path().join("x.s16"), folder.path().join("x.png"));
+    write(&data, 30_000);
+    let name = format!("{}?rate=1M", data.display());
+    let output = run(&["view", &name, "--png", png.to_str().unwrap(), "--json", "--waterfall"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["exact"], true);
+    // 128 rows of some 312,500 samples, in transforms of 4096; 64 of each row at least.
+    let number = |name: &str| told["waterfall"][name].as_u64().unwrap();
+    let (made, all) = (number("spectra"), number("of"));
+    assert!((127 * 77..=128 * 78).contains(&all), "{all}");
+    assert!((127 * 64..=all).contains(&made), "{made}");
+}
+
 #[cfg(unix)]
 #[test]
 fn who_makes_a_summary_and_is_killed_or_stopped_leaves_the_recording_good() {

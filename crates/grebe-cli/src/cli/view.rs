@@ -23,6 +23,7 @@ use crate::units;
     grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
     grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
     grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --json\n  \
+    grebe view night.sigmf-meta --png night.png --waterfall --band 433.8M..434.1M\n  \
     grebe view examples/data/ecg.sigmf-meta --span 2s --trigger-coupling lf-reject --holdoff 200ms\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub(crate) struct View {
@@ -55,6 +56,9 @@ pub(crate) struct View {
     /// Show the spectrum from the start.
     #[arg(long)]
     pub(crate) spectrum: bool,
+    /// Show the waterfall of a channel from the start: levels by frequency and time. Of a recording all of it, whatever its size.
+    #[arg(long)]
+    pub(crate) waterfall: bool,
     /// Print the measurements of the picture as JSON on standard output.
     #[arg(long, requires = "png")]
     pub(crate) json: bool,

@@ -192,6 +192,7 @@ fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> 
         span_s: options.span.map(|span| span.as_secs_f64()).or(whole_s),
         theme: options.theme,
         spectrum: options.spectrum || options.band.is_some(),
+        waterfall: options.waterfall,
         xy: options.xy || options.symbol_rate.is_some(),
         symbol_rate_hz: options.symbol_rate,
         band_hz: options.band,
@@ -377,12 +378,14 @@ fn measurements(picture: &Picture, setups: &[(LaneId, ChannelSetup)]) -> Value {
         }
         Value::Object(channel)
     });
+    let waterfall = picture.spectrum.as_ref().and_then(|view| view.waterfall_sampled());
     json!({
         "name": picture.description.as_ref().and_then(|it| it.name.clone()),
         "sample_rate_hz": picture.stream.map(|stream| stream.rate_hz),
         "centre_frequency_hz": picture.description.as_ref().and_then(|it| it.centre_frequency_hz),
         "span_s": picture.span(),
         "exact": !picture.is_estimated,
+        "waterfall": waterfall.map(|(made, all)| json!({ "spectra": made, "of": all })),
         "lost_frames": picture.counts.lost_frames,
         "lost_samples": picture.counts.lost_samples,
         "generator_samples": picture.counts.generator_samples,

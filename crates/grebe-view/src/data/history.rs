@@ -183,6 +183,11 @@ impl<K: Kind> Kept<K> {
         self.persistence.as_mut()?.view(moment.now_ns)
     }
 
+    /// The number of a waterfall that is made of what is not held.
+    pub(super) fn next_spectrum_number(&mut self) -> u64 {
+        self.spectrum.next_number()
+    }
+
     /// Puts what is seen of the held samples into the picture: within `extent`, with the state of the trigger.
     pub(super) fn fill(
         &mut self,

@@ -8,10 +8,12 @@
 //! ```
 
 mod samples;
+mod waterfall;
 mod wide;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use grebe_frame::{Frame, SampleFormat, TrackerCounts};
 use grebe_scope::{Error as ScopeError, RangeStats};
@@ -24,8 +26,10 @@ use crate::data::overview::OverviewView;
 use crate::data::picture::{GapMark, Picture};
 use crate::data::recording::Recording;
 use crate::data::samples::{Kind, ends, is_short};
-use crate::data::viewport::{Viewport, Window};
+use crate::data::spectrum::WaterfallView;
+use crate::data::viewport::{SpectrumSettings, Viewport, Window};
 use samples::Reader;
+use waterfall::{Disk, Most, WideWaterfall, is_wide};
 use wide::{Wide, WideColumns};
 
 /// The history of a recording.
@@ -50,6 +54,7 @@ struct Recorded<K: Kind> {
     reader: Reader,
     picture: Wide,
     overview: Wide,
+    waterfall: WideWaterfall<K>,
     /// What was known when the last picture was made, and whether it was guessed.
     seen: (u64, bool),
 }
@@ -73,6 +78,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
             reader: Reader::default(),
             picture: Wide::default(),
             overview: Wide::default(),
+            waterfall: WideWaterfall::default(),
             seen: (0, false),
         })
     }
@@ -152,6 +158,31 @@ impl<K: Kind + IntoExtract> Recorded<K> {
                 lane.mean = sums.sum / finite as f64;
             }
         }
+    }
+
+    /// Puts the waterfall of a window into the picture whose rows are longer than a transform.
+    fn fall(
+        &mut self,
+        settings: SpectrumSettings,
+        channel: usize,
+        window: Range<f64>,
+        is_exact: bool,
+        picture: &mut Picture,
+    ) {
+        if channel >= self.recording.outline().channels {
+            return;
+        }
+        let Some(view) = &mut picture.spectrum else { return };
+        let disk = &mut Disk { recording: &mut *self.recording, reader: &mut self.reader };
+        let blocks = Duration::from_millis(WATERFALL_MS);
+        // A picture that is kept has no next one.
+        let most = Most { spread: if is_exact { KEPT_WATERFALL_MAX } else { blocks }, blocks };
+        let waterfall = self.waterfall.view(disk, settings, (channel, view.size), window, most);
+        picture.is_estimated |= !self.waterfall.is_settled();
+        let number = self.kept.next_spectrum_number();
+        let view = Arc::make_mut(view);
+        view.settings = settings;
+        view.waterfall = waterfall.map(|waterfall| WaterfallView { number, ..waterfall });
     }
 
     /// What is known of all samples of a window, as measurements need it.
@@ -253,7 +284,13 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             Window::Ending { at } => at,
         };
         let mut is_narrow = self.hold_for(viewport, span_samples, right);
-        let asked = Viewport { overview: None, ..viewport.clone() };
+        let wide = viewport.spectrum.filter(|settings| is_wide(settings, span_samples));
+        let wide = wide.and_then(|settings| Some((settings, settings.waterfall?)));
+        let spectrum = viewport.spectrum.map(|settings| match wide {
+            Some(_) => SpectrumSettings { waterfall: None, ..settings },
+            None => settings,
+        });
+        let asked = Viewport { overview: None, spectrum, ..viewport.clone() };
         self.kept.keep_parts(&asked, true);
         let (right_edge, trigger) = self.kept.triggered(&asked, &moment);
         // A trigger is looked for where samples are held: near the right edge of what is too long for that.
@@ -269,6 +306,9 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         if !is_narrow {
             self.widen(&extent, picture);
         }
+        if let Some((settings, channel)) = wide {
+            self.fall(settings, channel, extent.window(), viewport.is_exact, picture);
+        }
         self.overview(viewport, picture);
         (picture.oldest_index, picture.next_index) = (all.start, all.end);
         picture.gaps = self.gaps_in(extent.window());
@@ -281,7 +321,10 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         };
         let held = (self.held.end - self.held.start) as usize * self.kept.tracks.sampled().channels();
         picture.memory_bytes = held * size_of::<K>() + self.recording.memory_bytes();
-        self.seen = (self.recording.known_samples(), picture.is_estimated || self.overview.is_estimated());
+        let may_be_better = picture.is_estimated
+            || self.overview.is_estimated()
+            || (wide.is_some() && !self.waterfall.is_exact());
+        self.seen = (self.recording.known_samples(), may_be_better);
     }
 
     fn extract(&mut self, rate_hz: f64, range: Range<u64>) -> Extract {
@@ -331,6 +374,9 @@ const OVERVIEW_COLUMNS_MAX: usize = 2048;
 /// What may be spent on samples of columns that are not known, a picture.
 const PICTURE_MS: u64 = 60;
 const OVERVIEW_MS: u64 = 20;
+/// The same on transforms of a waterfall.
+const WATERFALL_MS: u64 = 100;
+const KEPT_WATERFALL_MAX: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use grebe_frame::SampleFormat;
 use grebe_scope::{Averaging, Peak, Pyramid, Spectrum};
 
 use crate::data::extract::Runs;
@@ -23,8 +24,6 @@ pub struct SpectrumView {
     /// One per channel that was asked for and had enough samples without a gap.
     pub channels: Vec<ChannelSpectrum>,
     pub(crate) waterfall: Option<WaterfallView>,
-    /// Grows with each view: a front end sees by it whether it has drawn this one.
-    pub(crate) number: u64,
 }
 
 /// The spectrum of one channel.
@@ -41,6 +40,13 @@ pub struct ChannelSpectrum {
 }
 
 impl SpectrumView {
+    /// Of how many of the transforms that cover all samples the levels of the waterfall are the highest: made, and all. `None` where there is no
+    /// waterfall, or its rows are a transform each.
+    pub fn waterfall_sampled(&self) -> Option<(u64, u64)> {
+        let sampled = self.waterfall.as_ref()?.sampled?;
+        Some((sampled.done, sampled.all))
+    }
+
     /// The lowest and the highest frequency, as parts of the rate.
     pub(crate) fn band(&self) -> (f64, f64) {
         band(self.is_two_sided)
@@ -67,6 +73,29 @@ pub(crate) struct WaterfallView {
     pub(crate) cells: Vec<f32>,
     /// Samples per channel from the first row to the end of the last.
     pub(crate) span_samples: f64,
+    /// Of how many of the transforms that cover all samples its levels are the highest; `None`: each row is one transform.
+    pub(crate) sampled: Option<Sampled>,
+    /// Grows with each: a front end sees by it whether it has drawn this one.
+    pub(crate) number: u64,
+}
+
+/// How much of what a waterfall is of its levels are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sampled {
+    pub(crate) done: u64,
+    pub(crate) all: u64,
+}
+
+impl WaterfallView {
+    /// What a person should know of its levels.
+    pub(crate) fn words(&self) -> Option<String> {
+        let Sampled { done, all } = self.sampled?;
+        Some(if done < all {
+            format!("highest of {done} of {all} spectra so far")
+        } else {
+            format!("highest of all {all} spectra")
+        })
+    }
 }
 
 /// Transforms samples, and keeps the result until the next is due.
@@ -90,7 +119,7 @@ struct Samples<K> {
 
 /// A spectrum of real or of complex samples.
 #[derive(Debug)]
-enum Transform<K: Kind> {
+pub(crate) enum Transform<K: Kind> {
     Real(Spectrum<K, 1>),
     Complex(Spectrum<K, 2>),
 }
@@ -131,12 +160,15 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         let span = (window.end - window.start).max(size as f64 * 2.0);
         let waterfall =
             waterfall.and_then(|channel| self.waterfall(tracks, settings, size, channel, end, span));
-        self.number += 1;
         let is_two_sided = tracks.format().is_complex();
-        let number = self.number;
-        self.view =
-            Some(Arc::new(SpectrumView { settings, size, is_two_sided, channels, waterfall, number }));
+        self.view = Some(Arc::new(SpectrumView { settings, size, is_two_sided, channels, waterfall }));
         self.view.clone()
+    }
+
+    /// The number of the next waterfall, whoever makes it.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
     }
 
     /// The size, halved until the samples near `end` hold one transform without a gap.
@@ -179,7 +211,7 @@ impl<K: Kind> SpectrumAnalyzer<K> {
                     0 | 1 => Averaging::None,
                     parts => Averaging::Exponential(parts),
                 };
-                let mut transform = Transform::new(tracks, settings, size, averaging)?;
+                let mut transform = Transform::new(tracks.format(), settings, size, averaging)?;
                 transform.set_peak_hold(settings.is_peak_held);
                 transform
             }
@@ -215,10 +247,10 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         let size = size.min(ROW_SIZE_MAX);
         let is_fit = |rows: &Transform<K>| rows.size() == size && rows.window() == settings.window;
         if !self.rows.as_ref().is_some_and(is_fit) {
-            self.rows = Some(Transform::new(tracks, settings, size, Averaging::None)?);
+            self.rows = Some(Transform::new(tracks.format(), settings, size, Averaging::None)?);
         }
         let mut rows = self.rows.take()?;
-        let width = (size / if tracks.format().is_complex() { 1 } else { 2 }).min(CELLS_MAX);
+        let width = row_cells(tracks.format(), size);
         let mut cells = vec![f32::NEG_INFINITY; width * ROWS];
         // Anchored to the sample index, so that rows do not change while they scroll.
         let hop = ((span_samples / ROWS as f64) as u64).max(1);
@@ -226,13 +258,14 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         for (back, row) in cells.chunks_exact_mut(width).enumerate() {
             let Some(end) = newest.checked_sub(back as u64 * hop) else { break };
             if self.samples.copy(tracks, channel, end, size) {
-                rows.append(end - size as u64, &self.samples, |lines| gather(lines, row));
+                rows.append(end - size as u64, &self.samples, |lines| gather(lines, row, |_, level| level));
             } else if was_lost(tracks.sampled(), end, size as u64) {
                 row.fill(f32::NAN);
             }
         }
         self.rows = Some(rows);
-        Some(WaterfallView { channel, width, cells, span_samples: (hop * ROWS as u64) as f64 })
+        let (span_samples, number) = ((hop * ROWS as u64) as f64, self.next_number());
+        Some(WaterfallView { channel, width, cells, span_samples, sampled: None, number })
     }
 }
 
@@ -251,14 +284,14 @@ impl<K: Kind> Samples<K> {
 }
 
 impl<K: Kind> Transform<K> {
-    fn new(
-        tracks: &Tracks<K>,
+    pub(crate) fn new(
+        format: SampleFormat,
         settings: SpectrumSettings,
         size: usize,
         averaging: Averaging,
     ) -> Option<Transform<K>> {
-        let full_scale = samples::full_scale(tracks.format());
-        if tracks.format().is_complex() {
+        let full_scale = samples::full_scale(format);
+        if format.is_complex() {
             let mut spectrum = Spectrum::complex(size, settings.window, averaging).ok()?;
             spectrum.set_hop(size);
             spectrum.set_full_scale(full_scale);
@@ -271,11 +304,14 @@ impl<K: Kind> Transform<K> {
     }
 
     fn append(&mut self, first: u64, samples: &Samples<K>, each: impl FnMut(&[f32])) {
+        self.append_samples(first, &samples.first.samples, &samples.q.samples, each);
+    }
+
+    /// Takes samples, of which real ones have no second component.
+    pub(crate) fn append_samples(&mut self, first: u64, samples: &[K], q: &[K], each: impl FnMut(&[f32])) {
         match self {
-            Transform::Real(spectrum) => spectrum.append(first, &samples.first.samples, each),
-            Transform::Complex(spectrum) => {
-                spectrum.append(first, &samples.first.samples, &samples.q.samples, each);
-            }
+            Transform::Real(spectrum) => spectrum.append(first, samples, each),
+            Transform::Complex(spectrum) => spectrum.append(first, samples, q, each),
         }
     }
 
@@ -337,12 +373,18 @@ fn usable_size(asked: usize, samples: u64) -> Option<usize> {
     (there >= SIZE_MIN).then(|| asked.min(1 << there.ilog2()))
 }
 
-/// Reduces lines to cells: the highest of each.
-fn gather(lines: &[f32], cells: &mut [f32]) {
+/// Cells of a row of transforms of so many samples.
+pub(crate) fn row_cells(format: SampleFormat, size: usize) -> usize {
+    (size / if format.is_complex() { 1 } else { 2 }).min(CELLS_MAX)
+}
+
+/// Reduces lines to cells: the highest of each, which `put` enters where the cell is.
+pub(crate) fn gather(lines: &[f32], cells: &mut [f32], put: impl Fn(f32, f32) -> f32) {
     let count = cells.len();
     for (x, cell) in cells.iter_mut().enumerate() {
         let (from, to) = (x * lines.len() / count, (x + 1) * lines.len() / count);
-        *cell = lines[from..to.max(from + 1)].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let highest = lines[from..to.max(from + 1)].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        *cell = put(*cell, highest);
     }
 }
 
@@ -358,7 +400,7 @@ pub(crate) const SIZE_MAX: usize = 1 << 18;
 /// Rows of a waterfall.
 pub(crate) const ROWS: usize = 128;
 /// A waterfall costs as many transforms as it has rows: some 2 ms at this size.
-const ROW_SIZE_MAX: usize = 4096;
+pub(crate) const ROW_SIZE_MAX: usize = 4096;
 const CELLS_MAX: usize = 1024;
 /// More traces in one picture tell nobody anything, and each costs a transform.
 const CHANNELS_MAX: usize = 32;

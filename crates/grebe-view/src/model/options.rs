@@ -28,6 +28,8 @@ pub struct ViewOptions {
     pub theme: Option<ThemeChoice>,
     /// Whether the spectrum is shown from the start.
     pub spectrum: bool,
+    /// Whether the waterfall of the first channel is, too.
+    pub waterfall: bool,
     /// Whether one lane is drawn over another from the start.
     pub xy: bool,
     /// Symbols a second, of which each is a point there.
@@ -68,6 +70,7 @@ impl ViewOptions {
             span: None,
             theme: None,
             spectrum: false,
+            waterfall: false,
             xy: false,
             symbol_rate_hz: None,
             band_hz: None,
@@ -100,6 +103,7 @@ impl ViewOptions {
         }
         controls.trigger.adopt(&self.trigger, &controls.lanes);
         controls.show.spectrum |= self.spectrum;
+        controls.show.waterfall |= self.waterfall;
         controls.show.xy |= self.xy;
         controls.symbol_rate_hz = self.symbol_rate_hz.or(controls.symbol_rate_hz);
         controls

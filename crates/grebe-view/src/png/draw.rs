@@ -180,7 +180,7 @@ fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<rast
     let (start, end, unit, _) = model.spectrum_axis(10);
     let mut cells = Vec::new();
     let (mut columns, mut name, mut color) = (1, String::new(), theme.text);
-    let mut seconds = 0.0;
+    let (mut seconds, mut words) = (0.0, None);
     if let Some(waterfall) = model.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
         let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
         // Not-a-number, where samples are missing, stays dark.
@@ -189,13 +189,16 @@ fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<rast
         name = model.channel_label(waterfall.channel);
         color = channel_color(model, waterfall.channel, &theme);
         seconds = waterfall.span_samples / model.picture.rate_or_one();
+        words = waterfall.words();
     }
+    let header: Vec<&str> = words.as_deref().into_iter().collect();
     let lane: Lane<'_, f32> = Lane {
         color: Some(color),
         unit: model.picture.axis_unit(),
         ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, -seconds, 0.0)
     };
     let picture = raster::Picture {
+        header: &header,
         lanes: &[lane],
         axis: Axis { start, end, unit },
         ..raster::Picture::new(width, height, theme)

@@ -181,7 +181,11 @@ impl ScopePanes {
     }
 
     pub(super) fn waterfall(&mut self, ui: &mut egui::Ui) -> UiResponse {
-        let words = self.model.channel_label(self.model.selected().channel);
+        let mut words = self.model.channel_label(self.model.selected().channel);
+        let spectrum = self.model.picture.spectrum.as_ref();
+        if let Some(sampled) = spectrum.and_then(|view| view.waterfall.as_ref()?.words()) {
+            words = format!("{words}  {sampled}");
+        }
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
             panes.button(ui, "\u{d7}", "close  (w)", Action::Waterfall);
             panes.button(ui, "next channel", "(n)", Action::NextChannel);
@@ -196,9 +200,8 @@ impl ScopePanes {
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
         let range = self.model.spectrum_range();
         let view = self.model.picture.spectrum.clone();
-        if let Some((view, waterfall)) = view.as_ref().and_then(|view| Some((view, view.waterfall.as_ref()?)))
-        {
-            self.upload_waterfall(ui.ctx(), view.number, waterfall, range);
+        if let Some(waterfall) = view.as_ref().and_then(|view| view.waterfall.as_ref()) {
+            self.upload_waterfall(ui.ctx(), waterfall.number, waterfall, range);
             if let Some((_, _, texture)) = &self.waterfall {
                 let (from, to) = self.model.controls.spectrum_zoom;
                 let uv = Rect::from_min_max(pos2(from as f32, 0.0), pos2(to as f32, 1.0));

@@ -15,23 +15,27 @@ use crate::data::viewport::{Viewport, Window};
 
 /// Channels of `i16` or of `f32` in memory.
 #[derive(Debug)]
-struct Fake {
-    outline: RecordingOutline,
-    channels: Vec<Vec<f32>>,
-    shared: Arc<Mutex<Shared>>,
+pub(super) struct Fake {
+    pub(super) outline: RecordingOutline,
+    pub(super) channels: Vec<Vec<f32>>,
+    pub(super) shared: Arc<Mutex<Shared>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+pub(super) struct Shared {
     known: u64,
     /// Samples that the file has by now.
     grown: Option<u64>,
-    is_gone: bool,
+    pub(super) is_gone: bool,
     read_bytes: u64,
 }
 
 impl Fake {
-    fn outline_of(format: SampleFormat, channels: usize, stretches: Vec<Stretch>) -> RecordingOutline {
+    pub(super) fn outline_of(
+        format: SampleFormat,
+        channels: usize,
+        stretches: Vec<Stretch>,
+    ) -> RecordingOutline {
         RecordingOutline { format, channels, rate_hz: 1e6, stretches, ..RecordingOutline::default() }
     }
 }
@@ -54,8 +58,9 @@ impl Recording for Fake {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         out.clear();
+        let components = self.outline.format.components();
         for channel in &self.channels {
-            for &sample in &channel[position as usize..][..length] {
+            for &sample in &channel[position as usize * components..][..length * components] {
                 match self.outline.format {
                     SampleFormat::I16 => out.extend((sample as i16).to_le_bytes()),
                     _ => out.extend(sample.to_le_bytes()),

@@ -1,0 +1,324 @@
+//! The waterfall of a window in which a row is longer than a transform: each row has the highest levels of transforms spread over its
+//! stretch, and of more of them with each picture, until every sample has been in one.
+//!
+//! ```text
+//!   row    |--0--|--1--|--2--|--3--| ... |--m--|     of `size` samples each, side by side
+//!   first  0, then m/2, m/4, 3m/4, ...               64 of them, far apart
+//!   then   64 neighbours at a time, read together    all of them
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use grebe_scope::Averaging;
+
+use crate::data::recorded::samples::Reader;
+use crate::data::recording::{Recording, RecordingOutline};
+use crate::data::samples::Kind;
+use crate::data::spectrum::{ROW_SIZE_MAX, ROWS, Sampled, Transform, WaterfallView, gather, row_cells};
+use crate::data::viewport::SpectrumSettings;
+
+/// Makes waterfalls, and keeps the rows of the last.
+#[derive(Debug)]
+pub(super) struct WideWaterfall<K: Kind> {
+    asked: Option<Asked>,
+    transform: Option<Transform<K>>,
+    /// By their place: row `n` is of the indices from `n * hop` on.
+    rows: BTreeMap<u64, Row>,
+    lanes: Lanes<K>,
+    is_exact: bool,
+    is_settled: bool,
+}
+
+/// What rows are of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Asked {
+    channel: usize,
+    size: usize,
+    window: grebe_scope::Window,
+    hop: u64,
+}
+
+/// The highest levels of the transforms of a stretch.
+#[derive(Debug)]
+struct Row {
+    /// The indices that it is of.
+    indices: Range<u64>,
+    cells: Vec<f32>,
+    /// Of those far apart, and of the stretches side by side: how many are done.
+    spread: usize,
+    blocks: u64,
+    /// Whether one of them was without a gap.
+    has_levels: bool,
+}
+
+/// The samples of a channel that were read: of a complex one I and Q.
+#[derive(Debug, Default)]
+struct Lanes<K> {
+    decoded: Vec<K>,
+    first: Vec<K>,
+    q: Vec<K>,
+}
+
+/// How long transforms may be made for a picture: those far apart, and then all others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most {
+    pub(super) spread: Duration,
+    pub(super) blocks: Duration,
+}
+
+/// What rows are made from.
+pub(super) struct Disk<'a> {
+    pub(super) recording: &'a mut dyn Recording,
+    pub(super) reader: &'a mut Reader,
+}
+
+impl<K: Kind> Default for WideWaterfall<K> {
+    fn default() -> Self {
+        let (rows, lanes) = (BTreeMap::new(), Lanes::default());
+        Self { asked: None, transform: None, rows, lanes, is_exact: true, is_settled: true }
+    }
+}
+
+/// Whether rows of so many samples, all together, are longer than a transform.
+pub(super) fn is_wide(settings: &SpectrumSettings, span_samples: f64) -> bool {
+    span_samples / ROWS as f64 > settings.size.min(ROW_SIZE_MAX) as f64
+}
+
+impl<K: Kind> WideWaterfall<K> {
+    /// Whether another picture would not be better.
+    pub(super) fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+
+    /// Whether each row has its transforms far apart, which is what a picture waits for that is made once.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled
+    }
+
+    /// The rows of a channel that end with `window`, from transforms of `size` samples; no more are made than there is time for.
+    pub(super) fn view(
+        &mut self,
+        disk: &mut Disk<'_>,
+        settings: SpectrumSettings,
+        (channel, size): (usize, usize),
+        window: Range<f64>,
+        most: Most,
+    ) -> Option<WaterfallView> {
+        let outline = disk.recording.outline();
+        let (all, format) = (outline.indices(), outline.format);
+        let size = size.min(ROW_SIZE_MAX);
+        let hop = ((window.end - window.start) / ROWS as f64).ceil().max(1.0) as u64;
+        let end = (window.end.max(0.0).ceil() as u64).min(all.end);
+        let asked = Asked { channel, size, window: settings.window, hop };
+        if self.asked != Some(asked) {
+            self.rows.clear();
+            self.transform = Some(Transform::new(format, settings, size, Averaging::None)?);
+            self.asked = Some(asked);
+        }
+        let width = row_cells(format, size);
+        let newest = end.div_ceil(hop).saturating_sub(1);
+        let numbers: Vec<u64> = (0..ROWS as u64).map_while(|back| newest.checked_sub(back)).collect();
+        for &number in &numbers {
+            let indices = (number * hop).max(all.start)..((number + 1) * hop).min(all.end);
+            // A recording that grows, or was cut.
+            if self.rows.get(&number).is_none_or(|row| row.indices != indices) {
+                self.rows.insert(number, Row::new(indices, width));
+            }
+        }
+        if self.rows.len() > ROWS_KEPT {
+            let oldest = numbers.last().copied().unwrap_or(0);
+            self.rows.retain(|number, _| (oldest..=newest).contains(number));
+        }
+        self.go_on(disk, asked, &numbers, most);
+        let mut cells = Vec::with_capacity(width * ROWS);
+        let mut sampled = Sampled { done: 0, all: 0 };
+        for number in &numbers {
+            let row = &self.rows[number];
+            sampled.done += row.done(size);
+            sampled.all += row.transforms(size);
+            let is_lost = !row.has_levels && row.spread > 0;
+            let nothing = if is_lost { f32::NAN } else { f32::NEG_INFINITY };
+            cells.extend(row.cells.iter().map(|&level| if row.has_levels { level } else { nothing }));
+        }
+        cells.resize(width * ROWS, f32::NEG_INFINITY);
+        self.is_exact = sampled.done == sampled.all;
+        let is_settled = |row: &Row| row.spread == spread(row.transforms(size)).count();
+        self.is_settled = numbers.iter().all(|number| is_settled(&self.rows[number]));
+        let span_samples = (hop * ROWS as u64) as f64;
+        Some(WaterfallView { channel, width, cells, span_samples, sampled: Some(sampled), number: 0 })
+    }
+
+    /// Makes transforms until there is no more time, or there are all.
+    fn go_on(&mut self, disk: &mut Disk<'_>, asked: Asked, numbers: &[u64], most: Most) {
+        let begun = Instant::now();
+        let mut made = 0;
+        let mut may = |most: Duration| {
+            made += 1;
+            // A picture needs some, however slow the disk is.
+            made <= TRANSFORMS_MIN || begun.elapsed() < most
+        };
+        for pass in 0..SPREAD {
+            for number in far_apart(numbers.len()).map(|at| numbers[at]) {
+                let Some(row) = self.rows.get_mut(&number) else { continue };
+                if row.spread > pass {
+                    continue;
+                }
+                let Some(next) = spread(row.transforms(asked.size)).nth(row.spread) else { continue };
+                if !may(most.spread) {
+                    return;
+                }
+                row.spread += 1;
+                let start = row.start(next, asked.size);
+                let Some(transform) = &mut self.transform else { return };
+                let mut work = Work { disk: &mut *disk, lanes: &mut self.lanes, transform, asked };
+                row.has_levels |= work.transform(start, &mut row.cells);
+            }
+        }
+        for number in numbers {
+            let Some(row) = self.rows.get_mut(number) else { continue };
+            let transforms = row.transforms(asked.size);
+            while transforms > SPREAD as u64 && row.blocks * BLOCK < transforms {
+                if !may(most.blocks) {
+                    return;
+                }
+                let numbers = row.blocks * BLOCK..(row.blocks * BLOCK + BLOCK).min(transforms);
+                let Some(transform) = &mut self.transform else { return };
+                let mut work = Work { disk: &mut *disk, lanes: &mut self.lanes, transform, asked };
+                let (first, last) =
+                    (row.start(numbers.start, asked.size), row.start(numbers.end - 1, asked.size));
+                if work.read(first..last + asked.size as u64) {
+                    for number in numbers {
+                        let at = (row.start(number, asked.size) - first) as usize;
+                        work.append(first + at as u64, at, &mut row.cells);
+                    }
+                    row.has_levels = true;
+                } else {
+                    // There is a gap within: what lies to either side of it is taken one by one.
+                    for number in numbers {
+                        let start = row.start(number, asked.size);
+                        row.has_levels |= work.transform(start, &mut row.cells);
+                    }
+                }
+                row.blocks += 1;
+            }
+        }
+    }
+}
+
+impl Row {
+    fn new(indices: Range<u64>, width: usize) -> Self {
+        Self { indices, cells: vec![f32::NEG_INFINITY; width], spread: 0, blocks: 0, has_levels: false }
+    }
+
+    /// How many cover it.
+    fn transforms(&self, size: usize) -> u64 {
+        self.indices.end.saturating_sub(self.indices.start).div_ceil(size as u64)
+    }
+
+    /// The first index of one of them: the last one ends with the row.
+    fn start(&self, number: u64, size: usize) -> u64 {
+        let start = self.indices.start + number * size as u64;
+        start.min(self.indices.end.saturating_sub(size as u64))
+    }
+
+    /// How many were made.
+    fn done(&self, size: usize) -> u64 {
+        let all = self.transforms(size);
+        let in_blocks = (self.blocks * BLOCK).min(all);
+        in_blocks + spread(all).take(self.spread).filter(|&number| number >= in_blocks).count() as u64
+    }
+}
+
+/// What makes transforms of samples on the disk.
+struct Work<'a, 'b, K: Kind> {
+    disk: &'a mut Disk<'b>,
+    lanes: &'a mut Lanes<K>,
+    transform: &'a mut Transform<K>,
+    asked: Asked,
+}
+
+impl<K: Kind> Work<'_, '_, K> {
+    /// One of the samples from an index on; whether none is missing.
+    fn transform(&mut self, start: u64, cells: &mut [f32]) -> bool {
+        let is_there = self.read(start..start + self.asked.size as u64);
+        if is_there {
+            self.append(start, 0, cells);
+        }
+        is_there
+    }
+
+    /// One of the samples from a place on in what was read.
+    fn append(&mut self, start: u64, at: usize, cells: &mut [f32]) {
+        let own = at..at + self.asked.size;
+        let q = self.lanes.q.get(own.clone()).unwrap_or_default();
+        let Some(first) = self.lanes.first.get(own) else { return };
+        self.transform.append_samples(start, first, q, |lines| raise(lines, cells));
+    }
+
+    /// Reads the samples of these indices; whether none is missing.
+    fn read(&mut self, indices: Range<u64>) -> bool {
+        let Lanes { decoded, first, q } = &mut *self.lanes;
+        first.clear();
+        q.clear();
+        let outline = self.disk.recording.outline();
+        let Some(position) = position_without_gap(outline, &indices) else { return false };
+        let components = outline.format.components();
+        let (length, place) = (indices.end - indices.start, self.asked.channel * components);
+        let read = self.disk.reader.read(self.disk.recording, position, length, indices.start, |frame, _| {
+            let block = frame.header().block_length_samples as usize;
+            let all = match K::borrowed(frame) {
+                Some(all) => all,
+                None => {
+                    K::decode(frame, decoded);
+                    &decoded[..]
+                }
+            };
+            let lane = |place: usize| all.get(place * block..(place + 1) * block).unwrap_or_default();
+            first.extend_from_slice(lane(place));
+            if components > 1 {
+                q.extend_from_slice(lane(place + 1));
+            }
+            true
+        });
+        read.is_ok() && first.len() as u64 == length
+    }
+}
+
+/// Where samples stand that follow each other.
+fn position_without_gap(outline: &RecordingOutline, indices: &Range<u64>) -> Option<u64> {
+    let [stretch] = outline.stretches_in(indices.clone()) else { return None };
+    let into = indices.start.checked_sub(stretch.first_sample_index)?;
+    (indices.end <= stretch.end_index()).then_some(stretch.position + into)
+}
+
+/// The highest of the lines of each cell, where they are higher than it is.
+fn raise(lines: &[f32], cells: &mut [f32]) {
+    gather(lines, cells, |cell, level| cell.max(level));
+}
+
+/// The first transforms of a row of so many: far apart, the farthest first.
+fn spread(transforms: u64) -> impl Iterator<Item = u64> {
+    let count = transforms.min(SPREAD as u64);
+    far_apart(count as usize).map(move |at| at as u64 * transforms / count)
+}
+
+/// All places of so many, far apart first.
+fn far_apart(count: usize) -> impl Iterator<Item = usize> {
+    let bits = count.next_power_of_two().ilog2();
+    (0..1usize << bits)
+        .map(move |at| if bits == 0 { 0 } else { at.reverse_bits() >> (usize::BITS - bits) })
+        .filter(move |&at| at < count)
+}
+
+/// Transforms of a row before any is made of its neighbours.
+const SPREAD: usize = 64;
+/// Read together: 512 KiB of 16-bit samples.
+const BLOCK: u64 = 64;
+/// Made for each picture at least.
+const TRANSFORMS_MIN: usize = 16;
+const ROWS_KEPT: usize = 4 * ROWS;
+
+#[cfg(test)]
+mod tests;
