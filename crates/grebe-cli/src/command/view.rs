@@ -143,7 +143,9 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     let scope = Scope::new(source.stage, queue, uris.len());
     let show = Show {
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
-        is_same_boot: options.spawn.is_some() || !matches!(uri, Uri::Udp(..) | Uri::Vita49(_)),
+        // A radio's clock may be set to UTC.
+        is_same_boot: options.spawn.is_some()
+            || !matches!(uri, Uri::Udp(..) | Uri::Vita49(_) | Uri::Soapy(_)),
         file_samples: source.samples,
         failure: scope.failure,
         second_sender: source.second_sender,

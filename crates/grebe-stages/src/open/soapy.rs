@@ -42,12 +42,14 @@ pub(super) fn sink(soapy: &Soapy) -> Result<SoapySink, Error> {
 /// What a radio is set to.
 fn words(tuned: &Tuning, source: &SoapySource) -> String {
     let mut words = format!("{} at {}", source.format(), with_unit(tuned.rate_hz, "S/s"));
-    if tuned.frequency_hz > 0.0 {
-        words += &format!(", {}", with_unit(tuned.frequency_hz, "Hz"));
+    if let Some(hz) = source.description().centre_frequency_hz {
+        words += &format!(", {}", with_unit(hz, "Hz"));
     }
-    match tuned.gain_db {
-        Some(gain_db) => words + &format!(", gain {gain_db} dB"),
-        None => words + ", gain automatic",
+    match (source.description().gain_db, tuned.gain_db) {
+        (Some(gain_db), _) => words + &format!(", gain {gain_db} dB"),
+        (None, None) => words + ", gain automatic",
+        // It has no amplifier.
+        (None, Some(_)) => words,
     }
 }
 

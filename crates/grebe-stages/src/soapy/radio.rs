@@ -109,9 +109,11 @@ pub(super) fn description(device: &Device, channels: &[usize], tuning: &Tuning) 
 /// What a device and its driver are called.
 pub(super) fn hardware(device: &Device) -> String {
     let (hardware, driver) = (device.hardware(), device.driver());
-    match hardware.is_empty() {
-        true => driver,
-        false => format!("{hardware} ({driver})"),
+    match (hardware.is_empty(), driver.is_empty()) {
+        (true, true) => "a radio without a name".to_owned(),
+        (true, false) => driver,
+        (false, true) => hardware,
+        (false, false) => format!("{hardware} ({driver})"),
     }
 }
 

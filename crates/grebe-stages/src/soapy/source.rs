@@ -136,6 +136,11 @@ impl SoapySource {
         device.map_or_else(Default::default, |device| (device.driver(), radio::hardware(device)))
     }
 
+    /// What the stream is.
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
+    }
+
     pub(crate) fn format(&self) -> SampleFormat {
         self.next.format
     }
