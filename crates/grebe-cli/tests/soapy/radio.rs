@@ -1,6 +1,7 @@
 //! The radio of the tests: a module for SoapySDR, made of `module.cpp` where there is what that takes.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -27,19 +28,28 @@ pub(crate) fn module() -> Option<&'static Path> {
             }
             Ok(_) => {}
         }
-        // A process has a folder of its own: others may be at it.
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("soapy-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/soapy/module.cpp");
+        let mut hasher = DefaultHasher::new();
+        fs::read(&source).unwrap().hash(&mut hasher);
+        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = tmp.join(format!("soapy-{:016x}", hasher.finish()));
+        let module = folder.join("libgrebe_testSupport.so");
+        if module.exists() {
+            return Ok(folder);
+        }
+        // Others may be at it: it is there when it is whole.
+        let part = tmp.join(format!("soapy-{}.part", std::process::id()));
         let made = Command::new("g++")
             .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC"])
             .arg(source)
             .arg("-o")
-            .arg(folder.join("libgrebe_testSupport.so"))
+            .arg(&part)
             .arg("-lSoapySDR")
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", text(&made.stderr));
+        fs::create_dir_all(&folder).unwrap();
+        fs::rename(part, module).unwrap();
         Ok(folder)
     });
     match made {
