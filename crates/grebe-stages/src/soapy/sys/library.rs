@@ -1,5 +1,6 @@
 //! The library: found, loaded once, and never unloaded.
 
+use std::error::Error as _;
 use std::ffi::{CStr, CString, c_char, c_double, c_int, c_long, c_longlong, c_void};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -144,7 +145,8 @@ pub(super) fn library() -> Result<&'static Loaded, Error> {
     let missing = |error: libloading::Error| Error::Library {
         what: "soapy:",
         library: FILE,
-        why: error.to_string(),
+        // What the system says stands behind what the crate says.
+        why: error.source().map_or_else(|| error.to_string(), ToString::to_string),
         install: INSTALL,
     };
     // SAFETY: the library's initialisers only set up tables of its own; it is trusted as the linker would trust it.
