@@ -1,5 +1,6 @@
 //! The kinds of stages that a graph file can name.
 
+mod audio;
 mod frames;
 mod radio;
 mod raw;
@@ -22,6 +23,7 @@ use crate::process::{
 use crate::stream::DATAGRAM_BYTES;
 use crate::synth::Synth;
 use crate::uri::Uri;
+use audio::{AudioIn, AudioOut};
 use frames::{PipeIn, PipeOut, ShmIn, ShmOut, UdpIn, UdpOut};
 use radio::{RtlTcpIn, RtlTcpOut};
 use raw::{RawIn, RawOut};
@@ -42,7 +44,7 @@ pub fn kinds() -> Kinds {
     kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<RawIn>();
     kinds.add::<Vita49In>().add::<Vita49Out>().add::<ShmIn>();
     kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<RawOut>().add::<ShmOut>().add::<Null>();
-    kinds.add::<TextIn>().add::<TextOut>();
+    kinds.add::<TextIn>().add::<TextOut>().add::<AudioIn>().add::<AudioOut>();
     kinds.add::<RtlTcpIn>().add::<RtlTcpOut>().add::<ZmqIn>().add::<ZmqOut>();
     kinds.add::<SoapyIn>().add::<SoapyOut>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();

@@ -42,6 +42,7 @@
 //! [`PipeSource`], [`PipeSink`], [`SynthSource`].
 #![deny(unsafe_code)]
 
+mod audio;
 mod error;
 mod file;
 mod format;
@@ -66,6 +67,7 @@ mod vita49;
 mod zmq;
 
 pub use {
+    audio::{AudioStream, sound_devices, sound_library},
     error::Error,
     file::{
         Alignment, Annotation, Block, CsvOptions, DiskMeasure, DiskReport, Extremes, Gap, GapPolicy, LeftOut,

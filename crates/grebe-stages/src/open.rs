@@ -2,6 +2,7 @@
 //!
 //! A new scheme is a variant of [`Uri`](crate::Uri), an arm in [`open_source`] and [`open_sink`], and a file beside the others here.
 
+mod audio;
 mod frames;
 mod generator;
 mod notice;
@@ -19,6 +20,7 @@ use std::net::SocketAddr;
 use grebe_flow::Stage;
 use grebe_frame::BatchPool;
 
+use crate::audio::AudioSink;
 use crate::error::Error;
 use crate::io::SecondSender;
 use crate::synth::SynthRemote;
@@ -84,6 +86,7 @@ pub fn open_source(
         Uri::Pipe(_) => frames::standard_input(&options),
         Uri::Raw(of) => raw::source(uri, of, &options, notify),
         Uri::Text(of) => text::source(uri, of, &options, notify),
+        Uri::Audio(of) => audio::source(of, &options),
         Uri::RtlTcp(of) => rtl_tcp::source(uri, of, &options, notify),
         Uri::Soapy(of) => soapy::source(of, &options, notify),
         Uri::Vita49(stream) => vita49::source(uri, stream, &options, notify),
@@ -115,6 +118,7 @@ pub fn open_sink(
         Uri::Pipe(wire) => frames::standard_output(*wire)?,
         Uri::Raw(of) => raw::sink(uri, of, datagram_bytes, options, notify)?,
         Uri::Text(of) => text::sink(uri, of, options, notify)?,
+        Uri::Audio(of) => Box::new(AudioSink::new((**of).clone())?),
         Uri::RtlTcp(of) => Box::new(rtl_tcp::sink(of, options, notify)?),
         Uri::Soapy(of) => Box::new(soapy::sink(of)?),
         Uri::Vita49(stream) => Box::new(vita49::sink(uri, stream, datagram_bytes, options, notify)?),

@@ -17,6 +17,7 @@ pub(crate) use byte_stream::{RawSink, RawSource, Retune, Retuned, interleaved};
 pub(crate) use carrier::Carrier;
 pub(crate) use datagrams::{RawUdpSink, RawUdpSource};
 pub use layout::RawStream;
+pub(crate) use layout::encoding;
 pub(crate) use link::{Heard, Link, Wait};
 pub(crate) use outgoing::{Outgoing, Written};
 pub(crate) use outlet::{Outlet, drain};

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use grebe_flow::SizeBytes;
 use grebe_frame::SampleFormat;
 
+use crate::audio::AudioStream;
 use crate::error::Error;
 use crate::file::is_recording;
 use crate::raw::{Carrier, RawStream, TcpEnd};
@@ -33,6 +34,7 @@ use multicast::Multicast;
 /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
 /// | `pipe:?format=text`, also `tcp://` and `udp://` | reads lines of numbers: see [`TextStream`] | writes them, not over UDP |
 /// | `serial:///dev/ttyUSB0?baud=115200`, `&format=...` | reads lines of numbers from a serial port, or samples | writes them |
+/// | `audio:`, `audio:hw:1,0?rate=96k` | listens to a sound device: see [`AudioStream`] | plays on it |
 /// | `rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M` | a receiver behind `rtl_tcp`: see [`RtlTcp`] | is such a server |
 /// | `soapy:driver=rtlsdr?frequency=100M&rate=2.4M` | a radio behind SoapySDR: see [`Soapy`] | sends by it |
 /// | `vrt://HOST:PORT` | takes VITA-49 packets that come there: see [`Vita49Stream`] | sends them |
@@ -64,6 +66,8 @@ pub enum Uri {
     Raw(Box<RawStream>),
     /// Lines of numbers.
     Text(Box<TextStream>),
+    /// A sound device.
+    Audio(Box<AudioStream>),
     /// A receiver behind `rtl_tcp`, or a server of that kind.
     RtlTcp(Box<RtlTcp>),
     /// A radio behind SoapySDR.
@@ -268,6 +272,10 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         let stream = Vita49Stream::parse(parse_host_port(at).map_err(malformed)?, query);
         return Ok(Uri::Vita49(Box::new(stream.map_err(|reason| malformed(&reason))?)));
     }
+    if let Some(rest) = text.strip_prefix("audio:") {
+        let audio = AudioStream::parse(rest).map_err(|reason| malformed(&reason))?;
+        return Ok(Uri::Audio(Box::new(audio)));
+    }
     if let Some(rest) = text.strip_prefix("shm://") {
         return Ok(Uri::Shm(parse_shm(rest).map_err(|reason| malformed(&reason))?));
     }
@@ -292,7 +300,7 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         return Ok(Uri::File(text.into()));
     }
     Err(malformed(
-        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., serial:PORT, rtl_tcp://HOST:PORT, soapy:ARGUMENTS, vrt://HOST:PORT, zmq://HOST:PORT?format=..., file:PATH or synth:",
+        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., serial:PORT, audio:, rtl_tcp://HOST:PORT, soapy:ARGUMENTS, vrt://HOST:PORT, zmq://HOST:PORT?format=..., file:PATH or synth:",
     ))
 }
 
@@ -416,6 +424,7 @@ impl fmt::Display for Uri {
                 write!(f, "{text}")?;
                 write_multicast(&text.carrier, f)
             }
+            Uri::Audio(audio) => write!(f, "{audio}"),
             Uri::RtlTcp(rtl) => write!(f, "{rtl}"),
             Uri::Soapy(soapy) => write!(f, "{soapy}"),
             Uri::Vita49(stream) => {

@@ -17,6 +17,7 @@ use crate::units;
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
     grebe view serial:///dev/ttyACM0\n  \
+    grebe view audio:\n  \
     grebe view udp://:5000 udp://:5001\n  \
     grebe view shm://adc --ring /data/box --last 30s\n  \
     grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \

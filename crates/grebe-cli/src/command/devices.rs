@@ -3,6 +3,7 @@
 mod radios;
 mod serial;
 mod shared_memory;
+mod sound;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use crate::ending::Ending;
 use crate::output::{self, out};
 
 pub(crate) fn run(options: &Devices) -> Result<Ending> {
-    let bridges = [radios::list(), serial::list(), shared_memory::list()];
+    let bridges = [radios::list(), serial::list(), sound::list(), shared_memory::list()];
     if options.json {
         out!("{}", serde_json::to_string_pretty(&bridges)?)?;
     } else {

@@ -43,6 +43,8 @@ pub(crate) struct Losses {
     pub(crate) underflows: u64,
     /// Places where a device lost samples, and nothing tells how many.
     pub(crate) unknown_gaps: u64,
+    /// Times that a sound device had nothing to play.
+    pub(crate) underruns: u64,
     /// Lines that are no numbers.
     pub(crate) bad_lines: u64,
     /// Samples may be missing of which nothing tells.
@@ -70,6 +72,7 @@ impl Losses {
             disk_samples: own("disk_lost_samples"),
             underflows: own("underflows"),
             unknown_gaps: own("unknown_gaps"),
+            underruns: own("underruns"),
             bad_lines: own("bad_lines"),
             is_unseen: own("unseen_loss") > 0,
         }
@@ -101,6 +104,7 @@ impl Losses {
             "disk_samples": self.disk_samples,
             "underflows": self.underflows,
             "unknown_gaps": self.unknown_gaps,
+            "underruns": self.underruns,
             "bad_lines": self.bad_lines,
             "unseen": self.is_unseen,
         })
@@ -129,6 +133,7 @@ impl fmt::Display for Losses {
             (self.disk_samples, "samples lost with a disk that failed"),
             (self.underflows, "times the radio had nothing to send"),
             (self.unknown_gaps, "gaps of unknown length"),
+            (self.underruns, "times the sound device had nothing to play"),
             (self.bad_lines, "lines left out that are no numbers like the others"),
         ];
         let mut said = places
@@ -216,6 +221,7 @@ fn is_loss(name: &str) -> bool {
         "absent_",
         "underflows",
         "unknown_",
+        "underruns",
         "bad_lines",
         "unseen_",
         "streams",

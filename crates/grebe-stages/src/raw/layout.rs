@@ -187,7 +187,7 @@ impl RawStream {
 }
 
 /// `cf32`, `s16be`, `i24`.
-fn encoding(name: &str) -> Result<Encoding, String> {
+pub(crate) fn encoding(name: &str) -> Result<Encoding, String> {
     let name = name.to_ascii_lowercase();
     if matches!(name.as_str(), "i24" | "s24" | "i24le" | "s24le") {
         return Ok(Encoding::I24);

@@ -251,7 +251,9 @@ impl Columns {
         let places = Fields::of(line).enumerate().map(|(at, field)| self.place(field.name, at, known));
         named.extend(places.map_while(|place| place));
         let new = named.iter().filter(|&&place| place == Place::New).count();
+        let has_values = named.iter().any(|place| matches!(place, Place::Channel(_) | Place::New));
         let is_good = named.len() == self.numbers.len()
+            && (has_values || !is_other)
             && known + new <= MAX_CHANNELS as usize
             && self.check(&named).is_some();
         self.named = named;
@@ -291,9 +293,6 @@ impl Columns {
                 }
             }
             given += usize::from(!matches!(place, Place::Time(_)));
-        }
-        if self.channels.is_empty() {
-            return Some(Line::Nothing);
         }
         self.held += self.newest.len().saturating_sub(given) as u64;
         Some(match (is_other, is_added) {

@@ -1,13 +1,13 @@
 //! Libraries by which devices are used, loaded when one is opened.
 
-use grebe_stages::{SoapyLibrary, soapy_library};
+use grebe_stages::{SoapyLibrary, soapy_library, sound_devices, sound_library};
 
 use super::Check;
 
 const AREA: &str = "devices";
 
 pub(super) fn checks() -> Vec<Check> {
-    vec![soapy()]
+    vec![soapy(), sound()]
 }
 
 fn soapy() -> Check {
@@ -23,5 +23,23 @@ fn soapy() -> Check {
         }
         Err(_) => Check::missing(AREA, name, "not found", "radios behind SoapySDR (soapy:) cannot be used")
             .fixed_by("sudo apt-get install libsoapysdr0.8 soapysdr0.8-module-all"),
+    }
+}
+
+fn sound() -> Check {
+    let name = "ALSA";
+    match sound_library() {
+        Ok(version) if sound_devices().is_empty() => Check::limited(
+            AREA,
+            name,
+            format!("{version}, which names no device"),
+            "audio: finds nothing to open",
+        ),
+        Ok(version) => Check::ok(AREA, name, version),
+        Err(_) if cfg!(target_os = "linux") => {
+            Check::missing(AREA, name, "not found", "sound devices (audio:) cannot be used")
+                .fixed_by("sudo apt-get install libasound2")
+        }
+        Err(error) => Check::missing(AREA, name, error.to_string(), "sound devices (audio:) cannot be used"),
     }
 }

@@ -106,6 +106,10 @@ fn a_column_may_be_the_time() {
     taken(&mut columns, &["t:3,a:5"]);
     assert_eq!((columns.time_s(), names(&columns)), (Some(3.0), vec!["a"]));
     assert_eq!(columns.take(b"t:4"), Line::Row);
+    // Times alone are no samples of another kind of stream.
+    let mut columns = whatever_comes();
+    let lines = taken(&mut columns, &["1,2", "time:1", "time:2", "time:3", "3,4"]);
+    assert_eq!((lines[3].0, lines[4].clone()), (Line::Bad, (Line::Row, vec![3.0, 4.0])));
 }
 
 #[test]

@@ -1,0 +1,11 @@
+//! Sound devices.
+
+use grebe_stages::{sound_devices, sound_library};
+
+use super::{Bridge, Device};
+
+pub(super) fn list() -> Bridge {
+    let found = sound_library().map_err(|error| format!("ALSA's library is not there: {error}"));
+    let devices = || sound_devices().into_iter().map(|it| Device { uri: it.uri, about: it.what }).collect();
+    Bridge::of("sound devices", found.map(|_| devices()))
+}

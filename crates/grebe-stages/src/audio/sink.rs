@@ -1,0 +1,166 @@
+//! A stream as sound.
+
+use std::io;
+use std::time::Duration;
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_frame::Header;
+use grebe_ring::Cancel;
+
+use crate::audio::AudioStream;
+use crate::audio::alsa::{Direction, Settings, SoundDevice};
+use crate::audio::capture::{is_overrun, is_unplugged, unplugged};
+use crate::audio::name::whole_rate;
+use crate::error::Error;
+use crate::file::Encoding;
+use crate::raw::{Again, RawStream, interleaved};
+
+/// Plays a stream on a device, as fast as that takes it. What is missing in the stream is left out, and counted; so is what the
+/// device had nothing to play for.
+pub(crate) struct AudioSink {
+    audio: AudioStream,
+    /// `None` before the first frame, and while it is unplugged.
+    device: Option<SoundDevice>,
+    stream: Option<(Settings, RawStream)>,
+    again: Option<Again<SoundDevice>>,
+    bytes: Vec<u8>,
+    next_index: Option<u64>,
+    counters: Counters,
+}
+
+impl AudioSink {
+    /// The device is opened with the first frame, which says what it is set to; whether there is one is seen at once.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn new(audio: AudioStream) -> Result<Self, Error> {
+        SoundDevice::look(&audio, Direction::Playback)?;
+        Ok(Self {
+            audio,
+            device: None,
+            stream: None,
+            again: None,
+            bytes: Vec::new(),
+            next_index: None,
+            counters: Counters::new(COUNTERS),
+        })
+    }
+
+    /// What the device is set to for such frames.
+    fn settings(&self, header: &Header) -> Result<(Settings, RawStream), Error> {
+        let encoding = self.audio.encoding.unwrap_or(Encoding::of(header.format));
+        let channels = self.audio.channels.unwrap_or(header.channel_count as usize);
+        let no_rate = || Error::Takes {
+            what: format!(
+                "the stream has {} S/s, which is no rate of a sound device: say one, as in {}{}rate=48k",
+                header.sample_rate_hz,
+                self.audio,
+                if self.audio.to_string().contains('?') { '&' } else { '?' }
+            ),
+        };
+        let rate_hz = self.audio.rate_hz.or_else(|| whole_rate(header.sample_rate_hz)).ok_or_else(no_rate)?;
+        let raw = RawStream { channels, encoding, ..RawStream::plain(encoding.format, f64::from(rate_hz)) };
+        Ok((Settings { encoding, channels, rate_hz }, raw))
+    }
+
+    /// Opens the device for such frames, where it is not open for them.
+    fn prepare(&mut self, header: &Header) -> Result<(), Error> {
+        let (settings, raw) = self.settings(header)?;
+        if self.stream.as_ref().is_none_or(|(before, _)| *before != settings) {
+            if let Some(mut device) = self.device.take() {
+                // What cannot be heard to its end is cut.
+                let _ = device.drain();
+            }
+            self.device = Some(SoundDevice::open(&self.audio, Direction::Playback, settings)?);
+            self.again = self.audio.reconnects.then(|| {
+                let audio = self.audio.clone();
+                Again::new(move |_: &Cancel| SoundDevice::open(&audio, Direction::Playback, settings))
+            });
+            self.stream = Some((settings, raw));
+        }
+        if self.device.is_none()
+            && let Some(again) = &mut self.again
+        {
+            self.device = again.poll(Duration::ZERO)?;
+            self.counters.add(RECONNECTS, u64::from(self.device.is_some()));
+        }
+        Ok(())
+    }
+}
+
+/// Writes all of it; `false`: the device is gone, or the graph is being stopped.
+fn write(device: &mut SoundDevice, mut bytes: &[u8], counters: &Counters, ctx: &Context) -> io::Result<bool> {
+    while !bytes.is_empty() {
+        match device.write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                ctx.waiting(|| device.wait_for_room());
+                if ctx.is_stopping() {
+                    return Ok(false);
+                }
+            }
+            Err(error) if is_overrun(&error) => {
+                counters.add(UNDERRUNS, 1);
+                device.recover(&error, Direction::Playback)?;
+            }
+            Err(error) if is_unplugged(&error) => return Err(unplugged()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+impl Stage for AudioSink {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        for frame in batch.frames() {
+            let header = frame.header();
+            let samples = u64::from(header.block_length_samples);
+            if samples == 0 {
+                continue;
+            }
+            self.prepare(&header)?;
+            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
+            self.counters.add(GAP_SAMPLES, gap);
+            self.next_index = Some(header.next_sample_index());
+            let Some((_, raw)) = &self.stream else { continue };
+            let bytes = interleaved(raw, &frame, &mut self.bytes)?;
+            let Some(device) = &mut self.device else {
+                self.counters.add(ABSENT_SAMPLES, samples);
+                continue;
+            };
+            match write(device, bytes, &self.counters, ctx) {
+                Ok(_) => {}
+                Err(error) if self.again.is_some() && error.kind() == io::ErrorKind::NotConnected => {
+                    self.device = None;
+                    self.counters.add(ABSENT_SAMPLES, samples);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        match &mut self.device {
+            Some(device) => Ok(ctx.waiting(|| device.drain())?),
+            None => Ok(()),
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+impl std::fmt::Debug for AudioSink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AudioSink").field("audio", &self.audio).finish_non_exhaustive()
+    }
+}
+
+const COUNTERS: &[&str] = &["underruns", "unmarked_gap_samples", "absent_samples", "reconnects"];
+const UNDERRUNS: usize = 0;
+const GAP_SAMPLES: usize = 1;
+const ABSENT_SAMPLES: usize = 2;
+const RECONNECTS: usize = 3;
