@@ -4,7 +4,7 @@
     python3 ci/bridge_rates.py target/release/grebe
 
 A row says what arrived per second, what was lost of what was sent, and how it relates to grebe's own frames in datagrams of the same size. Two
-processes on this machine; one channel of i16.
+processes on this machine, or four where three read a group; one channel of i16.
 """
 
 import argparse
@@ -16,37 +16,46 @@ import tempfile
 import time
 from pathlib import Path
 
-# What a row is called, its datagrams, the kind that receives, and how its stream is named.
+# What a row is called, its datagrams, the kind that receives, how its stream is named, and how many receive it.
 ROWS = [
-    ("own frames, 1,400 B", 1400, "udp_in", "udp://127.0.0.1:{port}"),
-    ("VITA-49, 1,400 B", 1400, "vita49_in", "vrt://127.0.0.1:{port}"),
-    ("no headers, 1,400 B", 1400, "raw_in", "udp://127.0.0.1:{port}?format=i16&rate=1G"),
-    ("own frames, 8,972 B", 8972, "udp_in", "udp://127.0.0.1:{port}"),
-    ("VITA-49, 8,972 B", 8972, "vita49_in", "vrt://127.0.0.1:{port}"),
-    ("no headers, 8,972 B", 8972, "raw_in", "udp://127.0.0.1:{port}?format=i16&rate=1G"),
+    ("own frames, 1,400 B", 1400, "udp_in", "udp://127.0.0.1:{port}", 1),
+    ("VITA-49, 1,400 B", 1400, "vita49_in", "vrt://127.0.0.1:{port}", 1),
+    ("no headers, 1,400 B", 1400, "raw_in", "udp://127.0.0.1:{port}?format=i16&rate=1G", 1),
+    ("own frames, 8,972 B", 8972, "udp_in", "udp://127.0.0.1:{port}", 1),
+    ("VITA-49, 8,972 B", 8972, "vita49_in", "vrt://127.0.0.1:{port}", 1),
+    ("no headers, 8,972 B", 8972, "raw_in", "udp://127.0.0.1:{port}?format=i16&rate=1G", 1),
+    ("multicast, 1 reader, 8,972 B", 8972, "udp_in", "udp://239.255.77.7:{port}?interface=lo", 1),
+    ("multicast, 3 readers, 8,972 B", 8972, "udp_in", "udp://239.255.77.7:{port}?interface=lo", 3),
 ]
 
 
-def turn(grebe, kind, uri, datagram, samples):
-    """Samples that arrived, and how long they took to be sent."""
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as graph:
-        graph.write(
-            f'stage = [{{ id = "in", kind = "{kind}", params = {{ uri = "{uri.format(port=0)}", idle_timeout = "2s" }} }}, '
-            '{ id = "end", kind = "null" }]\nedge = [{ from = "in", to = "end" }]\n'
-        )
-        graph.flush()
-        words = [grebe, "run", graph.name, "--json"]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as receiver:
-            for line in receiver.stderr:
-                if found := re.search(r"listening on \S+:(\d+)", line):
-                    break
-            to = uri.format(port=found[1])
-            began = time.monotonic()
-            words = ["sg", "--free-run", "--rate", "1G", "--channels", "1", "--samples", samples, "--datagram-size", datagram, "--to", to]
-            subprocess.run([str(word) for word in [grebe, *words]], check=True, capture_output=True)
-            took = time.monotonic() - began
-            result = json.loads(receiver.communicate(timeout=60)[0])
-    return result["graph"]["stages"][0]["samples_out"], took
+def receiver(grebe, kind, uri, folder):
+    """A process that receives until nothing more comes, and the port that it listens on."""
+    graph = Path(folder, f"{time.monotonic_ns()}.toml")
+    graph.write_text(
+        f'stage = [{{ id = "in", kind = "{kind}", params = {{ uri = "{uri}", idle_timeout = "2s" }} }}, '
+        '{ id = "end", kind = "null" }]\nedge = [{ from = "in", to = "end" }]\n'
+    )
+    program = subprocess.Popen([grebe, "run", graph, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in program.stderr:
+        if found := re.search(r"listening on \S+:(\d+)", line):
+            return program, found[1]
+    raise SystemExit(f"{uri}: it does not listen")
+
+
+def turn(grebe, kind, uri, datagram, readers, samples):
+    """Samples that arrived at the reader that got the fewest, and how long they took to be sent."""
+    with tempfile.TemporaryDirectory() as folder:
+        programs, port = [], 0
+        for _ in range(readers):
+            program, port = receiver(grebe, kind, uri.format(port=port), folder)
+            programs.append(program)
+        words = ["sg", "--free-run", "--rate", "1G", "--channels", "1", "--samples", samples, "--datagram-size", datagram]
+        began = time.monotonic()
+        subprocess.run([str(word) for word in [grebe, *words, "--to", uri.format(port=port)]], check=True, capture_output=True)
+        took = time.monotonic() - began
+        results = [json.loads(program.communicate(timeout=60)[0]) for program in programs]
+    return min(result["graph"]["stages"][0]["samples_out"] for result in results), took
 
 
 def main():
@@ -57,15 +66,15 @@ def main():
     asked = parser.parse_args()
     rates, lost = ({name: [] for name, *_ in ROWS} for _ in range(2))
     for _ in range(asked.turns):
-        for name, datagram, kind, uri in ROWS:
-            got, took = turn(asked.grebe.resolve(), kind, uri, datagram, asked.samples)
+        for name, datagram, kind, uri, readers in ROWS:
+            got, took = turn(asked.grebe.resolve(), kind, uri, datagram, readers, asked.samples)
             rates[name].append(got / took / 1e6)
             lost[name].append(100 * (1 - got / asked.samples))
     for name, datagram, *_ in ROWS:
         own = statistics.median(rates[f"own frames, {datagram:,} B"])
         row = rates[name]
         print(
-            f"{name:20} {statistics.median(row):6.0f} MS/s ({min(row):.0f} - {max(row):.0f}), lost {statistics.median(lost[name]):5.2f} %, "
+            f"{name:30} {statistics.median(row):6.0f} MS/s ({min(row):.0f} - {max(row):.0f}), lost {statistics.median(lost[name]):5.2f} %, "
             f"{statistics.median(row) / own:.2f} of own frames"
         )
 
