@@ -1,7 +1,5 @@
 //! Radios behind SoapySDR.
 
-use grebe_flow::RateHz;
-
 use super::{Notice, OpenSource, SourceOptions};
 use crate::error::Error;
 use crate::soapy::{Soapy, SoapySink, SoapySource};
@@ -53,13 +51,11 @@ fn words(tuned: &Tuning, source: &SoapySource) -> String {
     }
 }
 
-/// `2.4 MS/s`, of any number of digits.
+/// `433.920123 MHz`: every digit, so that a step of a synthesiser shows.
 fn with_unit(hz: f64, unit: &str) -> String {
-    let text = RateHz(hz).to_string();
-    match text.strip_suffix(['k', 'M', 'G']) {
-        Some(number) => format!("{number} {}{unit}", &text[number.len()..]),
-        None => format!("{text} {unit}"),
-    }
+    let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let (multiple, prefix) = prefixes.into_iter().find(|(multiple, _)| hz >= *multiple).unwrap_or((1.0, ""));
+    format!("{} {prefix}{unit}", hz / multiple)
 }
 
 /// So near is as asked: oscillators are divided by whole numbers.

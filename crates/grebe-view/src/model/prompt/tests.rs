@@ -101,7 +101,7 @@ fn a_receiver_is_tuned_by_what_is_typed_and_shows_what_it_is_tuned_to() {
     without.act(Action::Ask(Question::Tuning(Tunable::Frequency)));
     assert!(
         without.prompt.is_none()
-            && without.hud.notice.as_ref().is_some_and(|said| said.contains("no receiver"))
+            && without.message.as_ref().is_some_and(|(said, _)| said.contains("no receiver"))
     );
 
     let tuned = Arc::new(Mutex::new(Tuned { frequency_hz: 100e6, rate_hz: 2.4e6, gain_db: None }));
