@@ -9,14 +9,14 @@ need_grebe
 ecg=examples/data/ecg
 
 through_udp() {  # FILE OUT: two processes, one datagram socket; the recorder ends by itself
-  local recorder address
-  "$grebe" record udp://127.0.0.1:0 "$2.sigmf-meta" 2>"$work/recorder.log" &
+  local recorder address log=$2.log # its own: the one before must not answer for it
+  "$grebe" record udp://127.0.0.1:0 "$2.sigmf-meta" 2>"$log" &
   recorder=$!
-  wait_for 10 grep -q "listening on" "$work/recorder.log" || { cat "$work/recorder.log"; return 1; }
-  address=$(sed -n 's/^listening on //p' "$work/recorder.log")
+  wait_for 10 grep -q "listening on" "$log" || { cat "$log"; return 1; }
+  address=$(sed -n 's/^listening on //p' "$log")
   "$grebe" play "$1" --to "udp://$address" --speed 100 || return 1
   wait_for 20 is_gone "$recorder" || { echo "the recorder did not end with the stream"; kill "$recorder"; return 1; }
-  wait "$recorder" || { cat "$work/recorder.log"; return 1; }
+  wait "$recorder" || { cat "$log"; return 1; }
 }
 
 through_pipe() {  # FILE OUT
