@@ -243,16 +243,20 @@ impl Stream {
     ) -> PyResult<Self> {
         let address = source.address.map(|address| address.to_string());
         // A source that has its own memory makes as much as the queue could hold, of which Python may keep a part. What
-        // shared memory lends is bounded by its producer: half of it for Python, a quarter in the queue, a quarter on its way.
-        let (leases_max, capacity) = match source.lent_max {
-            None => (LEASES_MAX, QueueOptions::block(QUEUE_BATCHES + LEASES_MAX).bytes(QUEUE_BYTES)),
+        // shared memory lends is bounded by its producer: half of it for Python, a quarter in the queue, and the rest waits there. Its
+        // producer drops by the policy; a queue that did so too would lose what that memory still has room for.
+        let (leases_max, queue) = match source.lent_max {
+            None => {
+                let capacity = QueueOptions::block(QUEUE_BATCHES + LEASES_MAX).bytes(QUEUE_BYTES);
+                (LEASES_MAX, QueueOptions { policy, ..capacity })
+            }
             Some(lent) => {
                 ((lent / 2).clamp(1, LEASES_MAX), QueueOptions::block((lent / 4).clamp(2, QUEUE_BATCHES)))
             }
         };
         let mut graph = Graph::new();
         let node = graph.add_boxed(SOURCE, source.stage);
-        let batches = graph.connect_async(node, "python", QueueOptions { policy, ..capacity });
+        let batches = graph.connect_async(node, "python", queue);
         let running = graph.start().map_err(of_graph)?;
         let telemetry = telemetry::publish(&running, "python").ok();
         let leases = Arc::new(AtomicUsize::new(0));
