@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Measure what a path carries, each way: round trip, MTU, loss, the highest rate without loss, and what limits it.
     Probe(Probe),
-    /// List what can be opened here and now, as the URIs that open it: radios, streams in shared memory.
+    /// List what can be opened here and now, as the URIs that open it: radios, serial ports, sound, shared memory.
     Devices(Devices),
     /// Look at this machine: what it can do for grebe, what limits it, and what fixes that.
     Doctor(Doctor),
