@@ -12,7 +12,7 @@ mod zmq;
 
 use std::time::Duration;
 
-use grebe_flow::{Fault, Kinds, Site, SizeBytes, Stage, StageResult, Time};
+use grebe_flow::{Count, Fault, Kinds, Site, SizeBytes, Stage, StageResult, Time};
 
 use crate::error::Error;
 use crate::open::{SinkOptions, SourceOptions, open_sink, open_source};
@@ -60,6 +60,16 @@ fn source(uri: &Uri, options: SourceOptions, site: &mut Site) -> StageResult<Box
         site.note(format!("listening on {address}"));
     }
     Ok(source.stage)
+}
+
+/// What all sources can be told: when they end, and who ends their wait.
+fn source_options(samples: Option<Count>, idle_timeout: Option<Time>, site: &Site) -> SourceOptions {
+    SourceOptions {
+        samples: samples.map(|samples| samples.0),
+        idle_timeout: idle_timeout.map(|timeout| timeout.0),
+        cancel: site.cancel().clone(),
+        ..SourceOptions::default()
+    }
 }
 
 /// Opens a sink, with notes of the graph as [`source`] has them; who cancels the graph ends its wait for readers.

@@ -5,7 +5,7 @@ use grebe_frame::SampleFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{check_uri, latency, sink, source, wrong};
+use super::{check_uri, latency, sink, source, source_options, wrong};
 use crate::error::Error;
 use crate::open::{SinkOptions, SourceOptions, Transport};
 use crate::uri::{ShmName, Uri, Wire};
@@ -44,9 +44,7 @@ impl Kind for UdpIn {
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let options = SourceOptions {
             transport: transport(self.burst, self.latency),
-            samples: self.samples.map(|samples| samples.0),
-            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
-            ..SourceOptions::default()
+            ..source_options(self.samples, self.idle_timeout, site)
         };
         source(&udp_uri(&self.uri)?, options, site)
     }
@@ -123,9 +121,7 @@ impl Kind for ShmIn {
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let options = SourceOptions {
             reader: site.id().to_owned(),
-            samples: self.samples.map(|samples| samples.0),
-            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
-            ..SourceOptions::default()
+            ..source_options(self.samples, self.idle_timeout, site)
         };
         source(&Uri::Shm(shm_to_read(&self.uri)?), options, site)
     }
@@ -136,7 +132,7 @@ impl Kind for ShmIn {
 #[serde(deny_unknown_fields)]
 pub(super) struct ShmOut {
     /// The stream: shm://NAME; ?wait=N where the graph is to start once N read it, ?block=no where no reader may make it wait,
-    /// ?readers=N where not 4 are to share its memory, ?memory=1G where not 64 MiB.
+    /// ?readers=N where not 4 are to share its memory, ?memory=1G where not 256 MiB.
     uri: String,
 }
 

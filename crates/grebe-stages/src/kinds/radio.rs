@@ -5,9 +5,9 @@ use grebe_frame::SampleFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{check_uri, sink, source, wrong};
+use super::{check_uri, sink, source, source_options, wrong};
 use crate::error::Error;
-use crate::open::{SinkOptions, SourceOptions};
+use crate::open::SinkOptions;
 use crate::uri::Uri;
 
 /// Samples of a receiver behind rtl_tcp.
@@ -75,19 +75,6 @@ impl Kind for RtlTcpOut {
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         sink(&rtl_tcp_uri(&self.uri)?, SinkOptions::default(), site)
-    }
-}
-
-pub(super) fn source_options(
-    samples: Option<Count>,
-    idle_timeout: Option<Time>,
-    site: &Site,
-) -> SourceOptions {
-    SourceOptions {
-        samples: samples.map(|samples| samples.0),
-        idle_timeout: idle_timeout.map(|timeout| timeout.0),
-        cancel: site.cancel().clone(),
-        ..SourceOptions::default()
     }
 }
 

@@ -4,9 +4,9 @@ use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageResult, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{check_uri, sink, source, wrong};
+use super::{check_uri, sink, source, source_options, wrong};
 use crate::error::Error;
-use crate::open::{SinkOptions, SourceOptions};
+use crate::open::SinkOptions;
 use crate::uri::Uri;
 
 /// Reads samples without headers, as other programs send them.
@@ -34,13 +34,7 @@ impl Kind for RawIn {
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let options = SourceOptions {
-            samples: self.samples.map(|samples| samples.0),
-            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
-            cancel: site.cancel().clone(),
-            ..SourceOptions::default()
-        };
-        source(&raw_uri(&self.uri)?, options, site)
+        source(&raw_uri(&self.uri)?, source_options(self.samples, self.idle_timeout, site), site)
     }
 }
 

@@ -5,8 +5,7 @@ use grebe_frame::SampleFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::radio::source_options;
-use super::{check_uri, sink, source, wrong};
+use super::{check_uri, sink, source, source_options, wrong};
 use crate::error::Error;
 use crate::open::SinkOptions;
 use crate::soapy::Soapy;

@@ -4,9 +4,9 @@ use grebe_flow::{Count, Fault, Kind, Ports, Site, SizeBytes, Stage, StageResult,
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{check_uri, sink, source, wrong};
+use super::{check_uri, sink, source, source_options, wrong};
 use crate::error::Error;
-use crate::open::{SinkOptions, SourceOptions, Transport};
+use crate::open::{SinkOptions, Transport};
 use crate::stream::check_datagram_bytes;
 use crate::uri::Uri;
 
@@ -35,12 +35,7 @@ impl Kind for Vita49In {
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        let options = SourceOptions {
-            samples: self.samples.map(|samples| samples.0),
-            idle_timeout: self.idle_timeout.map(|timeout| timeout.0),
-            ..SourceOptions::default()
-        };
-        source(&vita49_uri(&self.uri)?, options, site)
+        source(&vita49_uri(&self.uri)?, source_options(self.samples, self.idle_timeout, site), site)
     }
 }
 

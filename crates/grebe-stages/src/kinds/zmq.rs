@@ -4,8 +4,7 @@ use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageResult, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::radio::source_options;
-use super::{check_uri, sink, source, wrong};
+use super::{check_uri, sink, source, source_options, wrong};
 use crate::error::Error;
 use crate::open::SinkOptions;
 use crate::uri::Uri;
