@@ -3,14 +3,14 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use grebe::stages::SampleFile;
 use serde_json::Value;
-use support::{finish, grebe, run, text};
+use support::{finish, grebe, listening, run, text};
 
 /// Runs a command with that on its standard input.
 fn fed(arguments: &[&str], input: &[u8]) -> Output {
@@ -33,21 +33,6 @@ fn recorded(file: &Path) -> (Vec<String>, Vec<Vec<f64>>) {
     let (channels, length) = (recording.channels(), recording.len_samples());
     let block = recording.block(0, length as usize).unwrap();
     (names, (0..channels).map(|channel| block.channel::<f64>(channel).unwrap().into_owned()).collect())
-}
-
-/// Starts a command, and waits until it says where it listens.
-fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
-    let mut child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    let address = loop {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
-        if let Some(address) = line.trim().strip_prefix("listening on ") {
-            break address.trim_start_matches("tcp://").to_owned();
-        }
-    };
-    (child, address, stderr)
 }
 
 #[test]

@@ -4,36 +4,14 @@
 
 mod support;
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::Stdio;
 
 use grebe::stages::SampleFile;
 use serde_json::Value;
-use support::{finish, grebe, run, text};
-
-/// Starts a command, and waits until it says where it listens.
-fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
-    let mut child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    let address = loop {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
-        if let Some((_, address)) =
-            line.trim().strip_prefix("listening on ").and_then(|it| it.split_once("://"))
-        {
-            break address.to_owned();
-        }
-    };
-    (child, address, stderr)
-}
-
-fn data(file: &Path) -> Vec<u8> {
-    fs::read(file.with_extension("sigmf-data")).unwrap()
-}
+use support::{data, finish, grebe, listening, run, text};
 
 /// A recording of a generator, for what is to come out at the other end.
 fn made(file: &Path, samples: &str) -> Vec<u8> {

@@ -2,38 +2,16 @@
 
 mod support;
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use grebe::stages::SampleFile;
-use support::{finish, grebe, run, text};
+use support::{data, finish, grebe, listening, run, text};
 
 fn bytes(count: usize) -> Vec<u8> {
     (0..count as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
-}
-
-/// Starts a command, and waits until it says where it listens.
-fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
-    let mut child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    let address = loop {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
-        if let Some(address) = line.trim().strip_prefix("listening on ") {
-            break address.trim_start_matches("tcp://").to_owned();
-        }
-    };
-    (child, address, stderr)
-}
-
-/// What a recording holds, as its file has it.
-fn data(file: &Path) -> Vec<u8> {
-    fs::read(file.with_extension("sigmf-data")).unwrap()
 }
 
 #[test]

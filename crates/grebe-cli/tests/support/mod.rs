@@ -59,6 +59,26 @@ pub(crate) fn finish(mut child: Child) -> Output {
     }
 }
 
+/// A command that listens, the address at which it does, and the rest of what it says.
+pub(crate) fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
+    let mut child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    let address = loop {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
+        if let Some(place) = line.trim().strip_prefix("listening on ") {
+            break place.split_once("://").map_or(place, |(_, address)| address).to_owned();
+        }
+    };
+    (child, address, stderr)
+}
+
+/// The samples of a recording, as its file has them.
+pub(crate) fn data(file: &Path) -> Vec<u8> {
+    std::fs::read(file.with_extension("sigmf-data")).unwrap()
+}
+
 /// A listener on a port of the system's choice; ends with the test.
 pub(crate) struct Listener {
     pub child: Option<Child>,
@@ -71,16 +91,7 @@ impl Listener {
     pub(crate) fn record(file: &Path, more: &[&str]) -> Self {
         let mut arguments = vec!["record", "udp://127.0.0.1:0", file.to_str().unwrap(), "--json"];
         arguments.extend(more);
-        let mut child = grebe(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        let address = loop {
-            line.clear();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
-            if let Some(address) = line.trim().strip_prefix("listening on ") {
-                break address.to_owned();
-            }
-        };
+        let (child, address, stderr) = listening(&arguments);
         Self { child: Some(child), address, stderr }
     }
 
