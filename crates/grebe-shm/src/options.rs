@@ -34,11 +34,11 @@ pub struct PublisherOptions {
 }
 
 impl Default for PublisherOptions {
-    /// 64 MiB in chunks of 256 KiB for 4 consumers, of which 32 chunks are the producer's own.
+    /// 256 MiB in chunks of 256 KiB for 4 consumers, of which 32 chunks are the producer's own.
     fn default() -> Self {
         Self {
             chunk_bytes: 256 << 10,
-            chunks: 256,
+            chunks: 1_024,
             reserve_chunks: 32,
             rest_chunks: None,
             consumers_max: 4,

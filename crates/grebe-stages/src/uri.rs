@@ -116,7 +116,7 @@ pub struct ShmName {
     pub allow_block: bool,
     /// `readers=`: how many may read it at a time, who share its memory out among them; `None`: 4.
     pub readers_max: Option<u16>,
-    /// `memory=`: bytes of samples that it holds, 16 MiB to 16 GiB: for how long a reader may stall; `None`: 64 MiB.
+    /// `memory=`: bytes of samples that it holds, 16 MiB to 16 GiB: for how long a reader may stall; `None`: 256 MiB.
     pub memory_bytes: Option<u64>,
 }
 

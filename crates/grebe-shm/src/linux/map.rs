@@ -30,6 +30,9 @@ pub(crate) fn is_sealed_at(fd: impl AsFd, bytes: usize) -> rustix::io::Result<bo
     Ok(seals.contains(SIZE_SEALS) && rustix::fs::fstat(fd)?.st_size == bytes as i64)
 }
 
+/// A quarter of a second of most streams, and nothing that a small machine would miss.
+const POPULATED_BYTES_MAX: usize = 64 << 20;
+
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// A shared mapping of a memfd. Clones share it.
@@ -53,9 +56,11 @@ impl Mapping {
         let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
         let mapping = Self(Arc::new(Mapped { base, len, writable }));
         let populate = if writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
-        // So that no page fault falls into the stream. An old kernel does not know it, and faults.
+        // So that no page fault falls into a stream whose readers keep up: chunks come home to be used first. The rest is touched when a
+        // reader falls behind. An old kernel does not know it, and faults.
+        let populated = len.min(POPULATED_BYTES_MAX);
         // SAFETY: populating changes no content; the range is the mapping just made.
-        let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, populate) };
+        let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), populated, populate) };
         Ok(mapping)
     }
 
