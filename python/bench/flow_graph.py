@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gnuradio import blocks, gr, zeromq
+from gnuradio import blocks, gr, network, zeromq
 
 import grebe
 from grebe.gnuradio import sink, source
@@ -29,6 +29,9 @@ from grebe.gnuradio import sink, source
 COMMAND = [sys.executable, "-m", "grebe"]
 ITEM = gr.sizeof_gr_complex
 RATE = 1e9
+# Of GNU Radio's UDP blocks: a 64-bit number before the samples of each packet, and the bytes of both.
+NUMBERED = 1
+PACKET = 1_472
 
 
 def alone(samples: int) -> tuple[float, float]:
@@ -64,8 +67,16 @@ def until_it_listens(address: str) -> None:
 
 
 def send(kind: str, address: str) -> None:
-    out = zeromq.push_sink(ITEM, 1, address, 100) if kind == "zmq" else sink(f"{address}?wait=1", RATE)
-    flow(blocks.null_source(ITEM), out)
+    flow(blocks.null_source(ITEM), outlet(kind, address))
+
+
+def outlet(kind: str, address: str) -> Any:
+    if kind == "zmq":
+        return zeromq.push_sink(ITEM, 1, address, 100)
+    if kind == "udp":
+        host, port = address.split("//")[1].split(":")
+        return network.udp_sink(ITEM, 1, host, int(port), NUMBERED, PACKET, False)
+    return sink(f"{address}?wait=1", RATE)
 
 
 def ended(child: subprocess.Popen[bytes]) -> None:
@@ -87,6 +98,24 @@ def zmq_to_grebe(samples: int, address: str) -> tuple[float, float]:
         until_it_listens(address)
         uri = f"zmq://{address.split('//')[1]}?type=pull&format=cf32&rate=1M"
         return by_grebe("zmq_in", uri, samples)
+    finally:
+        ended(child)
+
+
+def udp_to_gnuradio(samples: int, address: str) -> tuple[float, float]:
+    """What its source gets of what its sink sends; what the kernel drops between them is sent for nothing."""
+    out = network.udp_source(ITEM, 1, int(address.split(":")[-1]), NUMBERED, PACKET, False, False, False)
+    child = sender("udp", address)
+    try:
+        return flow(out, blocks.head(ITEM, samples), blocks.null_sink(ITEM))
+    finally:
+        ended(child)
+
+
+def udp_to_grebe(samples: int, address: str) -> tuple[float, float]:
+    child = sender("udp", address)
+    try:
+        return by_grebe("raw_in", f"{address}?format=cf32&rate=1M&seq=0:u64le", samples)
     finally:
         ended(child)
 
@@ -141,6 +170,8 @@ def main() -> None:
         "a flow graph alone": lambda _: alone(asked.samples),
         "GNU Radio's PUSH -> GNU Radio's PULL": lambda n: zmq_to_gnuradio(asked.samples, f"tcp://127.0.0.1:{n}"),
         "GNU Radio's PUSH -> grebe, zmq://": lambda n: zmq_to_grebe(asked.samples, f"tcp://127.0.0.1:{n}"),
+        "GNU Radio's UDP sink -> GNU Radio's UDP source": lambda n: udp_to_gnuradio(asked.samples, f"udp://127.0.0.1:{n}"),
+        "GNU Radio's UDP sink -> grebe, udp://": lambda n: udp_to_grebe(asked.samples, f"udp://127.0.0.1:{n}"),
         "grebe, shm:// -> grebe's source block": lambda n: shm_to_gnuradio(asked.samples, f"bench-{os.getpid()}-{n}"),
         "grebe's sink block -> grebe, shm://": lambda n: gnuradio_to_shm(asked.samples, f"bench-{os.getpid()}-{n}"),
     }
