@@ -1,0 +1,193 @@
+//! The directories of a tree: which is in which, and those that are open.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::name::join;
+use crate::system::Directory;
+
+/// A directory in [`Directories`].
+pub(crate) type Place = u32;
+
+/// All directories that were met, a few of them open. Each takes 16 bytes and its name.
+#[derive(Debug, Default)]
+pub(crate) struct Directories {
+    nodes: RwLock<Nodes>,
+    /// The least recently used first.
+    open: Mutex<Vec<(Place, Arc<Directory>)>>,
+}
+
+#[derive(Debug, Default)]
+struct Nodes {
+    nodes: Vec<Node>,
+    /// All names, one behind the other.
+    names: Vec<u8>,
+    roots: Vec<(Place, Arc<Directory>)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    parent: Place,
+    depth: u32,
+    /// Where its name begins; it ends where the next one's begins.
+    name_start: u64,
+}
+
+/// So many stay open: more than a path is usually deep.
+const OPEN_MAX: usize = 64;
+
+impl Directories {
+    /// A directory that is in no other one. It has a name where what is in it has paths that begin with that.
+    pub(crate) fn add_root(&self, directory: Directory, name: &[u8]) -> Place {
+        let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
+        let place = nodes.nodes.len() as Place;
+        nodes.add(place, 0, name);
+        nodes.roots.push((place, Arc::new(directory)));
+        place
+    }
+
+    pub(crate) fn add(&self, parent: Place, name: &[u8]) -> Place {
+        let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
+        let depth = nodes.nodes[parent as usize].depth + 1;
+        nodes.add(parent, depth, name)
+    }
+
+    /// How many are above it.
+    pub(crate) fn depth(&self, place: Place) -> u32 {
+        self.nodes.read().unwrap_or_else(PoisonError::into_inner).nodes[place as usize].depth
+    }
+
+    /// Its path below its root.
+    pub(crate) fn path(&self, place: Place) -> Vec<u8> {
+        let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
+        let chain = nodes.chain(place, |_| false);
+        let root = chain.last().map_or(place, |top| nodes.nodes[*top as usize].parent);
+        chain.iter().rev().fold(nodes.name(root).to_vec(), |path, place| join(&path, nodes.name(*place)))
+    }
+
+    /// The path of a name in it.
+    pub(crate) fn path_of(&self, place: Place, name: &[u8]) -> Vec<u8> {
+        join(&self.path(place), name)
+    }
+
+    /// The directory itself. Each step on the way is opened without following a link.
+    pub(crate) fn open(&self, place: Place) -> io::Result<Arc<Directory>> {
+        if let Some(open) = self.find(place) {
+            return Ok(open);
+        }
+        let (mut at, steps) = {
+            let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
+            let mut found = None;
+            let chain = nodes.chain(place, |place| {
+                found = self.find(place);
+                found.is_some()
+            });
+            let start = match found {
+                Some(open) => open,
+                None => nodes.root(place).ok_or(io::ErrorKind::NotFound)?,
+            };
+            let steps: Vec<_> =
+                chain.iter().rev().map(|place| (*place, nodes.name(*place).to_vec())).collect();
+            (start, steps)
+        };
+        for (place, name) in steps {
+            at = Arc::new(at.open_below(&name)?);
+            self.keep(place, at.clone());
+        }
+        Ok(at)
+    }
+
+    fn find(&self, place: Place) -> Option<Arc<Directory>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = open.iter().rposition(|(other, _)| *other == place)?;
+        let last = open.len() - 1;
+        if at != last {
+            open[at..].rotate_left(1);
+        }
+        Some(open[last].1.clone())
+    }
+
+    fn keep(&self, place: Place, directory: Arc<Directory>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= OPEN_MAX {
+            open.remove(0);
+        }
+        open.push((place, directory));
+    }
+}
+
+impl Nodes {
+    fn add(&mut self, parent: Place, depth: u32, name: &[u8]) -> Place {
+        let place = self.nodes.len() as Place;
+        self.nodes.push(Node { parent, depth, name_start: self.names.len() as u64 });
+        self.names.extend_from_slice(name);
+        place
+    }
+
+    fn name(&self, place: Place) -> &[u8] {
+        let start = self.nodes[place as usize].name_start as usize;
+        let end =
+            self.nodes.get(place as usize + 1).map_or(self.names.len(), |next| next.name_start as usize);
+        &self.names[start..end]
+    }
+
+    /// It and those above it, up to its root or the first that is `enough`; without those two.
+    fn chain(&self, mut place: Place, mut is_enough: impl FnMut(Place) -> bool) -> Vec<Place> {
+        let mut chain = Vec::new();
+        while self.nodes[place as usize].depth > 0 && !is_enough(place) {
+            chain.push(place);
+            place = self.nodes[place as usize].parent;
+        }
+        chain
+    }
+
+    fn root(&self, mut place: Place) -> Option<Arc<Directory>> {
+        while self.nodes[place as usize].depth > 0 {
+            place = self.nodes[place as usize].parent;
+        }
+        self.roots.iter().find(|(root, _)| *root == place).map(|(_, directory)| directory.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_is_found_however_many_were_opened_since() {
+        let root = tempfile::tempdir().unwrap();
+        let directories = Directories::default();
+        let top = directories.add_root(Directory::open(root.path()).unwrap(), b"");
+        let mut deep = vec![top];
+        let mut path = root.path().to_path_buf();
+        for level in 0..100 {
+            path.push(format!("d{level}"));
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("here"), format!("{level}")).unwrap();
+            deep.push(directories.add(deep[level], format!("d{level}").as_bytes()));
+        }
+        for level in [100, 1, 50, 100, 99, 2] {
+            let directory = directories.open(deep[level]).unwrap();
+            assert_eq!(directory.metadata(b"here").unwrap().bytes, if level > 10 { 2 } else { 1 });
+            assert_eq!(directories.depth(deep[level]), level as u32);
+        }
+        assert!(directories.open.lock().unwrap().len() <= OPEN_MAX);
+        assert_eq!(directories.path_of(deep[2], b"x"), b"d0/d1/x");
+        assert_eq!(directories.path(top), b"");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_on_the_way_is_not_followed() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(outside.path().join("b")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.path().join("a")).unwrap();
+        let directories = Directories::default();
+        let top = directories.add_root(Directory::open(root.path()).unwrap(), b"");
+        let a = directories.add(top, b"a");
+        let b = directories.add(a, b"b");
+        assert!(directories.open(a).is_err() && directories.open(b).is_err());
+    }
+}

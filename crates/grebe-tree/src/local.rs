@@ -1,0 +1,88 @@
+//! Both ends in one process: messages go through memory, and the system copies the content.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use grebe_packet::Cancel;
+
+use crate::directories::{Directories, Place};
+use crate::error::{Error, Result};
+use crate::pipe::pipe;
+use crate::progress::Progress;
+use crate::receive::{self, ReceiveTree};
+use crate::report::Report;
+use crate::send::{self, SendTree};
+use crate::wire::EntryId;
+
+/// Copies trees from here to here. What [`send`](crate::send) and [`receive`](crate::receive) do, but file systems that can share
+/// content share it, and else the system copies it.
+///
+/// # Errors
+/// As those of [`send`](crate::send) and [`receive`](crate::receive); `tree` has the options.
+pub fn copy(
+    tree: &SendTree,
+    destination: &Path,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Report> {
+    let handover = Handover::default();
+    let (sent_read, sent_write) = pipe();
+    let (answers_read, answers_write) = pipe();
+    // The receiver knows what is done: its counters are those that are shown.
+    let unseen = Arc::new(Progress::default());
+    std::thread::scope(|scope| {
+        let sending = {
+            let handover = &handover;
+            let unseen = &unseen;
+            scope.spawn(move || send::run(answers_read, sent_write, tree, unseen, cancel, Some(handover)))
+        };
+        let receiving = ReceiveTree { destination: destination.to_path_buf(), options: None };
+        let received =
+            receive::run(sent_read, answers_write, &receiving, progress, cancel, Some(handover.clone()));
+        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match (sent, received) {
+            (Ok(sent), Ok(received)) => {
+                Ok(Report { sender: sent.sender, read_bytes: 0, written_bytes: 0, ..received })
+            }
+            // Of two that ended each other the one with a reason of its own is told.
+            (Err(sent), Err(Error::Closed | Error::Peer { .. })) => Err(sent),
+            (_, Err(received)) => Err(received),
+            (Err(sent), Ok(_)) => Err(sent),
+        }
+    })
+}
+
+/// Files that the sender hands over to the receiver.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Handover {
+    directories: Arc<Directories>,
+    files: Arc<Mutex<HashMap<EntryId, Handed>>>,
+}
+
+#[derive(Debug)]
+struct Handed {
+    place: Place,
+    name: Box<[u8]>,
+    follows: bool,
+}
+
+impl Handover {
+    pub(crate) fn directories(&self) -> Arc<Directories> {
+        self.directories.clone()
+    }
+
+    pub(crate) fn put(&self, id: EntryId, place: Place, name: &[u8], follows: bool) {
+        let handed = Handed { place, name: name.into(), follows };
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(id, handed);
+    }
+
+    /// Opens a file that was handed over.
+    pub(crate) fn take(&self, id: EntryId) -> io::Result<File> {
+        let handed = self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let handed = handed.ok_or(io::ErrorKind::NotFound)?;
+        self.directories.open(handed.place)?.read_file(&handed.name, handed.follows)
+    }
+}

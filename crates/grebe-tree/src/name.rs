@@ -1,0 +1,118 @@
+//! Names as bytes: which of them are taken, and how they are shown.
+
+use std::borrow::Cow;
+
+/// The folder at the destination's root where files lie until they are whole. No peer may name anything that begins like it.
+pub(crate) const PARTIAL: &[u8] = b".grebe-partial";
+
+/// What all names of our own begin with.
+pub(crate) const OWN_PREFIX: &[u8] = b".grebe-";
+
+/// The longest name that is taken; file systems have 255.
+pub(crate) const NAME_BYTES_MAX: usize = 1_024;
+
+/// Directories inside directories: more than any path that a system call takes.
+pub(crate) const DEPTH_MAX: u32 = 2_048;
+
+/// Whether this names something inside a directory, and nothing of ours.
+pub(crate) fn check(name: &[u8]) -> Result<(), &'static str> {
+    match name {
+        [] => Err("an empty name"),
+        b"." | b".." => Err("it leads out of the directory"),
+        _ if name.len() > NAME_BYTES_MAX => Err("a name that is too long"),
+        _ if name.contains(&b'/') => Err("it leads out of the directory"),
+        _ if name.contains(&0) => Err("a name with a zero byte"),
+        _ if is_own(name) => Err("such names are for grebe's own files"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether grebe makes such files itself. A file system that ignores case finds them by other letters, too.
+pub(crate) fn is_own(name: &[u8]) -> bool {
+    name.get(..OWN_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(OWN_PREFIX))
+}
+
+/// `above/name`, or the name alone at the root.
+pub(crate) fn join(above: &[u8], name: &[u8]) -> Vec<u8> {
+    if above.is_empty() { name.to_vec() } else { [above, b"/", name].concat() }
+}
+
+/// A name for people: what is no letter, or would move a terminal's cursor, is shown as an escape sequence.
+pub(crate) fn printable(name: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter.is_control() || is_invisible(letter) {
+                text.extend(letter.escape_default());
+            } else {
+                text.push(letter);
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+/// Letters that turn the direction of text around or are not seen: with them a name looks like another one.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Words of a peer: printable, and not longer than a line.
+pub(crate) fn words(bytes: &[u8]) -> String {
+    const BYTES_MAX: usize = 500;
+    printable(&bytes[..bytes.len().min(BYTES_MAX)])
+}
+
+/// A path as the bytes that travel. On Unix they are those of the system, elsewhere UTF-8.
+pub(crate) fn bytes_of(name: &std::ffi::OsStr) -> Cow<'_, [u8]> {
+    #[cfg(unix)]
+    let bytes = Cow::Borrowed(std::os::unix::ffi::OsStrExt::as_bytes(name));
+    #[cfg(not(unix))]
+    let bytes = match name.to_string_lossy() {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    };
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_or_are_ours_are_refused() {
+        for bad in [
+            &b""[..],
+            b".",
+            b"..",
+            b"a/b",
+            b"/etc",
+            b"a\0b",
+            b".grebe-partial",
+            b".GREBE-partial",
+            b".grebe-",
+            &[b'a'; NAME_BYTES_MAX + 1],
+        ] {
+            assert!(check(bad).is_err(), "{}", printable(bad));
+        }
+        for good in [&b"a"[..], b"...", b"a:b", b"line\nbreak", b"\xff\xfe", b"-rf", b".grebe", b" "] {
+            assert!(check(good).is_ok(), "{}", printable(good));
+        }
+    }
+
+    #[test]
+    fn what_is_shown_moves_no_cursor() {
+        assert_eq!(printable(b"a\x1b[2J\n\xff\xe2\x80\xaeb"), "a\\u{1b}[2J\\n\\xff\\u{202e}b");
+        assert_eq!(printable("grün".as_bytes()), "grün");
+        assert_eq!(words(&[b'x'; 1_000]).len(), 500);
+    }
+
+    #[test]
+    fn names_are_joined_below_the_root() {
+        assert_eq!(join(b"", b"a"), b"a");
+        assert_eq!(join(b"a/b", b"c"), b"a/b/c");
+    }
+}

@@ -1,0 +1,154 @@
+//! What the two ends of a copy agree on.
+
+use grebe_packet::Reader;
+
+use crate::error::{Error, Result};
+use crate::wire::{put_bytes, put_varint};
+
+/// How a tree is copied. One end is given them, by the person who copies; they travel to the other end.
+///
+/// ```
+/// use grebe_tree::Options;
+///
+/// let options = Options { delete: true, exclude: vec!["*.tmp".to_owned()], ..Options::archive() };
+/// assert!(options.recursive && options.hard_links);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Directories are copied with what is in them; else they are left out.
+    pub recursive: bool,
+    /// Modes are kept to the bit, and those of what is there already are mended; else new files and directories get the
+    /// sender's mode less the receiver's umask, and what is there keeps its own. Symbolic links that are named are copied as
+    /// links, too, and not followed.
+    pub modes: bool,
+    /// Names of one file stay names of one file; else each becomes a file of its own.
+    pub hard_links: bool,
+    /// Owner and group are kept, by number, where the receiver is root; else they are the receiver's.
+    pub owners: bool,
+    /// Extended attributes are kept: those of users, and as root all but those of the system.
+    pub attributes: bool,
+    /// A file that is there with the same size is compared by BLAKE3 and not by its time.
+    pub checksum: bool,
+    /// Nothing is changed; reports and events say what would be.
+    pub dry_run: bool,
+    /// What is at the destination, in a directory that is copied, and not at the source, is removed when all is there.
+    pub delete: bool,
+    /// What is in the way is removed: a directory where a file comes, and the reverse.
+    pub force: bool,
+    /// Changed files are sent whole, even where parts of them are there.
+    pub whole_file: bool,
+    /// What lies on another file system than what was named is left out, silently, as `rsync -x` does.
+    pub one_file_system: bool,
+    /// The receiver brings everything to the disk before it says that it is done.
+    pub sync: bool,
+    /// Patterns of what is left out, as those of `rsync --exclude`: `*` and `?` match no slash, `**` between slashes
+    /// any directories; a slash at the front
+    /// means from the top, one at the end only directories; without a slash in it a pattern is compared with the last part of
+    /// a name, otherwise with its end. What is excluded is not deleted at the destination.
+    pub exclude: Vec<String>,
+}
+
+impl Options {
+    /// What `-a` means: everything below, with modes, hard links and owners.
+    pub fn archive() -> Self {
+        Self { recursive: true, modes: true, hard_links: true, owners: true, ..Self::default() }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let bits = self.bits().iter().rev().fold(0, |bits, bit| bits << 1 | u64::from(*bit));
+        put_varint(out, bits);
+        put_varint(out, self.exclude.len() as u64);
+        for pattern in &self.exclude {
+            put_bytes(out, pattern.as_bytes());
+        }
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let bits = reader.varint()?;
+        if bits >> BITS != 0 {
+            return Err(Error::Malformed { what: "options that this version does not have" });
+        }
+        let patterns = reader.varint()?;
+        if patterns > PATTERNS_MAX {
+            return Err(Error::Malformed { what: "too many patterns" });
+        }
+        let mut exclude = Vec::new();
+        for _ in 0..patterns {
+            let length = reader.varint()?;
+            let text = reader.take(usize::try_from(length).unwrap_or(usize::MAX))?;
+            let text =
+                str::from_utf8(text).map_err(|_| Error::Malformed { what: "a pattern that is no text" })?;
+            exclude.push(text.to_owned());
+        }
+        let bit = |at: usize| bits >> at & 1 == 1;
+        Ok(Self {
+            recursive: bit(0),
+            modes: bit(1),
+            hard_links: bit(2),
+            owners: bit(3),
+            attributes: bit(4),
+            checksum: bit(5),
+            dry_run: bit(6),
+            delete: bit(7),
+            force: bit(8),
+            whole_file: bit(9),
+            one_file_system: bit(10),
+            sync: bit(11),
+            exclude,
+        })
+    }
+
+    fn bits(&self) -> [bool; BITS] {
+        [
+            self.recursive,
+            self.modes,
+            self.hard_links,
+            self.owners,
+            self.attributes,
+            self.checksum,
+            self.dry_run,
+            self.delete,
+            self.force,
+            self.whole_file,
+            self.one_file_system,
+            self.sync,
+        ]
+    }
+}
+
+const BITS: usize = 12;
+const PATTERNS_MAX: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_travels_by_itself() {
+        let mut all: Vec<Options> = (0..BITS)
+            .map(|at| {
+                let mut bytes = Vec::new();
+                put_varint(&mut bytes, 1 << at);
+                put_varint(&mut bytes, 0);
+                Options::decode(&mut Reader::new(&bytes)).unwrap()
+            })
+            .collect();
+        all.push(Options { exclude: vec!["*.o".to_owned(), "ü/**".to_owned()], ..Options::archive() });
+        for (at, options) in all.iter().enumerate() {
+            let mut bytes = Vec::new();
+            options.encode(&mut bytes);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(&Options::decode(&mut reader).unwrap(), options, "option {at}");
+            assert!(reader.is_empty());
+            assert_eq!(all.iter().filter(|other| *other == options).count(), 1, "option {at}");
+        }
+    }
+
+    #[test]
+    fn options_of_a_later_version_are_refused() {
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, 1 << BITS);
+        put_varint(&mut bytes, 0);
+        assert!(Options::decode(&mut Reader::new(&bytes)).is_err());
+    }
+}

@@ -1,0 +1,409 @@
+//! The end that gets the files.
+//!
+//! ```text
+//!  stream -> frame thread -> this thread --- names ---> choosing thread ---> answers --+
+//!                             |       |                   |                            v
+//!                             |       +--- pieces ------> | parts thread      thread that writes -> stream
+//!                             +----------- small files -> threads for small files
+//! ```
+
+mod choosing;
+mod comparing;
+mod content;
+mod deleting;
+mod destination;
+mod finishing;
+mod linking;
+mod partial;
+mod parts;
+mod shared;
+mod small;
+
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use grebe_packet::Cancel;
+
+use crate::error::{Error, Result};
+use crate::exclude::Exclude;
+use crate::local::Handover;
+use crate::name::words;
+use crate::options::Options;
+use crate::progress::{Progress, add};
+use crate::receive::choosing::{Choosing, Chosen};
+use crate::receive::destination::look;
+use crate::receive::finishing::finish;
+use crate::receive::parts::{Piece, is_large, write_parts};
+use crate::receive::shared::Receiving;
+use crate::receive::small::{Batch, Content, write_small_files};
+use crate::report::{Report, Waits};
+use crate::wire::{
+    DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Note, RecordKind, Role, SenderEnd,
+    Summary,
+};
+
+/// What is received.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReceiveTree {
+    /// A directory that is there: everything goes into it. Else what comes gets this name, if it is one thing; and several things,
+    /// or what is inside one, go into a new directory of this name.
+    pub destination: PathBuf,
+    /// How; `None` where the sender knows.
+    pub options: Option<Options>,
+}
+
+/// Receives what the [`send`](crate::send) at the other end of two streams sends.
+///
+/// # Errors
+/// What ends it as a whole; what concerns a file alone is in [`Report::left_out`]. After any error the same copy, begun again, goes on
+/// where this one was.
+pub fn receive<R, W>(
+    reader: R,
+    writer: W,
+    tree: &ReceiveTree,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write + Send,
+{
+    run(reader, writer, tree, progress, cancel, None)
+}
+
+/// `handover` has the files where both ends are one process.
+pub(crate) fn run<R, W>(
+    reader: R,
+    writer: W,
+    tree: &ReceiveTree,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+    handover: Option<Handover>,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write + Send,
+{
+    let mut writer = FrameWriter::new(writer);
+    let received = greet(&mut writer, tree)
+        .and_then(|is_fresh| receive_all(reader, &mut writer, tree, is_fresh, progress, cancel, handover));
+    if let Err(error) = &received
+        && !matches!(error, Error::Closed | Error::Stream(_) | Error::Peer { .. })
+    {
+        // It may be gone already.
+        let _ = writer.write(Kind::Failed, error.to_string().as_bytes()).and_then(|()| writer.flush());
+    }
+    received
+}
+
+/// Says what is there.
+fn greet<W: Write>(writer: &mut FrameWriter<W>, tree: &ReceiveTree) -> Result<bool> {
+    if let Some(options) = &tree.options {
+        Exclude::new(&options.exclude)?;
+    }
+    let is_fresh = look(&tree.destination)?.is_fresh();
+    let hello = Hello {
+        role: Role::Receiver,
+        options: tree.options.clone(),
+        sources: 0,
+        is_contents: false,
+        is_fresh,
+        is_local: false,
+    };
+    writer.write(Kind::Hello, &hello.encode())?;
+    writer.flush()?;
+    Ok(is_fresh)
+}
+
+fn receive_all<R, W>(
+    reader: R,
+    writer: &mut FrameWriter<W>,
+    tree: &ReceiveTree,
+    is_fresh: bool,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+    handover: Option<Handover>,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write + Send,
+{
+    let mut frames = Frames::read(reader);
+    let first = frames.next(cancel, || false)?;
+    if first.kind != Kind::Hello {
+        return Err(match first.kind {
+            Kind::Failed => Error::Peer { what: words(&first.body) },
+            _ => Error::Malformed { what: "its first message is another one" },
+        });
+    }
+    let sender = Hello::decode(&first.body)?;
+    let options = Hello::agree(tree.options.as_ref(), &sender, Role::Receiver)?;
+    if sender.is_local != handover.is_some() {
+        return Err(Error::Roles { what: "only one of them is in this process" });
+    }
+    let (destination, directories) =
+        look(&tree.destination)?.open(&tree.destination, &sender, options.dry_run)?;
+    let (to_sender, said) = bounded(MESSAGES_MAX);
+    let receiving = Receiving::new(
+        options,
+        destination,
+        directories,
+        is_fresh,
+        handover,
+        progress.clone(),
+        cancel.clone(),
+        to_sender,
+    )?;
+    let ended: Result<(Report, Waits)> = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| write_messages(writer, &said));
+        let ended = work(&receiving, &mut frames);
+        // Whatever comes behind this one is said by nobody any more.
+        let last = match &ended {
+            Ok((report, _)) => (Kind::End, Summary(report.clone()).encode()),
+            Err(_) => (Kind::End, Vec::new()),
+        };
+        receiving.say_last(ended.is_ok().then_some(last));
+        let written = writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (report, waits) = ended?;
+        written?;
+        Ok((report, waits))
+    });
+    // A part that is left keeps the folder.
+    receiving.partial.close();
+    let (mut report, sender_waits) = ended?;
+    report.sender = sender_waits;
+    report.read_bytes = frames.read_bytes;
+    report.written_bytes = writer.written_bytes;
+    (report.left_out, report.left_out_count) = receiving.left_out.take();
+    Ok(report)
+}
+
+/// Takes the stream to its end. What was done, and what the sender says of itself.
+fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
+    let began = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
+    let result: Result<(Option<Chosen>, Option<SenderEnd>)> = std::thread::scope(|scope| {
+        let (listings, listings_out) = bounded(LISTINGS_MAX);
+        let (small, small_out) = bounded(BATCHES_MAX);
+        let (pieces, pieces_out) = bounded(PIECES_MAX);
+        let choosing = Choosing::new(receiving, small.clone())?;
+        let choosing = scope.spawn(move || choosing.run(&listings_out));
+        for _ in 0..threads {
+            let batches = small_out.clone();
+            scope.spawn(move || write_small_files(receiving, &batches));
+        }
+        drop(small_out);
+        scope.spawn(move || write_parts(receiving, &pieces_out));
+        let dispatch = Dispatch { receiving, listings, small, pieces, large: HashSet::new() };
+        let ended = dispatch.run(frames);
+        if let Err(error) = ended {
+            receiving.fail(error);
+        }
+        let chosen = choosing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((chosen, frames.sender_end.take()))
+    });
+    let (chosen, end) = result?;
+    if let Some(error) = receiving.failure() {
+        return Err(error);
+    }
+    let (Some(chosen), Some(end)) = (chosen, end) else { return Err(Error::Closed) };
+    finish(receiving, &chosen)?;
+    if let Some(error) = receiving.failure() {
+        return Err(error);
+    }
+    let mut report = receiving.done.report();
+    let disk = Duration::from_micros(receiving.done.disk_us.load(Ordering::Relaxed)) / threads as u32;
+    report.receiver = Waits {
+        stream_ms: frames.waited.min(began.elapsed()).as_millis() as u64,
+        disk_ms: disk.as_millis() as u64,
+    };
+    Ok((report, end.waits))
+}
+
+/// Hands what comes to the threads that deal with it.
+struct Dispatch<'a> {
+    receiving: &'a Receiving,
+    listings: Sender<Vec<u8>>,
+    small: Sender<Batch>,
+    pieces: Sender<Piece>,
+    /// Files that come in pieces, of which some came.
+    large: HashSet<EntryId>,
+}
+
+impl Dispatch<'_> {
+    fn run(mut self, frames: &mut Frames) -> Result<()> {
+        let receiving = self.receiving;
+        loop {
+            let frame = match frames.next(&receiving.cancel, || receiving.is_stopped()) {
+                Ok(frame) => frame,
+                // Somebody else has said why.
+                Err(Error::Cancelled) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            receiving.progress.stream_bytes.store(frames.read_bytes, Ordering::Relaxed);
+            match frame.kind {
+                Kind::Listing => {
+                    receiving.listing_came();
+                    // It is gone only where something failed.
+                    let _ = self.listings.send(frame.body);
+                }
+                Kind::Data => self.data(DataFrame::open(frame.body)?)?,
+                Kind::LeftOut => {
+                    let note = Note::decode(&frame.body)?;
+                    receiving.left_out.add(&receiving.progress, note.name, note.words);
+                }
+                Kind::End => {
+                    frames.sender_end = Some(SenderEnd::decode(&frame.body)?);
+                    receiving.progress.is_scanned.store(true, Ordering::Release);
+                    return Ok(());
+                }
+                Kind::Failed => return Err(Error::Peer { what: words(&frame.body) }),
+                _ => return Err(Error::Malformed { what: "a message at a time at which none such is sent" }),
+            }
+        }
+    }
+
+    fn data(&mut self, frame: DataFrame) -> Result<()> {
+        let body = Arc::new(frame.body);
+        let mut files = Vec::new();
+        for record in frame.records {
+            let id = record.id;
+            if let RecordKind::Piece { content, .. } | RecordKind::Whole { content, .. } = &record.kind {
+                add(&self.receiving.done.data_bytes, content.len() as u64);
+                add(&self.receiving.progress.data_bytes, content.len() as u64);
+                if matches!(record.kind, RecordKind::Piece { .. }) {
+                    add(&self.receiving.progress.bytes_done, content.len() as u64);
+                }
+            }
+            if self.large.contains(&id) {
+                if matches!(record.kind, RecordKind::End { .. } | RecordKind::Failed { .. }) {
+                    self.large.remove(&id);
+                }
+                self.piece(id, None, &body, record.kind);
+                continue;
+            }
+            // What is not taken goes on to come, and is dropped.
+            let Some(file) = self.receiving.take(id)? else { continue };
+            let content = match record.kind {
+                RecordKind::Whole { content, later_ns } => Content::Bytes { range: content, later_ns },
+                RecordKind::Same => Content::Same,
+                RecordKind::Local if !is_large(&file) => Content::Local,
+                RecordKind::Differs => {
+                    self.receiving.copied(&file, file.bytes);
+                    continue;
+                }
+                kind => {
+                    let is_end = matches!(
+                        kind,
+                        RecordKind::End { .. } | RecordKind::Failed { .. } | RecordKind::Local
+                    );
+                    if !is_end {
+                        self.large.insert(id);
+                    }
+                    self.piece(id, Some(file), &body, kind);
+                    continue;
+                }
+            };
+            files.push((file, content));
+        }
+        if !files.is_empty() {
+            let _ = self.small.send(Batch { body, files });
+        }
+        Ok(())
+    }
+
+    fn piece(&self, id: EntryId, begins: Option<shared::Pending>, body: &Arc<Vec<u8>>, record: RecordKind) {
+        let _ = self.pieces.send(Piece { id, begins, body: body.clone(), record });
+    }
+}
+
+/// What the sender says, taken from the stream by a thread of its own.
+struct Frames {
+    frames: Receiver<Result<Option<(Frame, u64)>>>,
+    read_bytes: u64,
+    waited: Duration,
+    sender_end: Option<SenderEnd>,
+}
+
+impl Frames {
+    fn read<R: Read + Send + 'static>(reader: R) -> Self {
+        let (out, frames) = bounded(FRAMES_MAX);
+        // Not waited for: when the other end hangs it hangs, too, until the stream is closed.
+        std::thread::spawn(move || {
+            let mut reader = FrameReader::new(reader);
+            loop {
+                let frame = reader.next();
+                let is_last = !matches!(&frame, Ok(Some((frame, _))) if frame.kind != Kind::End);
+                if out.send(frame).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Self { frames, read_bytes: 0, waited: Duration::ZERO, sender_end: None }
+    }
+
+    fn next(&mut self, cancel: &Cancel, is_stopped: impl Fn() -> bool) -> Result<Frame> {
+        let began = Instant::now();
+        let frame = loop {
+            if cancel.is_cancelled() || is_stopped() {
+                return Err(Error::Cancelled);
+            }
+            match self.frames.recv_timeout(Duration::from_millis(100)) {
+                Ok(frame) => break frame?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),
+            }
+        };
+        self.waited += began.elapsed();
+        let (frame, bytes) = frame.ok_or(Error::Closed)?;
+        self.read_bytes += bytes;
+        Ok(frame)
+    }
+}
+
+/// Writes what the other threads say.
+fn write_messages<W: Write>(
+    writer: &mut FrameWriter<W>,
+    said: &Receiver<Option<(Kind, Vec<u8>)>>,
+) -> Result<()> {
+    let written = loop {
+        let message = match said.try_recv() {
+            Ok(message) => message,
+            Err(_) => {
+                if let Err(error) = writer.flush() {
+                    break Err(error);
+                }
+                said.recv().unwrap_or(None)
+            }
+        };
+        let Some((kind, body)) = message else { break writer.flush() };
+        if let Err(error) = writer.write(kind, &body) {
+            break Err(error);
+        }
+    };
+    if written.is_err() {
+        // Why it is gone it may still say on the other stream; until then nobody who says something waits.
+        while let Ok(Some(_)) = said.recv() {}
+    }
+    written
+}
+
+/// Frames of 256 KiB that were read and not looked at.
+const FRAMES_MAX: usize = 8;
+
+/// Messages of names that were not looked at.
+const LISTINGS_MAX: usize = 64;
+
+/// Messages of small files that were not written.
+const BATCHES_MAX: usize = 8;
+
+/// Pieces of large files that were not written.
+const PIECES_MAX: usize = 16;
+
+/// Messages to the sender that were not written.
+const MESSAGES_MAX: usize = 4_096;

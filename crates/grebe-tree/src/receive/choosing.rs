@@ -1,0 +1,541 @@
+//! Compares what is listed with what is there: a thread of its own, so that content does not wait for it.
+//!
+//! Directories and links are made at once. For each file it answers whether it is wanted, and how.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+
+use crate::directories::Place;
+use crate::error::{Error, Result};
+use crate::name::{self, DEPTH_MAX};
+use crate::progress::{Done, add};
+use crate::receive::comparing::{hash, is_same_time, left_part, mend};
+use crate::receive::deleting::Deletions;
+use crate::receive::linking::Links;
+use crate::receive::shared::{Pending, Receiving};
+use crate::receive::small::Batch;
+use crate::system::{self, Directory, Kind, Metadata, reason};
+use crate::wire::{self, Answer, AnswerWriter, Attribute, Entry, EntryId, EntryKind, Listing, Owner, TOP};
+
+/// What choosing leaves to be done at the end.
+pub(super) struct Chosen {
+    /// Of each directory, by its number.
+    pub(super) facts: Vec<Facts>,
+    pub(super) links: Links,
+    pub(super) deletions: Deletions,
+}
+
+/// A directory, as it is to be when everything is in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    pub(super) state: State,
+    /// What it gets, if it is a part of what is copied.
+    pub(super) finally: Option<Finally>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// It was made by this copy, or would be.
+    New,
+    /// It was there, with this mode.
+    There { mode: u16 },
+    /// It is not taken, and nothing that is in it.
+    Refused,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finally {
+    pub(super) modified_ns: i64,
+    pub(super) mode: u16,
+    pub(super) owner: Option<Owner>,
+}
+
+/// Waits that long for more answers before those that are there go out.
+const ANSWER_AFTER: Duration = Duration::from_millis(50);
+
+/// More directories than fit into memory comfortably.
+const DIRECTORIES_MAX: usize = 1 << 24;
+
+/// Empty files that are made as one job.
+const EMPTY_FILES: usize = 128;
+
+pub(super) struct Choosing<'a> {
+    receiving: &'a Receiving,
+    /// Makes small files.
+    small: Sender<Batch>,
+    next: EntryId,
+    chosen: Chosen,
+    /// The names of the directory that is being listed, where what is not among them will be deleted.
+    listed: Option<(Place, HashSet<Box<[u8]>>)>,
+    empty: Vec<Pending>,
+    answers: AnswerWriter,
+    answered: Instant,
+}
+
+impl<'a> Choosing<'a> {
+    pub(super) fn new(receiving: &'a Receiving, small: Sender<Batch>) -> Result<Self> {
+        let state = if receiving.destination.is_new { State::New } else { State::There { mode: 0o755 } };
+        Ok(Self {
+            receiving,
+            small,
+            next: 0,
+            chosen: Chosen {
+                facts: vec![Facts { state, finally: None }],
+                links: Links::default(),
+                deletions: Deletions::default(),
+            },
+            listed: None,
+            empty: Vec::new(),
+            answers: AnswerWriter::default(),
+            answered: Instant::now(),
+        })
+    }
+
+    /// Until no more names come.
+    pub(super) fn run(mut self, listings: &Receiver<Vec<u8>>) -> Option<Chosen> {
+        for body in listings {
+            if self.receiving.is_stopped() {
+                return None;
+            }
+            if let Err(error) = self.listing(&body) {
+                self.receiving.fail(error);
+                return None;
+            }
+            self.receiving.listing_done(self.next);
+        }
+        (!self.receiving.is_stopped()).then_some(self.chosen)
+    }
+
+    fn listing(&mut self, body: &[u8]) -> Result<()> {
+        let listing = Listing::decode(body, self.next)?;
+        let place = listing.directory;
+        let Some(facts) = self.chosen.facts.get(place as usize).copied() else {
+            return Err(Error::Malformed { what: "a directory that was not listed" });
+        };
+        let directory = match facts.state {
+            State::Refused => None,
+            State::New if self.receiving.options.dry_run => None,
+            _ => Some(self.receiving.directories.open(place)),
+        };
+        let directory = match directory.transpose() {
+            Ok(directory) => directory,
+            Err(error) => {
+                let path = self.receiving.directories.path(place);
+                self.receiving.leave_out(path, format!("the directory cannot be opened: {}", reason(&error)));
+                self.chosen.facts[place as usize].state = State::Refused;
+                None
+            }
+        };
+        let at = At { place, state: self.chosen.facts[place as usize].state, directory };
+        self.note_listed(&at, &listing);
+        for entry in listing.entries {
+            let id = self.next;
+            self.next += 1;
+            self.entry(&at, id, entry)?;
+            if self.answered.elapsed() >= ANSWER_AFTER {
+                self.send_answers();
+            }
+            if self.receiving.is_stopped() {
+                return Ok(());
+            }
+        }
+        self.make_empty();
+        self.send_answers();
+        Ok(())
+    }
+
+    fn entry(&mut self, at: &At, id: EntryId, entry: Entry) -> Result<()> {
+        let is_file = matches!(entry.kind, EntryKind::File { bytes, .. } if bytes > 0);
+        let name: Box<[u8]> = match &self.receiving.destination.new_name {
+            Some(new) if at.place == TOP => new.clone(),
+            _ => entry.name.clone().into(),
+        };
+        let refused = match &entry.kind {
+            EntryKind::Itself if at.place != TOP => {
+                return Err(Error::Malformed { what: "a directory that describes itself" });
+            }
+            EntryKind::Itself => {
+                self.itself(at, &entry);
+                return Ok(());
+            }
+            _ if at.state == State::Refused => Some(None),
+            _ => name::check(&name).and_then(|()| system::can_hold(&name)).err().map(Some),
+        };
+        if let Some(why) = refused {
+            if let Some(why) = why {
+                self.receiving.leave_out(self.receiving.directories.path_of(at.place, &name), why.to_owned());
+            }
+            if entry.kind == EntryKind::Directory {
+                self.add_directory(at, &name, State::Refused, None)?;
+            }
+            if is_file {
+                self.answer(Answer::Refused);
+            }
+            return Ok(());
+        }
+        let there = match (at.state, &at.directory) {
+            (State::There { .. }, Some(directory)) => match directory.metadata(&name) {
+                Ok(metadata) => Some(metadata),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => {
+                    self.receiving.name_failed(at.place, &name, "it cannot be looked at", &error);
+                    return self.refuse(at, &name, &entry.kind);
+                }
+            },
+            _ => None,
+        };
+        match entry.kind {
+            EntryKind::Directory => self.directory(at, &name, &entry, there),
+            EntryKind::File { bytes, is_linked, touched } => {
+                if is_linked {
+                    self.chosen.links.remember(id, at.place, &name)?;
+                }
+                let listed = ListedFile { id, bytes, touched, is_linked };
+                self.file(at, name, entry, there, listed)
+            }
+            EntryKind::Symlink { ref target } => {
+                self.symlink(at, &name, &entry, target, there);
+                Ok(())
+            }
+            EntryKind::HardLink { to } => {
+                if self.make_room(at, &name, there, false) {
+                    self.chosen.links.add(to, at.place, &name)?;
+                }
+                Ok(())
+            }
+            EntryKind::Itself => Ok(()),
+        }
+    }
+
+    fn refuse(&mut self, at: &At, name: &[u8], kind: &EntryKind) -> Result<()> {
+        match kind {
+            EntryKind::Directory => self.add_directory(at, name, State::Refused, None),
+            EntryKind::File { bytes, .. } if *bytes > 0 => {
+                self.answer(Answer::Refused);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The directory whose contents were named.
+    fn itself(&mut self, at: &At, entry: &Entry) {
+        let keeps_owners = self.receiving.keeps_owners;
+        if let (State::There { .. }, Some(directory)) = (at.state, &at.directory)
+            && let Ok(metadata) = directory.own_metadata()
+        {
+            self.chosen.facts[TOP as usize].state = State::There { mode: metadata.mode };
+        }
+        self.chosen.facts[TOP as usize].finally = Some(finally(entry, keeps_owners));
+        self.attributes_of_directory(at.place, at.directory.as_ref(), &entry.attributes);
+    }
+
+    fn directory(&mut self, at: &At, name: &[u8], entry: &Entry, there: Option<Metadata>) -> Result<()> {
+        let receiving = self.receiving;
+        let is_there = there.is_some_and(|there| there.kind == Kind::Directory);
+        if receiving.directories.depth(at.place) >= DEPTH_MAX {
+            let path = receiving.directories.path_of(at.place, name);
+            receiving.leave_out(path, "too many directories inside one another".to_owned());
+            return self.add_directory(at, name, State::Refused, None);
+        }
+        if !self.make_room(at, name, there, true) {
+            return self.add_directory(at, name, State::Refused, None);
+        }
+        let finally = Some(finally(entry, receiving.keeps_owners));
+        let Some(directory) = at.directory.as_ref().filter(|_| !receiving.options.dry_run) else {
+            if !is_there {
+                self.made_directory(at, name);
+            }
+            let state = if is_there { State::There { mode: 0o755 } } else { State::New };
+            return self.add_directory(at, name, state, finally);
+        };
+        if let Some(there) = there.filter(|_| is_there) {
+            // Without this nothing could be put into it; at the end it is as it was, or as the source says.
+            let must_open = there.mode & 0o700 != 0o700 && !system::is_root();
+            let opened = match must_open {
+                true => directory.open_below(name).and_then(|below| below.set_own_mode(there.mode | 0o700)),
+                false => Ok(()),
+            };
+            if let Err(error) = opened {
+                receiving.name_failed(at.place, name, "nothing can be put into it", &error);
+                return self.add_directory(at, name, State::Refused, None);
+            }
+            let place = self.chosen.facts.len() as Place;
+            self.add_directory(at, name, State::There { mode: there.mode }, finally)?;
+            self.attributes_of_directory(place, None, &entry.attributes);
+            return Ok(());
+        }
+        if let Err(error) = directory.create_directory(name, entry.mode | 0o700) {
+            receiving.name_failed(at.place, name, "the directory cannot be made", &error);
+            return self.add_directory(at, name, State::Refused, None);
+        }
+        self.made_directory(at, name);
+        let place = self.chosen.facts.len() as Place;
+        self.add_directory(at, name, State::New, finally)?;
+        self.attributes_of_directory(place, None, &entry.attributes);
+        Ok(())
+    }
+
+    fn made_directory(&self, at: &At, name: &[u8]) {
+        add(&self.receiving.done.directories_made, 1);
+        self.receiving.tell(at.place, name, Done::Made, 0);
+    }
+
+    fn add_directory(&mut self, at: &At, name: &[u8], state: State, finally: Option<Finally>) -> Result<()> {
+        if self.chosen.facts.len() >= DIRECTORIES_MAX {
+            return Err(Error::Malformed { what: "more directories than are taken" });
+        }
+        self.receiving.directories.add(at.place, name);
+        self.chosen.facts.push(Facts { state, finally });
+        Ok(())
+    }
+
+    fn attributes_of_directory(
+        &self,
+        place: Place,
+        directory: Option<&Arc<Directory>>,
+        attributes: &[Attribute],
+    ) {
+        let receiving = self.receiving;
+        if !receiving.options.attributes || receiving.options.dry_run {
+            return;
+        }
+        let set = match directory {
+            Some(directory) => directory.set_own_attributes(attributes),
+            None => receiving.directories.open(place).and_then(|open| open.set_own_attributes(attributes)),
+        };
+        if let Err(error) = set {
+            let path = receiving.directories.path(place);
+            receiving.leave_out(path, format!("its attributes cannot be set: {}", reason(&error)));
+        }
+    }
+
+    fn file(
+        &mut self,
+        at: &At,
+        name: Box<[u8]>,
+        entry: Entry,
+        there: Option<Metadata>,
+        listed: ListedFile,
+    ) -> Result<()> {
+        let receiving = self.receiving;
+        let ListedFile { id, bytes, touched, is_linked } = listed;
+        add(&receiving.progress.files_found, 1);
+        add(&receiving.progress.bytes_found, bytes);
+        if !self.make_room(at, &name, there, false) {
+            return self.refuse(at, &name, &entry.kind);
+        }
+        let there = there.filter(|there| there.kind == Kind::File);
+        let mut file = Pending {
+            id,
+            place: at.place,
+            name,
+            bytes,
+            modified_ns: entry.modified_ns,
+            mode: entry.mode,
+            owner: entry.owner.filter(|_| receiving.keeps_owners),
+            attributes: entry.attributes,
+            touched,
+            is_linked,
+            replaces: there.map(|there| there.mode),
+            left_bytes: 0,
+        };
+        let is_same_size = there.is_some_and(|there| there.bytes == bytes);
+        let is_same_time = there.is_some_and(|there| is_same_time(there.modified_ns, entry.modified_ns));
+        if let Some(there) = there
+            && is_same_size
+            && (is_same_time && !receiving.options.checksum || bytes == 0)
+        {
+            mend(receiving, at.directory.as_ref(), &file, &there);
+            receiving.same(&file);
+            if bytes > 0 {
+                self.answer(Answer::Have);
+            }
+            return Ok(());
+        }
+        if bytes == 0 {
+            if receiving.options.dry_run {
+                receiving.copied(&file, 0);
+                return Ok(());
+            }
+            self.empty.push(file);
+            if self.empty.len() >= EMPTY_FILES {
+                self.make_empty();
+            }
+            return Ok(());
+        }
+        let answer = match (is_same_size && receiving.options.checksum, &at.directory) {
+            (true, Some(directory)) => match hash(receiving, directory, &file.name) {
+                Some(hash) => Answer::Unless(hash),
+                None => Answer::Whole,
+            },
+            _ => left_part(receiving, &file).map_or(Answer::Whole, |left| {
+                file.left_bytes = left;
+                Answer::From(left)
+            }),
+        };
+        if receiving.options.dry_run && !matches!(answer, Answer::Unless(_)) {
+            receiving.copied(&file, bytes);
+        } else {
+            receiving.expect(file)?;
+        }
+        self.answer(answer);
+        Ok(())
+    }
+
+    fn symlink(&self, at: &At, name: &[u8], entry: &Entry, target: &[u8], there: Option<Metadata>) {
+        let receiving = self.receiving;
+        if !self.make_room(at, name, there, false) {
+            return;
+        }
+        if target.is_empty() || target.contains(&0) {
+            let path = receiving.directories.path_of(at.place, name);
+            return receiving.leave_out(path, "a link to nothing".to_owned());
+        }
+        let is_there = there.is_some_and(|there| there.kind == Kind::Symlink);
+        let Some(directory) = &at.directory else {
+            return self.made_link(at, name);
+        };
+        if is_there && directory.read_link(name).is_ok_and(|old| old == target) {
+            return;
+        }
+        if !receiving.options.dry_run {
+            let made = self.make_symlink(directory, name, entry, target, there.is_some());
+            if let Err(error) = made {
+                return receiving.name_failed(at.place, name, "the link cannot be made", &error);
+            }
+        }
+        self.made_link(at, name);
+    }
+
+    fn make_symlink(
+        &self,
+        directory: &Arc<Directory>,
+        name: &[u8],
+        entry: &Entry,
+        target: &[u8],
+        replaces: bool,
+    ) -> io::Result<()> {
+        let receiving = self.receiving;
+        let finish = |at: &Directory, name: &[u8]| {
+            if let Some(owner) = entry.owner.filter(|_| receiving.keeps_owners) {
+                at.set_link_owner(name, owner)?;
+            }
+            at.set_link_modified(name, entry.modified_ns)
+        };
+        if !replaces {
+            directory.symlink(target, name)?;
+            return finish(directory, name);
+        }
+        let temporary = receiving.partial.reserve(directory)?;
+        temporary.directory.symlink(target, &temporary.name)?;
+        finish(&temporary.directory, &temporary.name)?;
+        temporary.directory.rename(&temporary.name, directory, name)
+    }
+
+    fn made_link(&self, at: &At, name: &[u8]) {
+        add(&self.receiving.done.links_made, 1);
+        self.receiving.tell(at.place, name, Done::Made, 0);
+    }
+
+    /// Whether something may get the name: a directory gives way to nothing else, and nothing else to a directory, unless that is
+    /// wished.
+    fn make_room(&self, at: &At, name: &[u8], there: Option<Metadata>, for_directory: bool) -> bool {
+        let receiving = self.receiving;
+        let Some(there) = there.filter(|there| (there.kind == Kind::Directory) != for_directory) else {
+            return true;
+        };
+        let is_directory = there.kind == Kind::Directory;
+        if !receiving.options.force {
+            let what = if is_directory { "a directory" } else { "something that is no directory" };
+            let path = receiving.directories.path_of(at.place, name);
+            receiving.leave_out(
+                path,
+                format!("{what} has its name there; remove it, or let it be removed (--force)"),
+            );
+            return false;
+        }
+        let Some(directory) = at.directory.as_ref().filter(|_| !receiving.options.dry_run) else {
+            return true;
+        };
+        let removed = if is_directory {
+            super::deleting::remove_all(directory, name)
+        } else {
+            directory.remove_file(name)
+        };
+        if let Err(error) = &removed {
+            receiving.name_failed(at.place, name, "what has its name there cannot be removed", error);
+        }
+        removed.is_ok()
+    }
+
+    /// Keeps the names of a directory until all are known, and then what else is there.
+    fn note_listed(&mut self, at: &At, listing: &Listing) {
+        let receiving = self.receiving;
+        let is_itself = |entry: &Entry| entry.kind == EntryKind::Itself;
+        // The top is emptied of other things only where its contents were named.
+        let counts = at.place != TOP
+            || self.chosen.facts[TOP as usize].finally.is_some()
+            || listing.entries.iter().any(is_itself);
+        if !receiving.options.delete || !matches!(at.state, State::There { .. }) || !counts {
+            return;
+        }
+        let is_begun = self.listed.as_ref().is_some_and(|(place, _)| *place == at.place);
+        if !is_begun {
+            self.listed = Some((at.place, HashSet::new()));
+        }
+        let Some((_, names)) = &mut self.listed else { return };
+        names.extend(listing.entries.iter().map(|entry| Box::from(&entry.name[..])));
+        if !listing.is_last {
+            return;
+        }
+        let Some((_, names)) = self.listed.take() else { return };
+        if let (false, Some(directory)) = (listing.is_incomplete, &at.directory) {
+            self.chosen.deletions.look(receiving, at.place, directory, &names);
+        }
+    }
+
+    fn make_empty(&mut self) {
+        if !self.empty.is_empty() {
+            let _ = self.small.send(Batch::empty(std::mem::take(&mut self.empty)));
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        if !self.receiving.is_fresh {
+            self.answers.add(answer);
+        }
+    }
+
+    fn send_answers(&mut self) {
+        self.answered = Instant::now();
+        if self.answers.answers() > 0 {
+            self.receiving.say(wire::Kind::Answers, self.answers.take());
+        }
+    }
+}
+
+/// What only files have.
+struct ListedFile {
+    id: EntryId,
+    bytes: u64,
+    touched: u64,
+    is_linked: bool,
+}
+
+/// The directory that is being listed.
+struct At {
+    place: Place,
+    state: State,
+    /// None where there is nothing to look at.
+    directory: Option<Arc<Directory>>,
+}
+
+fn finally(entry: &Entry, keeps_owners: bool) -> Finally {
+    let owner = entry.owner.filter(|_| keeps_owners);
+    Finally { modified_ns: entry.modified_ns, mode: entry.mode, owner }
+}

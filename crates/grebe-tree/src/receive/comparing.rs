@@ -1,0 +1,91 @@
+//! A file that was listed beside what is there.
+
+use std::sync::Arc;
+
+use crate::receive::partial::{PartNames, identity};
+use crate::receive::shared::{Pending, Receiving};
+use crate::system::{self, Directory, Metadata, read_at};
+use crate::wire::{GROUP_BYTES, ShortHash, TOUCHED_BYTES, short};
+
+/// A file is there, with its content; the rest of it may differ.
+pub(super) fn mend(
+    receiving: &Receiving,
+    directory: Option<&Arc<Directory>>,
+    file: &Pending,
+    there: &Metadata,
+) {
+    let is_same_mode = !receiving.options.modes || there.mode == file.mode;
+    let is_same_owner = file.owner.is_none_or(|owner| owner == there.owner);
+    let is_same_time = there.modified_ns == file.modified_ns || file.bytes > 0;
+    let is_mended = is_same_mode && is_same_owner && is_same_time && !receiving.options.attributes;
+    let Some(directory) = directory.filter(|_| !receiving.options.dry_run && !is_mended) else {
+        return;
+    };
+    let mended = directory.read_file(&file.name, false).and_then(|open| {
+        if let Some(owner) = file.owner.filter(|_| !is_same_owner) {
+            system::set_owner(&open, owner)?;
+        }
+        if receiving.options.modes && !(is_same_mode && is_same_owner) {
+            system::set_mode(&open, file.mode)?;
+        }
+        if receiving.options.attributes && system::attributes(&open)? != file.attributes {
+            system::set_attributes(&open, &file.attributes)?;
+        }
+        if is_same_time { Ok(()) } else { system::set_modified(&open, file.modified_ns) }
+    });
+    if let Err(error) = mended {
+        receiving.name_failed(file.place, &file.name, "its mode, owner or attributes cannot be set", &error);
+    }
+}
+
+/// How much of a file an earlier copy left.
+pub(super) fn left_part(receiving: &Receiving, file: &Pending) -> Option<u64> {
+    if file.bytes < TOUCHED_BYTES || receiving.is_fresh {
+        return None;
+    }
+    let folder = receiving.partial.find().ok().flatten()?;
+    let names = PartNames::of(&receiving.directories.path_of(file.place, &file.name));
+    let left = folder.left(&names, &identity(file.bytes, file.modified_ns, file.touched))?;
+    (left > 0 && left <= file.bytes).then_some(left)
+}
+
+/// The hash of a file that is there.
+pub(super) fn hash(receiving: &Receiving, directory: &Directory, name: &[u8]) -> Option<ShortHash> {
+    let file = directory.read_file(name, false).ok()?;
+    let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; GROUP_BYTES], 0);
+    while !receiving.is_stopped() {
+        match read_at(&file, &mut buffer, at).ok()? {
+            0 => return Some(short(&hasher.finalize())),
+            read => {
+                hasher.update(&buffer[..read]);
+                at += read as u64;
+            }
+        }
+    }
+    None
+}
+
+/// Some file systems keep times by the second, or in steps of 100 ns.
+pub(super) fn is_same_time(there_ns: i64, listed_ns: i64) -> bool {
+    let step_ns = match there_ns {
+        _ if there_ns % 1_000_000_000 == 0 => 1_000_000_000,
+        _ if there_ns % 100 == 0 => 100,
+        _ => 1,
+    };
+    there_ns == listed_ns.div_euclid(step_ns).wrapping_mul(step_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_compared_as_finely_as_the_file_system_keeps_them() {
+        const S: i64 = 1_000_000_000;
+        assert!(is_same_time(5 * S, 5 * S) && is_same_time(5 * S, 5 * S + 999_999_999));
+        assert!(!is_same_time(5 * S, 6 * S) && !is_same_time(5 * S, 5 * S - 1));
+        assert!(is_same_time(5 * S + 700, 5 * S + 799) && !is_same_time(5 * S + 700, 5 * S + 800));
+        assert!(is_same_time(5 * S + 701, 5 * S + 701) && !is_same_time(5 * S + 701, 5 * S + 702));
+        assert!(is_same_time(-5 * S, -5 * S + 1) && !is_same_time(-5 * S, -5 * S - 1));
+    }
+}

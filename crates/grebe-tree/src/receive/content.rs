@@ -1,0 +1,158 @@
+//! What a new file gets beside its name: content that is on this host already, mode, owner, attributes, time.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::receive::shared::{Pending, Receiving};
+use crate::system::{
+    self, Kind, Metadata, clone_content, copy_range, is_full, next_data, read_at, reason, write_all_at,
+};
+use crate::wire::GROUP_BYTES;
+
+/// So often a file that changes meanwhile is copied.
+const TRIES: u32 = 3;
+
+/// The system is asked to copy so much at once: a copy that is cancelled ends after it.
+const STEP_BYTES: u64 = 32 << 20;
+
+/// What was learnt of the file systems: what they cannot do is not tried again.
+#[derive(Debug, Default)]
+pub(super) struct Abilities {
+    cannot_clone: AtomicBool,
+    cannot_copy: AtomicBool,
+}
+
+/// How a file on this host was copied.
+pub(super) enum Copied {
+    /// It was so long and is by so much younger than was listed.
+    Good { bytes: u64, later_ns: i64 },
+    /// It changed each time.
+    Changed,
+    /// The copy ends.
+    Stopped,
+}
+
+/// Copies a file that the sender has handed over; `step` is told how far it is.
+pub(super) fn copy_local(
+    receiving: &Receiving,
+    file: &Pending,
+    from: &File,
+    to: &File,
+    mut step: impl FnMut(u64),
+) -> io::Result<Copied> {
+    for tried in 0..TRIES {
+        let before = system::metadata(from)?;
+        if before.kind != Kind::File {
+            return Err(io::Error::other("it is no file any more"));
+        }
+        // A part of an earlier copy is good only while the file is as it was then.
+        let is_as_listed = before.bytes == file.bytes && before.modified_ns == file.modified_ns;
+        let start = if tried == 0 && is_as_listed { file.left_bytes } else { 0 };
+        to.set_len(start)?;
+        if !copy_once(receiving, &before, from, to, start, &mut step)? {
+            return Ok(Copied::Stopped);
+        }
+        if system::metadata(from)?.is_same_content(&before) {
+            let later_ns = before.modified_ns.wrapping_sub(file.modified_ns);
+            return Ok(Copied::Good { bytes: before.bytes, later_ns });
+        }
+    }
+    Ok(Copied::Changed)
+}
+
+/// `false`: the copy was stopped.
+fn copy_once(
+    receiving: &Receiving,
+    metadata: &Metadata,
+    from: &File,
+    to: &File,
+    start: u64,
+    step: &mut impl FnMut(u64),
+) -> io::Result<bool> {
+    let abilities = &receiving.abilities;
+    let is_small = metadata.bytes <= GROUP_BYTES as u64 / 4;
+    if start == 0 && !is_small && !abilities.cannot_clone.load(Ordering::Relaxed) {
+        match clone_content(from, to) {
+            Ok(()) => return Ok(true),
+            Err(error) if is_full(&error) => return Err(error),
+            Err(_) => abilities.cannot_clone.store(true, Ordering::Relaxed),
+        }
+    }
+    let mut at = start;
+    loop {
+        let stretch = if metadata.is_sparse {
+            next_data(from, at, metadata.bytes)?
+        } else {
+            (at < metadata.bytes).then_some(at..metadata.bytes)
+        };
+        let Some(stretch) = stretch else { break };
+        at = stretch.start;
+        while at < stretch.end {
+            if receiving.is_stopped() {
+                return Ok(false);
+            }
+            let copied = copy_stretch(abilities, from, to, at..stretch.end.min(at + STEP_BYTES), is_small)?;
+            if copied == 0 {
+                // It was cut off, which is seen when it is looked at again.
+                return Ok(true);
+            }
+            at += copied;
+            step(at);
+        }
+    }
+    if to.metadata()?.len() < metadata.bytes {
+        to.set_len(metadata.bytes)?;
+    }
+    Ok(true)
+}
+
+/// How many bytes were copied; 0 where `from` ends.
+fn copy_stretch(
+    abilities: &Abilities,
+    from: &File,
+    to: &File,
+    stretch: Range<u64>,
+    is_small: bool,
+) -> io::Result<u64> {
+    let bytes = stretch.end - stretch.start;
+    if !is_small && !abilities.cannot_copy.load(Ordering::Relaxed) {
+        match copy_range(from, to, stretch.start, bytes) {
+            Ok(copied) => return Ok(copied),
+            Err(error) if is_full(&error) || error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            Err(_) => abilities.cannot_copy.store(true, Ordering::Relaxed),
+        }
+    }
+    let mut buffer = vec![0; bytes.min(GROUP_BYTES as u64) as usize];
+    let read = read_at(from, &mut buffer, stretch.start)?;
+    write_all_at(to, &buffer[..read], stretch.start)?;
+    Ok(read as u64)
+}
+
+/// Gives a file all but its name. What of it cannot be had is told, and the file is good without it.
+pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns: i64) -> io::Result<()> {
+    let tell = |what: &str, error: &io::Error| {
+        let path = receiving.directories.path_of(file.place, &file.name);
+        receiving.leave_out(path, format!("{what} cannot be set: {}", reason(error)));
+    };
+    if let Some(owner) = file.owner
+        && let Err(error) = system::set_owner(open, owner)
+    {
+        tell("its owner", &error);
+    }
+    // Behind the owner, which takes bits off the mode.
+    let mode = if receiving.options.modes { Some(file.mode) } else { file.replaces };
+    if let Some(mode) = mode
+        && let Err(error) = system::set_mode(open, mode)
+    {
+        tell("its mode", &error);
+    }
+    if receiving.options.attributes
+        && !file.attributes.is_empty()
+        && let Err(error) = system::set_attributes(open, &file.attributes)
+    {
+        tell("its attributes", &error);
+    }
+    system::set_modified(open, file.modified_ns.wrapping_add(later_ns))
+}

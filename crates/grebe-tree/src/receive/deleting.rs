@@ -1,0 +1,113 @@
+//! What is at the destination and not at the source.
+
+use std::collections::HashSet;
+use std::io;
+
+use crate::directories::Place;
+use crate::name::{is_own, join};
+use crate::progress::{Done, add};
+use crate::receive::shared::Receiving;
+use crate::system::{Directory, Kind};
+use crate::wire::{self, Note};
+
+/// Names that will be removed when everything else is done. Each takes 8 bytes and its name.
+#[derive(Debug, Default)]
+pub(super) struct Deletions {
+    names: Vec<u8>,
+}
+
+impl Deletions {
+    /// Notes what is in a directory and was not listed.
+    pub(super) fn look(
+        &mut self,
+        receiving: &Receiving,
+        place: Place,
+        directory: &Directory,
+        listed: &HashSet<Box<[u8]>>,
+    ) {
+        let there = match directory.names() {
+            Ok(there) => there,
+            Err(error) => {
+                return receiving.name_failed(place, b"", "what is in it cannot be read", &error);
+            }
+        };
+        for name in there {
+            if !listed.contains(&name.bytes) && !is_own(&name.bytes) {
+                self.names.extend_from_slice(&place.to_ne_bytes());
+                self.names.extend_from_slice(&(name.bytes.len() as u32).to_ne_bytes());
+                self.names.extend_from_slice(&name.bytes);
+            }
+        }
+    }
+
+    /// Removes them.
+    pub(super) fn remove(&self, receiving: &Receiving) {
+        let mut rest = &self.names[..];
+        while let Some((place, after)) = rest.split_first_chunk::<4>()
+            && let Some((length, after)) = after.split_first_chunk::<4>()
+            && let Some((name, after)) = after.split_at_checked(u32::from_ne_bytes(*length) as usize)
+        {
+            rest = after;
+            if receiving.is_stopped() {
+                return;
+            }
+            let place = Place::from_ne_bytes(*place);
+            let path = receiving.directories.path_of(place, name);
+            let removed = receiving
+                .directories
+                .open(place)
+                .and_then(|directory| remove_but_excluded(receiving, &directory, name, &path));
+            match removed {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => receiving.name_failed(place, name, "it cannot be removed", &error),
+            }
+        }
+    }
+}
+
+/// Whether all of it is gone: what is excluded stays, and so does the directory that it is in.
+fn remove_but_excluded(
+    receiving: &Receiving,
+    directory: &Directory,
+    name: &[u8],
+    path: &[u8],
+) -> io::Result<bool> {
+    let is_directory = directory.metadata(name)?.kind == Kind::Directory;
+    if is_own(name) || receiving.exclude.matches(path, is_directory) {
+        return Ok(false);
+    }
+    if is_directory {
+        let below = directory.open_below(name)?;
+        let mut is_empty = true;
+        for inner in below.names()? {
+            is_empty &= remove_but_excluded(receiving, &below, &inner.bytes, &join(path, &inner.bytes))?;
+        }
+        if !is_empty {
+            return Ok(false);
+        }
+    }
+    if !receiving.options.dry_run {
+        if is_directory {
+            directory.remove_directory(name)?
+        } else {
+            directory.remove_file(name)?
+        };
+    }
+    add(&receiving.done.deleted, 1);
+    receiving.progress.tell(path, Done::Deleted, 0);
+    receiving.say(wire::Kind::Deleted, Note { name: path.to_vec(), words: String::new() }.encode());
+    Ok(true)
+}
+
+/// Removes a directory and everything in it. No link is followed.
+pub(super) fn remove_all(directory: &Directory, name: &[u8]) -> io::Result<()> {
+    if directory.metadata(name)?.kind != Kind::Directory {
+        return directory.remove_file(name);
+    }
+    let below = directory.open_below(name)?;
+    for inner in below.names()? {
+        remove_all(&below, &inner.bytes)?;
+    }
+    directory.remove_directory(name)
+}

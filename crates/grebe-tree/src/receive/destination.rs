@@ -1,0 +1,157 @@
+//! Where a tree goes: into a directory, or under a new name.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::directories::Directories;
+use crate::error::{Error, Result};
+use crate::name::{PARTIAL, bytes_of};
+use crate::scan::means_contents;
+use crate::system::Directory;
+use crate::wire::Hello;
+
+/// The destination, as it was named.
+#[derive(Debug)]
+pub(super) struct Destination {
+    pub(super) path: PathBuf,
+    /// What was named at the source gets this name.
+    pub(super) new_name: Option<Box<[u8]>>,
+    /// The directory is made with this copy: nothing can be in it.
+    pub(super) is_new: bool,
+}
+
+/// What stands there before anything has come.
+#[derive(Debug)]
+pub(super) enum Found {
+    Directory {
+        is_empty: bool,
+    },
+    /// Something else, which one file may replace.
+    Other,
+    Nothing {
+        has_partial: bool,
+    },
+}
+
+/// Looks at the destination.
+pub(super) fn look(path: &Path) -> Result<Found> {
+    let failed = |action, source| Error::File { action, path: path.to_path_buf(), source };
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            let mut names = std::fs::read_dir(path).map_err(|source| failed("read", source))?;
+            Ok(Found::Directory { is_empty: names.next().is_none() })
+        }
+        Ok(_) => Ok(Found::Other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let above = above(path);
+            if !above.is_dir() {
+                let why = "there is no such directory; make it first";
+                return Err(Error::Destination { path: above, why });
+            }
+            // A link that leads nowhere is something, too.
+            if std::fs::symlink_metadata(path).is_ok() {
+                return Ok(Found::Other);
+            }
+            Ok(Found::Nothing { has_partial: above.join(".grebe-partial").exists() })
+        }
+        Err(error) => Err(failed("look at", error)),
+    }
+}
+
+impl Found {
+    /// Nothing is there that could be kept, and nothing of an earlier copy.
+    pub(super) fn is_fresh(&self) -> bool {
+        matches!(self, Self::Directory { is_empty: true } | Self::Nothing { has_partial: false })
+    }
+
+    /// Opens the directory that everything goes into, and makes it where nothing may be left as it is not.
+    pub(super) fn open(
+        self,
+        path: &Path,
+        sender: &Hello,
+        is_dry_run: bool,
+    ) -> Result<(Destination, Directories)> {
+        let failed = |action, source| Error::File { action, path: path.to_path_buf(), source };
+        let is_one = sender.sources == 1 && !sender.is_contents;
+        let gets_name = is_one && !means_contents(path);
+        let (root, new_name, is_new) = match self {
+            Self::Directory { .. } => (path.to_path_buf(), None, false),
+            Self::Other if !gets_name => {
+                let why = "it is no directory; name a directory, or one file as the source";
+                return Err(Error::Destination { path: path.to_path_buf(), why });
+            }
+            Self::Other | Self::Nothing { .. } if gets_name => {
+                let name =
+                    path.file_name().ok_or_else(|| failed("name", io::ErrorKind::InvalidInput.into()))?;
+                (above(path), Some(Box::from(&*bytes_of(name))), false)
+            }
+            Self::Other | Self::Nothing { .. } if is_dry_run => (above(path), None, true),
+            Self::Other | Self::Nothing { .. } => {
+                std::fs::create_dir(path).map_err(|source| failed("make", source))?;
+                (path.to_path_buf(), None, true)
+            }
+        };
+        if new_name.as_deref().is_some_and(|name| name == PARTIAL) {
+            let why = "such names are for grebe's own files; name another one";
+            return Err(Error::Destination { path: path.to_path_buf(), why });
+        }
+        let directories = Directories::default();
+        directories.add_root(Directory::open(&root).map_err(|source| failed("open", source))?, b"");
+        Ok((Destination { path: path.to_path_buf(), new_name, is_new }, directories))
+    }
+}
+
+/// The directory that a path is in.
+fn above(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(above) if above.as_os_str().is_empty() => PathBuf::from("."),
+        Some(above) => above.to_path_buf(),
+        None => path.to_path_buf(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Role;
+
+    fn sender(sources: u64, is_contents: bool) -> Hello {
+        Hello { role: Role::Sender, options: None, sources, is_contents, is_fresh: false, is_local: false }
+    }
+
+    fn open(path: &Path, sources: u64, is_contents: bool) -> Result<Option<Vec<u8>>> {
+        let (destination, _) = look(path)?.open(path, &sender(sources, is_contents), false)?;
+        Ok(destination.new_name.map(Into::into))
+    }
+
+    #[test]
+    fn it_goes_into_what_is_a_directory_and_else_gets_the_name() {
+        let there = tempfile::tempdir().unwrap();
+        let path = |name: &str| there.path().join(name);
+        assert_eq!(open(there.path(), 1, false).unwrap(), None);
+        assert_eq!(open(&path("new"), 1, false).unwrap(), Some(b"new".to_vec()));
+        assert!(!path("new").exists());
+        // What is inside, or several, needs a directory.
+        assert_eq!(open(&path("contents"), 1, true).unwrap(), None);
+        assert_eq!(open(&path("several"), 2, false).unwrap(), None);
+        assert_eq!(open(&path("slash/"), 1, false).unwrap(), None);
+        assert!(path("contents").is_dir() && path("several").is_dir() && path("slash").is_dir());
+        std::fs::write(path("file"), "").unwrap();
+        assert_eq!(open(&path("file"), 1, false).unwrap(), Some(b"file".to_vec()));
+        for result in
+            [open(&path("file"), 2, false), open(&path("file"), 1, true), open(&path("no/where"), 1, false)]
+        {
+            assert!(matches!(result, Err(Error::Destination { .. })), "{result:?}");
+        }
+        assert!(matches!(open(&path(".grebe-partial"), 1, false), Err(Error::Destination { .. })));
+    }
+
+    #[test]
+    fn what_an_earlier_copy_left_is_not_fresh() {
+        let there = tempfile::tempdir().unwrap();
+        let new = there.path().join("new");
+        assert!(look(there.path()).unwrap().is_fresh() && look(&new).unwrap().is_fresh());
+        std::fs::create_dir(there.path().join(".grebe-partial")).unwrap();
+        assert!(!look(there.path()).unwrap().is_fresh() && !look(&new).unwrap().is_fresh());
+    }
+}

@@ -1,0 +1,58 @@
+//! What is done when all content is there.
+
+use std::io;
+
+use crate::directories::Place;
+use crate::error::{Error, Result};
+use crate::receive::choosing::{Chosen, Facts, State};
+use crate::receive::shared::Receiving;
+use crate::system::reason;
+
+/// Links, deletions, and last the modes and times of directories, which everything before changes.
+pub(super) fn finish(receiving: &Receiving, chosen: &Chosen) -> Result<()> {
+    chosen.links.make(receiving);
+    chosen.deletions.remove(receiving);
+    if receiving.options.dry_run {
+        return Ok(());
+    }
+    // What is inside first: a directory that nobody may enter is closed behind it.
+    for (place, facts) in chosen.facts.iter().enumerate().rev() {
+        if receiving.is_stopped() {
+            return Ok(());
+        }
+        if let Err(error) = directory(receiving, place as Place, facts) {
+            let path = receiving.directories.path(place as Place);
+            receiving
+                .leave_out(path, format!("the directory's mode or time cannot be set: {}", reason(&error)));
+        }
+    }
+    if receiving.options.sync {
+        let synced = receiving.directories.open(crate::wire::TOP).and_then(|root| root.sync_all());
+        let path = || receiving.destination.path.clone();
+        synced.map_err(|source| Error::File { action: "bring to the disk", path: path(), source })?;
+    }
+    Ok(())
+}
+
+fn directory(receiving: &Receiving, place: Place, facts: &Facts) -> io::Result<()> {
+    let Some(finally) = facts.finally.filter(|_| facts.state != State::Refused) else { return Ok(()) };
+    let directory = receiving.directories.open(place)?;
+    let now = directory.own_metadata()?;
+    let new_owner = finally.owner.filter(|owner| *owner != now.owner);
+    if let Some(owner) = new_owner {
+        directory.set_own_owner(owner)?;
+    }
+    let mode = match facts.state {
+        _ if receiving.options.modes => finally.mode,
+        State::There { mode } => mode,
+        // It was made with more than the sender's mode, less this user's mask.
+        _ => finally.mode & now.mode,
+    };
+    if mode != now.mode || new_owner.is_some() {
+        directory.set_own_mode(mode)?;
+    }
+    if now.modified_ns != finally.modified_ns {
+        directory.set_own_modified(finally.modified_ns)?;
+    }
+    Ok(())
+}

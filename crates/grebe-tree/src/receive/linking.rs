@@ -1,0 +1,100 @@
+//! Hard links: made when the files are there that they are further names of.
+
+use std::collections::HashMap;
+use std::io;
+
+use crate::directories::Place;
+use crate::error::{Error, Result};
+use crate::progress::{Done, add};
+use crate::receive::shared::Receiving;
+use crate::system::Kind;
+use crate::wire::EntryId;
+
+/// Files that have further names, and those names.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    firsts: HashMap<EntryId, (Place, Box<[u8]>)>,
+    links: Vec<Link>,
+}
+
+#[derive(Debug)]
+struct Link {
+    to: EntryId,
+    place: Place,
+    name: Box<[u8]>,
+}
+
+/// More than fit into memory comfortably.
+const LINKS_MAX: usize = 1 << 24;
+
+impl Links {
+    /// A file that further names will follow of.
+    pub(super) fn remember(&mut self, id: EntryId, place: Place, name: &[u8]) -> Result<()> {
+        self.firsts.insert(id, (place, name.into()));
+        self.check()
+    }
+
+    pub(super) fn add(&mut self, to: EntryId, place: Place, name: &[u8]) -> Result<()> {
+        self.links.push(Link { to, place, name: name.into() });
+        self.check()
+    }
+
+    /// Makes them. A name is made of no file but one that this copy has put there, or found to be good.
+    pub(super) fn make(&self, receiving: &Receiving) {
+        for link in &self.links {
+            if receiving.is_stopped() {
+                return;
+            }
+            let first = self.firsts.get(&link.to).filter(|_| receiving.is_good(link.to));
+            let Some((place, name)) = first else {
+                let path = receiving.directories.path_of(link.place, &link.name);
+                receiving.leave_out(path, "the file that it is another name of was not copied".to_owned());
+                continue;
+            };
+            match link.make(receiving, *place, name) {
+                Ok(false) => {}
+                Ok(true) => {
+                    add(&receiving.done.links_made, 1);
+                    receiving.tell(link.place, &link.name, Done::Made, 0);
+                }
+                Err(error) => {
+                    receiving.name_failed(link.place, &link.name, "the hard link cannot be made", &error);
+                }
+            }
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.firsts.len() + self.links.len() > LINKS_MAX {
+            return Err(Error::Malformed { what: "more hard links than are taken" });
+        }
+        Ok(())
+    }
+}
+
+impl Link {
+    /// Whether it was not there already.
+    fn make(&self, receiving: &Receiving, place: Place, name: &[u8]) -> io::Result<bool> {
+        if receiving.options.dry_run {
+            return Ok(true);
+        }
+        let (from, into) = (receiving.directories.open(place)?, receiving.directories.open(self.place)?);
+        let target = from.metadata(name)?;
+        if target.kind != Kind::File {
+            return Err(io::Error::other("something else has the name of the file"));
+        }
+        match into.metadata(&self.name) {
+            Ok(there) if (there.device, there.inode) == (target.device, target.inode) => return Ok(false),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                into.hard_link(&from, name, &self.name)?;
+                return Ok(true);
+            }
+            Err(error) => return Err(error),
+        }
+        let temporary = receiving.partial.reserve(&into)?;
+        temporary.directory.hard_link(&from, name, &temporary.name)?;
+        temporary.directory.rename(&temporary.name, &into, &self.name)?;
+        Ok(true)
+    }
+}

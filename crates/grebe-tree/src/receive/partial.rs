@@ -1,0 +1,311 @@
+//! The folder at the destination's root where files lie until they have their names.
+
+use std::collections::HashSet;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::name::{OWN_PREFIX, PARTIAL};
+use crate::system::{Directory, write_all_at};
+use crate::wire::{ShortHash, short};
+
+/// Made when something has to lie in it, and removed when nothing does.
+pub(super) struct Partial {
+    root: Arc<Directory>,
+    open: Mutex<Option<Arc<Folder>>>,
+    next: AtomicU64,
+}
+
+/// The folder, open.
+pub(super) struct Folder {
+    pub(super) directory: Arc<Directory>,
+    device: u64,
+    /// Held while this process uses it. Who comes second goes on with no part, and removes nothing.
+    lock: Option<File>,
+    /// Journals of parts that an earlier copy left.
+    journals: HashSet<Box<[u8]>>,
+}
+
+/// A file under a name of ours.
+pub(super) struct Temporary {
+    pub(super) directory: Arc<Directory>,
+    pub(super) name: Vec<u8>,
+}
+
+const LOCK: &[u8] = b".grebe-lock";
+const TEMPORARY: &str = ".grebe-t";
+
+impl Partial {
+    pub(super) fn new(root: Arc<Directory>) -> Self {
+        Self { root, open: Mutex::new(None), next: AtomicU64::new(0) }
+    }
+
+    /// The folder, if an earlier copy left one.
+    pub(super) fn find(&self) -> io::Result<Option<Arc<Folder>>> {
+        match self.folder(false) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The folder.
+    pub(super) fn folder(&self, is_made: bool) -> io::Result<Arc<Folder>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = &*open {
+            return Ok(folder.clone());
+        }
+        let folder = Arc::new(Folder::open(&self.root, is_made)?);
+        *open = Some(folder.clone());
+        Ok(folder)
+    }
+
+    /// Makes a file of a name that nobody else has, where it can be renamed into `directory`.
+    pub(super) fn create(&self, directory: &Arc<Directory>, mode: u16) -> io::Result<(File, Temporary)> {
+        let name = self.name();
+        let directory = self.beside(directory)?;
+        let file = directory.create_file(&name, mode)?;
+        Ok((file, Temporary { directory, name }))
+    }
+
+    /// A name that nobody else has, in a directory from which a rename leads into `directory`.
+    pub(super) fn reserve(&self, directory: &Arc<Directory>) -> io::Result<Temporary> {
+        Ok(Temporary { directory: self.beside(directory)?, name: self.name() })
+    }
+
+    /// The folder, or `directory` itself where that is on another file system.
+    pub(super) fn beside(&self, directory: &Arc<Directory>) -> io::Result<Arc<Directory>> {
+        let folder = self.folder(true)?;
+        let is_same_system = directory.own_metadata()?.device == folder.device;
+        Ok(if is_same_system { folder.directory.clone() } else { directory.clone() })
+    }
+
+    /// Removes the folder if nothing lies in it.
+    pub(super) fn close(&self) {
+        let folder = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(folder) = folder else { return };
+        if folder.lock.is_some() {
+            let _ = folder.directory.remove_file(LOCK);
+            drop(folder);
+            // Parts of other copies keep it.
+            let _ = self.root.remove_directory(PARTIAL);
+        }
+    }
+
+    fn name(&self) -> Vec<u8> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        format!("{TEMPORARY}{}-{number}", std::process::id()).into_bytes()
+    }
+}
+
+impl Folder {
+    fn open(root: &Directory, is_made: bool) -> io::Result<Self> {
+        if is_made {
+            match root.create_directory(PARTIAL, 0o700) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        let directory = root.open_below(PARTIAL)?;
+        if !directory.is_private()? {
+            return Err(io::Error::other("a folder .grebe-partial there is not this user's own; remove it"));
+        }
+        let lock = lock(&directory)?;
+        let mut journals = HashSet::new();
+        if lock.is_some() {
+            for name in directory.names()? {
+                if name.bytes.starts_with(TEMPORARY.as_bytes()) {
+                    directory.remove_file(&name.bytes)?;
+                } else if is_journal(&name.bytes) {
+                    journals.insert(name.bytes);
+                }
+            }
+        }
+        let device = directory.own_metadata()?.device;
+        Ok(Self { directory: Arc::new(directory), device, lock, journals })
+    }
+
+    /// Whether parts can be left for a later copy.
+    pub(super) fn is_ours(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// How much of a file an earlier copy left, by its journal.
+    pub(super) fn left(&self, names: &PartNames, identity: &ShortHash) -> Option<u64> {
+        if !self.journals.contains(&names.journal[..]) {
+            return None;
+        }
+        let journal = self.directory.read_file(&names.journal, false).ok()?;
+        Journal::read(&journal, identity)
+    }
+}
+
+fn lock(directory: &Directory) -> io::Result<Option<File>> {
+    let file = match directory.create_file(LOCK, 0o600) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => directory.write_file(LOCK)?,
+        file => file?,
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        // A file system without locks.
+        Err(TryLockError::Error(_)) => Ok(Some(file)),
+    }
+}
+
+/// The names of a part and its journal: they follow from the file's path.
+pub(super) struct PartNames {
+    pub(super) part: Vec<u8>,
+    pub(super) journal: Vec<u8>,
+}
+
+impl PartNames {
+    pub(super) fn of(path: &[u8]) -> Self {
+        let hash = blake3::hash(path).to_hex();
+        let name = |letter: &[u8]| [OWN_PREFIX, letter, &hash.as_bytes()[..32]].concat();
+        Self { part: name(b"p"), journal: name(b"j") }
+    }
+}
+
+fn is_journal(name: &[u8]) -> bool {
+    name.strip_prefix(OWN_PREFIX).is_some_and(|rest| rest.starts_with(b"j"))
+}
+
+/// What a part is of: the content of a file as the sender describes it.
+pub(super) fn identity(bytes: u64, modified_ns: i64, touched: u64) -> ShortHash {
+    let mut hasher = blake3::Hasher::new();
+    for number in [bytes, modified_ns as u64, touched] {
+        hasher.update(&number.to_be_bytes());
+    }
+    short(&hasher.finalize())
+}
+
+/// Says how much of a part is on the disk. Two records that take turns: when one is cut off the other holds.
+///
+/// It lies in a folder that only this user can enter, so that it is believed; a check only finds what a crash left half.
+pub(super) struct Journal;
+
+const MAGIC: &[u8; 8] = b"grebe j1";
+const RECORD_BYTES: usize = 48;
+
+impl Journal {
+    /// Notes that the part is good up to `prefix`, in one of two places.
+    pub(super) fn write(journal: &File, turn: u64, identity: &ShortHash, prefix: u64) -> io::Result<()> {
+        let mut record = Vec::with_capacity(RECORD_BYTES);
+        record.extend_from_slice(MAGIC);
+        record.extend_from_slice(identity);
+        record.extend_from_slice(&prefix.to_be_bytes());
+        let check = short(&blake3::hash(&record));
+        record.extend_from_slice(&check);
+        write_all_at(journal, &record, turn % 2 * RECORD_BYTES as u64)
+    }
+
+    fn read(journal: &File, identity: &ShortHash) -> Option<u64> {
+        let mut best = None;
+        for turn in 0..2 {
+            let mut record = [0; RECORD_BYTES];
+            let read = crate::system::read_at(journal, &mut record, turn * RECORD_BYTES as u64).ok()?;
+            let (said, check) = record.split_at(32);
+            if read < RECORD_BYTES || *check != short(&blake3::hash(said)) || said[..8] != *MAGIC {
+                continue;
+            }
+            if said[8..24] == *identity {
+                let prefix = said[24..].iter().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
+                best = best.max(Some(prefix));
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partial(root: &tempfile::TempDir) -> Partial {
+        Partial::new(Arc::new(Directory::open(root.path()).unwrap()))
+    }
+
+    #[test]
+    fn the_folder_is_made_when_needed_and_goes_when_empty() {
+        let root = tempfile::tempdir().unwrap();
+        let partial = partial(&root);
+        assert!(partial.find().unwrap().is_none());
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
+        let here = Arc::new(Directory::open(root.path()).unwrap());
+        let (_, temporary) = partial.create(&here, 0o644).unwrap();
+        assert!(root.path().join(".grebe-partial").is_dir());
+        temporary.directory.rename(&temporary.name, &here, b"done").unwrap();
+        partial.close();
+        let names: Vec<_> =
+            std::fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["done"]);
+    }
+
+    #[test]
+    fn what_a_killed_copy_left_is_removed_but_its_parts() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = partial(&root).folder(true).unwrap();
+        let names = PartNames::of(b"a/b");
+        for name in [&b".grebe-t1-2"[..], &names.part, &names.journal] {
+            folder.directory.create_file(name, 0o600).unwrap();
+        }
+        let journal = folder.directory.write_file(&names.journal).unwrap();
+        let of = identity(9, 8, 7);
+        Journal::write(&journal, 0, &of, 3).unwrap();
+        Journal::write(&journal, 1, &of, 5).unwrap();
+        drop(folder);
+        let found = partial(&root).find().unwrap().unwrap();
+        assert!(!root.path().join(".grebe-partial/.grebe-t1-2").exists());
+        assert_eq!(found.left(&names, &of), Some(5));
+        assert_eq!(found.left(&names, &identity(9, 8, 6)), None);
+        assert_eq!(found.left(&PartNames::of(b"a/c"), &of), None);
+    }
+
+    #[test]
+    fn who_comes_second_takes_no_parts() {
+        let root = tempfile::tempdir().unwrap();
+        let (first, second) = (partial(&root), partial(&root));
+        assert!(first.folder(true).unwrap().is_ours());
+        assert!(!second.folder(true).unwrap().is_ours());
+        second.close();
+        assert!(root.path().join(".grebe-partial/.grebe-lock").exists());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_folder_that_others_can_enter_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join(".grebe-partial");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(partial(&root).folder(true).is_err());
+        std::fs::remove_dir(&path).unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(outside.path(), &path).unwrap();
+        assert!(partial(&root).folder(true).is_err());
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn half_a_record_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let file = File::create_new(&path).unwrap();
+        let of = identity(1, 2, 3);
+        Journal::write(&file, 0, &of, 77).unwrap();
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(Journal::read(&File::open(&path).unwrap(), &of), None, "byte {at}");
+            std::fs::write(&path, &good[..at]).unwrap();
+            assert_eq!(Journal::read(&File::open(&path).unwrap(), &of), None, "cut at {at}");
+        }
+        std::fs::write(&path, [&good[..], &good[..20]].concat()).unwrap();
+        assert_eq!(Journal::read(&File::open(&path).unwrap(), &of), Some(77));
+    }
+}

@@ -1,0 +1,287 @@
+//! What the threads of a receiver share.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use grebe_packet::Cancel;
+
+use crate::directories::{Directories, Place};
+use crate::error::{Error, Result};
+use crate::exclude::Exclude;
+use crate::local::Handover;
+use crate::options::Options;
+use crate::progress::{Done, Progress, add};
+use crate::receive::content::Abilities;
+use crate::receive::destination::Destination;
+use crate::receive::partial::Partial;
+use crate::report::{LeftOutList, Report};
+use crate::system::{is_full, reason};
+use crate::wire::{Attribute, EntryId, Kind, Note, Owner};
+
+pub(super) struct Receiving {
+    pub(super) options: Options,
+    pub(super) exclude: Exclude,
+    pub(super) destination: Destination,
+    pub(super) directories: Directories,
+    pub(super) partial: Partial,
+    pub(super) handover: Option<Handover>,
+    /// The sender does not wait for answers.
+    pub(super) is_fresh: bool,
+    pub(super) keeps_owners: bool,
+    pub(super) progress: Arc<Progress>,
+    pub(super) cancel: Cancel,
+    pub(super) left_out: LeftOutList,
+    pub(super) done: Counters,
+    to_sender: Sender<Option<(Kind, Vec<u8>)>>,
+    pub(super) abilities: Abilities,
+    /// Files of which further names will follow, and that are there.
+    good: Mutex<HashSet<EntryId>>,
+    stopped: AtomicBool,
+    failure: Mutex<Option<Error>>,
+    pending: Mutex<PendingFiles>,
+    chosen: Condvar,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) files_copied: AtomicU64,
+    pub(super) bytes_copied: AtomicU64,
+    pub(super) files_same: AtomicU64,
+    pub(super) bytes_same: AtomicU64,
+    pub(super) directories_made: AtomicU64,
+    pub(super) links_made: AtomicU64,
+    pub(super) deleted: AtomicU64,
+    pub(super) data_bytes: AtomicU64,
+    pub(super) disk_us: AtomicU64,
+}
+
+/// A file that is to come.
+#[derive(Debug, Clone)]
+pub(super) struct Pending {
+    pub(super) id: EntryId,
+    pub(super) place: Place,
+    pub(super) name: Box<[u8]>,
+    pub(super) bytes: u64,
+    pub(super) modified_ns: i64,
+    pub(super) mode: u16,
+    pub(super) owner: Option<Owner>,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) touched: u64,
+    /// Further names of it follow.
+    pub(super) is_linked: bool,
+    /// The mode of a file that has its name.
+    pub(super) replaces: Option<u16>,
+    /// How much of it an earlier copy left.
+    pub(super) left_bytes: u64,
+}
+
+/// Files that are to come, by their numbers.
+#[derive(Debug, Default)]
+struct PendingFiles {
+    files: HashMap<EntryId, Pending>,
+    /// The first number that was not looked at.
+    next: EntryId,
+    /// Messages of names that came, less those that were looked at.
+    listings_waiting: u64,
+}
+
+/// More than an honest sender lists before it sends.
+const PENDING_MAX: usize = 4 * crate::send::FILES_AHEAD;
+
+impl Receiving {
+    #[allow(clippy::too_many_arguments, reason = "called once, with what the session has found out")]
+    pub(super) fn new(
+        options: Options,
+        destination: Destination,
+        directories: Directories,
+        is_fresh: bool,
+        handover: Option<Handover>,
+        progress: Arc<Progress>,
+        cancel: Cancel,
+        to_sender: Sender<Option<(Kind, Vec<u8>)>>,
+    ) -> Result<Self> {
+        let exclude = Exclude::new(&options.exclude)?;
+        let root = directories.open(crate::wire::TOP).map_err(|source| Error::File {
+            action: "open",
+            path: destination.path.clone(),
+            source,
+        })?;
+        Ok(Self {
+            keeps_owners: options.owners && crate::system::is_root(),
+            partial: Partial::new(root),
+            exclude,
+            options,
+            destination,
+            directories,
+            handover,
+            is_fresh,
+            progress,
+            cancel,
+            left_out: LeftOutList::default(),
+            done: Counters::default(),
+            to_sender,
+            abilities: Abilities::default(),
+            good: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            pending: Mutex::default(),
+            chosen: Condvar::new(),
+        })
+    }
+
+    /// Whether somebody failed, or the copy was cancelled.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire) || self.cancel.is_cancelled()
+    }
+
+    /// Ends the copy. The first reason is the one that is told.
+    pub(super) fn fail(&self, error: Error) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stopped.store(true, Ordering::Release);
+        self.chosen.notify_all();
+    }
+
+    /// Why it ended.
+    pub(super) fn failure(&self) -> Option<Error> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.or_else(|| self.cancel.is_cancelled().then_some(Error::Cancelled))
+    }
+
+    /// Says something to the sender; it does not matter where that is gone.
+    pub(super) fn say(&self, kind: Kind, body: Vec<u8>) {
+        let _ = self.to_sender.send(Some((kind, body)));
+    }
+
+    /// The last message, or that there is none.
+    pub(super) fn say_last(&self, message: Option<(Kind, Vec<u8>)>) {
+        if message.is_some() {
+            let _ = self.to_sender.send(message);
+        }
+        let _ = self.to_sender.send(None);
+    }
+
+    /// A name is left out; both ends say so.
+    pub(super) fn leave_out(&self, name: Vec<u8>, why: String) {
+        let note = Note { name, words: why };
+        self.say(Kind::LeftOut, note.encode());
+        self.left_out.add(&self.progress, note.name, note.words);
+    }
+
+    /// Something about one name failed. A full disk is no matter of one name.
+    pub(super) fn name_failed(&self, place: Place, name: &[u8], what: &str, error: &io::Error) {
+        if is_full(error) {
+            self.fail(Error::NoRoom { path: self.destination.path.clone() });
+        } else {
+            self.leave_out(self.directories.path_of(place, name), format!("{what}: {}", reason(error)));
+        }
+    }
+
+    pub(super) fn file_failed(&self, file: &Pending, error: &io::Error) {
+        self.name_failed(file.place, &file.name, "it cannot be written", error);
+    }
+
+    /// A file has its name.
+    pub(super) fn copied(&self, file: &Pending, bytes: u64) {
+        self.note_good(file);
+        add(&self.done.files_copied, 1);
+        add(&self.done.bytes_copied, bytes);
+        add(&self.progress.files_done, 1);
+        self.tell(file.place, &file.name, Done::Copied, bytes);
+    }
+
+    /// A file was there.
+    pub(super) fn same(&self, file: &Pending) {
+        self.note_good(file);
+        let bytes = file.bytes;
+        for (ours, shown, more) in [
+            (&self.done.files_same, &self.progress.files_same, 1),
+            (&self.done.bytes_same, &self.progress.bytes_same, bytes),
+        ] {
+            add(ours, more);
+            add(shown, more);
+        }
+        add(&self.progress.files_done, 1);
+        add(&self.progress.bytes_done, bytes);
+        self.tell(file.place, &file.name, Done::Same, bytes);
+    }
+
+    fn note_good(&self, file: &Pending) {
+        if file.is_linked {
+            self.good.lock().unwrap_or_else(PoisonError::into_inner).insert(file.id);
+        }
+    }
+
+    /// Whether a file of which further names follow is there.
+    pub(super) fn is_good(&self, id: EntryId) -> bool {
+        self.good.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
+    }
+
+    pub(super) fn tell(&self, place: Place, name: &[u8], done: Done<'_>, bytes: u64) {
+        if self.progress.is_told() {
+            self.progress.tell(&self.directories.path_of(place, name), done, bytes);
+        }
+    }
+
+    /// A message of names came.
+    pub(super) fn listing_came(&self) {
+        self.lock().listings_waiting += 1;
+    }
+
+    /// A message of names was looked at: all below `next` are decided.
+    pub(super) fn listing_done(&self, next: EntryId) {
+        let mut pending = self.lock();
+        pending.next = next;
+        pending.listings_waiting -= 1;
+        drop(pending);
+        self.chosen.notify_all();
+    }
+
+    /// A file is to come.
+    pub(super) fn expect(&self, file: Pending) -> Result<()> {
+        let mut pending = self.lock();
+        if pending.files.len() >= PENDING_MAX {
+            return Err(Error::Malformed { what: "more names than it sends content for" });
+        }
+        pending.files.insert(file.id, file);
+        Ok(())
+    }
+
+    /// The file that content has come for; `None` where it is not taken.
+    pub(super) fn take(&self, id: EntryId) -> Result<Option<Pending>> {
+        let mut pending = self.lock();
+        while pending.next <= id && !self.is_stopped() {
+            if pending.listings_waiting == 0 {
+                return Err(Error::Malformed { what: "content of a file that was not listed" });
+            }
+            let waited = self.chosen.wait_timeout(pending, Duration::from_millis(100));
+            pending = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(pending.files.remove(&id))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, PendingFiles> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counters {
+    pub(super) fn report(&self) -> Report {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Report {
+            files_copied: read(&self.files_copied),
+            bytes_copied: read(&self.bytes_copied),
+            files_same: read(&self.files_same),
+            bytes_same: read(&self.bytes_same),
+            directories_made: read(&self.directories_made),
+            links_made: read(&self.links_made),
+            deleted: read(&self.deleted),
+            data_bytes: read(&self.data_bytes),
+            ..Report::default()
+        }
+    }
+}

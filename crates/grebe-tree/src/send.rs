@@ -1,0 +1,155 @@
+//! The end that has the files.
+//!
+//! ```text
+//!  scan thread -> names ----------------+
+//!                                       v
+//!  frame thread -> answers ---> this thread -> frames -> stream
+//!                                 |     ^
+//!                           jobs  v     |  content, in the order of the jobs
+//!                              reading threads
+//! ```
+
+mod frames;
+mod reading;
+mod sending;
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crossbeam_channel::bounded;
+use grebe_packet::Cancel;
+
+use crate::error::{Error, Result};
+use crate::exclude::Exclude;
+use crate::local::Handover;
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::report::{LeftOutList, Report};
+use crate::scan::{Scanner, means_contents};
+use crate::send::frames::read_frames;
+use crate::send::reading::{Job, read_jobs};
+use crate::send::sending::Sending;
+use crate::wire::{FrameWriter, Hello, Kind, Role};
+
+pub(crate) use sending::FILES_AHEAD;
+
+/// What is sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SendTree {
+    /// Files and directories. One with a slash behind it, `.`, `..` and `/` stand for what is in them.
+    pub sources: Vec<PathBuf>,
+    /// How; `None` where the receiver knows.
+    pub options: Option<Options>,
+}
+
+/// Sends trees to the [`receive`](crate::receive) at the other end of two streams. Returns when everything is written there.
+///
+/// # Errors
+/// What ends it as a whole; what concerns a file alone is in [`Report::left_out`]. After any error the same copy, begun again, goes on
+/// where this one was.
+pub fn send<R, W>(
+    reader: R,
+    writer: W,
+    tree: &SendTree,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write,
+{
+    run(reader, writer, tree, progress, cancel, None)
+}
+
+/// `handover` takes the place of content where both ends are one process.
+pub(crate) fn run<R, W>(
+    reader: R,
+    writer: W,
+    tree: &SendTree,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+    handover: Option<&Handover>,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write,
+{
+    // Before anything is sent: patterns that are none are told at once.
+    if let Some(options) = &tree.options {
+        Exclude::new(&options.exclude)?;
+    }
+    let mut writer = FrameWriter::new(writer);
+    let sent = greet_and_send(reader, &mut writer, tree, progress, cancel, handover);
+    if let Err(error) = &sent
+        && !matches!(error, Error::Closed | Error::Stream(_) | Error::Peer { .. })
+    {
+        // It may be gone already.
+        let _ = writer.write(Kind::Failed, error.to_string().as_bytes()).and_then(|()| writer.flush());
+    }
+    sent
+}
+
+fn greet_and_send<R, W>(
+    reader: R,
+    writer: &mut FrameWriter<W>,
+    tree: &SendTree,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+    handover: Option<&Handover>,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write,
+{
+    let hello = Hello {
+        role: Role::Sender,
+        options: tree.options.clone(),
+        sources: tree.sources.len() as u64,
+        is_contents: tree.sources.iter().any(|source| means_contents(source)),
+        is_fresh: false,
+        is_local: handover.is_some(),
+    };
+    writer.write(Kind::Hello, &hello.encode())?;
+    writer.flush()?;
+    let left_out = Arc::new(LeftOutList::default());
+    let frames = read_frames(reader, progress.clone(), left_out.clone());
+    // Who has the options need not wait: names leave before the other end has said anything.
+    let (options, theirs) = match &tree.options {
+        Some(options) => (options.clone(), None),
+        None => {
+            let theirs = frames.hello(cancel)?;
+            (Hello::agree(None, &theirs, Role::Sender)?, Some(theirs))
+        }
+    };
+    let exclude = Exclude::new(&options.exclude)?;
+    let directories = handover.map_or_else(Arc::default, Handover::directories);
+    let result = std::thread::scope(|scope| {
+        // Small bounds: what waits here is memory, and the window of the names bounds the rest.
+        let (names_in, names) = bounded(8);
+        let (jobs, jobs_out) = bounded::<Job>(JOBS_AHEAD);
+        let scanner = Scanner::new(&options, exclude, &directories, progress, cancel, names_in);
+        scope.spawn(|| scanner.run(&tree.sources));
+        for _ in 0..reading_threads() {
+            let jobs = jobs_out.clone();
+            let (directories, options) = (&*directories, &options);
+            scope.spawn(move || read_jobs(&jobs, directories, options, handover, cancel));
+        }
+        drop(jobs_out);
+        let sending = Sending::new(writer, &frames, names, jobs, &options, &directories, progress, &left_out);
+        sending.run(theirs, cancel)
+    });
+    let (mut report, read_bytes) = result.map_err(|error| frames.reason(error))?;
+    report.read_bytes = read_bytes;
+    report.written_bytes = writer.written_bytes;
+    (report.left_out, report.left_out_count) = left_out.take();
+    Ok(report)
+}
+
+/// Two at least: while one waits for the disk the other one hashes.
+fn reading_threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4)
+}
+
+/// Jobs that are read or wait to be.
+const JOBS_AHEAD: usize = 8;

@@ -1,0 +1,327 @@
+//! Reads files into frames of content.
+
+use std::fs::File;
+use std::io;
+
+use crossbeam_channel::{Receiver, Sender};
+use grebe_packet::Cancel;
+
+use crate::directories::{Directories, Place};
+use crate::local::Handover;
+use crate::options::Options;
+use crate::progress::Current;
+use crate::system::{self, Kind, Metadata, next_data, read_at, reason};
+use crate::wire::{DataWriter, EntryId, GROUP_BYTES, ShortHash, short};
+
+/// A file that was listed.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) id: EntryId,
+    pub(super) place: Place,
+    pub(super) name: Box<[u8]>,
+    pub(super) follows: bool,
+    /// As listed.
+    pub(super) bytes: u64,
+    /// As listed.
+    pub(super) modified_ns: i64,
+    /// As listed.
+    pub(super) touched: u64,
+}
+
+/// How a file is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    Whole,
+    From(u64),
+    Unless(ShortHash),
+}
+
+/// Files that are read one behind the other, and where their content goes.
+pub(super) struct Job {
+    pub(super) files: Vec<(Wanted, How)>,
+    pub(super) out: Sender<Read>,
+}
+
+/// A frame of content.
+pub(super) struct Read {
+    pub(super) body: Vec<u8>,
+    pub(super) content_bytes: u64,
+    /// Files of which nothing more will come.
+    pub(super) ended: Vec<Ended>,
+    /// How far the large file is that it is of.
+    pub(super) part: Option<Current>,
+}
+
+/// What became of a file.
+pub(super) struct Ended {
+    pub(super) file: Wanted,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Sent,
+    Same,
+    LeftOut(String),
+}
+
+/// So often a file that changes meanwhile is read.
+const TRIES: u32 = 3;
+
+/// Frames of one job that wait to be sent.
+pub(super) const READ_AHEAD: usize = 4;
+
+pub(super) fn read_jobs(
+    jobs: &Receiver<Job>,
+    directories: &Directories,
+    options: &Options,
+    handover: Option<&Handover>,
+    cancel: &Cancel,
+) {
+    let mut buffer = vec![0; GROUP_BYTES + 1];
+    for job in jobs {
+        let mut reading = Reading {
+            directories,
+            options,
+            handover,
+            cancel,
+            out: job.out,
+            writer: DataWriter::new(GROUP_BYTES),
+            ended: Vec::new(),
+            buffer: &mut buffer,
+        };
+        let done = job.files.into_iter().try_for_each(|(file, how)| reading.file(file, how));
+        // Where nobody takes it the copy is over.
+        let _ = done.and_then(|()| reading.flush(None));
+    }
+}
+
+struct Reading<'a> {
+    directories: &'a Directories,
+    options: &'a Options,
+    handover: Option<&'a Handover>,
+    cancel: &'a Cancel,
+    out: Sender<Read>,
+    writer: DataWriter,
+    ended: Vec<Ended>,
+    buffer: &'a mut [u8],
+}
+
+/// Nobody takes the content any more.
+struct Gone;
+
+/// How one try to read a file ended.
+enum Tried {
+    /// It is in the frames.
+    Done,
+    /// It changed meanwhile.
+    Changed,
+}
+
+impl Reading<'_> {
+    fn file(&mut self, file: Wanted, how: How) -> Result<(), Gone> {
+        if self.cancel.is_cancelled() {
+            return Err(Gone);
+        }
+        match self.content(&file, how) {
+            Ok(Ok(outcome)) => self.ended.push(Ended { file, outcome }),
+            Ok(Err(error)) => {
+                self.writer.failed(file.id, false);
+                let why = format!("it cannot be read: {}", reason(&error));
+                self.ended.push(Ended { file, outcome: Outcome::LeftOut(why) });
+            }
+            Err(Gone) => return Err(Gone),
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, file: &Wanted, how: How) -> Result<io::Result<Outcome>, Gone> {
+        let open = match self.open(file) {
+            Ok(open) => open,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let How::Unless(theirs) = how {
+            match self.is_same(&open, file, theirs) {
+                Ok(true) => {
+                    self.writer.compared(file.id, true);
+                    return Ok(Ok(Outcome::Same));
+                }
+                Ok(false) if self.options.dry_run => {
+                    self.writer.compared(file.id, false);
+                    return Ok(Ok(Outcome::Sent));
+                }
+                Ok(false) => {}
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        if let Some(handover) = self.handover {
+            handover.put(file.id, file.place, &file.name, file.follows);
+            self.writer.local(file.id);
+            return Ok(Ok(Outcome::Sent));
+        }
+        let mut from = if let How::From(offset) = how { offset } else { 0 };
+        let mut is_begun = from > 0;
+        for _ in 0..TRIES {
+            let tried = self.once(&open, file, from, is_begun)?;
+            match tried {
+                Ok(Tried::Done) => return Ok(Ok(Outcome::Sent)),
+                Ok(Tried::Changed) => is_begun = true,
+                Err(error) => return Ok(Err(error)),
+            }
+            from = 0;
+        }
+        self.writer.failed(file.id, true);
+        Ok(Ok(Outcome::LeftOut("it changed each time that it was read".to_owned())))
+    }
+
+    fn open(&self, file: &Wanted) -> io::Result<File> {
+        self.directories.open(file.place)?.read_file(&file.name, file.follows)
+    }
+
+    /// `is_begun`: something of it came from an earlier try, which counts where `from` is behind its beginning.
+    fn once(
+        &mut self,
+        open: &File,
+        file: &Wanted,
+        mut from: u64,
+        is_begun: bool,
+    ) -> Result<io::Result<Tried>, Gone> {
+        let before = match regular(open) {
+            Ok(before) => before,
+            Err(error) => return Ok(Err(error)),
+        };
+        let is_as_listed = before.bytes == file.bytes
+            && before.modified_ns == file.modified_ns
+            && before.touched() == file.touched;
+        if from > 0 && !is_as_listed {
+            // What the receiver has is of another content.
+            from = 0;
+        }
+        if is_begun && from == 0 {
+            self.writer.restart(file.id);
+        }
+        let later_ns = before.modified_ns.wrapping_sub(file.modified_ns);
+        let is_small = before.bytes <= GROUP_BYTES as u64 && !before.is_sparse && !is_begun && from == 0;
+        if is_small {
+            if self.writer.bytes() + before.bytes as usize > GROUP_BYTES {
+                self.flush(None)?;
+            }
+            return Ok(self.small(open, file, &before, later_ns));
+        }
+        self.large(open, file, &before, from, later_ns)
+    }
+
+    fn small(&mut self, open: &File, file: &Wanted, before: &Metadata, later_ns: i64) -> io::Result<Tried> {
+        let mut got = 0;
+        loop {
+            match read_at(open, &mut self.buffer[got..], got as u64)? {
+                0 => break,
+                read => got += read,
+            }
+            if got > GROUP_BYTES {
+                return Ok(Tried::Changed);
+            }
+        }
+        if got as u64 != before.bytes || !system::metadata(open)?.is_same_content(before) {
+            return Ok(Tried::Changed);
+        }
+        self.writer.whole(file.id, &self.buffer[..got], later_ns);
+        Ok(Tried::Done)
+    }
+
+    fn large(
+        &mut self,
+        open: &File,
+        file: &Wanted,
+        before: &Metadata,
+        from: u64,
+        later_ns: i64,
+    ) -> Result<io::Result<Tried>, Gone> {
+        let mut at = from;
+        let name = self.directories.path_of(file.place, &file.name);
+        loop {
+            let stretch = match next_stretch(open, at, before) {
+                Ok(Some(stretch)) => stretch,
+                Ok(None) => break,
+                Err(error) => return Ok(Err(error)),
+            };
+            at = stretch.start;
+            while at < stretch.end {
+                let room = (GROUP_BYTES - at as usize % GROUP_BYTES).min((stretch.end - at) as usize);
+                let read = match read_at(open, &mut self.buffer[..room], at) {
+                    Ok(read) => read,
+                    Err(error) => return Ok(Err(error)),
+                };
+                if read == 0 {
+                    // It was cut off.
+                    return Ok(Ok(Tried::Changed));
+                }
+                if self.writer.content_bytes() + read > GROUP_BYTES {
+                    self.flush(None)?;
+                }
+                self.writer.piece(file.id, at, &self.buffer[..read]);
+                at += read as u64;
+                if self.writer.content_bytes() >= GROUP_BYTES / 2 {
+                    let part = Current { name: name.clone(), done_bytes: at, total_bytes: before.bytes };
+                    self.flush(Some(part))?;
+                }
+            }
+        }
+        Ok(match system::metadata(open) {
+            Ok(now) if now.is_same_content(before) => {
+                self.writer.end(file.id, before.bytes, later_ns);
+                Ok(Tried::Done)
+            }
+            Ok(_) => Ok(Tried::Changed),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn is_same(&mut self, open: &File, file: &Wanted, theirs: ShortHash) -> io::Result<bool> {
+        let before = regular(open)?;
+        if before.bytes != file.bytes {
+            return Ok(false);
+        }
+        let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
+        loop {
+            if self.cancel.is_cancelled() {
+                return Ok(false);
+            }
+            match read_at(open, &mut self.buffer[..GROUP_BYTES], at)? {
+                0 => break,
+                read => {
+                    hasher.update(&self.buffer[..read]);
+                    at += read as u64;
+                }
+            }
+        }
+        Ok(at == before.bytes
+            && short(&hasher.finalize()) == theirs
+            && system::metadata(open)?.is_same_content(&before))
+    }
+
+    fn flush(&mut self, part: Option<Current>) -> Result<(), Gone> {
+        if self.writer.is_empty() {
+            return Ok(());
+        }
+        let writer = std::mem::replace(&mut self.writer, DataWriter::new(GROUP_BYTES));
+        let content_bytes = writer.content_bytes() as u64;
+        let read =
+            Read { content_bytes, body: writer.finish(), ended: std::mem::take(&mut self.ended), part };
+        self.out.send(read).map_err(|_| Gone)
+    }
+}
+
+/// What was listed as a file may have become something else.
+fn regular(open: &File) -> io::Result<Metadata> {
+    let metadata = system::metadata(open)?;
+    if metadata.kind == Kind::File { Ok(metadata) } else { Err(io::Error::other("it is no file any more")) }
+}
+
+/// The next bytes of a file that are no hole.
+fn next_stretch(open: &File, at: u64, metadata: &Metadata) -> io::Result<Option<std::ops::Range<u64>>> {
+    if !metadata.is_sparse {
+        return Ok((at < metadata.bytes).then_some(at..metadata.bytes));
+    }
+    next_data(open, at, metadata.bytes)
+}

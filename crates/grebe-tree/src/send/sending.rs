@@ -1,0 +1,372 @@
+//! The thread that writes to the stream: names as they are found, content as the receiver wants it.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never, select};
+use grebe_packet::Cancel;
+
+use crate::directories::Directories;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::progress::{Done, Progress, add};
+use crate::report::{LeftOutList, Report, Waits};
+use crate::scan::{Found, Names, Scanned};
+use crate::send::frames::Frames;
+use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
+use crate::wire::{
+    Answer, Answers, EntryKind, Frame, FrameWriter, GROUP_BYTES, Hello, Kind, ListingWriter, Note, Role,
+    SenderEnd, Summary,
+};
+
+pub(super) struct Sending<'a, W> {
+    writer: &'a mut FrameWriter<W>,
+    frames: &'a Frames,
+    names: Receiver<Scanned>,
+    jobs: Sender<Job>,
+    options: &'a Options,
+    directories: &'a Directories,
+    progress: &'a Progress,
+    left_out: &'a LeftOutList,
+    /// Known when the receiver has said that it answers nothing, or that it answers.
+    is_fresh: Option<bool>,
+    scanned: Option<bool>,
+    entries: u64,
+    /// Files that were listed, without an answer.
+    unanswered: VecDeque<Wanted>,
+    /// Files that are to be read.
+    ready: VecDeque<(Wanted, How)>,
+    ready_bytes: u64,
+    /// Content of jobs, in the order in which it is sent.
+    running: VecDeque<Receiver<Read>>,
+    running_files: usize,
+    /// Bytes of the large file under way that count as done.
+    part_bytes: u64,
+    stream: Duration,
+    disk: Duration,
+}
+
+/// Files that are listed and not sent: with their names some 20 MB. More than a path holds of small files, or of names in a round
+/// trip.
+pub(crate) const FILES_AHEAD: usize = 100_000;
+
+/// A message of names is sent when it has so many bytes.
+const LISTING_BYTES: usize = 48 << 10;
+
+/// A job of small files.
+const JOB_FILES: usize = 256;
+
+/// Jobs under way: enough for all reading threads.
+const JOBS: usize = 6;
+
+impl<'a, W: Write> Sending<'a, W> {
+    #[allow(clippy::too_many_arguments, reason = "each is a part of the end that calls it, once")]
+    pub(super) fn new(
+        writer: &'a mut FrameWriter<W>,
+        frames: &'a Frames,
+        names: Receiver<Scanned>,
+        jobs: Sender<Job>,
+        options: &'a Options,
+        directories: &'a Directories,
+        progress: &'a Progress,
+        left_out: &'a LeftOutList,
+    ) -> Self {
+        Self {
+            writer,
+            frames,
+            names,
+            jobs,
+            options,
+            directories,
+            progress,
+            left_out,
+            is_fresh: None,
+            scanned: None,
+            entries: 0,
+            unanswered: VecDeque::new(),
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            running: VecDeque::new(),
+            running_files: 0,
+            part_bytes: 0,
+            stream: Duration::ZERO,
+            disk: Duration::ZERO,
+        }
+    }
+
+    /// What the receiver did, and the bytes that were read from the stream.
+    pub(super) fn run(mut self, theirs: Option<Hello>, cancel: &Cancel) -> Result<(Report, u64)> {
+        if let Some(theirs) = theirs {
+            self.hello(&theirs);
+        }
+        while !self.is_all_sent() {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            self.start_jobs();
+            self.step()?;
+        }
+        let waits =
+            Waits { stream_ms: self.stream.as_millis() as u64, disk_ms: self.disk.as_millis() as u64 };
+        let end = SenderEnd { is_complete: self.scanned == Some(true), entries: self.entries, waits };
+        self.write(Kind::End, &end.encode())?;
+        self.writer.flush()?;
+        let mut report = self.receivers_end(cancel)?;
+        report.sender = waits;
+        Ok((report, self.frames.read_bytes()))
+    }
+
+    fn is_all_sent(&self) -> bool {
+        self.scanned.is_some()
+            && self.is_fresh.is_some()
+            && self.unanswered.is_empty()
+            && self.ready.is_empty()
+            && self.running.is_empty()
+    }
+
+    /// One message in or out, or a moment without any.
+    fn step(&mut self) -> Result<()> {
+        let (no_names, no_content) = (never(), never());
+        let ahead = self.unanswered.len() + self.ready.len() + self.running_files;
+        let names =
+            if self.scanned.is_none() && ahead < FILES_AHEAD { &self.names } else { &no_names }.clone();
+        let content = self.running.front().unwrap_or(&no_content).clone();
+        let frames = self.frames.frames.clone();
+        let waiting = Instant::now();
+        // What is there first; only who has nothing to do sends what the stream still holds back.
+        let found = select! {
+            recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
+            recv(names) -> names => Step::Names(names.ok()),
+            recv(content) -> content => Step::Content(content.ok()),
+            default => {
+                self.writer.flush()?;
+                let is_for_disk = ahead < FILES_AHEAD && self.scanned.is_none() || !self.running.is_empty();
+                let found = select! {
+                    recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
+                    recv(names) -> names => Step::Names(names.ok()),
+                    recv(content) -> content => Step::Content(content.ok()),
+                    default(Duration::from_millis(100)) => Step::Nothing,
+                };
+                *if is_for_disk { &mut self.disk } else { &mut self.stream } += waiting.elapsed();
+                found
+            }
+        };
+        match found {
+            Step::Frame(frame) => self.frame(&frame?),
+            Step::Names(Some(Scanned::Names(names))) => self.list(names),
+            Step::Names(Some(Scanned::LeftOut { name, why })) => self.leave_out(name, why),
+            Step::Names(Some(Scanned::Done { is_complete })) => {
+                self.scanned = Some(is_complete);
+                Ok(())
+            }
+            // The thread that walks is gone: it was cancelled.
+            Step::Names(None) => Err(Error::Cancelled),
+            Step::Content(Some(read)) => self.content(read),
+            Step::Content(None) => {
+                self.running.pop_front();
+                Ok(())
+            }
+            Step::Nothing => Ok(()),
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame) -> Result<()> {
+        match frame.kind {
+            Kind::Hello if self.is_fresh.is_none() => {
+                let theirs = Hello::decode(&frame.body)?;
+                Hello::agree(Some(self.options), &theirs, Role::Sender)?;
+                self.hello(&theirs);
+                Ok(())
+            }
+            Kind::Answers if self.is_fresh == Some(false) => self.answers(&frame.body),
+            _ => Err(Error::Malformed { what: "a message at a time at which none such is sent" }),
+        }
+    }
+
+    fn hello(&mut self, theirs: &Hello) {
+        self.is_fresh = Some(theirs.is_fresh);
+        if theirs.is_fresh {
+            let unanswered = std::mem::take(&mut self.unanswered);
+            unanswered.into_iter().for_each(|file| self.want(file, How::Whole));
+        }
+    }
+
+    fn answers(&mut self, body: &[u8]) -> Result<()> {
+        let mut answers = Answers::new(body);
+        while let Some((answer, count)) = answers.next()? {
+            if count > self.unanswered.len() as u64 {
+                return Err(Error::Malformed { what: "answers for files that were not listed" });
+            }
+            for _ in 0..count {
+                let Some(file) = self.unanswered.pop_front() else { break };
+                match answer {
+                    Answer::Whole => self.want(file, How::Whole),
+                    Answer::From(offset) if offset <= file.bytes => self.want(file, How::From(offset)),
+                    Answer::From(_) => {
+                        return Err(Error::Malformed { what: "a part that is longer than the file" });
+                    }
+                    Answer::Unless(hash) => self.want(file, How::Unless(hash)),
+                    Answer::Have => self.ended(&Ended { file, outcome: Outcome::Same }),
+                    // The receiver says why.
+                    Answer::Refused => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn want(&mut self, file: Wanted, how: How) {
+        if self.options.dry_run && !matches!(how, How::Unless(_)) {
+            return self.ended(&Ended { file, outcome: Outcome::Sent });
+        }
+        self.ready_bytes += file.bytes;
+        self.ready.push_back((file, how));
+    }
+
+    /// Hands files to the threads that read. Full jobs as long as there is work, smaller ones rather than that nobody has any.
+    fn start_jobs(&mut self) {
+        while !self.ready.is_empty() && self.running.len() < JOBS {
+            let is_full = self.ready.len() >= JOB_FILES || self.ready_bytes >= GROUP_BYTES as u64;
+            if !is_full && self.running.len() >= 2 {
+                return;
+            }
+            let (mut files, mut bytes) = (Vec::new(), 0);
+            while files.len() < JOB_FILES && bytes < GROUP_BYTES as u64 {
+                let Some((file, how)) = self.ready.pop_front() else { break };
+                self.ready_bytes -= file.bytes;
+                // A large file is a job of its own, so that the next ones are read meanwhile.
+                if file.bytes > GROUP_BYTES as u64 && !files.is_empty() {
+                    self.ready_bytes += file.bytes;
+                    self.ready.push_front((file, how));
+                    break;
+                }
+                bytes += file.bytes;
+                files.push((file, how));
+            }
+            let (out, content) = bounded(READ_AHEAD);
+            self.running_files += files.len();
+            self.running.push_back(content);
+            // The threads live as long as this end does.
+            let _ = self.jobs.send(Job { files, out });
+        }
+    }
+
+    fn list(&mut self, names: Names) -> Result<()> {
+        let mut writer = ListingWriter::new(names.directory);
+        for found in names.found {
+            writer.add(&found.entry, found.id);
+            self.listed(found);
+            if writer.bytes() >= LISTING_BYTES {
+                let full = std::mem::replace(&mut writer, ListingWriter::new(names.directory));
+                self.write(Kind::Listing, &full.finish(false, false))?;
+            }
+        }
+        self.write(Kind::Listing, &writer.finish(names.is_last, names.is_incomplete))
+    }
+
+    fn listed(&mut self, found: Found) {
+        self.entries += 1;
+        let Found { id, entry, place, follows } = found;
+        let EntryKind::File { bytes, touched, .. } = entry.kind else { return };
+        let file = Wanted {
+            id,
+            place,
+            name: entry.name.into(),
+            follows,
+            bytes,
+            modified_ns: entry.modified_ns,
+            touched,
+        };
+        match self.is_fresh {
+            // There is nothing to send, and nothing to answer.
+            _ if bytes == 0 => self.ended(&Ended { file, outcome: Outcome::Sent }),
+            Some(true) => self.want(file, How::Whole),
+            _ => self.unanswered.push_back(file),
+        }
+    }
+
+    fn content(&mut self, read: Read) -> Result<()> {
+        self.write(Kind::Data, &read.body)?;
+        add(&self.progress.data_bytes, read.content_bytes);
+        if let Some(part) = read.part {
+            add(&self.progress.bytes_done, read.content_bytes);
+            self.part_bytes += read.content_bytes;
+            self.progress.set_current(Some(part));
+        }
+        for ended in read.ended {
+            self.running_files -= 1;
+            if let Outcome::LeftOut(why) = &ended.outcome {
+                let name = self.directories.path_of(ended.file.place, &ended.file.name);
+                self.leave_out(name, why.clone())?;
+            }
+            self.ended(&ended);
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        let file = &ended.file;
+        let done = match &ended.outcome {
+            Outcome::Sent => Done::Copied,
+            Outcome::Same => {
+                add(&self.progress.files_same, 1);
+                add(&self.progress.bytes_same, file.bytes);
+                Done::Same
+            }
+            Outcome::LeftOut(_) => return,
+        };
+        add(&self.progress.files_done, 1);
+        // Holes and what was there are done, too.
+        add(&self.progress.bytes_done, file.bytes.saturating_sub(self.part_bytes));
+        if self.part_bytes > 0 {
+            self.part_bytes = 0;
+            self.progress.set_current(None);
+        }
+        if self.progress.is_told() {
+            let name = self.directories.path_of(file.place, &file.name);
+            self.progress.tell(&name, done, file.bytes);
+        }
+    }
+
+    fn leave_out(&mut self, name: Vec<u8>, why: String) -> Result<()> {
+        let note = Note { name, words: why };
+        self.write(Kind::LeftOut, &note.encode())?;
+        self.left_out.add(self.progress, note.name, note.words);
+        Ok(())
+    }
+
+    fn write(&mut self, kind: Kind, body: &[u8]) -> Result<()> {
+        let waiting = Instant::now();
+        let written = self.writer.write(kind, body);
+        self.stream += waiting.elapsed();
+        add(&self.progress.stream_bytes, body.len() as u64);
+        written
+    }
+
+    /// Waits until the receiver has done everything.
+    fn receivers_end(&mut self, cancel: &Cancel) -> Result<Report> {
+        let frames = &self.frames.frames;
+        loop {
+            match frames.recv_timeout(Duration::from_millis(100)) {
+                Ok(frame) => {
+                    let frame = frame?;
+                    return match frame.kind {
+                        Kind::End => Ok(Summary::decode(&frame.body)?.0),
+                        _ => Err(Error::Malformed { what: "a message behind the end" }),
+                    };
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),
+                Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(Error::Cancelled),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
+enum Step {
+    Frame(Result<Frame>),
+    Names(Option<Scanned>),
+    Content(Option<Read>),
+    Nothing,
+}

@@ -1,0 +1,88 @@
+//! What each system does in its own way: directories that are held open, names in them, times, modes, holes.
+//!
+//! All names are looked up in a [`Directory`] that is open, one component at a time, and no link is followed on the way: so
+//! nothing that stands in a tree leads out of it, whoever changes it meanwhile.
+
+#[cfg(unix)]
+#[path = "system/unix.rs"]
+mod imp;
+#[cfg(not(unix))]
+#[path = "system/portable.rs"]
+mod imp;
+
+use std::io;
+
+pub(crate) use imp::{
+    Directory, attributes, can_hold, clone_content, copy_range, is_root, metadata, next_data, read_at,
+    set_attributes, set_mode, set_modified, set_owner, write_all_at,
+};
+
+use crate::wire::Owner;
+
+/// What stands under a name; links are not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    pub(crate) kind: Kind,
+    pub(crate) bytes: u64,
+    /// In nanoseconds since 1970.
+    pub(crate) modified_ns: i64,
+    /// When anything about it changed, where the system says so.
+    pub(crate) changed_ns: i64,
+    /// The lower twelve bits.
+    pub(crate) mode: u16,
+    pub(crate) owner: Owner,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    /// Names of the same file.
+    pub(crate) links: u64,
+    /// It takes less room than its length: there may be holes in it.
+    pub(crate) is_sparse: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+    Symlink,
+    /// A device, a socket, a named pipe.
+    Special,
+}
+
+impl Metadata {
+    /// Whether the content may be another one than it was.
+    pub(crate) fn is_same_content(&self, before: &Self) -> bool {
+        (self.bytes, self.modified_ns, self.changed_ns, self.device, self.inode)
+            == (before.bytes, before.modified_ns, before.changed_ns, before.device, before.inode)
+    }
+
+    /// A number that changes with whatever may change the content.
+    pub(crate) fn touched(&self) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        for number in [self.device, self.inode, self.changed_ns as u64] {
+            hasher.update(&number.to_be_bytes());
+        }
+        u64::from_be_bytes(std::array::from_fn(|at| hasher.finalize().as_bytes()[at]))
+    }
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Name {
+    pub(crate) bytes: Box<[u8]>,
+    /// Where the system tells it with the name; names are looked up faster in its order.
+    pub(crate) inode: u64,
+}
+
+/// Whether nothing can be written at all, and not only one file.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// What the system says, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}

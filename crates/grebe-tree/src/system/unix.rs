@@ -1,0 +1,337 @@
+//! Linux, macOS and their like.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, SeekFrom, Stat, Timespec, Timestamps, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+
+use super::{Kind, Metadata, Name};
+use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute, Owner};
+
+/// A directory that is open.
+#[derive(Debug)]
+pub(crate) struct Directory(OwnedFd);
+
+const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+impl Directory {
+    /// Follows links: a person named it.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        Ok(Self(rustix::fs::open(path, OPEN_DIRECTORY, Mode::empty())?))
+    }
+
+    pub(crate) fn open_below(&self, name: &[u8]) -> io::Result<Self> {
+        Ok(Self(rustix::fs::openat(&self.0, name, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?))
+    }
+
+    /// All names in it but `.` and `..`, in the order of the file system.
+    pub(crate) fn names(&self) -> io::Result<Vec<Name>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let bytes = entry.file_name().to_bytes();
+            if bytes != b"." && bytes != b".." {
+                names.push(Name { bytes: bytes.into(), inode: entry.ino() });
+            }
+        }
+        Ok(names)
+    }
+
+    pub(crate) fn metadata(&self, name: &[u8]) -> io::Result<Metadata> {
+        Ok(from_stat(&rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    /// Of what a link leads to.
+    pub(crate) fn metadata_following(&self, name: &[u8]) -> io::Result<Metadata> {
+        Ok(from_stat(&rustix::fs::statat(&self.0, name, AtFlags::empty())?))
+    }
+
+    pub(crate) fn own_metadata(&self) -> io::Result<Metadata> {
+        Ok(from_stat(&rustix::fs::fstat(&self.0)?))
+    }
+
+    /// Opens a file for reading; it may have become something else meanwhile, which then does not make the caller wait.
+    pub(crate) fn read_file(&self, name: &[u8], follows: bool) -> io::Result<File> {
+        let nofollow = if follows { OFlags::empty() } else { OFlags::NOFOLLOW };
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | nofollow;
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
+    }
+
+    /// Makes a file that is not there. The system takes its mask off the mode.
+    pub(crate) fn create_file(&self, name: &[u8], mode: u16) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, mode_of(mode & 0o777))?))
+    }
+
+    /// Opens a file of ours for writing.
+    pub(crate) fn write_file(&self, name: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
+    }
+
+    /// The system takes its mask off the mode.
+    pub(crate) fn create_directory(&self, name: &[u8], mode: u16) -> io::Result<()> {
+        Ok(rustix::fs::mkdirat(&self.0, name, mode_of(mode & 0o777))?)
+    }
+
+    pub(crate) fn symlink(&self, target: &[u8], name: &[u8]) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target, &self.0, name)?)
+    }
+
+    pub(crate) fn read_link(&self, name: &[u8]) -> io::Result<Vec<u8>> {
+        Ok(rustix::fs::readlinkat(&self.0, name, Vec::new())?.into_bytes())
+    }
+
+    /// Gives the file `name` of `from` another name, here.
+    pub(crate) fn hard_link(&self, from: &Self, name: &[u8], new: &[u8]) -> io::Result<()> {
+        Ok(rustix::fs::linkat(&from.0, name, &self.0, new, AtFlags::empty())?)
+    }
+
+    /// Replaces what has the new name, but a directory.
+    pub(crate) fn rename(&self, name: &[u8], to: &Self, new: &[u8]) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.0, name, &to.0, new)?)
+    }
+
+    pub(crate) fn remove_file(&self, name: &[u8]) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    pub(crate) fn remove_directory(&self, name: &[u8]) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
+    pub(crate) fn set_link_modified(&self, name: &[u8], modified_ns: i64) -> io::Result<()> {
+        Ok(rustix::fs::utimensat(&self.0, name, &times(modified_ns), AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    pub(crate) fn set_link_owner(&self, name: &[u8], owner: Owner) -> io::Result<()> {
+        let (user, group) = ids(owner);
+        Ok(rustix::fs::chownat(&self.0, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    pub(crate) fn set_own_mode(&self, mode: u16) -> io::Result<()> {
+        Ok(rustix::fs::fchmod(&self.0, mode_of(mode))?)
+    }
+
+    pub(crate) fn set_own_modified(&self, modified_ns: i64) -> io::Result<()> {
+        Ok(rustix::fs::futimens(&self.0, &times(modified_ns))?)
+    }
+
+    pub(crate) fn set_own_owner(&self, owner: Owner) -> io::Result<()> {
+        let (user, group) = ids(owner);
+        Ok(rustix::fs::fchown(&self.0, user, group)?)
+    }
+
+    pub(crate) fn own_attributes(&self) -> io::Result<Vec<Attribute>> {
+        attributes_of(&self.0)
+    }
+
+    pub(crate) fn set_own_attributes(&self, attributes: &[Attribute]) -> io::Result<()> {
+        set_attributes_of(&self.0, attributes)
+    }
+
+    /// Brings everything on its file system to the disk.
+    pub(crate) fn sync_all(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        return Ok(rustix::fs::syncfs(&self.0)?);
+        #[cfg(not(target_os = "linux"))]
+        {
+            rustix::fs::sync();
+            Ok(())
+        }
+    }
+
+    /// Whether it is this user's, and nobody else can look into it.
+    pub(crate) fn is_private(&self) -> io::Result<bool> {
+        let metadata = self.own_metadata()?;
+        Ok(metadata.owner.user == rustix::process::geteuid().as_raw() && metadata.mode & 0o077 == 0)
+    }
+}
+
+pub(crate) fn metadata(file: &File) -> io::Result<Metadata> {
+    Ok(from_stat(&rustix::fs::fstat(file)?))
+}
+
+pub(crate) fn set_modified(file: &File, modified_ns: i64) -> io::Result<()> {
+    Ok(rustix::fs::futimens(file, &times(modified_ns))?)
+}
+
+pub(crate) fn set_mode(file: &File, mode: u16) -> io::Result<()> {
+    Ok(rustix::fs::fchmod(file, mode_of(mode))?)
+}
+
+pub(crate) fn set_owner(file: &File, owner: Owner) -> io::Result<()> {
+    let (user, group) = ids(owner);
+    Ok(rustix::fs::fchown(file, user, group)?)
+}
+
+pub(crate) fn attributes(file: &File) -> io::Result<Vec<Attribute>> {
+    attributes_of(file)
+}
+
+pub(crate) fn set_attributes(file: &File, attributes: &[Attribute]) -> io::Result<()> {
+    set_attributes_of(file, attributes)
+}
+
+/// The next stretch with bytes at or behind `offset`; `None`: only a hole follows. Where the file system knows no holes, all of
+/// it is one stretch.
+pub(crate) fn next_data(file: &File, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
+    let start = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        Err(Errno::INVAL | Errno::NOTSUP) => return Ok((offset < end).then_some(offset..end)),
+        Err(error) => return Err(error.into()),
+    };
+    if start >= end {
+        return Ok(None);
+    }
+    Ok(Some(start..rustix::fs::seek(file, SeekFrom::Hole(start))?.min(end)))
+}
+
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.read_at(bytes, offset)
+}
+
+pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    file.write_all_at(bytes, offset)
+}
+
+/// Has the file system share the content of `from`; an error where it cannot.
+pub(crate) fn clone_content(from: &File, to: &File) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return Ok(rustix::fs::ioctl_ficlone(to, from)?);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Has the system copy bytes between the same places of two files; how many it did, 0 where `from` ends.
+pub(crate) fn copy_range(from: &File, to: &File, offset: u64, bytes: u64) -> io::Result<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        let (mut at, mut into) = (offset, offset);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 30);
+        Ok(rustix::fs::copy_file_range(from, Some(&mut at), to, Some(&mut into), bytes)? as u64)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (from, to, offset, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Whether this system has such names; the file system may be more particular.
+pub(crate) fn can_hold(_: &[u8]) -> Result<(), &'static str> {
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the fields have other widths on other systems")]
+fn from_stat(stat: &Stat) -> Metadata {
+    let kind = match FileType::from_raw_mode(stat.st_mode as RawMode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        _ => Kind::Special,
+    };
+    let nanoseconds = |s: i64, ns: i64| s.saturating_mul(1_000_000_000).saturating_add(ns);
+    let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+    Metadata {
+        kind,
+        bytes,
+        modified_ns: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+        changed_ns: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+        mode: stat.st_mode as u16 & 0o7777,
+        owner: Owner { user: stat.st_uid, group: stat.st_gid },
+        device: stat.st_dev as u64,
+        inode: stat.st_ino as u64,
+        links: stat.st_nlink as u64,
+        is_sparse: kind == Kind::File && (stat.st_blocks as u64).saturating_mul(512) < bytes,
+    }
+}
+
+fn mode_of(mode: u16) -> Mode {
+    Mode::from_raw_mode(RawMode::from(mode))
+}
+
+fn times(modified_ns: i64) -> Timestamps {
+    const BILLION: i64 = 1_000_000_000;
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
+        last_modification: Timespec {
+            tv_sec: modified_ns.div_euclid(BILLION),
+            tv_nsec: modified_ns.rem_euclid(BILLION) as _,
+        },
+    }
+}
+
+/// `-1` as a number would mean to leave it as it is; nobody has it.
+fn ids(owner: Owner) -> (Option<Uid>, Option<Gid>) {
+    let known = |id: u32| (id != u32::MAX).then_some(id);
+    (known(owner.user).map(Uid::from_raw), known(owner.group).map(Gid::from_raw))
+}
+
+/// All of an owner's attributes, and as root those of the system's security, too.
+fn attributes_of(file: &impl AsFd) -> io::Result<Vec<Attribute>> {
+    let mut names = vec![0; 4_096];
+    let length = loop {
+        match rustix::fs::flistxattr(file, &mut names[..]) {
+            Ok(length) => break length,
+            Err(Errno::RANGE) if names.len() < 1 << 20 => names.resize(names.len() * 4, 0),
+            Err(Errno::NOTSUP) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let mut attributes = Vec::new();
+    let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| is_copied(name)) {
+        match rustix::fs::fgetxattr(file, name, &mut value[..]) {
+            Ok(length) => attributes.push(Attribute { name: name.to_vec(), value: value[..length].to_vec() }),
+            // It was removed meanwhile.
+            Err(error) if error.raw_os_error() == NO_ATTRIBUTE => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    attributes.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(attributes)
+}
+
+/// `ENODATA` on Linux, `ENOATTR` on macOS.
+const NO_ATTRIBUTE: i32 = if cfg!(target_os = "linux") { 61 } else { 93 };
+
+/// Those of the system say what it knows otherwise, and the label of SELinux is the other host's to choose.
+fn is_copied(name: &[u8]) -> bool {
+    if cfg!(target_os = "linux") {
+        name.starts_with(b"user.")
+            || is_root() && !name.is_empty() && !name.starts_with(b"system.") && name != b"security.selinux"
+    } else {
+        !name.is_empty()
+    }
+}
+
+fn set_attributes_of(file: &impl AsFd, attributes: &[Attribute]) -> io::Result<()> {
+    let wanted = attributes.iter().filter(|attribute| is_copied(&attribute.name));
+    for attribute in wanted {
+        rustix::fs::fsetxattr(file, &attribute.name[..], &attribute.value, XattrFlags::empty())?;
+    }
+    // What is not at the source is not here, either.
+    for old in attributes_of(file)? {
+        if attributes.iter().all(|attribute| attribute.name != old.name) {
+            rustix::fs::fremovexattr(file, &old.name[..])?;
+        }
+    }
+    Ok(())
+}

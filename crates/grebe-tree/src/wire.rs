@@ -1,0 +1,104 @@
+//! The messages of a copy. Described in `docs/tree-protocol.md`.
+//!
+//! Each is a frame: kind (1), length of the body (LEB128), body. What is read was made by a peer: each length has a bound, and
+//! whatever the bytes are, they become a message or an [`Error`](crate::Error).
+
+mod answers;
+mod data;
+mod frame;
+mod hello;
+mod listing;
+mod outcome;
+
+pub(crate) use answers::{Answer, AnswerWriter, Answers};
+pub(crate) use data::{DataFrame, DataWriter, RecordKind};
+pub(crate) use frame::{Frame, FrameReader, FrameWriter, Kind};
+pub(crate) use hello::{Hello, Role};
+pub(crate) use listing::{
+    ATTRIBUTE_BYTES_MAX, ATTRIBUTES_BYTES_MAX, Attribute, Entry, EntryKind, Listing, ListingWriter, Owner,
+    TOUCHED_BYTES,
+};
+pub(crate) use outcome::{Note, SenderEnd, Summary};
+
+/// The longest body of a frame, in bytes.
+pub(crate) const FRAME_BYTES_MAX: usize = 1 << 20;
+
+/// What is hashed, written and remembered as one, in bytes of a file.
+pub(crate) const GROUP_BYTES: usize = 256 << 10;
+
+/// Bytes of a hash that travel: nobody finds two groups with one of these.
+pub(crate) const HASH_BYTES: usize = 16;
+
+/// Part of a BLAKE3 hash.
+pub(crate) type ShortHash = [u8; HASH_BYTES];
+
+/// Files and directories have numbers, in the order in which they are listed.
+pub(crate) type EntryId = u64;
+
+/// Directories have numbers of their own, in the same order; 0 is the top.
+pub(crate) type DirectoryId = u32;
+
+/// The top of what is copied.
+pub(crate) const TOP: DirectoryId = 0;
+
+/// The first [`HASH_BYTES`] of a hash.
+pub(crate) fn short(hash: &blake3::Hash) -> ShortHash {
+    std::array::from_fn(|at| hash.as_bytes()[at])
+}
+
+/// Appends a number in LEB128.
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends bytes behind their number.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// A signed number as an unsigned one that is small where its magnitude is.
+pub(crate) fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
+}
+
+/// The reverse of [`zigzag`].
+pub(crate) fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// Takes bytes behind their number, of which there are at most `max`.
+pub(crate) fn take_bytes<'a>(reader: &mut grebe_packet::Reader<'a>, max: usize) -> crate::Result<&'a [u8]> {
+    let length = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+    if length > max {
+        return Err(crate::Error::Malformed { what: "a field that is too long" });
+    }
+    Ok(reader.take(length)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(value: u64, signed: i64) {
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            prop_assert!(bytes.len() <= 10);
+            prop_assert_eq!(grebe_packet::Reader::new(&bytes).varint().unwrap(), value);
+            prop_assert_eq!(unzigzag(zigzag(signed)), signed);
+        }
+    }
+
+    #[test]
+    fn small_numbers_are_short_whatever_their_sign() {
+        assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,166 @@
+//! What a receiver answers to the files that were listed, in their order.
+
+use grebe_packet::Reader;
+
+use crate::error::{Error, Result};
+use crate::wire::{HASH_BYTES, ShortHash, put_varint};
+
+/// What is to be done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It is there.
+    Have,
+    /// All of it is wanted.
+    Whole,
+    /// A part of it is there: it is wanted from this offset on.
+    From(u64),
+    /// One of this length is there: it is wanted unless this is its hash.
+    Unless(ShortHash),
+    /// It is not taken; the receiver says why in another message.
+    Refused,
+}
+
+/// Makes the body of one message of answers. Equal ones that follow one another take one number.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerWriter {
+    body: Vec<u8>,
+    repeated: Option<(Answer, u64)>,
+    answers: u64,
+}
+
+impl AnswerWriter {
+    pub(crate) fn add(&mut self, answer: Answer) {
+        self.answers += 1;
+        match &mut self.repeated {
+            Some((same, count))
+                if *same == answer && !matches!(answer, Answer::From(_) | Answer::Unless(_)) =>
+            {
+                *count += 1;
+            }
+            repeated => {
+                if let Some((before, count)) = repeated.replace((answer, 1)) {
+                    put(&mut self.body, before, count);
+                }
+            }
+        }
+    }
+
+    /// How many answers are in it.
+    pub(crate) fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    /// The body, and an empty writer again.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let mut whole = std::mem::take(self);
+        if let Some((answer, count)) = whole.repeated {
+            put(&mut whole.body, answer, count);
+        }
+        whole.body
+    }
+}
+
+fn put(out: &mut Vec<u8>, answer: Answer, count: u64) {
+    let kind = match answer {
+        Answer::Have => 0,
+        Answer::Whole => 1,
+        Answer::From(_) => 2,
+        Answer::Unless(_) => 3,
+        Answer::Refused => 4,
+    };
+    put_varint(out, count << 3 | kind);
+    match answer {
+        Answer::From(offset) => put_varint(out, offset),
+        Answer::Unless(hash) => out.extend_from_slice(&hash),
+        Answer::Have | Answer::Whole | Answer::Refused => {}
+    }
+}
+
+/// Reads the answers of one message.
+#[derive(Debug)]
+pub(crate) struct Answers<'a> {
+    reader: Reader<'a>,
+}
+
+impl<'a> Answers<'a> {
+    pub(crate) fn new(body: &'a [u8]) -> Self {
+        Self { reader: Reader::new(body) }
+    }
+
+    /// An answer and for how many files it holds.
+    pub(crate) fn next(&mut self) -> Result<Option<(Answer, u64)>> {
+        if self.reader.is_empty() {
+            return Ok(None);
+        }
+        let token = self.reader.varint()?;
+        let (count, kind) = (token >> 3, token & 7);
+        let answer = match kind {
+            0 => Answer::Have,
+            1 => Answer::Whole,
+            2 => Answer::From(self.reader.varint()?),
+            3 => Answer::Unless(self.reader.array::<HASH_BYTES>()?),
+            4 => Answer::Refused,
+            _ => return Err(Error::Malformed { what: "an answer of an unknown kind" }),
+        };
+        if count == 0 || count > 1 && (kind == 2 || kind == 3) {
+            return Err(Error::Malformed { what: "an answer for a number of files that cannot be" });
+        }
+        Ok(Some((answer, count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn answers() -> impl Strategy<Value = Vec<Answer>> {
+        prop::collection::vec(
+            prop_oneof![
+                Just(Answer::Have),
+                Just(Answer::Whole),
+                any::<u64>().prop_map(Answer::From),
+                any::<ShortHash>().prop_map(Answer::Unless),
+                Just(Answer::Refused),
+            ],
+            0..50,
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn answers_come_back(answers in answers()) {
+            let mut writer = AnswerWriter::default();
+            answers.iter().for_each(|answer| writer.add(*answer));
+            prop_assert_eq!(writer.answers(), answers.len() as u64);
+            let body = writer.take();
+            prop_assert_eq!(writer.answers(), 0);
+            let (mut reader, mut read) = (Answers::new(&body), Vec::new());
+            while let Some((answer, count)) = reader.next().unwrap() {
+                read.extend(std::iter::repeat_n(answer, count as usize));
+            }
+            prop_assert_eq!(read, answers);
+        }
+
+        #[test]
+        fn whatever_the_bytes_reading_ends(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = Answers::new(&bytes);
+            while let Ok(Some(_)) = reader.next() {}
+        }
+    }
+
+    #[test]
+    fn a_hundred_thousand_equal_answers_take_few_bytes() {
+        let mut writer = AnswerWriter::default();
+        (0..100_000).for_each(|_| writer.add(Answer::Have));
+        assert_eq!(writer.take().len(), 3);
+    }
+
+    #[test]
+    fn no_files_and_one_offset_for_two_are_refused() {
+        for body in [&[0_u8][..], &[2 << 3 | 2, 5], &[1 << 3 | 7]] {
+            assert!(Answers::new(body).next().is_err(), "{body:?}");
+        }
+    }
+}

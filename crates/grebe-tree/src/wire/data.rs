@@ -1,0 +1,292 @@
+//! Content of files, as it travels: records under one hash.
+
+use std::ops::Range;
+
+use grebe_packet::Reader;
+
+use crate::error::{Error, Result};
+use crate::wire::{EntryId, GROUP_BYTES, HASH_BYTES, put_varint, short, unzigzag, zigzag};
+
+/// What is said of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) id: EntryId,
+    pub(crate) kind: RecordKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RecordKind {
+    /// All of a small file. `later_ns` is by how much it was modified later than was listed.
+    Whole { content: Range<usize>, later_ns: i64 },
+    /// Bytes from `offset` on; pieces of a file come in order, and what is between two is a hole.
+    Piece { offset: u64, content: Range<usize> },
+    /// All pieces of a file of this length have come.
+    End { bytes: u64, later_ns: i64 },
+    /// It cannot be had: it was changed again and again while it was read, or it cannot be read.
+    Failed { is_changed: bool },
+    /// It changed while it was read: what has come does not count, and all of it follows.
+    Restart,
+    /// What the receiver has is the same.
+    Same,
+    /// What the receiver has is another content; nothing follows, because nothing is to be changed.
+    Differs,
+    /// The file is handed over in this process.
+    Local,
+}
+
+/// Content with its hash, and where in it which file is.
+#[derive(Debug)]
+pub(crate) struct DataFrame {
+    pub(crate) body: Vec<u8>,
+    pub(crate) records: Vec<Record>,
+}
+
+/// What a frame has beside the content of one file, at most.
+const OVERHEAD_BYTES: usize = HASH_BYTES + 48;
+
+impl DataFrame {
+    /// Checks what came against its hash, and finds the files in it.
+    pub(crate) fn open(body: Vec<u8>) -> Result<Self> {
+        let Some((hash, rest)) = body.split_first_chunk::<HASH_BYTES>() else {
+            return Err(Error::Malformed { what: "content without a hash" });
+        };
+        if *hash != short(&blake3::hash(rest)) {
+            return Err(Error::Malformed {
+                what: "content that is not what was read there: memory or a disk is broken",
+            });
+        }
+        let (mut records, mut reader, mut last) = (Vec::new(), Reader::new(rest), 0);
+        while !reader.is_empty() {
+            let record = decode(&mut reader, last, body.len())?;
+            last = record.id;
+            records.push(record);
+        }
+        Ok(Self { body, records })
+    }
+}
+
+fn decode(reader: &mut Reader<'_>, last: EntryId, body_bytes: usize) -> Result<Record> {
+    let id = last.wrapping_add_signed(unzigzag(reader.varint()?));
+    let content = |reader: &mut Reader<'_>| -> Result<Range<usize>> {
+        let length = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+        if length > GROUP_BYTES {
+            return Err(Error::Malformed { what: "more content than is sent at once" });
+        }
+        let mut behind = reader.clone();
+        behind.take(length)?;
+        let start = body_bytes - reader.clone().all().len();
+        *reader = behind;
+        Ok(start..start + length)
+    };
+    let kind = match reader.u8()? {
+        0 => {
+            let later_ns = unzigzag(reader.varint()?);
+            RecordKind::Whole { content: content(reader)?, later_ns }
+        }
+        1 => {
+            let offset = reader.varint()?;
+            let content = content(reader)?;
+            if offset.checked_add(content.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
+                return Err(Error::Malformed { what: "content beyond the end of any file" });
+            }
+            RecordKind::Piece { offset, content }
+        }
+        2 => {
+            let bytes = reader.varint()?;
+            if bytes > i64::MAX as u64 {
+                return Err(Error::Malformed { what: "a file that is larger than files can be" });
+            }
+            RecordKind::End { bytes, later_ns: unzigzag(reader.varint()?) }
+        }
+        3 => RecordKind::Failed { is_changed: false },
+        4 => RecordKind::Failed { is_changed: true },
+        5 => RecordKind::Restart,
+        6 => RecordKind::Same,
+        7 => RecordKind::Differs,
+        8 => RecordKind::Local,
+        _ => return Err(Error::Malformed { what: "content of an unknown kind" }),
+    };
+    Ok(Record { id, kind })
+}
+
+/// Makes the body of one message of content.
+#[derive(Debug)]
+pub(crate) struct DataWriter {
+    body: Vec<u8>,
+    last: EntryId,
+    content_bytes: usize,
+}
+
+impl DataWriter {
+    /// With room for `content_bytes` of one file.
+    pub(crate) fn new(content_bytes: usize) -> Self {
+        let mut body = Vec::with_capacity(content_bytes + OVERHEAD_BYTES);
+        body.resize(HASH_BYTES, 0);
+        Self { body, last: 0, content_bytes: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.body.len() == HASH_BYTES
+    }
+
+    /// Bytes of records.
+    pub(crate) fn bytes(&self) -> usize {
+        self.body.len() - HASH_BYTES
+    }
+
+    /// Bytes of files.
+    pub(crate) fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
+
+    pub(crate) fn whole(&mut self, id: EntryId, content: &[u8], later_ns: i64) {
+        self.begin(id, 0);
+        put_varint(&mut self.body, zigzag(later_ns));
+        self.content(content);
+    }
+
+    pub(crate) fn piece(&mut self, id: EntryId, offset: u64, content: &[u8]) {
+        self.begin(id, 1);
+        put_varint(&mut self.body, offset);
+        self.content(content);
+    }
+
+    pub(crate) fn end(&mut self, id: EntryId, bytes: u64, later_ns: i64) {
+        self.begin(id, 2);
+        put_varint(&mut self.body, bytes);
+        put_varint(&mut self.body, zigzag(later_ns));
+    }
+
+    pub(crate) fn failed(&mut self, id: EntryId, is_changed: bool) {
+        self.begin(id, 3 + u8::from(is_changed));
+    }
+
+    pub(crate) fn restart(&mut self, id: EntryId) {
+        self.begin(id, 5);
+    }
+
+    pub(crate) fn compared(&mut self, id: EntryId, is_same: bool) {
+        self.begin(id, 7 - u8::from(is_same));
+    }
+
+    pub(crate) fn local(&mut self, id: EntryId) {
+        self.begin(id, 8);
+    }
+
+    /// The body, with its hash.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        let hash = short(&blake3::hash(&self.body[HASH_BYTES..]));
+        self.body[..HASH_BYTES].copy_from_slice(&hash);
+        self.body
+    }
+
+    fn begin(&mut self, id: EntryId, kind: u8) {
+        put_varint(&mut self.body, zigzag(id.wrapping_sub(self.last) as i64));
+        self.last = id;
+        self.body.push(kind);
+    }
+
+    fn content(&mut self, content: &[u8]) {
+        self.content_bytes += content.len();
+        put_varint(&mut self.body, content.len() as u64);
+        self.body.extend_from_slice(content);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Said {
+        Whole(Vec<u8>, i64),
+        Piece(u64, Vec<u8>),
+        End(u64, i64),
+        Failed(bool),
+        Restart,
+        Compared(bool),
+        Local,
+    }
+
+    fn said() -> impl Strategy<Value = Vec<(EntryId, Said)>> {
+        let bytes = || prop::collection::vec(any::<u8>(), 0..300);
+        let said = prop_oneof![
+            (bytes(), any::<i64>()).prop_map(|(content, later)| Said::Whole(content, later)),
+            (0..u64::MAX / 4, bytes()).prop_map(|(offset, content)| Said::Piece(offset, content)),
+            (0..u64::MAX / 2, any::<i64>()).prop_map(|(bytes, later)| Said::End(bytes, later)),
+            any::<bool>().prop_map(Said::Failed),
+            Just(Said::Restart),
+            any::<bool>().prop_map(Said::Compared),
+            Just(Said::Local),
+        ];
+        prop::collection::vec((any::<EntryId>(), said), 0..20)
+    }
+
+    fn write(said: &[(EntryId, Said)]) -> Vec<u8> {
+        let mut writer = DataWriter::new(0);
+        for (id, said) in said {
+            match said {
+                Said::Whole(content, later) => writer.whole(*id, content, *later),
+                Said::Piece(offset, content) => writer.piece(*id, *offset, content),
+                Said::End(bytes, later) => writer.end(*id, *bytes, *later),
+                Said::Failed(is_changed) => writer.failed(*id, *is_changed),
+                Said::Restart => writer.restart(*id),
+                Said::Compared(is_same) => writer.compared(*id, *is_same),
+                Said::Local => writer.local(*id),
+            }
+        }
+        writer.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn content_comes_back(said in said()) {
+            let frame = DataFrame::open(write(&said)).unwrap();
+            prop_assert_eq!(frame.records.len(), said.len());
+            for (record, (id, said)) in frame.records.iter().zip(&said) {
+                prop_assert_eq!(record.id, *id);
+                match (&record.kind, said) {
+                    (RecordKind::Whole { content, later_ns }, Said::Whole(bytes, later)) => {
+                        prop_assert_eq!((&frame.body[content.clone()], later_ns), (&bytes[..], later));
+                    }
+                    (RecordKind::Piece { offset, content }, Said::Piece(at, bytes)) => {
+                        prop_assert_eq!((offset, &frame.body[content.clone()]), (at, &bytes[..]));
+                    }
+                    (RecordKind::End { bytes, later_ns }, Said::End(length, later)) => {
+                        prop_assert_eq!((bytes, later_ns), (length, later));
+                    }
+                    (RecordKind::Failed { is_changed }, Said::Failed(changed)) => prop_assert_eq!(is_changed, changed),
+                    (RecordKind::Restart, Said::Restart)
+                    | (RecordKind::Same, Said::Compared(true))
+                    | (RecordKind::Differs, Said::Compared(false))
+                    | (RecordKind::Local, Said::Local) => {}
+                    other => prop_assert!(false, "{other:?}"),
+                }
+            }
+        }
+
+        #[test]
+        fn whatever_the_bytes_under_a_good_hash_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let body = [&short(&blake3::hash(&bytes))[..], &bytes].concat();
+            if let Ok(frame) = DataFrame::open(body) {
+                for record in &frame.records {
+                    if let RecordKind::Whole { content, .. } | RecordKind::Piece { content, .. } = &record.kind {
+                        prop_assert!(frame.body.get(content.clone()).is_some());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let good = write(&[(3, Said::Whole(b"content".to_vec(), 0)), (4, Said::Restart)]);
+        for at in 0..good.len() {
+            let mut body = good.clone();
+            body[at] ^= 0x10;
+            assert!(DataFrame::open(body).is_err(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Frames in and out of a stream of bytes.
+
+use std::io::{self, Read, Write};
+
+use crate::error::{Error, Result};
+use crate::wire::FRAME_BYTES_MAX;
+
+/// What a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Hello = 1,
+    /// From the sender: names in one directory.
+    Listing = 2,
+    /// From the sender: content.
+    Data = 3,
+    /// From the receiver: which files it wants, and how.
+    Answers = 4,
+    /// From either: something was left out.
+    LeftOut = 5,
+    /// From the receiver: something was removed.
+    Deleted = 6,
+    /// From either: it has said everything.
+    End = 7,
+    /// From either: it gives up.
+    Failed = 8,
+    /// From the receiver: what is there of a file, in chunks.
+    Signature = 9,
+    /// From the receiver: stretches that it could not make of what was there.
+    Again = 10,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Result<Self> {
+        Ok(match byte {
+            1 => Self::Hello,
+            2 => Self::Listing,
+            3 => Self::Data,
+            4 => Self::Answers,
+            5 => Self::LeftOut,
+            6 => Self::Deleted,
+            7 => Self::End,
+            8 => Self::Failed,
+            9 => Self::Signature,
+            10 => Self::Again,
+            _ => return Err(Error::Malformed { what: "a message of an unknown kind" }),
+        })
+    }
+}
+
+/// One message as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Takes frames from a stream.
+pub(crate) struct FrameReader<R> {
+    stream: R,
+    /// Bytes that were read ahead: heads of frames are small, and a system call for each would cost more than they do.
+    buffer: Box<[u8]>,
+    at: usize,
+    end: usize,
+}
+
+impl<R: Read> FrameReader<R> {
+    pub(crate) fn new(stream: R) -> Self {
+        Self { stream, buffer: vec![0; BUFFER_BYTES].into(), at: 0, end: 0 }
+    }
+
+    /// The next frame and its bytes on the stream; `None` where the stream ends between two.
+    pub(crate) fn next(&mut self) -> Result<Option<(Frame, u64)>> {
+        let Some(kind) = self.byte()? else { return Ok(None) };
+        let kind = Kind::of(kind)?;
+        let (mut length, mut head_bytes) = (0_usize, 1);
+        for shift in (0..28).step_by(7) {
+            let byte = self.byte()?.ok_or(Error::Closed)?;
+            head_bytes += 1;
+            length |= usize::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        if length > FRAME_BYTES_MAX {
+            return Err(Error::Malformed { what: "a message that is too long" });
+        }
+        let body = self.body(length)?;
+        Ok(Some((Frame { kind, body }, head_bytes + length as u64)))
+    }
+
+    fn byte(&mut self) -> Result<Option<u8>> {
+        if self.at == self.end {
+            self.end = read_some(&mut self.stream, &mut self.buffer)?;
+            self.at = 0;
+            if self.end == 0 {
+                return Ok(None);
+            }
+        }
+        self.at += 1;
+        Ok(Some(self.buffer[self.at - 1]))
+    }
+
+    fn body(&mut self, length: usize) -> Result<Vec<u8>> {
+        let there = &self.buffer[self.at..self.end];
+        let there = &there[..there.len().min(length)];
+        self.at += there.len();
+        let mut body = Vec::with_capacity(length);
+        body.extend_from_slice(there);
+        let mut got = body.len();
+        body.resize(length, 0);
+        while got < length {
+            match read_some(&mut self.stream, &mut body[got..])? {
+                0 => return Err(Error::Closed),
+                read => got += read,
+            }
+        }
+        Ok(body)
+    }
+}
+
+fn read_some(stream: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Ok(read) => return Ok(read),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(stream_error(error)),
+        }
+    }
+}
+
+/// Puts frames into a stream.
+pub(crate) struct FrameWriter<W> {
+    stream: W,
+    head: Vec<u8>,
+    pub(crate) written_bytes: u64,
+}
+
+impl<W: Write> FrameWriter<W> {
+    pub(crate) fn new(stream: W) -> Self {
+        Self { stream, head: Vec::with_capacity(FRAME_BYTES_MAX), written_bytes: 0 }
+    }
+
+    pub(crate) fn write(&mut self, kind: Kind, body: &[u8]) -> Result<()> {
+        debug_assert!(body.len() <= FRAME_BYTES_MAX, "{kind:?} of {} bytes", body.len());
+        self.head.clear();
+        self.head.push(kind as u8);
+        super::put_varint(&mut self.head, body.len() as u64);
+        self.written_bytes += (self.head.len() + body.len()) as u64;
+        if body.len() <= COPIED_BYTES_MAX {
+            // One write for both: on a socket each would be a packet.
+            self.head.extend_from_slice(body);
+            return self.stream.write_all(&self.head).map_err(stream_error);
+        }
+        self.stream.write_all(&self.head).map_err(stream_error)?;
+        self.stream.write_all(body).map_err(stream_error)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.stream.flush().map_err(stream_error)
+    }
+}
+
+/// What a stream says when its other end is gone is no more than that.
+fn stream_error(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::UnexpectedEof => Error::Closed,
+        _ => Error::Stream(error),
+    }
+}
+
+const BUFFER_BYTES: usize = 64 << 10;
+const COPIED_BYTES_MAX: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives at most so many bytes at a time.
+    struct Slowly<'a>(&'a [u8], usize);
+
+    impl Read for Slowly<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let most = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..most])
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_back_in_whatever_pieces_the_stream_has(
+            bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20), piece in 1_usize..70,
+        ) {
+            let mut bytes = Vec::new();
+            let mut writer = FrameWriter::new(&mut bytes);
+            bodies.iter().for_each(|body| writer.write(Kind::Data, body).unwrap());
+            let written = writer.written_bytes;
+            let mut reader = FrameReader::new(Slowly(&bytes, piece));
+            let mut counted = 0;
+            for body in &bodies {
+                let (frame, frame_bytes) = reader.next().unwrap().unwrap();
+                counted += frame_bytes;
+                prop_assert_eq!(frame, Frame { kind: Kind::Data, body: body.clone() });
+            }
+            prop_assert!(reader.next().unwrap().is_none());
+            prop_assert_eq!((written, counted), (bytes.len() as u64, bytes.len() as u64));
+        }
+
+        #[test]
+        fn whatever_the_bytes_reading_ends(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = FrameReader::new(&bytes[..]);
+            while let Ok(Some(_)) = reader.next() {}
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_cut_off_is_no_end() {
+        let mut bytes = Vec::new();
+        FrameWriter::new(&mut bytes).write(Kind::Listing, &[7; 100]).unwrap();
+        for cut in 1..bytes.len() {
+            let mut reader = FrameReader::new(&bytes[..cut]);
+            assert!(matches!(reader.next(), Err(Error::Closed)), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_the_bound_is_refused_before_anything_is_allocated() {
+        for bytes in
+            [&[3, 0xff, 0xff, 0xff, 0x7f][..], &[3, 0x81, 0x80, 0x40], &[3, 0xff, 0xff, 0xff, 0xff, 1]]
+        {
+            let mut reader = FrameReader::new(bytes);
+            assert!(matches!(reader.next(), Err(Error::Malformed { .. })), "{bytes:?}");
+        }
+    }
+}

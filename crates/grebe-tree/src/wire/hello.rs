@@ -1,0 +1,141 @@
+//! What each end says first.
+
+use grebe_packet::Reader;
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::wire::put_varint;
+
+/// The version of the protocol. Both ends have the same.
+const VERSION: u64 = 1;
+
+const MAGIC: &[u8; 10] = b"grebe tree";
+
+/// Which way the files go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Sender,
+    Receiver,
+}
+
+/// The first message of each end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) role: Role,
+    /// From the end that a person gave them to.
+    pub(crate) options: Option<Options>,
+    /// From a sender: how many were named.
+    pub(crate) sources: u64,
+    /// From a sender: what is inside the one that was named is copied, and not itself.
+    pub(crate) is_contents: bool,
+    /// From a receiver: nothing is there, so that it answers nothing: everything is wanted whole.
+    pub(crate) is_fresh: bool,
+    /// Both ends are one process, and content stays in the system: the sender hands open files over.
+    pub(crate) is_local: bool,
+}
+
+impl Hello {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        put_varint(&mut out, VERSION);
+        out.push(
+            u8::from(self.role == Role::Receiver)
+                | u8::from(self.options.is_some()) << 1
+                | u8::from(self.is_contents) << 2
+                | u8::from(self.is_fresh) << 3
+                | u8::from(self.is_local) << 4,
+        );
+        put_varint(&mut out, self.sources);
+        if let Some(options) = &self.options {
+            options.encode(&mut out);
+        }
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(bytes);
+        if reader.array::<10>()? != *MAGIC {
+            return Err(Error::Malformed { what: "it does not begin as this protocol does" });
+        }
+        let theirs = reader.varint()?;
+        if theirs != VERSION {
+            return Err(Error::Version { theirs, ours: VERSION });
+        }
+        let bits = reader.u8()?;
+        if bits >> 5 != 0 {
+            return Err(Error::Malformed { what: "bits of a first message that this version does not have" });
+        }
+        let sources = reader.varint()?;
+        let options = (bits & 2 != 0).then(|| Options::decode(&mut reader)).transpose()?;
+        reader.end()?;
+        Ok(Self {
+            role: if bits & 1 == 0 { Role::Sender } else { Role::Receiver },
+            options,
+            sources,
+            is_contents: bits & 4 != 0,
+            is_fresh: bits & 8 != 0,
+            is_local: bits & 16 != 0,
+        })
+    }
+
+    /// Whose options count.
+    pub(crate) fn agree(ours: Option<&Options>, theirs: &Self, our_role: Role) -> Result<Options> {
+        if theirs.role == our_role {
+            return Err(Error::Roles { what: "both would send, or both would receive" });
+        }
+        match (ours, &theirs.options) {
+            (Some(options), None) | (None, Some(options)) => Ok(options.clone()),
+            (None, None) => Err(Error::Roles { what: "neither end was told how to copy" }),
+            (Some(_), Some(_)) => Err(Error::Roles { what: "both ends were told how to copy" }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn hello(bits: u8, sources: u64) -> Hello {
+        Hello {
+            role: if bits & 1 == 0 { Role::Sender } else { Role::Receiver },
+            options: (bits & 2 != 0).then(Options::archive),
+            sources,
+            is_contents: bits & 4 != 0,
+            is_fresh: bits & 8 != 0,
+            is_local: bits & 16 != 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_first_message_comes_back(bits in 0_u8..32, sources: u64) {
+            let hello = hello(bits, sources);
+            prop_assert_eq!(Hello::decode(&hello.encode()).unwrap(), hello);
+        }
+
+        #[test]
+        fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = Hello::decode(&bytes);
+            let _ = Hello::decode(&[&MAGIC[..], &[1], &bytes].concat());
+        }
+    }
+
+    #[test]
+    fn another_version_is_told_by_its_number() {
+        let mut bytes = hello(0, 1).encode();
+        bytes[MAGIC.len()] = 9;
+        assert!(matches!(Hello::decode(&bytes), Err(Error::Version { theirs: 9, ours: VERSION })));
+    }
+
+    #[test]
+    fn one_end_alone_has_the_options() {
+        let agree = |ours: Option<Options>, bits| Hello::agree(ours.as_ref(), &hello(bits, 1), Role::Sender);
+        assert_eq!(agree(Some(Options::default()), 1).unwrap(), Options::default());
+        assert_eq!(agree(None, 3).unwrap(), Options::archive());
+        for (ours, bits) in [(None, 1), (Some(Options::default()), 3), (None, 2)] {
+            assert!(matches!(agree(ours, bits), Err(Error::Roles { .. })));
+        }
+    }
+}

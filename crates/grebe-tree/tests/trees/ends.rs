@@ -1,0 +1,103 @@
+//! Both ends, over pipes that can be cut off.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+
+use grebe_tree::{Cancel, Options, Progress, ReceiveTree, Report, Result, SendTree, receive, send};
+
+pub(crate) fn progress() -> Arc<Progress> {
+    Arc::new(Progress::default())
+}
+
+/// A sender that was told how, and its receiver.
+pub(crate) fn over_pipes(
+    sources: &[PathBuf],
+    destination: &Path,
+    options: &Options,
+) -> (Result<Report>, Result<Report>) {
+    run(sources, destination, options, true, None)
+}
+
+/// Both must end well.
+pub(crate) fn copied(sources: &[PathBuf], destination: &Path, options: &Options) -> Report {
+    let (sent, received) = over_pipes(sources, destination, options);
+    let (sent, received) = (sent.unwrap(), received.unwrap());
+    assert_eq!(sent.written_bytes, received.read_bytes);
+    assert_eq!(sent.read_bytes, received.written_bytes);
+    assert_eq!(sorted(&sent), sorted(&received));
+    let mut other = sent;
+    other.left_out.clone_from(&received.left_out);
+    (other.written_bytes, other.read_bytes) = (received.written_bytes, received.read_bytes);
+    assert_eq!(other, received);
+    received
+}
+
+pub(crate) fn sorted(report: &Report) -> Vec<(String, String)> {
+    let mut left_out: Vec<_> =
+        report.left_out.iter().map(|left| (left.shown_name(), left.why.clone())).collect();
+    left_out.sort();
+    left_out
+}
+
+/// `cut`: both streams end after so many bytes in all.
+pub(crate) fn run(
+    sources: &[PathBuf],
+    destination: &Path,
+    options: &Options,
+    sender_knows: bool,
+    cut: Option<i64>,
+) -> (Result<Report>, Result<Report>) {
+    let (sent_out, sent_in) = io::pipe().unwrap();
+    let (said_out, said_in) = io::pipe().unwrap();
+    let left = Arc::new(AtomicI64::new(cut.unwrap_or(i64::MAX)));
+    let known = |here: bool| here.then(|| options.clone());
+    let sending = SendTree { sources: sources.to_vec(), options: known(sender_knows) };
+    let receiving = ReceiveTree { destination: destination.to_path_buf(), options: known(!sender_knows) };
+    let writer = CutWriter { to: Some(sent_in), left: left.clone() };
+    let answers = CutReader { from: said_out, left: left.clone() };
+    let sender = thread::spawn(move || send(answers, writer, &sending, &progress(), &Cancel::default()));
+    let reader = CutReader { from: sent_out, left: left.clone() };
+    let answers = CutWriter { to: Some(said_in), left };
+    let received = receive(reader, answers, &receiving, &progress(), &Cancel::default());
+    (sender.join().unwrap(), received)
+}
+
+/// Passes bytes on until there were enough; then the pipe is closed.
+pub(crate) struct CutWriter {
+    to: Option<PipeWriter>,
+    left: Arc<AtomicI64>,
+}
+
+impl Write for CutWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let before = self.left.fetch_sub(bytes.len() as i64, Ordering::SeqCst);
+        let Some(to) = &mut self.to else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        if before < bytes.len() as i64 {
+            let _ = to.write_all(&bytes[..before.max(0) as usize]);
+            self.to = None;
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        to.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Ends when the other one does.
+pub(crate) struct CutReader {
+    from: PipeReader,
+    left: Arc<AtomicI64>,
+}
+
+impl Read for CutReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        if self.left.load(Ordering::SeqCst) <= 0 { Ok(0) } else { Ok(read) }
+    }
+}

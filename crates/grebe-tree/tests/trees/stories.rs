@@ -1,0 +1,118 @@
+//! Copies of trees that a seed makes, whole and cut off.
+
+use std::fs;
+use std::slice::from_ref;
+
+use grebe_testing::Rng;
+use grebe_tree::{Cancel, Options, SendTree, copy};
+
+use crate::ends::{copied, progress, run};
+use crate::generate::{assert_same, change, scratch, snapshot, tree};
+
+#[test]
+fn trees_arrive_as_they_are_and_are_not_sent_twice() {
+    for seed in 0..12 {
+        let mut rng = Rng::with_seed(seed);
+        let (from, into) = (scratch(), scratch());
+        let source = from.path().join("tree");
+        tree(&source, &mut rng, 120);
+        let options = Options::archive();
+        let first = copied(from_ref(&source), into.path(), &options);
+        assert_eq!(first.left_out, [], "seed {seed}");
+        assert_same(from.path(), into.path());
+        let files = first.files_copied;
+
+        let second = copied(from_ref(&source), into.path(), &options);
+        assert_eq!((second.files_copied, second.files_same, second.data_bytes), (0, files, 0), "seed {seed}");
+        assert!(second.written_bytes < 100 + files * 2, "{}", second.written_bytes);
+        assert_same(from.path(), into.path());
+
+        change(&source, &mut rng);
+        copied(from_ref(&source), into.path(), &Options { delete: true, ..options });
+        assert_same(from.path(), into.path());
+        assert!(!into.path().join(".grebe-partial").exists());
+    }
+}
+
+#[test]
+fn a_receiver_that_knows_how_gets_the_same() {
+    let mut rng = Rng::with_seed(7);
+    let (from, into) = (scratch(), scratch());
+    tree(&from.path().join("tree"), &mut rng, 100);
+    let (sent, received) = run(&[from.path().join("tree")], into.path(), &Options::archive(), false, None);
+    assert_eq!(sent.unwrap().files_copied, received.unwrap().files_copied);
+    assert_same(from.path(), into.path());
+}
+
+#[test]
+fn copies_in_one_process_are_the_same() {
+    for seed in 100..106 {
+        let mut rng = Rng::with_seed(seed);
+        let (from, into) = (scratch(), scratch());
+        let source = from.path().join("tree");
+        tree(&source, &mut rng, 120);
+        let sending = SendTree {
+            sources: vec![source.clone()],
+            options: Some(Options { delete: true, ..Options::archive() }),
+        };
+        let first = copy(&sending, into.path(), &progress(), &Cancel::default()).unwrap();
+        assert_eq!(first.left_out, [], "seed {seed}");
+        assert_same(from.path(), into.path());
+        let again = copy(&sending, into.path(), &progress(), &Cancel::default()).unwrap();
+        assert_eq!((again.files_copied, again.files_same), (0, first.files_copied), "seed {seed}");
+        change(&source, &mut rng);
+        copy(&sending, into.path(), &progress(), &Cancel::default()).unwrap();
+        assert_same(from.path(), into.path());
+    }
+}
+
+#[test]
+fn whatever_is_cut_off_is_finished_by_the_same_copy() {
+    let options = Options { delete: true, ..Options::archive() };
+    let mut resumed_bytes = 0;
+    for seed in 0..200 {
+        let mut rng = Rng::with_seed(1_000 + seed);
+        let (from, into) = (scratch(), scratch());
+        let source = from.path().join("tree");
+        tree(&source, &mut rng, 30);
+        fs::write(source.join("large"), crate::generate::content(&mut rng, 2_500_000)).unwrap();
+        let total: i64 = snapshot(&source).len() as i64 * 40 + 2_500_000;
+        // Cut off anywhere, up to three times, in either direction; then not.
+        for _ in 0..rng.u32(1..4) {
+            let cut = Some(rng.i64(1..total * 5 / 4));
+            let (sent, received) = run(from_ref(&source), into.path(), &options, rng.bool(), cut);
+            assert_eq!(sent.is_ok(), received.is_ok() && sent.is_ok(), "seed {seed}");
+            // Nothing has its name that is not whole.
+            let whole = snapshot(from.path());
+            for (path, (what, _, _)) in snapshot(into.path()) {
+                let is_ours = path.to_string_lossy().contains(".grebe-");
+                assert!(is_ours || whole[&path].0 == what, "seed {seed}: {}", path.display());
+            }
+        }
+        let last = copied(from_ref(&source), into.path(), &options);
+        assert_eq!(last.left_out, [], "seed {seed}");
+        resumed_bytes += last.bytes_copied.saturating_sub(last.data_bytes);
+        assert_same(from.path(), into.path());
+        assert!(!into.path().join(".grebe-partial").exists(), "seed {seed}");
+    }
+    assert!(resumed_bytes > 10_000_000, "parts were gone on with: {resumed_bytes}");
+}
+
+#[test]
+fn a_copy_that_is_cancelled_goes_on() {
+    let (from, into) = (scratch(), scratch());
+    let mut rng = Rng::with_seed(3);
+    tree(&from.path().join("tree"), &mut rng, 200);
+    let sending = SendTree { sources: vec![from.path().join("tree")], options: Some(Options::archive()) };
+    let cancel = Cancel::default();
+    let (count, at) = (std::sync::atomic::AtomicU32::new(0), cancel.clone());
+    let watching = grebe_tree::Progress::with_notify(move |_| {
+        if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 40 {
+            at.cancel();
+        }
+    });
+    let ended = copy(&sending, into.path(), &std::sync::Arc::new(watching), &cancel);
+    assert!(matches!(ended, Err(grebe_tree::Error::Cancelled)), "{ended:?}");
+    copy(&sending, into.path(), &progress(), &Cancel::default()).unwrap();
+    assert_same(from.path(), into.path());
+}
