@@ -51,7 +51,7 @@
 //! numbers in the payload tell how much was lost, and this counter tells where.
 //!
 //! # Sockets of other crates
-//! [`wait_readable`], [`set_dont_fragment`] and [`route_payload_bytes`] give a plain `UdpSocket` or `TcpStream` what a
+//! [`wait_readable`], [`wait_either_readable`], [`set_dont_fragment`] and [`route_payload_bytes`] give a plain `UdpSocket` or `TcpStream` what a
 //! [`Receiver`] and a [`Sender`] have, on every system.
 //!
 //! # Within a tokio runtime
@@ -82,4 +82,4 @@ pub use path::{is_wsl2, route_payload_bytes};
 pub use receive::{Congestion, Receiver, RecvOutcome};
 pub use received::{Received, Segments};
 pub use send::{Gso, SendBatch, SendCounters, Sender};
-pub use socket::{set_dont_fragment, wait_readable};
+pub use socket::{set_dont_fragment, wait_either_readable, wait_readable};

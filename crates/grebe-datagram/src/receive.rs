@@ -180,8 +180,8 @@ impl<S: AsMut<[u8]>> Receiver<S> {
                     *waited += now.elapsed();
                 }
                 Wait::Block => {
-                    let ready =
-                        sys::wait_readable(&self.socket, left).map_err(|source| Error::Receive { source })?;
+                    let ready = sys::wait_readable([&self.socket], left)
+                        .map_err(|source| Error::Receive { source })?;
                     let woken = Instant::now();
                     *waited += woken - now;
                     if ready {

@@ -111,7 +111,32 @@ pub(crate) fn local_addr(socket: &Socket) -> Result<SocketAddr> {
 /// # Errors
 /// What the system says where it cannot wait.
 pub fn wait_readable<'s>(socket: impl Into<SockRef<'s>>, timeout: Duration) -> io::Result<bool> {
-    sys::wait_readable(&socket.into(), timeout)
+    let socket: SockRef<'_> = socket.into();
+    sys::wait_readable([&*socket], timeout)
+}
+
+/// Waits until there is something to read from either socket, as [`wait_readable`] does for one: for a thread that serves a socket and
+/// is called by another thread through a pair of sockets of its own.
+///
+/// ```
+/// use std::net::UdpSocket;
+/// use std::time::Duration;
+/// let (served, called) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+/// assert!(!grebe_datagram::wait_either_readable(&served, &called, Duration::from_micros(200))?);
+/// served.send_to(b"now", called.local_addr()?)?;
+/// assert!(grebe_datagram::wait_either_readable(&served, &called, Duration::from_secs(10))?);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// What the system says where it cannot wait.
+pub fn wait_either_readable<'a, 'b>(
+    one: impl Into<SockRef<'a>>,
+    other: impl Into<SockRef<'b>>,
+    timeout: Duration,
+) -> io::Result<bool> {
+    let (one, other): (SockRef<'_>, SockRef<'_>) = (one.into(), other.into());
+    sys::wait_readable([&*one, &*other], timeout)
 }
 
 /// Sets "don't fragment" on every datagram that a bound socket sends: one that is too long for a hop is lost there, one that

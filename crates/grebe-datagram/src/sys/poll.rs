@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use socket2::Socket;
 
-/// Whether there is something to read (or an error to fetch) within `timeout`.
-pub(crate) fn wait_readable(socket: &Socket, timeout: Duration) -> io::Result<bool> {
-    wait(socket, libc::POLLIN, timeout)
+/// Whether one of them has something to read (or an error to fetch) within `timeout`.
+pub(crate) fn wait_readable<const N: usize>(sockets: [&Socket; N], timeout: Duration) -> io::Result<bool> {
+    wait(sockets, libc::POLLIN, timeout)
 }
 
 /// Waits until something may be sent, at most `timeout`.
 pub(crate) fn wait_writable(socket: &Socket, timeout: Duration) -> io::Result<()> {
-    wait(socket, libc::POLLOUT, timeout).map(drop)
+    wait([socket], libc::POLLOUT, timeout).map(drop)
 }
 
-fn wait(socket: &Socket, events: i16, timeout: Duration) -> io::Result<bool> {
-    let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
-    match poll(&mut entry, timeout.min(TIMEOUT_MAX)) {
+fn wait<const N: usize>(sockets: [&Socket; N], events: i16, timeout: Duration) -> io::Result<bool> {
+    let mut entries = sockets.map(|socket| libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 });
+    match poll(&mut entries, timeout.min(TIMEOUT_MAX)) {
         0 => Ok(false),
         1.. => Ok(true),
         _ => match io::Error::last_os_error() {
@@ -30,18 +30,18 @@ fn wait(socket: &Socket, events: i16, timeout: Duration) -> io::Result<bool> {
 
 /// `ppoll` takes nanoseconds: whoever paces what it sends needs waits of less than a millisecond.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-fn poll(entry: &mut libc::pollfd, timeout: Duration) -> libc::c_int {
+fn poll(entries: &mut [libc::pollfd], timeout: Duration) -> libc::c_int {
     let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ };
-    // SAFETY: `entry` is one valid pollfd and `timeout` a valid timespec for the duration of the call; no signal mask is given.
-    unsafe { libc::ppoll(entry, 1, &timeout, std::ptr::null()) }
+    // SAFETY: `entries` are so many valid pollfds and `timeout` a valid timespec for the duration of the call; no signal mask is given.
+    unsafe { libc::ppoll(entries.as_mut_ptr(), entries.len() as _, &timeout, std::ptr::null()) }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-fn poll(entry: &mut libc::pollfd, timeout: Duration) -> libc::c_int {
+fn poll(entries: &mut [libc::pollfd], timeout: Duration) -> libc::c_int {
     // Rounded up: a wait of 0 ms would spin.
     let timeout_ms = timeout.as_micros().div_ceil(1_000) as libc::c_int;
-    // SAFETY: `entry` is one valid pollfd for the duration of the call.
-    unsafe { libc::poll(entry, 1, timeout_ms) }
+    // SAFETY: `entries` are so many valid pollfds for the duration of the call.
+    unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as _, timeout_ms) }
 }
 
 /// Fits every system's type; whoever waits for longer asks again.

@@ -81,22 +81,22 @@ fn set(socket: &Socket, level: i32, option: i32, value: u32) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether there is something to read (or an error to fetch) within `timeout`.
-pub(crate) fn wait_readable(socket: &Socket, timeout: Duration) -> io::Result<bool> {
-    wait(socket, POLLIN, timeout)
+/// Whether one of them has something to read (or an error to fetch) within `timeout`.
+pub(crate) fn wait_readable<const N: usize>(sockets: [&Socket; N], timeout: Duration) -> io::Result<bool> {
+    wait(sockets, POLLIN, timeout)
 }
 
 /// Waits until something may be sent, at most `timeout`.
 pub(crate) fn wait_writable(socket: &Socket, timeout: Duration) -> io::Result<()> {
-    wait(socket, POLLOUT, timeout).map(drop)
+    wait([socket], POLLOUT, timeout).map(drop)
 }
 
-fn wait(socket: &Socket, events: i16, timeout: Duration) -> io::Result<bool> {
-    let mut entry = WSAPOLLFD { fd: raw(socket), events, revents: 0 };
+fn wait<const N: usize>(sockets: [&Socket; N], events: i16, timeout: Duration) -> io::Result<bool> {
+    let mut entries = sockets.map(|socket| WSAPOLLFD { fd: raw(socket), events, revents: 0 });
     // Rounded up: a wait of 0 ms would spin.
     let timeout_ms = timeout.as_micros().div_ceil(1_000).min(60_000) as i32;
-    // SAFETY: `entry` is one valid entry for the duration of the call.
-    match unsafe { WSAPoll(&mut entry, 1, timeout_ms) } {
+    // SAFETY: `entries` are `N` valid entries for the duration of the call.
+    match unsafe { WSAPoll(entries.as_mut_ptr(), N as u32, timeout_ms) } {
         0 => Ok(false),
         SOCKET_ERROR => Err(io::Error::last_os_error()),
         _ => Ok(true),
