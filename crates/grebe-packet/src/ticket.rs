@@ -49,6 +49,8 @@ pub enum Purpose {
     Transfer,
     /// A probe of the path.
     Probe,
+    /// A connection: a stream of bytes each way.
+    Connection,
 }
 
 impl Ticket {
@@ -93,6 +95,7 @@ impl Ticket {
             return Err(wrong(match code {
                 TRANSFER => "it is for a transfer: `grebe send` or `grebe recv`",
                 PROBE => "it is for `grebe probe`",
+                CONNECTION => "it is for `grebe cp`",
                 _ => "it is of another version of grebe",
             }));
         }
@@ -116,6 +119,7 @@ impl Purpose {
         match self {
             Self::Transfer => TRANSFER,
             Self::Probe => PROBE,
+            Self::Connection => CONNECTION,
         }
     }
 }
@@ -130,6 +134,7 @@ const PREFIX: &str = "grebe";
 /// The first byte names the purpose and the layout of the rest; another layout takes another number.
 const TRANSFER: u8 = 1;
 const PROBE: u8 = 2;
+const CONNECTION: u8 = 3;
 const CHECK_BYTES: usize = 4;
 /// A name takes 4 bytes beside itself.
 const BYTES_MAX: usize = 1 + Key::BYTES + 8 + Ticket::ADDRESSES_MAX * (253 + 4) + CHECK_BYTES;
@@ -164,8 +169,14 @@ mod tests {
     #[test]
     fn a_ticket_for_something_else_says_what_it_is_for() {
         let word = ticket(vec![Address::new("192.0.2.1", 9).unwrap()]).word();
-        let error = Ticket::from_word(&word, Purpose::Probe).unwrap_err().to_string();
-        assert!(error.contains("for a transfer"), "{error}");
+        for other in [Purpose::Probe, Purpose::Connection] {
+            let error = Ticket::from_word(&word, other).unwrap_err().to_string();
+            assert!(error.contains("for a transfer"), "{error}");
+        }
+        let word =
+            Ticket { purpose: Purpose::Connection, ..Ticket::from_word(&word, PURPOSE).unwrap() }.word();
+        let error = Ticket::from_word(&word, PURPOSE).unwrap_err().to_string();
+        assert!(error.contains("`grebe cp`"), "{error}");
     }
 
     #[test]

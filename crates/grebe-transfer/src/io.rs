@@ -47,6 +47,21 @@ impl Reading {
     }
 }
 
+/// When datagrams arrived, by the kernel's stamps where there are any: train dispersion measures the path's rate, and several datagrams
+/// may have waited for this thread. The system's clock may be set at any time; the result never goes back.
+#[derive(Debug, Clone, Copy, Default)]
+struct ArrivalTimes {
+    newest_us: u64,
+}
+
+impl ArrivalTimes {
+    fn us_of(&mut self, now: &Reading, stamp: Option<Duration>) -> u64 {
+        let arrived_us = stamp.map_or(now.us, |stamp| now.us_at(stamp));
+        self.newest_us = arrived_us.clamp(self.newest_us.min(now.us), now.us);
+        self.newest_us
+    }
+}
+
 /// Seconds since 1970.
 fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())

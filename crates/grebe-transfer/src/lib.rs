@@ -6,6 +6,9 @@
 //! |---|---|
 //! | [`ReceiveListener`] | [`send`] |
 //! | [`SendListener`] | [`receive`] |
+//! | [`ConnectionListener`] | [`connect`](fn@connect) |
+//!
+//! The last row moves no files: a [`Connection`] is a stream of bytes each way, for protocols of their own.
 //!
 //! A ticket is one secret word that a person hands over. It names the listener's addresses, is good for one session, and both
 //! ends prove to each other that they have it.
@@ -75,6 +78,10 @@ pub use io::{
     disk::{Accept, LeftOut, Offered, Renamed, source::Source},
     session::{
         Notice, Notify, ReceiveProgress, ReceiveReport, SendReport,
+        connection::{
+            Connection, ConnectionListener, ConnectionOptions, ConnectionProgress, ConnectionReader,
+            ConnectionStatus, ConnectionWriter, connect,
+        },
         receive::{ReceiveListener, ReceiveOptions, receive},
         send::{SendListener, SendOptions, send},
     },
@@ -91,6 +98,7 @@ pub use proto::{
 #[doc(hidden)]
 pub mod internals {
     pub use crate::proto::{
+        connection::{Broken, ConnectionEnd},
         handshake::{INIT_BYTES, Initiator, Responder, Role, Session},
         index::{Entry, Index},
         ranges::RangeSet,
@@ -98,6 +106,7 @@ pub mod internals {
         sender::{Sender, SenderOptions, Transmit},
         sent_packets::Item,
         simulator,
+        stream_buffer::{Chunk, ReceiveBuffer, SendBuffer},
         wire::{
             Feedback, Frame, HEADER_BYTES, Header, HeldRanges, Offer, ReceivedPackets, RunBytes, Stamp,
             TAG_BYTES, Train,

@@ -4,9 +4,12 @@
 //!  sender ---> trains, sent_packets --+                  +-- received_packets, train <--- receiver
 //!    |                                +---> wire <-------+
 //!    +-------> congestion                                        simulator: both halves over an emulated path
+//!
+//!  connection: a sender and a receiver at each end, with stream_buffer between them and the bytes
 //! ```
 
 pub(crate) mod congestion;
+pub(crate) mod connection;
 pub(crate) mod handshake;
 pub(crate) mod index;
 mod packet_protection;
@@ -15,5 +18,6 @@ pub(crate) mod receiver;
 pub(crate) mod sender;
 pub(crate) mod sent_packets;
 pub mod simulator;
+pub(crate) mod stream_buffer;
 pub(crate) mod train;
 pub(crate) mod wire;

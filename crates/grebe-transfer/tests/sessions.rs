@@ -1,5 +1,7 @@
 //! Both ends of a transfer in this process: sockets, disks and threads as two hosts would have them.
 
+mod detours;
+
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
@@ -9,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::scope;
 use std::time::Duration;
 
+use self::detours::{address_of, pass_tcp_on, pass_udp_on};
 use grebe_transfer::{
     Error, Notice, Offered, ReceiveListener, ReceiveOptions, ReceiveProgress, ReceiveReport, Result,
     SendListener, SendOptions, SendReport, Source, Ticket, Verdict, receive, send,
@@ -296,26 +299,6 @@ fn the_first_question_is_sent_twice_at_once_since_one_may_be_lost() {
     assert_eq!(datagrams[0], datagrams[1]);
 }
 
-fn address_of(ticket: &Ticket) -> SocketAddr {
-    ticket.addresses[0].to_socket_addrs().unwrap().next().unwrap()
-}
-
-/// A port where only TCP is answered: it passes connections on.
-fn pass_tcp_on(to: SocketAddr) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (near, far) = (stream.unwrap(), TcpStream::connect(to).unwrap());
-            let (mut near_too, mut far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
-            let (mut near, mut far) = (near, far);
-            std::thread::spawn(move || io::copy(&mut near, &mut far));
-            std::thread::spawn(move || io::copy(&mut far_too, &mut near_too));
-        }
-    });
-    address
-}
-
 #[test]
 fn where_no_udp_passes_tcp_does() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -402,37 +385,6 @@ fn a_ticket_that_is_over_is_not_answered() {
     let into = tempfile::tempdir().unwrap();
     let received = listener.receive(into.path(), &receives(), |_| {});
     assert!(matches!(received, Err(Error::Expired)));
-}
-
-/// A path on this host that can be cut: datagrams go both ways between whoever sends first and `to`.
-fn pass_udp_on(to: SocketAddr, is_cut: Arc<AtomicBool>) -> SocketAddr {
-    let near = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
-    far.connect(to).unwrap();
-    let address = near.local_addr().unwrap();
-    let asking = Arc::new(Mutex::new(None));
-    let (near_too, far_too, asking_too, is_cut_too) =
-        (near.try_clone().unwrap(), far.try_clone().unwrap(), asking.clone(), is_cut.clone());
-    std::thread::spawn(move || {
-        let mut bytes = vec![0; 65_536];
-        while let Ok((length, from)) = near.recv_from(&mut bytes) {
-            *asking.lock().unwrap() = Some(from);
-            if !is_cut.load(Ordering::Relaxed) {
-                let _ = far.send(&bytes[..length]);
-            }
-        }
-    });
-    std::thread::spawn(move || {
-        let mut bytes = vec![0; 65_536];
-        loop {
-            let Ok(length) = far_too.recv(&mut bytes) else { continue };
-            let to = *asking_too.lock().unwrap();
-            if let (Some(to), false) = (to, is_cut_too.load(Ordering::Relaxed)) {
-                let _ = near_too.send_to(&bytes[..length], to);
-            }
-        }
-    });
-    address
 }
 
 /// Cuts the path after so long and, if it is to come back, makes it whole again after so long.

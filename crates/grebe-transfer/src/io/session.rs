@@ -1,6 +1,7 @@
-//! Sessions: two ends that find each other by a ticket, and carry one transfer over UDP or, where no UDP passes, over TCP.
+//! Sessions: two ends that find each other by a ticket, and carry one transfer, or a stream each way, over UDP or, where no UDP passes, over TCP.
 
 mod connect;
+pub(crate) mod connection;
 pub(crate) mod receive;
 pub(crate) mod send;
 mod tcp;
@@ -33,7 +34,7 @@ pub enum Notice {
         /// Who was asked.
         peer: SocketAddr,
     },
-    /// The transfer goes over TCP.
+    /// All goes over TCP from now on.
     OverTcp,
 }
 

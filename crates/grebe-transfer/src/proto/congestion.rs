@@ -116,11 +116,11 @@ impl Controller {
         self.state.cap_bytes(&self.path)
     }
 
-    /// Whether a train is to be sent now, of how many packets of so many bytes.
-    pub(crate) fn order_train(&mut self, packet_bytes: u64) -> Option<u64> {
+    /// Whether a train is to be sent now, of how many packets of so many bytes; `packets_max` of them are there to be sent.
+    pub(crate) fn order_train(&mut self, packet_bytes: u64, packets_max: u64) -> Option<u64> {
         match &mut self.state {
             State::Ramp(ramp) if self.limit_bytes_per_s.is_none_or(|limit| limit >= ramp.train_pace()) => {
-                ramp.order_train(&self.path, packet_bytes)
+                ramp.order_train(&self.path, packet_bytes, packets_max)
             }
             _ => None,
         }

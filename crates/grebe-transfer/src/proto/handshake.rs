@@ -30,12 +30,15 @@ pub enum Role {
     Send,
     /// To receive.
     Receive,
+    /// To connect: both ends send and receive.
+    Connect,
 }
 
 /// A session both of whose ends have proven the key.
 pub struct Session {
     sealer: Sealer,
     opener: Opener,
+    second: Option<Box<Session>>,
 }
 
 /// The side that has a ticket.
@@ -60,6 +63,32 @@ struct Pending {
 }
 
 impl Session {
+    /// From what the handshake gave to each direction: the connection that the peer chose and the secret that we send under, then
+    /// those that we receive under.
+    fn new(sends: (u32, Secret), receives: (u32, Secret)) -> Result<Self> {
+        let second = Self {
+            sealer: Sealer::new(sends.0 ^ SECOND_CONNECTION, sends.1.second())?,
+            opener: Opener::new(receives.0 ^ SECOND_CONNECTION, receives.1.second())?,
+            second: None,
+        };
+        Ok(Self {
+            sealer: Sealer::new(sends.0, sends.1)?,
+            opener: Opener::new(receives.0, receives.1)?,
+            second: Some(Box::new(second)),
+        })
+    }
+
+    /// The second session of the same handshake, once: it has keys and packet numbers of its own, so that each end of a connection can
+    /// be the sender of one session and the receiver of the other.
+    pub fn take_second(&mut self) -> Option<Session> {
+        self.second.take().map(|second| *second)
+    }
+
+    /// Whether a packet says that it belongs to this session; it is not proven yet.
+    pub(crate) fn is_addressed(&self, datagram: &[u8]) -> bool {
+        self.opener.number(datagram, 0).is_ok()
+    }
+
     /// Encrypts one packet in place: `datagram` has [`HEADER_BYTES`](crate::proto::wire::HEADER_BYTES) for the header, the
     /// frame, and [`TAG_BYTES`](crate::proto::wire::TAG_BYTES) for the tag. Numbers never go back, and none is used twice.
     ///
@@ -124,10 +153,7 @@ impl Initiator {
         // A message that fails leaves the state as it was.
         self.state.read_message(message, &mut peer).map_err(|_| Error::NotAuthentic)?;
         let (sends, receives) = self.state.dangerously_get_raw_split();
-        Ok(Session {
-            sealer: Sealer::new(u32::from_be_bytes(peer), Secret(sends))?,
-            opener: Opener::new(self.connection, Secret(receives))?,
-        })
+        Session::new((u32::from_be_bytes(peer), Secret(sends)), (self.connection, Secret(receives)))
     }
 }
 
@@ -159,6 +185,7 @@ impl Responder {
         let role = match role[0] {
             0 => Role::Send,
             1 => Role::Receive,
+            2 => Role::Connect,
             _ => return Err(Error::Malformed { what: "a handshake with an unknown role" }),
         };
         if role != self.role {
@@ -171,10 +198,7 @@ impl Responder {
         state.write_message(&connection.to_be_bytes(), &mut reply[5..]).map_err(keys)?;
         let (receives, sends) = state.dangerously_get_raw_split();
         let peer = u32::from_be_bytes([init[2], init[3], init[4], init[5]]);
-        let session = Session {
-            sealer: Sealer::new(peer, Secret(sends))?,
-            opener: Opener::new(connection, Secret(receives))?,
-        };
+        let session = Session::new((peer, Secret(sends)), (connection, Secret(receives)))?;
         if self.pending.len() == PENDING_MAX {
             self.pending.remove(0);
         }
@@ -214,6 +238,8 @@ impl Responder {
 const KIND_INIT: u8 = 1;
 const KIND_REPLY: u8 = 2;
 const VERSION: u8 = 2;
+/// What the connection of the second session differs by from that of the first.
+const SECOND_CONNECTION: u32 = 1;
 const INIT_HEAD_BYTES: usize = 1 + 1 + 4;
 const INIT_USED_BYTES: usize = INIT_HEAD_BYTES + 32 + 1 + 16;
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
@@ -263,6 +289,31 @@ mod tests {
     }
 
     #[test]
+    fn the_second_session_is_another_one() {
+        let key = Key::random().unwrap();
+        let mut initiator = Initiator::new(&key, Role::Connect).unwrap();
+        let mut responder = Responder::new(key, Role::Connect);
+        let reply = responder.on_init(initiator.datagram()).unwrap();
+        let mut ours = initiator.on_reply(&reply).unwrap();
+        let (mut theirs, ..) = responder.on_sealed(&mut sealed(&mut ours, 0, b"hello")).unwrap();
+        let (mut our_second, mut their_second) = (ours.take_second().unwrap(), theirs.take_second().unwrap());
+        assert!(ours.take_second().is_none() && our_second.take_second().is_none(), "there are two");
+        let none = ReceivedPackets::default();
+        let mut there = sealed(&mut our_second, 1, b"there");
+        assert!(their_second.is_addressed(&there) && !theirs.is_addressed(&there));
+        assert!(theirs.open(&none, &mut there.clone()).is_err());
+        // The connection is not encrypted: one that is changed does not make it the other session's packet.
+        let mut moved = there.clone();
+        moved[4] ^= 1;
+        assert!(theirs.is_addressed(&moved));
+        assert!(theirs.open(&none, &mut moved).is_err());
+        assert_eq!(their_second.open(&none, &mut there).unwrap(), (1, &b"there"[..]));
+        let mut back = sealed(&mut their_second, 1, b"back");
+        assert!(ours.open(&none, &mut back.clone()).is_err());
+        assert_eq!(our_second.open(&none, &mut back).unwrap(), (1, &b"back"[..]));
+    }
+
+    #[test]
     fn without_the_key_there_is_no_answer() {
         let mut responder = Responder::new(Key::random().unwrap(), Role::Send);
         let stranger = Initiator::new(&Key::random().unwrap(), Role::Send).unwrap();
@@ -296,8 +347,10 @@ mod tests {
             changed[at] ^= 1;
             assert!(responder.on_init(&changed).is_err(), "byte {at}");
         }
-        let both = Initiator::new(&key, Role::Receive).unwrap();
-        assert!(responder.on_init(both.datagram()).is_err(), "both ends want to receive");
+        for role in [Role::Receive, Role::Connect] {
+            let other = Initiator::new(&key, role).unwrap();
+            assert!(responder.on_init(other.datagram()).is_err(), "{role:?}: not what this end is there for");
+        }
     }
 
     #[test]

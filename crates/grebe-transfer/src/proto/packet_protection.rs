@@ -116,6 +116,11 @@ impl Secret {
         Self(blake3::derive_key("grebe transfer 1 next secret", &self.0))
     }
 
+    /// Where another session of the same handshake begins.
+    pub(crate) fn second(&self) -> Self {
+        Self(blake3::derive_key("grebe transfer 1 second session", &self.0))
+    }
+
     fn key(&self) -> Result<LessSafeKey> {
         let mut bytes = blake3::derive_key("grebe transfer 1 packet key", &self.0);
         let key = UnboundKey::new(&AES_256_GCM, &bytes).map(LessSafeKey::new);

@@ -113,6 +113,11 @@ impl RangeSet {
         self.ranges.first().filter(|first| first.start == 0).map_or(0, |first| first.end)
     }
 
+    /// Where the last range ends; 0 where there is none.
+    pub(crate) fn end(&self) -> u64 {
+        self.ranges.last().map_or(0, |last| last.end)
+    }
+
     /// Where the range that `at` lies in ends.
     pub(crate) fn end_of(&self, at: u64) -> Option<u64> {
         let index = self.ranges.partition_point(|held| held.end <= at);
@@ -213,6 +218,8 @@ mod tests {
                 prop_assert!(set.ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "merged: {:?}", set);
                 let prefix = model.iter().position(|held| !*held).unwrap_or(SPACE) as u64;
                 prop_assert_eq!(set.prefix_end(), prefix);
+                let end = model.iter().rposition(|held| *held).map_or(0, |last| last as u64 + 1);
+                prop_assert_eq!(set.end(), end);
                 for at in 0..SPACE {
                     let end = (at..SPACE).find(|byte| !model[*byte]).unwrap_or(SPACE);
                     prop_assert_eq!(set.end_of(at as u64), (end > at).then_some(end as u64));

@@ -1,7 +1,10 @@
 //! The receiving half of a transfer, without sockets, threads or a clock of its own.
 
+mod open_ended;
+
 use std::ops::Range;
 
+use self::open_ended::PeakRate;
 use crate::proto::ranges::RangeSet;
 use crate::proto::train::{FIRST_PACKETS, TrainDispersion};
 use crate::proto::wire::{
@@ -50,6 +53,8 @@ pub struct Receiver {
     pub(crate) heard_us: u64,
     highest_us: u64,
     first_us: u64,
+    /// The number of the first packet that came of a train, and when.
+    first_train: Option<(u64, u64)>,
     train: TrainDispersion,
     delay_us: Option<u32>,
     /// The lowest packet number that arrived in each of the last report intervals, newest first.
@@ -64,6 +69,8 @@ pub struct Receiver {
     held_told: bool,
     outcomes_due: u32,
     next_outcome_us: u64,
+    /// Of the stream of a connection.
+    peak_rate: Option<PeakRate>,
 }
 
 impl Receiver {
@@ -95,7 +102,11 @@ impl Receiver {
     ) -> Arrived<'a> {
         self.heard_us = now_us;
         let stamp = match frame {
-            Frame::Data { stamp, .. } | Frame::Probe { stamp, .. } | Frame::Offer { stamp, .. } => *stamp,
+            Frame::Last { .. } if self.peak_rate.is_none() => return Arrived::Nothing,
+            Frame::Data { stamp, .. }
+            | Frame::Last { stamp, .. }
+            | Frame::Probe { stamp, .. }
+            | Frame::Offer { stamp, .. } => *stamp,
             Frame::Close => {
                 self.closed = true;
                 return Arrived::Nothing;
@@ -110,7 +121,7 @@ impl Receiver {
             self.train.take(stamp.train, number, now_us, wire_bytes);
             return Arrived::Nothing;
         }
-        if let Frame::Data { offset, payload, .. } = *frame
+        if let Frame::Data { offset, payload, .. } | Frame::Last { offset, payload, .. } = *frame
             && self.received.len() >= HOLES_MAX
             && !self
                 .received
@@ -129,6 +140,9 @@ impl Receiver {
         }
         match *frame {
             Frame::Data { offset, payload, .. } => self.take_data(offset, payload),
+            Frame::Last { offset, payload, .. } if self.is_end(offset + payload.len() as u64) => {
+                self.take_data(offset, payload)
+            }
             Frame::Offer { offer, .. } if self.total_bytes.is_none() => {
                 self.total_bytes = Some(offer.total_bytes);
                 Arrived::Offer(offer)
@@ -163,7 +177,10 @@ impl Receiver {
         }
         self.held_told = false;
         let highest = self.packets.highest()?;
-        self.move_window();
+        if let Some(peak_rate) = &mut self.peak_rate {
+            peak_rate.on_report(now_us, self.delivered_bytes);
+        }
+        self.window_end = self.window_end.max(self.window_end_now());
         let floor = self.report_floor(highest);
         let head = Feedback {
             highest,
@@ -258,6 +275,9 @@ impl Receiver {
         if highest.is_none_or(|highest| number > highest) {
             self.highest_us = now_us;
         }
+        if stamp.train > 0 && self.first_train.is_none() {
+            self.first_train = Some((number, now_us));
+        }
         let train_is_over = stamp.train == 0 && self.train.end_with(number);
         self.train.take(stamp.train, number, now_us, wire_bytes);
         self.delivered_bytes += wire_bytes;
@@ -290,11 +310,14 @@ impl Receiver {
             self.next_report_us = now_us + self.interval_us();
         }
         self.reports_due = REPEATS;
-        if self.packets.highest().is_none_or(|highest| highest < FIRST_PACKETS)
+        let (first, first_us) = self.first_train.unwrap_or((0, self.first_us));
+        let is_train = self.first_train.is_some() || self.peak_rate.is_none();
+        if is_train
+            && self.packets.highest().is_none_or(|highest| highest < first.saturating_add(FIRST_PACKETS))
             && self.train.packets() < FIRST_PACKETS
         {
             // The first packets arrive together: their report waits until no more arrive.
-            self.next_report_us = (now_us + TRAIN_QUIET_US).min(self.first_us + REPORT_US_MAX).max(now_us);
+            self.next_report_us = (now_us + TRAIN_QUIET_US).min(first_us + REPORT_US_MAX).max(now_us);
         }
         if self.gaps_new >= GAPS_PER_REPORT {
             self.next_report_us = now_us;
@@ -313,13 +336,14 @@ impl Receiver {
         Arrived::Data { offset, payload }
     }
 
-    fn move_window(&mut self) {
+    /// Where the window would end if it were told now.
+    fn window_end_now(&self) -> u64 {
         let span_us = self.highest_us.saturating_sub(self.first_us).max(1_000_000);
         let rate = self.delivered_bytes as f64 / span_us as f64;
+        let rate = self.peak_rate.map_or(rate, |peak| rate.max(peak.greatest));
         let bdp = (rate * self.rtt_us.unwrap_or(0) as f64) as u64;
         let ahead = self.window_bytes.saturating_add(2 * bdp).min(self.window_bytes_max);
-        let ahead = ahead.saturating_sub(self.backlog_bytes);
-        self.window_end = self.window_end.max(self.received.prefix_end() + ahead);
+        self.received.prefix_end() + ahead.saturating_sub(self.backlog_bytes)
     }
 
     fn interval_us(&self) -> u64 {

@@ -5,6 +5,7 @@
 
 mod datagram_sizes;
 mod feedback;
+mod open_ended;
 mod trains;
 mod transmit;
 
@@ -12,6 +13,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use self::datagram_sizes::DatagramSizes;
+use self::open_ended::Writing;
 use self::trains::Trains;
 use crate::proto::congestion::{Controller, Mode};
 use crate::proto::ranges::RangeSet;
@@ -164,6 +166,8 @@ pub struct Sender {
     verdict: Option<Verdict>,
     /// A byte stream carries the packets: it loses none, and holds the caller back.
     is_stream: bool,
+    /// Of the stream of a connection, whose end comes later.
+    writing: Option<Writing>,
     options: SenderOptions,
     pub(crate) counters: SendCounters,
 }
@@ -202,6 +206,7 @@ impl Sender {
             started: false,
             verdict: None,
             is_stream: false,
+            writing: None,
             counters: SendCounters::default(),
             options,
         }
@@ -219,7 +224,7 @@ impl Sender {
         if self.started {
             self.controller = self.options.controller(None);
             self.controller.start(now_us);
-            self.trains = Trains::new();
+            self.trains = if self.writing.is_some() { Trains::waiting() } else { Trains::new() };
         }
     }
 
@@ -308,7 +313,13 @@ impl Sender {
 
     /// Whether everything was sent and nothing is known to be lost.
     fn is_tail(&self) -> bool {
-        self.fresh == self.total_bytes && self.repairs.is_empty() && self.copies.is_empty()
+        self.is_all_sent() && self.repairs.is_empty() && self.copies.is_empty()
+    }
+
+    /// Whether everything that there is was sent once.
+    fn is_all_sent(&self) -> bool {
+        let end = if self.writing.is_some() { self.available } else { self.total_bytes };
+        self.fresh == end
     }
 
     fn skip_confirmed(&mut self) {

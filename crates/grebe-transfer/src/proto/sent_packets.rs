@@ -22,6 +22,8 @@ pub enum Item {
         /// Bytes of UDP payload.
         datagram_bytes: u32,
     },
+    /// A sign of life of a connection that has nothing to send.
+    Ping,
     /// The end of the session.
     Close,
 }

@@ -9,6 +9,7 @@
 //! assert!(reports[0].is_whole());
 //! ```
 
+mod connection;
 mod flow;
 mod path;
 mod tcp;
@@ -16,6 +17,7 @@ mod tcp;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+pub use self::connection::{Application, ConnectionReport, simulate_connection};
 use self::flow::{Event, FlowEnds};
 pub use self::flow::{Flow, FlowReport};
 use self::path::Pipe;
@@ -52,7 +54,7 @@ struct Simulation<'a> {
     now_us: u64,
     forward: Pipe,
     back: Pipe,
-    events: Events,
+    events: Events<Event>,
     flows: Vec<FlowEnds>,
     tcp_flows: Vec<Tcp>,
     pattern: Vec<u8>,
@@ -152,14 +154,20 @@ fn tcp_event(flow: usize, to_receiver: bool, number: u64) -> Event {
 }
 
 /// Packets that arrive at the same time do so in the order in which they were sent.
-#[derive(Debug, Default)]
-struct Events {
-    heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
+#[derive(Debug)]
+struct Events<E> {
+    heap: BinaryHeap<Reverse<(u64, u64, E)>>,
     sequence: u64,
 }
 
-impl Events {
-    fn push(&mut self, due_us: u64, event: Event) {
+impl<E: Ord> Default for Events<E> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), sequence: 0 }
+    }
+}
+
+impl<E: Ord> Events<E> {
+    fn push(&mut self, due_us: u64, event: E) {
         self.sequence += 1;
         self.heap.push(Reverse((due_us, self.sequence, event)));
     }
@@ -169,7 +177,7 @@ impl Events {
     }
 
     /// The next packet that has arrived by `now_us`.
-    fn pop_due(&mut self, now_us: u64) -> Option<Event> {
+    fn pop_due(&mut self, now_us: u64) -> Option<E> {
         self.next_time_us().filter(|due_us| *due_us <= now_us)?;
         self.heap.pop().map(|Reverse((_, _, event))| event)
     }

@@ -36,5 +36,8 @@ pub(crate) const WINDOW_BYTES_MAX: u64 = 1 << 30;
 pub(crate) const SENT_AHEAD_BYTES_MAX: u64 = 4 << 30;
 pub(crate) const IN_FLIGHT_BYTES_MAX: u64 = 1 << 30;
 
+/// Bytes that the stream of a connection cannot have: its length is not known yet.
+pub(crate) const STREAM_BYTES_MAX: u64 = (1 << 48) - 1;
+
 /// For how long a peer that was there may be silent.
 pub(crate) const SILENCE_US_MAX: u64 = 60_000_000;

@@ -248,6 +248,7 @@ impl SenderEnd {
                 let padding = datagram_bytes as usize - HEADER_BYTES - TAG_BYTES - 6;
                 Frame::Probe { stamp, padding }.encode(&mut frame).unwrap()
             }
+            Item::Ping => panic!("files have no pauses"),
             Item::Close => Frame::Close.encode(&mut frame).unwrap(),
         };
         Some(sealed(session, transmit.number, &frame[..length]))

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket}
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use grebe_datagram::wait_readable;
+use grebe_datagram::{route_payload_bytes, set_dont_fragment, wait_readable};
 use grebe_packet::{Cancel, Key, Purpose, Ticket};
 
 use super::tcp::{self, Heard, PacketStream, TcpDoor};
@@ -25,14 +25,14 @@ pub(super) struct Connected {
 }
 
 /// A ticket with a new key, for a listener at `bound`; where that is any address, with those of this host.
-pub(super) fn new_ticket(bound: SocketAddr, lifetime: Duration) -> Result<Ticket> {
+pub(super) fn new_ticket(purpose: Purpose, bound: SocketAddr, lifetime: Duration) -> Result<Ticket> {
     let mut addresses = if bound.ip().is_unspecified() { own_addresses(bound) } else { vec![bound] };
     if addresses.is_empty() {
         return Err(Error::Ticket { what: "this host has no address of that family to name in it" });
     }
     addresses.truncate(Ticket::ADDRESSES_MAX);
     Ok(Ticket {
-        purpose: Purpose::Transfer,
+        purpose,
         addresses: addresses.into_iter().map(Into::into).collect(),
         expires_unix_s: unix_s().saturating_add(lifetime.as_secs()),
         key: Key::random()?,
@@ -111,6 +111,16 @@ pub(super) fn bind_each<T>(locals: &[SocketAddr], bind: impl Fn(SocketAddr) -> R
         }
     }
     if bound.is_empty() { Err(failure) } else { Ok(bound) }
+}
+
+/// Bytes of UDP payload that the path to `peer` carries for sure, and longer datagrams to probe, ascending. Those are for routes that carry
+/// them, and for systems where a datagram that is too long for a hop is lost there and not cut into fragments.
+pub(super) fn datagram_bytes(socket: &UdpSocket, peer: SocketAddr) -> (usize, Vec<usize>) {
+    let route_bytes = route_payload_bytes(peer).unwrap_or(DATAGRAM_BYTES);
+    let is_whole = set_dont_fragment(socket).is_ok();
+    let longer = [1_372, 1_424, 1_472, route_bytes].into_iter();
+    let probes = longer.filter(|bytes| is_whole && *bytes <= route_bytes).collect();
+    (route_bytes.min(DATAGRAM_BYTES), probes)
 }
 
 /// How one end asks the other.
@@ -306,6 +316,9 @@ pub(super) const SILENT_US: u64 = 5_000_000;
 
 const DIAL_EVERY_US: u64 = 10_000_000;
 const DIAL_WITHIN: Duration = Duration::from_secs(10);
+
+/// Every path carries this.
+const DATAGRAM_BYTES: usize = 1_200;
 
 /// For how long only UDP is tried: an answer that comes later still comes before one over TCP, which takes two round trips.
 const UDP_ALONE: Duration = Duration::from_millis(250);

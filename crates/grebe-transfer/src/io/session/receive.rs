@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grebe_datagram::{Options, Receiver as Datagrams};
-use grebe_packet::{Cancel, Ticket};
+use grebe_packet::{Cancel, Purpose, Ticket};
 
 use self::receiving::Receiving;
 use super::connect::{self, Asking};
@@ -62,7 +62,7 @@ impl ReceiveListener {
         let bind = |address| Ok(Datagrams::bind(address, &socket_options())?);
         let (datagrams, bound, door) =
             connect::bind_with_door(address, bind, |datagrams: &Datagrams<_>| Ok(datagrams.local_addr()?))?;
-        let ticket = connect::new_ticket(bound, lifetime)?;
+        let ticket = connect::new_ticket(Purpose::Transfer, bound, lifetime)?;
         Ok(Self { datagrams, ticket, door })
     }
 
@@ -136,10 +136,10 @@ impl Default for ReceiveOptions {
 }
 
 /// What is received at once still lies in the core's cache when it is opened, checked and written.
-fn socket_options() -> Options {
+pub(super) fn socket_options() -> Options {
     Options { slots: 4, timestamps: true, ..Options::default() }
 }
 
-fn another_handle(datagrams: &Datagrams<Vec<u8>>) -> Result<UdpSocket> {
+pub(super) fn another_handle(datagrams: &Datagrams<Vec<u8>>) -> Result<UdpSocket> {
     datagrams.try_clone_socket().map_err(|source| Error::from(grebe_datagram::Error::Receive { source }))
 }

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Options, Sender as Datagrams, route_payload_bytes, set_dont_fragment, wait_readable};
-use grebe_packet::{Cancel, Ticket};
+use grebe_datagram::{Options, Sender as Datagrams, wait_readable};
+use grebe_packet::{Cancel, Purpose, Ticket};
 
 use super::connect::{self, Asking, Connected, Fallback};
 use super::tcp::{Heard, PacketStream, TcpDoor};
@@ -95,7 +95,7 @@ impl SendListener {
     pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
         let ((datagrams, socket), bound, door) =
             connect::bind_with_door(address, open_udp, |(datagrams, _)| Ok(datagrams.local_addr()?))?;
-        let ticket = connect::new_ticket(bound, lifetime)?;
+        let ticket = connect::new_ticket(Purpose::Transfer, bound, lifetime)?;
         Ok(Self { datagrams, socket, ticket, door })
     }
 
@@ -141,7 +141,7 @@ fn run(
     let handshake = start.elapsed();
     let peer = path.peer;
     let local_port = path.socket.local_addr().map_or(0, |local| local.port());
-    let (datagram_bytes, probe_datagram_bytes) = path.datagram_bytes();
+    let (datagram_bytes, probe_datagram_bytes) = connect::datagram_bytes(&path.socket, path.peer);
     let sender_options = SenderOptions {
         mode: options.mode,
         limit_bits_per_s: options.limit_bits_per_s,
@@ -192,18 +192,6 @@ fn open_udp(local: SocketAddr) -> Result<(Datagrams, UdpSocket)> {
     let datagrams = Datagrams::unconnected(local, &Options::default())?;
     let socket = datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
     Ok((datagrams, socket))
-}
-
-impl Path {
-    /// Bytes of UDP payload that the path carries for sure, and longer datagrams to probe, ascending. Those are for routes that
-    /// carry them, and for systems where a datagram that is too long for a hop is lost there and not cut into fragments.
-    fn datagram_bytes(&self) -> (usize, Vec<usize>) {
-        let route_bytes = route_payload_bytes(self.peer).unwrap_or(DATAGRAM_BYTES);
-        let is_whole = set_dont_fragment(&self.socket).is_ok();
-        let longer = [1_372, 1_424, 1_472, route_bytes].into_iter();
-        let probes = longer.filter(|bytes| is_whole && *bytes <= route_bytes).collect();
-        (route_bytes.min(DATAGRAM_BYTES), probes)
-    }
 }
 
 /// One transfer at its sender.
@@ -454,7 +442,7 @@ impl Sending {
         let frame_bytes = match transmit.item {
             Item::Data { offset, len } => {
                 let payload_at = at + HEADER_BYTES + DATA_HEADER_BYTES;
-                self.slab[at + HEADER_BYTES..payload_at].copy_from_slice(&data_header(stamp, offset));
+                self.slab[at + HEADER_BYTES..payload_at].copy_from_slice(&data_header(stamp, offset, false));
                 self.outgoing.fill(offset, &mut self.slab[payload_at..payload_at + len as usize]);
                 DATA_HEADER_BYTES + len as usize
             }
@@ -465,7 +453,8 @@ impl Sending {
                         let around = HEADER_BYTES + TAG_BYTES + PROBE_HEAD_BYTES;
                         Frame::Probe { stamp, padding: (datagram_bytes as usize).saturating_sub(around) }
                     }
-                    _ => Frame::Close,
+                    Item::Ping => Frame::Probe { stamp, padding: 0 },
+                    Item::Data { .. } | Item::Close => Frame::Close,
                 };
                 let room = &mut self.slab[at + HEADER_BYTES..at + SLOT_BYTES - TAG_BYTES];
                 frame.encode(room).ok_or(Error::Malformed { what: "a frame longer than a datagram" })?
@@ -498,6 +487,3 @@ const PROBE_HEAD_BYTES: usize = 6;
 
 /// Shorter sleeps cost more than they gain: the schedule makes up for a sleep that is too long.
 const WAIT_US_MIN: u64 = 100;
-
-/// Every path carries this.
-const DATAGRAM_BYTES: usize = 1_200;

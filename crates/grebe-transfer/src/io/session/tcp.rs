@@ -111,9 +111,14 @@ impl PacketStream {
 
     /// Waits for a packet, or for a while where something else waits for the connection.
     pub(super) fn wait(&self, time: Duration) {
-        let time = if self.outbox.is_empty() { time } else { time.min(FLUSH_EVERY) };
+        let (stream, time) = self.waits(time);
         // A wait that fails is a short one.
-        let _ = wait_readable(&self.stream, time);
+        let _ = wait_readable(stream, time);
+    }
+
+    /// What a thread waits for that waits for something else too, and for how long at most: as in [`wait`](Self::wait).
+    pub(super) fn waits(&self, time: Duration) -> (&TcpStream, Duration) {
+        (&self.stream, if self.outbox.is_empty() { time } else { time.min(FLUSH_EVERY) })
     }
 
     /// Gives the connection what is left, for a moment; what is still to be read would end it before the other end has all.

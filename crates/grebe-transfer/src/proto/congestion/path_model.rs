@@ -42,6 +42,8 @@ pub(crate) struct AckSample {
     pub(crate) round_ended: bool,
     /// The source, the receiver or a set limit held the sender back, not the path.
     pub(crate) app_limited: bool,
+    /// An application wrote now and then: what came says nothing about the path, not even where packets were lost or late.
+    pub(crate) is_sparse: bool,
 }
 
 #[derive(Debug)]
@@ -62,6 +64,7 @@ pub(super) struct PathModel {
     sums: RoundSums,
     /// Not the path but something else held the sender back in the round before this one.
     was_app_limited: bool,
+    was_sparse: bool,
     /// The pacing gain of the round before, and of this one: what is acknowledged now was sent at the former.
     gain_before: f64,
     gain_now: f64,
@@ -89,6 +92,7 @@ struct RoundSums {
     queue_us: u64,
     reports: u64,
     app_limited: bool,
+    is_sparse: bool,
 }
 
 impl PathModel {
@@ -106,6 +110,7 @@ impl PathModel {
             in_flight_bytes: 0,
             sums: RoundSums::default(),
             was_app_limited: false,
+            was_sparse: false,
             gain_before: 1.0,
             gain_now: 1.0,
         }
@@ -130,12 +135,13 @@ impl PathModel {
         self.sums.lost += sample.lost_packets;
         self.sums.late += sample.late_packets;
         self.sums.app_limited |= sample.app_limited;
+        self.sums.is_sparse |= sample.is_sparse;
     }
 
     pub(super) fn end_round(&mut self, now_us: u64, has_competitors: bool) -> Round {
         let is_overrun = self.is_overrun();
         let sums = std::mem::take(&mut self.sums);
-        self.was_app_limited = sums.app_limited;
+        (self.was_app_limited, self.was_sparse) = (sums.app_limited, sums.is_sparse);
         let mean_us = sums.queue_us / sums.reports.max(1);
         let had_queue = self.queue.on_round(now_us, mean_us, self.queue_ceiling_us() / 4);
         let losses = self.loss.on_round(&RoundLosses {
@@ -214,11 +220,16 @@ impl PathModel {
 
     /// A queue beyond the ceiling: the path gives no more than what came last. Says whether that is so.
     pub(super) fn cut_to_recent(&mut self) -> bool {
-        let is_over = self.is_over_ceiling() && self.delivery.recent > 0.0;
+        let is_over = self.is_over_ceiling() && self.delivery.recent > 0.0 && !self.is_sparse();
         if is_over {
             self.delivery.forget_greater();
         }
         is_over
+    }
+
+    /// Whether an application writes only now and then: what is known of the path holds until there is more to send.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.sums.is_sparse || self.was_sparse
     }
 
     /// Whether losses answer to this flow's rate, although no queue tells of it.

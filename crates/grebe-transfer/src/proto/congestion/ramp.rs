@@ -86,7 +86,14 @@ impl Ramp {
 
     /// The packets of the train that is due, of so many bytes each: as many as the path brings in half of the queue's ceiling, or in
     /// as long as the jitter.
-    pub(super) fn order_train(&mut self, path: &PathModel, packet_bytes: u64) -> Option<u64> {
+    ///
+    /// `packets_max` of them are there to be sent: a train that the source spreads measures the source.
+    pub(super) fn order_train(
+        &mut self,
+        path: &PathModel,
+        packet_bytes: u64,
+        packets_max: u64,
+    ) -> Option<u64> {
         if self.train != StepTrain::Due {
             return None;
         }
@@ -95,6 +102,9 @@ impl Ramp {
         let span_us = queue_us.max(path.jitter_us.min(rtt_us));
         let bytes = ((self.rate * span_us as f64 / 1e6) as u64).min(TRAIN_BYTES_MAX);
         let packets = bytes / packet_bytes.max(1);
+        if packets > packets_max {
+            return None;
+        }
         self.takes_trains = packets >= TRAIN_PACKETS_MIN;
         self.train = if self.takes_trains { StepTrain::Sent } else { StepTrain::None };
         self.trains += u32::from(self.takes_trains);
@@ -113,6 +123,13 @@ impl Ramp {
             && self.is_beyond_the_path(sample.now_us, path, heard)
         {
             return Some(NextState::Drain);
+        }
+        if path.is_sparse() {
+            // The step is judged by what is sent when there is enough for it.
+            if self.train != StepTrain::Sent {
+                self.begin_step(sample.now_us, self.train);
+            }
+            return None;
         }
         let is_overrun = path.is_overrun() && path.queue.now_us < QUIET_QUEUE_US_MIN
             || round.is_some_and(|round| round.is_overrun);
@@ -232,37 +249,68 @@ mod tests {
     #[test]
     fn a_train_that_was_spread_tells_the_rate() {
         let (mut ramp, mut path) = start(train(3_000, 37_500, 0));
-        let packets = ramp.order_train(&path, 1_500).unwrap();
+        let packets = ramp.order_train(&path, 1_500, u64::MAX).unwrap();
         assert_eq!(packets, 93, "what 90 Mbit/s bring in 12.5 ms, half of the ceiling");
-        assert_eq!(ramp.order_train(&path, 1_500), None, "one at a time");
+        assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), None, "one at a time");
         assert!(!path.capacity.is_known);
         assert!(!hear(&mut ramp, &mut path, (3_000, 140_000), train(11_200, 140_000, 0)));
         assert_eq!(ramp.pace() * 8.0, 100e6);
         assert_eq!(path.capacity.rate(), ramp.pace());
-        assert_eq!(ramp.order_train(&path, 1_500), None, "that is the rate");
+        assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), None, "that is the rate");
+    }
+
+    #[test]
+    fn a_train_waits_until_there_is_enough_to_send() {
+        let (mut ramp, path) = start(train(3_000, 37_500, 0));
+        assert_eq!(ramp.order_train(&path, 1_500, 92), None);
+        assert_eq!(ramp.order_train(&path, 1_500, 93), Some(93));
+    }
+
+    #[test]
+    fn a_pause_of_the_writer_is_no_answer_of_the_path() {
+        let (mut ramp, mut path) = start(train(3_000, 37_500, 0));
+        let rate = ramp.pace();
+        for now_us in (0..10 * RTT_US).step_by(10_000) {
+            // Late and little, since it was written late and there was little of it.
+            let sample = AckSample {
+                now_us,
+                rtt_us: Some(RTT_US),
+                one_way_delay_us: Some(if now_us == 0 { 0 } else { 60_000 }),
+                receiver_us: now_us + 1,
+                delivered_bytes: now_us / 1_000,
+                round_ended: now_us % RTT_US == 0,
+                app_limited: true,
+                is_sparse: true,
+                ..AckSample::default()
+            };
+            path.on_report(&sample, Ramp::rate_span_us);
+            let round = sample.round_ended.then(|| path.end_round(now_us, false));
+            assert!(ramp.on_report(&mut path, &sample, round.as_ref()).is_none());
+        }
+        assert!(path.is_over_ceiling() && ramp.pace() == rate);
     }
 
     #[test]
     fn a_train_that_came_as_it_left_is_followed_by_a_faster_one() {
         let (mut ramp, mut path) = start(train(6_000, 37_500, 0));
-        assert!(ramp.order_train(&path, 1_500).is_some());
+        assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
         assert!(!hear(&mut ramp, &mut path, (12_500, 112_500), train(12_600, 112_500, 0)));
         assert!(ramp.pace() * 8.0 > 70e6);
-        assert!(ramp.order_train(&path, 1_500).is_some());
+        assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
     }
 
     #[test]
     fn a_train_that_a_full_queue_thinned_out_tells_the_rate() {
         let (mut ramp, mut path) = start(train(3_000, 37_500, 0));
-        assert!(ramp.order_train(&path, 1_500).is_some());
+        assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
         assert!(!hear(&mut ramp, &mut path, (3_000, 150_000), train(3_000, 37_500, 0)));
-        assert_eq!(ramp.order_train(&path, 1_500), None, "no more came, however many were sent");
+        assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), None, "no more came, however many were sent");
     }
 
     #[test]
     fn a_train_that_brought_less_than_its_step_ends_the_ramp() {
         let (mut ramp, mut path) = start(train(3_000, 37_500, 0));
-        assert!(ramp.order_train(&path, 1_500).is_some());
+        assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
         assert!(hear(&mut ramp, &mut path, (3_000, 140_000), train(20_000, 140_000, 0)));
     }
 
@@ -270,7 +318,7 @@ mod tests {
     fn trains_end() {
         let (mut ramp, mut path) = start(train(3_000, 37_500, 50_000));
         let mut trains = 0;
-        while ramp.order_train(&path, 1_500).is_some() {
+        while ramp.order_train(&path, 1_500, u64::MAX).is_some() {
             trains += 1;
             hear(&mut ramp, &mut path, (10_000, 37_500), train(11_000, 37_500, 50_000));
         }
@@ -280,13 +328,13 @@ mod tests {
     #[test]
     fn a_train_is_as_long_as_the_jitter() {
         let (mut ramp, path) = start(train(3_000, 37_500, 20_000));
-        assert_eq!(ramp.order_train(&path, 1_500), Some(150));
+        assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), Some(150));
     }
 
     #[test]
     fn no_path_brings_more_than_was_sent() {
         let (mut ramp, mut path) = start(train(3_000, 37_500, 20_000));
-        assert!(ramp.order_train(&path, 1_500).is_some());
+        assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
         hear(&mut ramp, &mut path, (4_000, 100_000), train(400, 100_000, 20_000));
         assert!(ramp.pace() <= 100_000.0 / 4e-3);
     }
@@ -294,6 +342,6 @@ mod tests {
     #[test]
     fn a_slow_path_gets_no_train() {
         let (mut ramp, path) = start(train(30_000, 37_500, 0));
-        assert_eq!(ramp.order_train(&path, 1_500), None);
+        assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), None);
     }
 }

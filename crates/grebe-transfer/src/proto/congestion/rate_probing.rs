@@ -116,7 +116,7 @@ impl RateProbing {
         if path.cut_to_recent() && self.step == Step::Up {
             self.enter(Step::Down, now_us);
         }
-        if let Some(round) = round {
+        if let Some(round) = round.filter(|_| !path.is_sparse()) {
             self.rounds += 1;
             if path.mode == Mode::Fair && self.sees_competitors(path, round) {
                 return Some(NextState::CompetingWindow);

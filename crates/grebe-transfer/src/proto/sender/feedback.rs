@@ -58,6 +58,7 @@ impl Sender {
             in_flight_bytes,
             round_ended: self.take_round_end(now_us),
             app_limited,
+            is_sparse: self.is_sparse(),
         }
     }
 
@@ -77,7 +78,7 @@ impl Sender {
             self.trains.order(FIRST_PACKETS);
         }
         let wire_bytes = self.payload_bytes() + (OVERHEAD_BYTES + UDP_IP_BYTES) as u64;
-        if let Some(packets) = self.controller.order_train(wire_bytes) {
+        if let Some(packets) = self.controller.order_train(wire_bytes, self.train_packets_max()) {
             self.trains.order(packets);
             // The train begins now: what the schedule lags behind would be sent faster than the train's pace.
             self.next_us = self.next_us.max(now_us);
@@ -148,7 +149,7 @@ impl Sender {
                 }
                 Item::Offer => {}
                 // That a long datagram vanishes does not mean that the path is full.
-                Item::Probe { .. } | Item::Close => return,
+                Item::Probe { .. } | Item::Ping | Item::Close => return,
             }
             lost_packets += 1;
             // What is lost together counts once: a short outage is one event, and so is a run that the path loses.

@@ -10,6 +10,10 @@ pub(super) struct Trains {
     /// Tells this train from the one before.
     mark: u8,
     left: u64,
+    /// There is too little to send for a train yet.
+    is_waiting: bool,
+    /// Nothing is sent behind it until it is measured.
+    is_first: bool,
     /// Numbers of the first and the last packet.
     first: u64,
     last: u64,
@@ -26,7 +30,22 @@ pub(super) struct Trains {
 impl Trains {
     /// The first packets of all are the first train.
     pub(super) fn new() -> Self {
-        Self { mark: 1, left: FIRST_PACKETS, ..Self::default() }
+        Self { mark: 1, left: FIRST_PACKETS, is_first: true, ..Self::default() }
+    }
+
+    /// The first train is to come: [`begin`](Self::begin).
+    pub(super) fn waiting() -> Self {
+        Self { is_waiting: true, first: u64::MAX, ..Self::new() }
+    }
+
+    /// Whether the first train has not begun.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_waiting
+    }
+
+    /// The packets from now on are the first train.
+    pub(super) fn begin(&mut self) {
+        self.is_waiting = false;
     }
 
     /// Packets of the train that have not left yet.
@@ -37,12 +56,13 @@ impl Trains {
     /// Begins the next train.
     pub(super) fn order(&mut self, packets: u64) {
         let mark = self.mark % TRAIN_MARKS + 1;
-        *self = Self { mark, left: packets, first: u64::MAX, jitter_us: self.jitter_us, ..Self::new() };
+        let jitter_us = self.jitter_us;
+        *self = Self { mark, left: packets, first: u64::MAX, jitter_us, ..Self::default() };
     }
 
     /// What the packet of this number, which leaves now, is marked with; 0: it belongs to no train.
     pub(super) fn mark(&mut self, now_us: u64, number: u64, wire_bytes: u32) -> u8 {
-        if self.left == 0 {
+        if self.left == 0 || self.is_waiting {
             return 0;
         }
         self.left -= 1;
@@ -65,7 +85,7 @@ impl Trains {
         self.jitter_us = self.jitter_us.max(u64::from(train.jitter_us));
         // A packet after the train shows that the train is over, but for packets that are late by the jitter. No packet follows
         // the first train: its report waits until no more of it arrives.
-        let is_first = self.first == 0;
+        let is_first = self.is_first;
         if self.left > 0 || report.highest < self.last && !is_first {
             return None;
         }

@@ -43,13 +43,9 @@ impl Sender {
         let mut next_us = self.timeout_at_us();
         if self.has_room() {
             if self.has_work() {
-                next_us = next_us.min(self.next_us);
-            } else if self.is_tail()
-                && !self.is_stream
-                && self.in_flight.packets() > 0
-                && self.tail_probes < TAIL_PROBES_MAX
-            {
-                next_us = next_us.min(self.tail_probe_us.max(self.next_us));
+                next_us = next_us.min(self.next_us.max(self.short_us()));
+            } else if let Some(probe_us) = self.tail_probe_at_us() {
+                next_us = next_us.min(probe_us.max(self.next_us));
             }
         }
         next_us.max(now_us)
@@ -78,7 +74,7 @@ impl Sender {
             };
             return None;
         }
-        let chosen = self.choose_work();
+        let chosen = self.choose_work(now_us);
         if let Some(chosen) = chosen {
             self.last_limit = match self.controller.phase() {
                 _ if self.is_stream && self.options.limit_bits_per_s.is_none() => Limit::Path,
@@ -92,14 +88,18 @@ impl Sender {
         self.choose_tail_probe(now_us)
     }
 
-    fn choose_work(&mut self) -> Option<(Item, bool)> {
+    fn choose_work(&mut self, now_us: u64) -> Option<(Item, bool)> {
+        if self.greets() {
+            return Some((Item::Ping, false));
+        }
         // The offer is sent three times within the first packets: without it the receiver can place nothing.
         let number = self.in_flight.next_number();
-        if self.offers_due > 0 || (self.controller.phase() == Phase::Train && (number == 6 || number == 12)) {
+        let is_offer_due = self.controller.phase() == Phase::Train && (number == 6 || number == 12);
+        if self.offers_due > 0 || (is_offer_due && self.writing.is_none()) {
             self.offers_due = self.offers_due.saturating_sub(1);
             return Some((Item::Offer, number > 0));
         }
-        if number >= FIRST_PACKETS / 2
+        if self.is_time_to_probe_sizes()
             && let Some(size) = self.sizes.take_probe()
         {
             return Some((Item::Probe { datagram_bytes: size as u32 }, false));
@@ -109,15 +109,18 @@ impl Sender {
                 continue;
             }
             // In the tail a lost repair costs a round trip, and the path is idle: copies cost nothing.
-            if self.fresh == self.total_bytes && self.copies.len() < COPIES_MAX {
+            if self.is_all_sent() && self.copies.len() < COPIES_MAX {
                 self.copies
                     .push_back((range.clone(), if self.controller.base_loss() > 0.03 { 2 } else { 1 }));
             }
             return Some((data(range), true));
         }
-        if let Some(range) = self.next_fresh() {
+        if let Some(range) = self.next_fresh()
+            && now_us >= self.short_us()
+        {
             self.fresh = range.end;
             self.skip_confirmed();
+            self.note_fresh(now_us);
             return Some((data(range), false));
         }
         while let Some((range, left)) = self.copies.pop_front() {
@@ -137,21 +140,24 @@ impl Sender {
 
     /// Everything was sent: the newest packet is sent again now and then (a tail loss probe), so that its loss shows at once.
     fn choose_tail_probe(&mut self, now_us: u64) -> Option<(Item, bool)> {
-        if self.is_stream
-            || !self.is_tail()
-            || self.tail_probes >= TAIL_PROBES_MAX
-            || now_us < self.tail_probe_us
-        {
-            return None;
-        }
+        self.tail_probe_at_us().filter(|probe_us| now_us >= *probe_us)?;
         let item = match self.in_flight.newest_data() {
             Some(sent) => self.cut(sent.item),
-            None if self.in_flight.packets() == 0 => return None,
             None => Item::Offer,
         };
         self.tail_probes += 1;
         self.tail_probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(2_000);
         Some((item, true))
+    }
+
+    /// When the newest packet is sent again.
+    fn tail_probe_at_us(&self) -> Option<u64> {
+        let is_due = !self.is_stream && self.is_tail() && self.tail_probes < self.tail_probes_max();
+        let is_unconfirmed = match self.writing {
+            Some(_) => self.in_flight.newest_data().is_some(),
+            None => self.in_flight.packets() > 0,
+        };
+        (is_due && is_unconfirmed).then_some(self.tail_probe_us)
     }
 
     /// Nothing was heard for too long: one packet, whatever the window says, to learn why.
@@ -162,12 +168,12 @@ impl Sender {
         self.sizes.on_timeout(self.in_flight.oldest().map(|sent| sent.wire_bytes));
         if let Some(sent) = self.in_flight.oldest()
             && matches!(sent.item, Item::Data { .. })
-            && self.highest_confirmed.is_some()
+            && (self.highest_confirmed.is_some() || self.writing.is_some())
             && !self.is_stream
         {
             return (self.cut(sent.item), true);
         }
-        (Item::Offer, true)
+        (if self.writing.is_some() { Item::Ping } else { Item::Offer }, true)
     }
 
     /// The item, no longer than a datagram is now.
@@ -182,8 +188,22 @@ impl Sender {
         self.offers_due > 0
             || !self.repairs.is_empty()
             || !self.copies.is_empty()
-            || self.sizes.has_probe() && self.in_flight.next_number() >= FIRST_PACKETS / 2
+            || self.greets()
+            || self.sizes.has_probe() && self.is_time_to_probe_sizes()
             || self.next_fresh().is_some()
+    }
+
+    /// When the bytes that were never sent may leave, where only they are to be sent.
+    fn short_us(&self) -> u64 {
+        let is_short = self.repairs.is_empty() && self.copies.is_empty();
+        let fresh =
+            self.next_fresh().filter(|range| is_short && range.end - range.start < self.payload_bytes());
+        fresh.map_or(0, |range| self.short_packet_us(range.end))
+    }
+
+    /// Longer datagrams are tried within the first train.
+    fn is_time_to_probe_sizes(&self) -> bool {
+        self.in_flight.next_number() >= FIRST_PACKETS / 2 && !self.trains.is_waiting()
     }
 
     /// The next bytes that were never sent. A packet shorter than it could be is sent where the source has no more for now, but
@@ -201,13 +221,17 @@ impl Sender {
             return self.in_flight.bytes() < IN_FLIGHT_BYTES_MAX;
         }
         if self.controller.phase() == Phase::Train {
-            return self.trains.left() > 0;
+            let is_open = !self.trains.is_waiting() || self.in_flight.packets() < FIRST_PACKETS as usize;
+            return self.trains.left() > 0 && is_open;
         }
         self.in_flight.bytes() < self.controller.in_flight_cap_bytes().min(IN_FLIGHT_BYTES_MAX)
     }
 
     /// When the probe timeout is over (RFC 9002, section 6.2).
     fn timeout_at_us(&self) -> u64 {
+        if let Some(idle_us) = self.idle_us() {
+            return self.progress_us + idle_us;
+        }
         let waits = self.controller.probe_timeout_us() << self.timeouts_in_a_row.min(4);
         let waits_max = TIMEOUT_US_MAX.max(self.controller.probe_timeout_us());
         self.progress_us + waits.min(waits_max)
@@ -234,7 +258,6 @@ impl Sender {
     }
 }
 
-const TAIL_PROBES_MAX: u32 = 16;
 const COPIES_MAX: usize = 4_096;
 const LAG_US_MAX: u64 = 4_000;
 const TIMEOUT_US_MAX: u64 = 500_000;
@@ -243,7 +266,7 @@ fn datagram_bytes_of(item: Item) -> usize {
     match item {
         Item::Data { len, .. } => OVERHEAD_BYTES + len as usize,
         Item::Probe { datagram_bytes } => datagram_bytes as usize,
-        Item::Offer | Item::Close => OVERHEAD_BYTES + 64,
+        Item::Offer | Item::Close | Item::Ping => OVERHEAD_BYTES + 64,
     }
 }
 

@@ -209,7 +209,7 @@ fn encode(transmit: &Transmit, total_bytes: u64, pattern: &[u8], out: &mut [u8])
             stamp,
             offer: Offer { total_bytes, index_bytes: 0, content: [0; 32], touched: [0; 8] },
         },
-        Item::Probe { .. } => Frame::Probe { stamp, padding: 8 },
+        Item::Probe { .. } | Item::Ping => Frame::Probe { stamp, padding: 8 },
         Item::Close => Frame::Close,
     };
     frame.encode(out).unwrap_or(0)

@@ -23,6 +23,16 @@ pub enum Frame<'a> {
         /// The bytes.
         payload: &'a [u8],
     },
+    /// As [`Data`](Self::Data), at the end of the stream of a connection: the last byte is none of the stream's, but stands for its end,
+    /// so that the end is confirmed and repeated as any other byte.
+    Last {
+        /// When it left.
+        stamp: Stamp,
+        /// Where the payload begins in the stream.
+        offset: u64,
+        /// The bytes: at least the one that stands for the end.
+        payload: &'a [u8],
+    },
     /// Padding that asks whether the path carries datagrams of this length.
     Probe {
         /// When it left.
@@ -77,6 +87,16 @@ impl<'a> Frame<'a> {
                 let (stamp, offset) = (Stamp::read(&mut reader, train)?, reader.u48()?);
                 Frame::Data { stamp, offset, payload: reader.all() }
             }
+            KIND_LAST => {
+                let (stamp, offset) = (Stamp::read(&mut reader, train)?, reader.u48()?);
+                let payload = reader.all();
+                if payload.is_empty() {
+                    return Err(Error::Malformed {
+                        what: "an end of a stream without the byte that stands for it",
+                    });
+                }
+                Frame::Last { stamp, offset, payload }
+            }
             KIND_PROBE => {
                 Frame::Probe { stamp: Stamp::read(&mut reader, train)?, padding: reader.all().len() }
             }
@@ -119,7 +139,10 @@ impl<'a> Frame<'a> {
         let mut writer = Writer::new(out);
         match self {
             Frame::Data { stamp, offset, payload } => {
-                writer.put(&data_header(*stamp, *offset)).put(payload);
+                writer.put(&data_header(*stamp, *offset, false)).put(payload);
+            }
+            Frame::Last { stamp, offset, payload } => {
+                writer.put(&data_header(*stamp, *offset, true)).put(payload);
             }
             Frame::Probe { stamp, padding } => {
                 stamp.write(KIND_PROBE, &mut writer);
@@ -151,9 +174,10 @@ impl<'a> Frame<'a> {
 }
 
 /// The bytes before the payload of a data frame, for a caller who puts the payload in place himself. Offsets are below 2^48.
-pub(crate) fn data_header(stamp: Stamp, offset: u64) -> [u8; DATA_HEADER_BYTES] {
+pub(crate) fn data_header(stamp: Stamp, offset: u64, is_last: bool) -> [u8; DATA_HEADER_BYTES] {
     let mut head = [0; DATA_HEADER_BYTES];
-    (head[0], head[1]) = (KIND_DATA | stamp.train << TRAIN_SHIFT, stamp.rtt_code);
+    let kind = if is_last { KIND_LAST } else { KIND_DATA };
+    (head[0], head[1]) = (kind | stamp.train << TRAIN_SHIFT, stamp.rtt_code);
     head[2..6].copy_from_slice(&stamp.sent_us.to_be_bytes());
     head[6..].copy_from_slice(&offset.to_be_bytes()[2..]);
     head
@@ -248,6 +272,7 @@ mod tests {
             }
             3 => Frame::Ready,
             4 => Frame::Outcome(Verdict::HashDiffers),
+            5 if !payload.is_empty() => Frame::Last { stamp, offset: number, payload },
             _ => Frame::Close,
         }
     }
@@ -255,7 +280,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            kind in 0..6_u8, rtt_code: u8, sent_us: u32, train in 0..=TRAIN_MARKS, number in 0..1_u64 << 48,
+            kind in 0..7_u8, rtt_code: u8, sent_us: u32, train in 0..=TRAIN_MARKS, number in 0..1_u64 << 48,
             payload in prop::collection::vec(any::<u8>(), 0..100),
         ) {
             let frame = frame(kind, Stamp { rtt_code, sent_us, train }, number, &payload);

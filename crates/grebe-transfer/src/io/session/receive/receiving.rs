@@ -14,7 +14,7 @@ use crate::io::disk::{LeftOut, Place, Renamed, groups, journal_key};
 use crate::io::session::connect::{self, Connected, Fallback};
 use crate::io::session::tcp::{Heard, PacketStream, TcpDoor};
 use crate::io::session::{Notice, Notify, ReceiveProgress, ReceiveReport, taken};
-use crate::io::{Clock, Reading, unix_s};
+use crate::io::{ArrivalTimes, Clock, unix_s};
 use crate::proto::handshake::{Responder, Session};
 use crate::proto::receiver::{Arrived, Receiver};
 use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict};
@@ -52,8 +52,7 @@ pub(super) struct Receiving {
     first_us: u64,
     /// When everything was whole; 0: it is not yet.
     whole_us: u64,
-    /// When the newest datagram arrived.
-    arrived_us: u64,
+    arrivals: ArrivalTimes,
 }
 
 impl Receiving {
@@ -95,7 +94,7 @@ impl Receiving {
             failure: None,
             first_us: 0,
             whole_us: 0,
-            arrived_us: 0,
+            arrivals: ArrivalTimes::default(),
         })
     }
 
@@ -218,7 +217,7 @@ impl Receiving {
             || Some(vec![0; SLOT_BYTES]),
             |mut slot, received| {
                 let now = now.get_or_insert_with(|| clock.reading());
-                let arrived_us = self.arrived_us(now, received.timestamp);
+                let arrived_us = self.arrivals.us_of(now, received.timestamp);
                 for range in received.segments() {
                     match self.take_packet(arrived_us, &mut slot[range]) {
                         // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
@@ -275,14 +274,6 @@ impl Receiving {
             total_bytes: self.offer.map_or(0, |offer| offer.total_bytes),
             rtt_us: self.core.rtt_us,
         }
-    }
-
-    /// When a datagram arrived, by the kernel's stamp where there is one: train dispersion measures the path's rate, and several
-    /// datagrams may have waited for this thread. The system's clock may be set at any time; the result never goes back.
-    fn arrived_us(&mut self, now: &Reading, stamp: Option<Duration>) -> u64 {
-        let arrived_us = stamp.map_or(now.us, |stamp| now.us_at(stamp));
-        self.arrived_us = arrived_us.clamp(self.arrived_us.min(now.us), now.us);
-        self.arrived_us
     }
 
     /// Takes what may be the sender's; its newest packet shows where it is.
