@@ -41,6 +41,7 @@
 //! The messages are described in `docs/tree-protocol.md`.
 #![forbid(unsafe_code)]
 
+mod delta;
 mod directories;
 mod error;
 mod exclude;

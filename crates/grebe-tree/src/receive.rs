@@ -17,6 +17,7 @@ mod linking;
 mod partial;
 mod parts;
 mod shared;
+mod signing;
 mod small;
 
 use std::collections::HashSet;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use grebe_packet::Cancel;
 
 use crate::error::{Error, Result};
@@ -40,6 +41,7 @@ use crate::receive::destination::look;
 use crate::receive::finishing::finish;
 use crate::receive::parts::{Piece, is_large, write_parts};
 use crate::receive::shared::Receiving;
+use crate::receive::signing::sign_files;
 use crate::receive::small::{Batch, Content, write_small_files};
 use crate::report::{Report, Waits};
 use crate::wire::{
@@ -191,7 +193,9 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         let (listings, listings_out) = bounded(LISTINGS_MAX);
         let (small, small_out) = bounded(BATCHES_MAX);
         let (pieces, pieces_out) = bounded(PIECES_MAX);
-        let choosing = Choosing::new(receiving, small.clone())?;
+        let (to_sign, to_sign_out) = unbounded();
+        let choosing = Choosing::new(receiving, small.clone(), to_sign)?;
+        scope.spawn(move || sign_files(receiving, &to_sign_out));
         let choosing = scope.spawn(move || choosing.run(&listings_out));
         for _ in 0..threads {
             let batches = small_out.clone();
@@ -287,10 +291,18 @@ impl Dispatch<'_> {
                 self.piece(id, None, &body, record.kind);
                 continue;
             }
+            if self.receiving.bases.comes_again(id) {
+                self.large.insert(id);
+                self.piece(id, None, &body, record.kind);
+                continue;
+            }
             // What is not taken goes on to come, and is dropped.
             let Some(file) = self.receiving.take(id)? else { continue };
             let content = match record.kind {
-                RecordKind::Whole { content, later_ns } => Content::Bytes { range: content, later_ns },
+                RecordKind::Whole { content, later_ns } => {
+                    self.receiving.bases.done(id);
+                    Content::Bytes { range: content, later_ns }
+                }
                 RecordKind::Same => Content::Same,
                 RecordKind::Local if !is_large(&file) => Content::Local,
                 RecordKind::Differs => {

@@ -9,6 +9,7 @@
 //!                              reading threads
 //! ```
 
+mod comparing;
 mod frames;
 mod reading;
 mod sending;
@@ -27,6 +28,7 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{LeftOutList, Report};
 use crate::scan::{Scanner, means_contents};
+use crate::send::comparing::{Comparing, compare_files};
 use crate::send::frames::read_frames;
 use crate::send::reading::{Job, read_jobs};
 use crate::send::sending::Sending;
@@ -136,7 +138,24 @@ where
             scope.spawn(move || read_jobs(&jobs, directories, options, handover, cancel));
         }
         drop(jobs_out);
-        let sending = Sending::new(writer, &frames, names, jobs, &options, &directories, progress, &left_out);
+        let (comparing, to_compare, compared) = Comparing::new();
+        for _ in 0..COMPARING_THREADS {
+            let (jobs, out) = (to_compare.clone(), compared.clone());
+            let directories = &*directories;
+            scope.spawn(move || compare_files(&jobs, &out, directories, cancel));
+        }
+        drop((to_compare, compared));
+        let sending = Sending::new(
+            writer,
+            &frames,
+            names,
+            jobs,
+            comparing,
+            &options,
+            &directories,
+            progress,
+            &left_out,
+        );
         sending.run(theirs, cancel)
     });
     let (mut report, read_bytes) = result.map_err(|error| frames.reason(error))?;
@@ -150,6 +169,9 @@ where
 fn reading_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4)
 }
+
+/// Two, so that one cuts its file while the other one waits for the rest of a signature.
+const COMPARING_THREADS: usize = 2;
 
 /// Jobs that are read or wait to be.
 const JOBS_AHEAD: usize = 8;

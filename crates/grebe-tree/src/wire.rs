@@ -4,6 +4,7 @@
 //! whatever the bytes are, they become a message or an [`Error`](crate::Error).
 
 mod answers;
+mod changed;
 mod data;
 mod frame;
 mod hello;
@@ -11,6 +12,7 @@ mod listing;
 mod outcome;
 
 pub(crate) use answers::{Answer, AnswerWriter, Answers};
+pub(crate) use changed::{Made, SignaturePart, SignatureState};
 pub(crate) use data::{DataFrame, DataWriter, RecordKind};
 pub(crate) use frame::{Frame, FrameReader, FrameWriter, Kind};
 pub(crate) use hello::{Hello, Role};

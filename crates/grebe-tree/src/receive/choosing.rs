@@ -13,10 +13,11 @@ use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::name::{self, DEPTH_MAX};
 use crate::progress::{Done, add};
-use crate::receive::comparing::{hash, is_same_time, left_part, mend};
+use crate::receive::comparing::{chunk_sizes, hash, is_same_time, left_part, mend};
 use crate::receive::deleting::Deletions;
 use crate::receive::linking::Links;
 use crate::receive::shared::{Pending, Receiving};
+use crate::receive::signing::ToSign;
 use crate::receive::small::Batch;
 use crate::system::{self, Directory, Kind, Metadata, reason};
 use crate::wire::{self, Answer, AnswerWriter, Attribute, Entry, EntryId, EntryKind, Listing, Owner, TOP};
@@ -67,6 +68,8 @@ pub(super) struct Choosing<'a> {
     receiving: &'a Receiving,
     /// Makes small files.
     small: Sender<Batch>,
+    /// Tells what is there of files that changed.
+    to_sign: Sender<ToSign>,
     next: EntryId,
     chosen: Chosen,
     /// The names of the directory that is being listed, where what is not among them will be deleted.
@@ -77,11 +80,16 @@ pub(super) struct Choosing<'a> {
 }
 
 impl<'a> Choosing<'a> {
-    pub(super) fn new(receiving: &'a Receiving, small: Sender<Batch>) -> Result<Self> {
+    pub(super) fn new(
+        receiving: &'a Receiving,
+        small: Sender<Batch>,
+        to_sign: Sender<ToSign>,
+    ) -> Result<Self> {
         let state = if receiving.destination.is_new { State::New } else { State::There { mode: 0o755 } };
         Ok(Self {
             receiving,
             small,
+            to_sign,
             next: 0,
             chosen: Chosen {
                 facts: vec![Facts { state, finally: None }],
@@ -373,11 +381,27 @@ impl<'a> Choosing<'a> {
                 Some(hash) => Answer::Unless(hash),
                 None => Answer::Whole,
             },
-            _ => left_part(receiving, &file).map_or(Answer::Whole, |left| {
-                file.left_bytes = left;
-                Answer::From(left)
-            }),
+            _ => match (
+                left_part(receiving, &file),
+                there.and_then(|there| chunk_sizes(receiving, &there, bytes)),
+            ) {
+                (Some(left), _) => {
+                    file.left_bytes = left;
+                    Answer::From(left)
+                }
+                (None, Some(sizes)) => Answer::Changed(sizes),
+                (None, None) => Answer::Whole,
+            },
         };
+        if let Answer::Changed(sizes) = answer {
+            let to_sign = ToSign { id, place: file.place, name: file.name.clone(), sizes };
+            receiving.expect(file)?;
+            self.answer(answer);
+            // The sender is to know what a signature is of.
+            self.send_answers();
+            let _ = self.to_sign.send(to_sign);
+            return Ok(());
+        }
         if receiving.options.dry_run && !matches!(answer, Answer::Unless(_)) {
             receiving.copied(&file, bytes);
         } else {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::delta::{ChunkSizes, Rates, delta_pays};
 use crate::receive::partial::{PartNames, identity};
 use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, Directory, Metadata, read_at};
@@ -49,6 +50,17 @@ pub(super) fn left_part(receiving: &Receiving, file: &Pending) -> Option<u64> {
     (left > 0 && left <= file.bytes).then_some(left)
 }
 
+/// How to compare a file with what is there by chunks, if that is worth it.
+pub(super) fn chunk_sizes(receiving: &Receiving, there: &Metadata, bytes: u64) -> Option<ChunkSizes> {
+    let options = &receiving.options;
+    // On one host the system copies faster than anybody compares.
+    if options.whole_file || options.dry_run || receiving.handover.is_some() || bytes < CHANGED_BYTES_MIN {
+        return None;
+    }
+    let sizes = ChunkSizes::for_file(bytes.max(there.bytes))?;
+    delta_pays(bytes, there.bytes, &Rates::default(), &receiving.bases.experience()).then_some(sizes)
+}
+
 /// The hash of a file that is there.
 pub(super) fn hash(receiving: &Receiving, directory: &Directory, name: &[u8]) -> Option<ShortHash> {
     let file = directory.read_file(name, false).ok()?;
@@ -74,6 +86,9 @@ pub(super) fn is_same_time(there_ns: i64, listed_ns: i64) -> bool {
     };
     there_ns == listed_ns.div_euclid(step_ns).wrapping_mul(step_ns)
 }
+
+/// Shorter files that changed are sent whole: their signatures would be a good part of them.
+const CHANGED_BYTES_MIN: u64 = 32 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Large files: they come in pieces, lie in the partial folder meanwhile, and a journal says how much of each is on the disk.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
+use crate::delta::{Run, copy_run};
 use crate::error::{Error, Result};
 use crate::progress::{Current, add};
 use crate::receive::content::{Copied, copy_local, dress};
 use crate::receive::partial::{Journal, PartNames, identity};
 use crate::receive::shared::{Pending, Receiving};
+use crate::receive::signing::Basis;
 use crate::system::{self, Directory, is_full};
 use crate::wire::{EntryId, GROUP_BYTES, RecordKind, ShortHash, TOUCHED_BYTES};
 
@@ -45,6 +47,10 @@ struct Part {
     journal: Option<PartJournal>,
     /// Everything up to here has come, was verified and is written.
     prefix: u64,
+    /// Of what was there.
+    copied_bytes: u64,
+    /// Not verified: something was not any more as it was told. All comes again.
+    is_wrong: bool,
     noted: Instant,
 }
 
@@ -63,7 +69,8 @@ pub(super) fn write_parts(receiving: &Receiving, pieces: &Receiver<Piece>) {
     std::thread::scope(|scope| {
         let is_idle = idle.clone();
         scope.spawn(move || write_notes(&notes_out, &is_idle));
-        let mut parts = Parts { receiving, open: HashMap::new(), notes, idle };
+        let (open, from_basis) = (HashMap::new(), HashSet::new());
+        let mut parts = Parts { receiving, open, from_basis, buffer: Vec::new(), notes, idle };
         for piece in pieces {
             if receiving.is_stopped() {
                 break;
@@ -82,6 +89,9 @@ pub(super) fn write_parts(receiving: &Receiving, pieces: &Receiver<Piece>) {
 struct Parts<'a> {
     receiving: &'a Receiving,
     open: HashMap<EntryId, Part>,
+    /// Files of which something was copied from what was there: the sender waits for word of them, also where they cannot be written.
+    from_basis: HashSet<EntryId>,
+    buffer: Vec<u8>,
     notes: Sender<Note>,
     idle: Arc<AtomicBool>,
 }
@@ -126,20 +136,49 @@ impl Parts<'_> {
                 Ok(part) => {
                     self.open.insert(id, part);
                 }
-                Err((file, error)) => {
-                    self.receiving.file_failed(&file, &error);
-                    return Ok(());
-                }
+                Err((file, error)) => self.receiving.file_failed(&file, &error),
             }
         }
+        match &record {
+            RecordKind::Copy { .. } => {
+                self.from_basis.insert(id);
+            }
+            RecordKind::Restart => {
+                self.from_basis.remove(&id);
+            }
+            RecordKind::Failed { .. } | RecordKind::End { .. } | RecordKind::Local => {
+                self.receiving.bases.done(id);
+            }
+            _ => {}
+        }
+        let is_awaited = matches!(record, RecordKind::End { .. }) && self.from_basis.remove(&id);
         // What could not be begun or written is not taken to its end.
-        let Some(part) = self.open.get_mut(&id) else { return Ok(()) };
+        let Some(part) = self.open.get_mut(&id) else {
+            if is_awaited {
+                self.receiving.bases.made(self.receiving, id, true);
+            }
+            return Ok(());
+        };
         let written = match record {
             RecordKind::Piece { offset, content } => {
                 if offset < part.prefix {
                     return Err(Error::Malformed { what: "a piece of a file that came already" });
                 }
                 part.write(offset, &body[content])
+            }
+            RecordKind::Copy { offset, run } => {
+                if offset < part.prefix {
+                    return Err(Error::Malformed { what: "a piece of a file that came already" });
+                }
+                let basis = self.receiving.bases.get(id);
+                let basis = basis.ok_or(Error::Malformed { what: "chunks of a file that were not told" })?;
+                let stretch = basis.map.stretch(run.first, run.chunks);
+                let stretch =
+                    stretch.ok_or(Error::Malformed { what: "chunks that the file there does not have" })?;
+                let bytes = stretch.end - stretch.start;
+                add(&self.receiving.progress.bytes_done, bytes);
+                add(&self.receiving.progress.bytes_same, bytes);
+                part.copy(offset, bytes, &basis, &run, &mut self.buffer)
             }
             RecordKind::Restart => part.restart(),
             RecordKind::Failed { .. } => {
@@ -152,7 +191,15 @@ impl Parts<'_> {
                 if bytes < part.prefix {
                     return Err(Error::Malformed { what: "a file that is shorter than what came of it" });
                 }
+                if part.is_wrong {
+                    self.receiving.bases.made(self.receiving, id, false);
+                    return Ok(());
+                }
                 let Some(part) = self.open.remove(&id) else { return Ok(()) };
+                if is_awaited {
+                    self.receiving.bases.learn(bytes, part.copied_bytes);
+                    self.receiving.bases.made(self.receiving, id, true);
+                }
                 self.finish(part, bytes, later_ns);
                 return Ok(());
             }
@@ -269,7 +316,17 @@ impl Part {
                 }));
                 add(&receiving.progress.bytes_done, prefix);
                 add(&receiving.progress.bytes_same, prefix);
-                Ok(Self { file, open, directory, name, journal, prefix, noted: Instant::now() })
+                Ok(Self {
+                    file,
+                    open,
+                    directory,
+                    name,
+                    journal,
+                    prefix,
+                    copied_bytes: 0,
+                    is_wrong: false,
+                    noted: Instant::now(),
+                })
             }
             Err(error) => Err((file, error)),
         }
@@ -328,9 +385,33 @@ impl Part {
         Ok(())
     }
 
+    /// Copies what the file has in common with one that is there.
+    fn copy(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        basis: &Basis,
+        run: &Run,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let (open, mut at) = (&self.open, offset);
+        let is_good = copy_run(&basis.file, &basis.map, run, buffer, |chunk| {
+            // Nothing was written there: a hole reads the same.
+            if chunk.iter().any(|byte| *byte != 0) {
+                system::write_all_at(open, chunk, at)?;
+            }
+            at += chunk.len() as u64;
+            Ok(())
+        })?;
+        self.prefix = offset + bytes;
+        self.copied_bytes += bytes;
+        self.is_wrong |= !is_good;
+        Ok(())
+    }
+
     /// What has come does not count.
     fn restart(&mut self) -> io::Result<()> {
-        self.prefix = 0;
+        (self.prefix, self.copied_bytes, self.is_wrong) = (0, 0, false);
         self.open.set_len(0)?;
         let Some(journal) = &mut self.journal else { return Ok(()) };
         // Behind the notes that may still be written, both places are to be empty.
@@ -342,6 +423,9 @@ impl Part {
     fn note(&mut self, notes: &Sender<Note>, idle: &AtomicBool) {
         self.noted = Instant::now();
         let prefix = self.prefix;
+        if self.is_wrong {
+            return;
+        }
         let Some(journal) = &mut self.journal else { return };
         let Ok(part) = self.open.try_clone() else { return };
         journal.turn += 1;
@@ -380,7 +464,7 @@ impl Part {
 
     /// Notes what has come, if that is worth it.
     fn keep(mut self) {
-        if self.prefix < KEPT_BYTES_MIN {
+        if self.prefix < KEPT_BYTES_MIN || self.is_wrong {
             return self.discard();
         }
         let prefix = self.prefix;

@@ -18,6 +18,7 @@ use crate::progress::{Done, Progress, add};
 use crate::receive::content::Abilities;
 use crate::receive::destination::Destination;
 use crate::receive::partial::Partial;
+use crate::receive::signing::Bases;
 use crate::report::{LeftOutList, Report};
 use crate::system::{is_full, reason};
 use crate::wire::{Attribute, EntryId, Kind, Note, Owner};
@@ -38,6 +39,7 @@ pub(super) struct Receiving {
     pub(super) done: Counters,
     to_sender: Sender<Option<(Kind, Vec<u8>)>>,
     pub(super) abilities: Abilities,
+    pub(super) bases: Bases,
     /// Files of which further names will follow, and that are there.
     good: Mutex<HashSet<EntryId>>,
     stopped: AtomicBool,
@@ -126,6 +128,7 @@ impl Receiving {
             done: Counters::default(),
             to_sender,
             abilities: Abilities::default(),
+            bases: Bases::default(),
             good: Mutex::default(),
             stopped: AtomicBool::new(false),
             failure: Mutex::new(None),

@@ -6,10 +6,12 @@ use std::io;
 use crossbeam_channel::{Receiver, Sender};
 use grebe_packet::Cancel;
 
+use crate::delta::Piece;
 use crate::directories::{Directories, Place};
 use crate::local::Handover;
 use crate::options::Options;
 use crate::progress::Current;
+use crate::send::comparing::Plan;
 use crate::system::{self, Kind, Metadata, next_data, read_at, reason};
 use crate::wire::{DataWriter, EntryId, GROUP_BYTES, ShortHash, short};
 
@@ -29,11 +31,15 @@ pub(super) struct Wanted {
 }
 
 /// How a file is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum How {
     Whole,
     From(u64),
     Unless(ShortHash),
+    /// The receiver has some of it.
+    Changed(Plan),
+    /// What was made of what the receiver had is not it.
+    Again,
 }
 
 /// Files that are read one behind the other, and where their content goes.
@@ -46,6 +52,8 @@ pub(super) struct Job {
 pub(super) struct Read {
     pub(super) body: Vec<u8>,
     pub(super) content_bytes: u64,
+    /// Bytes of files that the receiver copies of what it has.
+    pub(super) copied_bytes: u64,
     /// Files of which nothing more will come.
     pub(super) ended: Vec<Ended>,
     /// How far the large file is that it is of.
@@ -61,6 +69,10 @@ pub(super) struct Ended {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     Sent,
+    /// The receiver says whether it could make it.
+    SentInPieces,
+    /// It counts already.
+    SentAgain,
     Same,
     LeftOut(String),
 }
@@ -88,6 +100,7 @@ pub(super) fn read_jobs(
             out: job.out,
             writer: DataWriter::new(GROUP_BYTES),
             ended: Vec::new(),
+            copied_bytes: 0,
             buffer: &mut buffer,
         };
         let done = job.files.into_iter().try_for_each(|(file, how)| reading.file(file, how));
@@ -104,6 +117,7 @@ struct Reading<'a> {
     out: Sender<Read>,
     writer: DataWriter,
     ended: Vec<Ended>,
+    copied_bytes: u64,
     buffer: &'a mut [u8],
 }
 
@@ -160,10 +174,18 @@ impl Reading<'_> {
             return Ok(Ok(Outcome::Sent));
         }
         let mut from = if let How::From(offset) = how { offset } else { 0 };
-        let mut is_begun = from > 0;
+        let mut is_begun = from > 0 || how == How::Again;
+        if let How::Changed(plan) = &how {
+            match self.changed(&open, file, plan)? {
+                Ok(Tried::Done) => return Ok(Ok(Outcome::SentInPieces)),
+                Ok(Tried::Changed) => is_begun = true,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
         for _ in 0..TRIES {
             let tried = self.once(&open, file, from, is_begun)?;
             match tried {
+                Ok(Tried::Done) if how == How::Again => return Ok(Ok(Outcome::SentAgain)),
                 Ok(Tried::Done) => return Ok(Ok(Outcome::Sent)),
                 Ok(Tried::Changed) => is_begun = true,
                 Err(error) => return Ok(Err(error)),
@@ -237,12 +259,58 @@ impl Reading<'_> {
         from: u64,
         later_ns: i64,
     ) -> Result<io::Result<Tried>, Gone> {
-        let mut at = from;
-        let name = self.directories.path_of(file.place, &file.name);
+        match self.pieces(open, file, before, from..before.bytes)? {
+            Ok(Tried::Done) => Ok(self.end(open, file, before, later_ns)),
+            tried => Ok(tried),
+        }
+    }
+
+    /// A file of which the receiver has some.
+    fn changed(&mut self, open: &File, file: &Wanted, plan: &Plan) -> Result<io::Result<Tried>, Gone> {
+        let before = match regular(open) {
+            Ok(before) => before,
+            Err(error) => return Ok(Err(error)),
+        };
+        if !before.is_same_content(&plan.before) {
+            return Ok(Ok(Tried::Changed));
+        }
+        let mut at = 0;
+        for piece in &plan.pieces {
+            match piece {
+                Piece::Copy { run, len } => {
+                    if self.writer.bytes() >= GROUP_BYTES / 2 {
+                        self.flush(self.part(file, at))?;
+                    }
+                    self.writer.copy(file.id, at, run);
+                    self.copied_bytes += len;
+                    at += len;
+                }
+                Piece::Data { from, len } => {
+                    match self.pieces(open, file, &before, *from..from + len)? {
+                        Ok(Tried::Done) => {}
+                        tried => return Ok(tried),
+                    }
+                    at += len;
+                }
+            }
+        }
+        self.flush(self.part(file, at))?;
+        Ok(self.end(open, file, &before, before.modified_ns.wrapping_sub(file.modified_ns)))
+    }
+
+    /// What lies in a stretch of a file and is no hole.
+    fn pieces(
+        &mut self,
+        open: &File,
+        file: &Wanted,
+        before: &Metadata,
+        stretch: std::ops::Range<u64>,
+    ) -> Result<io::Result<Tried>, Gone> {
+        let (mut at, end) = (stretch.start, stretch.end);
         loop {
-            let stretch = match next_stretch(open, at, before) {
+            let stretch = match next_stretch(open, at, end, before) {
                 Ok(Some(stretch)) => stretch,
-                Ok(None) => break,
+                Ok(None) => return Ok(Ok(Tried::Done)),
                 Err(error) => return Ok(Err(error)),
             };
             at = stretch.start;
@@ -262,18 +330,27 @@ impl Reading<'_> {
                 self.writer.piece(file.id, at, &self.buffer[..read]);
                 at += read as u64;
                 if self.writer.content_bytes() >= GROUP_BYTES / 2 {
-                    let part = Current { name: name.clone(), done_bytes: at, total_bytes: before.bytes };
-                    self.flush(Some(part))?;
+                    self.flush(self.part(file, at))?;
                 }
             }
         }
-        Ok(match system::metadata(open) {
-            Ok(now) if now.is_same_content(before) => {
-                self.writer.end(file.id, before.bytes, later_ns);
-                Ok(Tried::Done)
-            }
-            Ok(_) => Ok(Tried::Changed),
-            Err(error) => Err(error),
+    }
+
+    /// Behind the last piece.
+    fn end(&mut self, open: &File, file: &Wanted, before: &Metadata, later_ns: i64) -> io::Result<Tried> {
+        if !system::metadata(open)?.is_same_content(before) {
+            return Ok(Tried::Changed);
+        }
+        self.writer.end(file.id, before.bytes, later_ns);
+        Ok(Tried::Done)
+    }
+
+    /// How far a file is; `None` of one that counts when it is done.
+    fn part(&self, file: &Wanted, done_bytes: u64) -> Option<Current> {
+        (file.bytes > GROUP_BYTES as u64).then(|| Current {
+            name: self.directories.path_of(file.place, &file.name),
+            done_bytes,
+            total_bytes: file.bytes,
         })
     }
 
@@ -306,22 +383,32 @@ impl Reading<'_> {
         }
         let writer = std::mem::replace(&mut self.writer, DataWriter::new(GROUP_BYTES));
         let content_bytes = writer.content_bytes() as u64;
-        let read =
-            Read { content_bytes, body: writer.finish(), ended: std::mem::take(&mut self.ended), part };
+        let read = Read {
+            content_bytes,
+            copied_bytes: std::mem::take(&mut self.copied_bytes),
+            body: writer.finish(),
+            ended: std::mem::take(&mut self.ended),
+            part,
+        };
         self.out.send(read).map_err(|_| Gone)
     }
 }
 
 /// What was listed as a file may have become something else.
-fn regular(open: &File) -> io::Result<Metadata> {
+pub(super) fn regular(open: &File) -> io::Result<Metadata> {
     let metadata = system::metadata(open)?;
     if metadata.kind == Kind::File { Ok(metadata) } else { Err(io::Error::other("it is no file any more")) }
 }
 
-/// The next bytes of a file that are no hole.
-fn next_stretch(open: &File, at: u64, metadata: &Metadata) -> io::Result<Option<std::ops::Range<u64>>> {
+/// The next bytes of a file before `end` that are no hole.
+fn next_stretch(
+    open: &File,
+    at: u64,
+    end: u64,
+    metadata: &Metadata,
+) -> io::Result<Option<std::ops::Range<u64>>> {
     if !metadata.is_sparse {
-        return Ok((at < metadata.bytes).then_some(at..metadata.bytes));
+        return Ok((at < end).then_some(at..end));
     }
-    next_data(open, at, metadata.bytes)
+    next_data(open, at, end)
 }

@@ -13,6 +13,7 @@ use crate::options::Options;
 use crate::progress::{Done, Progress, add};
 use crate::report::{LeftOutList, Report, Waits};
 use crate::scan::{Found, Names, Scanned};
+use crate::send::comparing::{Compared, Comparing};
 use crate::send::frames::Frames;
 use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
 use crate::wire::{
@@ -41,6 +42,8 @@ pub(super) struct Sending<'a, W> {
     /// Content of jobs, in the order in which it is sent.
     running: VecDeque<Receiver<Read>>,
     running_files: usize,
+    /// Files of which the receiver has some.
+    comparing: Comparing,
     /// Bytes of the large file under way that count as done.
     part_bytes: u64,
     stream: Duration,
@@ -67,6 +70,7 @@ impl<'a, W: Write> Sending<'a, W> {
         frames: &'a Frames,
         names: Receiver<Scanned>,
         jobs: Sender<Job>,
+        comparing: Comparing,
         options: &'a Options,
         directories: &'a Directories,
         progress: &'a Progress,
@@ -89,6 +93,7 @@ impl<'a, W: Write> Sending<'a, W> {
             ready_bytes: 0,
             running: VecDeque::new(),
             running_files: 0,
+            comparing,
             part_bytes: 0,
             stream: Duration::ZERO,
             disk: Duration::ZERO,
@@ -123,22 +128,25 @@ impl<'a, W: Write> Sending<'a, W> {
             && self.unanswered.is_empty()
             && self.ready.is_empty()
             && self.running.is_empty()
+            && self.comparing.is_empty()
     }
 
     /// One message in or out, or a moment without any.
     fn step(&mut self) -> Result<()> {
         let (no_names, no_content) = (never(), never());
-        let ahead = self.unanswered.len() + self.ready.len() + self.running_files;
+        let ahead = self.unanswered.len() + self.ready.len() + self.running_files + self.comparing.files();
         let names =
             if self.scanned.is_none() && ahead < FILES_AHEAD { &self.names } else { &no_names }.clone();
         let content = self.running.front().unwrap_or(&no_content).clone();
         let frames = self.frames.frames.clone();
+        let compared = self.comparing.compared.clone();
         let waiting = Instant::now();
         // What is there first; only who has nothing to do sends what the stream still holds back.
         let found = select! {
             recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
             recv(names) -> names => Step::Names(names.ok()),
             recv(content) -> content => Step::Content(content.ok()),
+            recv(compared) -> compared => Step::Compared(compared.ok()),
             default => {
                 self.writer.flush()?;
                 let is_for_disk = ahead < FILES_AHEAD && self.scanned.is_none() || !self.running.is_empty();
@@ -146,6 +154,7 @@ impl<'a, W: Write> Sending<'a, W> {
                     recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
                     recv(names) -> names => Step::Names(names.ok()),
                     recv(content) -> content => Step::Content(content.ok()),
+                    recv(compared) -> compared => Step::Compared(compared.ok()),
                     default(Duration::from_millis(100)) => Step::Nothing,
                 };
                 *if is_for_disk { &mut self.disk } else { &mut self.stream } += waiting.elapsed();
@@ -167,6 +176,14 @@ impl<'a, W: Write> Sending<'a, W> {
                 self.running.pop_front();
                 Ok(())
             }
+            Step::Compared(Some(compared)) => {
+                if let Some((file, how)) = self.comparing.compared(compared) {
+                    self.want(file, how);
+                }
+                Ok(())
+            }
+            // The threads that compare are gone: it was cancelled.
+            Step::Compared(None) => Err(Error::Cancelled),
             Step::Nothing => Ok(()),
         }
     }
@@ -180,6 +197,13 @@ impl<'a, W: Write> Sending<'a, W> {
                 Ok(())
             }
             Kind::Answers if self.is_fresh == Some(false) => self.answers(&frame.body),
+            Kind::Signature => self.comparing.signature(&frame.body),
+            Kind::Made => {
+                if let Some(file) = self.comparing.made(&frame.body)? {
+                    self.want(file, How::Again);
+                }
+                Ok(())
+            }
             _ => Err(Error::Malformed { what: "a message at a time at which none such is sent" }),
         }
     }
@@ -207,6 +231,8 @@ impl<'a, W: Write> Sending<'a, W> {
                         return Err(Error::Malformed { what: "a part that is longer than the file" });
                     }
                     Answer::Unless(hash) => self.want(file, How::Unless(hash)),
+                    Answer::Changed(_) if self.options.dry_run => self.want(file, How::Whole),
+                    Answer::Changed(sizes) => self.comparing.begin(file, sizes),
                     Answer::Have => self.ended(&Ended { file, outcome: Outcome::Same }),
                     // The receiver says why.
                     Answer::Refused => {}
@@ -290,10 +316,12 @@ impl<'a, W: Write> Sending<'a, W> {
         self.write(Kind::Data, &read.body)?;
         add(&self.progress.data_bytes, read.content_bytes);
         if let Some(part) = read.part {
-            add(&self.progress.bytes_done, read.content_bytes);
-            self.part_bytes += read.content_bytes;
+            let done_bytes = read.content_bytes + read.copied_bytes;
+            add(&self.progress.bytes_done, done_bytes);
+            self.part_bytes += done_bytes;
             self.progress.set_current(Some(part));
         }
+        add(&self.progress.bytes_same, read.copied_bytes);
         for ended in read.ended {
             self.running_files -= 1;
             if let Outcome::LeftOut(why) = &ended.outcome {
@@ -301,6 +329,9 @@ impl<'a, W: Write> Sending<'a, W> {
                 self.leave_out(name, why.clone())?;
             }
             self.ended(&ended);
+            if ended.outcome == Outcome::SentInPieces {
+                self.comparing.sent(ended.file);
+            }
         }
         Ok(())
     }
@@ -308,13 +339,13 @@ impl<'a, W: Write> Sending<'a, W> {
     fn ended(&mut self, ended: &Ended) {
         let file = &ended.file;
         let done = match &ended.outcome {
-            Outcome::Sent => Done::Copied,
+            Outcome::Sent | Outcome::SentInPieces => Done::Copied,
             Outcome::Same => {
                 add(&self.progress.files_same, 1);
                 add(&self.progress.bytes_same, file.bytes);
                 Done::Same
             }
-            Outcome::LeftOut(_) => return,
+            Outcome::LeftOut(_) | Outcome::SentAgain => return,
         };
         add(&self.progress.files_done, 1);
         // Holes and what was there are done, too.
@@ -368,5 +399,6 @@ enum Step {
     Frame(Result<Frame>),
     Names(Option<Scanned>),
     Content(Option<Read>),
+    Compared(Option<Compared>),
     Nothing,
 }

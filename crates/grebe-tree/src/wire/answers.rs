@@ -2,6 +2,7 @@
 
 use grebe_packet::Reader;
 
+use crate::delta::ChunkSizes;
 use crate::error::{Error, Result};
 use crate::wire::{HASH_BYTES, ShortHash, put_varint};
 
@@ -16,8 +17,17 @@ pub(crate) enum Answer {
     From(u64),
     /// One of this length is there: it is wanted unless this is its hash.
     Unless(ShortHash),
+    /// A file is there that may have some of it: its signature follows, in chunks of this average length.
+    Changed(ChunkSizes),
     /// It is not taken; the receiver says why in another message.
     Refused,
+}
+
+impl Answer {
+    /// It is about one file alone.
+    fn has_field(self) -> bool {
+        matches!(self, Self::From(_) | Self::Unless(_) | Self::Changed(_))
+    }
 }
 
 /// Makes the body of one message of answers. Equal ones that follow one another take one number.
@@ -32,9 +42,7 @@ impl AnswerWriter {
     pub(crate) fn add(&mut self, answer: Answer) {
         self.answers += 1;
         match &mut self.repeated {
-            Some((same, count))
-                if *same == answer && !matches!(answer, Answer::From(_) | Answer::Unless(_)) =>
-            {
+            Some((same, count)) if *same == answer && !answer.has_field() => {
                 *count += 1;
             }
             repeated => {
@@ -67,11 +75,13 @@ fn put(out: &mut Vec<u8>, answer: Answer, count: u64) {
         Answer::From(_) => 2,
         Answer::Unless(_) => 3,
         Answer::Refused => 4,
+        Answer::Changed(_) => 5,
     };
     put_varint(out, count << 3 | kind);
     match answer {
         Answer::From(offset) => put_varint(out, offset),
         Answer::Unless(hash) => out.extend_from_slice(&hash),
+        Answer::Changed(sizes) => out.push(sizes.average_log2()),
         Answer::Have | Answer::Whole | Answer::Refused => {}
     }
 }
@@ -100,9 +110,13 @@ impl<'a> Answers<'a> {
             2 => Answer::From(self.reader.varint()?),
             3 => Answer::Unless(self.reader.array::<HASH_BYTES>()?),
             4 => Answer::Refused,
+            5 => Answer::Changed(
+                ChunkSizes::from_average_log2(self.reader.u8()?)
+                    .ok_or(Error::Malformed { what: "chunks of a length that none has" })?,
+            ),
             _ => return Err(Error::Malformed { what: "an answer of an unknown kind" }),
         };
-        if count == 0 || count > 1 && (kind == 2 || kind == 3) {
+        if count == 0 || count > 1 && answer.has_field() {
             return Err(Error::Malformed { what: "an answer for a number of files that cannot be" });
         }
         Ok(Some((answer, count)))
@@ -123,6 +137,7 @@ mod tests {
                 any::<u64>().prop_map(Answer::From),
                 any::<ShortHash>().prop_map(Answer::Unless),
                 Just(Answer::Refused),
+                (11..=22_u8).prop_map(|log2| Answer::Changed(ChunkSizes::from_average_log2(log2).unwrap())),
             ],
             0..50,
         )
@@ -159,7 +174,7 @@ mod tests {
 
     #[test]
     fn no_files_and_one_offset_for_two_are_refused() {
-        for body in [&[0_u8][..], &[2 << 3 | 2, 5], &[1 << 3 | 7]] {
+        for body in [&[0_u8][..], &[2 << 3 | 2, 5], &[1 << 3 | 7], &[2 << 3 | 5, 14], &[1 << 3 | 5, 40]] {
             assert!(Answers::new(body).next().is_err(), "{body:?}");
         }
     }

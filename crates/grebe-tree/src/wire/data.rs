@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use grebe_packet::Reader;
 
+use crate::delta::Run;
 use crate::error::{Error, Result};
 use crate::wire::{EntryId, GROUP_BYTES, HASH_BYTES, put_varint, short, unzigzag, zigzag};
 
@@ -32,6 +33,8 @@ pub(crate) enum RecordKind {
     Differs,
     /// The file is handed over in this process.
     Local,
+    /// Chunks of the file whose signature the receiver told are what the file has from `offset` on.
+    Copy { offset: u64, run: Run },
 }
 
 /// Content with its hash, and where in it which file is.
@@ -104,6 +107,18 @@ fn decode(reader: &mut Reader<'_>, last: EntryId, body_bytes: usize) -> Result<R
         6 => RecordKind::Same,
         7 => RecordKind::Differs,
         8 => RecordKind::Local,
+        9 => {
+            let offset = reader.varint()?;
+            if offset > i64::MAX as u64 {
+                return Err(Error::Malformed { what: "content beyond the end of any file" });
+            }
+            let number = |reader: &mut Reader<'_>| -> Result<u32> {
+                let what = "more chunks than a signature has";
+                u32::try_from(reader.varint()?).map_err(|_| Error::Malformed { what })
+            };
+            let run = Run { first: number(reader)?, chunks: number(reader)?, check: reader.array()? };
+            RecordKind::Copy { offset, run }
+        }
         _ => return Err(Error::Malformed { what: "content of an unknown kind" }),
     };
     Ok(Record { id, kind })
@@ -169,6 +184,14 @@ impl DataWriter {
         self.begin(id, 7 - u8::from(is_same));
     }
 
+    pub(crate) fn copy(&mut self, id: EntryId, offset: u64, run: &Run) {
+        self.begin(id, 9);
+        put_varint(&mut self.body, offset);
+        put_varint(&mut self.body, run.first.into());
+        put_varint(&mut self.body, run.chunks.into());
+        self.body.extend_from_slice(&run.check);
+    }
+
     pub(crate) fn local(&mut self, id: EntryId) {
         self.begin(id, 8);
     }
@@ -208,6 +231,7 @@ mod tests {
         Restart,
         Compared(bool),
         Local,
+        Copy(u64, Run),
     }
 
     fn said() -> impl Strategy<Value = Vec<(EntryId, Said)>> {
@@ -220,6 +244,8 @@ mod tests {
             Just(Said::Restart),
             any::<bool>().prop_map(Said::Compared),
             Just(Said::Local),
+            (0..u64::MAX / 2, any::<u32>(), any::<u32>(), any::<[u8; HASH_BYTES]>())
+                .prop_map(|(offset, first, chunks, check)| Said::Copy(offset, Run { first, chunks, check })),
         ];
         prop::collection::vec((any::<EntryId>(), said), 0..20)
     }
@@ -235,6 +261,7 @@ mod tests {
                 Said::Restart => writer.restart(*id),
                 Said::Compared(is_same) => writer.compared(*id, *is_same),
                 Said::Local => writer.local(*id),
+                Said::Copy(offset, run) => writer.copy(*id, *offset, run),
             }
         }
         writer.finish()
@@ -258,6 +285,9 @@ mod tests {
                         prop_assert_eq!((bytes, later_ns), (length, later));
                     }
                     (RecordKind::Failed { is_changed }, Said::Failed(changed)) => prop_assert_eq!(is_changed, changed),
+                    (RecordKind::Copy { offset, run }, Said::Copy(at, said)) => {
+                        prop_assert_eq!((offset, run), (at, said));
+                    }
                     (RecordKind::Restart, Said::Restart)
                     | (RecordKind::Same, Said::Compared(true))
                     | (RecordKind::Differs, Said::Compared(false))

@@ -25,8 +25,8 @@ pub(crate) enum Kind {
     Failed = 8,
     /// From the receiver: what is there of a file, in chunks.
     Signature = 9,
-    /// From the receiver: stretches that it could not make of what was there.
-    Again = 10,
+    /// From the receiver: whether it could make a file of what was there.
+    Made = 10,
 }
 
 impl Kind {
@@ -41,7 +41,7 @@ impl Kind {
             7 => Self::End,
             8 => Self::Failed,
             9 => Self::Signature,
-            10 => Self::Again,
+            10 => Self::Made,
             _ => return Err(Error::Malformed { what: "a message of an unknown kind" }),
         })
     }

@@ -1,0 +1,42 @@
+//! Only what changed: finds in a file that lies here what a new file has in common with it.
+//!
+//! ```text
+//!  receiver                                              sender
+//!    the basis: a file that is there                       the new file
+//!    sign -> pieces of its signature, 64 KiB each ----->   Signature -> compare -> Copy, Data, Copy, ...
+//!         -> BasisMap -> copy_run <----------------- the plan --------------/
+//! ```
+//!
+//! Both ends cut their file where its content says so (`chunks`), at the same time: an insertion moves the cuts with the bytes behind
+//! it, so that those chunks stay the same. The signature has 8 bytes of each chunk's hash, enough to find it; that a chunk is the right
+//! one is shown by 16 bytes over all chunks of a [`Copy`](Piece::Copy), which the receiver computes of what it reads while it copies. So a
+//! basis that changes meanwhile, a cache that lies and two chunks with one short hash cost bytes and never content: the receiver asks for
+//! the file as it is.
+//!
+//! # What the messages carry
+//! | from | message | fields |
+//! |---|---|---|
+//! | receiver | answer *changed* | [`ChunkSizes::average_log2`] (1), then the pieces of the signature in messages of their own |
+//! | sender | record *copy* | where in the new file, [`Run`]: first chunk, chunks, check; its length is the receiver's to know |
+//! | receiver | *made* | whether all checks fitted; if not, all of the file is sent |
+//!
+//! # Bounds
+//! A signature has 4 Mi chunks at most, which take the sender 160 MiB, its own file's included, and the receiver 32. Chunks grow with the
+//! file, from 2 KiB on average to 4 MiB: files above 8 TiB are sent whole.
+
+mod apply;
+mod chunks;
+mod compare;
+mod cost;
+mod matcher;
+mod signature;
+
+pub(crate) use apply::copy_run;
+pub(crate) use chunks::ChunkSizes;
+pub(crate) use compare::{compare, sign};
+pub(crate) use cost::{Experience, Rates, delta_pays};
+pub(crate) use matcher::{Piece, Run};
+pub(crate) use signature::{BasisMap, PIECE_BYTES_MAX, Signature};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Copies what the new file has in common with the basis, and checks it on the way.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::chunks::Chunk;
+use super::matcher::Run;
+use super::signature::BasisMap;
+use crate::wire::short;
+
+/// Reads a run from the basis, chunk by chunk, and hands each on. `true` where all of it is what the sender has.
+///
+/// Each chunk is handed on before the check is known, since it is over all of them: where this returns `false`, the stretch is to be
+/// asked for again, and until it has come the file must not get its name. That happens where the basis is not any more as it was when its
+/// signature was made, or cannot be read. The run's length is [`BasisMap::stretch`]; a run that is not in the map copies nothing.
+///
+/// `buffer` is kept from call to call, and as long as the longest chunk.
+///
+/// # Errors
+/// Those of `write` alone.
+pub(crate) fn copy_run(
+    mut basis: impl Read + Seek,
+    map: &BasisMap,
+    run: &Run,
+    buffer: &mut Vec<u8>,
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<bool> {
+    let Some(stretch) = map.stretch(run.first, run.chunks) else { return Ok(false) };
+    if basis.seek(SeekFrom::Start(stretch.start)).is_err() {
+        return Ok(false);
+    }
+    let mut check = blake3::Hasher::new();
+    for len in map.lens(run.first, run.chunks) {
+        buffer.resize(len, 0);
+        if basis.read_exact(buffer).is_err() {
+            return Ok(false);
+        }
+        check.update(&Chunk::of(buffer).hash);
+        write(buffer)?;
+    }
+    Ok(short(&check.finalize()) == run.check)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::delta::tests::{Told, noise, plan, tell};
+    use crate::delta::{ChunkSizes, Piece};
+
+    fn only_run(told: &Told, new: &[u8]) -> Run {
+        match plan(told, new)[..] {
+            [Piece::Copy { run, len }] if len == new.len() as u64 => run,
+            ref pieces => panic!("{pieces:?}"),
+        }
+    }
+
+    fn copied(basis: &[u8], told: &Told, run: &Run) -> (bool, Vec<u8>) {
+        let mut out = Vec::new();
+        let good = copy_run(Cursor::new(basis), &told.map, run, &mut Vec::new(), |bytes| {
+            out.extend_from_slice(bytes);
+            Ok(())
+        });
+        (good.unwrap(), out)
+    }
+
+    #[test]
+    fn a_basis_that_is_not_as_it_was_is_noticed_wherever_it_changed() {
+        let basis = noise(1, 40_000);
+        let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
+        let run = only_run(&told, &basis);
+        assert_eq!(copied(&basis, &told, &run), (true, basis.clone()));
+        for at in (0..basis.len()).step_by(997) {
+            let mut changed = basis.clone();
+            changed[at] ^= 1;
+            assert!(!copied(&changed, &told, &run).0, "byte {at}");
+        }
+        assert!(!copied(&basis[..39_999], &told, &run).0, "cut short");
+        assert!(!copied(&[], &told, &run).0, "emptied");
+    }
+
+    #[test]
+    fn a_run_that_is_not_there_copies_nothing() {
+        let basis = noise(1, 40_000);
+        let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
+        let run = only_run(&told, &basis);
+        for (first, chunks) in [(1, run.chunks), (0, 0), (u32::MAX, 1), (0, u32::MAX)] {
+            assert_eq!(copied(&basis, &told, &Run { first, chunks, ..run }), (false, vec![]));
+        }
+    }
+
+    #[test]
+    fn a_disk_that_is_full_is_an_error() {
+        let basis = noise(1, 40_000);
+        let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
+        let run = only_run(&told, &basis);
+        let full = |_: &[u8]| Err(io::ErrorKind::StorageFull.into());
+        let failed = copy_run(Cursor::new(&basis), &told.map, &run, &mut Vec::new(), full);
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,231 @@
+//! A file in chunks that its content cuts, each with its hash.
+
+use std::io::{self, Read};
+
+use fastcdc::v2020::{FastCDC, Normalization};
+
+use crate::wire::{ShortHash, short};
+
+/// Chunks that a signature may have: what bounds the memory of both ends.
+pub(crate) const CHUNKS_MAX: usize = 4 << 20;
+
+/// The longest file that is compared chunk by chunk: with the longest chunks it has half of [`CHUNKS_MAX`].
+pub(crate) const FILE_BYTES_MAX: u64 = (CHUNKS_MAX as u64 / 2) << AVERAGE_LOG2_MAX;
+
+/// How long chunks are: a quarter of the average at least, but for the last one, and four times the average at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChunkSizes {
+    average_log2: u8,
+}
+
+impl ChunkSizes {
+    /// What suits a file of this length; `None` where it is too long, or so short that comparing costs as much as sending.
+    ///
+    /// A signature costs 10 bytes a chunk, and a change about a chunk and a half: with `n` changes the sum is least for chunks of
+    /// `sqrt(6.7 * bytes / n)`. Half the square root of the length suits some 27 changes best: 1 GB has chunks of 16 KiB and a
+    /// signature of 0.06 %. Above 1 TiB chunks are longer, so that there are half of [`CHUNKS_MAX`] at most on average.
+    pub(crate) fn for_file(bytes: u64) -> Option<Self> {
+        if !(FILE_BYTES_MIN..=FILE_BYTES_MAX).contains(&bytes) {
+            return None;
+        }
+        let root = (bytes.ilog2() - 1) / 2;
+        let few = (2 * bytes).div_ceil(CHUNKS_MAX as u64).next_power_of_two().ilog2();
+        let average_log2 = root.max(few).max(AVERAGE_LOG2_MIN.into());
+        Some(Self { average_log2: average_log2 as u8 })
+    }
+
+    /// What a peer or a cache says.
+    pub(crate) fn from_average_log2(average_log2: u8) -> Option<Self> {
+        (AVERAGE_LOG2_MIN..=AVERAGE_LOG2_MAX).contains(&average_log2).then_some(Self { average_log2 })
+    }
+
+    /// The average length in bytes, as a power of two: 11 to 22.
+    pub(crate) fn average_log2(self) -> u8 {
+        self.average_log2
+    }
+
+    /// The longest chunk, in bytes.
+    pub(crate) fn max(self) -> usize {
+        4 << self.average_log2
+    }
+
+    fn average(self) -> usize {
+        1 << self.average_log2
+    }
+
+    fn min(self) -> usize {
+        self.average() / 4
+    }
+}
+
+/// A stretch of a file and its hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// At most [`ChunkSizes::max`], never 0.
+    pub(crate) len: u32,
+    pub(crate) hash: ShortHash,
+}
+
+impl Chunk {
+    /// Of these bytes, which are not empty and no more than a chunk has.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self { len: bytes.len() as u32, hash: short(&blake3::hash(bytes)) }
+    }
+}
+
+/// Cuts what it reads. Memory: two of the longest chunks, 512 KiB at least.
+pub(crate) struct Chunks<R> {
+    reader: R,
+    sizes: ChunkSizes,
+    buffer: Vec<u8>,
+    /// What is read and not cut yet.
+    from: usize,
+    to: usize,
+    is_at_end: bool,
+}
+
+impl<R: Read> Chunks<R> {
+    pub(crate) fn new(reader: R, sizes: ChunkSizes) -> Self {
+        let buffer = vec![0; (2 * sizes.max()).max(BUFFER_BYTES_MIN)];
+        Self { reader, sizes, buffer, from: 0, to: 0, is_at_end: false }
+    }
+
+    /// The next chunk and its bytes, in the order of the file; `None` behind the last one.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(Chunk, &[u8])>> {
+        // Where a chunk is cut depends on the bytes up to the longest one's end, so these must be there.
+        if self.to - self.from < self.sizes.max() && !self.is_at_end {
+            self.fill()?;
+        }
+        let rest = &self.buffer[self.from..self.to];
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let sizes = self.sizes;
+        let cutter =
+            FastCDC::with_level(rest, sizes.min(), sizes.average(), sizes.max(), Normalization::Level2);
+        let (_, end) = cutter.cut(0, rest.len());
+        let bytes = &rest[..end];
+        self.from += end;
+        Ok(Some((Chunk::of(bytes), bytes)))
+    }
+
+    /// Brings what is left to the front and reads until the buffer is full or the file ends.
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.copy_within(self.from..self.to, 0);
+        (self.from, self.to) = (0, self.to - self.from);
+        while self.to < self.buffer.len() {
+            match self.reader.read(&mut self.buffer[self.to..]) {
+                Ok(0) => {
+                    self.is_at_end = true;
+                    break;
+                }
+                Ok(bytes) => self.to += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+const AVERAGE_LOG2_MIN: u8 = 11;
+/// What the crate `fastcdc` takes at most.
+const AVERAGE_LOG2_MAX: u8 = 22;
+/// Below it a signature and a whole chunk are a good part of the file.
+const FILE_BYTES_MIN: u64 = 16 << 10;
+/// Reads are long, so that a disk that turns gives its rate.
+const BUFFER_BYTES_MIN: usize = 512 << 10;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::delta::tests::noise;
+
+    /// A reader whose reads end where they like.
+    struct Torn<'a> {
+        rest: &'a [u8],
+        lens: std::iter::Cycle<std::vec::IntoIter<usize>>,
+    }
+
+    impl Read for Torn<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let len = self.lens.next().unwrap().min(self.rest.len()).min(out.len());
+            let (head, rest) = self.rest.split_at(len);
+            out[..len].copy_from_slice(head);
+            self.rest = rest;
+            Ok(len)
+        }
+    }
+
+    fn cut(mut chunks: Chunks<impl Read>) -> (Vec<Chunk>, Vec<u8>) {
+        let (mut all, mut bytes) = (Vec::new(), Vec::new());
+        while let Some((chunk, content)) = chunks.next().unwrap() {
+            assert_eq!(chunk, Chunk::of(content));
+            all.push(chunk);
+            bytes.extend_from_slice(content);
+        }
+        (all, bytes)
+    }
+
+    #[test]
+    fn chunks_grow_with_the_file_and_stay_few() {
+        let average = |bytes| ChunkSizes::for_file(bytes).map(|sizes| sizes.average());
+        assert_eq!(average(0), None);
+        assert_eq!(average(FILE_BYTES_MIN - 1), None);
+        assert_eq!(average(FILE_BYTES_MIN), Some(2 << 10));
+        assert_eq!(average(1_000_000_000), Some(16 << 10));
+        assert_eq!(average(1 << 40), Some(512 << 10));
+        assert_eq!(average(FILE_BYTES_MAX), Some(4 << 20));
+        assert_eq!(average(FILE_BYTES_MAX + 1), None);
+        for log2 in 14..43 {
+            for bytes in [1_u64 << log2, (2 << log2) - 1] {
+                let sizes = ChunkSizes::for_file(bytes).unwrap();
+                assert_eq!(ChunkSizes::from_average_log2(sizes.average_log2()), Some(sizes));
+                assert!(bytes / sizes.average() as u64 <= CHUNKS_MAX as u64 / 2, "{bytes} bytes");
+            }
+        }
+        assert_eq!(ChunkSizes::from_average_log2(10), None);
+        assert_eq!(ChunkSizes::from_average_log2(23), None);
+    }
+
+    /// Another version of the crate that cuts elsewhere would make every file of an older peer look changed.
+    #[test]
+    fn the_cuts_are_those_of_every_version() {
+        let sizes = ChunkSizes::from_average_log2(12).unwrap();
+        let (chunks, bytes) = cut(Chunks::new(&noise(1, 60_000)[..], sizes));
+        assert_eq!(bytes.len(), 60_000);
+        let lens: Vec<_> = chunks.iter().map(|chunk| chunk.len).collect();
+        assert_eq!(lens, GOLDEN);
+    }
+    const GOLDEN: [u32; 13] = [4376, 4189, 5823, 5488, 4123, 4068, 4708, 4626, 6333, 4196, 5295, 4132, 2643];
+
+    #[test]
+    fn chunks_are_about_as_long_as_they_should_be() {
+        for average_log2 in [11, 14, 17] {
+            let sizes = ChunkSizes::from_average_log2(average_log2).unwrap();
+            let (chunks, bytes) = cut(Chunks::new(&noise(2, 8 << 20)[..], sizes));
+            let average = bytes.len() / chunks.len();
+            assert!((sizes.average() * 3 / 4..sizes.average() * 3 / 2).contains(&average), "{average}");
+            let (last, before) = chunks.split_last().unwrap();
+            assert!(before.iter().all(|chunk| (sizes.min()..=sizes.max()).contains(&(chunk.len as usize))));
+            assert!((1..=sizes.max()).contains(&(last.len as usize)));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn all_of_a_file_is_in_chunks_wherever_reads_end(
+            seed: u64, len in 0..200_000_usize, lens in prop::collection::vec(1..70_000_usize, 1..8),
+        ) {
+            let bytes = noise(seed, len);
+            let sizes = ChunkSizes::from_average_log2(11).unwrap();
+            let (at_once, joined) = cut(Chunks::new(&bytes[..], sizes));
+            prop_assert_eq!(joined, &bytes[..]);
+            let torn = Torn { rest: &bytes, lens: lens.into_iter().cycle() };
+            prop_assert_eq!(cut(Chunks::new(torn, sizes)).0, at_once);
+        }
+    }
+}

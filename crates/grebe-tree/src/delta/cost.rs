@@ -1,0 +1,130 @@
+//! Whether comparing pays: by rates that were measured, and by what earlier files had in common.
+
+/// What is known of the path and of both ends, in bytes per second; `None` while nothing was measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Rates {
+    /// What the path carries.
+    pub(crate) path: Option<f64>,
+    /// Reading, cutting and hashing at the end that has the new file.
+    pub(crate) sender: Option<f64>,
+    /// The same at the end that has the basis.
+    pub(crate) receiver: Option<f64>,
+}
+
+/// How much of the files that were compared so far was in their basis.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Experience {
+    pub(crate) compared_bytes: u64,
+    pub(crate) copied_bytes: u64,
+}
+
+/// Whether to compare a file of `bytes` with a basis of `basis_bytes`, rather than to send it whole.
+///
+/// Sent whole, a file takes what the slower of path and reading takes. Compared, both ends read their file first, at the same time;
+/// then what differs is sent, while the receiver reads the rest again. That is expected to be in common what was so far: half, before
+/// anything was compared.
+pub(crate) fn delta_pays(bytes: u64, basis_bytes: u64, rates: &Rates, experience: &Experience) -> bool {
+    let (bytes, basis_bytes) = (bytes as f64, basis_bytes as f64);
+    let path = rates.path.unwrap_or(PATH_BYTES_PER_S);
+    let sender = rates.sender.unwrap_or(READ_BYTES_PER_S);
+    let receiver = rates.receiver.unwrap_or(READ_BYTES_PER_S);
+    // No more can be in common than there is.
+    let common = experience.share().min(basis_bytes / bytes);
+    let whole_s = bytes / path.min(sender);
+    let compare_s = (bytes / sender).max(basis_bytes / receiver);
+    let rest_s = ((1.0 - common) * bytes / path).max(common * bytes / receiver);
+    compare_s + rest_s < whole_s
+}
+
+impl Experience {
+    /// Adds a file.
+    pub(crate) fn add(&mut self, compared_bytes: u64, copied_bytes: u64) {
+        self.compared_bytes += compared_bytes;
+        self.copied_bytes += copied_bytes;
+    }
+
+    /// 0 to 1.
+    fn share(&self) -> f64 {
+        (self.copied_bytes as f64 + PRIOR_SHARE * PRIOR_BYTES) / (self.compared_bytes as f64 + PRIOR_BYTES)
+    }
+}
+
+/// A path of 1 Gbit/s.
+const PATH_BYTES_PER_S: f64 = 125e6;
+/// What one slow core cuts and hashes.
+const READ_BYTES_PER_S: f64 = 500e6;
+const PRIOR_SHARE: f64 = 0.5;
+/// So many bytes weigh as much as the first guess.
+const PRIOR_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GB: u64 = 1_000_000_000;
+
+    fn rates(path: f64, sender: f64, receiver: f64) -> Rates {
+        Rates { path: Some(path), sender: Some(sender), receiver: Some(receiver) }
+    }
+
+    fn pays(path: f64, sender: f64, receiver: f64) -> bool {
+        delta_pays(GB, GB, &rates(path, sender, receiver), &Experience::default())
+    }
+
+    #[test]
+    fn a_slow_path_compares_and_a_fast_one_sends() {
+        assert!(pays(12.5e6, 500e6, 500e6), "100 Mbit/s");
+        assert!(pays(125e6, 500e6, 500e6), "1 Gbit/s");
+        assert!(!pays(1_250e6, 500e6, 500e6), "10 Gbit/s");
+        assert!(!pays(125e6, 500e6, 100e6), "a receiver's disk that is slower than the path");
+        assert!(!pays(125e6, 60e6, 500e6), "a sender's disk that is slower than the path");
+        assert!(delta_pays(GB, GB, &Rates::default(), &Experience::default()), "nothing measured");
+    }
+
+    #[test]
+    fn files_that_had_nothing_in_common_teach_to_send() {
+        let mut experience = Experience::default();
+        let rates = rates(50e6, 500e6, 500e6);
+        let pays = |experience: &Experience| delta_pays(GB, GB, &rates, experience);
+        assert!(pays(&experience));
+        experience.add(GB, 0);
+        assert!(!pays(&experience));
+        experience.add(3 * GB, 3 * GB);
+        assert!(pays(&experience));
+    }
+
+    #[test]
+    fn a_basis_with_little_of_the_file_is_not_read() {
+        let rates = rates(125e6, 500e6, 500e6);
+        let compared = |basis_bytes| delta_pays(GB, basis_bytes, &rates, &Experience::default());
+        assert!(compared(GB));
+        assert!(!compared(GB / 100));
+        assert!(!compared(0));
+        assert!(!compared(100 * GB), "a basis that takes longer to read than the file to send");
+    }
+
+    proptest! {
+        /// The loss is bounded where nothing turns out to be in common: by what was to be gained.
+        #[test]
+        fn at_worst_a_comparison_costs_what_it_promised(
+            bytes in 1..10_u64.pow(13), path in 1e3..1e10_f64, sender in 1e6..1e10_f64, receiver in 1e6..1e10_f64,
+        ) {
+            let rates = rates(path, sender, receiver);
+            if delta_pays(bytes, bytes, &rates, &Experience::default()) {
+                let bytes = bytes as f64;
+                let whole_s = bytes / path.min(sender);
+                let at_worst_s = (bytes / sender).max(bytes / receiver) + bytes / path;
+                prop_assert!(at_worst_s <= 1.5 * whole_s, "{at_worst_s} {whole_s}");
+            }
+        }
+
+        #[test]
+        fn any_numbers_give_an_answer(bytes: u64, basis_bytes: u64, compared_bytes in 0..1_u64 << 60) {
+            let experience = Experience { compared_bytes, copied_bytes: compared_bytes };
+            delta_pays(bytes, basis_bytes, &rates(0.0, 0.0, 0.0), &experience);
+            prop_assert!((0.0..=1.0).contains(&experience.share()));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What of a new file is in the basis: the plan by which the receiver makes the one out of the other.
+
+use super::chunks::Chunk;
+use super::signature::{Signature, short_hash};
+use crate::wire::{ShortHash, short};
+
+/// A stretch of the new file. Pieces come in its order, one behind the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Is in the basis.
+    Copy { run: Run, len: u64 },
+    /// Is to be read at `from` and sent.
+    Data { from: u64, len: u64 },
+}
+
+/// Chunks of the basis that follow one another there as in the new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Number of the first in the signature.
+    pub(crate) first: u32,
+    pub(crate) chunks: u32,
+    /// BLAKE3 over the 16 bytes of each chunk's hash.
+    pub(crate) check: ShortHash,
+}
+
+/// Turns the chunks of the new file into pieces as they come. It reads nothing twice: what it takes for a match has the same short
+/// hash and length, and the [`Run`]'s check shows whether it is one.
+pub(crate) struct Matcher {
+    signature: Signature,
+    /// Numbers of the chunks of the basis, by hash and length, then by place.
+    by_hash: Vec<u32>,
+    pending: Option<Pending>,
+    /// Where the next chunk of the new file begins.
+    at: u64,
+}
+
+impl Matcher {
+    /// With the whole signature.
+    pub(crate) fn new(signature: Signature) -> Self {
+        let chunks = signature.chunks();
+        let mut by_hash: Vec<u32> = (0..chunks.len() as u32).collect();
+        by_hash.sort_unstable_by_key(|number| (chunks[*number as usize], *number));
+        Self { signature, by_hash, pending: None, at: 0 }
+    }
+
+    /// Takes the next chunk; a piece comes out once the following one has begun.
+    pub(crate) fn push(&mut self, chunk: Chunk) -> Option<Piece> {
+        let len = u64::from(chunk.len);
+        let found = self.find(&chunk);
+        let from = self.at;
+        self.at += len;
+        match (&mut self.pending, found) {
+            (Some(Pending::Copy(copy)), Some(number)) if copy.next() == number && copy.has_room(len) => {
+                copy.add(&chunk);
+                None
+            }
+            (Some(Pending::Data { len: pending, .. }), None) if *pending + len <= STRETCH_BYTES_MAX => {
+                *pending += len;
+                None
+            }
+            (_, Some(number)) => self.begin(Pending::Copy(PendingCopy::new(number, &chunk))),
+            (_, None) => self.begin(Pending::Data { from, len }),
+        }
+    }
+
+    /// The last piece; `None` of an empty file.
+    pub(crate) fn finish(mut self) -> Option<Piece> {
+        self.pending.take().map(Pending::piece)
+    }
+
+    fn begin(&mut self, pending: Pending) -> Option<Piece> {
+        self.pending.replace(pending).map(Pending::piece)
+    }
+
+    /// The chunk of the basis that has this content: the one behind the last match where that is one, so that runs are long.
+    fn find(&self, chunk: &Chunk) -> Option<u32> {
+        let chunks = self.signature.chunks();
+        let wanted = (short_hash(&chunk.hash), chunk.len);
+        if let Some(Pending::Copy(copy)) = &self.pending
+            && chunks.get(copy.next() as usize) == Some(&wanted)
+        {
+            return Some(copy.next());
+        }
+        let first = self.by_hash.partition_point(|number| chunks[*number as usize] < wanted);
+        self.by_hash.get(first).copied().filter(|number| chunks[*number as usize] == wanted)
+    }
+}
+
+enum Pending {
+    Copy(PendingCopy),
+    Data { from: u64, len: u64 },
+}
+
+impl Pending {
+    fn piece(self) -> Piece {
+        match self {
+            Self::Copy(PendingCopy { first, chunks, len, check }) => {
+                Piece::Copy { run: Run { first, chunks, check: short(&check.finalize()) }, len }
+            }
+            Self::Data { from, len } => Piece::Data { from, len },
+        }
+    }
+}
+
+struct PendingCopy {
+    first: u32,
+    chunks: u32,
+    len: u64,
+    /// It is large, and the other kind of piece has none.
+    check: Box<blake3::Hasher>,
+}
+
+impl PendingCopy {
+    fn new(first: u32, chunk: &Chunk) -> Self {
+        let mut copy = Self { first, chunks: 0, len: 0, check: Box::default() };
+        copy.add(chunk);
+        copy
+    }
+
+    fn add(&mut self, chunk: &Chunk) {
+        self.chunks += 1;
+        self.len += u64::from(chunk.len);
+        self.check.update(&chunk.hash);
+    }
+
+    /// The chunk that would go on with the run.
+    fn next(&self) -> u32 {
+        self.first + self.chunks
+    }
+
+    fn has_room(&self, len: u64) -> bool {
+        self.len + len <= STRETCH_BYTES_MAX
+    }
+}
+
+/// Longer stretches are several pieces: a check that fails costs one of them, and what is to be sent is still in the page cache. A chunk
+/// may be longer.
+const STRETCH_BYTES_MAX: u64 = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delta::ChunkSizes;
+    use crate::delta::signature::SignatureWriter;
+
+    /// Chunks of one letter each, 1 MiB long, or as long as the number behind it says.
+    fn chunks(letters: &str) -> Vec<Chunk> {
+        letters.bytes().map(|letter| Chunk { len: 1 << 20, ..Chunk::of(&[letter]) }).collect()
+    }
+
+    fn plan(basis: &str, new: &str) -> Vec<Piece> {
+        let mut signature = Signature::new(ChunkSizes::from_average_log2(20).unwrap());
+        let mut writer = SignatureWriter::new();
+        chunks(basis).into_iter().for_each(|chunk| assert!(!writer.push(chunk)));
+        signature.add(&writer.take()).unwrap();
+        let mut matcher = Matcher::new(signature);
+        let mut pieces: Vec<_> = chunks(new).into_iter().filter_map(|chunk| matcher.push(chunk)).collect();
+        pieces.extend(matcher.finish());
+        pieces
+    }
+
+    fn copy(first: u32, letters: &str) -> Piece {
+        let hashes: Vec<u8> = chunks(letters).iter().flat_map(|chunk| chunk.hash).collect();
+        let check = short(&blake3::hash(&hashes));
+        Piece::Copy {
+            run: Run { first, chunks: letters.len() as u32, check },
+            len: (letters.len() as u64) << 20,
+        }
+    }
+
+    fn data(from: u64, len: u64) -> Piece {
+        Piece::Data { from: from << 20, len: len << 20 }
+    }
+
+    #[test]
+    fn neighbours_are_one_piece() {
+        assert_eq!(plan("abcdef", "abcdef"), [copy(0, "abcdef")]);
+        assert_eq!(plan("abcdef", "xabcdef"), [data(0, 1), copy(0, "abcdef")]);
+        assert_eq!(plan("abcdef", "abxyef"), [copy(0, "ab"), data(2, 2), copy(4, "ef")]);
+        assert_eq!(plan("abcdef", "defabc"), [copy(3, "def"), copy(0, "abc")]);
+        assert_eq!(plan("abc", "xyz"), [data(0, 3)]);
+        assert_eq!(plan("", "xyz"), [data(0, 3)]);
+        assert_eq!(plan("abc", ""), []);
+    }
+
+    #[test]
+    fn chunks_that_are_there_often_go_on_where_the_last_one_was() {
+        assert_eq!(plan("0a000b", "0a000b"), [copy(0, "0a000b")]);
+        assert_eq!(plan("a00b", "00b"), [copy(1, "00b")]);
+        assert_eq!(plan("a0b0c", "b0c"), [copy(2, "b0c")]);
+    }
+
+    #[test]
+    fn long_stretches_are_several_pieces() {
+        assert_eq!(plan("abcdefghijk", "abcdefghijk"), [copy(0, "abcdefgh"), copy(8, "ijk")]);
+        assert_eq!(plan("a", "0123456789"), [data(0, 8), data(8, 2)]);
+    }
+
+    #[test]
+    fn the_same_hash_with_another_length_is_no_match() {
+        let mut signature = Signature::new(ChunkSizes::from_average_log2(20).unwrap());
+        let chunk = Chunk::of(b"a");
+        let mut writer = SignatureWriter::new();
+        writer.push(Chunk { len: 2, ..chunk });
+        signature.add(&writer.take()).unwrap();
+        let mut matcher = Matcher::new(signature);
+        assert_eq!(matcher.push(chunk), None);
+        assert_eq!(matcher.finish(), Some(Piece::Data { from: 0, len: 1 }));
+    }
+}

@@ -1,0 +1,261 @@
+//! The signature of a file that is there: what the receiver tells of its chunks, and what each end keeps of it.
+
+use std::ops::Range;
+
+use grebe_packet::Reader;
+
+use super::chunks::{CHUNKS_MAX, Chunk, ChunkSizes};
+use crate::wire::{ShortHash, put_varint};
+
+/// Pieces of a signature are sent while the rest is still read. None is longer.
+pub(crate) const PIECE_BYTES_MAX: usize = 64 << 10;
+
+/// Encodes chunks, in the order of the file, into pieces that are messages of their own.
+///
+/// ```text
+///  chunk    length (LEB128), the first 8 bytes of its hash
+///  again    0, how often (LEB128): the chunk before, so many times more
+/// ```
+/// Holes and other runs of equal bytes are cut into equal chunks, so that a sparse file has a short signature.
+pub(crate) struct SignatureWriter {
+    piece: Vec<u8>,
+    last: Option<Chunk>,
+    again: u64,
+    chunks: usize,
+}
+
+impl SignatureWriter {
+    pub(crate) fn new() -> Self {
+        Self { piece: Vec::with_capacity(PIECE_BYTES_MAX), last: None, again: 0, chunks: 0 }
+    }
+
+    /// Adds the next chunk; `true` once a piece is full and is to be [taken](Self::take).
+    ///
+    /// What is behind the first [`CHUNKS_MAX`] chunks is left out: it is sent as it is.
+    pub(crate) fn push(&mut self, chunk: Chunk) -> bool {
+        if self.chunks == CHUNKS_MAX {
+            return false;
+        }
+        self.chunks += 1;
+        if self.last == Some(chunk) {
+            self.again += 1;
+            return false;
+        }
+        self.end_run();
+        put_varint(&mut self.piece, chunk.len.into());
+        self.piece.extend_from_slice(&short_hash(&chunk.hash).to_le_bytes());
+        self.last = Some(chunk);
+        self.piece.len() + ENTRY_BYTES_MAX > PIECE_BYTES_MAX
+    }
+
+    /// A piece with what was added since the last one; empty where that is nothing.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.end_run();
+        self.last = None;
+        std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE_BYTES_MAX))
+    }
+
+    fn end_run(&mut self) {
+        if self.again > 0 {
+            put_varint(&mut self.piece, 0);
+            put_varint(&mut self.piece, self.again);
+            self.again = 0;
+        }
+    }
+}
+
+/// What the sender knows of the basis.
+#[derive(Debug)]
+pub(crate) struct Signature {
+    sizes: ChunkSizes,
+    /// Short hash and length, in the order of the file.
+    chunks: Vec<(u64, u32)>,
+}
+
+impl Signature {
+    pub(crate) fn new(sizes: ChunkSizes) -> Self {
+        Self { sizes, chunks: Vec::new() }
+    }
+
+    /// Adds the next piece. `None` where no honest peer sends such a one.
+    #[must_use]
+    pub(crate) fn add(&mut self, piece: &[u8]) -> Option<()> {
+        let mut reader = Reader::new(piece);
+        let mut last = None;
+        while !reader.is_empty() {
+            let number = reader.varint().ok()?;
+            let (chunk, times) = if number == 0 {
+                (last?, reader.varint().ok()?)
+            } else {
+                let len = u32::try_from(number).ok().filter(|len| *len as usize <= self.sizes.max())?;
+                ((u64::from_le_bytes(reader.array().ok()?), len), 1)
+            };
+            if times > (CHUNKS_MAX - self.chunks.len()) as u64 {
+                return None;
+            }
+            self.chunks.extend(std::iter::repeat_n(chunk, times as usize));
+            last = Some(chunk);
+        }
+        Some(())
+    }
+
+    pub(super) fn chunks(&self) -> &[(u64, u32)] {
+        &self.chunks
+    }
+}
+
+/// Where the receiver finds the chunks that it told.
+#[derive(Debug, Default)]
+pub(crate) struct BasisMap {
+    /// Where each chunk ends.
+    ends: Vec<u64>,
+}
+
+impl BasisMap {
+    /// The next chunk, in the order of the file.
+    pub(crate) fn push(&mut self, chunk: Chunk) {
+        if self.ends.len() < CHUNKS_MAX {
+            self.ends.push(self.bytes() + u64::from(chunk.len));
+        }
+    }
+
+    /// Bytes that so many chunks have from the one numbered `first` on; `None` where there are not so many, or none.
+    pub(crate) fn stretch(&self, first: u32, chunks: u32) -> Option<Range<u64>> {
+        let last = first.checked_add(chunks.checked_sub(1)?)?;
+        let end = *self.ends.get(last as usize)?;
+        Some(self.start(first)..end)
+    }
+
+    /// How long each of them is.
+    pub(super) fn lens(&self, first: u32, chunks: u32) -> impl Iterator<Item = usize> {
+        (first..first + chunks).map(|chunk| (self.ends[chunk as usize] - self.start(chunk)) as usize)
+    }
+
+    fn start(&self, chunk: u32) -> u64 {
+        chunk.checked_sub(1).map_or(0, |before| self.ends[before as usize])
+    }
+
+    fn bytes(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+}
+
+/// What a signature has of a chunk's hash. Of 2^22 chunks on both sides two different ones share it once in 2^20 files, which costs
+/// one stretch that is sent again.
+pub(super) fn short_hash(hash: &ShortHash) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *hash;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The end of a run (0, how often) and a chunk (its length, its hash).
+const ENTRY_BYTES_MAX: usize = (1 + 4) + (4 + 8);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sizes() -> ChunkSizes {
+        ChunkSizes::from_average_log2(14).unwrap()
+    }
+
+    fn chunk(len: u32, seed: u8) -> Chunk {
+        Chunk { len, ..Chunk::of(&[seed]) }
+    }
+
+    fn pieces(chunks: &[Chunk]) -> Vec<Vec<u8>> {
+        let (mut writer, mut pieces) = (SignatureWriter::new(), Vec::new());
+        for chunk in chunks {
+            if writer.push(*chunk) {
+                pieces.push(writer.take());
+            }
+        }
+        pieces.push(writer.take());
+        pieces
+    }
+
+    #[test]
+    fn a_chunk_takes_ten_bytes_and_a_run_of_equal_ones_hardly_more() {
+        let chunks: Vec<_> = (0..100_000).map(|n: u32| chunk(4_096 + n % 8_192, n as u8)).collect();
+        let told = pieces(&chunks);
+        assert!(told.len() > 10 && told.iter().all(|piece| piece.len() <= PIECE_BYTES_MAX));
+        assert_eq!(told.iter().map(Vec::len).sum::<usize>(), 1_000_000);
+        let holes = pieces(&vec![chunk(65_536, 1); 1_000_000]);
+        assert_eq!((holes.len(), holes[0].len()), (1, 3 + 8 + 1 + 3));
+    }
+
+    #[test]
+    fn a_signature_ends_at_the_most_chunks_that_it_may_have() {
+        let mut signature = Signature::new(sizes());
+        let mut map = BasisMap::default();
+        let mut writer = SignatureWriter::new();
+        let chunk = chunk(100, 1);
+        for _ in 0..CHUNKS_MAX + 10 {
+            assert!(!writer.push(chunk));
+            map.push(chunk);
+        }
+        signature.add(&writer.take()).unwrap();
+        assert_eq!(signature.chunks().len(), CHUNKS_MAX);
+        assert_eq!(map.stretch(0, CHUNKS_MAX as u32), Some(0..100 * CHUNKS_MAX as u64));
+        assert_eq!(map.stretch(1, CHUNKS_MAX as u32), None);
+    }
+
+    #[test]
+    fn what_no_honest_peer_sends_is_refused() {
+        let refused = |piece: &[u8]| Signature::new(sizes()).add(piece).is_none();
+        let whole = &pieces(&[chunk(5_000, 1)])[0];
+        assert!(!refused(whole));
+        assert!(refused(&whole[..whole.len() - 1]), "cut short");
+        assert!(refused(&[0, 5]), "nothing to repeat");
+        let repeated = |times| {
+            let mut piece = whole.clone();
+            put_varint(&mut piece, 0);
+            put_varint(&mut piece, times);
+            piece
+        };
+        assert!(!refused(&repeated(CHUNKS_MAX as u64 - 1)));
+        assert!(refused(&repeated(CHUNKS_MAX as u64)), "too many");
+        assert!(refused(&repeated(u64::MAX)), "too many");
+        let mut long = Vec::new();
+        put_varint(&mut long, 65_537);
+        long.extend([0; 8]);
+        assert!(refused(&long), "longer than a chunk is");
+    }
+
+    #[test]
+    fn stretches_that_are_not_there_are_none() {
+        let mut map = BasisMap::default();
+        assert_eq!(map.stretch(0, 1), None);
+        [10, 20, 30].into_iter().for_each(|len| map.push(chunk(len, 0)));
+        assert_eq!(map.stretch(0, 3), Some(0..60));
+        assert_eq!(map.stretch(1, 1), Some(10..30));
+        assert_eq!(map.lens(1, 2).collect::<Vec<_>>(), [20, 30]);
+        for (first, chunks) in [(0, 0), (0, 4), (3, 1), (u32::MAX, 1), (1, u32::MAX), (u32::MAX, u32::MAX)] {
+            assert_eq!(map.stretch(first, chunks), None, "{first} {chunks}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_told_is_what_is_there(
+            runs in prop::collection::vec((1..=65_536_u32, 0..3_u8, 1..50_usize), 0..200),
+        ) {
+            let chunks: Vec<_> =
+                runs.iter().flat_map(|(len, seed, times)| std::iter::repeat_n(chunk(*len, *seed), *times)).collect();
+            let mut signature = Signature::new(sizes());
+            for piece in pieces(&chunks) {
+                prop_assert_eq!(signature.add(&piece), Some(()));
+            }
+            let expected: Vec<_> = chunks.iter().map(|chunk| (short_hash(&chunk.hash), chunk.len)).collect();
+            prop_assert_eq!(signature.chunks(), expected);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(piece in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut signature = Signature::new(sizes());
+            let _ = signature.add(&piece);
+            prop_assert!(signature.chunks().len() <= CHUNKS_MAX);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Both ends of a comparison, without messages between them.
+
+use std::io::Cursor;
+use std::ops::Range;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::chunks::Chunks;
+use super::matcher::Matcher;
+use super::signature::SignatureWriter;
+use super::*;
+
+/// What the receiver tells, as the sender has it, and what the receiver keeps.
+pub(super) struct Told {
+    sizes: ChunkSizes,
+    pieces: Vec<Vec<u8>>,
+    pub(super) map: BasisMap,
+}
+
+pub(super) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    grebe_testing::Rng::with_seed(seed).fill(&mut bytes);
+    bytes
+}
+
+pub(super) fn tell(basis: &[u8], sizes: ChunkSizes) -> Told {
+    let (mut writer, mut pieces, mut map) = (SignatureWriter::new(), Vec::new(), BasisMap::default());
+    let mut chunks = Chunks::new(basis, sizes);
+    while let Some((chunk, _)) = chunks.next().unwrap() {
+        map.push(chunk);
+        if writer.push(chunk) {
+            pieces.push(writer.take());
+        }
+    }
+    pieces.push(writer.take());
+    Told { sizes, pieces, map }
+}
+
+pub(super) fn plan(told: &Told, new: &[u8]) -> Vec<Piece> {
+    let mut signature = Signature::new(told.sizes);
+    told.pieces.iter().for_each(|piece| signature.add(piece).unwrap());
+    let mut matcher = Matcher::new(signature);
+    let mut chunks = Chunks::new(new, told.sizes);
+    let mut pieces = Vec::new();
+    while let Some((chunk, _)) = chunks.next().unwrap() {
+        pieces.extend(matcher.push(chunk));
+    }
+    pieces.extend(matcher.finish());
+    pieces
+}
+
+/// What the receiver makes of it, and the stretches whose check failed, which it leaves as zeros.
+fn rebuild(basis: &[u8], told: &Told, pieces: &[Piece], new: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
+    let (mut made, mut again, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
+    for piece in pieces {
+        let begin = made.len();
+        match piece {
+            Piece::Data { from, len } => {
+                assert_eq!(*from, begin as u64);
+                made.extend_from_slice(&new[begin..][..*len as usize]);
+            }
+            Piece::Copy { run, len } => {
+                let good = copy_run(Cursor::new(basis), &told.map, run, &mut buffer, |bytes| {
+                    made.extend_from_slice(bytes);
+                    Ok(())
+                });
+                let end = begin + *len as usize;
+                if !good.unwrap() {
+                    made.truncate(begin);
+                    made.resize(end, 0);
+                    again.push(begin..end);
+                }
+                assert_eq!(made.len(), end, "both ends know the same length");
+            }
+        }
+    }
+    (made, again)
+}
+
+fn data_bytes(pieces: &[Piece]) -> u64 {
+    pieces.iter().map(|piece| if let Piece::Data { len, .. } = piece { *len } else { 0 }).sum()
+}
+
+#[derive(Debug, Clone)]
+enum Edit {
+    Insert { at: Index, seed: u64, len: usize },
+    Remove { at: Index, len: usize },
+    Overwrite { at: Index, seed: u64, len: usize },
+    Move { from: Index, len: usize, to: Index },
+    Repeat { at: Index, len: usize },
+}
+
+impl Edit {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        let stretch = |at: &Index, len: usize, bytes: &[u8]| {
+            let at = at.index(bytes.len() + 1);
+            at..(at + len).min(bytes.len())
+        };
+        match self {
+            Self::Insert { at, seed, len } => {
+                let at = at.index(bytes.len() + 1);
+                bytes.splice(at..at, noise(*seed, *len));
+            }
+            Self::Remove { at, len } => drop(bytes.drain(stretch(at, *len, bytes))),
+            Self::Overwrite { at, seed, len } => {
+                let stretch = stretch(at, *len, bytes);
+                let new = noise(*seed, stretch.len());
+                bytes[stretch].copy_from_slice(&new);
+            }
+            Self::Move { from, len, to } => {
+                let moved: Vec<_> = bytes.drain(stretch(from, *len, bytes)).collect();
+                let to = to.index(bytes.len() + 1);
+                bytes.splice(to..to, moved);
+            }
+            Self::Repeat { at, len } => {
+                let again = bytes[stretch(at, *len, bytes)].to_vec();
+                let at = at.index(bytes.len() + 1);
+                bytes.splice(at..at, again);
+            }
+        }
+    }
+
+    /// Bytes that no earlier file has.
+    fn new_bytes(&self) -> usize {
+        match self {
+            Self::Insert { len, .. } | Self::Overwrite { len, .. } => *len,
+            Self::Remove { .. } | Self::Move { .. } | Self::Repeat { .. } => 0,
+        }
+    }
+}
+
+fn edits() -> impl Strategy<Value = Edit> {
+    let (at, len) = (any::<Index>(), 1..30_000_usize);
+    prop_oneof![
+        (at.clone(), any::<u64>(), len.clone()).prop_map(|(at, seed, len)| Edit::Insert { at, seed, len }),
+        (at.clone(), len.clone()).prop_map(|(at, len)| Edit::Remove { at, len }),
+        (at.clone(), any::<u64>(), len.clone()).prop_map(|(at, seed, len)| Edit::Overwrite { at, seed, len }),
+        (at.clone(), len.clone(), any::<Index>()).prop_map(|(from, len, to)| Edit::Move { from, len, to }),
+        (at, len).prop_map(|(at, len)| Edit::Repeat { at, len }),
+    ]
+}
+
+const AVERAGE_LOG2: u8 = 11;
+const AVERAGE: u64 = 1 << AVERAGE_LOG2;
+
+fn sizes() -> ChunkSizes {
+    ChunkSizes::from_average_log2(AVERAGE_LOG2).unwrap()
+}
+
+#[test]
+fn of_an_equal_file_nothing_is_sent() {
+    for len in [0, 1, 500, 20_000, 3_000_000] {
+        let file = noise(4, len);
+        let told = tell(&file, sizes());
+        let pieces = plan(&told, &file);
+        assert_eq!((data_bytes(&pieces), rebuild(&file, &told, &pieces, &[])), (0, (file, vec![])));
+    }
+}
+
+#[test]
+fn bytes_inserted_at_the_front_cost_themselves_and_a_few_chunks() {
+    let basis = noise(5, 1_000_000);
+    for len in [1, 7, 100, 5_000] {
+        let new = [noise(6, len), basis.clone()].concat();
+        let told = tell(&basis, sizes());
+        let pieces = plan(&told, &new);
+        assert!(data_bytes(&pieces) <= len as u64 + 6 * AVERAGE, "{} for {len}", data_bytes(&pieces));
+        assert_eq!(rebuild(&basis, &told, &pieces, &new), (new.clone(), vec![]));
+    }
+}
+
+#[test]
+fn a_file_without_anything_in_common_is_sent_whole() {
+    let (basis, new) = (noise(7, 200_000), noise(8, 200_000));
+    let pieces = plan(&tell(&basis, sizes()), &new);
+    assert_eq!(pieces, [Piece::Data { from: 0, len: 200_000 }]);
+}
+
+#[test]
+fn holes_cost_nothing_wherever_they_are() {
+    let (basis, new) = (vec![0; 1_000_000], vec![0; 3_000_000]);
+    let told = tell(&basis, sizes());
+    assert!(told.pieces.iter().map(Vec::len).sum::<usize>() < 40);
+    let pieces = plan(&told, &new);
+    assert!(data_bytes(&pieces) <= 4 * AVERAGE, "{pieces:?}");
+    assert_eq!(rebuild(&basis, &told, &pieces, &new), (new.clone(), vec![]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_was_edited_the_new_file_is_made(
+        seed: u64, len in 0..400_000_usize, edits in prop::collection::vec(edits(), 0..12),
+    ) {
+        let basis = noise(seed, len);
+        let mut new = basis.clone();
+        edits.iter().for_each(|edit| edit.apply(&mut new));
+        let told = tell(&basis, sizes());
+        let pieces = plan(&told, &new);
+        let new_bytes: usize = edits.iter().map(Edit::new_bytes).sum();
+        // An edit breaks the chunks at its ends, of which there are four where bytes moved, and cuts meet again some chunks later.
+        let bound = new_bytes as u64 + edits.len() as u64 * 4 * 6 * AVERAGE;
+        prop_assert!(data_bytes(&pieces) <= bound, "{} of {bound}", data_bytes(&pieces));
+        prop_assert_eq!(rebuild(&basis, &told, &pieces, &new), (new, vec![]));
+    }
+
+    #[test]
+    fn what_changed_in_the_basis_meanwhile_is_asked_for_and_nothing_else_is_wrong(
+        seed: u64, len in 1..200_000_usize, later in prop::collection::vec(edits(), 1..4),
+    ) {
+        let basis = noise(seed, len);
+        let new = [noise(seed ^ 1, 3_000), basis.clone()].concat();
+        let told = tell(&basis, sizes());
+        let pieces = plan(&told, &new);
+        let mut changed = basis;
+        later.iter().for_each(|edit| edit.apply(&mut changed));
+        let (mut made, again) = rebuild(&changed, &told, &pieces, &new);
+        for stretch in again {
+            made[stretch.clone()].copy_from_slice(&new[stretch]);
+        }
+        prop_assert_eq!(made, new);
+    }
+}

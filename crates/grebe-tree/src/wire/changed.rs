@@ -1,0 +1,116 @@
+//! What the receiver says of a file that it has some of.
+
+use grebe_packet::Reader;
+
+use crate::delta::PIECE_BYTES_MAX;
+use crate::error::{Error, Result};
+use crate::wire::{EntryId, put_varint};
+
+/// Some of a signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SignaturePart {
+    pub(crate) id: EntryId,
+    pub(crate) state: SignatureState,
+    pub(crate) piece: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SignatureState {
+    /// More follows.
+    Begun,
+    /// This is the last.
+    Whole,
+    /// The file that is there cannot be read: all of the new one is wanted.
+    Failed,
+}
+
+impl SignaturePart {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.piece.len() + 11);
+        put_varint(&mut out, self.id);
+        out.push(match self.state {
+            SignatureState::Begun => 0,
+            SignatureState::Whole => 1,
+            SignatureState::Failed => 2,
+        });
+        out.extend_from_slice(&self.piece);
+        out
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(body);
+        let id = reader.varint()?;
+        let state = match reader.u8()? {
+            0 => SignatureState::Begun,
+            1 => SignatureState::Whole,
+            2 => SignatureState::Failed,
+            _ => return Err(Error::Malformed { what: "a signature in a state that it cannot be in" }),
+        };
+        let piece = reader.all();
+        if piece.len() > PIECE_BYTES_MAX {
+            return Err(Error::Malformed { what: "a piece of a signature that is too long" });
+        }
+        Ok(Self { id, state, piece: piece.to_vec() })
+    }
+}
+
+/// A file was made of what was there and what came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) id: EntryId,
+    /// Else what was there is not any more what it was, and all of the file is wanted.
+    pub(crate) is_good: bool,
+}
+
+impl Made {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.id);
+        out.push(self.is_good.into());
+        out
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(body);
+        let id = reader.varint()?;
+        let is_good = match reader.u8()? {
+            0 => false,
+            1 => true,
+            _ => return Err(Error::Malformed { what: "a file that is neither made nor wanted again" }),
+        };
+        reader.end()?;
+        Ok(Self { id, is_good })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_said_of_a_changed_file_comes_back(id: u64, piece: Vec<u8>, is_good: bool) {
+            for state in [SignatureState::Begun, SignatureState::Whole, SignatureState::Failed] {
+                let part = SignaturePart { id, state, piece: piece.clone() };
+                prop_assert_eq!(SignaturePart::decode(&part.encode()).unwrap(), part);
+            }
+            let made = Made { id, is_good };
+            prop_assert_eq!(Made::decode(&made.encode()).unwrap(), made);
+        }
+
+        #[test]
+        fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = (SignaturePart::decode(&bytes), Made::decode(&bytes));
+        }
+    }
+
+    #[test]
+    fn pieces_that_are_too_long_are_refused() {
+        let part =
+            |bytes| SignaturePart { id: 1, state: SignatureState::Begun, piece: vec![0; bytes] }.encode();
+        assert!(SignaturePart::decode(&part(PIECE_BYTES_MAX)).is_ok());
+        assert!(SignaturePart::decode(&part(PIECE_BYTES_MAX + 1)).is_err());
+    }
+}

@@ -1,0 +1,183 @@
+//! Files that changed: what travels, and that what is made is what is there.
+
+use std::fs;
+use std::io::{self, Write, pipe};
+use std::path::Path;
+use std::sync::Arc;
+
+use grebe_testing::Rng;
+use grebe_tree::{Cancel, Options, Progress, ReceiveTree, Report, SendTree, receive, send};
+
+/// Copies what is in `from` to `into`, as between two hosts. What the receiver reports.
+fn sync(from: &Path, into: &Path, options: Options) -> Report {
+    sync_and(from, into, options, |_| ())
+}
+
+/// `before_said` is called with each message of the receiver before the sender gets it.
+fn sync_and(from: &Path, into: &Path, options: Options, before_said: impl FnMut(&[u8]) + Send) -> Report {
+    let (data_read, data_write) = pipe().unwrap();
+    let (answers_read, answers) = pipe().unwrap();
+    let answers_write = Overheard { answers, before_said };
+    let tree = SendTree { sources: vec![from.join("")], options: Some(options) };
+    let destination = ReceiveTree { destination: into.to_path_buf(), options: None };
+    let progress = || Arc::new(Progress::default());
+    std::thread::scope(|scope| {
+        let sent = scope.spawn(|| send(answers_read, data_write, &tree, &progress(), &Cancel::default()));
+        let received =
+            scope.spawn(|| receive(data_read, answers_write, &destination, &progress(), &Cancel::default()));
+        let (sent, received) = (sent.join().unwrap().unwrap(), received.join().unwrap().unwrap());
+        assert_eq!((sent.files_copied, sent.data_bytes), (received.files_copied, received.data_bytes));
+        received
+    })
+}
+
+struct Overheard<W, F> {
+    answers: W,
+    before_said: F,
+}
+
+impl<W: Write, F: FnMut(&[u8])> Write for Overheard<W, F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (self.before_said)(bytes);
+        self.answers.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.answers.flush()
+    }
+}
+
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    Rng::with_seed(seed).fill(&mut bytes);
+    bytes
+}
+
+/// Two directories: the second has the file as it was.
+fn two(name: &str, new: &[u8], old: &[u8]) -> [tempfile::TempDir; 2] {
+    [new, old].map(|content| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(name), content).unwrap();
+        folder
+    })
+}
+
+fn older(path: &Path) {
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+    fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+}
+
+#[test]
+fn of_a_file_that_changed_in_places_little_more_than_these_travels() {
+    let old = noise(1, 20_000_000);
+    let mut new = old.clone();
+    for place in 0..10 {
+        new[place * 2_000_000 + 700..][..1_000].copy_from_slice(&noise(place as u64, 1_000));
+    }
+    let [from, into] = two("samples.dat", &new, &old);
+    older(&into.path().join("samples.dat"));
+    let report = sync(from.path(), into.path(), Options::archive());
+    assert_eq!((report.files_copied, report.left_out_count), (1, 0));
+    // Chunks of this file have 2 KiB on average.
+    assert!((10_000..200_000).contains(&report.data_bytes), "{}", report.data_bytes);
+    assert!(fs::read(into.path().join("samples.dat")).unwrap() == new);
+    assert!(!into.path().join(".grebe-partial").exists());
+    let again = sync(from.path(), into.path(), Options::archive());
+    assert_eq!((again.files_copied, again.files_same, again.data_bytes), (0, 1, 0));
+}
+
+#[test]
+fn bytes_inserted_at_the_front_cost_a_few_chunks() {
+    let old = noise(1, 10_000_000);
+    let new = [b"a line more".to_vec(), old.clone()].concat();
+    let [from, into] = two("log", &new, &old);
+    let report = sync(from.path(), into.path(), Options::archive());
+    assert!((11..50_000).contains(&report.data_bytes), "{}", report.data_bytes);
+    assert!(fs::read(into.path().join("log")).unwrap() == new);
+}
+
+#[test]
+fn a_file_that_is_changed_there_meanwhile_is_sent_whole_and_never_mixed() {
+    let old = noise(1, 10_000_000);
+    let new = [b"a line more".to_vec(), old.clone()].concat();
+    let other = [&noise(2, 3_000_000)[..], &old[3_000_000..]].concat();
+    for other in [&other[..], &old[..9_000_000], &[]] {
+        let [from, into] = two("log", &new, &old);
+        let report = sync_and(from.path(), into.path(), Options::archive(), |said| {
+            // Its signature, which is the only message that is so long.
+            if said.len() > 10_000 {
+                fs::write(into.path().join("log"), other).unwrap();
+            }
+        });
+        assert_eq!((report.files_copied, report.left_out_count), (1, 0));
+        assert!(report.data_bytes >= 10_000_011, "{}", report.data_bytes);
+        assert!(fs::read(into.path().join("log")).unwrap() == new);
+        assert!(!into.path().join(".grebe-partial").exists());
+    }
+}
+
+#[test]
+fn whole_files_travel_where_that_is_asked_for() {
+    let old = noise(1, 3_000_000);
+    let new = [&old[..], b"more"].concat();
+    let [from, into] = two("log", &new, &old);
+    let report = sync(from.path(), into.path(), Options { whole_file: true, ..Options::archive() });
+    assert_eq!(report.data_bytes, 3_000_004);
+    assert!(fs::read(into.path().join("log")).unwrap() == new);
+}
+
+#[test]
+fn whatever_changed_in_many_files_they_are_the_same_afterwards() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut rng = Rng::with_seed(5);
+    let mut expected = 0;
+    for n in 0..120 {
+        let name = format!("{n}");
+        let old = noise(n, rng.usize(0..1_500_000));
+        let mut new = old.clone();
+        let at = rng.usize(0..=new.len());
+        match n % 6 {
+            0 => new.truncate(at),
+            1 => drop(new.splice(at..at, noise(n + 1_000, 5_000))),
+            2 => new.extend(noise(n + 1_000, 300_000)),
+            3 => new = noise(n + 1_000, old.len()),
+            4 => new.rotate_left(at),
+            _ => new.clear(),
+        }
+        fs::write(from.path().join(&name), &new).unwrap();
+        fs::write(into.path().join(&name), &old).unwrap();
+        older(&into.path().join(&name));
+        expected += new.len() as u64;
+    }
+    let report = sync(from.path(), into.path(), Options::archive());
+    assert_eq!((report.files_copied, report.left_out_count), (120, 0));
+    assert!(report.data_bytes < expected * 3 / 4, "{} of {expected}", report.data_bytes);
+    for n in 0..120 {
+        let read = |folder: &Path| fs::read(folder.join(format!("{n}"))).unwrap();
+        assert!(read(from.path()) == read(into.path()), "{n}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn holes_stay_holes() {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let make = |folder: &Path, len: u64| {
+        let file = fs::File::create(folder.join("disk")).unwrap();
+        file.set_len(len).unwrap();
+        file.write_all_at(&noise(1, 100_000), 50_000_000).unwrap();
+    };
+    make(from.path(), 300_000_000);
+    make(into.path(), 200_000_000);
+    let report = sync(from.path(), into.path(), Options::archive());
+    assert!(report.data_bytes < 300_000, "{}", report.data_bytes);
+    assert!(report.written_bytes < 10_000, "{}", report.written_bytes);
+    let made = fs::File::open(into.path().join("disk")).unwrap();
+    let metadata = made.metadata().unwrap();
+    assert_eq!(metadata.len(), 300_000_000);
+    assert!(metadata.blocks() * 512 < 1_000_000, "{}", metadata.blocks());
+    let mut bytes = vec![0; 100_000];
+    made.read_exact_at(&mut bytes, 50_000_000).unwrap();
+    assert!(bytes == noise(1, 100_000));
+}
