@@ -28,6 +28,7 @@ mod apply;
 mod chunks;
 mod compare;
 mod cost;
+mod found;
 mod matcher;
 mod signature;
 
@@ -35,6 +36,7 @@ pub(crate) use apply::copy_run;
 pub(crate) use chunks::ChunkSizes;
 pub(crate) use compare::{compare, sign};
 pub(crate) use cost::{Experience, Rates, delta_pays};
+pub(crate) use found::{FOUND_BYTES_MIN, Found};
 pub(crate) use matcher::{Piece, Run};
 pub(crate) use signature::{BasisMap, PIECE_BYTES_MAX, Signature};
 

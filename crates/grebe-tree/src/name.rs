@@ -78,6 +78,14 @@ pub(crate) fn bytes_of(name: &std::ffi::OsStr) -> Cow<'_, [u8]> {
     bytes
 }
 
+/// The reverse of [`bytes_of`]; `None` where the system has no such names.
+pub(crate) fn os_name(bytes: &[u8]) -> Option<&std::ffi::OsStr> {
+    #[cfg(unix)]
+    return Some(std::os::unix::ffi::OsStrExt::from_bytes(bytes));
+    #[cfg(not(unix))]
+    str::from_utf8(bytes).ok().map(std::ffi::OsStr::new)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,12 @@
 //! What the two ends of a copy agree on.
 
+use std::path::PathBuf;
+
 use grebe_packet::Reader;
 
 use crate::error::{Error, Result};
-use crate::wire::{put_bytes, put_varint};
+use crate::name::{bytes_of, os_name};
+use crate::wire::{put_bytes, put_varint, take_bytes};
 
 /// How a tree is copied. One end is given them, by the person who copies; they travel to the other end.
 ///
@@ -46,6 +49,9 @@ pub struct Options {
     /// means from the top, one at the end only directories; without a slash in it a pattern is compared with the last part of
     /// a name, otherwise with its end. What is excluded is not deleted at the destination.
     pub exclude: Vec<String>,
+    /// Directories at the receiver where files that are wanted may lie under any name: what is there is not sent. Paths that are
+    /// not absolute begin at the destination, which itself is always looked into.
+    pub also_look_in: Vec<PathBuf>,
 }
 
 impl Options {
@@ -60,6 +66,10 @@ impl Options {
         put_varint(out, self.exclude.len() as u64);
         for pattern in &self.exclude {
             put_bytes(out, pattern.as_bytes());
+        }
+        put_varint(out, self.also_look_in.len() as u64);
+        for directory in &self.also_look_in {
+            put_bytes(out, &bytes_of(directory.as_os_str()));
         }
     }
 
@@ -80,6 +90,17 @@ impl Options {
                 str::from_utf8(text).map_err(|_| Error::Malformed { what: "a pattern that is no text" })?;
             exclude.push(text.to_owned());
         }
+        let directories = reader.varint()?;
+        if directories > PATTERNS_MAX {
+            return Err(Error::Malformed { what: "too many directories to look in" });
+        }
+        let mut also_look_in = Vec::new();
+        for _ in 0..directories {
+            let bytes = take_bytes(reader, PATH_BYTES_MAX)?;
+            let path =
+                os_name(bytes).ok_or(Error::Malformed { what: "a directory whose name is no text" })?;
+            also_look_in.push(PathBuf::from(path));
+        }
         let bit = |at: usize| bits >> at & 1 == 1;
         Ok(Self {
             recursive: bit(0),
@@ -95,6 +116,7 @@ impl Options {
             one_file_system: bit(10),
             sync: bit(11),
             exclude,
+            also_look_in,
         })
     }
 
@@ -118,6 +140,7 @@ impl Options {
 
 const BITS: usize = 12;
 const PATTERNS_MAX: u64 = 10_000;
+const PATH_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -130,9 +153,11 @@ mod tests {
                 let mut bytes = Vec::new();
                 put_varint(&mut bytes, 1 << at);
                 put_varint(&mut bytes, 0);
+                put_varint(&mut bytes, 0);
                 Options::decode(&mut Reader::new(&bytes)).unwrap()
             })
             .collect();
+        all.push(Options { also_look_in: vec!["/old".into(), "b".into()], ..Options::default() });
         all.push(Options { exclude: vec!["*.o".to_owned(), "ü/**".to_owned()], ..Options::archive() });
         for (at, options) in all.iter().enumerate() {
             let mut bytes = Vec::new();

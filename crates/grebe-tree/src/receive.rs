@@ -7,6 +7,7 @@
 //!                             +----------- small files -> threads for small files
 //! ```
 
+mod adopting;
 mod choosing;
 mod comparing;
 mod content;
@@ -145,6 +146,8 @@ where
     }
     let sender = Hello::decode(&first.body)?;
     let options = Hello::agree(tree.options.as_ref(), &sender, Role::Receiver)?;
+    // What lies elsewhere is to be used, so that answers are to be given.
+    let is_fresh = is_fresh && options.also_look_in.is_empty();
     if sender.is_local != handover.is_some() {
         return Err(Error::Roles { what: "only one of them is in this process" });
     }

@@ -181,3 +181,83 @@ fn holes_stay_holes() {
     made.read_exact_at(&mut bytes, 50_000_000).unwrap();
     assert!(bytes == noise(1, 100_000));
 }
+
+/// Files of several lengths with times of their own, below `folder`.
+fn make_tree(folder: &Path, files: u64) -> u64 {
+    let mut bytes = 0;
+    for n in 0..files {
+        let content = noise(n, 50_000 + n as usize * 40_000);
+        let path = folder.join(format!("{}/{n}.dat", n % 3));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &content).unwrap();
+        let modified = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000 + n, 5);
+        fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+        bytes += content.len() as u64;
+    }
+    bytes
+}
+
+fn assert_same_tree(one: &Path, two: &Path, files: u64) {
+    for n in 0..files {
+        let name = format!("{}/{n}.dat", n % 3);
+        assert!(fs::read(one.join(&name)).unwrap() == fs::read(two.join(&name)).unwrap(), "{name}");
+        let modified = |folder: &Path| fs::metadata(folder.join(&name)).unwrap().modified().unwrap();
+        assert_eq!(modified(one), modified(two), "{name}");
+    }
+}
+
+#[test]
+fn a_directory_that_was_renamed_costs_its_names_and_hashes() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bytes = make_tree(&from.path().join("old name"), 20);
+    assert_eq!(sync(from.path(), into.path(), Options::archive()).data_bytes, bytes);
+    fs::rename(from.path().join("old name"), from.path().join("new name")).unwrap();
+    let report = sync(from.path(), into.path(), Options { delete: true, ..Options::archive() });
+    assert_eq!((report.files_copied, report.data_bytes, report.left_out_count), (20, 0, 0));
+    assert!(report.read_bytes + report.written_bytes < 2_500, "{report:?}");
+    assert_same_tree(&from.path().join("new name"), &into.path().join("new name"), 20);
+    assert!(!into.path().join("old name").exists() && !into.path().join(".grebe-partial").exists());
+}
+
+#[test]
+fn what_lies_in_a_directory_that_is_named_is_not_sent_whatever_its_name() {
+    let [from, into, other] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    let bytes = make_tree(&from.path().join("run"), 10);
+    make_tree(&other.path().join("kept/elsewhere"), 10);
+    // One of another content with the same length and time, and one that was edited under the same name.
+    let wrong = other.path().join("kept/elsewhere/1/4.dat");
+    let modified = fs::metadata(&wrong).unwrap().modified().unwrap();
+    fs::write(&wrong, noise(99, 210_000)).unwrap();
+    fs::File::options().write(true).open(&wrong).unwrap().set_modified(modified).unwrap();
+    let edited = other.path().join("kept/elsewhere/0/9.dat");
+    fs::write(&edited, [b"a line more".to_vec(), noise(9, 410_000)].concat()).unwrap();
+    let options = Options { also_look_in: vec![other.path().to_path_buf()], ..Options::archive() };
+    let report = sync(from.path(), into.path(), options);
+    assert_eq!((report.files_copied, report.left_out_count), (10, 0));
+    assert!((210_000..240_000).contains(&report.data_bytes), "{} of {bytes}", report.data_bytes);
+    assert_same_tree(&from.path().join("run"), &into.path().join("run"), 10);
+    assert!(!into.path().join(".grebe-partial").exists());
+}
+
+#[test]
+fn logs_that_were_turned_over_are_known_by_their_new_names() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    make_tree(&from.path().join("a"), 1);
+    let name = |n: u64| from.path().join(format!("log.{n}"));
+    for n in 0..5_u64 {
+        fs::write(name(n), noise(n, 100_000 + n as usize)).unwrap();
+        let modified = std::time::UNIX_EPOCH + std::time::Duration::from_secs(9_000 - n);
+        fs::File::options().write(true).open(name(n)).unwrap().set_modified(modified).unwrap();
+    }
+    sync(from.path(), into.path(), Options::archive());
+    (0..5).rev().for_each(|n| fs::rename(name(n), name(n + 1)).unwrap());
+    fs::write(name(0), noise(77, 90_000)).unwrap();
+    let report = sync(from.path(), into.path(), Options::archive());
+    assert_eq!((report.files_copied, report.files_same, report.left_out_count), (6, 1, 0));
+    // The new one; where a thread sleeps too long another one may be replaced before it is copied.
+    assert!((90_000..300_000).contains(&report.data_bytes), "{}", report.data_bytes);
+    for n in 0..6 {
+        let read = |folder: &Path| fs::read(folder.join(format!("log.{n}"))).unwrap();
+        assert!(read(from.path()) == read(into.path()), "log.{n}");
+    }
+}

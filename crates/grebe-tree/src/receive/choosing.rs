@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::name::{self, DEPTH_MAX};
 use crate::progress::{Done, add};
+use crate::receive::adopting::Elsewhere;
 use crate::receive::comparing::{chunk_sizes, hash, is_same_time, left_part, mend};
 use crate::receive::deleting::Deletions;
 use crate::receive::linking::Links;
@@ -70,6 +72,7 @@ pub(super) struct Choosing<'a> {
     small: Sender<Batch>,
     /// Tells what is there of files that changed.
     to_sign: Sender<ToSign>,
+    elsewhere: Elsewhere,
     next: EntryId,
     chosen: Chosen,
     /// The names of the directory that is being listed, where what is not among them will be deleted.
@@ -90,6 +93,7 @@ impl<'a> Choosing<'a> {
             receiving,
             small,
             to_sign,
+            elsewhere: Elsewhere::new(receiving),
             next: 0,
             chosen: Chosen {
                 facts: vec![Facts { state, finally: None }],
@@ -351,6 +355,7 @@ impl<'a> Choosing<'a> {
             is_linked,
             replaces: there.map(|there| there.mode),
             left_bytes: 0,
+            adopted: None,
         };
         let is_same_size = there.is_some_and(|there| there.bytes == bytes);
         let is_same_time = there.is_some_and(|there| is_same_time(there.modified_ns, entry.modified_ns));
@@ -376,39 +381,53 @@ impl<'a> Choosing<'a> {
             }
             return Ok(());
         }
-        let answer = match (is_same_size && receiving.options.checksum, &at.directory) {
-            (true, Some(directory)) => match hash(receiving, directory, &file.name) {
-                Some(hash) => Answer::Unless(hash),
-                None => Answer::Whole,
-            },
-            _ => match (
-                left_part(receiving, &file),
-                there.and_then(|there| chunk_sizes(receiving, &there, bytes)),
-            ) {
-                (Some(left), _) => {
-                    file.left_bytes = left;
-                    Answer::From(left)
-                }
-                (None, Some(sizes)) => Answer::Changed(sizes),
-                (None, None) => Answer::Whole,
-            },
+        let (answer, basis) = self.wanted(at, &mut file, there);
+        let to_sign = match answer {
+            Answer::Changed(sizes) => {
+                Some(ToSign { id, place: file.place, name: file.name.clone(), elsewhere: basis, sizes })
+            }
+            _ => None,
         };
-        if let Answer::Changed(sizes) = answer {
-            let to_sign = ToSign { id, place: file.place, name: file.name.clone(), sizes };
-            receiving.expect(file)?;
-            self.answer(answer);
-            // The sender is to know what a signature is of.
-            self.send_answers();
-            let _ = self.to_sign.send(to_sign);
-            return Ok(());
-        }
         if receiving.options.dry_run && !matches!(answer, Answer::Unless(_)) {
             receiving.copied(&file, bytes);
         } else {
             receiving.expect(file)?;
         }
         self.answer(answer);
+        if let Some(to_sign) = to_sign {
+            // The sender is to know what a signature is of.
+            self.send_answers();
+            let _ = self.to_sign.send(to_sign);
+        }
         Ok(())
+    }
+
+    /// How a file is wanted; with [`Answer::Changed`] what it is compared with, where that has another name.
+    fn wanted(&mut self, at: &At, file: &mut Pending, there: Option<Metadata>) -> (Answer, Option<PathBuf>) {
+        let receiving = self.receiving;
+        if receiving.options.checksum
+            && there.is_some_and(|there| there.bytes == file.bytes)
+            && let Some(directory) = &at.directory
+        {
+            let hash = hash(receiving, directory, &file.name);
+            return (hash.map_or(Answer::Whole, Answer::Unless), None);
+        }
+        if let Some(left) = left_part(receiving, file) {
+            file.left_bytes = left;
+            return (Answer::From(left), None);
+        }
+        if let Some((hash, adopted)) = self.elsewhere.adopt(receiving, file) {
+            file.adopted = Some(adopted);
+            return (Answer::Unless(hash), None);
+        }
+        let (basis, there_bytes) = match there {
+            Some(there) => (None, Some(there.bytes)),
+            None => self.elsewhere.similar(file).unzip(),
+        };
+        match there_bytes.and_then(|there_bytes| chunk_sizes(receiving, there_bytes, file.bytes)) {
+            Some(sizes) => (Answer::Changed(sizes), basis),
+            None => (Answer::Whole, None),
+        }
     }
 
     fn symlink(&self, at: &At, name: &[u8], entry: &Entry, target: &[u8], there: Option<Metadata>) {

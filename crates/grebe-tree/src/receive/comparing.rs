@@ -51,14 +51,14 @@ pub(super) fn left_part(receiving: &Receiving, file: &Pending) -> Option<u64> {
 }
 
 /// How to compare a file with what is there by chunks, if that is worth it.
-pub(super) fn chunk_sizes(receiving: &Receiving, there: &Metadata, bytes: u64) -> Option<ChunkSizes> {
+pub(super) fn chunk_sizes(receiving: &Receiving, there_bytes: u64, bytes: u64) -> Option<ChunkSizes> {
     let options = &receiving.options;
     // On one host the system copies faster than anybody compares.
     if options.whole_file || options.dry_run || receiving.handover.is_some() || bytes < CHANGED_BYTES_MIN {
         return None;
     }
-    let sizes = ChunkSizes::for_file(bytes.max(there.bytes))?;
-    delta_pays(bytes, there.bytes, &Rates::default(), &receiving.bases.experience()).then_some(sizes)
+    let sizes = ChunkSizes::for_file(bytes.max(there_bytes))?;
+    delta_pays(bytes, there_bytes, &Rates::default(), &receiving.bases.experience()).then_some(sizes)
 }
 
 /// The hash of a file that is there.

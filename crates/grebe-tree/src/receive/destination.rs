@@ -58,6 +58,17 @@ pub(super) fn look(path: &Path) -> Result<Found> {
     }
 }
 
+impl Destination {
+    /// The directory that was there before this copy.
+    pub(super) fn there(&self) -> Option<PathBuf> {
+        match &self.new_name {
+            _ if self.is_new => None,
+            Some(_) => Some(above(&self.path)),
+            None => Some(self.path.clone()),
+        }
+    }
+}
+
 impl Found {
     /// Nothing is there that could be kept, and nothing of an earlier copy.
     pub(super) fn is_fresh(&self) -> bool {

@@ -15,6 +15,7 @@ use crate::exclude::Exclude;
 use crate::local::Handover;
 use crate::options::Options;
 use crate::progress::{Done, Progress, add};
+use crate::receive::adopting::Adopted;
 use crate::receive::content::Abilities;
 use crate::receive::destination::Destination;
 use crate::receive::partial::Partial;
@@ -80,6 +81,8 @@ pub(super) struct Pending {
     pub(super) replaces: Option<u16>,
     /// How much of it an earlier copy left.
     pub(super) left_bytes: u64,
+    /// A copy of what is probably the same, from elsewhere.
+    pub(super) adopted: Option<Arc<Adopted>>,
 }
 
 /// Files that are to come, by their numbers.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crossbeam_channel::Receiver;
 
 use crate::delta::{BasisMap, ChunkSizes, Experience, sign};
 use crate::directories::Place;
+use crate::receive::adopting;
 use crate::receive::shared::Receiving;
 use crate::wire::{EntryId, Kind, Made, SignaturePart, SignatureState};
 
@@ -18,6 +20,8 @@ pub(super) struct ToSign {
     pub(super) id: EntryId,
     pub(super) place: Place,
     pub(super) name: Box<[u8]>,
+    /// Where it has another name.
+    pub(super) elsewhere: Option<PathBuf>,
     pub(super) sizes: ChunkSizes,
 }
 
@@ -65,7 +69,10 @@ pub(super) fn sign_files(receiving: &Receiving, files: &Receiver<ToSign>) {
 }
 
 fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
-    let open = receiving.directories.open(file.place)?.read_file(&file.name, false)?;
+    let open = match &file.elsewhere {
+        Some(path) => adopting::open(path)?,
+        None => receiving.directories.open(file.place)?.read_file(&file.name, false)?,
+    };
     // One piece is kept back: the last one says so.
     let (mut held, mut signature_bytes) = (Vec::new(), 0);
     let map = sign(Stoppable { file: &open, receiving }, file.sizes, |piece| {

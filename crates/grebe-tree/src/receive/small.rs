@@ -60,6 +60,9 @@ fn one(receiving: &Receiving, file: &Pending, content: Content, body: &[u8]) -> 
     let directory = receiving.directories.open(file.place)?;
     let bytes = match content {
         Content::Same => {
+            if let Some(adopted) = &file.adopted {
+                return adopted.finish(receiving, file);
+            }
             let open = directory.read_file(&file.name, false)?;
             dress(receiving, file, &open, 0)?;
             receiving.same(file);

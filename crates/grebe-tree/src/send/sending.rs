@@ -209,8 +209,9 @@ impl<'a, W: Write> Sending<'a, W> {
     }
 
     fn hello(&mut self, theirs: &Hello) {
-        self.is_fresh = Some(theirs.is_fresh);
-        if theirs.is_fresh {
+        let is_fresh = theirs.is_fresh && self.options.also_look_in.is_empty();
+        self.is_fresh = Some(is_fresh);
+        if is_fresh {
             let unanswered = std::mem::take(&mut self.unanswered);
             unanswered.into_iter().for_each(|file| self.want(file, How::Whole));
         }

@@ -1,0 +1,233 @@
+//! Files that may have what a new one has: moved or renamed ones of the destination, and those of other directories that the user named.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirEntry, Metadata, ReadDir};
+use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
+
+use crate::name::{bytes_of, is_own};
+
+/// A regular file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    /// Since 1970; negative before.
+    pub(crate) mtime_s: i64,
+}
+
+/// What was found, by length and time and by name. Nothing is read: whoever uses a file of these shows by its hash that it is the one.
+///
+/// Some 250 bytes a file; [`FILES_MAX`] bounds it.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    files: Vec<FoundFile>,
+    by_length_and_time: HashMap<(u64, i64), Vec<u32>>,
+    by_name: HashMap<OsString, Vec<u32>>,
+    /// Where nobody looked yet; the last one first.
+    directories: Vec<PathBuf>,
+    /// The directory that is being read.
+    reading: Option<ReadDir>,
+}
+
+impl Found {
+    /// Nothing, and where to look for more.
+    pub(crate) fn in_directories(mut directories: Vec<PathBuf>) -> Self {
+        directories.reverse();
+        Self { directories, ..Self::default() }
+    }
+
+    /// Goes on to look, and adds all regular files, for as long as `goes_on` says. Links are not followed, and what cannot be read is
+    /// passed over: it is no help then.
+    pub(crate) fn look(&mut self, mut goes_on: impl FnMut() -> bool) {
+        while self.files.len() < FILES_MAX && goes_on() {
+            let Some(reading) = &mut self.reading else {
+                let Some(next) = self.directories.pop() else { return };
+                self.reading = fs::read_dir(next).ok();
+                continue;
+            };
+            match reading.next() {
+                Some(Ok(entry)) => self.add_entry(&entry),
+                Some(Err(_)) => {}
+                None => self.reading = None,
+            }
+        }
+    }
+
+    fn add_entry(&mut self, entry: &DirEntry) {
+        let Ok(kind) = entry.file_type() else { return };
+        if kind.is_dir() && !is_own(&bytes_of(&entry.file_name())) {
+            self.directories.push(entry.path());
+        } else if kind.is_file()
+            && let Ok(metadata) = entry.metadata()
+            && metadata.len() >= FOUND_BYTES_MIN
+        {
+            self.add(FoundFile { path: entry.path(), bytes: metadata.len(), mtime_s: mtime_s(&metadata) });
+        }
+    }
+
+    /// A file of this length and time, if there is one: one of the same name first.
+    pub(crate) fn same(&self, bytes: u64, mtime_s: i64, name: &OsStr) -> Option<&FoundFile> {
+        let numbers = self.by_length_and_time.get(&(bytes, mtime_s))?;
+        let mut files = numbers.iter().map(|number| &self.files[*number as usize]);
+        let first = files.clone().next();
+        files.find(|file| file.path.file_name() == Some(name)).or(first)
+    }
+
+    /// A file of this name that is at most twice as long and at least half as long: the one whose length is nearest.
+    pub(crate) fn similar(&self, bytes: u64, name: &OsStr) -> Option<&FoundFile> {
+        let files = self.by_name.get(name)?.iter().map(|number| &self.files[*number as usize]);
+        let near = files.filter(|file| file.bytes / 2 <= bytes && bytes / 2 <= file.bytes);
+        near.min_by_key(|file| file.bytes.abs_diff(bytes))
+    }
+
+    fn add(&mut self, file: FoundFile) {
+        let number = self.files.len() as u32;
+        let Some(name) = file.path.file_name() else { return };
+        let same_name = match self.by_name.get_mut(name) {
+            Some(numbers) => numbers,
+            None => self.by_name.entry(name.to_os_string()).or_default(),
+        };
+        let same = self.by_length_and_time.entry((file.bytes, file.mtime_s)).or_default();
+        // A thousand files named `data.bin` would make each search of one of them long.
+        for numbers in [same_name, same] {
+            if numbers.len() < ALIKE_MAX {
+                numbers.push(number);
+            }
+        }
+        self.files.push(file);
+    }
+}
+
+/// Whole seconds: some file systems keep no more, and what is taken for the same is compared by hash.
+fn mtime_s(metadata: &Metadata) -> i64 {
+    let Ok(modified) = metadata.modified() else { return 0 };
+    match modified.duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_secs() as i64,
+        Err(before) => {
+            let before = before.duration();
+            -(before.as_secs() as i64) - i64::from(before.subsec_nanos() > 0)
+        }
+    }
+}
+
+/// Shorter files are sent sooner than looked for.
+pub(crate) const FOUND_BYTES_MIN: u64 = 32 << 10;
+const FILES_MAX: usize = 1 << 20;
+const ALIKE_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn make(path: &Path, bytes: u64, mtime_s: u64) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = File::create(path).unwrap();
+        file.set_len(bytes).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::new(mtime_s, 500)).unwrap();
+    }
+
+    fn found(folder: &Path) -> Found {
+        let mut found = Found::in_directories(vec![folder.to_path_buf()]);
+        found.look(|| true);
+        found
+    }
+
+    fn same<'a>(found: &'a Found, bytes: u64, mtime_s: i64, name: &str) -> Option<&'a Path> {
+        found.same(bytes, mtime_s, OsStr::new(name)).map(|file| &*file.path)
+    }
+
+    fn similar<'a>(found: &'a Found, bytes: u64, name: &str) -> Option<&'a Path> {
+        found.similar(bytes, OsStr::new(name)).map(|file| &*file.path)
+    }
+
+    #[test]
+    fn a_file_is_found_by_length_and_time_wherever_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let [deep, twin, other] =
+            ["a/b/c/run.bin", "z/twin.bin", "run.bin"].map(|name| folder.path().join(name));
+        make(&deep, 50_000, 1_000);
+        make(&twin, 50_000, 1_000);
+        make(&other, 50_000, 2_000);
+        let found = found(folder.path());
+        assert_eq!(same(&found, 50_000, 1_000, "run.bin"), Some(&*deep));
+        assert_eq!(same(&found, 50_000, 1_000, "twin.bin"), Some(&*twin));
+        assert!(same(&found, 50_000, 1_000, "renamed.bin").is_some());
+        assert_eq!(same(&found, 50_000, 2_000, "renamed.bin"), Some(&*other));
+        assert_eq!(same(&found, 50_001, 1_000, "run.bin"), None);
+        assert_eq!(same(&found, 50_000, 1_001, "run.bin"), None);
+    }
+
+    #[test]
+    fn of_files_of_one_name_the_nearest_in_length_is_similar() {
+        let folder = tempfile::tempdir().unwrap();
+        let [short, middle, long] = ["a/log", "b/log", "c/log"].map(|name| folder.path().join(name));
+        make(&short, 40_000, 1);
+        make(&middle, 90_000, 1);
+        make(&long, 1_000_000, 1);
+        let found = found(folder.path());
+        assert_eq!(similar(&found, 80_000, "log"), Some(&*middle));
+        assert_eq!(similar(&found, 50_000, "log"), Some(&*short));
+        assert_eq!(similar(&found, 2_000_000, "log"), Some(&*long));
+        assert_eq!(similar(&found, 3_000_000, "log"), None);
+        assert_eq!(similar(&found, 48_000, "other"), None);
+    }
+
+    #[test]
+    fn small_files_parts_of_ours_and_what_lies_behind_links_are_no_help() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        make(&folder.path().join("small"), FOUND_BYTES_MIN - 1, 1);
+        make(&folder.path().join(".grebe-partial/part"), 50_000, 1);
+        make(&outside.path().join("secret"), 50_000, 1);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
+            std::os::unix::fs::symlink(outside.path().join("secret"), folder.path().join("to_file")).unwrap();
+        }
+        assert_eq!(found(folder.path()).files, []);
+    }
+
+    #[test]
+    fn a_search_goes_on_where_it_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        (0..10).for_each(|n| make(&folder.path().join(format!("{n}/file")), 50_000, 1));
+        let mut found = Found::in_directories(vec![folder.path().to_path_buf()]);
+        let mut files = Vec::new();
+        for _ in 0..20 {
+            let mut steps = 0;
+            found.look(|| {
+                steps += 1;
+                steps <= 4
+            });
+            files.push(found.files.len());
+        }
+        assert!(files[0] == 0 && files.is_sorted(), "{files:?}");
+        assert_eq!(files.last(), Some(&10));
+    }
+
+    #[test]
+    fn of_many_files_alike_some_are_kept_for_a_search_and_none_twice() {
+        let mut found = Found::default();
+        for n in 0..1_000 {
+            let path = PathBuf::from(format!("{n}/data.bin"));
+            found.add(FoundFile { path, bytes: 50_000, mtime_s: 7 });
+        }
+        assert_eq!(found.by_name.values().map(Vec::len).collect::<Vec<_>>(), [ALIKE_MAX]);
+        assert_eq!(found.by_length_and_time.values().map(Vec::len).collect::<Vec<_>>(), [ALIKE_MAX]);
+    }
+
+    #[test]
+    fn times_before_1970_are_whole_seconds_downwards() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_modified(UNIX_EPOCH - Duration::from_millis(1_500)).unwrap();
+        assert_eq!(mtime_s(&file.as_file().metadata().unwrap()), -2);
+        file.as_file().set_modified(UNIX_EPOCH - Duration::from_secs(3)).unwrap();
+        assert_eq!(mtime_s(&file.as_file().metadata().unwrap()), -3);
+    }
+}

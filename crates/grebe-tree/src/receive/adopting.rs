@@ -1,0 +1,145 @@
+//! Files that are there under another name: moved or renamed ones, and those of directories that were named for this.
+//!
+//! One of the same length and time is copied where it will be needed, and its hash is told: the sender answers that it is this, or
+//! sends its own. The hash is that of what was copied, so that nobody can change it in between.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::delta::{FOUND_BYTES_MIN, Found};
+use crate::name::{bytes_of, os_name};
+use crate::progress::add;
+use crate::receive::content::dress;
+use crate::receive::shared::{Pending, Receiving};
+use crate::system::{self, Directory, Kind, clone_content, read_at, write_all_at};
+use crate::wire::{GROUP_BYTES, ShortHash, short};
+
+/// What is there under other names, as far as was looked.
+pub(super) struct Elsewhere {
+    found: Found,
+}
+
+/// A copy of such a file, without a name. It goes with this value, unless it got one.
+#[derive(Debug)]
+pub(super) struct Adopted {
+    directory: Arc<Directory>,
+    temporary: Vec<u8>,
+    has_name: AtomicBool,
+}
+
+/// Looking for a file may take as long as sending it would over 100 Mbit/s, and this.
+const LOOK_AT_LEAST: Duration = Duration::from_millis(20);
+const SENT_BYTES_PER_S: f64 = 12.5e6;
+
+impl Elsewhere {
+    pub(super) fn new(receiving: &Receiving) -> Self {
+        let options = &receiving.options;
+        let mut directories = Vec::new();
+        // On one host, and where nothing is changed, no bytes are saved.
+        if receiving.handover.is_none() && !options.dry_run && !options.whole_file {
+            let destination = &receiving.destination;
+            directories.extend(options.also_look_in.iter().map(|directory| destination.path.join(directory)));
+            directories.extend(destination.there());
+        }
+        Self { found: Found::in_directories(directories) }
+    }
+
+    /// A copy of a file that has the same length and time, and its hash.
+    pub(super) fn adopt(
+        &mut self,
+        receiving: &Receiving,
+        file: &Pending,
+    ) -> Option<(ShortHash, Arc<Adopted>)> {
+        if file.bytes < FOUND_BYTES_MIN {
+            return None;
+        }
+        self.look(receiving, file.bytes);
+        let mtime_s = file.modified_ns.div_euclid(1_000_000_000);
+        let same = self.found.same(file.bytes, mtime_s, os_name(&file.name)?)?;
+        // What fails here is sent instead.
+        copy(receiving, file, &same.path).ok()?
+    }
+
+    /// A file of the same name and about the same length.
+    pub(super) fn similar(&self, file: &Pending) -> Option<(PathBuf, u64)> {
+        let similar = self.found.similar(file.bytes, os_name(&file.name)?)?;
+        Some((similar.path.clone(), similar.bytes))
+    }
+
+    fn look(&mut self, receiving: &Receiving, bytes: u64) {
+        let until = Instant::now() + LOOK_AT_LEAST + Duration::from_secs_f64(bytes as f64 / SENT_BYTES_PER_S);
+        self.found.look(|| Instant::now() < until && !receiving.is_stopped());
+    }
+}
+
+/// Opens a file that was found, if it is still one.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let file = Directory::open(above)?.read_file(&bytes_of(name), false)?;
+    if system::metadata(&file)?.kind != Kind::File {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(file)
+}
+
+/// `None`: it is not any more as long, or the copy is over.
+fn copy(receiving: &Receiving, file: &Pending, from: &Path) -> io::Result<Option<(ShortHash, Arc<Adopted>)>> {
+    let from = open(from)?;
+    let into = receiving.directories.open(file.place)?;
+    let (to, temporary) = receiving.partial.create(&into, file.mode)?;
+    let adopted = Adopted {
+        directory: temporary.directory,
+        temporary: temporary.name,
+        has_name: AtomicBool::new(false),
+    };
+    // What is shared cannot be changed by others, so that it is hashed there.
+    let is_shared = clone_content(&from, &to).is_ok();
+    let read = if is_shared { &to } else { &from };
+    let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; GROUP_BYTES], 0);
+    loop {
+        if receiving.is_stopped() {
+            return Ok(None);
+        }
+        let bytes = match read_at(read, &mut buffer, at)? {
+            0 => break,
+            bytes => &buffer[..bytes],
+        };
+        hasher.update(bytes);
+        // A hole reads the same.
+        if !is_shared && bytes.iter().any(|byte| *byte != 0) {
+            write_all_at(&to, bytes, at)?;
+        }
+        at += bytes.len() as u64;
+    }
+    to.set_len(at)?;
+    Ok((at == file.bytes).then(|| (short(&hasher.finalize()), Arc::new(adopted))))
+}
+
+impl Adopted {
+    /// The sender says that it is the file: it gets all that a file gets, and its name.
+    pub(super) fn finish(&self, receiving: &Receiving, file: &Pending) -> io::Result<()> {
+        let open = self.directory.write_file(&self.temporary)?;
+        dress(receiving, file, &open, 0)?;
+        let into = receiving.directories.open(file.place)?;
+        self.directory.rename(&self.temporary, &into, &file.name)?;
+        self.has_name.store(true, Ordering::Relaxed);
+        add(&receiving.progress.bytes_done, file.bytes);
+        add(&receiving.progress.bytes_same, file.bytes);
+        receiving.copied(file, file.bytes);
+        Ok(())
+    }
+}
+
+impl Drop for Adopted {
+    fn drop(&mut self) {
+        if !*self.has_name.get_mut() {
+            let _ = self.directory.remove_file(&self.temporary);
+        }
+    }
+}
