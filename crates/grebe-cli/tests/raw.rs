@@ -185,3 +185,27 @@ fn what_cannot_be_is_said_with_what_to_do() {
         assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
     }
 }
+
+#[test]
+fn who_is_not_there_yet_is_waited_for_where_the_name_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    // A port that was free a moment ago.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let uri = format!("tcp://{address}?format=i16&rate=1k");
+    let output =
+        finish(grebe(&["record", &uri, file.to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap());
+    assert_eq!(output.status.code(), Some(1), "without reconnect: {}", text(&output.stderr));
+    let uri = format!("{uri}&reconnect");
+    let mut recorder = grebe(&["record", &uri, file.to_str().unwrap(), "--samples", "500"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(recorder.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.ends_with("; waiting for it\n"), "{said}");
+    let (mut sending, _) = TcpListener::bind(address).unwrap().accept().unwrap();
+    sending.write_all(&bytes(1_000)).unwrap();
+    assert_eq!(finish(recorder).status.code(), Some(0));
+    assert_eq!(data(&file), bytes(1_000));
+}

@@ -12,6 +12,7 @@ mod recording;
 mod rtl_tcp;
 mod soapy;
 mod text;
+mod there;
 mod vita49;
 mod zmq;
 
@@ -86,7 +87,7 @@ pub fn open_source(
         Uri::Pipe(_) => frames::standard_input(&options),
         Uri::Raw(of) => raw::source(uri, of, &options, notify),
         Uri::Text(of) => text::source(uri, of, &options, notify),
-        Uri::Audio(of) => audio::source(of, &options),
+        Uri::Audio(of) => audio::source(of, &options, notify),
         Uri::RtlTcp(of) => rtl_tcp::source(uri, of, &options, notify),
         Uri::Soapy(of) => soapy::source(of, &options, notify),
         Uri::Vita49(stream) => vita49::source(uri, stream, &options, notify),
@@ -120,7 +121,7 @@ pub fn open_sink(
         Uri::Text(of) => text::sink(uri, of, options, notify)?,
         Uri::Audio(of) => Box::new(AudioSink::new((**of).clone())?),
         Uri::RtlTcp(of) => Box::new(rtl_tcp::sink(of, options, notify)?),
-        Uri::Soapy(of) => Box::new(soapy::sink(of)?),
+        Uri::Soapy(of) => Box::new(soapy::sink(of, options, notify)?),
         Uri::Vita49(stream) => Box::new(vita49::sink(uri, stream, datagram_bytes, options, notify)?),
         Uri::Zmq(of) => Box::new(zmq::sink(uri, of, options, notify)?),
         Uri::File(path) => Box::new(recording::sink(path, options)?),

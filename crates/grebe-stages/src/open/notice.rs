@@ -36,6 +36,11 @@ pub enum Notice {
         /// With the port that the system chose where none was named.
         address: SocketAddr,
     },
+    /// The other end, or a device, is not there yet, and is waited for.
+    NotThereYet {
+        /// What opening it said.
+        why: String,
+    },
     /// What is lost cannot be seen, and why.
     UnseenLoss(&'static str),
     /// Which radio was opened, and what it is set to.
@@ -58,6 +63,7 @@ impl fmt::Display for Notice {
             Notice::WaitingForConnection { scheme, address } => {
                 write!(f, "listening on {scheme}://{address}")
             }
+            Notice::NotThereYet { why } => write!(f, "{why}; waiting for it"),
             Notice::UnseenLoss(what) => write!(f, "{what} cannot be seen"),
             Notice::Radio(note) | Notice::Recording(note) => f.write_str(note),
         }

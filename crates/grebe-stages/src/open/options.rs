@@ -8,6 +8,7 @@ use grebe_frame::BatchPool;
 use grebe_ring::Cancel;
 use grebe_shm::Policy;
 
+use super::there::Patience;
 use crate::error::Error;
 use crate::file::{LeftOut, RingLength, RingPlan, Rotate, WriteWay};
 use crate::raw::Carrier;
@@ -151,6 +152,20 @@ impl Transport {
     /// How long a block may wait for others to travel with.
     pub(super) fn flush_every(&self) -> Duration {
         self.latency / 4
+    }
+}
+
+impl SourceOptions {
+    /// For what is not there when it is opened.
+    pub(super) fn patience(&self, waits: bool) -> Patience<'_> {
+        Patience { waits, within: self.idle_timeout, cancel: &self.cancel }
+    }
+}
+
+impl SinkOptions {
+    /// For what is not there when it is opened.
+    pub(super) fn patience(&self, waits: bool) -> Patience<'_> {
+        Patience { waits, within: None, cancel: &self.cancel }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::net::TcpStream;
 
 use grebe_flow::Stage;
-use grebe_ring::Cancel;
 
+use super::there::Patience;
 use super::{Notice, OpenSource, SinkOptions, SourceOptions};
 use crate::error::Error;
 use crate::io::pipe;
@@ -25,12 +25,12 @@ pub(super) fn source(
             OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
         }
         Carrier::Tcp(end) => {
-            let (stream, again) = connection(end, &options.cancel, notify)?;
+            let (stream, again) = connection(end, &options.patience(end.reconnects), notify)?;
             let source = RawSource::new(stream, pipe::readable, raw.clone()).again(again);
             OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
         }
         Carrier::Serial(end) => {
-            let (port, again) = end.open()?;
+            let (port, again) = options.patience(end.reconnects).open(notify, |_| end.open())?;
             let source = RawSource::new(port, pipe::readable, raw.clone()).again(again);
             OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
         }
@@ -68,11 +68,11 @@ pub(super) fn sink(
             Box::new(RawSink::new(stdout, raw.clone()))
         }
         Carrier::Tcp(end) => {
-            let (stream, again) = connection(end, &options.cancel, notify)?;
+            let (stream, again) = connection(end, &options.patience(end.reconnects), notify)?;
             Box::new(RawSink::new(stream, raw.clone()).again(again))
         }
         Carrier::Serial(end) => {
-            let (port, again) = end.open()?;
+            let (port, again) = options.patience(end.reconnects).open(notify, |_| end.open())?;
             Box::new(RawSink::new(port, raw.clone()).again(again))
         }
         Carrier::Udp(to) => {
@@ -97,12 +97,12 @@ pub(super) fn sink(
 /// A connection, and what opens it again where that is wanted.
 pub(super) fn connection(
     end: &TcpEnd,
-    cancel: &Cancel,
+    patience: &Patience<'_>,
     notify: &mut dyn FnMut(Notice),
 ) -> Result<(TcpStream, Option<Again<TcpStream>>), Error> {
     let listening = |address| notify(Notice::WaitingForConnection { scheme: "tcp", address });
     let connector = end.connector("tcp", listening)?;
-    let stream = connector.open(cancel)?;
+    let stream = patience.open(notify, |_| connector.open(patience.cancel))?;
     let again = end.reconnects.then(|| Again::new(move |cancel| connector.open(cancel)));
     Ok((stream, again))
 }

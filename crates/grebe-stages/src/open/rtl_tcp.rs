@@ -15,7 +15,8 @@ pub(super) fn source(
         let reason = "has listen, which makes it a server, and a server is where a stream goes to".to_owned();
         return Err(Error::Name { name: uri.to_string(), reason });
     }
-    let (source, tuner) = receiver(rtl, &options.cancel)?;
+    let patience = options.patience(rtl.reconnects);
+    let (source, tuner) = patience.open(notify, |_| receiver(rtl, &options.cancel))?;
     notify(Notice::UnseenLoss("rtl_tcp has no numbers: what its server drops"));
     let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
     let rate_hz = Some(rtl.tuning.rate_hz);

@@ -1,6 +1,6 @@
 //! Radios behind SoapySDR.
 
-use super::{Notice, OpenSource, SourceOptions};
+use super::{Notice, OpenSource, SinkOptions, SourceOptions};
 use crate::error::Error;
 use crate::soapy::{Soapy, SoapySink, SoapySource};
 use crate::tuner::Tuning;
@@ -10,7 +10,7 @@ pub(super) fn source(
     options: &SourceOptions,
     notify: &mut dyn FnMut(Notice),
 ) -> Result<OpenSource, Error> {
-    let mut source = SoapySource::open(soapy)?;
+    let mut source = options.patience(soapy.reconnects).open(notify, |_| SoapySource::open(soapy))?;
     let (driver, hardware) = source.made_by();
     let tuned = source.tuned();
     notify(Notice::Radio(format!("{hardware}: {}", words(&tuned, &source))));
@@ -33,8 +33,12 @@ pub(super) fn source(
     Ok(OpenSource { rate_hz, tuner, ..OpenSource::of(source) })
 }
 
-pub(super) fn sink(soapy: &Soapy) -> Result<SoapySink, Error> {
-    SoapySink::open(soapy)
+pub(super) fn sink(
+    soapy: &Soapy,
+    options: &SinkOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<SoapySink, Error> {
+    options.patience(soapy.reconnects).open(notify, |_| SoapySink::open(soapy))
 }
 
 /// What a radio is set to.

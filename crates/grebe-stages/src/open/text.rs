@@ -24,11 +24,11 @@ pub(super) fn source(
             of(TextSource::new(stdin, pipe::readable, text.clone()), options)
         }
         Carrier::Tcp(end) => {
-            let (stream, again) = connection(end, &options.cancel, notify)?;
+            let (stream, again) = connection(end, &options.patience(end.reconnects), notify)?;
             of(TextSource::new(stream, pipe::readable, text.clone()).again(again), options)
         }
         Carrier::Serial(end) => {
-            let (port, again) = end.open()?;
+            let (port, again) = options.patience(end.reconnects).open(notify, |_| end.open())?;
             of(TextSource::new(port, pipe::readable, text.clone()).again(again), options)
         }
         Carrier::Udp(at) => {
@@ -62,11 +62,11 @@ pub(super) fn sink(
             Box::new(TextSink::new(stdout, text.clone()))
         }
         Carrier::Tcp(end) => {
-            let (stream, again) = connection(end, &options.cancel, notify)?;
+            let (stream, again) = connection(end, &options.patience(end.reconnects), notify)?;
             Box::new(TextSink::new(stream, text.clone()).again(again))
         }
         Carrier::Serial(end) => {
-            let (port, again) = end.open()?;
+            let (port, again) = options.patience(end.reconnects).open(notify, |_| end.open())?;
             Box::new(TextSink::new(port, text.clone()).again(again))
         }
         Carrier::Udp(_) => {

@@ -18,7 +18,10 @@ pub(super) fn source(
         return Err(Error::Name { name: uri.to_string(), reason });
     }
     let listening = |address| notify(Notice::WaitingForConnection { scheme: "zmq", address });
-    let source = zmq::source(zmq, zmq.meeting(socket, listening)?, &options.cancel)?;
+    let meeting = zmq.meeting(socket, listening)?;
+    let patience = options.patience(zmq.end.reconnects);
+    let peer = patience.open(notify, |_| meeting.open(&options.cancel))?;
+    let source = zmq::source(zmq, meeting, peer);
     if zmq.loses_unseen(socket) {
         notify(Notice::UnseenLoss("there are no tags: what a PUB drops for a slow reader"));
     }
@@ -39,6 +42,8 @@ pub(super) fn sink(
             format!("reads: what sends is type={}", if socket == Socket::Sub { "pub" } else { "push" });
         return Err(Error::Name { name: uri.to_string(), reason });
     }
-    let listening = |address| notify(Notice::WaitingForConnection { scheme: "zmq", address });
-    ZmqSink::open(zmq, socket, &options.cancel, listening)
+    options.patience(zmq.end.reconnects).open(notify, |notify| {
+        let listening = |address| notify(Notice::WaitingForConnection { scheme: "zmq", address });
+        ZmqSink::open(zmq, socket, &options.cancel, listening)
+    })
 }

@@ -6,9 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use grebe_frame::Description;
-use grebe_ring::Cancel;
 
-use crate::error::Error;
 use crate::io::pipe;
 use crate::raw::{Again, RawSource, Retune, Retuned};
 use crate::zmq::Zmq;
@@ -17,24 +15,21 @@ use crate::zmq::tags::{NoHeader, Says, TagHeader};
 use crate::zmq::wire::Head;
 
 /// Reads what a PUB or a PUSH sends. What its tags say holds from their sample on, and items that are missing between two messages
-/// become a gap.
-///
-/// # Errors
-/// Nobody is there, or another socket than ours needs.
-pub(crate) fn source(zmq: &Zmq, meeting: Meeting, cancel: &Cancel) -> Result<RawSource<Reader>, Error> {
+/// become a gap. Begins with `peer`, and goes on with whom the meeting brings.
+pub(crate) fn source(zmq: &Zmq, meeting: Meeting, peer: Peer) -> RawSource<Reader> {
     let loses_unseen = zmq.loses_unseen(meeting.socket);
     let begin = {
         let (has_tags, has_key, frame_bytes) = (zmq.has_tags, !zmq.key.is_empty(), zmq.raw.frame_bytes());
         move |Peer { stream, .. }| Reader::new(stream, has_tags, has_key, frame_bytes)
     };
-    let reader = begin(meeting.open(cancel)?);
+    let reader = begin(peer);
     let heard = Heard {
         rate_hz: zmq.raw.rate_hz,
         description: zmq.raw.description().map(Arc::unwrap_or_clone).unwrap_or_default(),
     };
     let source = RawSource::new(reader, Reader::wait, zmq.raw.clone()).retune(Box::new(heard));
     let again = zmq.end.reconnects.then(|| Again::new(move |cancel| meeting.open(cancel).map(&begin)));
-    Ok((if loses_unseen { source.loses_unseen() } else { source }).again(again))
+    (if loses_unseen { source.loses_unseen() } else { source }).again(again)
 }
 
 /// A connection without what stands between the samples.
