@@ -45,6 +45,8 @@ mod delta;
 mod directories;
 mod error;
 mod exclude;
+#[cfg(test)]
+mod hostile;
 mod local;
 mod name;
 mod options;

@@ -155,6 +155,11 @@ impl<W: Write> FrameWriter<W> {
         self.stream.write_all(body).map_err(stream_error)
     }
 
+    #[cfg(test)]
+    pub(crate) fn into_stream(self) -> W {
+        self.stream
+    }
+
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.stream.flush().map_err(stream_error)
     }

@@ -1,0 +1,371 @@
+//! Peers that lie. Each test speaks for one end, byte by byte, and looks at what the other one did.
+
+use std::fs;
+use std::io::{self, Cursor, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+
+use proptest::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::receive::{ReceiveTree, receive};
+use crate::report::Report;
+use crate::send::{SendTree, send};
+use crate::wire::{
+    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, ListingWriter, Role,
+    SenderEnd, Summary,
+};
+
+/// Where both streams go that a lying peer is asked to read.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A destination with something beside it that nobody may touch.
+struct Ground {
+    all: tempfile::TempDir,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let all = tempfile::tempdir().unwrap();
+        fs::create_dir(all.path().join("outside")).unwrap();
+        fs::write(all.path().join("outside/sentinel"), "untouched").unwrap();
+        fs::create_dir(all.path().join("destination")).unwrap();
+        // Not fresh: answers are asked for.
+        fs::write(all.path().join("destination/there"), "there").unwrap();
+        Self { all }
+    }
+
+    fn destination(&self) -> std::path::PathBuf {
+        self.all.path().join("destination")
+    }
+
+    /// What the lying sender says, and how the receiver ended.
+    fn receive(&self, stream: Vec<u8>, options: Options) -> Result<Report> {
+        let tree = ReceiveTree { destination: self.destination(), options: Some(options) };
+        let received =
+            receive(Cursor::new(stream), Heard::default(), &tree, &Arc::default(), &crate::Cancel::default());
+        self.assert_untouched();
+        received
+    }
+
+    fn assert_untouched(&self) {
+        let outside = self.all.path().join("outside");
+        let names: Vec<_> = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["sentinel"]);
+        assert_eq!(fs::read(outside.join("sentinel")).unwrap(), b"untouched");
+        let mut above: Vec<_> =
+            fs::read_dir(self.all.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        above.sort();
+        assert_eq!(above, ["destination", "outside"]);
+        assert_eq!(fs::read(self.destination().join("there")).unwrap(), b"there");
+    }
+}
+
+/// Says what a sender says.
+struct Liar {
+    writer: FrameWriter<Vec<u8>>,
+}
+
+impl Liar {
+    fn new() -> Self {
+        let mut writer = FrameWriter::new(Vec::new());
+        let hello = Hello {
+            role: Role::Sender,
+            options: None,
+            sources: 2,
+            is_contents: false,
+            is_fresh: false,
+            is_local: false,
+        };
+        writer.write(Kind::Hello, &hello.encode()).unwrap();
+        Self { writer }
+    }
+
+    fn list(mut self, directory: u32, first: u64, entries: &[Entry]) -> Self {
+        let mut listing = ListingWriter::new(directory);
+        entries.iter().zip(first..).for_each(|(entry, id)| listing.add(entry, id));
+        self.writer.write(Kind::Listing, &listing.finish(true, false)).unwrap();
+        self
+    }
+
+    fn data(mut self, fill: impl FnOnce(&mut DataWriter)) -> Self {
+        let mut data = DataWriter::new(0);
+        fill(&mut data);
+        self.writer.write(Kind::Data, &data.finish()).unwrap();
+        self
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        let end = SenderEnd { is_complete: true, ..SenderEnd::default() };
+        self.writer.write(Kind::End, &end.encode()).unwrap();
+        self.cut()
+    }
+
+    fn cut(self) -> Vec<u8> {
+        self.writer.into_stream()
+    }
+}
+
+fn entry(name: &[u8], kind: EntryKind) -> Entry {
+    Entry { name: name.to_vec(), kind, modified_ns: 0, mode: 0o644, owner: None, attributes: Vec::new() }
+}
+
+fn file(name: &[u8], bytes: u64) -> Entry {
+    entry(name, EntryKind::File { bytes, is_linked: false, touched: 0 })
+}
+
+fn symlink(name: &[u8], target: &Path) -> Entry {
+    entry(name, EntryKind::Symlink { target: target.as_os_str().as_encoded_bytes().to_vec() })
+}
+
+fn archive() -> Options {
+    Options { force: true, delete: true, ..Options::archive() }
+}
+
+#[test]
+fn names_that_lead_out_are_left_out_and_the_others_arrive() {
+    for bad in [&b".."[..], b".", b"../outside/x", b"/tmp/x", b"a/b", b"a\0", b".grebe-partial", b".Grebe-x"]
+    {
+        let ground = Ground::new();
+        let liar = Liar::new()
+            .list(0, 0, &[file(bad, 3), entry(bad, EntryKind::Directory), file(b"good", 4), file(bad, 0)])
+            .list(1, 4, &[file(b"inside", 3)])
+            .data(|data| {
+                data.whole(0, b"bad", 0);
+                data.whole(2, b"good", 0);
+                data.whole(4, b"bad", 0);
+            });
+        let report = ground.receive(liar.end(), archive()).unwrap();
+        assert_eq!((report.files_copied, report.left_out_count), (1, 3), "{bad:?}: {report:?}");
+        assert_eq!(fs::read(ground.destination().join("good")).unwrap(), b"good");
+        assert_eq!(fs::read_dir(ground.destination()).unwrap().count(), 2, "{bad:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_that_leads_out_is_not_gone_through() {
+    let ground = Ground::new();
+    let outside = ground.all.path().join("outside");
+    // The link first, then the same name as a directory, and files through it.
+    for second in [entry(b"way", EntryKind::Directory), file(b"way", 3), symlink(b"way", Path::new("there"))]
+    {
+        let liar = Liar::new()
+            .list(0, 0, &[symlink(b"way", &outside), second.clone(), entry(b"way", EntryKind::Directory)])
+            .list(1, 3, &[file(b"sentinel", 3), file(b"new", 3), symlink(b"link", Path::new("/"))])
+            .data(|data| [1, 3, 4].into_iter().for_each(|id| data.whole(id, b"bad", 0)));
+        let _ = ground.receive(liar.end(), Options::archive());
+        let _ = fs::remove_file(ground.destination().join("way"));
+        let _ = fs::remove_dir_all(ground.destination().join("way"));
+    }
+    // One that stood there before.
+    std::os::unix::fs::symlink(&outside, ground.destination().join("way")).unwrap();
+    let liar = || {
+        Liar::new()
+            .list(0, 0, &[entry(b"way", EntryKind::Directory)])
+            .list(1, 1, &[file(b"sentinel", 3), file(b"new", 3)])
+            .data(|data| [1, 2].into_iter().for_each(|id| data.whole(id, b"bad", 0)))
+            .end()
+    };
+    let report = ground.receive(liar(), Options::archive()).unwrap();
+    assert_eq!((report.files_copied, report.left_out_count), (0, 1));
+    assert_eq!(fs::read_link(ground.destination().join("way")).unwrap(), outside);
+    // With force the link goes, and not what it leads to.
+    let report = ground.receive(liar(), Options { force: true, ..Options::archive() }).unwrap();
+    assert_eq!((report.files_copied, report.left_out_count), (2, 0));
+    assert!(ground.destination().join("way").symlink_metadata().unwrap().is_dir());
+}
+
+#[test]
+#[cfg(unix)]
+fn hard_links_are_made_to_files_of_this_copy_alone() {
+    let ground = Ground::new();
+    let linked = |name: &[u8]| entry(name, EntryKind::File { bytes: 3, is_linked: true, touched: 0 });
+    std::os::unix::fs::symlink(ground.all.path().join("outside/sentinel"), ground.destination().join("sly"))
+        .unwrap();
+    let liar = Liar::new()
+        .list(
+            0,
+            0,
+            &[
+                linked(b"good"),
+                entry(b"other", EntryKind::HardLink { to: 0 }),
+                symlink(b"link", &ground.all.path().join("outside/sentinel")),
+                entry(b"to link", EntryKind::HardLink { to: 2 }),
+                linked(b"never sent"),
+                entry(b"to nothing", EntryKind::HardLink { to: 4 }),
+            ],
+        )
+        .data(|data| {
+            data.whole(0, b"one", 0);
+            data.failed(4, false);
+        });
+    let report = ground.receive(liar.end(), Options::archive()).unwrap();
+    assert_eq!((report.files_copied, report.links_made, report.left_out_count), (1, 2, 2), "{report:?}");
+    assert_eq!(fs::read(ground.destination().join("other")).unwrap(), b"one");
+    for none in ["to link", "to nothing", "never sent"] {
+        assert!(fs::symlink_metadata(ground.destination().join(none)).is_err(), "{none}");
+    }
+}
+
+#[test]
+fn what_breaks_the_protocol_ends_the_copy_and_nothing_gets_a_name() {
+    let large = 3 << 20;
+    let listed = || Liar::new().list(0, 0, &[file(b"large", large), file(b"small", 5)]);
+    let lies: Vec<(&str, Vec<u8>)> = vec![
+        ("a directory that was not listed", listed().list(7, 2, &[file(b"x", 1)]).end()),
+        ("content that was not listed", listed().data(|data| data.whole(9, b"bad", 0)).end()),
+        (
+            "pieces that go back",
+            listed()
+                .data(|data| {
+                    data.piece(0, 5_000, b"piece");
+                    data.piece(0, 10, b"piece");
+                    data.end(0, large, 0);
+                })
+                .end(),
+        ),
+        (
+            "a file shorter than its pieces",
+            listed()
+                .data(|data| {
+                    data.piece(0, 5_000, b"piece");
+                    data.end(0, 10, 0);
+                })
+                .end(),
+        ),
+        ("a stream that ends", listed().data(|data| data.piece(0, 0, b"piece")).cut()),
+        ("a file handed over", Liar::new().list(0, 0, &[file(b"x", 3)]).data(|data| data.local(0)).cut()),
+        ("a hello in the middle", {
+            let mut liar = listed();
+            liar.writer.write(Kind::Hello, b"grebe tree").unwrap();
+            liar.end()
+        }),
+        ("answers", {
+            let mut liar = listed();
+            liar.writer.write(Kind::Answers, &[8]).unwrap();
+            liar.end()
+        }),
+        ("a wrong hash", {
+            let mut liar = listed();
+            let mut data = DataWriter::new(0);
+            data.whole(1, b"small", 0);
+            let mut body = data.finish();
+            *body.last_mut().unwrap() ^= 1;
+            liar.writer.write(Kind::Data, &body).unwrap();
+            liar.end()
+        }),
+        ("the top described below it", {
+            Liar::new()
+                .list(0, 0, &[entry(b"d", EntryKind::Directory)])
+                .list(1, 1, &[entry(b"", EntryKind::Itself)])
+                .end()
+        }),
+    ];
+    for (lie, stream) in lies {
+        let ground = Ground::new();
+        let received = ground.receive(stream, archive());
+        assert!(matches!(received, Err(Error::Malformed { .. } | Error::Closed)), "{lie}: {received:?}");
+        for none in ["large", "small", "x"] {
+            assert!(!ground.destination().join(none).exists(), "{lie}");
+        }
+    }
+}
+
+#[test]
+fn what_was_not_asked_for_is_not_taken() {
+    let ground = Ground::new();
+    fs::write(ground.destination().join("same"), "old").unwrap();
+    let modified = fs::metadata(ground.destination().join("same")).unwrap().modified().unwrap();
+    let modified_ns = modified.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
+    let same = Entry { modified_ns, ..file(b"same", 3) };
+    let liar = Liar::new().list(0, 0, &[same]).data(|data| data.whole(0, b"new", 0));
+    let report = ground.receive(liar.end(), Options { recursive: true, ..Options::default() }).unwrap();
+    assert_eq!((report.files_copied, report.files_same), (0, 1));
+    assert_eq!(fs::read(ground.destination().join("same")).unwrap(), b"old");
+}
+
+#[test]
+fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
+    let from = tempfile::tempdir().unwrap();
+    fs::write(from.path().join("named"), vec![1; 3_000_000]).unwrap();
+    let say = |fill: &dyn Fn(&mut FrameWriter<Vec<u8>>)| {
+        let mut writer = FrameWriter::new(Vec::new());
+        let hello = Hello {
+            role: Role::Receiver,
+            options: None,
+            sources: 0,
+            is_contents: false,
+            is_fresh: false,
+            is_local: false,
+        };
+        writer.write(Kind::Hello, &hello.encode()).unwrap();
+        fill(&mut writer);
+        writer.into_stream()
+    };
+    let answer = |writer: &mut FrameWriter<Vec<u8>>, answers: &[Answer]| {
+        let mut body = AnswerWriter::default();
+        answers.iter().for_each(|answer| body.add(*answer));
+        writer.write(Kind::Answers, &body.take()).unwrap();
+    };
+    let lies: Vec<(&str, Vec<u8>)> = vec![
+        ("nothing", say(&|_| ())),
+        ("an answer too many", say(&|writer| answer(writer, &[Answer::Whole, Answer::Whole]))),
+        ("beyond the end", say(&|writer| answer(writer, &[Answer::From(3_000_001)]))),
+        ("an early end", say(&|writer| writer.write(Kind::End, &Summary::default().encode()).unwrap())),
+        ("a listing", say(&|writer| writer.write(Kind::Listing, &[0, 0]).unwrap())),
+        ("a second hello", say(&|writer| writer.write(Kind::Hello, &[]).unwrap())),
+        ("two receivers' words", b"\x01\x03abc".to_vec()),
+    ];
+    for (lie, stream) in lies {
+        let tree = SendTree { sources: vec![from.path().join("named")], options: Some(Options::default()) };
+        let heard = Heard::default();
+        let sent =
+            send(Cursor::new(stream), heard.clone(), &tree, &Arc::default(), &crate::Cancel::default());
+        assert!(matches!(sent, Err(Error::Malformed { .. } | Error::Closed)), "{lie}: {sent:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Frames of any kind in any order with bodies that are nearly good.
+    #[test]
+    fn whatever_a_sender_says_nothing_outside_is_touched(
+        frames in prop::collection::vec((2_u8..9, prop::collection::vec(any::<u8>(), 0..60), 0_u64..6), 0..12),
+    ) {
+        let ground = Ground::new();
+        let mut liar = Liar::new().list(0, 0, &[
+            entry(b"d", EntryKind::Directory), file(b"large", 2 << 20), file(b"small", 5), symlink(b"l", Path::new("..")),
+        ]);
+        for (kind, bytes, id) in frames {
+            match kind {
+                2 => liar = liar.list(id as u32 % 3, 4 + id, &[file(&bytes, id * 100_000), symlink(&bytes, Path::new("../outside"))]),
+                3 if id < 4 => liar = liar.data(|data| {
+                    data.piece(id, u64::from(bytes.len() as u32) * 1_000, &bytes);
+                    data.whole(id + 1, &bytes, 0);
+                }),
+                3 => liar = liar.data(|data| { data.restart(id); data.end(id, 1 << 20, 0); data.compared(2, true); }),
+                kind => {
+                    let kinds = [Kind::Answers, Kind::LeftOut, Kind::Deleted, Kind::Failed, Kind::Listing, Kind::Data];
+                    liar.writer.write(kinds[usize::from(kind) % kinds.len()], &bytes).unwrap();
+                }
+            }
+        }
+        let _ = ground.receive(liar.end(), archive());
+    }
+}
