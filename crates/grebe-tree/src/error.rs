@@ -91,6 +91,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether this end has found it, so that the other one does not know.
+    pub(crate) fn is_ours(&self) -> bool {
+        !matches!(self, Self::Closed | Self::Stream(_) | Self::Peer { .. })
+    }
+}
+
 impl From<grebe_packet::Error> for Error {
     fn from(error: grebe_packet::Error) -> Self {
         match error {

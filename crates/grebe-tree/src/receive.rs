@@ -96,7 +96,7 @@ where
     let received = greet(&mut writer, tree)
         .and_then(|is_fresh| receive_all(reader, &mut writer, tree, is_fresh, progress, cancel, handover));
     if let Err(error) = &received
-        && !matches!(error, Error::Closed | Error::Stream(_) | Error::Peer { .. })
+        && error.is_ours()
     {
         // It may be gone already.
         let _ = writer.write(Kind::Failed, error.to_string().as_bytes()).and_then(|()| writer.flush());

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use crossbeam_channel::bounded;
 use grebe_packet::Cancel;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exclude::Exclude;
 use crate::local::Handover;
 use crate::options::Options;
@@ -29,7 +29,7 @@ use crate::progress::Progress;
 use crate::report::{LeftOutList, Report};
 use crate::scan::{Scanner, means_contents};
 use crate::send::comparing::{Comparing, compare_files};
-use crate::send::frames::read_frames;
+use crate::send::frames::{Frames, read_frames};
 use crate::send::reading::{Job, read_jobs};
 use crate::send::sending::Sending;
 use crate::wire::{FrameWriter, Hello, Kind, Role};
@@ -82,28 +82,36 @@ where
         Exclude::new(&options.exclude)?;
     }
     let mut writer = FrameWriter::new(writer);
-    let sent = greet_and_send(reader, &mut writer, tree, progress, cancel, handover);
-    if let Err(error) = &sent
-        && !matches!(error, Error::Closed | Error::Stream(_) | Error::Peer { .. })
-    {
-        // It may be gone already.
-        let _ = writer.write(Kind::Failed, error.to_string().as_bytes()).and_then(|()| writer.flush());
-    }
-    sent
+    let left_out = Arc::new(LeftOutList::default());
+    let frames = read_frames(reader, progress.clone(), left_out.clone());
+    let sent = greet_and_send(&frames, &mut writer, tree, progress, cancel, handover, &left_out);
+    let mut report = match sent {
+        Ok(report) => report,
+        Err(error) => {
+            // It may be gone already, and then it has perhaps said why.
+            let reason = frames.reason(error);
+            if reason.is_ours() {
+                let _ =
+                    writer.write(Kind::Failed, reason.to_string().as_bytes()).and_then(|()| writer.flush());
+            }
+            return Err(reason);
+        }
+    };
+    report.read_bytes = frames.read_bytes();
+    report.written_bytes = writer.written_bytes;
+    (report.left_out, report.left_out_count) = left_out.take();
+    Ok(report)
 }
 
-fn greet_and_send<R, W>(
-    reader: R,
+fn greet_and_send<W: Write>(
+    frames: &Frames,
     writer: &mut FrameWriter<W>,
     tree: &SendTree,
-    progress: &Arc<Progress>,
+    progress: &Progress,
     cancel: &Cancel,
     handover: Option<&Handover>,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write,
-{
+    left_out: &LeftOutList,
+) -> Result<Report> {
     let hello = Hello {
         role: Role::Sender,
         options: tree.options.clone(),
@@ -114,8 +122,6 @@ where
     };
     writer.write(Kind::Hello, &hello.encode())?;
     writer.flush()?;
-    let left_out = Arc::new(LeftOutList::default());
-    let frames = read_frames(reader, progress.clone(), left_out.clone());
     // Who has the options need not wait: names leave before the other end has said anything.
     let (options, theirs) = match &tree.options {
         Some(options) => (options.clone(), None),
@@ -126,7 +132,7 @@ where
     };
     let exclude = Exclude::new(&options.exclude)?;
     let directories = handover.map_or_else(Arc::default, Handover::directories);
-    let result = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         // Small bounds: what waits here is memory, and the window of the names bounds the rest.
         let (names_in, names) = bounded(8);
         let (jobs, jobs_out) = bounded::<Job>(JOBS_AHEAD);
@@ -145,24 +151,10 @@ where
             scope.spawn(move || compare_files(&jobs, &out, directories, cancel));
         }
         drop((to_compare, compared));
-        let sending = Sending::new(
-            writer,
-            &frames,
-            names,
-            jobs,
-            comparing,
-            &options,
-            &directories,
-            progress,
-            &left_out,
-        );
+        let sending =
+            Sending::new(writer, frames, names, jobs, comparing, &options, &directories, progress, left_out);
         sending.run(theirs, cancel)
-    });
-    let (mut report, read_bytes) = result.map_err(|error| frames.reason(error))?;
-    report.read_bytes = read_bytes;
-    report.written_bytes = writer.written_bytes;
-    (report.left_out, report.left_out_count) = left_out.take();
-    Ok(report)
+    })
 }
 
 /// Two at least: while one waits for the disk the other one hashes.

@@ -100,8 +100,8 @@ impl<'a, W: Write> Sending<'a, W> {
         }
     }
 
-    /// What the receiver did, and the bytes that were read from the stream.
-    pub(super) fn run(mut self, theirs: Option<Hello>, cancel: &Cancel) -> Result<(Report, u64)> {
+    /// What the receiver did.
+    pub(super) fn run(mut self, theirs: Option<Hello>, cancel: &Cancel) -> Result<Report> {
         if let Some(theirs) = theirs {
             self.hello(&theirs);
         }
@@ -119,7 +119,7 @@ impl<'a, W: Write> Sending<'a, W> {
         self.writer.flush()?;
         let mut report = self.receivers_end(cancel)?;
         report.sender = waits;
-        Ok((report, self.frames.read_bytes()))
+        Ok(report)
     }
 
     fn is_all_sent(&self) -> bool {

@@ -3,4 +3,7 @@
 
 mod ends;
 mod generate;
+mod semantics;
 mod stories;
+#[cfg(unix)]
+mod unix;

@@ -1,0 +1,274 @@
+//! What people expect who know cp, scp and rsync.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use grebe_tree::{Cancel, Done, Error, Options, Progress, ReceiveTree, SendTree, copy, receive, send};
+
+use crate::ends::{copied, over_pipes, progress, sorted};
+use crate::generate::{scratch, snapshot};
+
+fn recursive() -> Options {
+    Options { recursive: true, ..Options::default() }
+}
+
+fn write(root: &Path, files: &[(&str, &str)]) {
+    for (name, content) in files {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+fn names(root: &Path) -> Vec<String> {
+    snapshot(root).into_keys().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+fn age(path: &Path) {
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+}
+
+#[test]
+fn a_slash_behind_a_source_means_what_is_in_it() {
+    let from = scratch();
+    write(from.path(), &[("run/a", "1"), ("run/deep/b", "2"), ("single", "3")]);
+    let run = from.path().join("run");
+    for (source, destination, expected) in [
+        (
+            run.clone(),
+            "there",
+            vec!["there", "there/run", "there/run/a", "there/run/deep", "there/run/deep/b"],
+        ),
+        (run.join(""), "there", vec!["there", "there/a", "there/deep", "there/deep/b"]),
+        (run.join("."), "there", vec!["there", "there/a", "there/deep", "there/deep/b"]),
+        (
+            run.clone(),
+            "there/new",
+            vec!["there", "there/new", "there/new/a", "there/new/deep", "there/new/deep/b"],
+        ),
+        (
+            run.join(""),
+            "there/new",
+            vec!["there", "there/new", "there/new/a", "there/new/deep", "there/new/deep/b"],
+        ),
+        (from.path().join("single"), "there", vec!["there", "there/single"]),
+        (from.path().join("single"), "there/new", vec!["there", "there/new"]),
+        (from.path().join("single"), "there/new/", vec!["there", "there/new", "there/new/single"]),
+    ] {
+        let into = scratch();
+        fs::create_dir(into.path().join("there")).unwrap();
+        let report = copied(std::slice::from_ref(&source), &into.path().join(destination), &recursive());
+        assert_eq!(report.left_out, [], "{source:?} {destination}");
+        assert_eq!(names(into.path()), expected, "{source:?} {destination}");
+    }
+}
+
+#[test]
+fn several_go_into_a_directory_and_one_name_only_once() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("one/a", "1"), ("two/a", "2"), ("b", "3"), ("two/b", "4")]);
+    let paths: Vec<PathBuf> =
+        ["one/a", "two/a", "b", "gone", "two"].map(|name| from.path().join(name)).into();
+    let report = copied(&paths, &into.path().join("new"), &recursive());
+    assert_eq!(names(into.path()), ["new", "new/a", "new/b", "new/two", "new/two/a", "new/two/b"]);
+    assert_eq!(fs::read(into.path().join("new/a")).unwrap(), b"1");
+    let left_out = sorted(&report);
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+    assert!(
+        left_out.iter().any(|(name, why)| name.ends_with("gone") && why.contains("no such file")),
+        "{left_out:?}"
+    );
+    assert!(left_out.iter().any(|(name, why)| name == "a" && why.contains("same name")), "{left_out:?}");
+}
+
+#[test]
+fn a_directory_needs_to_be_wished() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("run/a", "1"), ("single", "3")]);
+    let sources = ["run", "single"].map(|name| from.path().join(name));
+    let report = copied(&sources, into.path(), &Options::default());
+    assert_eq!(names(into.path()), ["single"]);
+    assert!(sorted(&report)[0].1.contains("-r"), "{report:?}");
+}
+
+#[test]
+fn what_is_excluded_stays_away_and_is_not_deleted() {
+    let (from, into) = (scratch(), scratch());
+    write(
+        from.path(),
+        &[("t/a.o", "1"), ("t/a.c", "2"), ("t/cache/x", "3"), ("t/deep/b.o", "4"), ("t/deep/cache", "5")],
+    );
+    write(
+        into.path(),
+        &[
+            ("t/old.o", "1"),
+            ("t/old.c", "2"),
+            ("t/gone/deep/x", "3"),
+            ("t/half/keep.o", "4"),
+            ("t/half/x", "5"),
+        ],
+    );
+    write(into.path(), &[("beside", "not in what is copied")]);
+    let exclude = vec!["*.o".to_owned(), "cache/".to_owned()];
+    let options = Options { exclude, delete: true, ..recursive() };
+    let dry = copied(&[from.path().join("t")], into.path(), &Options { dry_run: true, ..options.clone() });
+    assert!(into.path().join("t/old.c").exists() && !into.path().join("t/a.c").exists());
+    let report = copied(&[from.path().join("t")], into.path(), &options);
+    assert_eq!(
+        names(into.path()),
+        ["beside", "t", "t/a.c", "t/deep", "t/deep/cache", "t/half", "t/half/keep.o", "t/old.o"]
+    );
+    // old.c, gone, gone/deep, gone/deep/x, half/x
+    assert_eq!((report.deleted, report.files_copied, report.directories_made), (5, 2, 1));
+    assert_eq!((dry.files_copied, dry.directories_made, dry.data_bytes), (2, 1, 0));
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_says_what_would_be() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("t/new", "1"), ("t/same", "2"), ("t/sub/changed", "long")]);
+    copied(&[from.path().join("t")], into.path(), &recursive());
+    fs::remove_file(into.path().join("t/new")).unwrap();
+    write(into.path(), &[("t/sub/changed", "x"), ("t/extra", "y")]);
+    let before = snapshot(into.path());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let telling = told.clone();
+    let watching = Progress::with_notify(move |event| {
+        let done = match event.done {
+            Done::Copied => "copied",
+            Done::Same => "same",
+            Done::Deleted => "deleted",
+            _ => "other",
+        };
+        telling.lock().unwrap().push(format!("{done} {}", String::from_utf8_lossy(event.name)));
+    });
+    let options = Options { dry_run: true, delete: true, ..recursive() };
+    let tree = SendTree { sources: vec![from.path().join("t")], options: Some(options) };
+    let report = copy(&tree, into.path(), &Arc::new(watching), &Cancel::default()).unwrap();
+    let mut told = told.lock().unwrap().clone();
+    told.sort();
+    assert_eq!(told, ["copied t/new", "copied t/sub/changed", "deleted t/extra", "same t/same"]);
+    assert_eq!((report.files_copied, report.files_same, report.deleted), (2, 1, 1));
+    assert_eq!(snapshot(into.path()), before);
+    // Nothing is made where nothing is, either.
+    let tree = SendTree { sources: tree.sources, options: tree.options };
+    copy(&tree, &into.path().join("nowhere"), &progress(), &Cancel::default()).unwrap();
+    assert_eq!(snapshot(into.path()), before);
+}
+
+#[test]
+fn with_checksums_the_content_counts_and_not_the_time() {
+    let (from, into) = (scratch(), scratch());
+    let big = "x".repeat(700_000);
+    write(from.path(), &[("t/a", "new"), ("t/b", "same"), ("t/big", &big)]);
+    let sources = [from.path().join("t")];
+    copied(&sources, into.path(), &recursive());
+    // Another content under the same size and time; another time over the same content.
+    fs::write(into.path().join("t/a"), "old").unwrap();
+    let modified = fs::metadata(from.path().join("t/a")).unwrap().modified().unwrap();
+    fs::File::options().write(true).open(into.path().join("t/a")).unwrap().set_modified(modified).unwrap();
+    age(&into.path().join("t/b"));
+    age(&into.path().join("t/big"));
+    let by_time = copied(&sources, into.path(), &Options { dry_run: true, ..recursive() });
+    assert_eq!((by_time.files_copied, by_time.files_same), (2, 1));
+    let options = Options { checksum: true, ..recursive() };
+    let dry = copied(&sources, into.path(), &Options { dry_run: true, ..options.clone() });
+    assert_eq!((dry.files_copied, dry.files_same, dry.data_bytes), (1, 2, 0));
+    let report = copied(&sources, into.path(), &options);
+    assert_eq!((report.files_copied, report.files_same, report.data_bytes), (1, 2, 3));
+    assert_eq!(snapshot(from.path()), snapshot(into.path()));
+}
+
+#[test]
+fn what_is_in_the_way_stays_unless_it_may_go() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("t/x/inner", "1"), ("t/y", "2"), ("t/z", "3")]);
+    write(into.path(), &[("t/x", "a file"), ("t/y/inner", "a directory")]);
+    let sources = [from.path().join("t")];
+    let report = copied(&sources, into.path(), &recursive());
+    assert_eq!(names(into.path()), ["t", "t/x", "t/y", "t/y/inner", "t/z"]);
+    let left_out: Vec<_> = sorted(&report).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(left_out, ["t/x", "t/y"]);
+    let report = copied(&sources, into.path(), &Options { force: true, ..recursive() });
+    assert_eq!(report.left_out, []);
+    assert_eq!(snapshot(from.path()), snapshot(into.path()));
+}
+
+/// Appends to a file whenever something of the stream is read: more than once while the file is, which is longer than what the ends
+/// hold between them.
+struct Touching {
+    from: io::PipeReader,
+    path: PathBuf,
+}
+
+impl Read for Touching {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        fs::File::options().append(true).open(&self.path)?.write_all(b"more")?;
+        self.from.read(buffer)
+    }
+}
+
+#[test]
+fn a_file_that_does_not_hold_still_is_left_out_and_the_others_arrive() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("t/growing", &"x".repeat(20_000_000)), ("t/a", "1"), ("t/z", "2")]);
+    let (sent_out, sent_in) = io::pipe().unwrap();
+    let (said_out, said_in) = io::pipe().unwrap();
+    let sending = SendTree { sources: vec![from.path().join("t")], options: Some(recursive()) };
+    let sender =
+        std::thread::spawn(move || send(said_out, sent_in, &sending, &progress(), &Cancel::default()));
+    let reader = Touching { from: sent_out, path: from.path().join("t/growing") };
+    let receiving = ReceiveTree { destination: into.path().to_path_buf(), options: None };
+    let received = receive(reader, said_in, &receiving, &progress(), &Cancel::default());
+    for report in [sender.join().unwrap().unwrap(), received.unwrap()] {
+        let left_out = sorted(&report);
+        assert_eq!(left_out.len(), 1, "{left_out:?}");
+        assert!(left_out[0].0 == "t/growing" && left_out[0].1.contains("changed"), "{left_out:?}");
+        assert_eq!(report.files_copied, 2);
+        assert!(report.data_bytes > 60_000_000, "it was read three times");
+    }
+    assert_eq!(names(into.path()), ["t", "t/a", "t/z"]);
+}
+
+#[test]
+fn a_bad_pattern_and_a_destination_that_is_none_are_told_at_both_ends() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("a", "1")]);
+    let bad = Options { exclude: vec!["[".to_owned()], ..Options::default() };
+    let (sent, received) = over_pipes(&[from.path().join("a")], into.path(), &bad);
+    assert!(matches!(sent, Err(Error::Pattern { .. })), "{sent:?}");
+    assert!(matches!(received, Err(Error::Closed)), "{received:?}");
+    let nowhere = into.path().join("no/where");
+    let (sent, received) = over_pipes(&[from.path().join("a")], &nowhere, &Options::default());
+    assert!(matches!(received, Err(Error::Destination { .. })), "{received:?}");
+    let Err(Error::Peer { what }) = sent else { panic!("{sent:?}") };
+    assert!(what.contains("make it first"), "{what}");
+}
+
+#[test]
+fn a_part_of_another_content_is_not_gone_on_with() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("large", &"a".repeat(6_000_000))]);
+    let sources = [from.path().join("large")];
+    let cut = |at| crate::ends::run(&sources, into.path(), &Options::default(), true, Some(at));
+    assert!(cut(4_000_000).1.is_err());
+    let parts = fs::read_dir(into.path().join(".grebe-partial")).unwrap().count();
+    assert!(parts >= 2, "a part and its journal");
+    // The same length, at another time.
+    write(from.path(), &[("large", &"b".repeat(6_000_000))]);
+    let report = copied(&sources, into.path(), &Options::default());
+    assert_eq!(report.data_bytes, 6_000_000);
+    assert_eq!(fs::read(into.path().join("large")).unwrap(), "b".repeat(6_000_000).into_bytes());
+    assert_eq!(names(into.path()), ["large"]);
+    // And the same content is.
+    fs::remove_file(into.path().join("large")).unwrap();
+    age(&from.path().join("large"));
+    assert!(cut(4_000_000).1.is_err());
+    let report = copied(&sources, into.path(), &Options::default());
+    assert!(report.data_bytes < 4_000_000 && report.bytes_copied == 6_000_000, "{report:?}");
+    assert_eq!(fs::read(into.path().join("large")).unwrap(), "b".repeat(6_000_000).into_bytes());
+}
