@@ -144,7 +144,8 @@ impl<'a> End<'a> {
     fn next_time_us(&self, now_us: u64) -> Option<u64> {
         if self.is_dead(now_us) {
             // What has come can still be read.
-            return (self.report.over_us.is_some() && self.unread_bytes > 0).then_some(now_us + 1_000);
+            let is_read = self.report.ended_us.is_some() || !self.has_all() && self.unread_bytes == 0;
+            return (self.report.over_us.is_some() && !is_read).then_some(now_us + 1_000);
         }
         let core_us = if self.is_started { self.core.next_time_us(now_us) } else { u64::MAX };
         let write_us = self.application.writes.get(self.writes).map_or(u64::MAX, |(at_us, _)| *at_us);
@@ -204,10 +205,14 @@ impl<'a> End<'a> {
         self.may_read_bytes -= (bytes as f64).min(self.may_read_bytes);
         self.unread_bytes -= bytes;
         self.report.read_bytes += bytes;
-        let has_all = self.core.receiver.verdict() == Some(Verdict::Whole);
-        if has_all && self.unread_bytes == 0 {
+        if self.has_all() && self.unread_bytes == 0 {
             self.report.ended_us.get_or_insert(now_us);
         }
+    }
+
+    /// Whether the other application's last byte has come.
+    fn has_all(&self) -> bool {
+        self.core.receiver.verdict() == Some(Verdict::Whole)
     }
 
     /// The next packet to the other end.

@@ -1,28 +1,25 @@
 //! The thread that carries a connection: it seals and sends what was written, opens and puts in order what comes, and reports.
 
+mod packets;
+mod way;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use grebe_datagram::{Receiver as Datagrams, Sender as Out, wait_either_readable};
+use grebe_datagram::{Receiver as Datagrams, Sender as Out};
 
 use super::stream::{ConnectionProgress, Failure, Shared};
 use super::{ConnectionOptions, SLOT_BYTES};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::io::session::connect::{self, Fallback};
-use crate::io::session::tcp::{Heard, PacketStream, TcpDoor};
-use crate::io::session::{Notice, taken};
+use crate::io::session::tcp::{PacketStream, TcpDoor};
 use crate::io::{ArrivalTimes, Clock};
 use crate::proto::connection::{Broken, ConnectionEnd};
 use crate::proto::handshake::{Responder, Session};
-use crate::proto::receiver::Arrived;
-use crate::proto::sender::{SenderOptions, Transmit};
-use crate::proto::sent_packets::Item;
+use crate::proto::sender::SenderOptions;
 use crate::proto::stream_buffer::{ReceiveBuffer, SendBuffer};
-use crate::proto::wire::{
-    DATA_HEADER_BYTES, Frame, HEADER_BYTES, ReceivedPackets, TAG_BYTES, Verdict, WINDOW_BYTES_MAX,
-    data_header,
-};
+use crate::proto::wire::{Frame, ReceivedPackets, Verdict, WINDOW_BYTES_MAX};
 
 /// What a connection begins with.
 pub(super) struct Start {
@@ -211,250 +208,6 @@ impl Driver {
         self.shared.let_go(state);
     }
 
-    /// Builds the packets that are due and hands them to the kernel in as few calls as possible.
-    fn send_due(&mut self, now_us: u64) -> Result<()> {
-        if let Some(mut tcp) = self.start.tcp.take() {
-            let sent = self.send_by(&mut tcp, now_us);
-            self.start.tcp = Some(tcp);
-            return sent;
-        }
-        let mut at = 0;
-        self.runs.clear();
-        while at + SLOT_BYTES <= SLAB_BYTES {
-            let Some(length) = self.build_next(now_us, at)? else { break };
-            match self.runs.last_mut() {
-                Some((_, end, segment)) if *segment == length => *end += length,
-                _ => self.runs.push((at, at + length, length)),
-            }
-            at += length;
-        }
-        if self.runs.is_empty() {
-            return Ok(());
-        }
-        let mut batch = self.start.out.batch();
-        for (from, to, segment) in &self.runs {
-            // What the kernel refuses counts as lost: the core sends it again, or gives up after a long silence.
-            let _ = batch.push_run_to(self.start.peer, &self.slab[*from..*to], *segment);
-        }
-        let _ = batch.flush();
-        Ok(())
-    }
-
-    /// Gives a TCP connection what it takes: that is what holds this end back.
-    fn send_by(&mut self, tcp: &mut PacketStream, now_us: u64) -> Result<()> {
-        tcp.flush();
-        for _ in 0..PACKETS_A_TURN {
-            if !tcp.has_room() {
-                break;
-            }
-            let Some(length) = self.build_next(now_us, 0)? else { break };
-            tcp.send(&self.slab[..length]);
-        }
-        tcp.flush();
-        Ok(())
-    }
-
-    /// Builds the next packet that is due in the slab, sealed, and returns its length: what is to be said about the other end's stream
-    /// comes before this end's own.
-    fn build_next(&mut self, now_us: u64, at: usize) -> Result<Option<usize>> {
-        let room = &mut self.slab[at + HEADER_BYTES..at + REPLY_BYTES_MAX - TAG_BYTES];
-        if let Some(frame_bytes) = self.core.poll_reply(now_us, room) {
-            let length = HEADER_BYTES + frame_bytes + TAG_BYTES;
-            self.start.other.seal(self.reply_number, &mut self.slab[at..at + length])?;
-            self.reply_number += 1;
-            return Ok(Some(length));
-        }
-        let Some(transmit) = self.core.poll_transmit(now_us) else { return Ok(None) };
-        let frame_bytes = self.build(&transmit, at + HEADER_BYTES)?;
-        let length = HEADER_BYTES + frame_bytes + TAG_BYTES;
-        self.start.own.seal(transmit.number, &mut self.slab[at..at + length])?;
-        Ok(Some(length))
-    }
-
-    /// Writes the frame of a packet of this end's stream to this place of the slab, and returns its length.
-    fn build(&mut self, transmit: &Transmit, at: usize) -> Result<usize> {
-        let stamp = transmit.stamp;
-        let frame = match transmit.item {
-            Item::Data { offset, len } => {
-                let is_last = self.core.sender.is_last(offset + u64::from(len));
-                let payload_at = at + DATA_HEADER_BYTES;
-                self.slab[at..payload_at].copy_from_slice(&data_header(stamp, offset, is_last));
-                self.sent.fill(offset, &mut self.slab[payload_at..payload_at + len as usize]);
-                return Ok(DATA_HEADER_BYTES + len as usize);
-            }
-            Item::Probe { datagram_bytes } => {
-                let around = HEADER_BYTES + TAG_BYTES + PROBE_HEAD_BYTES;
-                Frame::Probe { stamp, padding: (datagram_bytes as usize).saturating_sub(around) }
-            }
-            Item::Ping | Item::Offer => Frame::Probe { stamp, padding: 0 },
-            Item::Close => Frame::Close,
-        };
-        let room = &mut self.slab[at..at + SLOT_BYTES - HEADER_BYTES - TAG_BYTES];
-        frame.encode(room).ok_or(Error::Malformed { what: "a frame longer than a datagram" })
-    }
-
-    /// Waits until a packet is due, or something comes or is written, and takes what came.
-    fn receive(&mut self) -> Result<()> {
-        self.wait();
-        if let Some(mut tcp) = self.start.tcp.take() {
-            for _ in 0..PACKETS_A_TURN {
-                let Some(packet) = tcp.receive() else { break };
-                let now_us = self.start.clock.now_us();
-                if let Heard::Peer = self.take_packet(now_us, packet) {
-                    self.way_heard_us = now_us;
-                }
-            }
-            self.start.tcp = Some(tcp);
-            if self.start.clock.now_us() < self.next_look_us {
-                return Ok(());
-            }
-        }
-        self.receive_datagrams()
-    }
-
-    fn wait(&mut self) {
-        if std::mem::take(&mut self.is_busy) {
-            return;
-        }
-        let now_us = self.start.clock.now_us();
-        let has_room = self.start.tcp.as_ref().is_none_or(PacketStream::has_room);
-        let due_us = if has_room { self.core.next_time_us(now_us) } else { u64::MAX };
-        let wait_us = due_us.saturating_sub(now_us).min(WAIT_US_MAX);
-        if wait_us == 0 {
-            return;
-        }
-        let wait = Duration::from_micros(wait_us.max(WAIT_US_MIN));
-        let mut state = self.shared.lock();
-        if state.has_news {
-            return;
-        }
-        state.thread_sleeps = true;
-        drop(state);
-        let called = self.shared.wake.socket();
-        // A wait that fails is a short one.
-        let _ = match &self.start.tcp {
-            Some(tcp) => {
-                let (stream, wait) = tcp.waits(wait);
-                wait_either_readable(stream, called, wait)
-            }
-            None => wait_either_readable(&self.start.socket, called, wait),
-        };
-        if !std::mem::take(&mut self.shared.lock().thread_sleeps) {
-            self.shared.wake.forget();
-        }
-    }
-
-    fn receive_datagrams(&mut self) -> Result<()> {
-        // The socket is borrowed apart from the rest, which takes what it brings.
-        let Some(mut datagrams) = self.start.datagrams.take() else { return Ok(()) };
-        let mut now = None;
-        let outcome = datagrams.try_recv(
-            || Some(vec![0; SLOT_BYTES]),
-            |mut slot, received| {
-                let now = now.get_or_insert_with(|| self.start.clock.reading());
-                let arrived_us = self.arrivals.us_of(now, received.timestamp);
-                for range in received.segments() {
-                    self.take_datagram(arrived_us, received.from, &mut slot[range]);
-                }
-                Some(slot)
-            },
-        );
-        self.start.datagrams = Some(datagrams);
-        self.is_busy = outcome?.datagrams > 0;
-        Ok(())
-    }
-
-    fn take_datagram(&mut self, arrived_us: u64, from: SocketAddr, datagram: &mut [u8]) {
-        match self.take_packet(arrived_us, datagram) {
-            Heard::Peer if from == self.start.peer => {
-                if self.start.tcp.is_none() {
-                    self.way_heard_us = arrived_us;
-                }
-            }
-            // Behind a NAT its port may change. Whoever holds back packets and sends them from elsewhere shall not choose whom we send to.
-            Heard::Peer if self.is_lost(arrived_us) && connect::is_moved(self.start.peer, from) => {
-                (self.start.peer, self.way_heard_us) = (from, arrived_us);
-            }
-            Heard::Question(answer) => {
-                let _ = self.start.socket.send_to(&answer, from);
-            }
-            Heard::Peer | Heard::Nothing => {}
-        }
-    }
-
-    /// Takes what may be the other end's; its newest packet shows where it is.
-    fn take_packet(&mut self, now_us: u64, packet: &mut [u8]) -> Heard {
-        let packet_bytes = packet.len();
-        if self.start.other.is_addressed(packet) {
-            let packets = self.core.receiver.packets();
-            let highest = packets.highest();
-            let Ok((number, plain)) = self.start.other.open(packets, packet) else { return Heard::Nothing };
-            if let Ok(frame) = Frame::decode(plain) {
-                self.take_frame(now_us, number, packet_bytes, &frame);
-            }
-            return heard(number, highest);
-        }
-        if self.start.own.is_addressed(packet) {
-            let highest = self.replies.highest();
-            let Ok((number, plain)) = self.start.own.open(&self.replies, packet) else {
-                return Heard::Nothing;
-            };
-            self.replies.accept(number);
-            if let Ok(frame) = Frame::decode(plain) {
-                // By the clock that its packets left by, which must not go back.
-                self.core.on_reply(self.start.clock.now_us(), &frame);
-            }
-            return heard(number, highest);
-        }
-        taken(&mut self.start.responder, packet).map_or(Heard::Nothing, Heard::Question)
-    }
-
-    fn take_frame(&mut self, now_us: u64, number: u64, packet_bytes: usize, frame: &Frame<'_>) {
-        if let Arrived::Data { offset, payload } = self.core.on_packet(now_us, number, packet_bytes, frame) {
-            self.received.put(offset, payload);
-        }
-    }
-
-    /// Another end that is silent is looked for over TCP, or comes by itself.
-    fn look_for_another_way(&mut self, now_us: u64, options: &ConnectionOptions) {
-        if self.core.is_settled() {
-            return;
-        }
-        if self.start.tcp.as_ref().is_some_and(PacketStream::is_over) {
-            self.go_by(now_us, None);
-        }
-        let mut found = self.start.fallback.poll(now_us, self.way_heard_us);
-        if now_us >= self.next_look_us {
-            self.next_look_us = now_us + LOOK_EVERY_US;
-            if let Some(mut door) = self.start.door.take() {
-                found = found.or(door.poll(|packet| self.take_packet(now_us, packet)));
-                self.start.door = Some(door);
-            }
-        }
-        // Only from where the other end is, or where it is lost.
-        let is_lost = self.is_lost(now_us);
-        let is_ours =
-            |tcp: &PacketStream| is_lost || tcp.peer().is_some_and(|peer| peer.ip() == self.start.peer.ip());
-        if let Some(tcp) = found.filter(is_ours) {
-            (options.notify)(Notice::OverTcp);
-            self.go_by(now_us, Some(tcp));
-        }
-    }
-
-    /// Whether nothing has come for long by the way that is in use.
-    fn is_lost(&self, now_us: u64) -> bool {
-        now_us.saturating_sub(self.way_heard_us) > connect::SILENT_US
-    }
-
-    /// Goes on by a TCP connection, or by UDP again.
-    fn go_by(&mut self, now_us: u64, tcp: Option<PacketStream>) {
-        self.core.sender.use_stream(now_us, tcp.is_some());
-        if tcp.is_some() {
-            self.way_heard_us = now_us;
-        }
-        self.start.tcp = tcp;
-    }
-
     /// Ends as this end cannot go on; the other one is told if it can be.
     fn fail(&mut self, error: &Error) {
         let kind = match error {
@@ -475,10 +228,6 @@ impl Drop for Driver {
         let failure = self.failure.take().or(broken);
         self.shared.end(|| failure.unwrap_or(Failure::Ended { verdict: Verdict::Cancelled }));
     }
-}
-
-fn heard(number: u64, highest: Option<u64>) -> Heard {
-    if highest.is_none_or(|highest| number > highest) { Heard::Peer } else { Heard::Nothing }
 }
 
 fn failure(broken: Broken, waited: Duration) -> Failure {
@@ -509,21 +258,3 @@ const CALL_BYTES: u64 = 4 << 20;
 
 /// What is built at once still lies in the core's cache when the kernel copies it.
 const SLAB_BYTES: usize = 4 * SLOT_BYTES;
-
-/// Every path carries this.
-const REPLY_BYTES_MAX: usize = 1_200;
-
-/// Kind and stamp of a probe.
-const PROBE_HEAD_BYTES: usize = 6;
-
-/// Packets that a TCP connection is given, or brings, before the other is done.
-const PACKETS_A_TURN: usize = 64;
-
-/// How often this end looks who came by TCP and, while TCP is used, whether something came by UDP.
-const LOOK_EVERY_US: u64 = 100_000;
-
-/// How often it looks whether it is to stop.
-const WAIT_US_MAX: u64 = 50_000;
-
-/// Shorter sleeps cost more than they gain: the schedule makes up for a sleep that is too long.
-const WAIT_US_MIN: u64 = 100;
