@@ -28,17 +28,19 @@ mod apply;
 mod chunks;
 mod compare;
 mod cost;
+mod finer;
 mod found;
 mod matcher;
 mod signature;
 
 pub(crate) use apply::copy_run;
-pub(crate) use chunks::ChunkSizes;
+pub(crate) use chunks::{ChunkSizes, Chunks};
 pub(crate) use compare::{compare, sign};
 pub(crate) use cost::{Experience, Rates, delta_pays};
+pub(crate) use finer::{GAPS_MAX, Gap, gaps, refine};
 pub(crate) use found::{FOUND_BYTES_MIN, Found};
 pub(crate) use matcher::{Piece, Run};
-pub(crate) use signature::{BasisMap, PIECE_BYTES_MAX, Signature};
+pub(crate) use signature::{BasisMap, PIECE_BYTES_MAX, Signature, SignatureWriter};
 
 #[cfg(test)]
 mod tests;

@@ -42,12 +42,12 @@ use crate::receive::destination::look;
 use crate::receive::finishing::finish;
 use crate::receive::parts::{Piece, is_large, write_parts};
 use crate::receive::shared::Receiving;
-use crate::receive::signing::sign_files;
+use crate::receive::signing::{refine_files, sign_files};
 use crate::receive::small::{Batch, Content, write_small_files};
 use crate::report::{Report, Waits};
 use crate::wire::{
-    DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Note, RecordKind, Role, SenderEnd,
-    Summary,
+    DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Note, RecordKind, Refine, Role,
+    SenderEnd, Summary,
 };
 
 /// What is received.
@@ -199,6 +199,8 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         let (to_sign, to_sign_out) = unbounded();
         let choosing = Choosing::new(receiving, small.clone(), to_sign)?;
         scope.spawn(move || sign_files(receiving, &to_sign_out));
+        let (to_refine, to_refine_out) = bounded(REFINED_MAX);
+        scope.spawn(move || refine_files(receiving, &to_refine_out));
         let choosing = scope.spawn(move || choosing.run(&listings_out));
         for _ in 0..threads {
             let batches = small_out.clone();
@@ -206,7 +208,7 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         }
         drop(small_out);
         scope.spawn(move || write_parts(receiving, &pieces_out));
-        let dispatch = Dispatch { receiving, listings, small, pieces, large: HashSet::new() };
+        let dispatch = Dispatch { receiving, listings, small, pieces, to_refine, large: HashSet::new() };
         let ended = dispatch.run(frames);
         if let Err(error) = ended {
             receiving.fail(error);
@@ -238,6 +240,7 @@ struct Dispatch<'a> {
     listings: Sender<Vec<u8>>,
     small: Sender<Batch>,
     pieces: Sender<Piece>,
+    to_refine: Sender<Refine>,
     /// Files that come in pieces, of which some came.
     large: HashSet<EntryId>,
 }
@@ -260,6 +263,9 @@ impl Dispatch<'_> {
                     let _ = self.listings.send(frame.body);
                 }
                 Kind::Data => self.data(DataFrame::open(frame.body)?)?,
+                Kind::Refine => {
+                    let _ = self.to_refine.send(Refine::decode(&frame.body)?);
+                }
                 Kind::LeftOut => {
                     let note = Note::decode(&frame.body)?;
                     receiving.left_out.add(&receiving.progress, note.name, note.words);
@@ -416,6 +422,9 @@ const LISTINGS_MAX: usize = 64;
 
 /// Messages of small files that were not written.
 const BATCHES_MAX: usize = 8;
+
+/// Stretches to be told again, of as many files as are told at once.
+const REFINED_MAX: usize = 64;
 
 /// Pieces of large files that were not written.
 const PIECES_MAX: usize = 16;

@@ -12,7 +12,7 @@ mod listing;
 mod outcome;
 
 pub(crate) use answers::{Answer, AnswerWriter, Answers};
-pub(crate) use changed::{Made, SignaturePart, SignatureState};
+pub(crate) use changed::{Made, Refine, SignaturePart, SignatureState};
 pub(crate) use data::{DataFrame, DataWriter, RecordKind};
 pub(crate) use frame::{Frame, FrameReader, FrameWriter, Kind};
 pub(crate) use hello::{Hello, Role};

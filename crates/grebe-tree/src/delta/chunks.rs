@@ -21,17 +21,23 @@ pub(crate) struct ChunkSizes {
 impl ChunkSizes {
     /// What suits a file of this length; `None` where it is too long, or so short that comparing costs as much as sending.
     ///
-    /// A signature costs 10 bytes a chunk, and a change about a chunk and a half: with `n` changes the sum is least for chunks of
-    /// `sqrt(6.7 * bytes / n)`. Half the square root of the length suits some 27 changes best: 1 GB has chunks of 16 KiB and a
-    /// signature of 0.06 %. Above 1 TiB chunks are longer, so that there are half of [`CHUNKS_MAX`] at most on average.
+    /// A signature costs 10 bytes a chunk, and each change two chunks and a half, or a few [finer](Self::finer) ones. Twice the square
+    /// root of the length keeps the signature small: 1 GB has chunks of 64 KiB and a signature of 0.015 %. Above 4 TiB
+    /// there are half of [`CHUNKS_MAX`] at most on average.
     pub(crate) fn for_file(bytes: u64) -> Option<Self> {
         if !(FILE_BYTES_MIN..=FILE_BYTES_MAX).contains(&bytes) {
             return None;
         }
-        let root = (bytes.ilog2() - 1) / 2;
+        let root = (bytes.ilog2() - 1) / 2 + 2;
         let few = (2 * bytes).div_ceil(CHUNKS_MAX as u64).next_power_of_two().ilog2();
-        let average_log2 = root.max(few).max(AVERAGE_LOG2_MIN.into());
+        let average_log2 = root.min(AVERAGE_LOG2_MAX.into()).max(few).max(AVERAGE_LOG2_MIN.into());
         Some(Self { average_log2: average_log2 as u8 })
+    }
+
+    /// For the stretches in which chunks of this length found a change; `None` where they are fine enough.
+    pub(crate) fn finer(self) -> Option<Self> {
+        let average_log2 = self.average_log2.saturating_sub(FINER_LOG2).max(AVERAGE_LOG2_MIN);
+        (average_log2 < self.average_log2).then_some(Self { average_log2 })
     }
 
     /// What a peer or a cache says.
@@ -129,6 +135,7 @@ impl<R: Read> Chunks<R> {
 }
 
 const AVERAGE_LOG2_MIN: u8 = 11;
+const FINER_LOG2: u8 = 5;
 /// What the crate `fastcdc` takes at most.
 const AVERAGE_LOG2_MAX: u8 = 22;
 /// Below it a signature and a whole chunk are a good part of the file.
@@ -175,8 +182,9 @@ mod tests {
         assert_eq!(average(0), None);
         assert_eq!(average(FILE_BYTES_MIN - 1), None);
         assert_eq!(average(FILE_BYTES_MIN), Some(2 << 10));
-        assert_eq!(average(1_000_000_000), Some(16 << 10));
-        assert_eq!(average(1 << 40), Some(512 << 10));
+        assert_eq!(average(1_000_000), Some(2 << 10));
+        assert_eq!(average(1_000_000_000), Some(64 << 10));
+        assert_eq!(average(1 << 40), Some(2 << 20));
         assert_eq!(average(FILE_BYTES_MAX), Some(4 << 20));
         assert_eq!(average(FILE_BYTES_MAX + 1), None);
         for log2 in 14..43 {

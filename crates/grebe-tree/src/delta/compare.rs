@@ -34,7 +34,7 @@ pub(crate) fn sign<E: From<io::Error>>(
 
 /// The sender's pass: cuts the new file while the signature is still on its way, and tells each piece as soon as it is known.
 ///
-/// Until the signature is there it keeps the chunks, 20 bytes each.
+/// Until the signature is there it keeps the chunks, 20 bytes each. Returns the signature.
 ///
 /// # Errors
 /// Of reading, and those of `tell`; [`io::ErrorKind::UnexpectedEof`] where no signature comes any more.
@@ -43,7 +43,7 @@ pub(crate) fn compare<E: From<io::Error>>(
     sizes: ChunkSizes,
     signature: &Receiver<Signature>,
     mut tell: impl FnMut(Piece) -> Result<(), E>,
-) -> Result<(), E> {
+) -> Result<Signature, E> {
     let mut chunks = Chunks::new(new, sizes);
     let mut early: Vec<Chunk> = Vec::new();
     let mut matcher = None;
@@ -64,7 +64,9 @@ pub(crate) fn compare<E: From<io::Error>>(
         Some(matcher) => matcher,
         None => with_early(signature.recv().map_err(|_| no_signature())?, &mut early, &mut tell)?,
     };
-    matcher.finish().map_or(Ok(()), tell)
+    let (last, signature) = matcher.finish();
+    last.map_or(Ok(()), tell)?;
+    Ok(signature)
 }
 
 fn with_early<E>(
@@ -166,7 +168,7 @@ mod tests {
         for len in [0, 100, 3_000_000] {
             let (sender, receiver) = bounded::<Signature>(1);
             drop(sender);
-            let failed: io::Result<()> = compare(&noise(1, len)[..], sizes(), &receiver, |_| Ok(()));
+            let failed: io::Result<Signature> = compare(&noise(1, len)[..], sizes(), &receiver, |_| Ok(()));
             assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "{len}");
         }
     }

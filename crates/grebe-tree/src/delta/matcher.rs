@@ -27,6 +27,10 @@ pub(crate) struct Run {
 /// hash and length, and the [`Run`]'s check shows whether it is one.
 pub(crate) struct Matcher {
     signature: Signature,
+    /// The number that the first chunk of the signature has at the receiver.
+    first: u32,
+    /// Chunks that do not follow the one before them, in their order.
+    apart: Vec<u32>,
     /// Numbers of the chunks of the basis, by hash and length, then by place.
     by_hash: Vec<u32>,
     pending: Option<Pending>,
@@ -37,10 +41,15 @@ pub(crate) struct Matcher {
 impl Matcher {
     /// With the whole signature.
     pub(crate) fn new(signature: Signature) -> Self {
+        Self::of_stretches(signature, 0, Vec::new())
+    }
+
+    /// With the signature of stretches: its chunks have numbers from `first` on, and those that are `apart` begin a stretch.
+    pub(crate) fn of_stretches(signature: Signature, first: u32, apart: Vec<u32>) -> Self {
         let chunks = signature.chunks();
         let mut by_hash: Vec<u32> = (0..chunks.len() as u32).collect();
         by_hash.sort_unstable_by_key(|number| (chunks[*number as usize], *number));
-        Self { signature, by_hash, pending: None, at: 0 }
+        Self { signature, first, apart, by_hash, pending: None, at: 0 }
     }
 
     /// Takes the next chunk; a piece comes out once the following one has begun.
@@ -50,7 +59,11 @@ impl Matcher {
         let from = self.at;
         self.at += len;
         match (&mut self.pending, found) {
-            (Some(Pending::Copy(copy)), Some(number)) if copy.next() == number && copy.has_room(len) => {
+            (Some(Pending::Copy(copy)), Some(number))
+                if copy.next() == number
+                    && copy.has_room(len)
+                    && self.apart.binary_search(&number).is_err() =>
+            {
                 copy.add(&chunk);
                 None
             }
@@ -63,13 +76,20 @@ impl Matcher {
         }
     }
 
-    /// The last piece; `None` of an empty file.
-    pub(crate) fn finish(mut self) -> Option<Piece> {
-        self.pending.take().map(Pending::piece)
+    /// The next chunk is the one at `at` of the new file; what comes out ended before.
+    pub(crate) fn go_to(&mut self, at: u64) -> Option<Piece> {
+        self.at = at;
+        self.pending.take().map(|pending| pending.piece(self.first))
+    }
+
+    /// The last piece, `None` of an empty file; and what was compared with.
+    pub(crate) fn finish(mut self) -> (Option<Piece>, Signature) {
+        let last = self.pending.take().map(|pending| pending.piece(self.first));
+        (last, self.signature)
     }
 
     fn begin(&mut self, pending: Pending) -> Option<Piece> {
-        self.pending.replace(pending).map(Pending::piece)
+        self.pending.replace(pending).map(|pending| pending.piece(self.first))
     }
 
     /// The chunk of the basis that has this content: the one behind the last match where that is one, so that runs are long.
@@ -78,6 +98,7 @@ impl Matcher {
         let wanted = (short_hash(&chunk.hash), chunk.len);
         if let Some(Pending::Copy(copy)) = &self.pending
             && chunks.get(copy.next() as usize) == Some(&wanted)
+            && self.apart.binary_search(&copy.next()).is_err()
         {
             return Some(copy.next());
         }
@@ -92,10 +113,11 @@ enum Pending {
 }
 
 impl Pending {
-    fn piece(self) -> Piece {
+    fn piece(self, first_number: u32) -> Piece {
         match self {
             Self::Copy(PendingCopy { first, chunks, len, check }) => {
-                Piece::Copy { run: Run { first, chunks, check: short(&check.finalize()) }, len }
+                let run = Run { first: first_number + first, chunks, check: short(&check.finalize()) };
+                Piece::Copy { run, len }
             }
             Self::Data { from, len } => Piece::Data { from, len },
         }
@@ -155,7 +177,7 @@ mod tests {
         signature.add(&writer.take()).unwrap();
         let mut matcher = Matcher::new(signature);
         let mut pieces: Vec<_> = chunks(new).into_iter().filter_map(|chunk| matcher.push(chunk)).collect();
-        pieces.extend(matcher.finish());
+        pieces.extend(matcher.finish().0);
         pieces
     }
 
@@ -205,6 +227,6 @@ mod tests {
         signature.add(&writer.take()).unwrap();
         let mut matcher = Matcher::new(signature);
         assert_eq!(matcher.push(chunk), None);
-        assert_eq!(matcher.finish(), Some(Piece::Data { from: 0, len: 1 }));
+        assert_eq!(matcher.finish().0, Some(Piece::Data { from: 0, len: 1 }));
     }
 }

@@ -99,6 +99,11 @@ impl Signature {
         Some(())
     }
 
+    /// How many chunks it has.
+    pub(crate) fn len(&self) -> u32 {
+        self.chunks.len() as u32
+    }
+
     pub(super) fn chunks(&self) -> &[(u64, u32)] {
         &self.chunks
     }
@@ -109,21 +114,35 @@ impl Signature {
 pub(crate) struct BasisMap {
     /// Where each chunk ends.
     ends: Vec<u64>,
+    /// Chunks that do not begin where the one before ends, in their order, and where they begin: what is told of stretches again.
+    jumps: Vec<(u32, u64)>,
 }
 
 impl BasisMap {
     /// The next chunk, in the order of the file.
     pub(crate) fn push(&mut self, chunk: Chunk) {
-        if self.ends.len() < CHUNKS_MAX {
-            self.ends.push(self.bytes() + u64::from(chunk.len));
+        // As many again for what is told again.
+        let most = if self.jumps.is_empty() { CHUNKS_MAX } else { 2 * CHUNKS_MAX };
+        if self.ends.len() < most {
+            self.ends.push(self.start(self.ends.len() as u32) + u64::from(chunk.len));
         }
     }
 
-    /// Bytes that so many chunks have from the one numbered `first` on; `None` where there are not so many, or none.
+    /// The next chunk begins there.
+    pub(crate) fn jump(&mut self, start: u64) {
+        let next = self.ends.len() as u32;
+        self.jumps.retain(|(chunk, _)| *chunk < next);
+        self.jumps.push((next, start));
+    }
+
+    /// Bytes that so many chunks have from the one numbered `first` on; `None` where there are not so many, or none, or they do not
+    /// follow one another.
     pub(crate) fn stretch(&self, first: u32, chunks: u32) -> Option<Range<u64>> {
         let last = first.checked_add(chunks.checked_sub(1)?)?;
         let end = *self.ends.get(last as usize)?;
-        Some(self.start(first)..end)
+        let next_jump = self.jumps.partition_point(|(chunk, _)| *chunk <= first);
+        let is_one = self.jumps.get(next_jump).is_none_or(|(chunk, _)| *chunk > last);
+        is_one.then(|| self.start(first)..end)
     }
 
     /// How long each of them is.
@@ -132,11 +151,10 @@ impl BasisMap {
     }
 
     fn start(&self, chunk: u32) -> u64 {
-        chunk.checked_sub(1).map_or(0, |before| self.ends[before as usize])
-    }
-
-    fn bytes(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        match self.jumps.binary_search_by_key(&chunk, |(chunk, _)| *chunk) {
+            Ok(jump) => self.jumps[jump].1,
+            Err(_) => chunk.checked_sub(1).map_or(0, |before| self.ends[before as usize]),
+        }
     }
 }
 
@@ -232,6 +250,24 @@ mod tests {
         assert_eq!(map.stretch(1, 1), Some(10..30));
         assert_eq!(map.lens(1, 2).collect::<Vec<_>>(), [20, 30]);
         for (first, chunks) in [(0, 0), (0, 4), (3, 1), (u32::MAX, 1), (1, u32::MAX), (u32::MAX, u32::MAX)] {
+            assert_eq!(map.stretch(first, chunks), None, "{first} {chunks}");
+        }
+    }
+
+    #[test]
+    fn stretches_that_are_told_again_are_apart() {
+        let mut map = BasisMap::default();
+        [10, 20, 30].into_iter().for_each(|len| map.push(chunk(len, 0)));
+        for start in [10, 40] {
+            map.jump(99);
+            map.jump(start);
+            [5, 7].into_iter().for_each(|len| map.push(chunk(len, 0)));
+        }
+        assert_eq!(map.stretch(0, 3), Some(0..60));
+        assert_eq!((map.stretch(3, 1), map.stretch(3, 2)), (Some(10..15), Some(10..22)));
+        assert_eq!((map.stretch(4, 1), map.stretch(5, 2)), (Some(15..22), Some(40..52)));
+        assert_eq!(map.lens(5, 2).collect::<Vec<_>>(), [5, 7]);
+        for (first, chunks) in [(2, 2), (4, 2), (0, 7), (6, 2)] {
             assert_eq!(map.stretch(first, chunks), None, "{first} {chunks}");
         }
     }

@@ -6,9 +6,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::chunks::Chunks;
 use super::matcher::Matcher;
-use super::signature::SignatureWriter;
 use super::*;
 
 /// What the receiver tells, as the sender has it, and what the receiver keeps.
@@ -46,8 +44,32 @@ pub(super) fn plan(told: &Told, new: &[u8]) -> Vec<Piece> {
     while let Some((chunk, _)) = chunks.next().unwrap() {
         pieces.extend(matcher.push(chunk));
     }
-    pieces.extend(matcher.finish());
+    pieces.extend(matcher.finish().0);
     pieces
+}
+
+/// A second look, in chunks of the finest: the receiver's map grows by what it tells again.
+fn refined(basis: &[u8], told: &mut Told, new: &[u8]) -> Vec<Piece> {
+    let finer = ChunkSizes::from_average_log2(11).unwrap();
+    let mut signature = Signature::new(told.sizes);
+    told.pieces.iter().for_each(|piece| signature.add(piece).unwrap());
+    let pieces = plan(told, new);
+    let gaps = gaps(&pieces, &signature, finer);
+    let (mut writer, mut again) = (SignatureWriter::new(), Signature::new(finer));
+    for gap in &gaps {
+        let stretch = told.map.stretch(gap.first, gap.chunks).unwrap();
+        told.map.jump(stretch.start);
+        let mut chunks = Chunks::new(&basis[stretch.start as usize..stretch.end as usize], finer);
+        while let Some((chunk, _)) = chunks.next().unwrap() {
+            told.map.push(chunk);
+            if writer.push(chunk) {
+                again.add(&writer.take()).unwrap();
+            }
+        }
+    }
+    again.add(&writer.take()).unwrap();
+    let stretch = |stretch: Range<u64>| Ok(&new[stretch.start as usize..stretch.end as usize]);
+    refine(&pieces, &gaps, finer, again, signature.len(), stretch).unwrap().unwrap()
 }
 
 /// What the receiver makes of it, and the stretches whose check failed, which it leaves as zeros.
@@ -187,8 +209,58 @@ fn holes_cost_nothing_wherever_they_are() {
     assert_eq!(rebuild(&basis, &told, &pieces, &new), (new.clone(), vec![]));
 }
 
+#[test]
+fn a_second_look_sends_little_more_than_what_changed() {
+    let basis = noise(1, 16_000_000);
+    let mut new = basis.clone();
+    for place in 0..20 {
+        new[place * 700_000 + 12_345..][..10_000].copy_from_slice(&noise(place as u64, 10_000));
+    }
+    let mut told = tell(&basis, ChunkSizes::from_average_log2(16).unwrap());
+    assert!(told.pieces.iter().map(Vec::len).sum::<usize>() < 4_000);
+    let first = plan(&told, &new);
+    let second = refined(&basis, &mut told, &new);
+    assert!(data_bytes(&first) > 2_000_000, "{}", data_bytes(&first));
+    assert!((200_000..400_000).contains(&data_bytes(&second)), "{}", data_bytes(&second));
+    assert_eq!(rebuild(&basis, &told, &second, &new), (new, vec![]));
+}
+
+#[test]
+fn a_signature_that_is_not_of_the_gaps_changes_nothing() {
+    let basis = noise(1, 4_000_000);
+    let mut new = basis.clone();
+    new[2_000_000..2_300_000].copy_from_slice(&noise(2, 300_000));
+    let told = tell(&basis, ChunkSizes::from_average_log2(14).unwrap());
+    let finer = ChunkSizes::from_average_log2(11).unwrap();
+    let mut signature = Signature::new(told.sizes);
+    told.pieces.iter().for_each(|piece| signature.add(piece).unwrap());
+    let pieces = plan(&told, &new);
+    let gaps = gaps(&pieces, &signature, finer);
+    assert_eq!(gaps.len(), 1);
+    for bytes in [&basis[..0], &basis[..100_000], &basis] {
+        let mut again = Signature::new(finer);
+        tell(bytes, finer).pieces.iter().for_each(|piece| again.add(piece).unwrap());
+        let refined = refine(&pieces, &gaps, finer, again, signature.len(), |_| Ok(&new[..]));
+        assert_eq!(refined.unwrap(), None);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_was_edited_a_second_look_makes_the_same_file_of_less(
+        seed: u64, len in 500_000..2_000_000_usize, edits in prop::collection::vec(edits(), 1..20),
+    ) {
+        let basis = noise(seed, len);
+        let mut new = basis.clone();
+        edits.iter().for_each(|edit| edit.apply(&mut new));
+        let mut told = tell(&basis, ChunkSizes::from_average_log2(15).unwrap());
+        let first = plan(&told, &new);
+        let second = refined(&basis, &mut told, &new);
+        prop_assert!(data_bytes(&second) <= data_bytes(&first));
+        prop_assert_eq!(rebuild(&basis, &told, &second, &new), (new, vec![]));
+    }
+
     #[test]
     fn whatever_was_edited_the_new_file_is_made(
         seed: u64, len in 0..400_000_usize, edits in prop::collection::vec(edits(), 0..12),

@@ -172,13 +172,13 @@ impl Parts<'_> {
                 }
                 let basis = self.receiving.bases.get(id);
                 let basis = basis.ok_or(Error::Malformed { what: "chunks of a file that were not told" })?;
-                let stretch = basis.map.stretch(run.first, run.chunks);
+                let stretch = basis.map().stretch(run.first, run.chunks);
                 let stretch =
                     stretch.ok_or(Error::Malformed { what: "chunks that the file there does not have" })?;
                 let bytes = stretch.end - stretch.start;
                 add(&self.receiving.progress.bytes_done, bytes);
                 add(&self.receiving.progress.bytes_same, bytes);
-                part.copy(offset, bytes, &basis, &run, &mut self.buffer)
+                part.copy(offset, bytes, self.receiving, &basis, &run, &mut self.buffer)
             }
             RecordKind::Restart => part.restart(),
             RecordKind::Failed { .. } => {
@@ -390,12 +390,13 @@ impl Part {
         &mut self,
         offset: u64,
         bytes: u64,
+        receiving: &Receiving,
         basis: &Basis,
         run: &Run,
         buffer: &mut Vec<u8>,
     ) -> io::Result<()> {
         let (open, mut at) = (&self.open, offset);
-        let is_good = copy_run(&basis.file, &basis.map, run, buffer, |chunk| {
+        let is_good = copy_run(basis.reader(receiving), &basis.map(), run, buffer, |chunk| {
             // Nothing was written there: a hole reads the same.
             if chunk.iter().any(|byte| *byte != 0) {
                 system::write_all_at(open, chunk, at)?;

@@ -2,18 +2,21 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
-use crate::delta::{BasisMap, ChunkSizes, Experience, sign};
+use crate::delta::{BasisMap, ChunkSizes, Chunks, Experience, SignatureWriter, sign};
 use crate::directories::Place;
+use crate::error::Error;
 use crate::receive::adopting;
 use crate::receive::shared::Receiving;
-use crate::wire::{EntryId, Kind, Made, SignaturePart, SignatureState};
+use crate::system::read_at;
+use crate::wire::{EntryId, Kind, Made, Refine, SignaturePart, SignatureState};
 
 /// A file whose signature is to be told.
 pub(super) struct ToSign {
@@ -28,9 +31,11 @@ pub(super) struct ToSign {
 /// A file that is there, and where its chunks are.
 #[derive(Debug)]
 pub(super) struct Basis {
-    pub(super) file: File,
-    pub(super) map: BasisMap,
+    file: File,
+    map: Mutex<BasisMap>,
     signature_bytes: usize,
+    /// Stretches of it are told again once at most.
+    is_refined: AtomicBool,
 }
 
 /// What was told and is not used up.
@@ -75,7 +80,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
     };
     // One piece is kept back: the last one says so.
     let (mut held, mut signature_bytes) = (Vec::new(), 0);
-    let map = sign(Stoppable { file: &open, receiving }, file.sizes, |piece| {
+    let map = sign(Stoppable { file: &open, receiving, at: 0, end: u64::MAX }, file.sizes, |piece| {
         signature_bytes += piece.len();
         let before = std::mem::replace(&mut held, piece);
         if !before.is_empty() {
@@ -83,13 +88,68 @@ fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
         }
         io::Result::Ok(())
     })?;
-    receiving.bases.add(file.id, Basis { file: open, map, signature_bytes });
+    receiving.bases.add(
+        file.id,
+        Basis { file: open, map: Mutex::new(map), signature_bytes, is_refined: AtomicBool::new(false) },
+    );
     say(receiving, file.id, SignatureState::Whole, held);
     Ok(())
 }
 
+/// Until no more come.
+pub(super) fn refine_files(receiving: &Receiving, asked: &Receiver<Refine>) {
+    for refine in asked {
+        let Some(basis) = receiving.bases.get(refine.id) else {
+            return receiving.fail(Error::Malformed { what: "stretches of a file that was not told" });
+        };
+        if basis.is_refined.swap(true, Ordering::Relaxed) {
+            return receiving.fail(Error::Malformed { what: "stretches that were asked for twice" });
+        }
+        match tell_stretches(receiving, &basis, &refine) {
+            Ok(Some(())) => {}
+            Ok(None) => {
+                return receiving
+                    .fail(Error::Malformed { what: "stretches that the file there does not have" });
+            }
+            // The sender goes by what it knows.
+            Err(_) => say(receiving, refine.id, SignatureState::Failed, Vec::new()),
+        }
+    }
+}
+
+/// `None`: there are no such stretches.
+fn tell_stretches(receiving: &Receiving, basis: &Basis, refine: &Refine) -> io::Result<Option<()>> {
+    let (mut writer, mut lens) = (SignatureWriter::new(), Vec::new());
+    for (first, chunks) in &refine.stretches {
+        let Some(stretch) = basis.map().stretch(*first, *chunks) else { return Ok(None) };
+        let reader = Stoppable { at: stretch.start, end: stretch.end, file: &basis.file, receiving };
+        let mut chunks = Chunks::new(reader, refine.sizes);
+        while let Some((chunk, _)) = chunks.next()? {
+            lens.push(chunk);
+            if writer.push(chunk) {
+                say(receiving, refine.id, SignatureState::Begun, writer.take());
+            }
+        }
+        let mut map = basis.map();
+        map.jump(stretch.start);
+        lens.drain(..).for_each(|chunk| map.push(chunk));
+    }
+    say(receiving, refine.id, SignatureState::Whole, writer.take());
+    Ok(Some(()))
+}
+
 fn say(receiving: &Receiving, id: EntryId, state: SignatureState, piece: Vec<u8>) {
     receiving.say(Kind::Signature, SignaturePart { id, state, piece }.encode());
+}
+
+impl Basis {
+    pub(super) fn map(&self) -> MutexGuard<'_, BasisMap> {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn reader<'a>(&'a self, receiving: &'a Receiving) -> Stoppable<'a> {
+        Stoppable { file: &self.file, receiving, at: 0, end: u64::MAX }
+    }
 }
 
 impl Bases {
@@ -152,9 +212,12 @@ impl Bases {
     }
 }
 
-struct Stoppable<'a> {
+/// Reads some of a file, by places of its own, until the copy is stopped.
+pub(super) struct Stoppable<'a> {
     file: &'a File,
     receiving: &'a Receiving,
+    at: u64,
+    end: u64,
 }
 
 impl Read for Stoppable<'_> {
@@ -162,6 +225,17 @@ impl Read for Stoppable<'_> {
         if self.receiving.is_stopped() {
             return Err(io::Error::other("stopped"));
         }
-        self.file.read(out)
+        let room = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(out.len());
+        let read = read_at(self.file, &mut out[..room], self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for Stoppable<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let SeekFrom::Start(at) = to else { return Err(io::ErrorKind::Unsupported.into()) };
+        self.at = at;
+        Ok(at)
     }
 }

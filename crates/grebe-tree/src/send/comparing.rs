@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use grebe_packet::Cancel;
 
-use crate::delta::{ChunkSizes, Piece, Signature, compare};
+use crate::delta::{ChunkSizes, Gap, Piece, Signature, compare, gaps, refine};
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
 use crate::send::reading::{How, Wanted, regular};
-use crate::system::{self, Metadata};
-use crate::wire::{EntryId, Made, SignaturePart, SignatureState};
+use crate::system::{self, Metadata, read_at};
+use crate::wire::{EntryId, Made, Refine, SignaturePart, SignatureState};
 
 /// Files between the answer that some of them is there and the word that they were made.
 pub(super) struct Comparing {
@@ -27,9 +28,28 @@ pub(super) struct Comparing {
 
 struct Comparison {
     file: Wanted,
-    /// Until it is whole.
-    signature: Option<(Signature, Sender<Signature>)>,
+    awaited: Awaited,
     signature_bytes: usize,
+}
+
+/// What a comparison waits for.
+enum Awaited {
+    /// The signature, which is then handed to those who compare.
+    Signature(Signature, Sender<Signature>),
+    /// Those who compare.
+    Threads,
+    /// The signature of stretches.
+    Finer(Box<Finer>),
+}
+
+/// A second look.
+struct Finer {
+    plan: Plan,
+    gaps: Vec<Gap>,
+    sizes: ChunkSizes,
+    /// The number of the first finer chunk.
+    first: u32,
+    signature: Signature,
 }
 
 /// A file that is to be compared.
@@ -38,14 +58,27 @@ pub(super) struct Job {
     place: Place,
     name: Box<[u8]>,
     follows: bool,
-    sizes: ChunkSizes,
-    signature: Receiver<Signature>,
+    look: Look,
+}
+
+enum Look {
+    First { sizes: ChunkSizes, signature: Receiver<Signature> },
+    Second(Box<Finer>),
 }
 
 /// What came of a comparison; an error: the file is to be sent whole.
 pub(super) struct Compared {
     id: EntryId,
     plan: io::Result<Plan>,
+    /// A second look pays.
+    finer: Option<(ChunkSizes, u32, Vec<Gap>)>,
+}
+
+/// What is to be done with a file that was compared.
+pub(super) enum Next {
+    Send(Wanted, How),
+    /// The receiver is to tell stretches again.
+    Ask(Vec<u8>),
 }
 
 /// How a file is made of what the receiver has.
@@ -79,20 +112,20 @@ impl Comparing {
     /// The receiver has some of a file.
     pub(super) fn begin(&mut self, file: Wanted, sizes: ChunkSizes) {
         let (whole, signature) = bounded(1);
-        let Wanted { id, place, follows, .. } = file;
-        let job = Job { id, place, name: file.name.clone(), follows, sizes, signature };
-        let signature = Some((Signature::new(sizes), whole));
-        self.files.insert(id, Comparison { file, signature, signature_bytes: 0 });
-        // Those who compare live as long as this end does.
-        let _ = self.jobs.send(job);
+        self.start(&file, Look::First { sizes, signature });
+        let awaited = Awaited::Signature(Signature::new(sizes), whole);
+        self.files.insert(file.id, Comparison { file, awaited, signature_bytes: 0 });
     }
 
-    pub(super) fn signature(&mut self, body: &[u8]) -> Result<()> {
+    /// Some of a signature came; a file that is to be sent now.
+    pub(super) fn signature(&mut self, body: &[u8]) -> Result<Option<Next>> {
         let part = SignaturePart::decode(body)?;
         let comparison = self.files.get_mut(&part.id);
         let comparison = comparison.ok_or(Error::Malformed { what: "a signature that nobody asked for" })?;
-        let Some((signature, _)) = &mut comparison.signature else {
-            return Err(Error::Malformed { what: "more of a signature that was whole" });
+        let signature = match &mut comparison.awaited {
+            Awaited::Signature(signature, _) => signature,
+            Awaited::Finer(finer) => &mut finer.signature,
+            Awaited::Threads => return Err(Error::Malformed { what: "more of a signature that was whole" }),
         };
         comparison.signature_bytes += part.piece.len();
         self.signature_bytes += part.piece.len();
@@ -100,28 +133,44 @@ impl Comparing {
             return Err(Error::Malformed { what: "more of signatures than is kept" });
         }
         signature.add(&part.piece).ok_or(Error::Malformed { what: "a signature that is none" })?;
-        match part.state {
-            SignatureState::Begun => {}
+        if part.state == SignatureState::Begun {
+            return Ok(None);
+        }
+        let is_whole = part.state == SignatureState::Whole;
+        match std::mem::replace(&mut comparison.awaited, Awaited::Threads) {
+            Awaited::Signature(signature, whole) if is_whole => {
+                let _ = whole.send(signature);
+            }
             // Without one the comparison fails, and the file is sent whole.
-            SignatureState::Failed => comparison.signature = None,
-            SignatureState::Whole => {
-                if let Some((signature, whole)) = comparison.signature.take() {
-                    let _ = whole.send(signature);
+            Awaited::Signature(..) | Awaited::Threads => {}
+            Awaited::Finer(finer) if is_whole => {
+                if let Some(comparison) = self.files.get(&part.id) {
+                    self.start(&comparison.file, Look::Second(finer));
                 }
             }
+            Awaited::Finer(finer) => {
+                return Ok(self.compared(Compared { id: part.id, plan: Ok(finer.plan), finer: None }));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// How a file is to be sent, now that it was compared.
-    pub(super) fn compared(&mut self, compared: Compared) -> Option<(Wanted, How)> {
-        let comparison = self.files.remove(&compared.id)?;
-        self.signature_bytes -= comparison.signature_bytes;
-        let how = match compared.plan {
-            Ok(plan) if plan.has_copies() => How::Changed(plan),
+    /// What is to be done with a file, now that it was compared.
+    pub(super) fn compared(&mut self, compared: Compared) -> Option<Next> {
+        let mut comparison = self.files.remove(&compared.id)?;
+        let how = match (compared.plan, compared.finer) {
+            (Ok(plan), Some((sizes, first, gaps))) if plan.has_copies() => {
+                let stretches = gaps.iter().map(|gap| (gap.first, gap.chunks)).collect();
+                let finer = Finer { plan, gaps, sizes, first, signature: Signature::new(sizes) };
+                comparison.awaited = Awaited::Finer(Box::new(finer));
+                self.files.insert(compared.id, comparison);
+                return Some(Next::Ask(Refine { id: compared.id, sizes, stretches }.encode()));
+            }
+            (Ok(plan), _) if plan.has_copies() => How::Changed(plan),
             _ => How::Whole,
         };
-        Some((comparison.file, how))
+        self.signature_bytes -= comparison.signature_bytes;
+        Some(Next::Send(comparison.file, how))
     }
 
     /// All of a file was sent that was made of pieces.
@@ -135,6 +184,12 @@ impl Comparing {
         let file = self.unconfirmed.remove(&made.id);
         let file = file.ok_or(Error::Malformed { what: "word of a file that was not compared" })?;
         Ok((!made.is_good).then_some(file))
+    }
+
+    fn start(&self, file: &Wanted, look: Look) {
+        let Wanted { id, place, follows, .. } = *file;
+        // Those who compare live as long as this end does.
+        let _ = self.jobs.send(Job { id, place, name: file.name.clone(), follows, look });
     }
 }
 
@@ -151,41 +206,72 @@ pub(super) fn compare_files(
     directories: &Directories,
     cancel: &Cancel,
 ) {
-    for job in jobs {
-        let plan = job.plan(directories, cancel);
-        if compared.send(Compared { id: job.id, plan }).is_err() {
+    for Job { id, place, name, follows, look } in jobs {
+        let open = directories.open(place).and_then(|directory| directory.read_file(&name, follows));
+        let (plan, finer) = match look {
+            Look::First { sizes, signature } => {
+                match open.and_then(|open| first(&open, sizes, &signature, cancel)) {
+                    Ok((plan, finer)) => (Ok(plan), finer),
+                    Err(error) => (Err(error), None),
+                }
+            }
+            Look::Second(finer) => (Ok(second(open, *finer, cancel)), None),
+        };
+        if compared.send(Compared { id, plan, finer }).is_err() {
             return;
         }
     }
 }
 
-impl Job {
-    fn plan(&self, directories: &Directories, cancel: &Cancel) -> io::Result<Plan> {
-        let open = directories.open(self.place)?.read_file(&self.name, self.follows)?;
-        let before = regular(&open)?;
-        let mut pieces = Vec::new();
-        compare(Cancellable { file: &open, cancel }, self.sizes, &self.signature, |piece| {
-            pieces.push(piece);
-            io::Result::Ok(())
-        })?;
-        if system::metadata(&open)?.is_same_content(&before) {
-            Ok(Plan { before, pieces })
-        } else {
-            Err(io::Error::other("it changed while it was compared"))
-        }
+type Finding = (Plan, Option<(ChunkSizes, u32, Vec<Gap>)>);
+
+fn first(
+    open: &File,
+    sizes: ChunkSizes,
+    signature: &Receiver<Signature>,
+    cancel: &Cancel,
+) -> io::Result<Finding> {
+    let before = regular(open)?;
+    let mut pieces = Vec::new();
+    let reader = Stretch { file: open, cancel, at: 0, end: u64::MAX };
+    let signature = compare(reader, sizes, signature, |piece| {
+        pieces.push(piece);
+        io::Result::Ok(())
+    })?;
+    if !system::metadata(open)?.is_same_content(&before) {
+        return Err(io::Error::other("it changed while it was compared"));
+    }
+    let finer = sizes.finer().map(|finer| (finer, signature.len(), gaps(&pieces, &signature, finer)));
+    Ok((Plan { before, pieces }, finer.filter(|(_, _, gaps)| !gaps.is_empty())))
+}
+
+/// Where this fails the plan stays as it was: whether the file changed is looked at when it is sent.
+fn second(open: io::Result<File>, finer: Finer, cancel: &Cancel) -> Plan {
+    let Finer { plan, gaps, sizes, first, signature } = finer;
+    let Ok(open) = open else { return plan };
+    let stretch = |bytes: Range<u64>| Ok(Stretch { file: &open, cancel, at: bytes.start, end: bytes.end });
+    match refine(&plan.pieces, &gaps, sizes, signature, first, stretch) {
+        Ok(Some(pieces)) => Plan { pieces, ..plan },
+        _ => plan,
     }
 }
 
-struct Cancellable<'a> {
+/// Some of a file; reading ends with an error when the copy is cancelled.
+struct Stretch<'a> {
     file: &'a File,
     cancel: &'a Cancel,
+    at: u64,
+    end: u64,
 }
 
-impl Read for Cancellable<'_> {
+impl Read for Stretch<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.cancel.is_cancelled() {
             return Err(io::Error::other("stopped"));
         }
-        self.file.read(out)
+        let room = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(out.len());
+        let read = read_at(self.file, &mut out[..room], self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }

@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::progress::{Done, Progress, add};
 use crate::report::{LeftOutList, Report, Waits};
 use crate::scan::{Found, Names, Scanned};
-use crate::send::comparing::{Compared, Comparing};
+use crate::send::comparing::{Compared, Comparing, Next};
 use crate::send::frames::Frames;
 use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
 use crate::wire::{
@@ -177,10 +177,8 @@ impl<'a, W: Write> Sending<'a, W> {
                 Ok(())
             }
             Step::Compared(Some(compared)) => {
-                if let Some((file, how)) = self.comparing.compared(compared) {
-                    self.want(file, how);
-                }
-                Ok(())
+                let next = self.comparing.compared(compared);
+                self.compared(next)
             }
             // The threads that compare are gone: it was cancelled.
             Step::Compared(None) => Err(Error::Cancelled),
@@ -197,7 +195,10 @@ impl<'a, W: Write> Sending<'a, W> {
                 Ok(())
             }
             Kind::Answers if self.is_fresh == Some(false) => self.answers(&frame.body),
-            Kind::Signature => self.comparing.signature(&frame.body),
+            Kind::Signature => {
+                let next = self.comparing.signature(&frame.body)?;
+                self.compared(next)
+            }
             Kind::Made => {
                 if let Some(file) = self.comparing.made(&frame.body)? {
                     self.want(file, How::Again);
@@ -239,6 +240,15 @@ impl<'a, W: Write> Sending<'a, W> {
                     Answer::Refused => {}
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn compared(&mut self, next: Option<Next>) -> Result<()> {
+        match next {
+            Some(Next::Send(file, how)) => self.want(file, how),
+            Some(Next::Ask(refine)) => self.write(Kind::Refine, &refine)?,
+            None => {}
         }
         Ok(())
     }

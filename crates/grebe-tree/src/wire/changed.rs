@@ -2,7 +2,7 @@
 
 use grebe_packet::Reader;
 
-use crate::delta::PIECE_BYTES_MAX;
+use crate::delta::{ChunkSizes, GAPS_MAX, PIECE_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::wire::{EntryId, put_varint};
 
@@ -54,6 +54,50 @@ impl SignaturePart {
     }
 }
 
+/// Stretches of the file that is there are to be told again, in finer chunks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refine {
+    pub(crate) id: EntryId,
+    pub(crate) sizes: ChunkSizes,
+    /// The first chunk of each, and how many, in their order.
+    pub(crate) stretches: Vec<(u32, u32)>,
+}
+
+impl Refine {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.id);
+        out.push(self.sizes.average_log2());
+        put_varint(&mut out, self.stretches.len() as u64);
+        for (first, chunks) in &self.stretches {
+            put_varint(&mut out, (*first).into());
+            put_varint(&mut out, (*chunks).into());
+        }
+        out
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(body);
+        let id = reader.varint()?;
+        let sizes = ChunkSizes::from_average_log2(reader.u8()?);
+        let sizes = sizes.ok_or(Error::Malformed { what: "chunks of a length that none has" })?;
+        let count = reader.varint()?;
+        if count > GAPS_MAX as u64 {
+            return Err(Error::Malformed { what: "more stretches than are told again" });
+        }
+        let number = |reader: &mut Reader<'_>| -> Result<u32> {
+            let what = "more chunks than a signature has";
+            u32::try_from(reader.varint()?).map_err(|_| Error::Malformed { what })
+        };
+        let mut stretches = Vec::new();
+        for _ in 0..count {
+            stretches.push((number(&mut reader)?, number(&mut reader)?));
+        }
+        reader.end()?;
+        Ok(Self { id, sizes, stretches })
+    }
+}
+
 /// A file was made of what was there and what came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Made {
@@ -96,13 +140,17 @@ mod tests {
                 let part = SignaturePart { id, state, piece: piece.clone() };
                 prop_assert_eq!(SignaturePart::decode(&part.encode()).unwrap(), part);
             }
+            let sizes = ChunkSizes::from_average_log2(14).unwrap();
+            let stretches = piece.iter().map(|byte| (u32::from(*byte) << 20, u32::MAX - u32::from(*byte))).collect();
+            let refine = Refine { id, sizes, stretches };
+            prop_assert_eq!(Refine::decode(&refine.encode()).unwrap(), refine);
             let made = Made { id, is_good };
             prop_assert_eq!(Made::decode(&made.encode()).unwrap(), made);
         }
 
         #[test]
         fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = (SignaturePart::decode(&bytes), Made::decode(&bytes));
+            let _ = (SignaturePart::decode(&bytes), Made::decode(&bytes), Refine::decode(&bytes));
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Signature = 9,
     /// From the receiver: whether it could make a file of what was there.
     Made = 10,
+    /// From the sender: stretches of what is there are to be told again, in finer chunks.
+    Refine = 11,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
             8 => Self::Failed,
             9 => Self::Signature,
             10 => Self::Made,
+            11 => Self::Refine,
             _ => return Err(Error::Malformed { what: "a message of an unknown kind" }),
         })
     }
