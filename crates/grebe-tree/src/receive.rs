@@ -402,7 +402,8 @@ fn write_messages<W: Write>(
                 said.recv().unwrap_or(None)
             }
         };
-        let Some((kind, body)) = message else { break writer.flush() };
+        // Behind this one nothing is said.
+        let Some((kind, body)) = message else { return writer.flush() };
         if let Err(error) = writer.write(kind, &body) {
             break Err(error);
         }
