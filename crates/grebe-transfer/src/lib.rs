@@ -77,7 +77,7 @@ pub use grebe_packet::{Address, Cancel, Purpose, Ticket};
 pub use io::{
     disk::{Accept, LeftOut, Offered, Renamed, source::Source},
     session::{
-        Notice, Notify, ReceiveProgress, ReceiveReport, SendReport,
+        Notice, Notify, ReceiveProgress, ReceiveReport, SendReport, Transport,
         connection::{
             Connection, ConnectionListener, ConnectionOptions, ConnectionProgress, ConnectionReader,
             ConnectionStatus, ConnectionWriter, connect,

@@ -38,6 +38,18 @@ pub enum Notice {
     OverTcp,
 }
 
+/// What may carry a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// UDP, and TCP where no UDP passes.
+    #[default]
+    Any,
+    /// UDP only.
+    Udp,
+    /// TCP only.
+    Tcp,
+}
+
 /// Is called with what a user may want to know before the end.
 pub type Notify = Arc<dyn Fn(Notice) + Send + Sync>;
 

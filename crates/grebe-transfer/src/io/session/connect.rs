@@ -8,7 +8,7 @@ use grebe_datagram::{route_payload_bytes, set_dont_fragment, wait_readable};
 use grebe_packet::{Cancel, Key, Purpose, Ticket};
 
 use super::tcp::{self, Heard, PacketStream, TcpDoor};
-use super::{Notice, Notify};
+use super::{Notice, Notify, Transport};
 use crate::error::{Error, Result};
 use crate::io::unix_s;
 use crate::proto::handshake::{Initiator, REPLY_BYTES, Responder, Role, Session};
@@ -128,6 +128,7 @@ pub(super) struct Asking<'a> {
     pub(super) role: Role,
     /// For how long an answer is waited for.
     pub(super) within: Duration,
+    pub(super) transport: Transport,
     pub(super) cancel: &'a Cancel,
     pub(super) notify: &'a Notify,
 }
@@ -153,7 +154,12 @@ pub(super) fn ask(
             is_told = true;
             (asking.notify)(Notice::NoAnswerYet { peer: first });
         }
-        if dialled.is_none() && now - start >= UDP_ALONE {
+        let dials = match asking.transport {
+            Transport::Any => now - start >= UDP_ALONE,
+            Transport::Udp => false,
+            Transport::Tcp => true,
+        };
+        if dialled.is_none() && dials {
             dialled = Some(tcp::dial(addresses, asking.within));
         }
         while let Some(mut stream) = dialled.as_ref().and_then(|dialled| dialled.try_recv().ok()) {
@@ -162,8 +168,9 @@ pub(super) fn ask(
             streams.push(stream);
         }
         if now >= next {
+            let asked_by_udp = if asking.transport == Transport::Tcp { &[] } else { sockets };
             for address in addresses {
-                for socket in sockets {
+                for socket in asked_by_udp {
                     // An address that cannot be reached, or is of another family, is one that does not answer.
                     let _ = socket.send_to(initiator.datagram(), address);
                 }

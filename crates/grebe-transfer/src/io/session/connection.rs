@@ -17,7 +17,7 @@ pub use self::stream::{ConnectionProgress, ConnectionReader, ConnectionStatus, C
 use super::connect::{self, Asking, Connected, Fallback, LOOK_AT_DOOR_EVERY};
 use super::receive::{another_handle, socket_options};
 use super::tcp::{Heard, TcpDoor};
-use super::{KEEP_TRYING, Notice, Notify};
+use super::{KEEP_TRYING, Notice, Notify, Transport};
 use crate::error::{Error, Result};
 use crate::io::{ArrivalTimes, Clock, unix_s};
 use crate::proto::congestion::Mode;
@@ -84,6 +84,8 @@ pub struct ConnectionOptions {
     pub mode: Mode,
     /// Bits per second on the wire of what this end writes, at most; `None`: what the path gives.
     pub limit_bits_per_s: Option<f64>,
+    /// What the end that has the ticket goes by; the one that listens takes what comes.
+    pub transport: Transport,
     /// For how long an answer is waited for.
     pub answer_within: Duration,
     /// For how long the other end, once it was there, may be silent. An end that is there is heard each second, whatever its application does.
@@ -113,6 +115,7 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
     let asking = Asking {
         role: Role::Connect,
         within: options.answer_within,
+        transport: options.transport,
         cancel: &options.cancel,
         notify: &options.notify,
     };
@@ -131,7 +134,7 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
         rtt,
         tcp,
         door: None,
-        fallback: Fallback::new(addresses),
+        fallback: Fallback::new(if options.transport == Transport::Udp { Vec::new() } else { addresses }),
         responder: None,
         clock: Clock::start(),
     };
@@ -227,6 +230,7 @@ impl Default for ConnectionOptions {
         Self {
             mode: Mode::Fair,
             limit_bits_per_s: None,
+            transport: Transport::Any,
             answer_within: Duration::from_secs(10),
             keep_trying: KEEP_TRYING,
             cancel: Cancel::default(),
@@ -290,7 +294,7 @@ fn start_connection(start: Start, early: Early, options: &ConnectionOptions) -> 
     let peer = start.peer;
     let cannot =
         |source| grebe_datagram::Error::Open { action: "start the connection with", address: peer, source };
-    let shared = Arc::new(Shared::new(driver::ROOM_BYTES_MIN).map_err(cannot)?);
+    let shared = Arc::new(Shared::new(driver::ROOM_BYTES_MIN, start.tcp.is_some()).map_err(cannot)?);
     let (reader, writer, status) = shared.ends();
     let driver = Driver::new(start, shared, options);
     let options = options.clone();

@@ -13,7 +13,7 @@ use grebe_packet::{Cancel, Purpose, Ticket};
 use self::receiving::Receiving;
 use super::connect::{self, Asking};
 use super::tcp::TcpDoor;
-use super::{KEEP_TRYING, Notify, ReceiveProgress, ReceiveReport};
+use super::{KEEP_TRYING, Notify, ReceiveProgress, ReceiveReport, Transport};
 use crate::error::{Error, Result};
 use crate::io::disk::Accept;
 use crate::proto::handshake::{Responder, Role};
@@ -108,6 +108,7 @@ pub fn receive(
     let asking = Asking {
         role: Role::Receive,
         within: options.answer_within,
+        transport: Transport::Any,
         cancel: &options.cancel,
         notify: &options.notify,
     };

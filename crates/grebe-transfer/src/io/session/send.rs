@@ -9,7 +9,7 @@ use grebe_packet::{Cancel, Purpose, Ticket};
 
 use super::connect::{self, Asking, Connected, Fallback};
 use super::tcp::{Heard, PacketStream, TcpDoor};
-use super::{KEEP_TRYING, Notice, Notify, SendReport, taken};
+use super::{KEEP_TRYING, Notice, Notify, SendReport, Transport, taken};
 use crate::error::{Error, Result};
 use crate::io::Clock;
 use crate::io::disk::outgoing::Outgoing;
@@ -68,6 +68,7 @@ pub fn send(
     let asking = Asking {
         role: Role::Send,
         within: options.answer_within,
+        transport: Transport::Any,
         cancel: &options.cancel,
         notify: &options.notify,
     };

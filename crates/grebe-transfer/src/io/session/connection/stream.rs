@@ -312,7 +312,7 @@ impl ConnectionStatus {
 }
 
 impl Shared {
-    pub(super) fn new(room_bytes: u64) -> io::Result<Self> {
+    pub(super) fn new(room_bytes: u64, is_over_tcp: bool) -> io::Result<Self> {
         let state = State {
             written: VecDeque::new(),
             written_bytes: 0,
@@ -340,7 +340,7 @@ impl Shared {
                 queue_us: 0,
                 loss: 0.0,
                 limit: Limit::Start,
-                is_over_tcp: false,
+                is_over_tcp,
             },
             has_news: false,
             thread_sleeps: false,
