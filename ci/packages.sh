@@ -15,6 +15,7 @@ packages=(
   python3 python3-venv                                            # for the SigMF validator and SciPy
   gnuradio gr-osmosdr                                             # reads what grebe writes, and the other way around
   tshark                                                          # its dissector of VITA-49
+  openssh-client openssh-server                                   # grebe cp between machines
 )
 missing=()
 for package in "${packages[@]}"; do

@@ -1,8 +1,11 @@
 //! The command line, as clap reads it.
 
 mod bench;
+mod cp;
 mod event;
 mod file;
+mod host;
+mod location;
 mod probe;
 mod record;
 mod stream;
@@ -16,12 +19,15 @@ use crate::units;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub(crate) use bench::{Bench, Results, WhichBench};
+pub(crate) use cp::{Cp, How, Tell, Via, WAYS, What};
 pub(crate) use event::{Conditions, EventKind};
 pub(crate) use file::{Convert, Find, Info};
-pub(crate) use probe::{Probe, SshHost, Target};
+pub(crate) use host::{SshHost, ssh_host};
+pub(crate) use location::{Location, printable};
+pub(crate) use probe::{Probe, Target};
 pub(crate) use record::{Record, Save, Trigger};
 pub(crate) use stream::{Play, Sg, Verify};
-pub(crate) use transfer::{AskWhen, Meeting, Recv, Send};
+pub(crate) use transfer::{AskWhen, MODES, Meeting, Recv, Send};
 pub(crate) use view::{Channels, Demo, View};
 
 /// Moves, shows, records and ships sampled signals at the speed of the machine.
@@ -64,6 +70,8 @@ pub(crate) enum Command {
     Send(Send),
     /// Receive files that `grebe send` sends.
     Recv(Recv),
+    /// Copy files and directories to or from another machine by your own ssh, over any distance: only what changed.
+    Cp(Box<Cp>),
     /// Measure what this machine can do, beside the plainest way to do it.
     Bench(Bench),
     /// Measure what a path carries, each way: round trip, MTU, loss, the highest rate without loss, and what limits it.
@@ -194,6 +202,7 @@ const EXAMPLES: &str = "Examples:
   grebe record udp://:5000 box --ring 30m                the last half hour of it, for as long as it runs
   grebe run examples/graphs/envelope.toml                a graph of stages that a file describes
   grebe top                                              what they all do, and which stage is the slowest
+  grebe cp -r runs me@lab:/data/                         a tree to another machine by your own ssh: only what changed
   grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth: (a

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod convert;
+pub(crate) mod cp;
 pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod doctor;

@@ -5,6 +5,7 @@ use std::fmt;
 use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
 use grebe_transfer::Error as TransferError;
+use grebe_tree::Error as TreeError;
 
 /// How a command ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,11 +14,20 @@ pub(crate) enum Ending {
     /// Something was left out, and named.
     Partial,
     Interrupted,
+    /// Who started it was told how; the exit status.
+    Told(u8),
 }
 
 /// A combination of options that makes no sense.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
+
+/// What failed at another host, in its own words and with its exit status.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    pub(crate) what: String,
+    pub(crate) status: u8,
+}
 
 /// An error and its causes, without those that only repeat what stands before them.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
@@ -46,7 +56,10 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
             let stream = cause.downcast_ref().and_then(status_of_stream);
             let memory = || cause.downcast_ref().and_then(status_of_shared_memory);
             let transfer = || cause.downcast_ref().and_then(status_of_transfer);
-            stream.or_else(memory).or_else(transfer).or(cause.is::<Usage>().then_some(USAGE))
+            let elsewhere = || cause.downcast_ref().map(|error: &Elsewhere| error.status);
+            let tree = || cause.downcast_ref().and_then(status_of_tree);
+            let found = stream.or_else(memory).or_else(transfer).or_else(elsewhere).or_else(tree);
+            found.or(cause.is::<Usage>().then_some(USAGE))
         })
         .unwrap_or(FAILED)
 }
@@ -79,6 +92,16 @@ fn status_of_transfer(error: &TransferError) -> Option<u8> {
     }
 }
 
+fn status_of_tree(error: &TreeError) -> Option<u8> {
+    match error {
+        TreeError::Cancelled => Some(INTERRUPTED),
+        TreeError::Closed | TreeError::Stream(_) => Some(SILENT),
+        TreeError::Pattern { .. } | TreeError::Roles { .. } => Some(USAGE),
+        TreeError::NoRoom { .. } => Some(FULL),
+        _ => None,
+    }
+}
+
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -86,6 +109,14 @@ impl fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Elsewhere {}
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;

@@ -1,7 +1,7 @@
 //! The `grebe` command, for the program of this name and for a program in another language that carries it.
 //!
 //! ```text
-//!  main -> run -> command (a module per command) -> show, generator, transfer, search -> graph -> output, interrupt, ending, cli
+//!  main -> run -> command (a module per command) -> show, generator, transfer, search, ssh -> graph -> output, interrupt, ending, cli
 //! ```
 //!
 //! It is no library for programs: those use [`grebe`](https://docs.rs/grebe).
@@ -20,6 +20,7 @@ mod output;
 mod receiver;
 mod search;
 mod show;
+mod ssh;
 mod this_command;
 mod transfer;
 mod units;
@@ -45,6 +46,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsSt
         Ok(Ending::Good) => 0,
         Ok(Ending::Partial) => ending::PARTIAL,
         Ok(Ending::Interrupted) => ending::INTERRUPTED,
+        Ok(Ending::Told(status)) => status,
         Err(error) if ending::is_cancelled(&error) => ending::INTERRUPTED,
         Err(error) => {
             note!("grebe: {}", ending::one_line(&error));
@@ -69,6 +71,7 @@ fn dispatch(cli: Cli) -> Result<Ending> {
         Command::Top(options) => command::top::run(&options),
         Command::Send(options) => command::send::run(&options),
         Command::Recv(options) => command::recv::run(&options),
+        Command::Cp(options) => command::cp::run(&options),
         Command::Bench(options) => command::bench::run(options),
         Command::Probe(options) => command::probe::run(&options),
         Command::Devices(options) => command::devices::run(&options),

@@ -102,6 +102,11 @@ pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     let _ = io::stderr().write_all(in_locale(format!("{text}\n")).as_bytes());
 }
 
+/// Writes a line to standard error that is for another process: as it is, whatever letters the terminal has.
+pub(crate) fn event(line: &str) {
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 /// Words as the terminal can show them: without UTF-8, grebe's own signs become ASCII.
 pub(crate) fn in_locale(text: String) -> String {
     if text.is_ascii() || !is_ascii_locale() { text } else { text.chars().map(ascii_of).collect() }

@@ -14,6 +14,11 @@ pub(crate) fn this_command() -> Result<Command> {
     }
 }
 
+/// Whether it runs within another program.
+pub(crate) fn is_carried() -> bool {
+    WORDS.get().is_some()
+}
+
 /// Remembers how another program starts this command: its path, and the words before the arguments.
 pub(crate) fn starts_by(words: Vec<OsString>) {
     // One process is one command.

@@ -1,6 +1,5 @@
 //! What a path carries.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::host::{Place, SshHost, place, ssh_host};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -87,22 +87,6 @@ pub(crate) enum Target {
     Ssh(SshHost),
 }
 
-/// Where `ssh` is to go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SshHost {
-    pub(crate) user: Option<String>,
-    /// A name, an alias of the user's ssh, or an address, an IPv6 one without brackets.
-    pub(crate) host: String,
-    pub(crate) port: Option<u16>,
-}
-
-/// A host, and a port if it is another than the server's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) host: String,
-    pub(crate) port: Option<u16>,
-}
-
 impl FromStr for Target {
     type Err = String;
 
@@ -113,46 +97,6 @@ impl FromStr for Target {
             None => Ok(Target::Ticket(text.to_owned())),
         }
     }
-}
-
-impl fmt::Display for SshHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.user.iter().try_for_each(|user| write!(f, "{user}@"))?;
-        f.write_str(&self.host)
-    }
-}
-
-fn ssh_host(text: &str) -> Result<SshHost, String> {
-    let (user, rest) = match text.rsplit_once('@') {
-        Some((user, rest)) => (Some(user), rest),
-        None => (None, text),
-    };
-    let Place { host, port } = place(rest)?;
-    // ssh would take it for an option.
-    let odd = |name: &str| name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace);
-    if odd(&host) || user.is_some_and(odd) {
-        return Err("give ssh://[USER@]HOST[:PORT]".to_owned());
-    }
-    Ok(SshHost { user: user.map(str::to_owned), host, port })
-}
-
-fn place(text: &str) -> Result<Place, String> {
-    let number = |port: &str| match port.parse() {
-        Ok(0) | Err(_) => Err(format!("the port `{port}` is not a number from 1 to 65535")),
-        Ok(port) => Ok(port),
-    };
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':').map(number).transpose()?),
-        // Colons without brackets are those of an IPv6 address.
-        None => match text.split_once(':').filter(|(_, port)| !port.contains(':')) {
-            Some((host, port)) => (host, Some(number(port)?)),
-            None => (text, None),
-        },
-    };
-    if host.is_empty() {
-        return Err("the host is missing".to_owned());
-    }
-    Ok(Place { host: host.to_owned(), port })
 }
 
 #[cfg(test)]
@@ -177,13 +121,5 @@ mod tests {
         {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_place_may_have_a_port_of_its_own() {
-        let place_of = |text| place(text).map(|place| (place.host, place.port));
-        assert_eq!(place_of("lab.example.org:7"), Ok(("lab.example.org".to_owned(), Some(7))));
-        assert_eq!(place_of("2001:db8::1"), Ok(("2001:db8::1".to_owned(), None)));
-        assert!(place(":7").is_err() && place("[::1]:x").is_err());
     }
 }

@@ -90,7 +90,7 @@ pub(crate) struct Meeting {
     pub(crate) keep_trying: Duration,
 }
 
-const MODES: [(&str, &str, Mode); 3] = [
+pub(crate) const MODES: [(&str, &str, Mode); 3] = [
     ("fair", "A share like that of the others", Mode::Fair),
     (
         "greedy",

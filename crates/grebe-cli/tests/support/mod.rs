@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod recordings;
+#[cfg(unix)]
+pub(crate) mod trees;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

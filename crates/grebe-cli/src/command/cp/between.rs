@@ -1,0 +1,124 @@
+//! From one other machine to another: each end is started from here. The data goes directly between them where the one that sends
+//! reaches the one that receives; else it goes through here, from one `ssh` to the other.
+
+use std::io::{Read, Write};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use grebe_tree::Error;
+
+use super::figures::{Figures, Outcome};
+use super::lines::{Meet, Task, Tells, Way};
+use super::there::There;
+use super::way::Channel;
+use super::{Copy, listen};
+use crate::cli::{SshHost, Via};
+use crate::ending::Ending;
+use crate::interrupt;
+
+impl Copy<'_> {
+    pub(super) fn between(
+        &mut self,
+        (from, send): (&SshHost, Task),
+        (to, receive): (&SshHost, Task),
+        shown: &str,
+    ) -> Result<Ending> {
+        let to_settings = self.config.settings(to, &self.options.how)?;
+        let from_settings = self.config.settings(from, &self.options.how)?;
+        let mut hello = self.hello(&to_settings, receive, listen(&to_settings));
+        hello.tells = if self.teller.tells_files() { Tells::Files } else { Tells::Figures };
+        let mut receiver = There::start(&to_settings, &hello)?;
+
+        let meet = match receiver.ticket(&to_settings)? {
+            Some(ticket) => Meet::Connect { ticket: ticket.word().to_string() },
+            None => Meet::Here,
+        };
+        let mut hello = self.hello(&from_settings, send, meet);
+        hello.what = Some(self.wishes.clone());
+        hello.via = to_settings.via;
+        let mut sender = match There::start(&from_settings, &hello) {
+            Ok(sender) => sender,
+            Err(error) => return Err(receiver.explain(error, &self.teller)),
+        };
+        let way = match sender.way() {
+            Some(way) => {
+                self.teller.note(&format!("the data goes directly from {from} to {to}, over {}", way.name()));
+                way
+            }
+            None => {
+                if to_settings.via == Via::Auto {
+                    self.teller
+                        .note(&format!("{from} does not reach {to}: the data goes through here, over ssh"));
+                }
+                receiver.turn()?;
+                relay(sender.over_ssh()?, receiver.over_ssh()?);
+                Way::Ssh
+            }
+        };
+        let outcome = self.wait(&mut sender, &mut receiver);
+        self.teller.clear();
+        match outcome {
+            Ok(outcome) => {
+                // It has been told that all is there, and is about to end.
+                sender.ends_within(ENDING_TIME);
+                sender.let_go();
+                receiver.let_go();
+                self.end(&outcome, way, None, shown)
+            }
+            Err(error) if sender.has_failed() => Err(sender.explain(error, &self.teller)),
+            Err(error) => Err(receiver.explain(error, &self.teller)),
+        }
+    }
+
+    /// Says how far it is until the receiver has said what came of it.
+    fn wait(&mut self, sender: &mut There, receiver: &mut There) -> Result<Outcome> {
+        let mut figures = Figures::default();
+        loop {
+            thread::sleep(super::SHOWN_EVERY);
+            if interrupt::is_pending() {
+                return Err(Error::Cancelled.into());
+            }
+            // Asked first: what it said before it ended is taken in behind.
+            let is_gone = receiver.is_gone();
+            sender.poll(&self.teller);
+            if let Some(now) = receiver.poll(&self.teller) {
+                figures = now;
+            }
+            self.teller.show(&figures, None);
+            if let Some(outcome) = receiver.outcome() {
+                return Ok(outcome);
+            }
+            if sender.has_failed() || receiver.has_failed() {
+                bail!("the copy failed");
+            }
+            if is_gone {
+                return Err(Error::Closed.into());
+            }
+        }
+    }
+}
+
+/// Carries the data from one to the other, both ways.
+fn relay(one: Channel, other: Channel) {
+    carry(one.reader, other.writer);
+    carry(other.reader, one.writer);
+}
+
+/// Whoever ends, ends the other too: its input is closed.
+fn carry(mut from: Box<dyn Read + Send>, mut to: Box<dyn Write + Send>) {
+    thread::spawn(move || {
+        let mut block = vec![0; BLOCK_BYTES];
+        loop {
+            match from.read(&mut block) {
+                // How it ended, the ends themselves say.
+                Ok(0) | Err(_) => return,
+                Ok(bytes) if to.write_all(&block[..bytes]).is_ok() => {}
+                Ok(_) => return,
+            }
+        }
+    });
+}
+
+const BLOCK_BYTES: usize = 256 << 10;
+const ENDING_TIME: Duration = Duration::from_secs(2);

@@ -1,0 +1,153 @@
+//! What came of a copy, for people and for scripts.
+
+use grebe_scope::Engineering;
+use grebe_transfer::{ConnectionStatus, Limit};
+use serde_json::{Value, json};
+
+use super::figures::Outcome;
+use super::lines::Way;
+use crate::transfer::size;
+use crate::units::grouped;
+
+/// What there is to say at the end beside the figures.
+pub(super) struct Whole<'a> {
+    pub(super) outcome: &'a Outcome,
+    pub(super) way: Way,
+    pub(super) status: Option<&'a ConnectionStatus>,
+    pub(super) is_dry: bool,
+    /// For people: `me@lab:/data`.
+    pub(super) destination: &'a str,
+}
+
+/// The summary, in words.
+pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
+    let Whole { outcome, way, is_dry, destination, .. } = whole;
+    let files = |count: u64| match count {
+        1 => "1 file".to_owned(),
+        count => format!("{} files", grouped(count)),
+    };
+    let mut first = match (is_dry, outcome.files_copied) {
+        (true, count) => {
+            format!("would copy {}, {}, to {destination}", files(count), size(outcome.bytes_copied))
+        }
+        (false, 0) => format!("nothing to copy to {destination}, in {seconds:.1} s"),
+        (false, count) => {
+            let rate = Engineering::new(outcome.bytes_copied as f64 * 8.0 / seconds.max(1e-3), "bit/s");
+            let took = format!("in {seconds:.1} s, {rate}");
+            format!("copied {}, {}, to {destination} {took}", files(count), size(outcome.bytes_copied))
+        }
+    };
+    if *way != Way::Disk && !is_dry {
+        first += &format!(", over {}", way.name());
+    }
+    let mut more = Vec::new();
+    if *way != Way::Disk && !is_dry {
+        more.push(format!("{} on the wire", size(wire_bytes(whole))));
+    }
+    if outcome.files_same > 0 {
+        more.push(format!("{}, {}, there already", files(outcome.files_same), size(outcome.bytes_same)));
+    }
+    if outcome.data_bytes < outcome.bytes_copied && !is_dry && *way != Way::Disk {
+        more.push(format!(
+            "{} of what was copied too, or holes",
+            size(outcome.bytes_copied - outcome.data_bytes)
+        ));
+    }
+    for (count, what) in [(outcome.links_made, "links"), (outcome.directories_made, "directories")] {
+        if count > 0 {
+            more.push(format!("{} {what} made", grouped(count)));
+        }
+    }
+    if outcome.deleted > 0 {
+        let word = if *is_dry { "to remove" } else { "removed" };
+        more.push(format!("{} {word}", grouped(outcome.deleted)));
+    }
+    if let Some(limit) = limit(whole, seconds) {
+        more.push(format!("limit: {limit}"));
+    }
+    let mut lines = vec![first];
+    if !more.is_empty() {
+        lines.push(more.join("; "));
+    }
+    lines
+}
+
+/// The summary, for scripts.
+pub(super) fn result_json(whole: &Whole<'_>, seconds: f64) -> Value {
+    let Whole { outcome, way, status, .. } = whole;
+    let left_out: Vec<_> =
+        outcome.left_out.iter().map(|(name, why)| json!({ "path": name, "why": why })).collect();
+    let mut value = json!(outcome);
+    value["left_out"] = left_out.into();
+    value["complete"] = (outcome.left_out_count == 0).into();
+    value["way"] = json!(way);
+    value["seconds"] = seconds.into();
+    value["wire_bytes"] = wire_bytes(whole).into();
+    value["limit"] = limit(whole, seconds).into();
+    if let Some(status) = status.map(ConnectionStatus::progress) {
+        value["rtt_us"] = status.rtt_us.into();
+        value["loss"] = status.loss.into();
+    }
+    value
+}
+
+/// With headers and repeats where that is known, else what was written to and read from the stream.
+fn wire_bytes(whole: &Whole<'_>) -> u64 {
+    let sent = whole.status.map(|status| status.progress().wire_bytes).unwrap_or_default();
+    sent.max(whole.outcome.wire_bytes)
+}
+
+/// What kept it from being faster, where it took long enough to have a reason.
+fn limit(whole: &Whole<'_>, seconds: f64) -> Option<&'static str> {
+    if seconds < 1.0 || whole.is_dry {
+        return None;
+    }
+    if whole.status.is_some_and(|status| status.progress().limit == Limit::Bandwidth) {
+        return Some("--bwlimit");
+    }
+    let [(sender_stream, sender_disk), (receiver_stream, receiver_disk)] = whole.outcome.waits_ms;
+    // An end that waits for the stream may wait for the other end: it was the path only if both did.
+    let path = sender_stream.min(receiver_stream);
+    let reasons = [(path, "the path"), (sender_disk, "reading"), (receiver_disk, "writing")];
+    let (waited_ms, reason) = reasons.into_iter().max_by_key(|(ms, _)| *ms)?;
+    Some(if waited_ms as f64 >= 300.0 * seconds { reason } else { "the processors" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(outcome: &Outcome) -> Whole<'_> {
+        Whole { outcome, way: Way::Udp, status: None, is_dry: false, destination: "lab:/data" }
+    }
+
+    #[test]
+    fn the_summary_says_what_was_copied_what_was_there_and_what_was_the_limit() {
+        let outcome = Outcome {
+            files_copied: 2_000,
+            bytes_copied: 8_192_000,
+            data_bytes: 8_192_000,
+            files_same: 1,
+            bytes_same: 10,
+            wire_bytes: 8_300_000,
+            waits_ms: [(4_000, 10), (3_900, 20)],
+            ..Outcome::default()
+        };
+        let lines = summary(&whole(&outcome), 4.9);
+        assert!(
+            lines[0].starts_with("copied 2,000 files, 8.19 MB, to lab:/data in 4.9 s, 13.4 Mbit/s"),
+            "{lines:?}"
+        );
+        assert!(lines[0].ends_with("over UDP"), "{lines:?}");
+        for words in ["8.3 MB on the wire", "1 file, 10 B, there already", "limit: the path"] {
+            assert!(lines[1].contains(words), "{words} in {lines:?}");
+        }
+        let slow_disk = Outcome { waits_ms: [(4_000, 10), (100, 3_000)], ..outcome.clone() };
+        assert_eq!(limit(&whole(&slow_disk), 4.9), Some("writing"));
+        let busy = Outcome { waits_ms: [(400, 10), (100, 300)], ..outcome };
+        assert_eq!(limit(&whole(&busy), 4.9), Some("the processors"));
+        let dry = Outcome { files_copied: 1, deleted: 2, ..Outcome::default() };
+        let lines = summary(&Whole { is_dry: true, ..whole(&dry) }, 4.9).join("\n");
+        assert!(lines.starts_with("would copy 1 file") && lines.contains("2 to remove"), "{lines}");
+    }
+}

@@ -1,0 +1,338 @@
+//! The other end of a copy: a `grebe cp --serve` that the user's own `ssh` starts.
+
+use std::io::{self, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use grebe_transfer::{Address, Error, Purpose, Ticket};
+
+use super::bootstrap::{self, Own};
+use super::config::Settings;
+use super::figures::{Figures, Outcome};
+use super::lines::{Event, Hello, PROTOCOL, Ready, Turn, Way};
+use super::teller::Teller;
+use super::way::{Beside, Channel};
+use crate::cli::{SshHost, printable};
+use crate::ending::Elsewhere;
+use crate::interrupt;
+use crate::ssh::{self, Ended, NotReady, Remote};
+
+/// The other end, ready.
+pub(super) struct There {
+    pub(super) host: SshHost,
+    remote: Remote,
+    /// What ssh calls the host.
+    name: Option<JoinHandle<Option<String>>>,
+    pipes: Option<Pipes>,
+    ready: Ready,
+    limit_bits_per_s: Option<f64>,
+    /// How it ended, once it said so.
+    failed: Option<Failure>,
+    outcome: Option<Outcome>,
+    is_cut_since: Option<Instant>,
+}
+
+/// Why the other end could not, in its own words.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) why: String,
+    pub(super) status: u8,
+}
+
+struct Pipes {
+    stdin: ChildStdin,
+    rest: BufReader<ChildStdout>,
+}
+
+impl There {
+    /// Starts it and waits until it is ready, as long as `ssh` takes: it may ask for a password.
+    pub(super) fn start(settings: &Settings, hello: &Hello) -> Result<Self> {
+        let own = if settings.bootstrap { Some(Own::read()?) } else { None };
+        let mut is_brought = false;
+        loop {
+            let line = match &own {
+                Some(own) => own.line(&program(&settings.program), ARGUMENTS)?,
+                None => format!("{} {ARGUMENTS}", program(&settings.program)),
+            };
+            let why = match Self::try_start(settings, hello, &line)? {
+                Ok(there) if there.ready.protocol == PROTOCOL => return Ok(there),
+                Ok(there) => {
+                    let theirs = printable(there.ready.version.as_bytes());
+                    NoStart::Other(format!(
+                        "{} has grebe {theirs}, which copies in another way than this grebe {}: have the same one at both ends",
+                        settings.host,
+                        env!("CARGO_PKG_VERSION")
+                    ))
+                }
+                Err(ended) => NoStart::Ended(ended),
+            };
+            match (&own, &why) {
+                (Some(own), NoStart::Other(_)) if !is_brought => bootstrap::bring(own, settings)?,
+                (Some(own), NoStart::Ended(ended)) if !is_brought && is_of_use(ended) => {
+                    bootstrap::bring(own, settings)?;
+                }
+                _ => bail!("{}", why.words(settings)),
+            }
+            is_brought = true;
+        }
+    }
+
+    fn try_start(settings: &Settings, hello: &Hello, line: &str) -> Result<Result<Self, Ended>> {
+        let by_hand = "install OpenSSH";
+        let is_ready = |line: &str| Ready::read(line).is_some();
+        let mut remote = settings.ssh.start(&settings.host, line, is_ready, by_hand)?;
+        let hello = send(remote.stdin(), hello)?;
+        // Asked while it logs in.
+        let (ssh, host) = (settings.ssh.clone(), settings.host.clone());
+        let name = settings.address.is_none().then(|| thread::spawn(move || ssh.host_name(&host)));
+        match remote.ready() {
+            Ok(told) => {
+                let stdin = hello
+                    .join()
+                    .map_err(|_| anyhow!("cannot write to ssh"))?
+                    .context("cannot write to ssh")?;
+                let ready = Ready::read(&told.line).ok_or_else(|| anyhow!("the other end is not ready"))?;
+                let pipes = Some(Pipes { stdin, rest: told.rest });
+                let host = settings.host.clone();
+                let limit_bits_per_s = settings.limit_bits_per_s;
+                Ok(Ok(Self {
+                    host,
+                    remote,
+                    name,
+                    pipes,
+                    ready,
+                    limit_bits_per_s,
+                    failed: None,
+                    outcome: None,
+                    is_cut_since: None,
+                }))
+            }
+            Err(NotReady::Interrupted) => Err(Error::Cancelled.into()),
+            Err(NotReady::Ended(ended)) => {
+                let failures = remote.poll().iter().find_map(|line| match Event::read(line) {
+                    Some(Event::Failed { why, status }) => Some(Failure { why, status }),
+                    _ => None,
+                });
+                match failures {
+                    Some(failure) => Err(failure.of(&settings.host)),
+                    None => Ok(Err(ended)),
+                }
+            }
+        }
+    }
+
+    /// The way for the data: beside `ssh` where one leads there, else through it.
+    pub(super) fn channel(&mut self, settings: &Settings, beside: &Beside) -> Result<Channel> {
+        let Some(ticket) = self.ticket(settings)? else { return self.over_ssh() };
+        match beside.reach(&ticket)? {
+            Some(channel) => Ok(channel),
+            None => {
+                self.turn()?;
+                self.over_ssh()
+            }
+        }
+    }
+
+    /// The ticket, with all addresses where the other end may be found.
+    pub(super) fn ticket(&mut self, settings: &Settings) -> Result<Option<Ticket>> {
+        let Some(word) = &self.ready.ticket else { return Ok(None) };
+        let mut ticket = Ticket::from_word(word, Purpose::Connection)?;
+        let port = ticket.addresses.first().map(Address::port).unwrap_or_default();
+        // By the name that ssh has for it, by the address that ssh came to, and by those that it has itself.
+        let name = self.name.take().and_then(|name| name.join().ok().flatten());
+        let name = settings.address.clone().or(name).unwrap_or_else(|| self.host.host.clone());
+        let mut hosts = vec![name];
+        if settings.address.is_none() {
+            hosts.extend(self.ready.reached_at.clone());
+        }
+        let mut addresses: Vec<Address> = Vec::new();
+        for host in hosts {
+            let address = Address::new(&host, port);
+            let address =
+                address.with_context(|| format!("{host} (--address HOST says where datagrams go)"))?;
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        if settings.address.is_none() {
+            addresses.extend(
+                ticket.addresses.into_iter().filter(|own| !addresses.contains(own)).collect::<Vec<_>>(),
+            );
+        }
+        addresses.truncate(Ticket::ADDRESSES_MAX);
+        ticket.addresses = addresses;
+        Ok(Some(ticket))
+    }
+
+    /// Which way it reached its peer, if it was told to go to one.
+    pub(super) fn way(&self) -> Option<Way> {
+        self.ready.way
+    }
+
+    /// Says that the data comes through `ssh` after all, where it waits at a port for it.
+    pub(super) fn turn(&mut self) -> Result<()> {
+        let Some(pipes) = self.pipes.as_mut().filter(|_| self.ready.ticket.is_some()) else { return Ok(()) };
+        let line = serde_json::to_string(&Turn::DataFollows)? + "\n";
+        pipes
+            .stdin
+            .write_all(line.as_bytes())
+            .and_then(|()| pipes.stdin.flush())
+            .context("cannot write to ssh")
+    }
+
+    /// The pipes of `ssh` as the way.
+    pub(super) fn over_ssh(&mut self) -> Result<Channel> {
+        let pipes = self.pipes.take().ok_or_else(|| anyhow!("ssh carries the data already"))?;
+        Ok(Channel::by_pipes(pipes.rest, pipes.stdin, self.limit_bits_per_s))
+    }
+
+    /// Takes in what it said meanwhile; how far it is, where it says so.
+    pub(super) fn poll(&mut self, teller: &Teller) -> Option<Figures> {
+        let mut latest = None;
+        for line in self.remote.poll() {
+            match Event::read(&line) {
+                Some(Event::Progress(figures)) => latest = Some(figures),
+                Some(Event::File(file)) => teller.file(&file),
+                Some(Event::Result(outcome)) => self.outcome = Some(outcome),
+                Some(Event::Failed { why, status }) => self.failed = Some(Failure { why, status }),
+                // Of a later version.
+                None => {}
+            }
+        }
+        latest
+    }
+
+    /// What came of it, once it said so.
+    pub(super) fn outcome(&mut self) -> Option<Outcome> {
+        self.outcome.take()
+    }
+
+    /// Whether it said that it failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Whether it ends in time.
+    pub(super) fn ends_within(&mut self, patience: Duration) -> bool {
+        self.remote.has_ended_within(patience)
+    }
+
+    /// Whether the `ssh` has ended.
+    pub(super) fn is_gone(&mut self) -> bool {
+        self.ends_within(Duration::ZERO)
+    }
+
+    /// Ends it once it has had a moment to do so by itself; whether it has.
+    pub(super) fn cut(&mut self) -> bool {
+        let since = *self.is_cut_since.get_or_insert_with(Instant::now);
+        let is_over = since.elapsed() >= LAST_WORDS;
+        if is_over {
+            self.remote.kill();
+        }
+        is_over
+    }
+
+    /// Nobody waits for its end: it has done what it was to do.
+    pub(super) fn let_go(self) {
+        drop(self.pipes);
+        self.remote.let_go();
+    }
+
+    /// Of an error at this end, the reason that lies at the other, where it has said one.
+    pub(super) fn explain(mut self, error: anyhow::Error, teller: &Teller) -> anyhow::Error {
+        // The other end may be about to say it.
+        drop(self.pipes.take());
+        if interrupt::is_pending() {
+            return error;
+        }
+        let is_gone = self.remote.has_ended_within(LAST_WORDS);
+        self.poll(teller);
+        match self.failed.take() {
+            Some(failure) => failure.of(&self.host),
+            None if is_gone => {
+                let last = self.remote.last_words().map(|line| format!(": {line}")).unwrap_or_default();
+                error.context(format!("the ssh to {} ended{last}", self.host))
+            }
+            None => error,
+        }
+    }
+}
+
+impl Failure {
+    fn of(self, host: &SshHost) -> anyhow::Error {
+        let Self { why, status } = self;
+        Elsewhere { what: format!("{host}: {}", printable(why.as_bytes())), status }.into()
+    }
+}
+
+/// Why there is no other end.
+enum NoStart {
+    Ended(Ended),
+    Other(String),
+}
+
+impl NoStart {
+    fn words(&self, settings: &Settings) -> String {
+        match self {
+            Self::Other(why) => why.clone(),
+            Self::Ended(ended) => {
+                let remedy = "say where it is: --remote-path PATH, or bring this one along: --bootstrap";
+                let purpose = ssh::Purpose {
+                    host: &settings.host,
+                    program: &settings.program,
+                    arguments: ARGUMENTS,
+                    remedy,
+                    instead: "bring this one along: --bootstrap",
+                };
+                purpose.why(ended)
+            }
+        }
+    }
+}
+
+/// Whether a grebe of ours would do what the one there does not.
+fn is_of_use(ended: &Ended) -> bool {
+    let is_old = ended.status == Some(2)
+        && ["unrecognized subcommand", "unexpected argument"].iter().any(|words| ended.said.contains(words));
+    ended.is_missing() || is_old
+}
+
+/// Writes the first line while `ssh` logs in: a long one does not fit into a pipe.
+fn send(stdin: Option<ChildStdin>, hello: &Hello) -> Result<JoinHandle<io::Result<ChildStdin>>> {
+    let mut stdin = stdin.ok_or_else(|| anyhow!("ssh has no input"))?;
+    let line = serde_json::to_string(hello)? + "\n";
+    Ok(thread::spawn(move || stdin.write_all(line.as_bytes()).map(|()| stdin)))
+}
+
+/// The path of a program as a word of a shell, whose `~` stays one.
+fn program(path: &str) -> String {
+    let (home, rest) = path.strip_prefix("~/").map_or(("", path), |rest| ("~/", rest));
+    // It has no NUL: it came from a command line.
+    let quoted = shlex::try_quote(rest).unwrap_or_default();
+    format!("{home}{quoted}")
+}
+
+/// What the other end is started with. Nothing of the user's is in it: that all users there can see.
+pub(super) const ARGUMENTS: &str = "cp --serve";
+/// How long the other end may take to say why it ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_one_word_of_a_shell() {
+        for (path, word) in [
+            ("grebe", "grebe"),
+            ("/opt/my grebe/grebe", "'/opt/my grebe/grebe'"),
+            ("~/bin/grebe", "~/bin/grebe"),
+            ("~/my bin/grebe", "~/'my bin/grebe'"),
+            ("a;reboot", "'a;reboot'"),
+        ] {
+            assert_eq!(program(path), word);
+        }
+    }
+}

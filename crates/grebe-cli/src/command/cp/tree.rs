@@ -1,0 +1,116 @@
+//! One end of a copy: reads or writes the tree.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use grebe_transfer::{Cancel, shown};
+use grebe_tree::{Options, Progress, ReceiveTree, SendTree};
+
+use super::figures::Outcome;
+use super::lines::{PathText, Task, Wishes};
+use super::way::Channel;
+use crate::ending::Usage;
+
+/// Does this end's part.
+pub(super) fn run(
+    task: &Task,
+    wishes: Option<&Wishes>,
+    channel: Channel,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Outcome> {
+    let options = wishes.map(Wishes::options);
+    let Channel { reader, writer, .. } = channel;
+    let report = match task {
+        Task::Send { sources } => {
+            let tree = SendTree { sources: paths(sources)?, options };
+            grebe_tree::send(reader, writer, &tree, progress, cancel)?
+        }
+        Task::Receive { destination } => {
+            let tree = ReceiveTree { destination: destination.path()?, options };
+            grebe_tree::receive(reader, writer, &tree, progress, cancel)?
+        }
+    };
+    Ok(report.into())
+}
+
+/// Both parts, within this machine.
+pub(super) fn copy(
+    sources: Vec<PathBuf>,
+    destination: &Path,
+    wishes: &Wishes,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Outcome> {
+    let tree = SendTree { sources, options: Some(wishes.options()) };
+    Ok(grebe_tree::copy(&tree, destination, progress, cancel)?.into())
+}
+
+impl Wishes {
+    fn options(&self) -> Options {
+        let mut options = if self.archive { Options::archive() } else { Options::default() };
+        options.recursive = self.recursive;
+        options.attributes = self.xattrs;
+        options.checksum = self.checksum;
+        options.dry_run = self.dry_run;
+        options.delete = self.delete;
+        options.force = self.force;
+        options.whole_file = self.whole_file;
+        options.one_file_system = self.one_file_system;
+        options.exclude.clone_from(&self.exclude);
+        options
+    }
+}
+
+/// What was named from afar: no shell has looked for what a pattern matches.
+fn paths(named: &[PathText]) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for named in named {
+        let path = named.path()?;
+        match path.to_str().filter(|text| text.contains(['*', '?', '['])) {
+            Some(pattern) if path.symlink_metadata().is_err() => paths.extend(matches(pattern, &path)?),
+            _ => paths.push(path),
+        }
+    }
+    Ok(paths)
+}
+
+fn matches(pattern: &str, path: &Path) -> Result<Vec<PathBuf>> {
+    // As a shell: what begins with a dot is named with its dot.
+    let as_a_shell = glob::MatchOptions {
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+        ..glob::MatchOptions::new()
+    };
+    let found = glob::glob_with(pattern, as_a_shell);
+    let found = found.with_context(|| Usage(format!("{} is neither a path nor a pattern", shown(path))))?;
+    let found: Vec<_> = found.filter_map(Result::ok).collect();
+    if found.is_empty() {
+        return Err(Usage(format!("nothing matches {}", shown(path))).into());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_looked_for_and_names_with_such_letters_are_names() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.bin", "b.bin", ".c.bin", "[x]*"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let found = |pattern: &str| {
+            let named = PathText::of(folder.path().join(pattern).as_os_str().as_encoded_bytes());
+            let found = paths(&[named]).map_err(|error| format!("{error:#}"))?;
+            let names = found.iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+            Ok::<_, String>(names.collect::<Vec<_>>())
+        };
+        assert_eq!(found("*.bin").unwrap(), ["a.bin", "b.bin"]);
+        assert_eq!(found("[x]*").unwrap(), ["[x]*"], "it is there");
+        assert_eq!(found("none").unwrap(), ["none"], "whoever opens it says that it is not there");
+        assert!(found("*.dat").unwrap_err().contains("nothing matches"));
+    }
+}

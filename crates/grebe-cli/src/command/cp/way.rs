@@ -1,0 +1,152 @@
+//! Which way the data goes, and both directions of it.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use grebe_transfer::{
+    Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Mode, Notice, Ticket, Transport, connect,
+};
+
+use super::lines::Way;
+use crate::cli::Via;
+
+/// A reader and a writer of bytes to the other end.
+pub(super) struct Channel {
+    pub(super) reader: Box<dyn Read + Send>,
+    pub(super) writer: Box<dyn Write + Send>,
+    pub(super) way: Way,
+    /// Of a connection of our own.
+    pub(super) status: Option<ConnectionStatus>,
+}
+
+/// How a connection beside `ssh` is made.
+#[derive(Debug, Clone)]
+pub(super) struct Beside {
+    pub(super) via: Via,
+    pub(super) mode: Mode,
+    pub(super) limit_bits_per_s: Option<f64>,
+    pub(super) cancel: Cancel,
+}
+
+impl Channel {
+    /// The pipes to an `ssh`, or those of a process that it started.
+    pub(super) fn by_pipes(
+        reader: impl Read + Send + 'static,
+        writer: impl Write + Send + 'static,
+        limit_bits_per_s: Option<f64>,
+    ) -> Self {
+        let writer: Box<dyn Write + Send> = match limit_bits_per_s {
+            Some(limit) => {
+                Box::new(Limited { writer, bytes_per_s: (limit / 8.0).max(1.0), free_at: Instant::now() })
+            }
+            None => Box::new(writer),
+        };
+        Self { reader: Box::new(reader), writer, way: Way::Ssh, status: None }
+    }
+
+    /// From the end that has the ticket. It says the first word, so that the other end knows that both mean this connection.
+    pub(super) fn connected(mut connection: Connection) -> io::Result<Self> {
+        connection.writer.write_all(&[FIRST_WORD])?;
+        connection.writer.flush()?;
+        Ok(Self::over(connection))
+    }
+
+    /// From the end that listens: waits for the first word.
+    pub(super) fn accepted(mut connection: Connection) -> io::Result<Self> {
+        let mut word = [0];
+        connection.reader.read_exact(&mut word)?;
+        if word != [FIRST_WORD] {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the other end is no `grebe cp`"));
+        }
+        Ok(Self::over(connection))
+    }
+
+    fn over(connection: Connection) -> Self {
+        let way = if connection.status.progress().is_over_tcp { Way::Tcp } else { Way::Udp };
+        Self {
+            reader: Box::new(connection.reader),
+            writer: Box::new(connection.writer),
+            way,
+            status: Some(connection.status),
+        }
+    }
+}
+
+impl Beside {
+    /// Goes to the end that made the ticket; `None`: no way leads there in time, and there is another.
+    pub(super) fn reach(&self, ticket: &Ticket) -> Result<Option<Channel>> {
+        match connect(ticket, &self.options()) {
+            Ok(connection) => Ok(Some(Channel::connected(connection)?)),
+            Err(Error::NoAnswer { .. } | Error::Socket(_) | Error::Ticket { .. })
+                if self.via == Via::Auto =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn options(&self) -> ConnectionOptions {
+        ConnectionOptions {
+            mode: self.mode,
+            limit_bits_per_s: self.limit_bits_per_s,
+            transport: match self.via {
+                Via::Udp => Transport::Udp,
+                Via::Tcp => Transport::Tcp,
+                Via::Auto | Via::Ssh => Transport::Any,
+            },
+            answer_within: if self.via == Via::Auto { DECIDED_WITHIN } else { ASKED_FOR },
+            cancel: self.cancel.clone(),
+            // Which way it is, is said once it is known.
+            notify: Arc::new(|_: Notice| {}),
+            ..ConnectionOptions::default()
+        }
+    }
+}
+
+/// Writes no faster than the user wants.
+struct Limited<W> {
+    writer: W,
+    bytes_per_s: f64,
+    free_at: Instant,
+}
+
+impl<W: Write> Write for Limited<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let now = Instant::now();
+        thread::sleep(self.free_at.saturating_duration_since(now));
+        // A fiftieth of a second at once: short enough for others on the path, long enough for the timer.
+        let most = (self.bytes_per_s / 50.0).max(1_024.0) as usize;
+        let written = self.writer.write(&bytes[..bytes.len().min(most)])?;
+        self.free_at = self.free_at.max(now) + Duration::from_secs_f64(written as f64 / self.bytes_per_s);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+const FIRST_WORD: u8 = b'g';
+/// Where neither UDP nor TCP answers, ssh is there.
+const DECIDED_WITHIN: Duration = Duration::from_secs(2);
+/// Where the user wants no other way.
+const ASKED_FOR: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_kept_and_nothing_is_lost() {
+        let (bytes, began) = (vec![7; 100_000], Instant::now());
+        let mut limited = Limited { writer: Vec::new(), bytes_per_s: 1e6, free_at: began };
+        limited.write_all(&bytes).unwrap();
+        assert_eq!(limited.writer, bytes);
+        // Not before: how much later, is the machine's.
+        assert!(limited.free_at >= began + Duration::from_millis(99));
+    }
+}

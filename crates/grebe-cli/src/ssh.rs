@@ -1,0 +1,449 @@
+//! A command on another host, started by the user's own `ssh`, which knows their keys, aliases and gateways.
+//!
+//! ```text
+//!  this process ==stdin==> ssh ~~~> the command there
+//!               <=stdout==          one line when it is ready, then whatever it likes
+//!               <=stderr==          what it and ssh say, and lines for this process
+//! ```
+//!
+//! However this process ends, the pipe to `ssh` closes, `ssh` passes that on, and the command there can end too.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::net::{IpAddr, ToSocketAddrs};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use grebe_transfer::Address;
+
+use crate::cli::{SshHost, printable};
+use crate::ending::Usage;
+use crate::interrupt;
+use crate::output::note;
+
+/// How `ssh` is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ssh {
+    program: String,
+    options: Vec<String>,
+}
+
+/// A command there, and the `ssh` that it runs under.
+pub(crate) struct Remote {
+    child: Child,
+    output: Receiver<Output>,
+    said: Said,
+    /// Its lines for this process that nobody has taken yet.
+    events: Vec<String>,
+    is_let_go: bool,
+}
+
+/// The line of a command that is ready, and all that it prints behind it.
+pub(crate) struct Ready {
+    pub(crate) line: String,
+    pub(crate) rest: BufReader<ChildStdout>,
+}
+
+/// Why a command did not become ready.
+pub(crate) enum NotReady {
+    Interrupted,
+    Ended(Ended),
+}
+
+/// How a command, or `ssh` itself, ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// `None`: by a signal.
+    pub(crate) status: Option<i32>,
+    /// The last lines that it printed.
+    pub(crate) said: String,
+}
+
+/// What a command is to its user, for what is said when it cannot be started.
+pub(crate) struct Purpose<'a> {
+    pub(crate) host: &'a SshHost,
+    /// How grebe is called there.
+    pub(crate) program: &'a str,
+    /// What it was started with: `probe --serve`.
+    pub(crate) arguments: &'a str,
+    /// What to do where there is no grebe: `say where it is: --remote-path /path/to/grebe`.
+    pub(crate) remedy: &'a str,
+    /// What else to do where the one there is too old.
+    pub(crate) instead: &'a str,
+}
+
+impl Ssh {
+    /// The `ssh` that is on the path, without options.
+    pub(crate) fn plain() -> Self {
+        Self { program: "ssh".to_owned(), options: Vec::new() }
+    }
+
+    /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell.
+    pub(crate) fn by(words: &str) -> Result<Self> {
+        let split = shlex::split(words).filter(|words| !words.is_empty());
+        let mut split =
+            split.ok_or_else(|| Usage(format!("--ssh {words:?}: give a command, with quotes closed")))?;
+        let program = split.remove(0);
+        Ok(Self { program, options: split })
+    }
+
+    /// With what keeps a user's configuration for logging in from what is only a channel: as `scp` does it.
+    pub(crate) fn for_channel(mut self) -> Self {
+        let name = self.program.rsplit(['/', '\\']).next().unwrap_or_default();
+        if name.trim_end_matches(".exe") == "ssh" {
+            let options = ["PermitLocalCommand=no", "ClearAllForwardings=yes", "RemoteCommand=none"];
+            self.options.push("-x".to_owned());
+            self.options.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option.to_owned()]));
+        }
+        self
+    }
+
+    /// Starts a command, a line for the shell there. Its output is passed over up to the line of which `is_ready` says so.
+    pub(crate) fn start(
+        &self,
+        host: &SshHost,
+        line: &str,
+        is_ready: fn(&str) -> bool,
+        instead: &str,
+    ) -> Result<Remote> {
+        let mut command = self.command(host);
+        command.arg("--").arg(host.to_string()).arg(line);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            ErrorKind::NotFound => anyhow!("there is no `{}` on this machine: {instead}", self.program),
+            _ => anyhow!("cannot run `{}`: {error}", self.program),
+        })?;
+        let (tells, output) = mpsc::sync_channel(OUTPUT_LINES_MAX);
+        if let Some(pipe) = child.stdout.take() {
+            let tells = tells.clone();
+            std::thread::spawn(move || await_ready(pipe, &tells, is_ready));
+        }
+        if let Some(pipe) = child.stderr.take() {
+            std::thread::spawn(move || listen(pipe, &tells));
+        }
+        Ok(Remote { child, output, said: Said::default(), events: Vec::new(), is_let_go: false })
+    }
+
+    /// Where datagrams find a host. An alias of the user's ssh means nothing to the rest of the system: ssh knows.
+    pub(crate) fn host_name(&self, host: &SshHost) -> Option<String> {
+        let mut command = self.command(host);
+        command.arg("-G").arg("--").arg(host.to_string());
+        let told = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        let told = String::from_utf8_lossy(&told.stdout);
+        told.lines().find_map(|line| line.strip_prefix("hostname ")).map(|name| name.trim().to_owned())
+    }
+
+    fn command(&self, host: &SshHost) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("-T").args(&self.options);
+        if let Some(port) = host.port {
+            command.arg("-p").arg(port.to_string());
+        }
+        command
+    }
+}
+
+impl Remote {
+    /// What it reads. When this is dropped, it reads the end.
+    pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Waits until it is ready, as long as `ssh` takes: it may ask for a password.
+    pub(crate) fn ready(&mut self) -> Result<Ready, NotReady> {
+        let mut ended_at = None;
+        loop {
+            if interrupt::is_pending() {
+                return Err(NotReady::Interrupted);
+            }
+            match self.output.recv_timeout(POLL) {
+                Ok(Output::Ready(ready)) => return Ok(ready),
+                Ok(output) => self.take(output),
+                Err(RecvTimeoutError::Timeout) => self.said.show(),
+                Err(RecvTimeoutError::Disconnected) => return Err(NotReady::Ended(self.ended())),
+            }
+            // A master that `ssh` leaves behind may keep its pipes.
+            if ended_at.is_none() && matches!(self.child.try_wait(), Ok(Some(_))) {
+                ended_at = Some(Instant::now());
+            }
+            if ended_at.is_some_and(|at: Instant| at.elapsed() > SHOWN_AFTER) {
+                return Err(NotReady::Ended(self.ended()));
+            }
+        }
+    }
+
+    /// Takes in what it said meanwhile, and shows what is for the person; its lines for this process.
+    pub(crate) fn poll(&mut self) -> Vec<String> {
+        while let Ok(output) = self.output.try_recv() {
+            self.take(output);
+        }
+        self.said.show();
+        std::mem::take(&mut self.events)
+    }
+
+    /// Waits until it ends, `patience` at most.
+    pub(crate) fn has_ended_within(&mut self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        loop {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits for its end, and says how that was.
+    pub(crate) fn ended(&mut self) -> Ended {
+        drop(self.child.stdin.take());
+        let status = self.child.wait().ok().and_then(|status| status.code());
+        self.poll_quietly();
+        Ended { status, said: self.said.text() }
+    }
+
+    /// The last line that it said.
+    pub(crate) fn last_words(&mut self) -> Option<&str> {
+        self.poll_quietly();
+        self.said.last()
+    }
+
+    /// Ends the `ssh`: its pipes break, and the command there reads the end.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+    }
+
+    /// Leaves it to end by itself: once its input is closed, nobody has to wait for it.
+    pub(crate) fn let_go(mut self) {
+        self.is_let_go = true;
+    }
+
+    fn poll_quietly(&mut self) {
+        while let Ok(output) = self.output.try_recv() {
+            self.take(output);
+        }
+    }
+
+    fn take(&mut self, output: Output) {
+        match output {
+            Output::Err(line) if line.starts_with(EVENT) => self.events.push(line),
+            Output::Err(line) => self.said.add(line, false),
+            // A shell may greet before the command begins; or say why it does not.
+            Output::Out(line) => self.said.add(line, true),
+            Output::Ready(_) => {}
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        if self.is_let_go || self.has_ended_within(PATIENCE) {
+            return;
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Purpose<'_> {
+    /// Why it is not ready.
+    pub(crate) fn why(&self, ended: &Ended) -> String {
+        let Self { host, program, arguments, remedy, instead } = self;
+        let has = |words: &[&str]| words.iter().any(|word| ended.said.to_lowercase().contains(word));
+        let last = ended.last_line();
+        match ended.status {
+            Some(255) if has(&["host key verification failed", "identification has changed"]) => {
+                format!("ssh does not trust the key of {host}: {last} (`ssh {host}` by hand says more)")
+            }
+            Some(255) if has(&["permission denied", "too many authentication failures"]) => {
+                format!("{host} refused the login: {last} (`ssh {host}` by hand has to work first)")
+            }
+            Some(255) => format!("ssh cannot reach {host}: {last}"),
+            _ if ended.is_missing() => {
+                format!("there is no `{program}` at {host}: install grebe there, or {remedy}")
+            }
+            Some(126) => format!("`{program}` cannot be run at {host}: {last}"),
+            Some(2) if has(&["unrecognized subcommand", "unexpected argument"]) => format!(
+                "the grebe at {host} is too old to be started from here: install {} there, or {instead}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            Some(_) => format!("`{program} {arguments}` at {host} ended: {last}"),
+            None => format!("ssh to {host} was killed: {last}"),
+        }
+    }
+}
+
+impl Ended {
+    /// Whether the shell there did not find the command.
+    pub(crate) fn is_missing(&self) -> bool {
+        let said = self.said.to_lowercase();
+        self.status == Some(127)
+            || (self.status != Some(255)
+                && ["command not found", "not recognized"].iter().any(|words| said.contains(words)))
+    }
+
+    /// The last line that it printed.
+    pub(crate) fn last_line(&self) -> &str {
+        let last = self.said.lines().map(str::trim).rfind(|line| !line.is_empty());
+        last.unwrap_or("it said nothing")
+    }
+}
+
+/// The first address of a host.
+pub(crate) fn resolve(host: &str) -> Result<IpAddr> {
+    let mut found =
+        Address::new(host, 0)?.to_socket_addrs().with_context(|| format!("cannot find `{host}`"))?;
+    found.next().map(|address| address.ip()).with_context(|| format!("`{host}` has no address"))
+}
+
+/// What stands at the front of a line on standard error that is for the process here, and not for a person.
+pub(crate) const EVENT: &str = "{\"grebe\":";
+
+/// What comes from the command, or from `ssh`.
+enum Output {
+    Out(String),
+    Err(String),
+    Ready(Ready),
+}
+
+/// The last lines on standard error. What `ssh` says while it goes on is for the person (touch your key); what it says before it ends
+/// is for the error.
+#[derive(Default)]
+struct Said(VecDeque<Line>);
+
+struct Line {
+    at: Instant,
+    is_shown: bool,
+    text: String,
+}
+
+impl Said {
+    fn add(&mut self, text: String, is_shown: bool) {
+        if self.0.len() == SAID_MAX {
+            self.0.pop_front();
+        }
+        // What comes from another machine does nothing to a terminal here.
+        let text = printable(text.as_bytes());
+        self.0.push_back(Line { at: Instant::now(), is_shown, text });
+    }
+
+    fn show(&mut self) {
+        for line in self.0.iter_mut().filter(|line| !line.is_shown && line.at.elapsed() > SHOWN_AFTER) {
+            note!("{}", line.text);
+            line.is_shown = true;
+        }
+    }
+
+    fn last(&self) -> Option<&str> {
+        self.0.iter().rev().map(|line| line.text.trim()).find(|line| !line.is_empty())
+    }
+
+    fn text(&self) -> String {
+        self.0.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Passes lines on up to the one that says that the command is ready, and then the pipe itself.
+fn await_ready(pipe: ChildStdout, tells: &SyncSender<Output>, is_ready: fn(&str) -> bool) {
+    let mut reader = BufReader::with_capacity(PIPE_BYTES, pipe);
+    while let Some(line) = next_line(&mut reader) {
+        if is_ready(&line) {
+            let _ = tells.send(Output::Ready(Ready { line, rest: reader }));
+            return;
+        }
+        let _ = tells.try_send(Output::Out(line));
+    }
+}
+
+/// Passes lines on until the end; when nobody listens any more they are read all the same, so that nobody waits for room.
+fn listen(pipe: impl Read, tells: &SyncSender<Output>) {
+    let mut reader = BufReader::new(pipe);
+    while let Some(line) = next_line(&mut reader) {
+        if line.starts_with(EVENT) {
+            // Those are few, and each counts.
+            let _ = tells.send(Output::Err(line));
+        } else {
+            let _ = tells.try_send(Output::Err(line));
+        }
+    }
+}
+
+fn next_line(reader: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    match reader.take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(String::from_utf8_lossy(&line).trim_end().to_owned()),
+    }
+}
+
+const POLL: Duration = Duration::from_millis(100);
+/// Long enough for `ssh` to end if that was its last word.
+const SHOWN_AFTER: Duration = Duration::from_millis(700);
+/// How long the command may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LINE_BYTES_MAX: u64 = 64 << 10;
+const PIPE_BYTES: usize = 256 << 10;
+const SAID_MAX: usize = 40;
+const OUTPUT_LINES_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_without_a_ready_line_says_what_to_do() {
+        let host = SshHost { user: Some("me".to_owned()), host: "lab".to_owned(), port: None };
+        let purpose = Purpose {
+            host: &host,
+            program: "grebe",
+            arguments: "cp --serve",
+            remedy: "say where it is: --remote-path PATH",
+            instead: "say --bootstrap",
+        };
+        for (status, said, words) in [
+            (
+                Some(255),
+                "ssh: connect to host lab port 22: Connection refused",
+                "cannot reach me@lab: ssh: connect",
+            ),
+            (Some(255), "ssh: Could not resolve hostname lab", "cannot reach"),
+            (
+                Some(255),
+                "banner\nme@lab: Permission denied (publickey).\n",
+                "refused the login: me@lab: Permission",
+            ),
+            (Some(255), "Host key verification failed.", "does not trust the key"),
+            (Some(127), "sh: 1: grebe: not found", "--remote-path"),
+            (Some(1), "grebe: Command not found.", "--remote-path"),
+            (Some(126), "sh: 1: grebe: Permission denied", "cannot be run"),
+            (Some(2), "error: unexpected argument '--serve' found", "too old"),
+            (Some(2), "error: unrecognized subcommand 'cp'", "or say --bootstrap"),
+            (Some(1), "grebe: cannot open 0.0.0.0:80", "`grebe cp --serve` at me@lab ended: grebe: cannot"),
+            (None, "", "was killed: it said nothing"),
+        ] {
+            let why = purpose.why(&Ended { status, said: said.to_owned() });
+            assert!(why.contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_user_are_split_as_a_shell_does() {
+        let ssh = Ssh::by("/usr/bin/ssh -i 'my key' -p 2222").unwrap().for_channel();
+        assert_eq!(
+            (ssh.program.as_str(), &ssh.options[..4]),
+            ("/usr/bin/ssh", &words("-i|my key|-p|2222")[..])
+        );
+        assert!(ssh.options.contains(&"RemoteCommand=none".to_owned()));
+        let other = Ssh::by("plink -batch").unwrap().for_channel();
+        assert_eq!(other.options, words("-batch"));
+        assert!(Ssh::by("").is_err() && Ssh::by("ssh 'x").is_err());
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split('|').map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,162 @@
+//! `kill -9` of this end, of the other one or of the `ssh` between them, at any moment and over any way: both ends are gone soon, and
+//! the same command begun again ends with the right tree.
+//!
+//! `GREBE_KILLS=100` plays so many stories; a story that fails names its seed, and `GREBE_KILLS_SEED` plays that one alone.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use crate::sshd::Sshd;
+use crate::support::trees::{assert_same, file, noise, plant};
+use crate::support::{finish, signal, text};
+use crate::{path, run, there};
+
+#[test]
+fn whatever_is_killed_the_same_command_ends_with_the_right_tree() {
+    let Some(sshd) = Sshd::start() else { return };
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    if let Some(seed) = number("GREBE_KILLS_SEED") {
+        return Story::new(seed, &sshd).play();
+    }
+    // A few at a time: most of each is waiting.
+    let stories = number("GREBE_KILLS").unwrap_or(12);
+    std::thread::scope(|scope| {
+        for lane in 0..LANES {
+            let sshd = &sshd;
+            scope.spawn(move || {
+                (lane..stories).step_by(LANES as usize).for_each(|seed| Story::new(seed, sshd).play())
+            });
+        }
+    });
+}
+
+const LANES: u64 = 3;
+
+/// One tree, cut off a few times and then not.
+struct Story<'a> {
+    seed: u64,
+    random: u64,
+    sshd: &'a Sshd,
+    folder: tempfile::TempDir,
+    /// Notes its process id, and becomes grebe.
+    program: String,
+}
+
+impl<'a> Story<'a> {
+    fn new(seed: u64, sshd: &'a Sshd) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let pids = folder.path().join("pids");
+        let exe = env!("CARGO_BIN_EXE_grebe");
+        let script = format!("echo $$ >> '{}'; exec {exe} \"$@\"", pids.display());
+        let program = sshd.script(&format!("story{seed}"), &script);
+        Self { seed, random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, sshd, folder, program }
+    }
+
+    fn play(mut self) {
+        println!("story {}", self.seed);
+        let (from, to) = (self.folder.path().join("from"), self.folder.path().join("to"));
+        plant(&from);
+        for number in 0..8 {
+            file(
+                &from.join(format!("{number}.bin")),
+                &noise(700_000 + number * 1_000, number as u64),
+                number as u64,
+            );
+        }
+        let via = ["udp", "tcp", "ssh", "udp"][self.below(4) as usize];
+        let is_push = self.below(2) == 0;
+        // So slow that the kill comes in between.
+        let arguments = self.arguments(&from, &to, via, is_push, &["--bwlimit", "40M"]);
+        for _ in 0..=self.below(2) {
+            self.cut_off(&arguments);
+        }
+        let arguments = self.arguments(&from, &to, via, is_push, &[]);
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let ended = run(&mut self.sshd.cp_with(&self.program, &arguments));
+        let why = format!("story {}, {via}, push {is_push}: {}", self.seed, ended.said);
+        assert_eq!(ended.status, Some(0), "{why}");
+        assert_same(&from, &to, &why);
+        self.wait_until_all_are_gone();
+    }
+
+    fn arguments(&self, from: &Path, to: &Path, via: &str, is_push: bool, more: &[&str]) -> Vec<String> {
+        // The contents of a folder: the same command means the same thing when its destination is there.
+        let (from, to) = match is_push {
+            true => (format!("{}/", path(from)), there(to)),
+            false => (format!("{}/", there(from)), path(to).to_owned()),
+        };
+        let words = [&["-a", "--via", via], more].concat();
+        words.into_iter().map(str::to_owned).chain([from, to]).collect()
+    }
+
+    /// A copy that is killed while it starts, on its way, or about its end.
+    fn cut_off(&mut self, arguments: &[String]) {
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let mut child = self.sshd.cp_with(&self.program, &arguments).spawn().unwrap();
+        let us = self.below(2_500_000);
+        std::thread::sleep(Duration::from_micros(us));
+        match self.below(4) {
+            0 => kill(child.id()),
+            1 => self.others().into_iter().for_each(kill),
+            2 => of_parent(child.id()).into_iter().for_each(kill),
+            _ => signal("-INT", child.id()),
+        }
+        self.has_ended(&mut child);
+        let output = finish(child);
+        let expected = matches!(output.status.code(), None | Some(0 | 1 | 3 | 130));
+        assert!(expected, "story {}: {:?} {}", self.seed, output.status, text(&output.stderr));
+        self.wait_until_all_are_gone();
+    }
+
+    /// It notices within seconds, whichever side was killed.
+    fn has_ended(&self, child: &mut Child) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until, "story {}: this end goes on for ever", self.seed);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// No process of the other end outlives this one.
+    fn wait_until_all_are_gone(&self) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while !self.others().is_empty() {
+            assert!(Instant::now() < until, "story {}: the other end goes on for ever", self.seed);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The processes of the other end that still run.
+    fn others(&self) -> Vec<u32> {
+        let noted = fs::read_to_string(self.folder.path().join("pids")).unwrap_or_default();
+        let runs = |pid: &u32| {
+            let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let state = state.rsplit(')').next().and_then(|rest| rest.trim().chars().next());
+            state.is_some_and(|state| state != 'Z')
+        };
+        noted.lines().filter_map(|pid| pid.parse().ok()).filter(runs).collect()
+    }
+
+    /// xorshift64.
+    fn below(&mut self, end: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 16) % end
+    }
+}
+
+/// It may have ended by itself.
+fn kill(pid: u32) {
+    let _ = std::process::Command::new("sh").args(["-c", &format!("kill -9 {pid} 2>/dev/null")]).status();
+}
+
+/// The processes that a process started: the `ssh`.
+fn of_parent(parent: u32) -> Vec<u32> {
+    let children = PathBuf::from(format!("/proc/{parent}/task/{parent}/children"));
+    let children = fs::read_to_string(children).unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
