@@ -30,7 +30,9 @@ mod compare;
 mod cost;
 mod finer;
 mod found;
+mod index;
 mod matcher;
+mod shared_index;
 mod signature;
 
 pub(crate) use apply::copy_run;
@@ -39,7 +41,9 @@ pub(crate) use compare::{compare, sign};
 pub(crate) use cost::{Experience, Rates, delta_pays};
 pub(crate) use finer::{GAPS_MAX, Gap, gaps, refine};
 pub(crate) use found::{FOUND_BYTES_MIN, Found};
+pub(crate) use index::Known;
 pub(crate) use matcher::{Piece, Run};
+pub(crate) use shared_index::SharedIndex;
 pub(crate) use signature::{BasisMap, PIECE_BYTES_MAX, Signature, SignatureWriter};
 
 #[cfg(test)]

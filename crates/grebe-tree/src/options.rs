@@ -49,6 +49,9 @@ pub struct Options {
     /// means from the top, one at the end only directories; without a slash in it a pattern is compared with the last part of
     /// a name, otherwise with its end. What is excluded is not deleted at the destination.
     pub exclude: Vec<String>,
+    /// Each end keeps what it computes of its files, in the user's state directory, and does not read a file again for it
+    /// that did not change. Where that cannot be, or another copy does it, everything is read.
+    pub index: bool,
     /// Directories at the receiver where files that are wanted may lie under any name: what is there is not sent. Paths that are
     /// not absolute begin at the destination, which itself is always looked into.
     pub also_look_in: Vec<PathBuf>,
@@ -115,6 +118,7 @@ impl Options {
             whole_file: bit(9),
             one_file_system: bit(10),
             sync: bit(11),
+            index: bit(12),
             exclude,
             also_look_in,
         })
@@ -134,11 +138,12 @@ impl Options {
             self.whole_file,
             self.one_file_system,
             self.sync,
+            self.index,
         ]
     }
 }
 
-const BITS: usize = 12;
+const BITS: usize = 13;
 const PATTERNS_MAX: u64 = 10_000;
 const PATH_BYTES_MAX: usize = 64 << 10;
 

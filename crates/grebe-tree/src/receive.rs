@@ -164,6 +164,12 @@ where
         cancel.clone(),
         to_sender,
     )?;
+    // Where it cannot be had, or another copy uses it, everything is read.
+    if receiving.options.index
+        && let Some(tree) = receiving.destination.there()
+    {
+        let _ = receiving.index.open(&tree);
+    }
     let ended: Result<(Report, Waits)> = std::thread::scope(|scope| {
         let writing = scope.spawn(|| write_messages(writer, &said));
         let ended = work(&receiving, &mut frames);
@@ -178,6 +184,8 @@ where
         written?;
         Ok((report, waits))
     });
+    // What is not kept is read again.
+    let _ = receiving.index.finish();
     // A part that is left keeps the folder.
     receiving.partial.close();
     let (mut report, sender_waits) = ended?;

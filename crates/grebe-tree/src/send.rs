@@ -21,6 +21,7 @@ use std::sync::Arc;
 use crossbeam_channel::bounded;
 use grebe_packet::Cancel;
 
+use crate::delta::SharedIndex;
 use crate::error::Result;
 use crate::exclude::Exclude;
 use crate::local::Handover;
@@ -132,7 +133,12 @@ fn greet_and_send<W: Write>(
     };
     let exclude = Exclude::new(&options.exclude)?;
     let directories = handover.map_or_else(Arc::default, Handover::directories);
-    std::thread::scope(|scope| {
+    let index = SharedIndex::default();
+    if let (true, Some(tree)) = (options.index, tree.sources.first()) {
+        // Where it cannot be had, or another copy uses it, everything is read.
+        let _ = index.open(tree);
+    }
+    let report = std::thread::scope(|scope| {
         // Small bounds: what waits here is memory, and the window of the names bounds the rest.
         let (names_in, names) = bounded(8);
         let (jobs, jobs_out) = bounded::<Job>(JOBS_AHEAD);
@@ -140,8 +146,8 @@ fn greet_and_send<W: Write>(
         scope.spawn(|| scanner.run(&tree.sources));
         for _ in 0..reading_threads() {
             let jobs = jobs_out.clone();
-            let (directories, options) = (&*directories, &options);
-            scope.spawn(move || read_jobs(&jobs, directories, options, handover, cancel));
+            let (directories, options, index) = (&*directories, &options, &index);
+            scope.spawn(move || read_jobs(&jobs, directories, options, index, handover, cancel));
         }
         drop(jobs_out);
         let (comparing, to_compare, compared) = Comparing::new();
@@ -154,7 +160,10 @@ fn greet_and_send<W: Write>(
         let sending =
             Sending::new(writer, frames, names, jobs, comparing, &options, &directories, progress, left_out);
         sending.run(theirs, cancel)
-    })
+    });
+    // What is not kept is read again.
+    let _ = index.finish();
+    report
 }
 
 /// Two at least: while one waits for the disk the other one hashes.

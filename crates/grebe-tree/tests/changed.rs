@@ -262,3 +262,54 @@ fn logs_that_were_turned_over_are_known_by_their_new_names() {
         assert!(read(from.path()) == read(into.path()), "log.{n}");
     }
 }
+
+/// With an index, in a state directory of the test's own: each test is a process then.
+#[test]
+#[cfg(target_os = "linux")]
+fn with_an_index_what_did_not_change_is_not_read_again() {
+    if std::env::var_os("GREBE_TEST_INDEX").is_none() {
+        let state = tempfile::tempdir().unwrap();
+        let test = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "with_an_index_what_did_not_change_is_not_read_again", "--nocapture"])
+            .env("GREBE_TEST_INDEX", "1")
+            .env("XDG_STATE_HOME", state.path())
+            .status()
+            .unwrap();
+        assert!(test.success());
+        assert_eq!(fs::read_dir(state.path().join("grebe/index")).unwrap().count(), 2, "one for each tree");
+        return;
+    }
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let old = noise(1, 4_000_000);
+    for folder in [&from, &into] {
+        fs::write(folder.path().join("same"), &old).unwrap();
+        fs::write(folder.path().join("changed"), &old).unwrap();
+        older(&folder.path().join("same"));
+        older(&folder.path().join("changed"));
+    }
+    let options = Options { checksum: true, index: true, ..Options::archive() };
+    let run = || sync(from.path(), into.path(), options.clone());
+    // What was touched within the last two seconds is not kept.
+    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    assert_eq!(run().files_same, 2);
+    let read_bytes = || {
+        let text = fs::read_to_string("/proc/self/io").unwrap();
+        let rchar = text.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
+        rchar.parse::<u64>().unwrap()
+    };
+    let before = read_bytes();
+    assert_eq!(run().files_same, 2);
+    assert!(read_bytes() - before < 1_000_000, "{}", read_bytes() - before);
+    // Both signatures and hashes are of the file as it is.
+    fs::write(from.path().join("changed"), [b"a line more".to_vec(), old.clone()].concat()).unwrap();
+    let report = run();
+    assert_eq!((report.files_copied, report.files_same), (1, 1));
+    assert!(report.data_bytes < 100_000, "{}", report.data_bytes);
+    // A file that was given back its time, but not its content.
+    let same = into.path().join("same");
+    fs::write(&same, noise(2, 4_000_000)).unwrap();
+    older(&same);
+    let report = run();
+    assert_eq!((report.files_copied, report.files_same), (1, 1));
+    assert!(fs::read(&same).unwrap() == old);
+}

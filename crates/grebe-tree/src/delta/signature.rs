@@ -119,6 +119,17 @@ pub(crate) struct BasisMap {
 }
 
 impl BasisMap {
+    /// Of a signature that was told before; `None` where it is none.
+    pub(crate) fn of_pieces(sizes: ChunkSizes, pieces: &[Vec<u8>]) -> Option<Self> {
+        let mut signature = Signature::new(sizes);
+        pieces.iter().try_for_each(|piece| signature.add(piece))?;
+        let ends = signature.chunks.iter().scan(0, |end, (_, len)| {
+            *end += u64::from(*len);
+            Some(*end)
+        });
+        Some(Self { ends: ends.collect(), jumps: Vec::new() })
+    }
+
     /// The next chunk, in the order of the file.
     pub(crate) fn push(&mut self, chunk: Chunk) {
         // As many again for what is told again.

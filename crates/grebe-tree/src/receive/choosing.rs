@@ -409,7 +409,7 @@ impl<'a> Choosing<'a> {
             && there.is_some_and(|there| there.bytes == file.bytes)
             && let Some(directory) = &at.directory
         {
-            let hash = hash(receiving, directory, &file.name);
+            let hash = hash(receiving, directory, file);
             return (hash.map_or(Answer::Whole, Answer::Unless), None);
         }
         if let Some(left) = left_part(receiving, file) {

@@ -1,8 +1,9 @@
 //! A file that was listed beside what is there.
 
+use std::fs::File;
 use std::sync::Arc;
 
-use crate::delta::{ChunkSizes, Rates, delta_pays};
+use crate::delta::{ChunkSizes, Known, Rates, delta_pays};
 use crate::receive::partial::{PartNames, identity};
 use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, Directory, Metadata, read_at};
@@ -61,12 +62,25 @@ pub(super) fn chunk_sizes(receiving: &Receiving, there_bytes: u64, bytes: u64) -
     delta_pays(bytes, there_bytes, &Rates::default(), &receiving.bases.experience()).then_some(sizes)
 }
 
-/// The hash of a file that is there.
-pub(super) fn hash(receiving: &Receiving, directory: &Directory, name: &[u8]) -> Option<ShortHash> {
-    let file = directory.read_file(name, false).ok()?;
+/// The hash of a file that is there, from the index where that has it.
+pub(super) fn hash(receiving: &Receiving, directory: &Directory, file: &Pending) -> Option<ShortHash> {
+    let path = receiving.directories.path_of(file.place, &file.name);
+    let open = directory.read_file(&file.name, false).ok()?;
+    let before = system::metadata(&open).ok()?;
+    if let Some(hash) = receiving.index.known(&path, &before).and_then(|known| known.hash) {
+        return Some(hash);
+    }
+    let hash = read_and_hash(receiving, &open)?;
+    if system::metadata(&open).is_ok_and(|now| now.is_same_content(&before)) {
+        receiving.index.note(&path, &before, Known { hash: Some(hash), signature: None });
+    }
+    Some(hash)
+}
+
+fn read_and_hash(receiving: &Receiving, file: &File) -> Option<ShortHash> {
     let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; GROUP_BYTES], 0);
     while !receiving.is_stopped() {
-        match read_at(&file, &mut buffer, at).ok()? {
+        match read_at(file, &mut buffer, at).ok()? {
             0 => return Some(short(&hasher.finalize())),
             read => {
                 hasher.update(&buffer[..read]);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use grebe_packet::Cancel;
 
+use crate::delta::SharedIndex;
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
@@ -41,6 +42,7 @@ pub(super) struct Receiving {
     to_sender: Sender<Option<(Kind, Vec<u8>)>>,
     pub(super) abilities: Abilities,
     pub(super) bases: Bases,
+    pub(super) index: SharedIndex,
     /// Files of which further names will follow, and that are there.
     good: Mutex<HashSet<EntryId>>,
     stopped: AtomicBool,
@@ -132,6 +134,7 @@ impl Receiving {
             to_sender,
             abilities: Abilities::default(),
             bases: Bases::default(),
+            index: SharedIndex::default(),
             good: Mutex::default(),
             stopped: AtomicBool::new(false),
             failure: Mutex::new(None),

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
-use crate::delta::{BasisMap, ChunkSizes, Chunks, Experience, SignatureWriter, sign};
+use crate::delta::{BasisMap, ChunkSizes, Chunks, Experience, Known, SignatureWriter, sign};
 use crate::directories::Place;
 use crate::error::Error;
 use crate::receive::adopting;
 use crate::receive::shared::Receiving;
-use crate::system::read_at;
+use crate::system::{self, read_at};
 use crate::wire::{EntryId, Kind, Made, Refine, SignaturePart, SignatureState};
 
 /// A file whose signature is to be told.
@@ -78,22 +78,47 @@ fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
         Some(path) => adopting::open(path)?,
         None => receiving.directories.open(file.place)?.read_file(&file.name, false)?,
     };
+    // What lies elsewhere has no path in this tree.
+    let path = receiving.directories.path_of(file.place, &file.name);
+    let is_kept = receiving.index.is_open() && file.elsewhere.is_none();
+    let before = system::metadata(&open)?;
+    if is_kept
+        && let Some(known) = receiving.index.known(&path, &before)
+        && let Some((sizes, pieces)) = known.signature.filter(|(sizes, _)| *sizes == file.sizes)
+        && let Some(map) = BasisMap::of_pieces(sizes, &pieces)
+    {
+        tell_known(receiving, file.id, open, map, pieces);
+        return Ok(());
+    }
     // One piece is kept back: the last one says so.
-    let (mut held, mut signature_bytes) = (Vec::new(), 0);
+    let (mut held, mut signature_bytes, mut kept) = (Vec::new(), 0, Vec::new());
     let map = sign(Stoppable { file: &open, receiving, at: 0, end: u64::MAX }, file.sizes, |piece| {
         signature_bytes += piece.len();
+        if is_kept {
+            kept.push(piece.clone());
+        }
         let before = std::mem::replace(&mut held, piece);
         if !before.is_empty() {
             say(receiving, file.id, SignatureState::Begun, before);
         }
         io::Result::Ok(())
     })?;
-    receiving.bases.add(
-        file.id,
-        Basis { file: open, map: Mutex::new(map), signature_bytes, is_refined: AtomicBool::new(false) },
-    );
+    if is_kept && system::metadata(&open)?.is_same_content(&before) {
+        let known = Known { hash: None, signature: Some((file.sizes, kept)) };
+        receiving.index.note(&path, &before, known);
+    }
+    receiving.bases.add(file.id, Basis::new(open, map, signature_bytes));
     say(receiving, file.id, SignatureState::Whole, held);
     Ok(())
+}
+
+/// Of an earlier run: the file is not read for it.
+fn tell_known(receiving: &Receiving, id: EntryId, file: File, map: BasisMap, mut pieces: Vec<Vec<u8>>) {
+    let signature_bytes = pieces.iter().map(Vec::len).sum();
+    let last = pieces.pop().unwrap_or_default();
+    receiving.bases.add(id, Basis::new(file, map, signature_bytes));
+    pieces.into_iter().for_each(|piece| say(receiving, id, SignatureState::Begun, piece));
+    say(receiving, id, SignatureState::Whole, last);
 }
 
 /// Until no more come.
@@ -143,6 +168,10 @@ fn say(receiving: &Receiving, id: EntryId, state: SignatureState, piece: Vec<u8>
 }
 
 impl Basis {
+    fn new(file: File, map: BasisMap, signature_bytes: usize) -> Self {
+        Self { file, map: Mutex::new(map), signature_bytes, is_refined: AtomicBool::new(false) }
+    }
+
     pub(super) fn map(&self) -> MutexGuard<'_, BasisMap> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,7 +11,7 @@ use crossbeam_channel::Receiver;
 use crate::progress::add;
 use crate::receive::content::{Copied, copy_local, dress};
 use crate::receive::shared::{Pending, Receiving};
-use crate::system::{self, Directory};
+use crate::system::{self, Directory, Metadata};
 
 /// Files that are written by one thread, one behind the other.
 pub(super) struct Batch {
@@ -64,7 +64,10 @@ fn one(receiving: &Receiving, file: &Pending, content: Content, body: &[u8]) -> 
                 return adopted.finish(receiving, file);
             }
             let open = directory.read_file(&file.name, false)?;
-            dress(receiving, file, &open, 0)?;
+            // Setting what is set changes the time of change, by which the index knows the file.
+            if !is_dressed(receiving, file, &system::metadata(&open)?) {
+                dress(receiving, file, &open, 0)?;
+            }
             receiving.same(file);
             return Ok(());
         }
@@ -99,6 +102,14 @@ fn one(receiving: &Receiving, file: &Pending, content: Content, body: &[u8]) -> 
         receiving.copied(file, bytes);
     }
     Ok(())
+}
+
+/// Whether a file has all that it is to get beside its content.
+fn is_dressed(receiving: &Receiving, file: &Pending, there: &Metadata) -> bool {
+    there.modified_ns == file.modified_ns
+        && (!receiving.options.modes || there.mode == file.mode)
+        && file.owner.is_none_or(|owner| owner == there.owner)
+        && !receiving.options.attributes
 }
 
 /// Makes a file, has it filled, and gives it its name; it has none before, and gets none where `fill` has nothing for it.

@@ -6,7 +6,7 @@ use std::io;
 use crossbeam_channel::{Receiver, Sender};
 use grebe_packet::Cancel;
 
-use crate::delta::Piece;
+use crate::delta::{Known, Piece, SharedIndex};
 use crate::directories::{Directories, Place};
 use crate::local::Handover;
 use crate::options::Options;
@@ -87,6 +87,7 @@ pub(super) fn read_jobs(
     jobs: &Receiver<Job>,
     directories: &Directories,
     options: &Options,
+    index: &SharedIndex,
     handover: Option<&Handover>,
     cancel: &Cancel,
 ) {
@@ -95,6 +96,7 @@ pub(super) fn read_jobs(
         let mut reading = Reading {
             directories,
             options,
+            index,
             handover,
             cancel,
             out: job.out,
@@ -112,6 +114,7 @@ pub(super) fn read_jobs(
 struct Reading<'a> {
     directories: &'a Directories,
     options: &'a Options,
+    index: &'a SharedIndex,
     handover: Option<&'a Handover>,
     cancel: &'a Cancel,
     out: Sender<Read>,
@@ -359,6 +362,10 @@ impl Reading<'_> {
         if before.bytes != file.bytes {
             return Ok(false);
         }
+        let path = self.directories.path_of(file.place, &file.name);
+        if let Some(hash) = self.index.known(&path, &before).and_then(|known| known.hash) {
+            return Ok(hash == theirs);
+        }
         let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
         loop {
             if self.cancel.is_cancelled() {
@@ -372,9 +379,12 @@ impl Reading<'_> {
                 }
             }
         }
-        Ok(at == before.bytes
-            && short(&hasher.finalize()) == theirs
-            && system::metadata(open)?.is_same_content(&before))
+        let hash = short(&hasher.finalize());
+        if at != before.bytes || !system::metadata(open)?.is_same_content(&before) {
+            return Ok(false);
+        }
+        self.index.note(&path, &before, Known { hash: Some(hash), signature: None });
+        Ok(hash == theirs)
     }
 
     fn flush(&mut self, part: Option<Current>) -> Result<(), Gone> {
