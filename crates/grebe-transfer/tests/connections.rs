@@ -176,12 +176,13 @@ fn a_reader_that_stops_holds_the_writer_back() {
             write(&mut writer, bytes, 5).unwrap();
             writer.finish().unwrap();
         });
-        let mut before = u64::MAX;
-        while status.progress().written_bytes != before {
+        // A machine that is busy elsewhere may make it pause earlier.
+        let mut before = 0;
+        while before < 4 << 20 || status.progress().written_bytes != before {
             before = status.progress().written_bytes;
             sleep(Duration::from_millis(500));
         }
-        assert!((4 << 20..100_000_000).contains(&before), "{before} bytes wait");
+        assert!(before < 100_000_000, "{before} bytes wait");
         let Connection { mut reader, .. } = far;
         assert_eq!(read(&mut reader, 5).unwrap(), bytes);
         writing.join().unwrap();
