@@ -17,6 +17,7 @@ mod finishing;
 mod linking;
 mod partial;
 mod parts;
+mod rates;
 mod shared;
 mod signing;
 mod small;
@@ -41,6 +42,7 @@ use crate::receive::choosing::{Choosing, Chosen};
 use crate::receive::destination::look;
 use crate::receive::finishing::finish;
 use crate::receive::parts::{Piece, is_large, write_parts};
+use crate::receive::rates::{Measured, Window};
 use crate::receive::shared::Receiving;
 use crate::receive::signing::{refine_files, sign_files};
 use crate::receive::small::{Batch, Content, write_small_files};
@@ -136,7 +138,8 @@ where
     R: Read + Send + 'static,
     W: Write + Send,
 {
-    let mut frames = Frames::read(reader);
+    let measured = Arc::new(Measured::default());
+    let mut frames = Frames::read(reader, measured.clone());
     let first = frames.next(cancel, || false)?;
     if first.kind != Kind::Hello {
         return Err(match first.kind {
@@ -163,6 +166,7 @@ where
         progress.clone(),
         cancel.clone(),
         to_sender,
+        measured,
     )?;
     // Where it cannot be had, or another copy uses it, everything is read.
     if receiving.options.index
@@ -360,13 +364,17 @@ struct Frames {
 }
 
 impl Frames {
-    fn read<R: Read + Send + 'static>(reader: R) -> Self {
+    fn read<R: Read + Send + 'static>(reader: R, measured: Arc<Measured>) -> Self {
         let (out, frames) = bounded(FRAMES_MAX);
         // Not waited for: when the other end hangs it hangs, too, until the stream is closed.
         std::thread::spawn(move || {
             let mut reader = FrameReader::new(reader);
+            let mut window = Window::at(Instant::now());
             loop {
                 let frame = reader.next();
+                if let Ok(Some((_, bytes))) = &frame {
+                    measured.came(&mut window, *bytes, Instant::now());
+                }
                 let is_last = !matches!(&frame, Ok(Some((frame, _))) if frame.kind != Kind::End);
                 if out.send(frame).is_err() || is_last {
                     return;

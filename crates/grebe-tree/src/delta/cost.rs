@@ -11,6 +11,12 @@ pub(crate) struct Rates {
     pub(crate) receiver: Option<f64>,
 }
 
+impl Rates {
+    /// What a path is taken to carry until it has carried more: 100 Mbit/s. To compare in vain over a fast path costs what reading
+    /// costs; to send all over a slow one may cost hours.
+    pub(crate) const PATH_BYTES_PER_S: f64 = 12.5e6;
+}
+
 /// How much of the files that were compared so far was in their basis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Experience {
@@ -25,7 +31,7 @@ pub(crate) struct Experience {
 /// anything was compared.
 pub(crate) fn delta_pays(bytes: u64, basis_bytes: u64, rates: &Rates, experience: &Experience) -> bool {
     let (bytes, basis_bytes) = (bytes as f64, basis_bytes as f64);
-    let path = rates.path.unwrap_or(PATH_BYTES_PER_S);
+    let path = rates.path.unwrap_or(Rates::PATH_BYTES_PER_S);
     let sender = rates.sender.unwrap_or(READ_BYTES_PER_S);
     let receiver = rates.receiver.unwrap_or(READ_BYTES_PER_S);
     // No more can be in common than there is.
@@ -49,8 +55,6 @@ impl Experience {
     }
 }
 
-/// A path of 1 Gbit/s.
-const PATH_BYTES_PER_S: f64 = 125e6;
 /// What one slow core cuts and hashes.
 const READ_BYTES_PER_S: f64 = 500e6;
 const PRIOR_SHARE: f64 = 0.5;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use crate::delta::{ChunkSizes, Known, Rates, delta_pays};
+use crate::delta::{ChunkSizes, Known, delta_pays};
 use crate::receive::partial::{PartNames, identity};
 use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, Directory, Metadata, read_at};
@@ -59,7 +59,8 @@ pub(super) fn chunk_sizes(receiving: &Receiving, there_bytes: u64, bytes: u64) -
         return None;
     }
     let sizes = ChunkSizes::for_file(bytes.max(there_bytes))?;
-    delta_pays(bytes, there_bytes, &Rates::default(), &receiving.bases.experience()).then_some(sizes)
+    delta_pays(bytes, there_bytes, &receiving.measured.rates(), &receiving.bases.experience())
+        .then_some(sizes)
 }
 
 /// The hash of a file that is there, from the index where that has it.

@@ -20,6 +20,7 @@ use crate::receive::adopting::Adopted;
 use crate::receive::content::Abilities;
 use crate::receive::destination::Destination;
 use crate::receive::partial::Partial;
+use crate::receive::rates::Measured;
 use crate::receive::signing::Bases;
 use crate::report::{LeftOutList, Report};
 use crate::system::{is_full, reason};
@@ -43,6 +44,7 @@ pub(super) struct Receiving {
     pub(super) abilities: Abilities,
     pub(super) bases: Bases,
     pub(super) index: SharedIndex,
+    pub(super) measured: Arc<Measured>,
     /// Files of which further names will follow, and that are there.
     good: Mutex<HashSet<EntryId>>,
     stopped: AtomicBool,
@@ -111,6 +113,7 @@ impl Receiving {
         progress: Arc<Progress>,
         cancel: Cancel,
         to_sender: Sender<Option<(Kind, Vec<u8>)>>,
+        measured: Arc<Measured>,
     ) -> Result<Self> {
         let exclude = Exclude::new(&options.exclude)?;
         let root = directories.open(crate::wire::TOP).map_err(|source| Error::File {
@@ -135,6 +138,7 @@ impl Receiving {
             abilities: Abilities::default(),
             bases: Bases::default(),
             index: SharedIndex::default(),
+            measured,
             good: Mutex::default(),
             stopped: AtomicBool::new(false),
             failure: Mutex::new(None),

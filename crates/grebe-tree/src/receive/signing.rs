@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 
@@ -92,6 +92,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
     }
     // One piece is kept back: the last one says so.
     let (mut held, mut signature_bytes, mut kept) = (Vec::new(), 0, Vec::new());
+    let began = Instant::now();
     let map = sign(Stoppable { file: &open, receiving, at: 0, end: u64::MAX }, file.sizes, |piece| {
         signature_bytes += piece.len();
         if is_kept {
@@ -103,6 +104,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
         }
         io::Result::Ok(())
     })?;
+    receiving.measured.signed(before.bytes, began.elapsed());
     if is_kept && system::metadata(&open)?.is_same_content(&before) {
         let known = Known { hash: None, signature: Some((file.sizes, kept)) };
         receiving.index.note(&path, &before, known);
