@@ -50,7 +50,9 @@ pub(super) fn copy_local(
         // A part of an earlier copy is good only while the file is as it was then.
         let is_as_listed = before.bytes == file.bytes && before.modified_ns == file.modified_ns;
         let start = if tried == 0 && is_as_listed { file.left_bytes } else { 0 };
-        to.set_len(start)?;
+        if tried > 0 || start != file.left_bytes {
+            to.set_len(start)?;
+        }
         if !copy_once(receiving, &before, from, to, start, &mut step)? {
             return Ok(Copied::Stopped);
         }
@@ -102,7 +104,7 @@ fn copy_once(
             step(at);
         }
     }
-    if to.metadata()?.len() < metadata.bytes {
+    if metadata.is_sparse && to.metadata()?.len() < metadata.bytes {
         to.set_len(metadata.bytes)?;
     }
     Ok(true)

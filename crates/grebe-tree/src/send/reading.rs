@@ -153,6 +153,9 @@ impl Reading<'_> {
     }
 
     fn content(&mut self, file: &Wanted, how: How) -> Result<io::Result<Outcome>, Gone> {
+        if self.handover.is_some() && !matches!(how, How::Unless(_)) {
+            return Ok(Ok(self.hand_over(file)));
+        }
         let open = match self.open(file) {
             Ok(open) => open,
             Err(error) => return Ok(Err(error)),
@@ -171,10 +174,8 @@ impl Reading<'_> {
                 Err(error) => return Ok(Err(error)),
             }
         }
-        if let Some(handover) = self.handover {
-            handover.put(file.id, file.place, &file.name, file.follows);
-            self.writer.local(file.id);
-            return Ok(Ok(Outcome::Sent));
+        if self.handover.is_some() {
+            return Ok(Ok(self.hand_over(file)));
         }
         let mut from = if let How::From(offset) = how { offset } else { 0 };
         let mut is_begun = from > 0 || how == How::Again;
@@ -197,6 +198,15 @@ impl Reading<'_> {
         }
         self.writer.failed(file.id, true);
         Ok(Ok(Outcome::LeftOut("it changed each time that it was read".to_owned())))
+    }
+
+    /// The receiver is in this process, and opens the file itself.
+    fn hand_over(&mut self, file: &Wanted) -> Outcome {
+        if let Some(handover) = self.handover {
+            handover.put(file.id, file.place, &file.name, file.follows);
+        }
+        self.writer.local(file.id);
+        Outcome::Sent
     }
 
     fn open(&self, file: &Wanted) -> io::Result<File> {
