@@ -3,7 +3,7 @@
 mod detours;
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{scope, sleep};
@@ -227,6 +227,62 @@ fn udp_that_stops_in_the_middle_goes_on_by_tcp() {
         is_cut.store(true, Ordering::Relaxed);
     });
     assert!(statuses.iter().all(|status| status.progress().is_over_tcp));
+}
+
+#[test]
+fn tcp_that_ends_while_udp_passes_again_is_not_the_end() {
+    let (is_cut, is_closed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let slowly = ConnectionOptions { limit_bits_per_s: Some(20e6), ..ConnectionOptions::default() };
+    let ends = pair_by([&slowly; 2], |address| {
+        vec![pass_udp_on(address, is_cut.clone()), pass_tcp_on_until(address, is_closed.clone())]
+    });
+    let statuses = [ends[0].status.clone(), ends[1].status.clone()];
+    let is_over_tcp = |expected| statuses.iter().all(|status| status.progress().is_over_tcp == expected);
+    scope(|scope| {
+        scope.spawn(|| exchange(ends, [15_000_000, 15_000_000]));
+        while statuses[0].progress().confirmed_bytes < 500_000 {
+            sleep(Duration::from_millis(1));
+        }
+        is_cut.store(true, Ordering::Relaxed);
+        while !is_over_tcp(true) {
+            sleep(Duration::from_millis(1));
+        }
+        is_cut.store(false, Ordering::Relaxed);
+        is_closed.store(true, Ordering::Relaxed);
+    });
+    assert!(is_over_tcp(false));
+}
+
+/// A port where only TCP is answered, until it is closed: it passes connections on.
+fn pass_tcp_on_until(to: SocketAddr, is_closed: Arc<AtomicBool>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            if is_closed.load(Ordering::Relaxed) {
+                return;
+            }
+            let (near, far) = (stream.unwrap(), TcpStream::connect(to).unwrap());
+            for (mut from, mut into) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                let is_closed = is_closed.clone();
+                from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+                std::thread::spawn(move || {
+                    let mut bytes = vec![0; 65_536];
+                    while !is_closed.load(Ordering::Relaxed) {
+                        match from.read(&mut bytes) {
+                            Ok(read @ 1..) if into.write_all(&bytes[..read]).is_ok() => {}
+                            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                            Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                            _ => break,
+                        }
+                    }
+                    let _ = from.shutdown(Shutdown::Both);
+                    let _ = into.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    address
 }
 
 #[test]

@@ -224,7 +224,7 @@ impl Sender {
         if self.started {
             self.controller = self.options.controller(None);
             self.controller.start(now_us);
-            self.trains = if self.writing.is_some() { Trains::waiting() } else { Trains::new() };
+            self.trains = self.trains.anew(self.writing.is_some());
         }
     }
 

@@ -38,6 +38,12 @@ impl Trains {
         Self { is_waiting: true, first: u64::MAX, ..Self::new() }
     }
 
+    /// The first train on another path, with another mark than the last one had: the receiver would take both for one.
+    pub(super) fn anew(&self, waits: bool) -> Self {
+        let first = if waits { Self::waiting() } else { Self::new() };
+        Self { mark: self.mark % TRAIN_MARKS + 1, first: u64::MAX, ..first }
+    }
+
     /// Whether the first train has not begun.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_waiting
@@ -177,6 +183,20 @@ mod tests {
             whole.on_report(62_000, &report).is_some(),
             "all but the first, of which nobody counts the bytes"
         );
+    }
+
+    #[test]
+    fn the_first_train_on_another_path_is_told_from_the_one_before() {
+        for waits in [false, true] {
+            let before = sent(Trains::new(), 0);
+            let mut trains = before.anew(waits);
+            trains.begin();
+            let trains = &mut sent(trains, 500);
+            assert_eq!(trains.mark, before.mark + 1);
+            assert!(trains.on_report(60_000, &report(520, train(1, 32, 0))).is_none(), "the one before");
+            let heard = trains.on_report(60_000, &report(520, train(2, 31, 0))).unwrap();
+            assert_eq!((heard.sent_span_us, heard.sent_bytes), (310, 32_000));
+        }
     }
 
     #[test]
