@@ -26,7 +26,7 @@ use crate::units;
     130 interrupted.")]
 pub(crate) struct Cp {
     /// What to copy, and last where to: paths here, or [USER@]HOST:PATH, or ssh://[USER@]HOST[:PORT]/PATH.
-    #[arg(value_name = "SRC... DEST", required_unless_present = "serve", num_args = 2..,
+    #[arg(value_names = ["SRC", "DEST"], required_unless_present = "serve", num_args = 2..,
         value_parser = OsStringValueParser::new().try_map(location))]
     pub(crate) places: Vec<Location>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct What {
     /// Directories too, with all that is in them.
     #[arg(short, long)]
     pub(crate) recursive: bool,
-    /// Keep everything: -r, modes, times, symbolic and hard links, and as root owners and devices. Without it modes (less the umask)
+    /// Keep everything: -r, modes, times, symbolic and hard links, and as root owners. Without it modes (less the umask)
     /// and times are kept.
     #[arg(short, long)]
     pub(crate) archive: bool,

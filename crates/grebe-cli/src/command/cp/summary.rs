@@ -22,10 +22,11 @@ pub(super) struct Whole<'a> {
 /// The summary, in words.
 pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
     let Whole { outcome, way, is_dry, destination, .. } = whole;
-    let files = |count: u64| match count {
-        1 => "1 file".to_owned(),
-        count => format!("{} files", grouped(count)),
+    let counted = |count: u64, one: &str, more: &str| match count {
+        1 => format!("1 {one}"),
+        count => format!("{} {more}", grouped(count)),
     };
+    let files = |count| counted(count, "file", "files");
     let mut first = match (is_dry, outcome.files_copied) {
         (true, count) => {
             format!("would copy {}, {}, to {destination}", files(count), size(outcome.bytes_copied))
@@ -53,10 +54,10 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
             size(outcome.bytes_copied - outcome.data_bytes)
         ));
     }
-    for (count, what) in [(outcome.links_made, "links"), (outcome.directories_made, "directories")] {
-        if count > 0 {
-            more.push(format!("{} {what} made", grouped(count)));
-        }
+    let made =
+        [(outcome.links_made, "link", "links"), (outcome.directories_made, "directory", "directories")];
+    for (count, one, several) in made.into_iter().filter(|(count, ..)| *count > 0) {
+        more.push(format!("{} made", counted(count, one, several)));
     }
     if outcome.deleted > 0 {
         let word = if *is_dry { "to remove" } else { "removed" };
@@ -129,6 +130,7 @@ mod tests {
             data_bytes: 8_192_000,
             files_same: 1,
             bytes_same: 10,
+            directories_made: 1,
             wire_bytes: 8_300_000,
             waits_ms: [(4_000, 10), (3_900, 20)],
             ..Outcome::default()
@@ -139,7 +141,9 @@ mod tests {
             "{lines:?}"
         );
         assert!(lines[0].ends_with("over UDP"), "{lines:?}");
-        for words in ["8.3 MB on the wire", "1 file, 10 B, there already", "limit: the path"] {
+        for words in
+            ["8.3 MB on the wire", "1 file, 10 B, there already", "1 directory made", "limit: the path"]
+        {
             assert!(lines[1].contains(words), "{words} in {lines:?}");
         }
         let slow_disk = Outcome { waits_ms: [(4_000, 10), (100, 3_000)], ..outcome.clone() };
