@@ -72,6 +72,17 @@ pub(crate) struct What {
     /// Send files that changed whole, without looking for what is there of them.
     #[arg(long)]
     pub(crate) whole_file: bool,
+    /// Take contents from there, too, instead of sending them: a directory at the receiving end; a path that is not absolute begins
+    /// at DEST. What lies in DEST is used in any case, whatever its name.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) also_look_in: Vec<PathBuf>,
+    /// Keep what each end computes of its files, in the state directory of its user, so that the next time what did not change is not
+    /// read.
+    #[arg(long)]
+    pub(crate) index: bool,
+    /// Bring everything to the disk before the end.
+    #[arg(long)]
+    pub(crate) fsync: bool,
     /// Remove what is in the way: a directory where a file comes, and the reverse.
     #[arg(long)]
     pub(crate) force: bool,

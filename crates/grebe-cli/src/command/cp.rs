@@ -80,12 +80,12 @@ impl<'a> Copy<'a> {
         match (From::of(sources)?, destination) {
             (From::Here(sources), Location::Here(destination)) => self.within(sources, destination, &shown),
             (From::Here(sources), Location::There { host, path }) => {
-                let sources = sources.iter().map(|path| of_path(path)).collect();
+                let sources = sources.iter().map(|path| PathText::of_path(path)).collect();
                 let there = Task::Receive { destination: PathText::of(path) };
                 self.with(host, Task::Send { sources }, there, &shown)
             }
             (From::There(host, sources), Location::Here(destination)) => {
-                let here = Task::Receive { destination: of_path(destination) };
+                let here = Task::Receive { destination: PathText::of_path(destination) };
                 self.with(host, here, Task::Send { sources }, &shown)
             }
             (From::There(host, sources), Location::There { host: to, path }) => {
@@ -231,10 +231,6 @@ fn beside(settings: &Settings, cancel: &Cancel) -> Beside {
         limit_bits_per_s: settings.limit_bits_per_s,
         cancel: cancel.clone(),
     }
-}
-
-fn of_path(path: &Path) -> PathText {
-    PathText::of(path.as_os_str().as_encoded_bytes())
 }
 
 const SHOWN_EVERY: Duration = Duration::from_millis(100);

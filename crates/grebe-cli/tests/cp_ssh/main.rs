@@ -81,6 +81,33 @@ fn a_tree_comes_by_each_way_and_back() {
 }
 
 #[test]
+fn only_what_changed_is_sent_and_what_lies_elsewhere_is_taken_from_there() {
+    let Some(sshd) = Sshd::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to, old) = (folder.path().join("from"), folder.path().join("to"), folder.path().join("old"));
+    for folder in [&from, &to, &old] {
+        fs::create_dir(folder).unwrap();
+    }
+    let contents = noise(6_000_000, 1);
+    file(
+        &from.join("changed.bin"),
+        &[&contents[..3_000_000], b"a change", &contents[3_000_000..]].concat(),
+        1,
+    );
+    file(&to.join("changed.bin"), &contents, 2);
+    file(&from.join("moved.bin"), &noise(5_000_000, 2), 3);
+    file(&old.join("was called otherwise"), &noise(5_000_000, 2), 3);
+    let source = format!("{}/", path(&from));
+    let ended =
+        run(&mut sshd.cp(&["-a", "--json", "--index", "--also-look-in", path(&old), &source, &there(&to)]));
+    assert_eq!(ended.status, Some(0), "{}", ended.said);
+    assert_same(&from, &to, "what was there and a change");
+    let result = ended.event("result");
+    assert_eq!(result["bytes_copied"], 11_000_008, "{result}");
+    assert!(result["wire_bytes"].as_u64().unwrap() < 1_000_000, "{result}");
+}
+
+#[test]
 fn where_no_datagram_arrives_ssh_carries_the_data_and_that_is_said() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();

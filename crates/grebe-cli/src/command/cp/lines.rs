@@ -10,7 +10,7 @@
 //!
 //! The hello is on its way before the other end runs, so that nobody waits for a round trip.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use grebe_transfer::Mode;
@@ -85,6 +85,9 @@ pub(super) struct Wishes {
     pub(super) checksum: bool,
     pub(super) delete: bool,
     pub(super) whole_file: bool,
+    pub(super) also_look_in: Vec<PathText>,
+    pub(super) index: bool,
+    pub(super) fsync: bool,
     pub(super) force: bool,
     pub(super) one_file_system: bool,
 }
@@ -160,6 +163,9 @@ impl Wishes {
             checksum: what.checksum,
             delete: what.delete,
             whole_file: what.whole_file,
+            also_look_in: what.also_look_in.iter().map(|path| PathText::of_path(path)).collect(),
+            index: what.index,
+            fsync: what.fsync,
             force: what.force,
             one_file_system: what.one_file_system,
         }
@@ -209,11 +215,21 @@ impl PathText {
         }
     }
 
+    /// A path here.
+    pub(super) fn of_path(path: &Path) -> Self {
+        Self::of(path.as_os_str().as_encoded_bytes())
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes { bytes } => bytes,
         }
+    }
+
+    /// As a path here, whatever its letters mean to a shell.
+    pub(super) fn as_it_is(&self) -> Result<PathBuf> {
+        of_bytes(self.bytes())
     }
 
     /// As a path here, `~` being the home.

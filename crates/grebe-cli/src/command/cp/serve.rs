@@ -32,25 +32,26 @@ pub(super) fn run(options: &Cp) -> Result<Ending> {
     if io::stdin().is_terminal() {
         return Err(Usage("--serve is for `grebe cp` at the other end, which starts it by ssh".into()).into());
     }
-    match serve(options) {
-        Ok(()) => Ok(Ending::Good),
-        // The other end is gone, and knows why.
-        Err(_) if interrupt::is_pending() => Ok(Ending::Interrupted),
-        Err(error) => {
-            let status = ending::exit_status(&error);
-            event(&Event::Failed { why: ending::one_line(&error), status }.line());
-            Ok(Ending::Told(status))
-        }
-    }
+    serve(options).or_else(|error| Ok(failed(&error)))
 }
 
-fn serve(options: &Cp) -> Result<()> {
+/// Says why it could not, unless the other end is gone, and knows.
+fn failed(error: &anyhow::Error) -> Ending {
+    if interrupt::is_pending() {
+        return Ending::Interrupted;
+    }
+    let status = ending::exit_status(error);
+    event(&Event::Failed { why: ending::one_line(error), status }.line());
+    Ending::Told(status)
+}
+
+fn serve(options: &Cp) -> Result<Ending> {
     if let Some(hash) = &options.is {
         bootstrap::check_self(hash)?;
     }
     let cancel = interrupt::cancel();
     let mut input = BufReader::with_capacity(PIPE_BYTES, own_input()?);
-    let Some(hello) = hello(&mut input)? else { return Ok(()) };
+    let Some(hello) = hello(&mut input)? else { return Ok(Ending::Good) };
     interrupt::then(end_soon);
     let channel = meet(&hello, input, &cancel)?;
     let status = channel.status.clone();
@@ -67,14 +68,20 @@ fn serve(options: &Cp) -> Result<()> {
         drop(is_over);
         outcome
     });
-    if let (Ok(outcome), Tells::Figures | Tells::Files) = (&outcome, hello.tells) {
-        event(&Event::Result(outcome.clone()).line());
-    }
+    // Before the other end hears of it by the data's way, and goes.
+    let ended = match outcome {
+        Ok(outcome) if hello.tells >= Tells::Figures => {
+            event(&Event::Result(outcome).line());
+            Ending::Good
+        }
+        Ok(_) => Ending::Good,
+        Err(error) => failed(&error),
+    };
     if let Some(status) = status {
         // What it said last is to arrive; where that cannot be, the other end has gone, and has all.
         let _ = status.close();
     }
-    outcome.map(drop)
+    Ok(ended)
 }
 
 /// The first line; `None` where the other end speaks otherwise, which it has been told.

@@ -242,11 +242,15 @@ impl There {
 
     /// Of an error at this end, the reason that lies at the other, where it has said one.
     pub(super) fn explain(mut self, error: anyhow::Error, teller: &Teller) -> anyhow::Error {
-        // The other end may be about to say it.
-        drop(self.pipes.take());
         if interrupt::is_pending() {
             return error;
         }
+        // It may be about to say it; once its input is closed, it says nothing more.
+        let until = Instant::now() + SAID_WITHIN;
+        while !self.has_failed() && Instant::now() < until && !self.ends_within(POLL) {
+            self.poll(teller);
+        }
+        drop(self.pipes.take());
         let is_gone = self.remote.has_ended_within(LAST_WORDS);
         self.poll(teller);
         match self.failed.take() {
@@ -316,6 +320,8 @@ fn program(path: &str) -> String {
 
 /// What the other end is started with. Nothing of the user's is in it: that all users there can see.
 pub(super) const ARGUMENTS: &str = "cp --serve";
+const POLL: Duration = Duration::from_millis(20);
+const SAID_WITHIN: Duration = Duration::from_millis(500);
 /// How long the other end may take to say why it ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 

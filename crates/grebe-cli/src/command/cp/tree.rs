@@ -20,7 +20,7 @@ pub(super) fn run(
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Outcome> {
-    let options = wishes.map(Wishes::options);
+    let options = wishes.map(Wishes::options).transpose()?;
     let Channel { reader, writer, .. } = channel;
     let report = match task {
         Task::Send { sources } => {
@@ -43,12 +43,12 @@ pub(super) fn copy(
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Outcome> {
-    let tree = SendTree { sources, options: Some(wishes.options()) };
+    let tree = SendTree { sources, options: Some(wishes.options()?) };
     Ok(grebe_tree::copy(&tree, destination, progress, cancel)?.into())
 }
 
 impl Wishes {
-    fn options(&self) -> Options {
+    fn options(&self) -> Result<Options> {
         let mut options = if self.archive { Options::archive() } else { Options::default() };
         options.recursive = self.recursive;
         options.attributes = self.xattrs;
@@ -57,9 +57,12 @@ impl Wishes {
         options.delete = self.delete;
         options.force = self.force;
         options.whole_file = self.whole_file;
+        options.index = self.index;
+        options.sync = self.fsync;
         options.one_file_system = self.one_file_system;
         options.exclude.clone_from(&self.exclude);
-        options
+        options.also_look_in = self.also_look_in.iter().map(PathText::as_it_is).collect::<Result<_>>()?;
+        Ok(options)
     }
 }
 
