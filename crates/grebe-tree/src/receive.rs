@@ -222,6 +222,7 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         scope.spawn(move || write_parts(receiving, &pieces_out));
         let dispatch = Dispatch { receiving, listings, small, pieces, to_refine, large: HashSet::new() };
         let ended = dispatch.run(frames);
+        receiving.bases.close();
         if let Err(error) = ended {
             receiving.fail(error);
         }
@@ -309,11 +310,6 @@ impl Dispatch<'_> {
                 if matches!(record.kind, RecordKind::End { .. } | RecordKind::Failed { .. }) {
                     self.large.remove(&id);
                 }
-                self.piece(id, None, &body, record.kind);
-                continue;
-            }
-            if self.receiving.bases.comes_again(id) {
-                self.large.insert(id);
                 self.piece(id, None, &body, record.kind);
                 continue;
             }

@@ -313,3 +313,30 @@ fn with_an_index_what_did_not_change_is_not_read_again() {
     assert_eq!((report.files_copied, report.files_same), (1, 1));
     assert!(fs::read(&same).unwrap() == old);
 }
+
+#[test]
+#[cfg(unix)]
+fn files_that_go_while_they_are_compared_stop_nothing() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // More than are compared at once.
+    for n in 0..150 {
+        let (old, name) = (noise(n, 200_000), format!("{n:03}"));
+        fs::write(into.path().join(&name), &old).unwrap();
+        older(&into.path().join(&name));
+        fs::write(from.path().join(&name), [b"a line more".to_vec(), old].concat()).unwrap();
+    }
+    let mut is_gone = false;
+    let report = sync_and(from.path(), into.path(), Options::archive(), |said| {
+        // With the first signature, while the others wait for it.
+        if said.len() > 500 && !is_gone {
+            is_gone = true;
+            (0..150).step_by(2).for_each(|n| fs::remove_file(from.path().join(format!("{n:03}"))).unwrap());
+        }
+    });
+    assert!(is_gone && report.left_out_count <= 75, "{}", report.left_out_count);
+    assert_eq!(report.files_copied + report.left_out_count, 150);
+    for n in (1..150).step_by(2) {
+        let read = |folder: &Path| fs::read(folder.join(format!("{n:03}"))).unwrap();
+        assert!(read(from.path()) == read(into.path()), "{n}");
+    }
+}

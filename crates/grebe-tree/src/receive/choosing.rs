@@ -393,6 +393,9 @@ impl<'a> Choosing<'a> {
         } else {
             receiving.expect(file)?;
         }
+        if to_sign.is_some() {
+            receiving.bases.will_be_told(id);
+        }
         self.answer(answer);
         if let Some(to_sign) = to_sign {
             // The sender is to know what a signature is of.

@@ -130,6 +130,7 @@ impl Parts<'_> {
             }
             if matches!(record, RecordKind::Failed { .. }) {
                 // The sender says why.
+                self.receiving.bases.done(id);
                 return Ok(());
             }
             match Part::begin(self.receiving, file, matches!(record, RecordKind::Restart)) {
@@ -191,11 +192,13 @@ impl Parts<'_> {
                 if bytes < part.prefix {
                     return Err(Error::Malformed { what: "a file that is shorter than what came of it" });
                 }
+                let Some(part) = self.open.remove(&id) else { return Ok(()) };
                 if part.is_wrong {
+                    part.discard();
+                    self.receiving.expect(part.file)?;
                     self.receiving.bases.made(self.receiving, id, false);
                     return Ok(());
                 }
-                let Some(part) = self.open.remove(&id) else { return Ok(()) };
                 if is_awaited {
                     self.receiving.bases.learn(bytes, part.copied_bytes);
                     self.receiving.bases.made(self.receiving, id, true);

@@ -1,6 +1,6 @@
 //! Files that are there and that a new one may have much of: their signatures are told, and what comes refers to their chunks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -49,8 +49,10 @@ pub(super) struct Bases {
 struct State {
     open: HashMap<EntryId, Arc<Basis>>,
     signature_bytes: usize,
-    /// Files of which all is to come again.
-    again: HashSet<EntryId>,
+    /// Files whose signature is not told yet, and whether they came without it.
+    signing: HashMap<EntryId, bool>,
+    /// No more comes.
+    is_closed: bool,
     experience: Experience,
 }
 
@@ -68,6 +70,7 @@ pub(super) fn sign_files(receiving: &Receiving, files: &Receiver<ToSign>) {
         }
         // Where it cannot be read, all of the new one is wanted.
         if tell_signature(receiving, &file).is_err() {
+            receiving.bases.cannot_be_told(file.id);
             say(receiving, file.id, SignatureState::Failed, Vec::new());
         }
     }
@@ -194,7 +197,25 @@ impl Bases {
         if let Some(basis) = state.open.remove(&id) {
             state.signature_bytes -= basis.signature_bytes;
             self.fewer.notify_all();
+        } else if let Some(came) = state.signing.get_mut(&id) {
+            // The sender gave up before it had the signature.
+            *came = true;
         }
+    }
+
+    /// A signature will be told.
+    pub(super) fn will_be_told(&self, id: EntryId) {
+        self.lock().signing.insert(id, false);
+    }
+
+    fn cannot_be_told(&self, id: EntryId) {
+        self.lock().signing.remove(&id);
+    }
+
+    /// The sender has said everything: whoever waits for room waits in vain.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.fewer.notify_all();
     }
 
     /// What a file was made of teaches whether to compare the next one.
@@ -208,28 +229,22 @@ impl Bases {
 
     /// Says whether a file could be made of what was there; if not, all of it comes again.
     pub(super) fn made(&self, receiving: &Receiving, id: EntryId, is_good: bool) {
-        if !is_good {
-            self.lock().again.insert(id);
-        }
         receiving.say(Kind::Made, Made { id, is_good }.encode());
-    }
-
-    /// Whether a file is to come again; asked once, when it does.
-    pub(super) fn comes_again(&self, id: EntryId) -> bool {
-        self.lock().again.remove(&id)
     }
 
     fn add(&self, id: EntryId, basis: Basis) {
         let mut state = self.lock();
-        state.signature_bytes += basis.signature_bytes;
-        state.open.insert(id, Arc::new(basis));
+        if state.signing.remove(&id) != Some(true) {
+            state.signature_bytes += basis.signature_bytes;
+            state.open.insert(id, Arc::new(basis));
+        }
     }
 
     /// `false`: the copy is over.
     fn wait_for_room(&self, is_stopped: impl Fn() -> bool) -> bool {
         let mut state = self.lock();
         while state.open.len() >= BASES_MAX || state.signature_bytes >= SIGNATURE_BYTES_MAX {
-            if is_stopped() {
+            if is_stopped() || state.is_closed {
                 return false;
             }
             let waited = self.fewer.wait_timeout(state, Duration::from_millis(100));

@@ -1,6 +1,6 @@
 //! Files of which the receiver has some: each is compared with a signature, by threads of their own, since that waits for the receiver.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -22,6 +22,8 @@ pub(super) struct Comparing {
     pub(super) compared: Receiver<Compared>,
     /// Files that were sent in pieces, until the receiver has said that it made them.
     unconfirmed: HashMap<EntryId, Wanted>,
+    /// Files that were given up while their signature was on its way.
+    given_up: HashSet<EntryId>,
     /// Of signatures that came and were not used.
     signature_bytes: usize,
 }
@@ -97,12 +99,19 @@ impl Comparing {
     pub(super) fn new() -> (Self, Receiver<Job>, Sender<Compared>) {
         // What is in them is bounded: by the files that were listed, and that are under way.
         let ((jobs, jobs_out), (out, compared)) = (unbounded(), unbounded());
-        let files = HashMap::new();
-        (Self { files, jobs, compared, unconfirmed: HashMap::new(), signature_bytes: 0 }, jobs_out, out)
+        let comparing = Self {
+            files: HashMap::new(),
+            jobs,
+            compared,
+            unconfirmed: HashMap::new(),
+            given_up: HashSet::new(),
+            signature_bytes: 0,
+        };
+        (comparing, jobs_out, out)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.unconfirmed.is_empty()
+        self.files.is_empty() && self.unconfirmed.is_empty() && self.given_up.is_empty()
     }
 
     pub(super) fn files(&self) -> usize {
@@ -120,6 +129,12 @@ impl Comparing {
     /// Some of a signature came; a file that is to be sent now.
     pub(super) fn signature(&mut self, body: &[u8]) -> Result<Option<Next>> {
         let part = SignaturePart::decode(body)?;
+        if self.given_up.contains(&part.id) {
+            if part.state != SignatureState::Begun {
+                self.given_up.remove(&part.id);
+            }
+            return Ok(None);
+        }
         let comparison = self.files.get_mut(&part.id);
         let comparison = comparison.ok_or(Error::Malformed { what: "a signature that nobody asked for" })?;
         let signature = match &mut comparison.awaited {
@@ -170,6 +185,9 @@ impl Comparing {
             _ => How::Whole,
         };
         self.signature_bytes -= comparison.signature_bytes;
+        if matches!(comparison.awaited, Awaited::Signature(..)) {
+            self.given_up.insert(compared.id);
+        }
         Some(Next::Send(comparison.file, how))
     }
 
