@@ -1,0 +1,42 @@
+//! Bytes of one end of a copy of trees.
+
+const DATA: u8 = 3;
+const KINDS: u8 = 12;
+
+/// The first message of an end; `options` as bits.
+pub fn hello(receives: bool, options: Option<u16>) -> Vec<u8> {
+    // All but bringing everything to the disk, which takes its time and reads nothing.
+    const OPTIONS: u16 = 0x7ff;
+    let mut body = b"grebe tree\x01".to_vec();
+    body.push(u8::from(receives) | u8::from(options.is_some()) << 1);
+    body.push(1);
+    if let Some(options) = options {
+        let options = options & OPTIONS;
+        body.extend([options as u8 | 0x80, (options >> 7) as u8, 0]);
+    }
+    frame(1, &body)
+}
+
+/// That and what is said behind it, which ends well. Content has its hash: what is behind one that is wrong is never looked at.
+pub fn frames(mut stream: Vec<u8>, said: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    for (kind, body) in said {
+        let kind = kind % KINDS;
+        let hash = blake3::hash(body);
+        let hash = if kind == DATA { &hash.as_bytes()[..16] } else { &[] };
+        stream.extend(frame(kind, &[hash, body].concat()));
+    }
+    stream.extend(frame(7, &[1, 0, 0, 0]));
+    stream
+}
+
+fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    let mut length = body.len();
+    while length >= 0x80 {
+        bytes.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    bytes.push(length as u8);
+    bytes.extend_from_slice(body);
+    bytes
+}
