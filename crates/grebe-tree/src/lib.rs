@@ -52,6 +52,7 @@ mod name;
 mod options;
 mod pipe;
 mod progress;
+mod reading_thread;
 mod receive;
 mod report;
 mod scan;

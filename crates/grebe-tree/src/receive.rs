@@ -38,6 +38,7 @@ use crate::local::Handover;
 use crate::name::words;
 use crate::options::Options;
 use crate::progress::{Progress, add};
+use crate::reading_thread::ReadingThread;
 use crate::receive::choosing::{Choosing, Chosen};
 use crate::receive::destination::look;
 use crate::receive::finishing::finish;
@@ -357,13 +358,14 @@ struct Frames {
     read_bytes: u64,
     waited: Duration,
     sender_end: Option<SenderEnd>,
+    /// Behind the frames, so that it is dropped after them.
+    _thread: ReadingThread,
 }
 
 impl Frames {
     fn read<R: Read + Send + 'static>(reader: R, measured: Arc<Measured>) -> Self {
         let (out, frames) = bounded(FRAMES_MAX);
-        // Not waited for: when the other end hangs it hangs, too, until the stream is closed.
-        std::thread::spawn(move || {
+        let thread = ReadingThread::spawn(move || {
             let mut reader = FrameReader::new(reader);
             let mut window = Window::at(Instant::now());
             loop {
@@ -377,7 +379,7 @@ impl Frames {
                 }
             }
         });
-        Self { frames, read_bytes: 0, waited: Duration::ZERO, sender_end: None }
+        Self { frames, read_bytes: 0, waited: Duration::ZERO, sender_end: None, _thread: thread }
     }
 
     fn next(&mut self, cancel: &Cancel, is_stopped: impl Fn() -> bool) -> Result<Frame> {

@@ -71,10 +71,8 @@ pub(super) fn write_parts(receiving: &Receiving, pieces: &Receiver<Piece>) {
         scope.spawn(move || write_notes(&notes_out, &is_idle));
         let (open, from_basis) = (HashMap::new(), HashSet::new());
         let mut parts = Parts { receiving, open, from_basis, buffer: Vec::new(), notes, idle };
+        // Also when the copy ends early: what has come is written, and kept for a later one.
         for piece in pieces {
-            if receiving.is_stopped() {
-                break;
-            }
             let began = Instant::now();
             if let Err(error) = parts.piece(piece) {
                 receiving.fail(error);

@@ -13,6 +13,7 @@ use grebe_packet::Cancel;
 use crate::error::{Error, Result};
 use crate::name::words;
 use crate::progress::{Done, Progress};
+use crate::reading_thread::ReadingThread;
 use crate::report::LeftOutList;
 use crate::wire::{Frame, FrameReader, Hello, Kind, Note};
 
@@ -20,6 +21,8 @@ use crate::wire::{Frame, FrameReader, Hello, Kind, Note};
 pub(super) struct Frames {
     pub(super) frames: Receiver<Result<Frame>>,
     read_bytes: Arc<AtomicU64>,
+    /// Behind the frames, so that it is dropped after them.
+    _thread: ReadingThread,
 }
 
 /// More than an honest receiver can have to say before the sender looks: it answers what was listed, and that has a bound.
@@ -33,8 +36,7 @@ pub(super) fn read_frames<R: Read + Send + 'static>(
     let (out, frames) = bounded(FRAMES_MAX);
     let read_bytes = Arc::new(AtomicU64::new(0));
     let counter = read_bytes.clone();
-    // Not waited for: when the other end hangs it hangs, too, until the stream is closed.
-    std::thread::spawn(move || {
+    let thread = ReadingThread::spawn(move || {
         let mut reader = FrameReader::new(reader);
         while let Some(frame) = next(&mut reader, &counter, &progress, &left_out) {
             if send_on(frame, &out) {
@@ -42,7 +44,7 @@ pub(super) fn read_frames<R: Read + Send + 'static>(
             }
         }
     });
-    Frames { frames, read_bytes }
+    Frames { frames, read_bytes, _thread: thread }
 }
 
 /// Whether that was the last.

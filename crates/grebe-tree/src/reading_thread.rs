@@ -1,0 +1,50 @@
+//! A thread that does nothing but read a stream.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Waited for when it is dropped, unless the stream keeps it: nobody can wake a thread from a read. Whatever it hands what it reads to is
+/// dropped before, so that it ends with its next read.
+pub(crate) struct ReadingThread(Option<JoinHandle<()>>);
+
+const STEP: Duration = Duration::from_millis(2);
+const STEPS: u32 = 50;
+
+impl ReadingThread {
+    pub(crate) fn spawn(read: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(std::thread::spawn(read)))
+    }
+}
+
+impl Drop for ReadingThread {
+    fn drop(&mut self) {
+        let Some(thread) = self.0.take() else { return };
+        for _ in 0..STEPS {
+            if thread.is_finished() {
+                // A panic was told where it happened.
+                let _ = thread.join();
+                return;
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn one_that_ends_is_waited_for_and_one_that_hangs_is_not() {
+        let (said, heard) = channel();
+        drop(ReadingThread::spawn(move || said.send(()).unwrap()));
+        assert_eq!(heard.try_recv(), Ok(()));
+        let (keep, kept) = channel::<()>();
+        drop(ReadingThread::spawn(move || {
+            let _ = kept.recv();
+        }));
+        drop(keep);
+    }
+}
