@@ -70,9 +70,13 @@ pub(super) fn write_parts(receiving: &Receiving, pieces: &Receiver<Piece>) {
         let is_idle = idle.clone();
         scope.spawn(move || write_notes(&notes_out, &is_idle));
         let (open, from_basis) = (HashMap::new(), HashSet::new());
-        let mut parts = Parts { receiving, open, from_basis, buffer: Vec::new(), notes, idle };
+        let mut parts =
+            Parts { receiving, open, from_basis, buffer: Vec::new(), notes, idle, is_full: false };
         // Also when the copy ends early: what has come is written, and kept for a later one.
         for piece in pieces {
+            if parts.is_full {
+                break;
+            }
             let began = Instant::now();
             if let Err(error) = parts.piece(piece) {
                 receiving.fail(error);
@@ -92,6 +96,8 @@ struct Parts<'a> {
     buffer: Vec<u8>,
     notes: Sender<Note>,
     idle: Arc<AtomicBool>,
+    /// Nothing behind a piece that had no room is written: a part is good up to where it is noted to be.
+    is_full: bool,
 }
 
 /// Bytes that are to be on the disk before the journal says so.
@@ -225,6 +231,7 @@ impl Parts<'_> {
 
     /// A file could not be written. On a full disk all parts are kept.
     fn failed(&mut self, id: EntryId, error: &io::Error) {
+        self.is_full |= is_full(error);
         if let Some(part) = self.open.get(&id) {
             self.receiving.file_failed(&part.file, error);
         }
