@@ -11,7 +11,9 @@ use super::transfer::MODES;
 use crate::units;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    override_usage = "grebe cp [OPTIONS] SRC... DEST",
+    after_help = "Examples:\n  \
     grebe cp run7.bin me@lab:                     one file into the home there\n  \
     grebe cp -r runs lab:/data                    a tree: /data/runs; again: only what changed since\n  \
     grebe cp -r runs/ lab:/data                   what is in it: /data/...\n  \
@@ -23,7 +25,8 @@ use crate::units;
     the home; ./a:b is here. The data goes over UDP, over TCP where UDP does not pass, and over ssh where neither does.\n\
     After Ctrl-C or a break, the same command goes on where it was. docs/copy-trees.md says more.\n\
     Exit status: 0 all is there, 1 failed, 2 wrong usage, 3 the other side fell silent, 4 something was left out (it is named),\n\
-    130 interrupted.")]
+    130 interrupted."
+)]
 pub(crate) struct Cp {
     /// What to copy, and last where to: paths here, or [USER@]HOST:PATH, or ssh://[USER@]HOST[:PORT]/PATH.
     #[arg(value_names = ["SRC", "DEST"], required_unless_present = "serve", num_args = 2..,
@@ -57,7 +60,7 @@ pub(crate) struct What {
     /// Extended attributes too.
     #[arg(short = 'X', long)]
     pub(crate) xattrs: bool,
-    /// Leave out what is called so: a name (*.tmp), or a path from SRC on (/build/*.o); may be repeated.
+    /// Leave out what is called so: a name (*.tmp), or a path from the top of what is copied on (/build/*.o); may be repeated.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
     /// Only say what would be done.
