@@ -1,4 +1,5 @@
-//! What grebe's protocols between hosts share: a one-time key, the ticket that carries it, a replay window and a byte cursor.
+//! What grebe's protocols between hosts share: a one-time key, the ticket that carries it, a replay window, a byte cursor,
+//! and how names that a peer gave are shown.
 //!
 //! A server makes a [`Ticket`] and prints its word; a person takes the word to the other host; the client reads it. From then
 //! on both know the [`Key`], and each packet can be checked: its fields come out of a [`Reader`], its number goes into a
@@ -39,6 +40,7 @@ mod address;
 mod cursor;
 mod error;
 mod key;
+mod printable;
 mod replay;
 mod ticket;
 
@@ -47,5 +49,6 @@ pub use cursor::{Reader, Writer};
 pub use error::{Error, Result};
 pub use grebe_ring::Cancel;
 pub use key::Key;
+pub use printable::printable;
 pub use replay::ReplayWindow;
 pub use ticket::{Purpose, Ticket};

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+pub(crate) use grebe_packet::printable;
+
 /// The folder at the destination's root where files lie until they are whole. No peer may name anything that begins like it.
 pub(crate) const PARTIAL: &[u8] = b".grebe-partial";
 
@@ -35,29 +37,6 @@ pub(crate) fn is_own(name: &[u8]) -> bool {
 /// `above/name`, or the name alone at the root.
 pub(crate) fn join(above: &[u8], name: &[u8]) -> Vec<u8> {
     if above.is_empty() { name.to_vec() } else { [above, b"/", name].concat() }
-}
-
-/// A name for people: what is no letter, or would move a terminal's cursor, is shown as an escape sequence.
-pub(crate) fn printable(name: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in name.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if letter.is_control() || is_invisible(letter) {
-                text.extend(letter.escape_default());
-            } else {
-                text.push(letter);
-            }
-        }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
-}
-
-/// Letters that turn the direction of text around or are not seen: with them a name looks like another one.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Words of a peer: printable, and not longer than a line.

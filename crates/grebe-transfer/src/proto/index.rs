@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use grebe_packet::Reader;
+pub(crate) use grebe_packet::printable;
 
 use crate::error::{Error, Result};
 
@@ -127,29 +128,6 @@ impl Index {
         }
         Ok(())
     }
-}
-
-/// A name for people: what is no letter, or would move a terminal's cursor, as an escape sequence.
-pub(crate) fn printable(name: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in name.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if letter.is_control() || is_invisible(letter) {
-                text.extend(letter.escape_default());
-            } else {
-                text.push(letter);
-            }
-        }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
-}
-
-/// Letters that turn the direction of writing round, or are not seen.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Whether a component is for files that this program makes in the receiver's directory, in whatever case a system compares names.
