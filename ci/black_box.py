@@ -55,6 +55,7 @@ def main():
     parser.add_argument("--ring", default="4G")
     parser.add_argument("--buffer", default="1G")
     parser.add_argument("--saves", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=50, help="over which the saves begin, at random")
     parser.add_argument("--at-a-time", type=int, default=3)
     parser.add_argument("--longest", type=float, default=1.5, help="of a save, in seconds")
     parser.add_argument("--seed", type=int, default=1)
@@ -101,7 +102,7 @@ def main():
                 )
             )
             started += 1
-            time.sleep(dice.uniform(0, 2))
+            time.sleep(dice.uniform(0, 2 * options.seconds / options.saves))
         for save in [save for save in running if save.poll() is not None]:
             running.remove(save)
             told = json.loads(save.stdout.read() or "{}")

@@ -4,7 +4,7 @@
 use grebe_transfer::Mode;
 use grebe_transfer::internals::SenderOptions;
 use grebe_transfer::internals::simulator::{
-    Congestion, Flow, FlowReport, Link, Path, TcpFlow, simulate, simulate_beside,
+    Congestion, Flow, FlowReport, Link, Path, Stalls, TcpFlow, simulate, simulate_beside,
 };
 use proptest::prelude::*;
 
@@ -263,8 +263,9 @@ fn any_link() -> impl Strategy<Value = Link> {
     let base = (0.3..1_000.0_f64, 0..300_u64, 0..40_u64, 0.2..3.0_f64, 0.0..0.25_f64);
     let more =
         (1..20_u32, prop_oneof![Just(0.0), 0.0..0.1], prop_oneof![Just(1_472_usize), 1_200..1_472_usize]);
-    (base, more).prop_map(
-        |((mbit, delay_ms, jitter_ms, queue, loss), (burst, duplicates, datagram_bytes_max))| Link {
+    let stalls = prop::option::of((20_000..2_000_000_u64, 0.0..0.5_f64, 0..1_000_u64));
+    (base, more, stalls).prop_map(
+        |((mbit, delay_ms, jitter_ms, queue, loss), (burst, duplicates, datagram_bytes_max), stalls)| Link {
             rate_bits_per_s: mbit * 1e6,
             delay_us: delay_ms * 1_000,
             jitter_us: jitter_ms * 1_000,
@@ -274,6 +275,11 @@ fn any_link() -> impl Strategy<Value = Link> {
             burst,
             duplicates,
             datagram_bytes_max,
+            stalls: stalls.map(|(every_us, share, seed)| Stalls {
+                every_us,
+                for_us: (every_us as f64 * share) as u64,
+                seed,
+            }),
         },
     )
 }

@@ -2,7 +2,9 @@
 //! in virtual time, so that the same seed gives the same answer on every machine.
 
 use grebe_transfer::Verdict;
-use grebe_transfer::internals::simulator::{Application, ConnectionReport, Link, Path, simulate_connection};
+use grebe_transfer::internals::simulator::{
+    Application, ConnectionReport, Link, Path, Stalls, simulate_connection,
+};
 use grebe_transfer::internals::{Broken, SenderOptions};
 use proptest::prelude::*;
 
@@ -117,6 +119,51 @@ fn talk_across_a_path_that_is_late_does_not_make_what_follows_slow() {
     assert!(took_s < 3.0, "{took_s}: the wire alone takes 1.7 s");
 }
 
+/// Seconds for what takes the wire eight, the worst of five; both ends, the path, or all of them are stopped for so long every so often.
+fn seconds_with_stalls(mbit: f64, rtt_ms: u64, loss: f64, (for_ms, every_ms): (u64, u64), who: &str) -> f64 {
+    let bytes = (mbit * 1e6) as u64;
+    let stalls = |seed| Some(Stalls { every_us: every_ms * 1_000, for_us: for_ms * 1_000, seed });
+    let path_stalls = stalls(0).filter(|_| who != "ends");
+    let path = Path::symmetric(Link { stalls: path_stalls, ..link(mbit, rtt_ms, loss) });
+    let took_s = |seed: u64| {
+        let end_stalls = |end: u64| stalls(100 * end + 7 * seed).filter(|_| who != "path");
+        let one = Application { stalls: end_stalls(1), ..writes(rtt_ms, &[(0, bytes)]) };
+        let other = Application { stalls: end_stalls(2), ..writes(rtt_ms, &[(0, 100)]) };
+        let ends = simulate_connection(&path, &[one, other], seed, 200 * SECOND);
+        assert_whole(&ends, [bytes, 100]);
+        seconds(ends[0].delivered_us)
+    };
+    (0..5).map(took_s).fold(0.0, f64::max)
+}
+
+#[test]
+fn ends_that_are_stopped_now_and_then_lose_little_more_than_their_time() {
+    // Beside other work. What was stopped is no answer of the path: otherwise the rate falls by what was not sent, time and again.
+    for (mbit, rtt_ms, loss, stalls, seconds_max) in [
+        (100.0, 100, 0.0, (20, 50), 11.0),
+        (100.0, 250, 0.01, (20, 50), 12.5),
+        (20.0, 60, 0.001, (20, 50), 11.0),
+        (100.0, 100, 0.0, (60, 300), 11.0),
+        (100.0, 100, 0.0, (300, 1_000), 15.5),
+    ] {
+        let took_s = seconds_with_stalls(mbit, rtt_ms, loss, stalls, "ends");
+        assert!(took_s < seconds_max, "{mbit} Mbit/s, {rtt_ms} ms, {stalls:?}: {took_s} s");
+    }
+}
+
+#[test]
+fn a_path_that_stands_still_now_and_then_is_not_taken_for_a_slow_one() {
+    for (mbit, rtt_ms, loss, who, seconds_max) in [
+        (100.0, 100, 0.0, "path", 14.5),
+        (100.0, 250, 0.01, "path", 15.0),
+        (20.0, 60, 0.001, "path", 14.0),
+        (100.0, 250, 0.01, "all", 22.5),
+    ] {
+        let took_s = seconds_with_stalls(mbit, rtt_ms, loss, (300, 1_000), who);
+        assert!(took_s < seconds_max, "{mbit} Mbit/s, {rtt_ms} ms, {who}: {took_s} s");
+    }
+}
+
 #[test]
 fn an_idle_connection_stays_and_costs_little() {
     let path = Path::symmetric(link(100.0, 50, 0.01));
@@ -211,8 +258,9 @@ fn any_link() -> impl Strategy<Value = Link> {
     let base = (0.3..500.0_f64, 0..300_u64, 0..40_u64, 0.2..3.0_f64, 0.0..0.2_f64);
     let more =
         (1..10_u32, prop_oneof![Just(0.0), 0.0..0.1], prop_oneof![Just(1_472_usize), 1_200..1_472_usize]);
-    (base, more).prop_map(
-        |((mbit, delay_ms, jitter_ms, queue, loss), (burst, duplicates, datagram_bytes_max))| Link {
+    let stalls = prop::option::of((20_000..2_000_000_u64, 0.0..0.5_f64, 0..1_000_u64));
+    (base, more, stalls).prop_map(
+        |((mbit, delay_ms, jitter_ms, queue, loss), (burst, duplicates, datagram_bytes_max), stalls)| Link {
             rate_bits_per_s: mbit * 1e6,
             delay_us: delay_ms * 1_000,
             jitter_us: jitter_ms * 1_000,
@@ -222,6 +270,11 @@ fn any_link() -> impl Strategy<Value = Link> {
             burst,
             duplicates,
             datagram_bytes_max,
+            stalls: stalls.map(|(every_us, share, seed)| Stalls {
+                every_us,
+                for_us: (every_us as f64 * share) as u64,
+                seed,
+            }),
         },
     )
 }

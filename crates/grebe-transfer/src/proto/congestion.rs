@@ -30,8 +30,8 @@ mod rate_probing;
 mod rate_response;
 
 use self::competing_window::CompetingWindow;
-pub(crate) use self::constants::RATE_SPAN_US_MIN;
 use self::constants::{PACE_BYTES_PER_S_MIN, PACKETS_PER_RTT_MIN, REPORT_DELAY_US_MAX, SHORT_PACKET_BYTES};
+pub(crate) use self::constants::{RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
 use self::loss_window::LossWindow;
 pub(crate) use self::path_model::AckSample;
 pub use self::path_model::Mode;
@@ -164,6 +164,11 @@ impl Controller {
 
     pub(crate) fn smoothed_rtt_us(&self) -> u64 {
         self.path.rtt.smoothed_us()
+    }
+
+    /// How much queue this flow may build alone.
+    pub(crate) fn queue_ceiling_us(&self) -> u64 {
+        self.path.queue_ceiling_us()
     }
 
     /// The queueing delay last seen.

@@ -162,6 +162,12 @@ pub struct Sender {
     tail_probe_us: u64,
     tail_probes: u32,
     last_limit: Limit,
+    /// The next packet waits for its time alone.
+    waits_for_pace: bool,
+    /// This end came too late to send in time: packets that left between these times tell how it sends, not what the path brings.
+    own_stall_us: Option<(u64, u64)>,
+    /// What the schedule lost by that and makes good, little by little.
+    owed_us: f64,
     started: bool,
     verdict: Option<Verdict>,
     /// A byte stream carries the packets: it loses none, and holds the caller back.
@@ -203,6 +209,9 @@ impl Sender {
             tail_probe_us: 0,
             tail_probes: 0,
             last_limit: Limit::Start,
+            waits_for_pace: false,
+            own_stall_us: None,
+            owed_us: 0.0,
             started: false,
             verdict: None,
             is_stream: false,

@@ -21,7 +21,7 @@ pub use self::connection::{Application, ConnectionReport, simulate_connection};
 use self::flow::{Event, FlowEnds};
 pub use self::flow::{Flow, FlowReport};
 use self::path::Pipe;
-pub use self::path::{Link, Path, Policer};
+pub use self::path::{Link, Path, Policer, Stalls};
 use self::tcp::Tcp;
 pub use self::tcp::{Congestion, TcpFlow, TcpReport};
 use crate::proto::wire::{HEADER_BYTES, TAG_BYTES};

@@ -16,7 +16,7 @@ pub(super) const MIN_RTT_WINDOW_US: u64 = 30_000_000;
 pub(super) const BASE_DELAY_WINDOW_US: u64 = 15_000_000;
 /// Shortest time that a delivery rate is measured over, and the shortest round: reports and wake-ups are milliseconds apart.
 pub(crate) const RATE_SPAN_US_MIN: u64 = 20_000;
-pub(super) const RATE_SPAN_US_MAX: u64 = 200_000;
+pub(crate) const RATE_SPAN_US_MAX: u64 = 200_000;
 /// While the rate grows, an older measurement is a wrong one.
 pub(super) const RAMP_RATE_SPAN_US_MAX: u64 = 100_000;
 /// A rate is measured over so many times the path's jitter, which then moves it by an eighth. Link 2 of the tables: 1.3 %.
@@ -31,6 +31,16 @@ pub(super) const REPORT_DELAY_US_MAX: u64 = 30_000;
 /// Timer granularity in the probe timeout. RFC 9002, section 6.1.2, recommends 1 ms; a receiver that is busy writing a file is
 /// late by more.
 pub(super) const PROBE_TIMEOUT_GRANULARITY_US: f64 = 10_000.0;
+
+// Stalls: a host is stopped, a radio sleeps.
+
+/// Nothing came for two intervals of reports and so long: a wake-up of the receiver's host is late by less.
+pub(super) const STALL_US_MIN: u64 = 10_000;
+/// What waited in a stall is a queue like any other: it may also be that the path has become slower. CUBIC's decrease is 0.7 (RFC 9438,
+/// section 4.6).
+pub(super) const STALLED_YIELD_SHARE: f64 = 0.85;
+/// A sender that is late in every step has more to do than its processor can: then the rate is what came.
+pub(super) const STALLED_RETRIES: u32 = 4;
 
 // Queue ceilings: how much queue this flow may build alone.
 

@@ -119,20 +119,31 @@ pub(super) struct DeliveryRate {
     /// The rate of late, in bytes per second; 0: not known.
     pub(super) recent: f64,
     bandwidth: RoundMax<BANDWIDTH_ROUNDS>,
+    /// When bytes came last, by the receiver's clock.
+    came_us: Option<u64>,
 }
 
 impl DeliveryRate {
     pub(super) fn new() -> Self {
-        Self { history: VecDeque::with_capacity(HISTORY_REPORTS), recent: 0.0, bandwidth: RoundMax::new() }
+        Self {
+            history: VecDeque::with_capacity(HISTORY_REPORTS),
+            recent: 0.0,
+            bandwidth: RoundMax::new(),
+            came_us: None,
+        }
     }
 
     /// Takes the bytes that had come by `at_us` of the receiver's clock; the rate is that over the last `span_us`.
-    pub(super) fn on_sample(&mut self, at_us: u64, delivered_bytes: u64, span_us: u64) {
+    /// Returns for how long nothing had come before.
+    pub(super) fn on_sample(&mut self, at_us: u64, delivered_bytes: u64, span_us: u64) -> u64 {
         let newest = (at_us, delivered_bytes);
         // An older report came late.
         if self.history.back().is_some_and(|last| last.0 >= newest.0 || last.1 > newest.1) {
-            return;
+            return 0;
         }
+        let is_new = self.history.back().is_none_or(|last| newest.1 > last.1);
+        let gap_us =
+            if is_new { self.came_us.replace(at_us).map_or(0, |came_us| at_us - came_us) } else { 0 };
         while self.history.len() >= HISTORY_REPORTS
             || self.history.get(1).is_some_and(|second| second.0 + span_us <= newest.0)
         {
@@ -146,6 +157,7 @@ impl DeliveryRate {
             self.bandwidth.add(self.recent);
         }
         self.history.push_back(newest);
+        gap_us
     }
 
     /// The greatest rate of the last rounds, in bytes per second.
@@ -163,6 +175,11 @@ impl DeliveryRate {
         if self.recent > 0.0 {
             self.bandwidth.reset(self.recent);
         }
+    }
+
+    /// The path may give less: this share of the rate at least.
+    pub(super) fn yield_to(&mut self, share: f64) {
+        self.bandwidth.reset(self.recent.max(share * self.bandwidth()));
     }
 
     /// A rate that was wrongly thought to be too much is the bandwidth again.

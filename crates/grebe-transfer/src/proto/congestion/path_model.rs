@@ -44,6 +44,8 @@ pub(crate) struct AckSample {
     pub(crate) app_limited: bool,
     /// An application wrote now and then: what came says nothing about the path, not even where packets were lost or late.
     pub(crate) is_sparse: bool,
+    /// The sender was stopped while it could have sent: less came than the path brings.
+    pub(crate) is_stalled: bool,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,12 @@ pub(super) struct PathModel {
     /// Not the path but something else held the sender back in the round before this one.
     was_app_limited: bool,
     was_sparse: bool,
+    was_stalled: bool,
+    /// Nothing came for so long, although much was under way, that what comes until then says less than what the path brings.
+    stalled_until_us: u64,
+    now_us: u64,
+    /// The bandwidth was lowered in this round although the path had stalled.
+    has_yielded: bool,
     /// The pacing gain of the round before, and of this one: what is acknowledged now was sent at the former.
     gain_before: f64,
     gain_now: f64,
@@ -93,6 +101,7 @@ struct RoundSums {
     reports: u64,
     app_limited: bool,
     is_sparse: bool,
+    is_stalled: bool,
 }
 
 impl PathModel {
@@ -111,6 +120,10 @@ impl PathModel {
             sums: RoundSums::default(),
             was_app_limited: false,
             was_sparse: false,
+            was_stalled: false,
+            stalled_until_us: 0,
+            now_us: 0,
+            has_yielded: false,
             gain_before: 1.0,
             gain_now: 1.0,
         }
@@ -122,7 +135,11 @@ impl PathModel {
             self.rtt.on_sample(sample.now_us, rtt_us);
         }
         let span_us = rate_span_us(self);
-        self.delivery.on_sample(sample.receiver_us, sample.delivered_bytes, span_us);
+        self.now_us = sample.now_us;
+        let gap_us = self.delivery.on_sample(sample.receiver_us, sample.delivered_bytes, span_us);
+        if gap_us > 2 * self.rtt.report_interval_us() + STALL_US_MIN {
+            self.stalled_until_us = sample.now_us + self.loop_us();
+        }
         self.capacity.on_bandwidth(self.bandwidth());
         self.in_flight_bytes = sample.in_flight_bytes;
         if let Some(delay_us) = sample.one_way_delay_us {
@@ -136,12 +153,14 @@ impl PathModel {
         self.sums.late += sample.late_packets;
         self.sums.app_limited |= sample.app_limited;
         self.sums.is_sparse |= sample.is_sparse;
+        self.sums.is_stalled |= sample.is_stalled;
     }
 
     pub(super) fn end_round(&mut self, now_us: u64, has_competitors: bool) -> Round {
         let is_overrun = self.is_overrun();
         let sums = std::mem::take(&mut self.sums);
         (self.was_app_limited, self.was_sparse) = (sums.app_limited, sums.is_sparse);
+        (self.was_stalled, self.has_yielded) = (sums.is_stalled, false);
         let mean_us = sums.queue_us / sums.reports.max(1);
         let had_queue = self.queue.on_round(now_us, mean_us, self.queue_ceiling_us() / 4);
         let losses = self.loss.on_round(&RoundLosses {
@@ -156,7 +175,7 @@ impl PathModel {
             },
         });
         // What the source held back says nothing about the path: draft-ietf-ccwg-bbr-06, section 5.5.4.
-        if !sums.app_limited {
+        if !sums.app_limited && !sums.is_stalled && now_us >= self.stalled_until_us {
             self.delivery.next_round();
         }
         Round {
@@ -221,10 +240,17 @@ impl PathModel {
     /// A queue beyond the ceiling: the path gives no more than what came last. Says whether that is so.
     pub(super) fn cut_to_recent(&mut self) -> bool {
         let is_over = self.is_over_ceiling() && self.delivery.recent > 0.0 && !self.is_sparse();
-        if is_over {
+        if is_over && !self.is_stalled() {
             self.delivery.forget_greater();
+        } else if is_over && !std::mem::replace(&mut self.has_yielded, true) {
+            self.delivery.yield_to(STALLED_YIELD_SHARE);
         }
         is_over
+    }
+
+    /// Whether something was stopped, here or on the way: a queue is what waited meanwhile, and less came than the path brings.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.sums.is_stalled || self.was_stalled || self.now_us < self.stalled_until_us
     }
 
     /// Whether an application writes only now and then: what is known of the path holds until there is more to send.

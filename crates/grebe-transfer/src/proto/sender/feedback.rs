@@ -59,7 +59,17 @@ impl Sender {
             round_ended: self.take_round_end(now_us),
             app_limited,
             is_sparse: self.is_sparse(),
+            is_stalled: self.tells_of_own_stall(),
         }
+    }
+
+    /// Whether what is confirmed now left while this end was late.
+    fn tells_of_own_stall(&mut self) -> bool {
+        let Some((from_us, until_us)) = self.own_stall_us else { return false };
+        if self.newest_confirmed_us > until_us {
+            self.own_stall_us = None;
+        }
+        self.newest_confirmed_us >= from_us
     }
 
     /// Whether a round trip ended. A round lasts at least as long as a rate can be measured over.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Limit, Sender, Transmit};
-use crate::proto::congestion::Phase;
+use crate::proto::congestion::{Phase, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
 use crate::proto::sent_packets::Item;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::{IN_FLIGHT_BYTES_MAX, OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, encode_rtt};
@@ -67,6 +67,7 @@ impl Sender {
             return None;
         }
         if !self.has_room() {
+            self.waits_for_pace = false;
             self.last_limit = match self.controller.phase() {
                 Phase::Train => Limit::Start,
                 _ if self.controller.is_over_ceiling() => Limit::Queue,
@@ -132,6 +133,7 @@ impl Sender {
             }
             return Some((data(range), true));
         }
+        self.waits_for_pace = false;
         if self.fresh < self.total_bytes {
             self.last_limit = if self.fresh >= self.window_end { Limit::Receiver } else { Limit::Source };
         }
@@ -237,6 +239,14 @@ impl Sender {
         self.progress_us + waits.min(waits_max)
     }
 
+    /// The packet that leaves now could have left long ago: this process was stopped, or had too much else to do.
+    fn on_own_stall(&mut self, now_us: u64, lost_us: u64) {
+        let measured_us = self.controller.smoothed_rtt_us().clamp(RATE_SPAN_US_MIN, RATE_SPAN_US_MAX);
+        let from_us = self.own_stall_us.map_or(now_us, |(from_us, _)| from_us);
+        self.own_stall_us = Some((from_us, now_us + measured_us));
+        self.owed_us = (self.owed_us + lost_us as f64).min(self.controller.queue_ceiling_us() as f64);
+    }
+
     /// Advances the schedule by the time that the pace gives to a packet. The schedule lags behind the clock by a few
     /// milliseconds at most, so that a late wake-up is made good and idle time is not.
     fn pay(&mut self, now_us: u64, wire_bytes: u32) {
@@ -247,10 +257,16 @@ impl Sender {
         } else {
             self.controller.pace()
         };
+        let was_due = std::mem::replace(&mut self.waits_for_pace, pace.is_some()) && !self.is_stream;
         if let Some(pace) = pace {
-            let lag_us = LAG_US_MAX.max((f64::from(wire_bytes) * 1e6 / pace) as u64);
-            let cost_us = f64::from(wire_bytes) * 1e6 / pace;
+            let mut cost_us = f64::from(wire_bytes) * 1e6 / pace;
+            let lag_us = LAG_US_MAX.max(cost_us as u64);
             let from_us = self.next_us.max(now_us.saturating_sub(lag_us));
+            if was_due && from_us > self.next_us {
+                self.on_own_stall(now_us, from_us - self.next_us);
+            }
+            let repaid_us = self.owed_us.min(REPAID_SHARE * cost_us);
+            (self.owed_us, cost_us) = (self.owed_us - repaid_us, cost_us - repaid_us);
             // Whole microseconds are too coarse at high rates: fractions that the packet's number spreads evenly round them.
             let fraction = (self.counters.packets % 64) as f64 / 64.0;
             self.next_us = from_us + (cost_us + fraction) as u64;
@@ -260,6 +276,10 @@ impl Sender {
 
 const COPIES_MAX: usize = 4_096;
 const LAG_US_MAX: u64 = 4_000;
+
+/// A stop of the sender is made good as gently as more is asked of the path: at 1.25 times the pace.
+const REPAID_SHARE: f64 = 0.2;
+
 const TIMEOUT_US_MAX: u64 = 500_000;
 
 fn datagram_bytes_of(item: Item) -> usize {

@@ -1,7 +1,7 @@
 //! A simulated connection: two ends, an application at each, and a path between them.
 
 use super::Events;
-use super::path::{Path, Pipe};
+use super::path::{Path, Pipe, Stalls};
 use crate::proto::connection::{Broken, ConnectionEnd};
 use crate::proto::receiver::Arrived;
 use crate::proto::sender::{SendCounters, SenderOptions};
@@ -22,6 +22,8 @@ pub struct Application {
     pub stops_us: Option<u64>,
     /// Its host vanishes.
     pub dies_us: Option<u64>,
+    /// Its end is stopped: what comes meanwhile is taken later, and was there when it came.
+    pub stalls: Option<Stalls>,
     /// How its sender behaves.
     pub options: SenderOptions,
 }
@@ -75,10 +77,19 @@ pub fn simulate_connection(
             (pipes[0].link, pipes[1].link) = (forward.clone(), back.clone());
             changes += 1;
         }
-        while let Some(packet) = events.pop_due(now_us) {
-            ends[packet.to].take(now_us, &packet);
+        while let Some(mut packet) = events.pop_due(now_us) {
+            packet.arrived_us.get_or_insert(now_us);
+            let taken_us = ends[packet.to].awake_us(now_us);
+            if taken_us > now_us {
+                events.push(taken_us, packet);
+            } else {
+                ends[packet.to].take(now_us, &packet);
+            }
         }
         for (from, pipe) in pipes.iter_mut().enumerate() {
+            if ends[from].awake_us(now_us) > now_us {
+                continue;
+            }
             ends[from].work(now_us);
             while let Some(packet) = ends[from].poll(now_us) {
                 pipe.send(now_us, packet.datagram_bytes, |due_us| events.push(due_us, packet.clone()));
@@ -97,6 +108,8 @@ struct Packet {
     number: u64,
     datagram_bytes: usize,
     frame: Vec<u8>,
+    /// When it came, by the clock of the system that it came to.
+    arrived_us: Option<u64>,
 }
 
 struct End<'a> {
@@ -141,6 +154,11 @@ impl<'a> End<'a> {
         self.report.over_us.is_some() || self.application.dies_us.is_some_and(|dies_us| now_us >= dies_us)
     }
 
+    /// When it does what it would do at this time.
+    fn awake_us(&self, at_us: u64) -> u64 {
+        self.application.stalls.map_or(at_us, |stalls| stalls.let_through_us(at_us))
+    }
+
     fn next_time_us(&self, now_us: u64) -> Option<u64> {
         if self.is_dead(now_us) {
             // What has come can still be read.
@@ -151,7 +169,7 @@ impl<'a> End<'a> {
         let write_us = self.application.writes.get(self.writes).map_or(u64::MAX, |(at_us, _)| *at_us);
         // An application that reads slowly, and an end that waits for the other one to confirm.
         let look_us = now_us + if self.unread_bytes > 0 { 1_000 } else { 10_000 };
-        Some(core_us.min(write_us).min(look_us).max(now_us + 1))
+        Some(self.awake_us(core_us.min(write_us).min(look_us).max(now_us + 1)))
     }
 
     /// What the application does.
@@ -226,7 +244,14 @@ impl<'a> End<'a> {
             frame.truncate(length);
             self.reply_number += 1;
             let datagram_bytes = length + HEADER_BYTES + TAG_BYTES;
-            return Some(Packet { to, is_reply: true, number: self.reply_number - 1, datagram_bytes, frame });
+            return Some(Packet {
+                to,
+                is_reply: true,
+                number: self.reply_number - 1,
+                datagram_bytes,
+                frame,
+                arrived_us: None,
+            });
         }
         let Some(transmit) = self.core.poll_transmit(now_us) else {
             let memory_bytes = self.core.sender.memory_bytes() + self.core.receiver.memory_bytes();
@@ -257,7 +282,7 @@ impl<'a> End<'a> {
             Item::Probe { datagram_bytes } => datagram_bytes as usize,
             _ => frame.len() + HEADER_BYTES + TAG_BYTES,
         };
-        Some(Packet { to, is_reply: false, number: transmit.number, datagram_bytes, frame })
+        Some(Packet { to, is_reply: false, number: transmit.number, datagram_bytes, frame, arrived_us: None })
     }
 
     fn take(&mut self, now_us: u64, packet: &Packet) {
@@ -272,7 +297,8 @@ impl<'a> End<'a> {
         if packet.is_reply {
             return self.core.on_reply(now_us, &frame);
         }
-        let arrived = self.core.on_packet(now_us, packet.number, packet.datagram_bytes, &frame);
+        let arrived_us = packet.arrived_us.unwrap_or(now_us);
+        let arrived = self.core.on_packet(arrived_us, packet.number, packet.datagram_bytes, &frame);
         if let Arrived::Data { offset, payload } = arrived {
             self.received.put(offset, payload);
         }

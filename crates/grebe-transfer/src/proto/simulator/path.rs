@@ -23,6 +23,19 @@ pub struct Link {
     pub duplicates: f64,
     /// Datagrams longer than this are lost, in bytes of UDP payload.
     pub datagram_bytes_max: usize,
+    /// Nothing enters and nothing arrives for a while now and then, and then all of it at once.
+    pub stalls: Option<Stalls>,
+}
+
+/// A host that forwards is stopped now and then: by its other work, its hypervisor, or a radio that sleeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stalls {
+    /// One begins in each stretch of this length, anywhere in its first half.
+    pub every_us: u64,
+    /// How long it lasts; at most half as long.
+    pub for_us: u64,
+    /// Others begin at other times.
+    pub seed: u64,
 }
 
 /// A token bucket: packets pass as long as there are tokens for their bytes, and vanish otherwise.
@@ -57,7 +70,18 @@ impl Default for Link {
             burst: 1,
             duplicates: 0.0,
             datagram_bytes_max: 1_472,
+            stalls: None,
         }
+    }
+}
+
+impl Stalls {
+    /// When what would happen at this time does.
+    pub(super) fn let_through_us(&self, at_us: u64) -> u64 {
+        let stretch = at_us / self.every_us;
+        let chance = (stretch + self.seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        let from_us = stretch * self.every_us + chance % (self.every_us / 2).max(1);
+        if (from_us..from_us + self.for_us).contains(&at_us) { from_us + self.for_us } else { at_us }
     }
 }
 
@@ -102,6 +126,7 @@ impl Pipe {
 
     /// Sends a datagram; `arrive` is called with the time of each arrival: never, once, or twice.
     pub(super) fn send(&mut self, now_us: u64, datagram_bytes: usize, mut arrive: impl FnMut(u64)) {
+        let stalls = self.link.stalls;
         if datagram_bytes > self.link.datagram_bytes_max || self.is_lost() {
             return;
         }
@@ -109,6 +134,8 @@ impl Pipe {
         if !self.is_conforming(now_us, wire_bytes) {
             return;
         }
+        let through_us = |at_us| stalls.map_or(at_us, |stalls| stalls.let_through_us(at_us));
+        let now_us = through_us(now_us);
         let mut left_us = now_us;
         if self.link.rate_bits_per_s > 0.0 {
             let waits_us = self.queue_us(now_us);
@@ -123,7 +150,7 @@ impl Pipe {
         let copies = if self.draw() < self.link.duplicates { 2 } else { 1 };
         for _ in 0..copies {
             let late_us = (self.draw() * self.link.jitter_us as f64) as u64;
-            arrive(left_us + self.link.delay_us + late_us);
+            arrive(through_us(left_us + self.link.delay_us + late_us));
         }
     }
 
