@@ -14,21 +14,60 @@ choose() { chosen="$*"; }
 
 # step NAME SECONDS COMMAND...
 step() {
-  local name=$1 limit=$2 log="$logs/$1.log" status=0 began=$SECONDS took counts
+  local name=$1 limit=$2 status=0 began=$SECONDS
   shift 2
-  [ -z "$chosen" ] || case " $chosen " in *" $name "*) ;; *) return 0 ;; esac
+  is_chosen "$name" || return 0
   printf '\n==> %s: %s\n' "$name" "$*"
-  [ "$limit" -lt $((all_s - SECONDS)) ] || limit=$((all_s - SECONDS > 1 ? all_s - SECONDS : 1))
-  timeout --kill-after=10 "$limit" "$@" </dev/null 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
-  took=$((SECONDS - began))
-  counts=$(count "$log" "$status")
+  timeout --kill-after=10 "$(at_most "$limit")" "$@" </dev/null 2>&1 | tee "$logs/$name.log" || status=${PIPESTATUS[0]}
+  close "$name" "$status" $((SECONDS - began))
+}
+
+# beside NAME SECONDS COMMAND...: begins a step that goes on, with what is left of the processors, beside the next ones until it is joined.
+beside() {
+  local name=$1 limit=$2
+  shift 2
+  is_chosen "$name" || return 0
+  printf '\n==> %s, beside what follows: %s\n' "$name" "$*"
+  rm -f "$logs/$name.status"
+  {
+    local status=0 began=$SECONDS
+    timeout --kill-after=10 "$(at_most "$limit")" nice -n 19 "$@" </dev/null >"$logs/$name.log" 2>&1 || status=$?
+    echo "$status $((SECONDS - began))" >"$logs/$name.status"
+  } &
+}
+
+# join NAME: waits for a step that was begun beside others.
+join() {
+  is_chosen "$1" || return 0
+  local ended
+  wait
+  read -r -a ended <"$logs/$1.status"
+  printf '\n==> %s, which ran beside the others:\n' "$1"
+  tail -n 60 "$logs/$1.log"
+  close "$1" "${ended[@]}"
+}
+
+is_chosen() {
+  [ -z "$chosen" ] || case " $chosen " in *" $1 "*) ;; *) return 1 ;; esac
+}
+
+# Seconds that are left for a step that may take so many.
+at_most() {
+  local left=$((all_s - SECONDS > 1 ? all_s - SECONDS : 1))
+  echo $(($1 < left ? $1 : left))
+}
+
+# close NAME STATUS SECONDS: counts a step that has ended, and says how.
+close() {
+  local name=$1 status=$2 took=$3 counts
+  counts=$(count "$logs/$name.log" "$status")
   read -r p f i <<<"$counts"
   passed=$((passed + p)) failed=$((failed + f)) ignored=$((ignored + i))
   times+=$(printf '%6d s  %-10s %s passed, %s failed\n_' "$took" "$name" "$p" "$f") && times=${times%_}
-  skips+=$(sed -n "s/^skipped: /  $name: /p" "$log"; printf _) && skips=${skips%_}
+  skips+=$(sed -n "s/^skipped: /  $name: /p" "$logs/$name.log"; printf _) && skips=${skips%_}
   case $status in
     0) printf '==> %s: good, %d s\n' "$name" "$took" ;;
-    124 | 137) printf '==> %s: FAILED, not done after %d s\n' "$name" "$limit" ; failures+=" $name" ;;
+    124 | 137) printf '==> %s: FAILED, not done after %d s\n' "$name" "$took" ; failures+=" $name" ;;
     *) printf '==> %s: FAILED with status %d, %d s\n' "$name" "$status" "$took" ; failures+=" $name" ;;
   esac
 }
