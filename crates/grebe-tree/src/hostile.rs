@@ -14,8 +14,8 @@ use crate::receive::{ReceiveTree, receive};
 use crate::report::Report;
 use crate::send::{SendTree, send};
 use crate::wire::{
-    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, ListingWriter, Role,
-    SenderEnd, Summary,
+    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, Left, ListingWriter, Role,
+    SenderEnd, Summary, Want,
 };
 
 /// Where both streams go that a lying peer is asked to read.
@@ -330,6 +330,7 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
         ("a listing", say(&|writer| writer.write(Kind::Listing, &[0, 0]).unwrap())),
         ("a second hello", say(&|writer| writer.write(Kind::Hello, &[]).unwrap())),
         ("two receivers' words", b"\x01\x03abc".to_vec()),
+        ("that it looks, where nobody can", say(&|writer| writer.write(Kind::Want, &[0, 0]).unwrap())),
     ];
     for (lie, stream) in lies {
         let tree = SendTree { sources: vec![from.path().join("named")], options: Some(Options::default()) };
@@ -340,8 +341,122 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
     }
 }
 
+/// A sender of blocks that lies about one thing; what was good before stays.
+#[test]
+fn blocks_that_cannot_be_end_the_copy_and_nothing_gets_its_name() {
+    type Lie = fn(&mut DataWriter);
+    const BYTES: u64 = (9 << 18) + 5;
+    let lies: [(&str, Lie); 11] = [
+        ("blocks of another length", |data| data.blocks(0, 19)),
+        ("of a length that none has", |data| data.blocks(0, 255)),
+        ("a block beyond the end", |data| begun(data).block(0, 10)),
+        ("a block far beyond", |data| begun(data).block(0, u64::MAX)),
+        ("a block twice", |data| {
+            begun(data).block(0, 3);
+            data.block(0, 3);
+        }),
+        ("a piece of what came", |data| {
+            begun(data).block(0, 3);
+            data.piece(0, 3 << 18, b"again");
+        }),
+        ("a piece over the end of a block", |data| begun(data).piece(0, (4 << 18) - 2, b"over")),
+        ("a piece beyond the end of the file", |data| begun(data).piece(0, BYTES - 1, b"over")),
+        ("a piece at the end of all files", |data| begun(data).piece(0, i64::MAX as u64 - 4, b"over")),
+        ("an end before all came", |data| begun(data).end(0, BYTES, 0)),
+        ("that it comes in blocks, after pieces", |data| {
+            data.piece(0, 0, b"piece");
+            data.blocks(0, 18);
+        }),
+    ];
+    fn begun(data: &mut DataWriter) -> &mut DataWriter {
+        data.blocks(0, 18);
+        data
+    }
+    for (lie, fill) in lies {
+        let ground = Ground::new();
+        let liar = Liar::new().list(0, 0, &[file(b"x.sigmf-data", BYTES), file(b"good", 4)]);
+        let liar = liar.data(|data| data.whole(1, b"good", 0)).data(fill);
+        let options = Options { progressive: true, ..Options::archive() };
+        let received = ground.receive(liar.end(), options);
+        assert!(matches!(received, Err(Error::Malformed { .. })), "{lie}: {received:?}");
+        assert!(!ground.destination().join("x.sigmf-data").exists(), "{lie}");
+    }
+    // Blocks of a file that is no recording, where nobody asked for any: they are as good as pieces.
+    let ground = Ground::new();
+    let liar = Liar::new().list(0, 0, &[file(b"x", 300_000)]).data(|data| {
+        begun(data).piece(0, 1 << 18, &[2; 300_000 - (1 << 18)]);
+        data.block(0, 1);
+        data.piece(0, 0, &[1; 1 << 18]);
+        data.block(0, 0);
+        data.end(0, 300_000, 0);
+    });
+    let report = ground.receive(liar.end(), Options::archive()).unwrap();
+    assert_eq!(report.files_copied, 1);
+    let content = fs::read(ground.destination().join("x")).unwrap();
+    assert!(content.len() == 300_000 && content[0] == 1 && content[299_999] == 2);
+}
+
+#[test]
+fn a_receiver_that_looks_where_nothing_is_gets_what_there_is() {
+    let from = tempfile::tempdir().unwrap();
+    fs::write(from.path().join("x.sigmf-data"), vec![1; 3_000_000]).unwrap();
+    let left = |bits: &[u8]| Left { id: 0, bits: bits.to_vec() }.encode();
+    let want = |id, stretches: &[std::ops::Range<u64>]| Want { id, stretches: stretches.to_vec() }.encode();
+    for (what, kind, body, is_refused) in [
+        ("another file", Kind::Want, want(7, std::slice::from_ref(&(0..10))), false),
+        ("beyond the end", Kind::Want, want(0, &[2_999_999..1 << 50, 1 << 60..1 << 61, 5..5]), false),
+        ("too many bits", Kind::Left, left(&[0xff; 100]), false),
+        ("all of it, and more", Kind::Left, left(&[0xff, 0xff]), false),
+        ("half a message", Kind::Want, vec![0, 1, 5], true),
+        ("bits without an end", Kind::Left, vec![0, 100, 1], true),
+    ] {
+        let mut writer = FrameWriter::new(Vec::new());
+        let hello = Hello {
+            role: Role::Receiver,
+            options: None,
+            sources: 0,
+            is_contents: false,
+            is_fresh: false,
+            is_local: false,
+        };
+        writer.write(Kind::Hello, &hello.encode()).unwrap();
+        writer.write(kind, &body).unwrap();
+        let options = Options { progressive: true, ..Options::default() };
+        let tree = SendTree { sources: vec![from.path().join("x.sigmf-data")], options: Some(options) };
+        let stream = Cursor::new(writer.into_stream());
+        let sent = send(stream, Heard::default(), &tree, &Arc::default(), &crate::Cancel::default());
+        let is_told = matches!(sent, Err(Error::Malformed { .. }));
+        assert!(sent.is_err() && is_told == is_refused, "{what}: {sent:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Blocks and pieces in any order, of a file that somebody may look at.
+    #[test]
+    fn whatever_blocks_come_only_a_whole_file_gets_its_name(
+        said in prop::collection::vec((0_u8..5, 0_u64..12, 0_u64..1 << 19), 0..40), log2 in prop_oneof![9 => Just(18_u32), 1 => 0_u32..256],
+    ) {
+        let ground = Ground::new();
+        let liar = Liar::new().list(0, 0, &[file(b"x.sigmf-data", 9 << 18)]).data(|data| {
+            data.blocks(0, log2);
+            for (kind, block, offset) in said {
+                match kind {
+                    0 | 1 => data.block(0, block),
+                    2 => data.piece(0, (block << 18) + offset, b"some"),
+                    3 => data.end(0, 9 << 18, 0),
+                    _ => data.restart(0),
+                }
+            }
+        });
+        let options = Options { progressive: true, ..Options::archive() };
+        let received = ground.receive(liar.end(), options);
+        let path = ground.destination().join("x.sigmf-data");
+        if path.exists() {
+            prop_assert_eq!(fs::metadata(path).unwrap().len(), 9 << 18, "{:?}", received);
+        }
+    }
 
     /// Frames of any kind in any order with bodies that are nearly good.
     #[test]

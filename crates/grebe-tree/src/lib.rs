@@ -41,6 +41,8 @@
 //! The messages are described in `docs/tree-protocol.md`.
 #![forbid(unsafe_code)]
 
+mod arriving;
+mod blocks;
 mod delta;
 mod directories;
 mod error;
@@ -60,6 +62,7 @@ mod send;
 mod system;
 mod wire;
 
+pub use arriving::Arriving;
 pub use error::{Error, Result};
 pub use grebe_packet::Cancel;
 pub use local::copy;

@@ -39,6 +39,24 @@ pub(crate) fn join(above: &[u8], name: &[u8]) -> Vec<u8> {
     if above.is_empty() { name.to_vec() } else { [above, b"/", name].concat() }
 }
 
+/// The names of a part in the folder, and of what belongs to it: they follow from the file's path.
+pub(crate) struct PartNames {
+    pub(crate) part: Vec<u8>,
+    pub(crate) journal: Vec<u8>,
+    /// Which blocks have come, for who looks at it.
+    pub(crate) map: Vec<u8>,
+    /// What somebody looks at.
+    pub(crate) wanted: Vec<u8>,
+}
+
+impl PartNames {
+    pub(crate) fn of(path: &[u8]) -> Self {
+        let hash = blake3::hash(path).to_hex();
+        let name = |letter: &[u8]| [OWN_PREFIX, letter, &hash.as_bytes()[..32]].concat();
+        Self { part: name(b"p"), journal: name(b"j"), map: name(b"m"), wanted: name(b"w") }
+    }
+}
+
 /// Words of a peer: printable, and not longer than a line.
 pub(crate) fn words(bytes: &[u8]) -> String {
     const BYTES_MAX: usize = 500;

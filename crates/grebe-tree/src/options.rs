@@ -52,6 +52,14 @@ pub struct Options {
     /// Each end keeps what it computes of its files, in the user's state directory, and does not read a file again for it
     /// that did not change. Where that cannot be, or another copy does it, everything is read.
     pub index: bool,
+    /// Recordings can be looked at while they come: their metadata and summaries are sent before other files, their samples behind
+    /// them, in blocks that halve the gaps each time, and first what somebody [looks at](crate::Arriving).
+    pub progressive: bool,
+    /// With `progressive`: of what comes in blocks only that is sent which somebody looks at. Such a copy ends when all was
+    /// wanted, or when it is cancelled.
+    pub only_wanted: bool,
+    /// Files of these names are sent before all others; patterns as those of `exclude`.
+    pub first: Vec<String>,
     /// Directories at the receiver where files that are wanted may lie under any name: what is there is not sent. Paths that are
     /// not absolute begin at the destination, which itself is always looked into.
     pub also_look_in: Vec<PathBuf>,
@@ -74,6 +82,10 @@ impl Options {
         for directory in &self.also_look_in {
             put_bytes(out, &bytes_of(directory.as_os_str()));
         }
+        if !self.first.is_empty() {
+            put_varint(out, self.first.len() as u64);
+            self.first.iter().for_each(|pattern| put_bytes(out, pattern.as_bytes()));
+        }
     }
 
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
@@ -81,18 +93,7 @@ impl Options {
         if bits >> BITS != 0 {
             return Err(Error::Malformed { what: "options that this version does not have" });
         }
-        let patterns = reader.varint()?;
-        if patterns > PATTERNS_MAX {
-            return Err(Error::Malformed { what: "too many patterns" });
-        }
-        let mut exclude = Vec::new();
-        for _ in 0..patterns {
-            let length = reader.varint()?;
-            let text = reader.take(usize::try_from(length).unwrap_or(usize::MAX))?;
-            let text =
-                str::from_utf8(text).map_err(|_| Error::Malformed { what: "a pattern that is no text" })?;
-            exclude.push(text.to_owned());
-        }
+        let exclude = take_patterns(reader)?;
         let directories = reader.varint()?;
         if directories > PATTERNS_MAX {
             return Err(Error::Malformed { what: "too many directories to look in" });
@@ -105,6 +106,7 @@ impl Options {
             also_look_in.push(PathBuf::from(path));
         }
         let bit = |at: usize| bits >> at & 1 == 1;
+        let first = if bit(HAS_FIRST) { take_patterns(reader)? } else { Vec::new() };
         Ok(Self {
             recursive: bit(0),
             modes: bit(1),
@@ -119,6 +121,9 @@ impl Options {
             one_file_system: bit(10),
             sync: bit(11),
             index: bit(12),
+            progressive: bit(13),
+            only_wanted: bit(14),
+            first,
             exclude,
             also_look_in,
         })
@@ -139,11 +144,33 @@ impl Options {
             self.one_file_system,
             self.sync,
             self.index,
+            self.progressive,
+            self.only_wanted,
+            !self.first.is_empty(),
         ]
     }
 }
 
-const BITS: usize = 13;
+/// Takes patterns behind their number.
+fn take_patterns(reader: &mut Reader<'_>) -> Result<Vec<String>> {
+    let count = reader.varint()?;
+    if count > PATTERNS_MAX {
+        return Err(Error::Malformed { what: "too many patterns" });
+    }
+    let mut patterns = Vec::new();
+    for _ in 0..count {
+        let length = reader.varint()?;
+        let text = reader.take(usize::try_from(length).unwrap_or(usize::MAX))?;
+        let text =
+            str::from_utf8(text).map_err(|_| Error::Malformed { what: "a pattern that is no text" })?;
+        patterns.push(text.to_owned());
+    }
+    Ok(patterns)
+}
+
+const BITS: usize = 16;
+/// The bit that says that patterns of what is sent first follow: no version before it has it.
+const HAS_FIRST: usize = 15;
 const PATTERNS_MAX: u64 = 10_000;
 const PATH_BYTES_MAX: usize = 64 << 10;
 
@@ -153,7 +180,7 @@ mod tests {
 
     #[test]
     fn each_option_travels_by_itself() {
-        let mut all: Vec<Options> = (0..BITS)
+        let mut all: Vec<Options> = (0..HAS_FIRST)
             .map(|at| {
                 let mut bytes = Vec::new();
                 put_varint(&mut bytes, 1 << at);
@@ -164,6 +191,7 @@ mod tests {
             .collect();
         all.push(Options { also_look_in: vec!["/old".into(), "b".into()], ..Options::default() });
         all.push(Options { exclude: vec!["*.o".to_owned(), "ü/**".to_owned()], ..Options::archive() });
+        all.push(Options { first: vec!["*.json".to_owned()], ..Options::archive() });
         for (at, options) in all.iter().enumerate() {
             let mut bytes = Vec::new();
             options.encode(&mut bytes);

@@ -14,7 +14,10 @@ mod content;
 mod deleting;
 mod destination;
 mod finishing;
+mod journal;
 mod linking;
+mod looked_at;
+mod part;
 mod partial;
 mod parts;
 mod rates;
@@ -149,7 +152,8 @@ where
         });
     }
     let sender = Hello::decode(&first.body)?;
-    let options = Hello::agree(tree.options.as_ref(), &sender, Role::Receiver)?;
+    let mut options = Hello::agree(tree.options.as_ref(), &sender, Role::Receiver)?;
+    options.progressive &= handover.is_none();
     // What lies elsewhere is to be used, so that answers are to be given.
     let is_fresh = is_fresh && options.also_look_in.is_empty();
     if sender.is_local != handover.is_some() {
@@ -221,9 +225,13 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         }
         drop(small_out);
         scope.spawn(move || write_parts(receiving, &pieces_out));
+        if receiving.options.progressive {
+            scope.spawn(|| receiving.looked_at.tell(receiving));
+        }
         let dispatch = Dispatch { receiving, listings, small, pieces, to_refine, large: HashSet::new() };
         let ended = dispatch.run(frames);
         receiving.bases.close();
+        receiving.looked_at.close();
         if let Err(error) = ended {
             receiving.fail(error);
         }

@@ -9,9 +9,11 @@
 //!                              reading threads
 //! ```
 
+mod blocks;
 mod comparing;
 mod frames;
 mod reading;
+mod ready;
 mod sending;
 
 use std::io::{Read, Write};
@@ -29,6 +31,7 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{LeftOutList, Report};
 use crate::scan::{Scanner, means_contents};
+use crate::send::blocks::{BlockFiles, read_blocks};
 use crate::send::comparing::{Comparing, compare_files};
 use crate::send::frames::{Frames, read_frames};
 use crate::send::reading::{Job, read_jobs};
@@ -81,6 +84,7 @@ where
     // Before anything is sent: patterns that are none are told at once.
     if let Some(options) = &tree.options {
         Exclude::new(&options.exclude)?;
+        Exclude::new(&options.first)?;
     }
     let mut writer = FrameWriter::new(writer);
     let left_out = Arc::new(LeftOutList::default());
@@ -124,13 +128,15 @@ fn greet_and_send<W: Write>(
     writer.write(Kind::Hello, &hello.encode())?;
     writer.flush()?;
     // Who has the options need not wait: names leave before the other end has said anything.
-    let (options, theirs) = match &tree.options {
+    let (mut options, theirs) = match &tree.options {
         Some(options) => (options.clone(), None),
         None => {
             let theirs = frames.hello(cancel)?;
             (Hello::agree(None, &theirs, Role::Sender)?, Some(theirs))
         }
     };
+    // Where the system copies, nobody has to wait for a part of a file.
+    options.progressive &= handover.is_none();
     let exclude = Exclude::new(&options.exclude)?;
     let directories = handover.map_or_else(Arc::default, Handover::directories);
     let index = SharedIndex::default();
@@ -157,8 +163,23 @@ fn greet_and_send<W: Write>(
             scope.spawn(move || compare_files(&jobs, &out, directories, cancel));
         }
         drop((to_compare, compared));
-        let sending =
-            Sending::new(writer, frames, names, jobs, comparing, &options, &directories, progress, left_out);
+        let (blocks, block_job) = BlockFiles::new();
+        if options.progressive {
+            let (directories, options) = (&*directories, &options);
+            scope.spawn(move || read_blocks(block_job, directories, options, cancel));
+        }
+        let sending = Sending::new(
+            writer,
+            frames,
+            names,
+            jobs,
+            comparing,
+            blocks,
+            &options,
+            &directories,
+            progress,
+            left_out,
+        )?;
         sending.run(theirs, cancel)
     });
     // What is not kept is read again.

@@ -4,6 +4,7 @@
 //! whatever the bytes are, they become a message or an [`Error`](crate::Error).
 
 mod answers;
+mod blocks;
 mod changed;
 mod data;
 mod frame;
@@ -12,6 +13,7 @@ mod listing;
 mod outcome;
 
 pub(crate) use answers::{Answer, AnswerWriter, Answers};
+pub(crate) use blocks::{Left, STRETCHES_MAX, Want, decode_stretches, encode_stretches};
 pub(crate) use changed::{Made, Refine, SignaturePart, SignatureState};
 pub(crate) use data::{DataFrame, DataWriter, RecordKind};
 pub(crate) use frame::{Frame, FrameReader, FrameWriter, Kind};

@@ -1,18 +1,18 @@
 //! Bytes of one end of a copy of trees.
 
 const DATA: u8 = 3;
-const KINDS: u8 = 12;
+const KINDS: u8 = 14;
 
 /// The first message of an end; `options` as bits.
 pub fn hello(receives: bool, options: Option<u16>) -> Vec<u8> {
     // All but bringing everything to the disk, which takes its time and reads nothing.
-    const OPTIONS: u16 = 0x7ff;
+    const OPTIONS: u16 = 0x67ff;
     let mut body = b"grebe tree\x01".to_vec();
     body.push(u8::from(receives) | u8::from(options.is_some()) << 1);
     body.push(1);
     if let Some(options) = options {
         let options = options & OPTIONS;
-        body.extend([options as u8 | 0x80, (options >> 7) as u8, 0]);
+        body.extend([options as u8 | 0x80, (options >> 7) as u8 | 0x80, (options >> 14) as u8, 0, 0]);
     }
     frame(1, &body)
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
+use crate::blocks::{Blocks, comes_in_blocks};
 use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::name::{self, DEPTH_MAX};
@@ -22,7 +23,9 @@ use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::ToSign;
 use crate::receive::small::Batch;
 use crate::system::{self, Directory, Kind, Metadata, reason};
-use crate::wire::{self, Answer, AnswerWriter, Attribute, Entry, EntryId, EntryKind, Listing, Owner, TOP};
+use crate::wire::{
+    self, Answer, AnswerWriter, Attribute, Entry, EntryId, EntryKind, Left, Listing, Owner, TOP,
+};
 
 /// What choosing leaves to be done at the end.
 pub(super) struct Chosen {
@@ -355,6 +358,7 @@ impl<'a> Choosing<'a> {
             is_linked,
             replaces: there.map(|there| there.mode),
             left_bytes: 0,
+            left_blocks: None,
             adopted: None,
         };
         let is_same_size = there.is_some_and(|there| there.bytes == bytes);
@@ -416,8 +420,18 @@ impl<'a> Choosing<'a> {
             return (hash.map_or(Answer::Whole, Answer::Unless), None);
         }
         if let Some(left) = left_part(receiving, file) {
-            file.left_bytes = left;
-            return (Answer::From(left), None);
+            if receiving.options.progressive && comes_in_blocks(&file.name, file.bytes) {
+                let map = left.into_blocks(Blocks::of(file.bytes));
+                let said = Left { id: file.id, bits: map.bits().to_vec() };
+                receiving.say(wire::Kind::Left, said.encode());
+                file.left_blocks = Some(Arc::new(map));
+                return (Answer::Whole, None);
+            }
+            // Blocks behind the first that is missing come again.
+            file.left_bytes = left.prefix();
+            if file.left_bytes > 0 {
+                return (Answer::From(file.left_bytes), None);
+            }
         }
         if let Some((hash, adopted)) = self.elsewhere.adopt(receiving, file) {
             file.adopted = Some(adopted);

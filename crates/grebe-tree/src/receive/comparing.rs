@@ -4,7 +4,9 @@ use std::fs::File;
 use std::sync::Arc;
 
 use crate::delta::{ChunkSizes, Known, delta_pays};
-use crate::receive::partial::{PartNames, identity};
+use crate::name::PartNames;
+use crate::receive::journal::Come;
+use crate::receive::partial::identity;
 use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, Directory, Metadata, read_at};
 use crate::wire::{GROUP_BYTES, ShortHash, TOUCHED_BYTES, short};
@@ -41,14 +43,15 @@ pub(super) fn mend(
 }
 
 /// How much of a file an earlier copy left.
-pub(super) fn left_part(receiving: &Receiving, file: &Pending) -> Option<u64> {
+pub(super) fn left_part(receiving: &Receiving, file: &Pending) -> Option<Come> {
     if file.bytes < TOUCHED_BYTES || receiving.is_fresh {
         return None;
     }
     let folder = receiving.partial.find().ok().flatten()?;
     let names = PartNames::of(&receiving.directories.path_of(file.place, &file.name));
-    let left = folder.left(&names, &identity(file.bytes, file.modified_ns, file.touched))?;
-    (left > 0 && left <= file.bytes).then_some(left)
+    let identity = identity(file.bytes, file.modified_ns, file.touched);
+    let left = folder.left(&names, &identity, file.bytes)?;
+    (left.bytes() > 0 && left.bytes() <= file.bytes).then_some(left)
 }
 
 /// How to compare a file with what is there by chunks, if that is worth it.

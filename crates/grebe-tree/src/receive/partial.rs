@@ -6,8 +6,9 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::name::{OWN_PREFIX, PARTIAL};
-use crate::system::{Directory, write_all_at};
+use crate::name::{OWN_PREFIX, PARTIAL, PartNames};
+use crate::receive::journal::{self, Come};
+use crate::system::Directory;
 use crate::wire::{ShortHash, short};
 
 /// Made when something has to lie in it, and removed when nothing does.
@@ -131,13 +132,13 @@ impl Folder {
         self.lock.is_some()
     }
 
-    /// How much of a file an earlier copy left, by its journal.
-    pub(super) fn left(&self, names: &PartNames, identity: &ShortHash) -> Option<u64> {
+    /// How much of a file of this length an earlier copy left, by its journal.
+    pub(super) fn left(&self, names: &PartNames, identity: &ShortHash, bytes: u64) -> Option<Come> {
         if !self.journals.contains(&names.journal[..]) {
             return None;
         }
         let journal = self.directory.read_file(&names.journal, false).ok()?;
-        Journal::read(&journal, identity)
+        journal::read(&journal, identity, bytes)
     }
 }
 
@@ -154,20 +155,6 @@ fn lock(directory: &Directory) -> io::Result<Option<File>> {
     }
 }
 
-/// The names of a part and its journal: they follow from the file's path.
-pub(super) struct PartNames {
-    pub(super) part: Vec<u8>,
-    pub(super) journal: Vec<u8>,
-}
-
-impl PartNames {
-    pub(super) fn of(path: &[u8]) -> Self {
-        let hash = blake3::hash(path).to_hex();
-        let name = |letter: &[u8]| [OWN_PREFIX, letter, &hash.as_bytes()[..32]].concat();
-        Self { part: name(b"p"), journal: name(b"j") }
-    }
-}
-
 fn is_journal(name: &[u8]) -> bool {
     name.strip_prefix(OWN_PREFIX).is_some_and(|rest| rest.starts_with(b"j"))
 }
@@ -179,44 +166,6 @@ pub(super) fn identity(bytes: u64, modified_ns: i64, touched: u64) -> ShortHash 
         hasher.update(&number.to_be_bytes());
     }
     short(&hasher.finalize())
-}
-
-/// Says how much of a part is on the disk. Two records that take turns: when one is cut off the other holds.
-///
-/// It lies in a folder that only this user can enter, so that it is believed; a check only finds what a crash left half.
-pub(super) struct Journal;
-
-const MAGIC: &[u8; 8] = b"grebe j1";
-const RECORD_BYTES: usize = 48;
-
-impl Journal {
-    /// Notes that the part is good up to `prefix`, in one of two places.
-    pub(super) fn write(journal: &File, turn: u64, identity: &ShortHash, prefix: u64) -> io::Result<()> {
-        let mut record = Vec::with_capacity(RECORD_BYTES);
-        record.extend_from_slice(MAGIC);
-        record.extend_from_slice(identity);
-        record.extend_from_slice(&prefix.to_be_bytes());
-        let check = short(&blake3::hash(&record));
-        record.extend_from_slice(&check);
-        write_all_at(journal, &record, turn % 2 * RECORD_BYTES as u64)
-    }
-
-    fn read(journal: &File, identity: &ShortHash) -> Option<u64> {
-        let mut best = None;
-        for turn in 0..2 {
-            let mut record = [0; RECORD_BYTES];
-            let read = crate::system::read_at(journal, &mut record, turn * RECORD_BYTES as u64).ok()?;
-            let (said, check) = record.split_at(32);
-            if read < RECORD_BYTES || *check != short(&blake3::hash(said)) || said[..8] != *MAGIC {
-                continue;
-            }
-            if said[8..24] == *identity {
-                let prefix = said[24..].iter().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
-                best = best.max(Some(prefix));
-            }
-        }
-        best
-    }
 }
 
 #[cfg(test)]
@@ -253,14 +202,14 @@ mod tests {
         }
         let journal = folder.directory.write_file(&names.journal).unwrap();
         let of = identity(9, 8, 7);
-        Journal::write(&journal, 0, &of, 3).unwrap();
-        Journal::write(&journal, 1, &of, 5).unwrap();
+        journal::write(&journal, 0, &of, &Come::Prefix(3)).unwrap();
+        journal::write(&journal, 1, &of, &Come::Prefix(5)).unwrap();
         drop(folder);
         let found = partial(&root).find().unwrap().unwrap();
         assert!(!root.path().join(".grebe-partial/.grebe-t1-2").exists());
-        assert_eq!(found.left(&names, &of), Some(5));
-        assert_eq!(found.left(&names, &identity(9, 8, 6)), None);
-        assert_eq!(found.left(&PartNames::of(b"a/c"), &of), None);
+        assert_eq!(found.left(&names, &of, 9), Some(Come::Prefix(5)));
+        assert_eq!(found.left(&names, &identity(9, 8, 6), 9), None);
+        assert_eq!(found.left(&PartNames::of(b"a/c"), &of, 9), None);
     }
 
     #[test]
@@ -287,25 +236,5 @@ mod tests {
         std::os::unix::fs::symlink(outside.path(), &path).unwrap();
         assert!(partial(&root).folder(true).is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn half_a_record_is_not_believed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal");
-        let file = File::create_new(&path).unwrap();
-        let of = identity(1, 2, 3);
-        Journal::write(&file, 0, &of, 77).unwrap();
-        let good = std::fs::read(&path).unwrap();
-        for at in 0..good.len() {
-            let mut bytes = good.clone();
-            bytes[at] ^= 1;
-            std::fs::write(&path, &bytes).unwrap();
-            assert_eq!(Journal::read(&File::open(&path).unwrap(), &of), None, "byte {at}");
-            std::fs::write(&path, &good[..at]).unwrap();
-            assert_eq!(Journal::read(&File::open(&path).unwrap(), &of), None, "cut at {at}");
-        }
-        std::fs::write(&path, [&good[..], &good[..20]].concat()).unwrap();
-        assert_eq!(Journal::read(&File::open(&path).unwrap(), &of), Some(77));
     }
 }

@@ -1,7 +1,6 @@
 //! Large files: they come in pieces, lie in the partial folder meanwhile, and a journal says how much of each is on the disk.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +8,13 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::delta::{Run, copy_run};
 use crate::error::{Error, Result};
-use crate::progress::{Current, add};
-use crate::receive::content::{Copied, copy_local, dress};
-use crate::receive::partial::{Journal, PartNames, identity};
+use crate::progress::add;
+use crate::receive::content::{Copied, copy_local};
+use crate::receive::part::{Note, Part, write_notes};
 use crate::receive::shared::{Pending, Receiving};
-use crate::receive::signing::Basis;
-use crate::system::{self, Directory, is_full};
-use crate::wire::{EntryId, GROUP_BYTES, RecordKind, ShortHash, TOUCHED_BYTES};
+use crate::system::{self, is_full};
+use crate::wire::{EntryId, GROUP_BYTES, RecordKind};
 
 /// Something about a large file.
 pub(super) struct Piece {
@@ -34,33 +31,6 @@ const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 /// More files that are open at once than an honest sender has.
 const PARTS_MAX: usize = 256;
-
-/// Less than this is not worth being kept when the copy ends early.
-const KEPT_BYTES_MIN: u64 = 1 << 20;
-
-/// A file of which some has come.
-struct Part {
-    file: Pending,
-    open: File,
-    directory: Arc<Directory>,
-    name: Vec<u8>,
-    journal: Option<PartJournal>,
-    /// Everything up to here has come, was verified and is written.
-    prefix: u64,
-    /// Of what was there.
-    copied_bytes: u64,
-    /// Not verified: something was not any more as it was told. All comes again.
-    is_wrong: bool,
-    noted: Instant,
-}
-
-struct PartJournal {
-    directory: Arc<Directory>,
-    name: Vec<u8>,
-    open: Arc<File>,
-    identity: ShortHash,
-    turn: u64,
-}
 
 /// Until no more come. What is not whole then is kept for a later copy.
 pub(super) fn write_parts(receiving: &Receiving, pieces: &Receiver<Piece>) {
@@ -100,34 +70,10 @@ struct Parts<'a> {
     is_full: bool,
 }
 
-/// Bytes that are to be on the disk before the journal says so.
-struct Note {
-    part: File,
-    journal: Arc<File>,
-    turn: u64,
-    identity: ShortHash,
-    prefix: u64,
-}
-
-/// A flush can take long: the writer does not wait for it.
-fn write_notes(notes: &Receiver<Note>, idle: &AtomicBool) {
-    for note in notes {
-        // What is not noted comes again.
-        let _ = note.write();
-        idle.store(true, Ordering::Release);
-    }
-}
-
-impl Note {
-    fn write(&self) -> io::Result<()> {
-        self.part.sync_data()?;
-        Journal::write(&self.journal, self.turn, &self.identity, self.prefix)
-    }
-}
-
 impl Parts<'_> {
     fn piece(&mut self, piece: Piece) -> Result<()> {
         let Piece { id, begins, body, record } = piece;
+        let is_first = begins.is_some();
         if let Some(file) = begins {
             if self.open.len() >= PARTS_MAX {
                 return Err(Error::Malformed { what: "too many files at once" });
@@ -137,11 +83,11 @@ impl Parts<'_> {
                 self.receiving.bases.done(id);
                 return Ok(());
             }
-            match Part::begin(self.receiving, file, matches!(record, RecordKind::Restart)) {
+            match Part::begin(self.receiving, file, &record) {
                 Ok(part) => {
                     self.open.insert(id, part);
                 }
-                Err((file, error)) => self.receiving.file_failed(&file, &error),
+                Err(failed) => self.receiving.file_failed(&failed.0, &failed.1),
             }
         }
         match &record {
@@ -166,13 +112,30 @@ impl Parts<'_> {
         };
         let written = match record {
             RecordKind::Piece { offset, content } => {
-                if offset < part.prefix {
+                let is_expected = match &part.blocks {
+                    Some(blocks) => blocks.expects(offset, content.len() as u64),
+                    None => offset >= part.prefix,
+                };
+                if !is_expected {
                     return Err(Error::Malformed { what: "a piece of a file that came already" });
                 }
                 part.write(offset, &body[content])
             }
+            RecordKind::Blocks { log2 } => {
+                let own = part.blocks.as_ref().map(|blocks| blocks.map.blocks.log2);
+                if !is_first || own != Some(log2) {
+                    return Err(Error::Malformed {
+                        what: "blocks of another length, or of what came already",
+                    });
+                }
+                Ok(())
+            }
+            RecordKind::Block { number } => match part.came(self.receiving, number) {
+                Some(written) => written,
+                None => return Err(Error::Malformed { what: "a block that came already, or is none" }),
+            },
             RecordKind::Copy { offset, run } => {
-                if offset < part.prefix {
+                if offset < part.prefix || part.blocks.is_some() {
                     return Err(Error::Malformed { what: "a piece of a file that came already" });
                 }
                 let basis = self.receiving.bases.get(id);
@@ -185,7 +148,7 @@ impl Parts<'_> {
                 add(&self.receiving.progress.bytes_same, bytes);
                 part.copy(offset, bytes, self.receiving, &basis, &run, &mut self.buffer)
             }
-            RecordKind::Restart => part.restart(),
+            RecordKind::Restart => part.restart(self.receiving),
             RecordKind::Failed { .. } => {
                 if let Some(part) = self.open.remove(&id) {
                     part.discard();
@@ -193,6 +156,13 @@ impl Parts<'_> {
                 return Ok(());
             }
             RecordKind::End { bytes, later_ns } => {
+                if part
+                    .blocks
+                    .as_ref()
+                    .is_some_and(|blocks| !blocks.map.is_whole() || blocks.map.blocks.bytes != bytes)
+                {
+                    return Err(Error::Malformed { what: "a file that ends before all of it came" });
+                }
                 if bytes < part.prefix {
                     return Err(Error::Malformed { what: "a file that is shorter than what came of it" });
                 }
@@ -222,7 +192,9 @@ impl Parts<'_> {
             return Ok(());
         }
         let Some(part) = self.open.get_mut(&id) else { return Ok(()) };
-        self.receiving.progress.set_current_bytes(part.prefix);
+        if part.blocks.is_none() {
+            self.receiving.progress.set_current_bytes(part.prefix);
+        }
         if part.noted.elapsed() >= NOTE_EVERY && self.idle.load(Ordering::Acquire) {
             part.note(&self.notes, &self.idle);
         }
@@ -243,6 +215,7 @@ impl Parts<'_> {
     }
 
     fn finish(&self, part: Part, bytes: u64, later_ns: i64) {
+        self.receiving.looked_at.remove(part.file.id);
         match part.finish(self.receiving, bytes, later_ns) {
             Ok(()) => {
                 self.receiving.copied(&part.file, bytes);
@@ -304,187 +277,6 @@ impl Parts<'_> {
     fn keep(&mut self) {
         for (_, part) in self.open.drain() {
             part.keep();
-        }
-    }
-}
-
-impl Part {
-    fn begin(
-        receiving: &Receiving,
-        file: Pending,
-        is_anew: bool,
-    ) -> std::result::Result<Self, (Pending, io::Error)> {
-        match Self::open(receiving, &file, is_anew) {
-            Ok((open, directory, name, journal, prefix)) => {
-                let path = receiving.directories.path_of(file.place, &file.name);
-                receiving.progress.set_current(Some(Current {
-                    name: path,
-                    done_bytes: prefix,
-                    total_bytes: file.bytes,
-                }));
-                add(&receiving.progress.bytes_done, prefix);
-                add(&receiving.progress.bytes_same, prefix);
-                Ok(Self {
-                    file,
-                    open,
-                    directory,
-                    name,
-                    journal,
-                    prefix,
-                    copied_bytes: 0,
-                    is_wrong: false,
-                    noted: Instant::now(),
-                })
-            }
-            Err(error) => Err((file, error)),
-        }
-    }
-
-    #[allow(clippy::type_complexity, reason = "the parts of what it makes")]
-    fn open(
-        receiving: &Receiving,
-        file: &Pending,
-        is_anew: bool,
-    ) -> io::Result<(File, Arc<Directory>, Vec<u8>, Option<PartJournal>, u64)> {
-        let into = receiving.directories.open(file.place)?;
-        let folder = receiving.partial.folder(true)?;
-        if file.bytes < TOUCHED_BYTES || !folder.is_ours() {
-            let (open, temporary) = receiving.partial.create(&into, file.mode)?;
-            return Ok((open, temporary.directory, temporary.name, None, 0));
-        }
-        let names = PartNames::of(&receiving.directories.path_of(file.place, &file.name));
-        let directory = receiving.partial.beside(&into)?;
-        let identity = identity(file.bytes, file.modified_ns, file.touched);
-        let mut left = if is_anew { 0 } else { file.left_bytes };
-        let open = match directory.write_file(&names.part) {
-            Ok(open) if left > 0 && open.metadata()?.len() >= left => open,
-            found => {
-                left = 0;
-                if found.is_ok() {
-                    directory.remove_file(&names.part)?;
-                }
-                directory.create_file(&names.part, file.mode)?
-            }
-        };
-        if file.left_bytes > left && !is_anew {
-            return Err(io::Error::other("the part of it that an earlier copy left has gone; copy it again"));
-        }
-        open.set_len(left)?;
-        if left == 0 {
-            let _ = folder.directory.remove_file(&names.journal);
-        }
-        let journal = match folder.directory.write_file(&names.journal) {
-            Ok(journal) => journal,
-            Err(_) => folder.directory.create_file(&names.journal, 0o600)?,
-        };
-        let journal = PartJournal {
-            directory: folder.directory.clone(),
-            name: names.journal,
-            open: Arc::new(journal),
-            identity,
-            turn: 0,
-        };
-        Ok((open, directory, names.part, Some(journal), left))
-    }
-
-    fn write(&mut self, offset: u64, content: &[u8]) -> io::Result<()> {
-        system::write_all_at(&self.open, content, offset)?;
-        self.prefix = offset + content.len() as u64;
-        Ok(())
-    }
-
-    /// Copies what the file has in common with one that is there.
-    fn copy(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        receiving: &Receiving,
-        basis: &Basis,
-        run: &Run,
-        buffer: &mut Vec<u8>,
-    ) -> io::Result<()> {
-        let (open, mut at) = (&self.open, offset);
-        let is_good = copy_run(basis.reader(receiving), &basis.map(), run, buffer, |chunk| {
-            // Nothing was written there: a hole reads the same.
-            if chunk.iter().any(|byte| *byte != 0) {
-                system::write_all_at(open, chunk, at)?;
-            }
-            at += chunk.len() as u64;
-            Ok(())
-        })?;
-        self.prefix = offset + bytes;
-        self.copied_bytes += bytes;
-        self.is_wrong |= !is_good;
-        Ok(())
-    }
-
-    /// What has come does not count.
-    fn restart(&mut self) -> io::Result<()> {
-        (self.prefix, self.copied_bytes, self.is_wrong) = (0, 0, false);
-        self.open.set_len(0)?;
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        // Behind the notes that may still be written, both places are to be empty.
-        journal.open.set_len(0)?;
-        journal.identity = identity(0, 0, u64::MAX);
-        Ok(())
-    }
-
-    fn note(&mut self, notes: &Sender<Note>, idle: &AtomicBool) {
-        self.noted = Instant::now();
-        let prefix = self.prefix;
-        if self.is_wrong {
-            return;
-        }
-        let Some(journal) = &mut self.journal else { return };
-        let Ok(part) = self.open.try_clone() else { return };
-        journal.turn += 1;
-        let note = Note {
-            part,
-            journal: journal.open.clone(),
-            turn: journal.turn,
-            identity: journal.identity,
-            prefix,
-        };
-        idle.store(false, Ordering::Release);
-        if notes.try_send(note).is_err() {
-            idle.store(true, Ordering::Release);
-        }
-    }
-
-    fn finish(&self, receiving: &Receiving, bytes: u64, later_ns: i64) -> io::Result<()> {
-        if self.open.metadata()?.len() != bytes {
-            self.open.set_len(bytes)?;
-        }
-        dress(receiving, &self.file, &self.open, later_ns)?;
-        let into = receiving.directories.open(self.file.place)?;
-        self.directory.rename(&self.name, &into, &self.file.name)
-    }
-
-    fn forget_journal(&self) {
-        if let Some(journal) = &self.journal {
-            let _ = journal.directory.remove_file(&journal.name);
-        }
-    }
-
-    fn discard(&self) {
-        self.forget_journal();
-        let _ = self.directory.remove_file(&self.name);
-    }
-
-    /// Notes what has come, if that is worth it.
-    fn keep(mut self) {
-        if self.prefix < KEPT_BYTES_MIN || self.is_wrong {
-            return self.discard();
-        }
-        let prefix = self.prefix;
-        let Some(journal) = &mut self.journal else { return self.discard() };
-        // Two records at least are written behind whatever is on its way to the journal.
-        let kept = self
-            .open
-            .sync_data()
-            .and_then(|()| Journal::write(&journal.open, journal.turn + 1, &journal.identity, prefix));
-        if kept.is_err() {
-            self.discard();
         }
     }
 }

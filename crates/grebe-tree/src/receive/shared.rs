@@ -9,6 +9,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use grebe_packet::Cancel;
 
+use crate::blocks::BlockMap;
 use crate::delta::SharedIndex;
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
@@ -19,6 +20,7 @@ use crate::progress::{Done, Progress, add};
 use crate::receive::adopting::Adopted;
 use crate::receive::content::Abilities;
 use crate::receive::destination::Destination;
+use crate::receive::looked_at::LookedAt;
 use crate::receive::partial::Partial;
 use crate::receive::rates::Measured;
 use crate::receive::signing::Bases;
@@ -44,6 +46,7 @@ pub(super) struct Receiving {
     pub(super) abilities: Abilities,
     pub(super) bases: Bases,
     pub(super) index: SharedIndex,
+    pub(super) looked_at: LookedAt,
     pub(super) measured: Arc<Measured>,
     /// Files of which further names will follow, and that are there.
     good: Mutex<HashSet<EntryId>>,
@@ -85,6 +88,8 @@ pub(super) struct Pending {
     pub(super) replaces: Option<u16>,
     /// How much of it an earlier copy left.
     pub(super) left_bytes: u64,
+    /// Which blocks of it an earlier copy left.
+    pub(super) left_blocks: Option<Arc<BlockMap>>,
     /// A copy of what is probably the same, from elsewhere.
     pub(super) adopted: Option<Arc<Adopted>>,
 }
@@ -138,6 +143,7 @@ impl Receiving {
             abilities: Abilities::default(),
             bases: Bases::default(),
             index: SharedIndex::default(),
+            looked_at: LookedAt::default(),
             measured,
             good: Mutex::default(),
             stopped: AtomicBool::new(false),

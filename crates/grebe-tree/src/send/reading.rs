@@ -40,6 +40,8 @@ pub(super) enum How {
     Changed(Plan),
     /// What was made of what the receiver had is not it.
     Again,
+    /// It changed while it was sent in blocks.
+    Anew,
 }
 
 /// Files that are read one behind the other, and where their content goes.
@@ -73,6 +75,8 @@ pub(super) enum Outcome {
     SentInPieces,
     /// It counts already.
     SentAgain,
+    /// It changed while it was sent in blocks: all of it is to be read as other files are.
+    Changed,
     Same,
     LeftOut(String),
 }
@@ -178,7 +182,7 @@ impl Reading<'_> {
             return Ok(Ok(self.hand_over(file)));
         }
         let mut from = if let How::From(offset) = how { offset } else { 0 };
-        let mut is_begun = from > 0 || how == How::Again;
+        let mut is_begun = from > 0 || matches!(how, How::Again | How::Anew);
         if let How::Changed(plan) = &how {
             match self.changed(&open, file, plan)? {
                 Ok(Tried::Done) => return Ok(Ok(Outcome::SentInPieces)),
@@ -421,7 +425,7 @@ pub(super) fn regular(open: &File) -> io::Result<Metadata> {
 }
 
 /// The next bytes of a file before `end` that are no hole.
-fn next_stretch(
+pub(super) fn next_stretch(
     open: &File,
     at: u64,
     end: u64,

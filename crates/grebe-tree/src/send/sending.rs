@@ -1,24 +1,27 @@
 //! The thread that writes to the stream: names as they are found, content as the receiver wants it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never, select};
 use grebe_packet::Cancel;
 
+use crate::blocks::{BlockMap, Blocks, comes_in_blocks};
 use crate::directories::Directories;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::progress::{Done, Progress, add};
 use crate::report::{LeftOutList, Report, Waits};
 use crate::scan::{Found, Names, Scanned};
+use crate::send::blocks::BlockFiles;
 use crate::send::comparing::{Compared, Comparing, Next};
 use crate::send::frames::Frames;
 use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
+use crate::send::ready::Ready;
 use crate::wire::{
-    Answer, Answers, EntryKind, Frame, FrameWriter, GROUP_BYTES, Hello, Kind, ListingWriter, Note, Role,
-    SenderEnd, Summary,
+    Answer, Answers, EntryId, EntryKind, Frame, FrameWriter, GROUP_BYTES, Hello, Kind, Left, ListingWriter,
+    Note, Role, SenderEnd, Summary, Want,
 };
 
 pub(super) struct Sending<'a, W> {
@@ -27,6 +30,8 @@ pub(super) struct Sending<'a, W> {
     names: Receiver<Scanned>,
     jobs: Sender<Job>,
     options: &'a Options,
+    /// Recordings travel in blocks; not where nothing is to be done, or the system copies.
+    sends_blocks: bool,
     directories: &'a Directories,
     progress: &'a Progress,
     left_out: &'a LeftOutList,
@@ -37,13 +42,16 @@ pub(super) struct Sending<'a, W> {
     /// Files that were listed, without an answer.
     unanswered: VecDeque<Wanted>,
     /// Files that are to be read.
-    ready: VecDeque<(Wanted, How)>,
-    ready_bytes: u64,
+    ready: Ready,
     /// Content of jobs, in the order in which it is sent.
     running: VecDeque<Receiver<Read>>,
     running_files: usize,
     /// Files of which the receiver has some.
     comparing: Comparing,
+    /// Files that are sent in blocks.
+    blocks: BlockFiles,
+    /// Blocks that the receiver has, of files without an answer.
+    left: HashMap<EntryId, Left>,
     /// Bytes of the large file under way that count as done.
     part_bytes: u64,
     stream: Duration,
@@ -60,6 +68,9 @@ const LISTING_BYTES: usize = 48 << 10;
 /// A job of small files.
 const JOB_FILES: usize = 256;
 
+/// Parts that a receiver may say to have before it answers.
+const LEFT_MAX: usize = FILES_AHEAD;
+
 /// Jobs under way: enough for all reading threads.
 const JOBS: usize = 6;
 
@@ -71,17 +82,19 @@ impl<'a, W: Write> Sending<'a, W> {
         names: Receiver<Scanned>,
         jobs: Sender<Job>,
         comparing: Comparing,
+        blocks: BlockFiles,
         options: &'a Options,
         directories: &'a Directories,
         progress: &'a Progress,
         left_out: &'a LeftOutList,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        Ok(Self {
             writer,
             frames,
             names,
             jobs,
             options,
+            sends_blocks: options.progressive && !options.dry_run,
             directories,
             progress,
             left_out,
@@ -89,15 +102,16 @@ impl<'a, W: Write> Sending<'a, W> {
             scanned: None,
             entries: 0,
             unanswered: VecDeque::new(),
-            ready: VecDeque::new(),
-            ready_bytes: 0,
+            ready: Ready::new(options)?,
             running: VecDeque::new(),
             running_files: 0,
             comparing,
+            blocks,
+            left: HashMap::new(),
             part_bytes: 0,
             stream: Duration::ZERO,
             disk: Duration::ZERO,
-        }
+        })
     }
 
     /// What the receiver did.
@@ -126,20 +140,31 @@ impl<'a, W: Write> Sending<'a, W> {
         self.scanned.is_some()
             && self.is_fresh.is_some()
             && self.unanswered.is_empty()
-            && self.ready.is_empty()
+            && self.ready.files() == 0
             && self.running.is_empty()
             && self.comparing.is_empty()
+            && self.blocks.files() == 0
     }
 
     /// One message in or out, or a moment without any.
     fn step(&mut self) -> Result<()> {
         let (no_names, no_content) = (never(), never());
-        let ahead = self.unanswered.len() + self.ready.len() + self.running_files + self.comparing.files();
+        let ahead = self.unanswered.len()
+            + self.ready.files()
+            + self.running_files
+            + self.comparing.files()
+            + self.blocks.files();
+        if self.scanned.is_some() || ahead >= FILES_AHEAD {
+            self.ready.release();
+        }
         let names =
             if self.scanned.is_none() && ahead < FILES_AHEAD { &self.names } else { &no_names }.clone();
         let content = self.running.front().unwrap_or(&no_content).clone();
         let frames = self.frames.frames.clone();
         let compared = self.comparing.compared.clone();
+        let urgent = self.blocks.urgent.clone();
+        let is_idle = self.running.is_empty() && self.ready.is_empty();
+        let later = if is_idle { &self.blocks.later } else { &no_content }.clone();
         let waiting = Instant::now();
         // What is there first; only who has nothing to do sends what the stream still holds back.
         let found = select! {
@@ -147,6 +172,8 @@ impl<'a, W: Write> Sending<'a, W> {
             recv(names) -> names => Step::Names(names.ok()),
             recv(content) -> content => Step::Content(content.ok()),
             recv(compared) -> compared => Step::Compared(compared.ok()),
+            recv(urgent) -> block => Step::Block(block.ok()),
+            recv(later) -> block => Step::Block(block.ok()),
             default => {
                 self.writer.flush()?;
                 let is_for_disk = ahead < FILES_AHEAD && self.scanned.is_none() || !self.running.is_empty();
@@ -155,6 +182,8 @@ impl<'a, W: Write> Sending<'a, W> {
                     recv(names) -> names => Step::Names(names.ok()),
                     recv(content) -> content => Step::Content(content.ok()),
                     recv(compared) -> compared => Step::Compared(compared.ok()),
+                    recv(urgent) -> block => Step::Block(block.ok()),
+                    recv(later) -> block => Step::Block(block.ok()),
                     default(Duration::from_millis(100)) => Step::Nothing,
                 };
                 *if is_for_disk { &mut self.disk } else { &mut self.stream } += waiting.elapsed();
@@ -182,6 +211,9 @@ impl<'a, W: Write> Sending<'a, W> {
             }
             // The threads that compare are gone: it was cancelled.
             Step::Compared(None) => Err(Error::Cancelled),
+            Step::Block(Some(read)) => self.block(read),
+            // The thread that reads blocks is gone: it was cancelled.
+            Step::Block(None) => Err(Error::Cancelled),
             Step::Nothing => Ok(()),
         }
     }
@@ -205,6 +237,18 @@ impl<'a, W: Write> Sending<'a, W> {
                 }
                 Ok(())
             }
+            Kind::Left if self.options.progressive => {
+                let left = Left::decode(&frame.body)?;
+                if self.left.len() >= LEFT_MAX {
+                    return Err(Error::Malformed { what: "more parts than it answers for" });
+                }
+                self.left.insert(left.id, left);
+                Ok(())
+            }
+            Kind::Want if self.options.progressive => {
+                self.blocks.want(Want::decode(&frame.body)?);
+                Ok(())
+            }
             _ => Err(Error::Malformed { what: "a message at a time at which none such is sent" }),
         }
     }
@@ -214,7 +258,7 @@ impl<'a, W: Write> Sending<'a, W> {
         self.is_fresh = Some(is_fresh);
         if is_fresh {
             let unanswered = std::mem::take(&mut self.unanswered);
-            unanswered.into_iter().for_each(|file| self.want(file, How::Whole));
+            unanswered.into_iter().for_each(|file| self.want_whole(file));
         }
     }
 
@@ -227,7 +271,7 @@ impl<'a, W: Write> Sending<'a, W> {
             for _ in 0..count {
                 let Some(file) = self.unanswered.pop_front() else { break };
                 match answer {
-                    Answer::Whole => self.want(file, How::Whole),
+                    Answer::Whole => self.want_whole(file),
                     Answer::From(offset) if offset <= file.bytes => self.want(file, How::From(offset)),
                     Answer::From(_) => {
                         return Err(Error::Malformed { what: "a part that is longer than the file" });
@@ -257,25 +301,33 @@ impl<'a, W: Write> Sending<'a, W> {
         if self.options.dry_run && !matches!(how, How::Unless(_)) {
             return self.ended(&Ended { file, outcome: Outcome::Sent });
         }
-        self.ready_bytes += file.bytes;
-        self.ready.push_back((file, how));
+        self.ready.push(file, how, self.directories);
+    }
+
+    /// All of a file is wanted, but for the blocks that were said to be there.
+    fn want_whole(&mut self, file: Wanted) {
+        let left = self.left.remove(&file.id);
+        if !self.sends_blocks || !comes_in_blocks(&file.name, file.bytes) {
+            return self.want(file, How::Whole);
+        }
+        let blocks = Blocks::of(file.bytes);
+        let left = left.and_then(|left| BlockMap::from_bits(blocks, &left.bits));
+        self.blocks.send(file, left.unwrap_or_else(|| BlockMap::none(blocks)));
     }
 
     /// Hands files to the threads that read. Full jobs as long as there is work, smaller ones rather than that nobody has any.
     fn start_jobs(&mut self) {
         while !self.ready.is_empty() && self.running.len() < JOBS {
-            let is_full = self.ready.len() >= JOB_FILES || self.ready_bytes >= GROUP_BYTES as u64;
+            let is_full = self.ready.files() >= JOB_FILES || self.ready.bytes() >= GROUP_BYTES as u64;
             if !is_full && self.running.len() >= 2 {
                 return;
             }
             let (mut files, mut bytes) = (Vec::new(), 0);
             while files.len() < JOB_FILES && bytes < GROUP_BYTES as u64 {
-                let Some((file, how)) = self.ready.pop_front() else { break };
-                self.ready_bytes -= file.bytes;
+                let Some((file, how)) = self.ready.pop() else { break };
                 // A large file is a job of its own, so that the next ones are read meanwhile.
                 if file.bytes > GROUP_BYTES as u64 && !files.is_empty() {
-                    self.ready_bytes += file.bytes;
-                    self.ready.push_front((file, how));
+                    self.ready.put_back(file, how);
                     break;
                 }
                 bytes += file.bytes;
@@ -318,7 +370,7 @@ impl<'a, W: Write> Sending<'a, W> {
         match self.is_fresh {
             // There is nothing to send, and nothing to answer.
             _ if bytes == 0 => self.ended(&Ended { file, outcome: Outcome::Sent }),
-            Some(true) => self.want(file, How::Whole),
+            Some(true) => self.want_whole(file),
             _ => self.unanswered.push_back(file),
         }
     }
@@ -347,6 +399,37 @@ impl<'a, W: Write> Sending<'a, W> {
         Ok(())
     }
 
+    /// Something of a file that is sent in blocks.
+    fn block(&mut self, read: Read) -> Result<()> {
+        self.write(Kind::Data, &read.body)?;
+        add(&self.progress.data_bytes, read.content_bytes);
+        add(&self.progress.bytes_same, read.copied_bytes);
+        if let Some(part) = read.part {
+            self.progress.set_current(Some(part));
+        }
+        // Several files are under way at once: what is no hole counts as it is sent.
+        add(&self.progress.bytes_done, read.content_bytes + read.copied_bytes);
+        for ended in read.ended {
+            self.blocks.done();
+            match ended.outcome {
+                Outcome::Changed => self.want(ended.file, How::Anew),
+                Outcome::LeftOut(why) => {
+                    let name = self.directories.path_of(ended.file.place, &ended.file.name);
+                    self.leave_out(name, why)?;
+                }
+                _ => {
+                    add(&self.progress.files_done, 1);
+                    self.progress.set_current(None);
+                    if self.progress.is_told() {
+                        let name = self.directories.path_of(ended.file.place, &ended.file.name);
+                        self.progress.tell(&name, Done::Copied, ended.file.bytes);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn ended(&mut self, ended: &Ended) {
         let file = &ended.file;
         let done = match &ended.outcome {
@@ -356,7 +439,7 @@ impl<'a, W: Write> Sending<'a, W> {
                 add(&self.progress.bytes_same, file.bytes);
                 Done::Same
             }
-            Outcome::LeftOut(_) | Outcome::SentAgain => return,
+            Outcome::LeftOut(_) | Outcome::SentAgain | Outcome::Changed => return,
         };
         add(&self.progress.files_done, 1);
         // Holes and what was there are done, too.
@@ -411,5 +494,6 @@ enum Step {
     Names(Option<Scanned>),
     Content(Option<Read>),
     Compared(Option<Compared>),
+    Block(Option<Read>),
     Nothing,
 }

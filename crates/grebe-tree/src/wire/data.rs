@@ -35,6 +35,10 @@ pub(crate) enum RecordKind {
     Local,
     /// Chunks of the file whose signature the receiver told are what the file has from `offset` on.
     Copy { offset: u64, run: Run },
+    /// The file comes in blocks, in any order, of `1 << log2` bytes.
+    Blocks { log2: u32 },
+    /// All of a block has come.
+    Block { number: u64 },
 }
 
 /// Content with its hash, and where in it which file is.
@@ -119,6 +123,8 @@ fn decode(reader: &mut Reader<'_>, last: EntryId, body_bytes: usize) -> Result<R
             let run = Run { first: number(reader)?, chunks: number(reader)?, check: reader.array()? };
             RecordKind::Copy { offset, run }
         }
+        10 => RecordKind::Blocks { log2: reader.u8()?.into() },
+        11 => RecordKind::Block { number: reader.varint()? },
         _ => return Err(Error::Malformed { what: "content of an unknown kind" }),
     };
     Ok(Record { id, kind })
@@ -192,6 +198,16 @@ impl DataWriter {
         self.body.extend_from_slice(&run.check);
     }
 
+    pub(crate) fn blocks(&mut self, id: EntryId, log2: u32) {
+        self.begin(id, 10);
+        self.body.push(log2 as u8);
+    }
+
+    pub(crate) fn block(&mut self, id: EntryId, number: u64) {
+        self.begin(id, 11);
+        put_varint(&mut self.body, number);
+    }
+
     pub(crate) fn local(&mut self, id: EntryId) {
         self.begin(id, 8);
     }
@@ -232,6 +248,8 @@ mod tests {
         Compared(bool),
         Local,
         Copy(u64, Run),
+        Blocks(u8),
+        Block(u64),
     }
 
     fn said() -> impl Strategy<Value = Vec<(EntryId, Said)>> {
@@ -246,6 +264,8 @@ mod tests {
             Just(Said::Local),
             (0..u64::MAX / 2, any::<u32>(), any::<u32>(), any::<[u8; HASH_BYTES]>())
                 .prop_map(|(offset, first, chunks, check)| Said::Copy(offset, Run { first, chunks, check })),
+            any::<u8>().prop_map(Said::Blocks),
+            any::<u64>().prop_map(Said::Block),
         ];
         prop::collection::vec((any::<EntryId>(), said), 0..20)
     }
@@ -262,6 +282,8 @@ mod tests {
                 Said::Compared(is_same) => writer.compared(*id, *is_same),
                 Said::Local => writer.local(*id),
                 Said::Copy(offset, run) => writer.copy(*id, *offset, run),
+                Said::Blocks(log2) => writer.blocks(*id, (*log2).into()),
+                Said::Block(number) => writer.block(*id, *number),
             }
         }
         writer.finish()
@@ -288,6 +310,8 @@ mod tests {
                     (RecordKind::Copy { offset, run }, Said::Copy(at, said)) => {
                         prop_assert_eq!((offset, run), (at, said));
                     }
+                    (RecordKind::Blocks { log2 }, Said::Blocks(said)) => prop_assert_eq!(*log2, u32::from(*said)),
+                    (RecordKind::Block { number }, Said::Block(said)) => prop_assert_eq!(number, said),
                     (RecordKind::Restart, Said::Restart)
                     | (RecordKind::Same, Said::Compared(true))
                     | (RecordKind::Differs, Said::Compared(false))

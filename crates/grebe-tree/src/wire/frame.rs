@@ -29,6 +29,10 @@ pub(crate) enum Kind {
     Made = 10,
     /// From the sender: stretches of what is there are to be told again, in finer chunks.
     Refine = 11,
+    /// From the receiver: blocks of a file that an earlier copy left.
+    Left = 12,
+    /// From the receiver: which stretches of a file are to come next.
+    Want = 13,
 }
 
 impl Kind {
@@ -45,6 +49,8 @@ impl Kind {
             9 => Self::Signature,
             10 => Self::Made,
             11 => Self::Refine,
+            12 => Self::Left,
+            13 => Self::Want,
             _ => return Err(Error::Malformed { what: "a message of an unknown kind" }),
         })
     }

@@ -1,0 +1,124 @@
+//! Parts that come in blocks, and who looks at them meanwhile: a map beside each part says what has come, and what a viewer leaves
+//! there is passed on to the sender.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::arriving::{MAP_HEAD_BYTES, WANTED_BYTES_MAX, decode_wanted, map_head};
+use crate::blocks::BlockMap;
+use crate::name::PartNames;
+use crate::receive::shared::Receiving;
+use crate::system::{Directory, write_all_at};
+use crate::wire::{EntryId, Kind, Want};
+
+/// The map of a part, as a viewer reads it. It runs ahead of the journal: what it names is written, and perhaps not on the disk.
+pub(super) struct LiveMap {
+    file: File,
+}
+
+impl LiveMap {
+    pub(super) fn create(
+        folder: &Directory,
+        names: &PartNames,
+        map: &BlockMap,
+        modified_ns: i64,
+    ) -> io::Result<Self> {
+        // Another copy's may be open still: it is not changed under who reads it.
+        match folder.remove_file(&names.map) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = folder.create_file(&names.map, 0o600)?;
+        let mut bytes = map_head(map.blocks.bytes, modified_ns).to_vec();
+        bytes.extend_from_slice(map.bits());
+        write_all_at(&file, &bytes, 0)?;
+        Ok(Self { file })
+    }
+
+    /// A block was written.
+    pub(super) fn come(&self, map: &BlockMap, block: u64) -> io::Result<()> {
+        let (at, byte) = map.byte_of(block);
+        write_all_at(&self.file, &[byte], (MAP_HEAD_BYTES + at) as u64)
+    }
+}
+
+/// Parts that somebody may look at.
+#[derive(Default)]
+pub(super) struct LookedAt {
+    state: Mutex<State>,
+    closed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    parts: HashMap<EntryId, Looked>,
+    is_closed: bool,
+}
+
+#[derive(Clone)]
+struct Looked {
+    folder: Arc<Directory>,
+    name: Vec<u8>,
+    /// As it was passed on last.
+    said: Vec<u8>,
+}
+
+impl LookedAt {
+    pub(super) fn add(&self, id: EntryId, folder: &Arc<Directory>, names: &PartNames) {
+        let looked = Looked { folder: folder.clone(), name: names.wanted.clone(), said: Vec::new() };
+        self.lock().parts.insert(id, looked);
+    }
+
+    pub(super) fn remove(&self, id: EntryId) {
+        self.lock().parts.remove(&id);
+    }
+
+    /// No more comes.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.closed.notify_all();
+    }
+
+    /// Passes on what is looked at, until no more comes.
+    pub(super) fn tell(&self, receiving: &Receiving) {
+        loop {
+            let state = self.lock();
+            if state.is_closed {
+                return;
+            }
+            let waited = self.closed.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            let parts: Vec<(EntryId, Looked)> =
+                waited.0.parts.iter().map(|(&id, looked)| (id, looked.clone())).collect();
+            drop(waited);
+            for (id, looked) in parts {
+                let Ok(bytes) = read(&looked) else { continue };
+                if bytes == looked.said {
+                    continue;
+                }
+                if let Some(known) = self.lock().parts.get_mut(&id) {
+                    known.said.clone_from(&bytes);
+                }
+                // A viewer of another version is not understood, and gets what comes anyway.
+                if let Some(stretches) = decode_wanted(&bytes) {
+                    receiving.say(Kind::Want, Want { id, stretches }.encode());
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(looked: &Looked) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    looked.folder.read_file(&looked.name, false)?.take(WANTED_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Seldom enough to cost nothing, and often enough that nobody waits for it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -1,0 +1,333 @@
+//! A large file under way: its part, and the journal that says how much of that is on the disk.
+
+use std::fs::File;
+use std::io;
+use std::mem::discriminant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender};
+
+use crate::blocks::{BlockMap, Blocks};
+use crate::delta::{Run, copy_run};
+use crate::name::PartNames;
+use crate::progress::{Current, add};
+use crate::receive::content::dress;
+use crate::receive::journal::{self, Come};
+use crate::receive::looked_at::LiveMap;
+use crate::receive::partial::identity;
+use crate::receive::shared::{Pending, Receiving};
+use crate::receive::signing::Basis;
+use crate::system::{self, Directory};
+use crate::wire::{RecordKind, ShortHash, TOUCHED_BYTES};
+
+/// A file of which some has come.
+pub(super) struct Part {
+    pub(super) file: Pending,
+    pub(super) open: File,
+    directory: Arc<Directory>,
+    name: Vec<u8>,
+    journal: Option<PartJournal>,
+    /// Everything up to here has come, was verified and is written; of blocks, so much.
+    pub(super) prefix: u64,
+    /// Where it comes in blocks, in any order.
+    pub(super) blocks: Option<PartBlocks>,
+    /// Of what was there.
+    pub(super) copied_bytes: u64,
+    /// Not verified: something was not any more as it was told. All comes again.
+    pub(super) is_wrong: bool,
+    pub(super) noted: Instant,
+}
+
+pub(super) struct PartBlocks {
+    pub(super) map: BlockMap,
+    /// For who looks at it.
+    live: Option<LiveMap>,
+}
+
+struct PartJournal {
+    directory: Arc<Directory>,
+    names: PartNames,
+    open: Arc<File>,
+    identity: ShortHash,
+    turn: u64,
+}
+
+/// Less than this is not worth being kept when the copy ends early.
+const KEPT_BYTES_MIN: u64 = 1 << 20;
+
+/// Bytes that are to be on the disk before the journal says so.
+pub(super) struct Note {
+    part: File,
+    journal: Arc<File>,
+    turn: u64,
+    identity: ShortHash,
+    come: Come,
+}
+
+/// A flush can take long: the writer does not wait for it.
+pub(super) fn write_notes(notes: &Receiver<Note>, idle: &AtomicBool) {
+    for note in notes {
+        // What is not noted comes again.
+        let _ = note.write();
+        idle.store(true, Ordering::Release);
+    }
+}
+
+impl Note {
+    fn write(&self) -> io::Result<()> {
+        self.part.sync_data()?;
+        journal::write(&self.journal, self.turn, &self.identity, &self.come)
+    }
+}
+
+impl Part {
+    pub(super) fn begin(
+        receiving: &Receiving,
+        file: Pending,
+        first: &RecordKind,
+    ) -> std::result::Result<Self, Box<(Pending, io::Error)>> {
+        match Self::open(receiving, &file, first) {
+            Ok(part) => {
+                let part = Self { file, ..part };
+                receiving.progress.set_current(Some(part.current(receiving)));
+                add(&receiving.progress.bytes_done, part.prefix);
+                add(&receiving.progress.bytes_same, part.prefix);
+                Ok(part)
+            }
+            Err(error) => Err(Box::new((file, error))),
+        }
+    }
+
+    fn open(receiving: &Receiving, file: &Pending, first: &RecordKind) -> io::Result<Self> {
+        let into = receiving.directories.open(file.place)?;
+        let folder = receiving.partial.folder(true)?;
+        let left = match first {
+            RecordKind::Restart => Come::Prefix(0),
+            RecordKind::Blocks { .. } => {
+                let blocks = Blocks::of(file.bytes);
+                let map = file.left_blocks.as_ref().map(|map| (**map).clone());
+                Come::Blocks(map.unwrap_or_else(|| BlockMap::none(blocks)))
+            }
+            _ => Come::Prefix(file.left_bytes),
+        };
+        let part = |open, directory, name, journal, left: Come| {
+            let prefix = left.bytes();
+            let blocks = match left {
+                Come::Blocks(map) => Some(PartBlocks { map, live: None }),
+                Come::Prefix(_) => None,
+            };
+            let file = file.clone();
+            let (copied_bytes, is_wrong, noted) = (0, false, Instant::now());
+            Self { file, open, directory, name, journal, prefix, blocks, copied_bytes, is_wrong, noted }
+        };
+        if file.bytes < TOUCHED_BYTES || !folder.is_ours() {
+            let (open, temporary) = receiving.partial.create(&into, file.mode)?;
+            let left = match left {
+                Come::Blocks(map) => Come::Blocks(BlockMap::none(map.blocks)),
+                Come::Prefix(_) => Come::Prefix(0),
+            };
+            return Ok(part(open, temporary.directory, temporary.name, None, left));
+        }
+        let names = PartNames::of(&receiving.directories.path_of(file.place, &file.name));
+        let directory = receiving.partial.beside(&into)?;
+        let is_kept = left.bytes() > 0;
+        let open = match directory.write_file(&names.part) {
+            Ok(open) if is_kept && open.metadata()?.len() >= left.prefix() => open,
+            _ if is_kept => {
+                return Err(io::Error::other(
+                    "the part of it that an earlier copy left has gone; copy it again",
+                ));
+            }
+            found => {
+                if found.is_ok() {
+                    directory.remove_file(&names.part)?;
+                }
+                directory.create_file(&names.part, file.mode)?
+            }
+        };
+        open.set_len(if matches!(left, Come::Blocks(_)) { file.bytes } else { left.bytes() })?;
+        if !is_kept {
+            let _ = folder.directory.remove_file(&names.journal);
+        }
+        let journal = match folder.directory.write_file(&names.journal) {
+            Ok(journal) => journal,
+            Err(_) => folder.directory.create_file(&names.journal, 0o600)?,
+        };
+        let identity = identity(file.bytes, file.modified_ns, file.touched);
+        let noted = journal::read(&journal, &identity, file.bytes);
+        if is_kept && noted.is_none_or(|noted| discriminant(&noted) != discriminant(&left)) {
+            // Nothing of the other kind may stay: what is cut off here is not to be believed later.
+            journal.set_len(0)?;
+            journal::write(&journal, 1, &identity, &left)?;
+        }
+        let live = match &left {
+            Come::Blocks(map) => {
+                receiving.looked_at.add(file.id, &folder.directory, &names);
+                // Without it nobody sees it before it is whole.
+                LiveMap::create(&folder.directory, &names, map, file.modified_ns).ok()
+            }
+            Come::Prefix(_) => None,
+        };
+        let name = names.part.clone();
+        let journal = PartJournal {
+            directory: folder.directory.clone(),
+            names,
+            open: Arc::new(journal),
+            identity,
+            turn: 1,
+        };
+        let mut part = part(open, directory, name, Some(journal), left);
+        if let Some(blocks) = &mut part.blocks {
+            blocks.live = live;
+        }
+        Ok(part)
+    }
+
+    fn current(&self, receiving: &Receiving) -> Current {
+        let name = receiving.directories.path_of(self.file.place, &self.file.name);
+        Current { name, done_bytes: self.prefix, total_bytes: self.file.bytes }
+    }
+
+    /// All of a block was written; `None` where that cannot be.
+    pub(super) fn came(&mut self, receiving: &Receiving, number: u64) -> Option<io::Result<()>> {
+        let blocks = self.blocks.as_mut()?;
+        if number >= blocks.map.blocks.count() || blocks.map.has(number) {
+            return None;
+        }
+        blocks.map.add(number);
+        self.prefix = blocks.map.come_bytes();
+        let told = blocks.live.as_ref().map_or(Ok(()), |live| live.come(&blocks.map, number));
+        receiving.progress.set_current(Some(self.current(receiving)));
+        Some(told)
+    }
+
+    /// What has come, as the journal has it.
+    fn come(&self) -> Come {
+        match &self.blocks {
+            Some(blocks) => Come::Blocks(blocks.map.clone()),
+            None => Come::Prefix(self.prefix),
+        }
+    }
+
+    pub(super) fn write(&mut self, offset: u64, content: &[u8]) -> io::Result<()> {
+        system::write_all_at(&self.open, content, offset)?;
+        if self.blocks.is_none() {
+            self.prefix = offset + content.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies what the file has in common with one that is there.
+    pub(super) fn copy(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        receiving: &Receiving,
+        basis: &Basis,
+        run: &Run,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let (open, mut at) = (&self.open, offset);
+        let is_good = copy_run(basis.reader(receiving), &basis.map(), run, buffer, |chunk| {
+            // Nothing was written there: a hole reads the same.
+            if chunk.iter().any(|byte| *byte != 0) {
+                system::write_all_at(open, chunk, at)?;
+            }
+            at += chunk.len() as u64;
+            Ok(())
+        })?;
+        self.prefix = offset + bytes;
+        self.copied_bytes += bytes;
+        self.is_wrong |= !is_good;
+        Ok(())
+    }
+
+    /// What has come does not count.
+    pub(super) fn restart(&mut self, receiving: &Receiving) -> io::Result<()> {
+        (self.prefix, self.copied_bytes, self.is_wrong) = (0, 0, false);
+        self.open.set_len(0)?;
+        let is_blocks = self.blocks.take().is_some();
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        if is_blocks {
+            receiving.looked_at.remove(self.file.id);
+            let _ = journal.directory.remove_file(&journal.names.map);
+        }
+        // Behind the notes that may still be written, both places are to be empty.
+        journal.open.set_len(0)?;
+        journal.identity = identity(0, 0, u64::MAX);
+        Ok(())
+    }
+
+    pub(super) fn note(&mut self, notes: &Sender<Note>, idle: &AtomicBool) {
+        self.noted = Instant::now();
+        if self.is_wrong {
+            return;
+        }
+        let come = self.come();
+        let Some(journal) = &mut self.journal else { return };
+        let Ok(part) = self.open.try_clone() else { return };
+        journal.turn += 1;
+        let note = Note {
+            part,
+            journal: journal.open.clone(),
+            turn: journal.turn,
+            identity: journal.identity,
+            come,
+        };
+        idle.store(false, Ordering::Release);
+        if notes.try_send(note).is_err() {
+            idle.store(true, Ordering::Release);
+        }
+    }
+
+    pub(super) fn finish(&self, receiving: &Receiving, bytes: u64, later_ns: i64) -> io::Result<()> {
+        if self.open.metadata()?.len() != bytes {
+            self.open.set_len(bytes)?;
+        }
+        dress(receiving, &self.file, &self.open, later_ns)?;
+        let into = receiving.directories.open(self.file.place)?;
+        self.directory.rename(&self.name, &into, &self.file.name)
+    }
+
+    pub(super) fn forget_journal(&self) {
+        if let Some(journal) = &self.journal {
+            for name in [&journal.names.journal, &journal.names.map, &journal.names.wanted] {
+                let _ = journal.directory.remove_file(name);
+            }
+        }
+    }
+
+    pub(super) fn discard(&self) {
+        self.forget_journal();
+        let _ = self.directory.remove_file(&self.name);
+    }
+
+    /// Notes what has come, if that is worth it.
+    pub(super) fn keep(mut self) {
+        if self.prefix < KEPT_BYTES_MIN || self.is_wrong {
+            return self.discard();
+        }
+        let come = self.come();
+        let Some(journal) = &mut self.journal else { return self.discard() };
+        // Two records at least are written behind whatever is on its way to the journal.
+        let kept = self
+            .open
+            .sync_data()
+            .and_then(|()| journal::write(&journal.open, journal.turn + 1, &journal.identity, &come));
+        if kept.is_err() {
+            self.discard();
+        }
+    }
+}
+
+impl PartBlocks {
+    /// Whether a piece lies within one block that has not come.
+    pub(super) fn expects(&self, offset: u64, bytes: u64) -> bool {
+        let blocks = self.map.blocks;
+        let number = offset >> blocks.log2;
+        let range = blocks.range(number);
+        offset.checked_add(bytes).is_some_and(|end| end <= range.end) && !self.map.has(number)
+    }
+}

@@ -1,0 +1,371 @@
+//! Files that are sent in blocks: one thread reads them, in the order in which they are of the most use.
+//!
+//! ```text
+//!  what somebody looks at --+
+//!  both ends of summaries --+--> urgent --> between whatever else is sent
+//!  the rest of summaries ---+
+//!  samples, gaps halved ----+--> later ---> when nothing else is to be sent
+//! ```
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use crossbeam_channel::{Receiver, Select, Sender, bounded, unbounded};
+use grebe_packet::Cancel;
+
+use crate::blocks::{BlockMap, Blocks, Halving, ends, is_summary};
+use crate::directories::Directories;
+use crate::options::Options;
+use crate::progress::Current;
+use crate::send::reading::{Ended, Outcome, Read, Wanted, next_stretch, regular};
+use crate::system::{self, Metadata, read_at, reason};
+use crate::wire::{DataWriter, EntryId, GROUP_BYTES, Want};
+
+/// The thread, as the one that sends sees it.
+pub(super) struct BlockFiles {
+    said: Sender<Said>,
+    pub(super) urgent: Receiver<Read>,
+    pub(super) later: Receiver<Read>,
+    /// Files that were handed over and are not done.
+    files: usize,
+}
+
+/// What the thread works with.
+pub(super) struct BlockJob {
+    said: Receiver<Said>,
+    urgent: Sender<Read>,
+    later: Sender<Read>,
+}
+
+enum Said {
+    File(Box<Wanted>, BlockMap),
+    Want(Want),
+}
+
+impl BlockFiles {
+    pub(super) fn new() -> (Self, BlockJob) {
+        let (said, heard) = unbounded();
+        let (urgent_in, urgent) = bounded(READ_AHEAD);
+        let (later_in, later) = bounded(READ_AHEAD);
+        let job = BlockJob { said: heard, urgent: urgent_in, later: later_in };
+        (Self { said, urgent, later, files: 0 }, job)
+    }
+
+    /// Sends a file, but for the blocks that the receiver has.
+    pub(super) fn send(&mut self, file: Wanted, left: BlockMap) {
+        self.files += 1;
+        // The thread lives as long as this end does.
+        let _ = self.said.send(Said::File(Box::new(file), left));
+    }
+
+    /// Somebody looks at this. What is said faster than it can be read is not of use to anybody.
+    pub(super) fn want(&self, want: Want) {
+        if self.said.len() < SAID_MAX {
+            let _ = self.said.send(Said::Want(want));
+        }
+    }
+
+    pub(super) fn done(&mut self) {
+        self.files -= 1;
+    }
+
+    pub(super) fn files(&self) -> usize {
+        self.files
+    }
+}
+
+/// Until nobody takes it any more.
+pub(super) fn read_blocks(job: BlockJob, directories: &Directories, options: &Options, cancel: &Cancel) {
+    let BlockJob { said, urgent, later } = job;
+    let mut reading = Reading {
+        directories,
+        only_wanted: options.only_wanted,
+        waiting: VecDeque::new(),
+        open: Vec::new(),
+        wanted: HashMap::new(),
+        turn: 0,
+        buffer: vec![0; GROUP_BYTES],
+    };
+    while !cancel.is_cancelled() {
+        while let Ok(said) = said.try_recv() {
+            reading.take(said);
+        }
+        let Some((mut reads, is_urgent)) = reading.next() else {
+            match said.recv() {
+                Ok(said) => reading.take(said),
+                Err(_) => return,
+            }
+            continue;
+        };
+        while let Some(read) = reads.pop_front() {
+            let sent = match is_urgent {
+                true => urgent.send(read).is_ok(),
+                false => send_later(read, &later, &urgent, &said, &mut reading),
+            };
+            if !sent {
+                return;
+            }
+        }
+    }
+}
+
+/// Sends what can wait; meanwhile what cannot goes before it. Whether somebody takes it.
+fn send_later(
+    read: Read,
+    later: &Sender<Read>,
+    urgent: &Sender<Read>,
+    said: &Receiver<Said>,
+    reading: &mut Reading<'_>,
+) -> bool {
+    loop {
+        let mut select = Select::new();
+        let sends = select.send(later);
+        let hears = select.recv(said);
+        let ready = select.select();
+        match ready.index() {
+            index if index == sends => return ready.send(later, read).is_ok(),
+            index if index == hears => match ready.recv(said) {
+                Ok(said) => reading.take(said),
+                Err(_) => return false,
+            },
+            _ => {}
+        }
+        while let Some(reads) = reading.next_urgent() {
+            for read in reads {
+                if urgent.send(read).is_err() {
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+struct Reading<'a> {
+    directories: &'a Directories,
+    only_wanted: bool,
+    /// Files behind those that are open.
+    waiting: VecDeque<(Wanted, BlockMap)>,
+    open: Vec<Open>,
+    /// Blocks that somebody looks at.
+    wanted: HashMap<EntryId, VecDeque<u64>>,
+    /// Whose block is next, so that all files get sharper together.
+    turn: usize,
+    buffer: Vec<u8>,
+}
+
+struct Open {
+    file: Wanted,
+    open: File,
+    before: Metadata,
+    sent: BlockMap,
+    is_summary: bool,
+    ends: VecDeque<u64>,
+    order: Halving,
+    /// Bytes of it that count as done.
+    done_bytes: u64,
+}
+
+impl Reading<'_> {
+    fn take(&mut self, said: Said) {
+        match said {
+            Said::File(file, left) => self.waiting.push_back((*file, left)),
+            Said::Want(want) => {
+                let known = |id: EntryId| {
+                    self.open.iter().any(|open| open.file.id == id)
+                        || self.waiting.iter().any(|(file, _)| file.id == id)
+                };
+                if !known(want.id) {
+                    return;
+                }
+                // Who looks at something looks before all who wait.
+                if let Some(at) = self.waiting.iter().position(|(file, _)| file.id == want.id)
+                    && let Some(file) = self.waiting.remove(at)
+                {
+                    self.waiting.push_front(file);
+                }
+                let bytes = self.open.iter().find(|open| open.file.id == want.id).map(|open| open.file.bytes);
+                let bytes = bytes.or_else(|| self.waiting.front().map(|(file, _)| file.bytes));
+                let blocks = Blocks::of(bytes.unwrap_or(0));
+                let wanted = want.stretches.iter().flat_map(|stretch| blocks.reached_by(stretch));
+                self.wanted.insert(want.id, wanted.take(WANTED_MAX).collect());
+            }
+        }
+    }
+
+    /// What is sent next, and whether that is before all else.
+    fn next(&mut self) -> Option<(VecDeque<Read>, bool)> {
+        if let Some(reads) = self.next_urgent() {
+            return Some((reads, true));
+        }
+        if self.only_wanted {
+            return None;
+        }
+        // Summaries first: they are a hundredth of what they describe.
+        let has_summary = self.open.iter().any(|open| open.is_summary);
+        let count = self.open.len();
+        let turns = (0..count).map(|step| (self.turn + step) % count);
+        let at = turns.clone().find(|&at| !has_summary || self.open[at].is_summary)?;
+        self.turn = at + 1;
+        let number = self.open[at].next();
+        Some((self.send(at, number), false))
+    }
+
+    fn next_urgent(&mut self) -> Option<VecDeque<Read>> {
+        if let Some(reads) = self.begin_one() {
+            return Some(reads);
+        }
+        for at in 0..self.open.len() {
+            let id = self.open[at].file.id;
+            while let Some(number) = self.wanted.get_mut(&id).and_then(VecDeque::pop_front) {
+                if !self.open[at].sent.has(number) {
+                    return Some(self.send(at, Some(number)));
+                }
+            }
+            self.wanted.remove(&id);
+        }
+        for at in 0..self.open.len() {
+            while let Some(number) = self.open[at].ends.pop_front() {
+                if !self.open[at].sent.has(number) {
+                    return Some(self.send(at, Some(number)));
+                }
+            }
+        }
+        None
+    }
+
+    /// Opens the next file, if there is room; what is said of it then.
+    fn begin_one(&mut self) -> Option<VecDeque<Read>> {
+        if self.open.len() >= OPEN_MAX {
+            return None;
+        }
+        let (file, left) = self.waiting.pop_front()?;
+        let read = match self.begin(&file) {
+            Ok(Some((open, before))) => {
+                let blocks = Blocks::of(file.bytes);
+                let is_summary = is_summary(&file.name);
+                let left_bytes = left.come_bytes();
+                let mut writer = DataWriter::new(0);
+                writer.blocks(file.id, blocks.log2);
+                self.open.push(Open {
+                    ends: if is_summary { ends(blocks).collect() } else { VecDeque::new() },
+                    order: Halving::new(blocks.count()),
+                    done_bytes: left_bytes,
+                    sent: left,
+                    is_summary,
+                    file,
+                    open,
+                    before,
+                });
+                Read { copied_bytes: left_bytes, ..read_of(writer, Vec::new()) }
+            }
+            // It is another one than was listed: it comes as any file does.
+            Ok(None) => ended(file, Outcome::Changed, None),
+            Err(error) => {
+                let why = format!("it cannot be read: {}", reason(&error));
+                let mut writer = DataWriter::new(0);
+                writer.failed(file.id, false);
+                ended(file, Outcome::LeftOut(why), Some(writer))
+            }
+        };
+        Some([read].into())
+    }
+
+    fn begin(&self, file: &Wanted) -> io::Result<Option<(File, Metadata)>> {
+        let open = self.directories.open(file.place)?.read_file(&file.name, file.follows)?;
+        let before = regular(&open)?;
+        let is_as_listed = before.bytes == file.bytes
+            && before.modified_ns == file.modified_ns
+            && before.touched() == file.touched;
+        Ok(is_as_listed.then_some((open, before)))
+    }
+
+    /// A block, or where there is none any more the end of the file.
+    fn send(&mut self, at: usize, number: Option<u64>) -> VecDeque<Read> {
+        let mut reads = VecDeque::new();
+        let sent = number.map_or(Ok(true), |number| self.read(at, number, &mut reads));
+        if let (Ok(true), false) = (&sent, self.open[at].sent.is_whole()) {
+            return reads;
+        }
+        let Open { file, open, before, .. } = self.open.swap_remove(at);
+        self.wanted.remove(&file.id);
+        let is_same = sent.and_then(|is_all| Ok(is_all && system::metadata(&open)?.is_same_content(&before)));
+        let mut writer = DataWriter::new(0);
+        reads.push_back(match is_same {
+            Ok(true) => {
+                writer.end(file.id, before.bytes, 0);
+                ended(file, Outcome::Sent, Some(writer))
+            }
+            Ok(false) => ended(file, Outcome::Changed, None),
+            Err(error) => {
+                writer.failed(file.id, false);
+                let why = format!("it cannot be read: {}", reason(&error));
+                ended(file, Outcome::LeftOut(why), Some(writer))
+            }
+        });
+        reads
+    }
+
+    /// Reads a block; `false` where the file was cut off.
+    fn read(&mut self, at: usize, number: u64, reads: &mut VecDeque<Read>) -> io::Result<bool> {
+        let open = &mut self.open[at];
+        let Range { start, end } = open.sent.blocks.range(number);
+        let mut writer = DataWriter::new(GROUP_BYTES);
+        let mut from = start;
+        // Holes are not sent.
+        while let Some(stretch) = next_stretch(&open.open, from, end, &open.before)? {
+            from = stretch.start;
+            while from < stretch.end {
+                let room = ((stretch.end - from) as usize).min(GROUP_BYTES - writer.content_bytes());
+                let got = read_at(&open.open, &mut self.buffer[..room], from)?;
+                if got == 0 {
+                    return Ok(false);
+                }
+                writer.piece(open.file.id, from, &self.buffer[..got]);
+                from += got as u64;
+                if writer.content_bytes() >= GROUP_BYTES {
+                    let full = std::mem::replace(&mut writer, DataWriter::new(GROUP_BYTES));
+                    reads.push_back(read_of(full, Vec::new()));
+                }
+            }
+        }
+        writer.block(open.file.id, number);
+        open.sent.add(number);
+        open.done_bytes += end - start;
+        let mut read = read_of(writer, Vec::new());
+        read.part = Some(Current {
+            name: self.directories.path_of(open.file.place, &open.file.name),
+            done_bytes: open.done_bytes,
+            total_bytes: open.file.bytes,
+        });
+        reads.push_back(read);
+        Ok(true)
+    }
+}
+
+impl Open {
+    /// The block that is due.
+    fn next(&mut self) -> Option<u64> {
+        let sent = &self.sent;
+        self.order.find(|&number| !sent.has(number))
+    }
+}
+
+fn read_of(writer: DataWriter, ended: Vec<Ended>) -> Read {
+    let content_bytes = writer.content_bytes() as u64;
+    Read { content_bytes, copied_bytes: 0, body: writer.finish(), ended, part: None }
+}
+
+fn ended(file: Wanted, outcome: Outcome, writer: Option<DataWriter>) -> Read {
+    // A message without content says nothing, and costs nothing.
+    read_of(writer.unwrap_or_else(|| DataWriter::new(0)), vec![Ended { file, outcome }])
+}
+
+/// Frames of content that wait to be sent: what is looked at waits behind them.
+const READ_AHEAD: usize = 2;
+/// Files that are sent side by side; a receiver has 256 open at most.
+const OPEN_MAX: usize = 32;
+const SAID_MAX: usize = 1_000;
+/// Blocks that somebody can look at: 1 GiB at once.
+const WANTED_MAX: usize = 4_096;

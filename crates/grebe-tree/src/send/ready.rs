@@ -1,0 +1,135 @@
+//! Files that are to be read, in the order in which they are.
+
+use std::collections::VecDeque;
+
+use crate::blocks::describes;
+use crate::directories::Directories;
+use crate::error::Result;
+use crate::exclude::Exclude;
+use crate::options::Options;
+use crate::send::reading::{How, Wanted};
+
+/// What was asked for first, and behind it all else in the order of the answers.
+pub(super) struct Ready {
+    patterns: Exclude,
+    /// What describes recordings comes before their samples.
+    is_progressive: bool,
+    first: VecDeque<(Wanted, How)>,
+    rest: VecDeque<(Wanted, How)>,
+    bytes: u64,
+    /// The rest waits: names that come first may still be found.
+    is_held: bool,
+}
+
+impl Ready {
+    pub(super) fn new(options: &Options) -> Result<Self> {
+        Ok(Self {
+            patterns: Exclude::new(&options.first)?,
+            is_progressive: options.progressive,
+            first: VecDeque::new(),
+            rest: VecDeque::new(),
+            bytes: 0,
+            is_held: !options.first.is_empty(),
+        })
+    }
+
+    pub(super) fn push(&mut self, file: Wanted, how: How, directories: &Directories) {
+        self.bytes += file.bytes;
+        let is_first = self.is_progressive && describes(&file.name)
+            || !self.patterns.is_empty()
+                && self.patterns.matches(&directories.path_of(file.place, &file.name), false);
+        if is_first { &mut self.first } else { &mut self.rest }.push_back((file, how));
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(Wanted, How)> {
+        let next = self.first.pop_front();
+        let next = if self.is_held { next } else { next.or_else(|| self.rest.pop_front()) }?;
+        self.bytes -= next.0.bytes;
+        Some(next)
+    }
+
+    /// Puts back what was taken last.
+    pub(super) fn put_back(&mut self, file: Wanted, how: How) {
+        self.bytes += file.bytes;
+        self.first.push_front((file, how));
+    }
+
+    /// All names are known, or more than are kept: nothing waits for them any more.
+    pub(super) fn release(&mut self) {
+        self.is_held = false;
+    }
+
+    /// Whether nothing can be taken now.
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_empty() && (self.is_held || self.rest.is_empty())
+    }
+
+    /// Files that wait, also those that cannot be taken yet.
+    pub(super) fn files(&self) -> usize {
+        self.first.len() + self.rest.len()
+    }
+
+    /// Of all that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::Directory;
+
+    fn ready(options: Options, names: &[&str]) -> (Ready, tempfile::TempDir) {
+        let root = tempfile::tempdir().unwrap();
+        let directories = Directories::default();
+        let top = directories.add_root(Directory::open(root.path()).unwrap(), b"");
+        let mut ready = Ready::new(&options).unwrap();
+        for (name, id) in names.iter().zip(0..) {
+            let file = Wanted {
+                id,
+                place: top,
+                name: name.as_bytes().into(),
+                follows: false,
+                bytes: 10,
+                modified_ns: 0,
+                touched: 0,
+            };
+            ready.push(file, How::Whole, &directories);
+        }
+        (ready, root)
+    }
+
+    fn names(ready: &mut Ready) -> Vec<String> {
+        std::iter::from_fn(|| ready.pop())
+            .map(|(file, _)| String::from_utf8(file.name.into()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn what_was_asked_for_comes_first_and_the_rest_waits_until_all_names_are_known() {
+        let options = Options { first: vec!["*.json".to_owned()], ..Options::default() };
+        let (mut ready, _root) = ready(options, &["a", "b.json", "c", "d.json"]);
+        assert_eq!(names(&mut ready), ["b.json", "d.json"]);
+        assert!(ready.is_empty() && ready.files() == 2);
+        ready.release();
+        assert_eq!((names(&mut ready), ready.bytes()), (vec!["a".to_owned(), "c".to_owned()], 0));
+    }
+
+    #[test]
+    fn what_describes_recordings_does_not_wait() {
+        let options = Options { progressive: true, ..Options::default() };
+        let (mut ready, _root) = ready(options, &["a", "x.sigmf-data", "x.sigmf-meta"]);
+        assert_eq!(names(&mut ready), ["x.sigmf-meta", "a", "x.sigmf-data"]);
+        let (mut plain, _root) = self::ready(Options::default(), &["a", "x.sigmf-meta"]);
+        assert_eq!(names(&mut plain), ["a", "x.sigmf-meta"]);
+    }
+
+    #[test]
+    fn what_is_put_back_comes_next() {
+        let (mut ready, _root) = ready(Options::default(), &["a", "b"]);
+        let (file, how) = ready.pop().unwrap();
+        ready.put_back(file, how);
+        assert_eq!(names(&mut ready), ["a", "b"]);
+    }
+}
