@@ -197,6 +197,11 @@ impl Remote {
         }
     }
 
+    /// Whether it has ended in another way than well: it was killed, or what it ran was.
+    pub(crate) fn is_lost(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(status)) if !status.success())
+    }
+
     /// Waits for its end, and says how that was.
     pub(crate) fn ended(&mut self) -> Ended {
         drop(self.child.stdin.take());

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::trees::{assert_same, file, noise, plant, things};
+use support::trees::{assert_same, file, plant, things};
 use support::{finish, grebe, run, text};
 
 /// Runs it to its end: the exit status, the result in JSON, what it said.
@@ -167,7 +167,8 @@ fn mistakes_are_told_with_what_to_do() {
         (vec!["cp", &dir, &to], 2, "cp.toml:3: unknown field `modee`"),
         (vec!["cp", "--no-config", "--log", "/nowhere/log", &dir, &to], 1, "--log"),
         (vec!["cp", "--no-config", "--exclude", "[", "-r", &dir, &to], 2, "is no pattern"),
-        (vec!["cp", "--no-config", &none, &to], 4, "none: no such file"),
+        (vec!["cp", "--no-config", &none, &to], 1, "none: there is no such file"),
+        (vec!["cp", "--no-config", &none, &none, &to], 1, "none of the others"),
     ] {
         let mut command = grebe(&arguments);
         command.env("XDG_CONFIG_HOME", at("config"));
@@ -177,6 +178,11 @@ fn mistakes_are_told_with_what_to_do() {
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
     assert!(!Path::new(&to).exists());
+    // Of several what is there arrives.
+    file(&folder.path().join("one"), b"one", 1);
+    let (status, result, said) = cp(&[&at("one"), &none, &to]);
+    assert_eq!((status, result["files_copied"].as_u64()), (Some(4), Some(1)), "{said}");
+    assert!(said.contains("none: no such file"), "{said}");
 }
 
 #[test]
@@ -232,7 +238,8 @@ fn a_full_disk_is_told_and_the_same_command_goes_on_when_there_is_room() {
     }
     let _unmounts = Unmounts(&disk);
     for number in 0..6 {
-        file(&from.join(format!("{number}.bin")), &noise(2_500_000, number), number);
+        let contents = support::trees::noise(2_500_000, number);
+        file(&from.join(format!("{number}.bin")), &contents, number);
     }
     let to = disk.join("to");
     let (status, _, said) = cp(&["-r", path(&from), path(&to)]);

@@ -37,14 +37,14 @@ mod signature;
 
 pub(crate) use apply::copy_run;
 pub(crate) use chunks::{ChunkSizes, Chunks};
-pub(crate) use compare::{compare, sign};
-pub(crate) use cost::{Experience, Rates, delta_pays};
+pub(crate) use compare::{Told, compare, sign};
+pub(crate) use cost::{CHANGED_BYTES_MIN, Experience, Rates, delta_pays};
 pub(crate) use finer::{GAPS_MAX, Gap, gaps, refine};
 pub(crate) use found::{FOUND_BYTES_MIN, Found};
 pub(crate) use index::Known;
 pub(crate) use matcher::{Piece, Run};
 pub(crate) use shared_index::SharedIndex;
-pub(crate) use signature::{BasisMap, PIECE_BYTES_MAX, Signature, SignatureWriter};
+pub(crate) use signature::{BasisMap, PIECE_BYTES_MAX, Signature, SignatureWriter, read_piece};
 
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@ use crate::receive::{ReceiveTree, receive};
 use crate::report::Report;
 use crate::send::{SendTree, send};
 use crate::wire::{
-    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, Left, ListingWriter, Role,
-    SenderEnd, Summary, Want,
+    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, Left, ListingWriter, Made,
+    MadeWord, Role, SenderEnd, Summary, Want,
 };
 
 /// Where both streams go that a lying peer is asked to read.
@@ -250,6 +250,7 @@ fn what_breaks_the_protocol_ends_the_copy_and_nothing_gets_a_name() {
         ),
         ("a stream that ends", listed().data(|data| data.piece(0, 0, b"piece")).cut()),
         ("a file handed over", Liar::new().list(0, 0, &[file(b"x", 3)]).data(|data| data.local(0)).cut()),
+        ("a hash that nobody told", listed().data(|data| data.compared(0, false)).end()),
         ("a hello in the middle", {
             let mut liar = listed();
             liar.writer.write(Kind::Hello, b"grebe tree").unwrap();
@@ -329,6 +330,10 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
         ("an early end", say(&|writer| writer.write(Kind::End, &Summary::default().encode()).unwrap())),
         ("a listing", say(&|writer| writer.write(Kind::Listing, &[0, 0]).unwrap())),
         ("a second hello", say(&|writer| writer.write(Kind::Hello, &[]).unwrap())),
+        ("stretches of a file that was not compared", {
+            let made = Made { id: 0, word: MadeWord::Without(vec![0..1, 5..u64::MAX]) };
+            say(&|writer| writer.write(Kind::Made, &made.encode()).unwrap())
+        }),
         ("two receivers' words", b"\x01\x03abc".to_vec()),
         ("that it looks, where nobody can", say(&|writer| writer.write(Kind::Want, &[0, 0]).unwrap())),
     ];

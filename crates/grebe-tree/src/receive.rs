@@ -43,12 +43,13 @@ use crate::options::Options;
 use crate::progress::{Progress, add};
 use crate::reading_thread::ReadingThread;
 use crate::receive::choosing::{Choosing, Chosen};
+use crate::receive::comparing::chunk_sizes;
 use crate::receive::destination::look;
 use crate::receive::finishing::finish;
 use crate::receive::parts::{Piece, is_large, write_parts};
 use crate::receive::rates::{Measured, Window};
-use crate::receive::shared::Receiving;
-use crate::receive::signing::{refine_files, sign_files};
+use crate::receive::shared::{Pending, Receiving};
+use crate::receive::signing::{ToSign, refine_files, sign_files};
 use crate::receive::small::{Batch, Content, write_small_files};
 use crate::report::{Report, Waits};
 use crate::wire::{
@@ -214,7 +215,7 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         let (small, small_out) = bounded(BATCHES_MAX);
         let (pieces, pieces_out) = bounded(PIECES_MAX);
         let (to_sign, to_sign_out) = unbounded();
-        let choosing = Choosing::new(receiving, small.clone(), to_sign)?;
+        let choosing = Choosing::new(receiving, small.clone(), to_sign.clone())?;
         scope.spawn(move || sign_files(receiving, &to_sign_out));
         let (to_refine, to_refine_out) = bounded(REFINED_MAX);
         scope.spawn(move || refine_files(receiving, &to_refine_out));
@@ -228,7 +229,8 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         if receiving.options.progressive {
             scope.spawn(|| receiving.looked_at.tell(receiving));
         }
-        let dispatch = Dispatch { receiving, listings, small, pieces, to_refine, large: HashSet::new() };
+        let dispatch =
+            Dispatch { receiving, listings, small, pieces, to_sign, to_refine, large: HashSet::new() };
         let ended = dispatch.run(frames);
         receiving.bases.close();
         receiving.looked_at.close();
@@ -262,6 +264,7 @@ struct Dispatch<'a> {
     listings: Sender<Vec<u8>>,
     small: Sender<Batch>,
     pieces: Sender<Piece>,
+    to_sign: Sender<ToSign>,
     to_refine: Sender<Refine>,
     /// Files that come in pieces, of which some came.
     large: HashSet<EntryId>,
@@ -332,7 +335,7 @@ impl Dispatch<'_> {
                 RecordKind::Same => Content::Same,
                 RecordKind::Local if !is_large(&file) => Content::Local,
                 RecordKind::Differs => {
-                    self.receiving.copied(&file, file.bytes);
+                    self.differs(file)?;
                     continue;
                 }
                 kind => {
@@ -355,7 +358,26 @@ impl Dispatch<'_> {
         Ok(())
     }
 
-    fn piece(&self, id: EntryId, begins: Option<shared::Pending>, body: &Arc<Vec<u8>>, record: RecordKind) {
+    /// The sender's file is not what it was told the hash of: what of it is there it is told next.
+    fn differs(&self, mut file: Pending) -> Result<()> {
+        if !std::mem::take(&mut file.is_hashed) {
+            return Err(Error::Malformed { what: "that a file is not what nobody has told" });
+        }
+        if self.receiving.options.dry_run {
+            self.receiving.copied(&file, file.bytes);
+            return Ok(());
+        }
+        file.adopted = None;
+        let sizes = chunk_sizes(self.receiving, file.bytes, file.bytes);
+        let Pending { id, place, .. } = file;
+        let to_sign = ToSign { id, place, name: file.name.clone(), elsewhere: None, sizes };
+        self.receiving.bases.will_be_told(id);
+        self.receiving.expect(file)?;
+        let _ = self.to_sign.send(to_sign);
+        Ok(())
+    }
+
+    fn piece(&self, id: EntryId, begins: Option<Pending>, body: &Arc<Vec<u8>>, record: RecordKind) {
         let _ = self.pieces.send(Piece { id, begins, body: body.clone(), record });
     }
 }

@@ -16,15 +16,15 @@ mod reading;
 mod ready;
 mod sending;
 
-use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::bounded;
 use grebe_packet::Cancel;
 
 use crate::delta::SharedIndex;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exclude::Exclude;
 use crate::local::Handover;
 use crate::options::Options;
@@ -117,6 +117,7 @@ fn greet_and_send<W: Write>(
     handover: Option<&Handover>,
     left_out: &LeftOutList,
 ) -> Result<Report> {
+    check_sources(&tree.sources)?;
     let hello = Hello {
         role: Role::Sender,
         options: tree.options.clone(),
@@ -185,6 +186,24 @@ fn greet_and_send<W: Write>(
     // What is not kept is read again.
     let _ = index.finish();
     report
+}
+
+/// Where something of what was named is there, what is missing is left out; where nothing is, there is nothing to copy.
+fn check_sources(sources: &[PathBuf]) -> Result<()> {
+    let is_missing = |source: &Path| {
+        let found = source.symlink_metadata();
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    match sources {
+        [only] if is_missing(only) => {
+            Err(Error::Source { path: only.clone(), why: "there is no such file or directory" })
+        }
+        [first, ..] if sources.iter().all(|source| is_missing(source)) => {
+            let why = "there is no such file or directory, and none of the others that were named";
+            Err(Error::Source { path: first.clone(), why })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Two at least: while one waits for the disk the other one hashes.

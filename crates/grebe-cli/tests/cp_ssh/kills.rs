@@ -1,5 +1,5 @@
-//! `kill -9` of this end, of the other one or of the `ssh` between them, at any moment and over any way: both ends are gone soon, and
-//! the same command begun again ends with the right tree.
+//! `kill -9` of this end, of the other one or of the `ssh` between them, and blackouts, at any moment and over any way: both ends are
+//! gone soon, and the same command begun again ends with the right tree. In half of the stories an older one is there before.
 //!
 //! `GREBE_KILLS=100` plays so many stories; a story that fails names its seed, and `GREBE_KILLS_SEED` plays that one alone.
 #![cfg(target_os = "linux")]
@@ -66,20 +66,49 @@ impl<'a> Story<'a> {
                 number as u64,
             );
         }
+        file(&from.join("large.bin"), &noise(6_000_000, 99), 9);
+        let is_there = self.below(2) == 0;
+        if is_there {
+            self.plant_older(&to);
+        }
         let via = ["udp", "tcp", "ssh", "udp"][self.below(4) as usize];
         let is_push = self.below(2) == 0;
         // So slow that the kill comes in between.
-        let arguments = self.arguments(&from, &to, via, is_push, &["--bwlimit", "40M"]);
+        let more: &[&str] = if self.below(2) == 0 { &["--delete", "--checksum"] } else { &["--delete"] };
+        let slowly = [more, &["--bwlimit", "40M"]].concat();
+        let arguments = self.arguments(&from, &to, via, is_push, &slowly);
         for _ in 0..=self.below(2) {
             self.cut_off(&arguments);
         }
-        let arguments = self.arguments(&from, &to, via, is_push, &[]);
+        let arguments = self.arguments(&from, &to, via, is_push, more);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         let ended = run(&mut self.sshd.cp_with(&self.program, &arguments));
-        let why = format!("story {}, {via}, push {is_push}: {}", self.seed, ended.said);
+        let why =
+            format!("story {}, {via}, push {is_push}, older {is_there}, {more:?}: {}", self.seed, ended.said);
         assert_eq!(ended.status, Some(0), "{why}");
         assert_same(&from, &to, &why);
         self.wait_until_all_are_gone();
+    }
+
+    /// What an earlier copy left, before the source changed: something of each file, and what is gone since.
+    fn plant_older(&mut self, at: &Path) {
+        plant(at);
+        fs::remove_dir_all(at.join("deep/er/est")).unwrap();
+        fs::create_dir(at.join("gone")).unwrap();
+        file(&at.join("gone/since"), b"removed at the source", 30);
+        for number in 0..8 {
+            let mut contents = noise(700_000 + number * 1_000, number as u64);
+            let place = self.below(600_000) as usize;
+            contents[place..place + 100].fill(0);
+            file(&at.join(format!("{number}.bin")), &contents, 30 + number as u64);
+        }
+        let contents = noise(6_000_000, 99);
+        let place = self.below(5_000_000) as usize;
+        file(
+            &at.join("large.bin"),
+            &[&contents[..place], b"inserted", &contents[place + 400_000..]].concat(),
+            40,
+        );
     }
 
     fn arguments(&self, from: &Path, to: &Path, via: &str, is_push: bool, more: &[&str]) -> Vec<String> {
@@ -98,17 +127,30 @@ impl<'a> Story<'a> {
         let mut child = self.sshd.cp_with(&self.program, &arguments).spawn().unwrap();
         let us = self.below(2_500_000);
         std::thread::sleep(Duration::from_micros(us));
-        match self.below(4) {
+        match self.below(6) {
             0 => kill(child.id()),
             1 => self.others().into_iter().for_each(kill),
             2 => of_parent(child.id()).into_iter().for_each(kill),
-            _ => signal("-INT", child.id()),
+            3 => signal("-INT", child.id()),
+            4 => self.black_out(&child, false),
+            _ => self.black_out(&child, true),
         }
         self.has_ended(&mut child);
         let output = finish(child);
         let expected = matches!(output.status.code(), None | Some(0 | 1 | 3 | 130));
         assert!(expected, "story {}: {:?} {}", self.seed, output.status, text(&output.stderr));
         self.wait_until_all_are_gone();
+    }
+
+    /// Nobody answers this end for a while. It waits, and the copy goes on behind it, unless it is killed meanwhile.
+    fn black_out(&mut self, child: &Child, is_killed: bool) {
+        let silent: Vec<_> = self.others().into_iter().chain(of_parent(child.id())).collect();
+        silent.iter().for_each(|pid| stop(*pid));
+        std::thread::sleep(Duration::from_millis(self.below(2_500)));
+        if is_killed {
+            kill(child.id());
+        }
+        silent.iter().for_each(|pid| go_on(*pid));
     }
 
     /// It notices within seconds, whichever side was killed.
@@ -149,9 +191,22 @@ impl<'a> Story<'a> {
     }
 }
 
-/// It may have ended by itself.
 fn kill(pid: u32) {
-    let _ = std::process::Command::new("sh").args(["-c", &format!("kill -9 {pid} 2>/dev/null")]).status();
+    send("-KILL", pid);
+}
+
+fn stop(pid: u32) {
+    send("-STOP", pid);
+}
+
+fn go_on(pid: u32) {
+    send("-CONT", pid);
+}
+
+/// It may have ended by itself.
+fn send(signal: &str, pid: u32) {
+    let _ =
+        std::process::Command::new("sh").args(["-c", &format!("kill {signal} {pid} 2>/dev/null")]).status();
 }
 
 /// The processes that a process started: the `ssh`.

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 
 use fastcdc::v2020::{FastCDC, Normalization};
 
+use super::signature::short_hash;
 use crate::wire::{ShortHash, short};
 
 /// Chunks that a signature may have: what bounds the memory of both ends.
@@ -55,7 +56,7 @@ impl ChunkSizes {
         4 << self.average_log2
     }
 
-    fn average(self) -> usize {
+    pub(super) fn average(self) -> usize {
         1 << self.average_log2
     }
 
@@ -98,6 +99,12 @@ impl<R: Read> Chunks<R> {
 
     /// The next chunk and its bytes, in the order of the file; `None` behind the last one.
     pub(crate) fn next(&mut self) -> io::Result<Option<(Chunk, &[u8])>> {
+        self.next_like(None)
+    }
+
+    /// The same where a chunk of this [short hash](short_hash) and length is expected. If it is that one, nothing has to be cut: bytes that
+    /// were cut so elsewhere would be here, too.
+    pub(crate) fn next_like(&mut self, expected: Option<(u64, u32)>) -> io::Result<Option<(Chunk, &[u8])>> {
         // Where a chunk is cut depends on the bytes up to the longest one's end, so these must be there.
         if self.to - self.from < self.sizes.max() && !self.is_at_end {
             self.fill()?;
@@ -105,6 +112,15 @@ impl<R: Read> Chunks<R> {
         let rest = &self.buffer[self.from..self.to];
         if rest.is_empty() {
             return Ok(None);
+        }
+        if let Some((hash, len)) = expected
+            && let Some(bytes) = rest.get(..len as usize)
+        {
+            let chunk = Chunk::of(bytes);
+            if short_hash(&chunk.hash) == hash {
+                self.from += bytes.len();
+                return Ok(Some((chunk, bytes)));
+            }
         }
         let sizes = self.sizes;
         let cutter =

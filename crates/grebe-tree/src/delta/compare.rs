@@ -2,11 +2,11 @@
 
 use std::io::{self, Read};
 
-use crossbeam_channel::{Receiver, TryRecvError};
+use crossbeam_channel::Receiver;
 
 use super::chunks::{Chunk, ChunkSizes, Chunks};
 use super::matcher::{Matcher, Piece};
-use super::signature::{BasisMap, Signature, SignatureWriter};
+use super::signature::{BasisMap, Signature, SignatureWriter, short_hash};
 
 /// The receiver's pass: tells the pieces of the basis's signature while it reads, and returns where its chunks are.
 ///
@@ -19,9 +19,12 @@ pub(crate) fn sign<E: From<io::Error>>(
 ) -> Result<BasisMap, E> {
     let (mut writer, mut map) = (SignatureWriter::new(), BasisMap::default());
     let mut chunks = Chunks::new(basis, sizes);
+    let (told_every, mut untold) = ((NEAR_CHUNKS * sizes.average()).max(TOLD_BYTES_MIN), 0);
     while let Some((chunk, _)) = chunks.next()? {
         map.push(chunk);
-        if writer.push(chunk) {
+        untold += chunk.len as usize;
+        if writer.push(chunk) || untold >= told_every {
+            untold = 0;
             tell(writer.take())?;
         }
     }
@@ -32,51 +35,112 @@ pub(crate) fn sign<E: From<io::Error>>(
     Ok(map)
 }
 
-/// The sender's pass: cuts the new file while the signature is still on its way, and tells each piece as soon as it is known.
+/// What has come of a signature.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Its next chunks, as they were [read](super::read_piece).
+    Chunks(Vec<(u64, u32)>),
+    /// That was all of it.
+    Whole,
+}
+
+/// What is read of a file between two messages, at least: the sender goes along, and small files are one message.
+const TOLD_BYTES_MIN: usize = 1 << 20;
+
+/// The sender's pass over the new file. It goes along with the signature while that comes: where the two are the same, hashing shows
+/// it, and nothing is cut. Tells each piece as soon as it is known.
 ///
-/// Until the signature is there it keeps the chunks, 20 bytes each. Returns the signature.
+/// Until all of the signature is there it keeps the chunks, 20 bytes each. Returns the signature.
 ///
 /// # Errors
 /// Of reading, and those of `tell`; [`io::ErrorKind::UnexpectedEof`] where no signature comes any more.
 pub(crate) fn compare<E: From<io::Error>>(
     new: impl Read,
     sizes: ChunkSizes,
-    signature: &Receiver<Signature>,
+    told: &Receiver<Told>,
     mut tell: impl FnMut(Piece) -> Result<(), E>,
 ) -> Result<Signature, E> {
     let mut chunks = Chunks::new(new, sizes);
-    let mut early: Vec<Chunk> = Vec::new();
-    let mut matcher = None;
-    while let Some((chunk, _)) = chunks.next()? {
-        match &mut matcher {
-            Some(matcher) => tell_next(matcher, chunk, &mut tell)?,
-            None => {
-                early.push(chunk);
-                match signature.try_recv() {
-                    Ok(signature) => matcher = Some(with_early(signature, &mut early, &mut tell)?),
-                    Err(TryRecvError::Empty) => {}
-                    Err(TryRecvError::Disconnected) => return Err(no_signature().into()),
-                }
-            }
+    let mut along = Along::with(told, sizes);
+    while let Some(expected) = along.expected()? {
+        match chunks.next_like(expected)? {
+            Some((chunk, _)) => along.push(chunk),
+            None => break,
         }
     }
-    let matcher = match matcher {
-        Some(matcher) => matcher,
-        None => with_early(signature.recv().map_err(|_| no_signature())?, &mut early, &mut tell)?,
-    };
+    let (signature, came) = along.finish()?;
+    let mut matcher = Matcher::new(signature);
+    came.into_iter().try_for_each(|chunk| tell_next(&mut matcher, chunk, &mut tell))?;
+    while let Some((chunk, _)) = chunks.next_like(matcher.expected())? {
+        tell_next(&mut matcher, chunk, &mut tell)?;
+    }
     let (last, signature) = matcher.finish();
     last.map_or(Ok(()), tell)?;
     Ok(signature)
 }
 
-fn with_early<E>(
+/// The new file beside a signature of which not all has come.
+struct Along<'a> {
+    told: &'a Receiver<Told>,
     signature: Signature,
-    early: &mut Vec<Chunk>,
-    tell: &mut impl FnMut(Piece) -> Result<(), E>,
-) -> Result<Matcher, E> {
-    let mut matcher = Matcher::new(signature);
-    std::mem::take(early).into_iter().try_for_each(|chunk| tell_next(&mut matcher, chunk, tell))?;
-    Ok(matcher)
+    is_whole: bool,
+    /// Those of the new file.
+    chunks: Vec<Chunk>,
+    /// The chunk of the basis behind the last one that was found.
+    next: usize,
+    is_in_step: bool,
+}
+
+/// So many chunks of the basis are looked through for one of the new file, and told before it is cut: chunks that are there are not
+/// missed because they come later.
+const NEAR_CHUNKS: usize = 64;
+
+impl<'a> Along<'a> {
+    fn with(told: &'a Receiver<Told>, sizes: ChunkSizes) -> Self {
+        let signature = Signature::new(sizes);
+        Self { told, signature, is_whole: false, chunks: Vec::new(), next: 0, is_in_step: true }
+    }
+
+    /// The chunk that is probably the next one, if there is such a one; nothing at all once the whole signature is there.
+    ///
+    /// Waits for the receiver where it has not told so much yet. It has begun to read before, and everybody waits for it in the end.
+    #[allow(clippy::option_option, reason = "whether to go on, and whether one is known")]
+    fn expected(&mut self) -> io::Result<Option<Option<(u64, u32)>>> {
+        let near = self.next + if self.is_in_step { 1 } else { NEAR_CHUNKS };
+        while !self.is_whole && (self.signature.chunks().len() < near || !self.told.is_empty()) {
+            self.take_in()?;
+        }
+        if self.is_whole {
+            return Ok(None);
+        }
+        Ok(Some(self.signature.chunks().get(self.next).copied().filter(|_| self.is_in_step)))
+    }
+
+    fn push(&mut self, chunk: Chunk) {
+        let wanted = (short_hash(&chunk.hash), chunk.len);
+        let near = self.signature.chunks().iter().skip(self.next).take(NEAR_CHUNKS);
+        let found = near.copied().position(|told| told == wanted);
+        self.is_in_step = found.is_some();
+        self.next += found.map_or(0, |at| at + 1);
+        self.chunks.push(chunk);
+    }
+
+    fn take_in(&mut self) -> io::Result<()> {
+        match self.told.recv() {
+            Ok(Told::Chunks(chunks)) => self.signature.extend(chunks),
+            Ok(Told::Whole) => self.is_whole = true,
+            Err(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+        Ok(())
+    }
+
+    /// All of the signature, and the chunks so far.
+    fn finish(mut self) -> io::Result<(Signature, Vec<Chunk>)> {
+        while !self.is_whole {
+            self.take_in()?;
+        }
+        Ok((self.signature, self.chunks))
+    }
 }
 
 fn tell_next<E>(
@@ -87,86 +151,120 @@ fn tell_next<E>(
     matcher.push(chunk).map_or(Ok(()), tell)
 }
 
-fn no_signature() -> io::Error {
-    io::ErrorKind::UnexpectedEof.into()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
-    use crossbeam_channel::bounded;
+    use crossbeam_channel::unbounded;
 
     use super::*;
+    use crate::delta::signature::read_piece;
     use crate::delta::tests::noise;
 
     fn sizes() -> ChunkSizes {
         ChunkSizes::from_average_log2(11).unwrap()
     }
 
-    fn signature(basis: &[u8]) -> Signature {
-        let mut signature = Signature::new(sizes());
-        sign(basis, sizes(), |piece| signature.add(&piece).ok_or_else(|| io::Error::other("piece"))).unwrap();
-        signature
-    }
-
-    /// A reader that hands the signature over once so many bytes were read.
-    struct Handing<'a, F: FnMut()> {
-        rest: &'a [u8],
-        after: usize,
-        hand: F,
-    }
-
-    impl<F: FnMut()> Read for Handing<'_, F> {
-        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-            let len = out.len().min(100_000);
-            let read = self.rest.read(&mut out[..len])?;
-            match self.after.checked_sub(read) {
-                Some(after) => self.after = after,
-                None => (self.hand)(),
-            }
-            Ok(read)
-        }
-    }
-
-    fn compared(new: &[u8], basis: &[u8], after: usize) -> Vec<Piece> {
-        let (sender, receiver) = bounded(1);
-        let left = Cell::new(Some((sender, signature(basis))));
-        let hand = || {
-            if let Some((sender, signature)) = left.take() {
-                sender.send(signature).unwrap();
-            }
-        };
-        let mut pieces = Vec::new();
-        let reader = Handing { rest: new, after, hand };
-        compare(reader, sizes(), &receiver, |piece| {
-            pieces.push(piece);
+    fn told(basis: &[u8]) -> Vec<Told> {
+        let (mut told, mut before) = (Vec::new(), 0);
+        sign(basis, sizes(), |piece| {
+            let chunks = read_piece(&piece, sizes(), before).ok_or_else(|| io::Error::other("piece"))?;
+            before += chunks.len();
+            told.push(Told::Chunks(chunks));
             io::Result::Ok(())
         })
         .unwrap();
-        pieces
+        told.push(Told::Whole);
+        told
+    }
+
+    /// Compared with a signature of which so many messages have come before, and the others come now and then.
+    fn compared(new: &[u8], basis: &[u8], before: usize) -> Vec<Piece> {
+        let (tell, heard) = unbounded();
+        let mut told = told(basis).into_iter();
+        told.by_ref().take(before).for_each(|told| tell.send(told).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for told in told {
+                    std::thread::yield_now();
+                    // What is not needed any more, nobody takes.
+                    let _ = tell.send(told);
+                }
+            });
+            let mut pieces = Vec::new();
+            compare(new, sizes(), &heard, |piece| {
+                pieces.push(piece);
+                io::Result::Ok(())
+            })
+            .unwrap();
+            pieces
+        })
+    }
+
+    fn data_bytes(pieces: &[Piece]) -> u64 {
+        pieces.iter().map(|piece| if let Piece::Data { len, .. } = piece { *len } else { 0 }).sum()
     }
 
     #[test]
     fn the_plan_is_the_same_whenever_the_signature_comes() {
-        let basis = noise(1, 2_000_000);
+        let basis = noise(1, 5_000_000);
         let mut new = basis.clone();
         new.splice(900_000..900_000, noise(2, 20_000));
-        let at_once = compared(&new, &basis, 0);
+        let all = told(&basis).len();
+        assert!(all > 4, "{all} messages");
+        let at_once = compared(&new, &basis, all);
         let copied = at_once.iter().filter(|piece| matches!(piece, Piece::Copy { .. })).count();
-        let data: u64 =
-            at_once.iter().map(|piece| if let Piece::Data { len, .. } = piece { *len } else { 0 }).sum();
         assert_eq!(copied, 2, "{at_once:?}");
-        assert!((20_000..40_000).contains(&data), "{data}");
-        for after in [700_000, 1_500_000, new.len() - 1] {
-            assert_eq!(compared(&new, &basis, after), at_once, "after {after}");
+        assert!((20_000..40_000).contains(&data_bytes(&at_once)), "{at_once:?}");
+        for before in 0..all {
+            assert_eq!(compared(&new, &basis, before), at_once, "{before} of {all} came before");
         }
+    }
+
+    #[test]
+    fn what_moved_is_found_whenever_the_signature_comes() {
+        let basis = noise(1, 5_000_000);
+        let mut new = basis.clone();
+        let moved: Vec<u8> = new.drain(2_000_000..2_500_000).collect();
+        new.extend(moved);
+        let all = told(&basis).len();
+        for before in 0..=all {
+            // The last chunk ends with the file: who goes along finds it in the middle, too, and looks for the next one behind it.
+            let data = data_bytes(&compared(&new, &basis, before));
+            assert!((1_000..40_000).contains(&data), "{data}, {before} of {all} came before");
+        }
+    }
+
+    #[test]
+    fn what_goes_along_with_the_signature_is_cut_only_where_it_differs() {
+        let basis = noise(1, 3_000_000);
+        let mut new = basis.clone();
+        new[1_500_000] ^= 1;
+        let chunks = |bytes: &[u8]| {
+            let (mut all, mut chunks) = (Vec::new(), Chunks::new(bytes, sizes()));
+            while let Some((chunk, _)) = chunks.next().unwrap() {
+                all.push(chunk);
+            }
+            all
+        };
+        let (tell, heard) = unbounded();
+        // Without the last word it goes along to the end.
+        let chunks_only = told(&basis).into_iter().filter(|told| matches!(told, Told::Chunks(_)));
+        chunks_only.for_each(|told| tell.send(told).unwrap());
+        drop(tell);
+        let mut along = Along::with(&heard, sizes());
+        let (mut cut, mut foretold) = (Chunks::new(&new[..], sizes()), 0);
+        while let Ok(Some(expected)) = along.expected() {
+            let Some((chunk, _)) = cut.next_like(expected).unwrap() else { break };
+            foretold += usize::from(expected == Some((short_hash(&chunk.hash), chunk.len)));
+            along.push(chunk);
+        }
+        assert_eq!(along.chunks, chunks(&new));
+        assert!(foretold + 4 >= along.chunks.len(), "{foretold} of {}", along.chunks.len());
     }
 
     #[test]
     fn a_signature_that_does_not_come_any_more_is_an_error() {
         for len in [0, 100, 3_000_000] {
-            let (sender, receiver) = bounded::<Signature>(1);
+            let (sender, receiver) = unbounded::<Told>();
             drop(sender);
             let failed: io::Result<Signature> = compare(&noise(1, len)[..], sizes(), &receiver, |_| Ok(()));
             assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "{len}");

@@ -55,6 +55,9 @@ impl Experience {
     }
 }
 
+/// Shorter files that changed are sent whole: their signatures would be a good part of them.
+pub(crate) const CHANGED_BYTES_MIN: u64 = 32 << 10;
+
 /// What one slow core cuts and hashes.
 const READ_BYTES_PER_S: f64 = 500e6;
 const PRIOR_SHARE: f64 = 0.5;

@@ -84,7 +84,7 @@ pub(crate) fn refine<R: Read>(
         matcher.go_to(gap.new.start);
         let mut chunks = Chunks::new(stretch(gap.new.clone())?, sizes);
         let mut bytes = 0;
-        while let Some((chunk, _)) = chunks.next()? {
+        while let Some((chunk, _)) = chunks.next_like(matcher.expected())? {
             bytes += u64::from(chunk.len);
             refined.extend(matcher.push(chunk));
         }

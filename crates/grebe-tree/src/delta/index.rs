@@ -15,36 +15,16 @@
 //! a whole file is as good as the file's length, times and inode say: one that was changed and given back all of these looks
 //! unchanged. Where the system has no time of change, that is only length and time of modification.
 
+mod record;
+
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use grebe_packet::Reader;
-
-use super::chunks::ChunkSizes;
-use crate::system::Metadata;
-use crate::wire::{ShortHash, put_varint};
-
-/// By what a file is known again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
-    pub(crate) bytes: u64,
-    pub(crate) mtime_ns: i64,
-    /// 0 where the system does not tell; the same for `inode`.
-    pub(crate) ctime_ns: i64,
-    pub(crate) inode: u64,
-}
-
-/// What was computed of a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Known {
-    /// Of all its bytes.
-    pub(crate) hash: Option<ShortHash>,
-    /// The pieces of its signature, as they are sent.
-    pub(crate) signature: Option<(ChunkSizes, Vec<Vec<u8>>)>,
-}
+use self::record::{BODY_BYTES_MAX, HEAD_BYTES, check, decode, encode, key, number_of, put_record};
+pub(crate) use self::record::{FileIdentity, Known};
 
 /// The records of one tree. Some 40 bytes of memory a file; at most [`FILES_MAX`] files and, on the disk, [`INDEX_BYTES_MAX`] bytes.
 #[derive(Debug)]
@@ -66,19 +46,6 @@ struct Place {
     body_bytes: u32,
     /// Asked for or added in this run.
     is_used: bool,
-}
-
-impl FileIdentity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        let Metadata { bytes, modified_ns, changed_ns, inode, .. } = *metadata;
-        Self { bytes, mtime_ns: modified_ns, ctime_ns: changed_ns, inode }
-    }
-
-    /// Whether the file has been left alone for so long that another change would show in its times.
-    fn is_settled(&self, now: SystemTime) -> bool {
-        let until = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(CLOCK_STEP);
-        i128::from(self.mtime_ns.max(self.ctime_ns)) < until.as_nanos() as i128
-    }
 }
 
 impl Index {
@@ -269,101 +236,22 @@ fn read_places(file: &File) -> io::Result<Option<(HashMap<u64, Place>, u64)>> {
     Ok(Some((places, end)))
 }
 
-fn put_record(out: &mut Vec<u8>, name: &[u8], body: &[u8]) {
-    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    out.extend_from_slice(&key(name).to_le_bytes());
-    out.extend_from_slice(&check(body));
-    out.extend_from_slice(body);
-}
-
-fn encode(name: &[u8], identity: &FileIdentity, known: &Known) -> Vec<u8> {
-    let mut body = Vec::new();
-    put_varint(&mut body, name.len() as u64);
-    body.extend_from_slice(name);
-    put_varint(&mut body, identity.bytes);
-    body.extend_from_slice(&identity.mtime_ns.to_le_bytes());
-    body.extend_from_slice(&identity.ctime_ns.to_le_bytes());
-    body.extend_from_slice(&identity.inode.to_le_bytes());
-    body.push(u8::from(known.hash.is_some()) | u8::from(known.signature.is_some()) << 1);
-    if let Some(hash) = &known.hash {
-        body.extend_from_slice(hash);
-    }
-    if let Some((sizes, pieces)) = &known.signature {
-        body.push(sizes.average_log2());
-        put_varint(&mut body, pieces.len() as u64);
-        for piece in pieces {
-            put_varint(&mut body, piece.len() as u64);
-            body.extend_from_slice(piece);
-        }
-    }
-    body
-}
-
-/// What a body says, where it is of this name and file.
-fn decode(body: &[u8], name: &[u8], identity: &FileIdentity) -> Option<Known> {
-    let mut reader = Reader::new(body);
-    let name_bytes = reader.varint().ok()?;
-    if reader.take(usize::try_from(name_bytes).ok()?).ok()? != name {
-        return None;
-    }
-    let said = FileIdentity {
-        bytes: reader.varint().ok()?,
-        mtime_ns: i64::from_le_bytes(reader.array().ok()?),
-        ctime_ns: i64::from_le_bytes(reader.array().ok()?),
-        inode: u64::from_le_bytes(reader.array().ok()?),
-    };
-    if said != *identity {
-        return None;
-    }
-    let flags = reader.u8().ok()?;
-    let hash = if flags & 1 != 0 { Some(reader.array().ok()?) } else { None };
-    let signature = if flags & 2 != 0 {
-        let sizes = ChunkSizes::from_average_log2(reader.u8().ok()?)?;
-        let mut pieces = Vec::new();
-        for _ in 0..reader.varint().ok()? {
-            let bytes = reader.varint().ok()?;
-            pieces.push(reader.take(usize::try_from(bytes).ok()?).ok()?.to_vec());
-        }
-        Some((sizes, pieces))
-    } else {
-        None
-    };
-    reader.end().ok()?;
-    Some(Known { hash, signature })
-}
-
-fn key(name: &[u8]) -> u64 {
-    number_of(blake3::hash(name).as_bytes())
-}
-
-fn check(body: &[u8]) -> [u8; 8] {
-    let hash = blake3::hash(body);
-    std::array::from_fn(|at| hash.as_bytes()[at])
-}
-
-/// Of the first eight bytes.
-fn number_of(bytes: &[u8]) -> u64 {
-    bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
 const MAGIC: &[u8; 8] = b"GREBEIX1";
-const HEAD_BYTES: usize = 4 + 8 + 8;
-/// A signature of the most chunks, and more than a name.
-const BODY_BYTES_MAX: usize = 64 << 20;
 const NAME_BYTES_MAX: usize = 1 << 20;
 const FILES_MAX: usize = 4 << 20;
 const INDEX_BYTES_MAX: u64 = 1 << 30;
 /// A shorter file is not worth being replaced.
 const REPLACED_BYTES_MIN: u64 = 1 << 20;
 const WAITING_BYTES_MAX: usize = 256 << 10;
-/// The coarsest clock of a file system that is in use (FAT: two seconds).
-const CLOCK_STEP: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::delta::ChunkSizes;
 
     fn identity(seed: u64) -> FileIdentity {
         FileIdentity { bytes: seed, mtime_ns: -5, ctime_ns: seed as i64, inode: u64::MAX - seed }

@@ -76,6 +76,14 @@ impl Matcher {
         }
     }
 
+    /// The chunk of the basis that follows what was found last, by its short hash and length: the next one is probably that.
+    pub(crate) fn expected(&self) -> Option<(u64, u32)> {
+        let Some(Pending::Copy(copy)) = &self.pending else { return None };
+        let next = copy.next();
+        let is_apart = self.apart.binary_search(&next).is_ok();
+        self.signature.chunks().get(next as usize).copied().filter(|_| !is_apart)
+    }
+
     /// The next chunk is the one at `at` of the new file; what comes out ended before.
     pub(crate) fn go_to(&mut self, at: u64) -> Option<Piece> {
         self.at = at;
@@ -97,8 +105,7 @@ impl Matcher {
         let chunks = self.signature.chunks();
         let wanted = (short_hash(&chunk.hash), chunk.len);
         if let Some(Pending::Copy(copy)) = &self.pending
-            && chunks.get(copy.next() as usize) == Some(&wanted)
-            && self.apart.binary_search(&copy.next()).is_err()
+            && self.expected() == Some(wanted)
         {
             return Some(copy.next());
         }

@@ -48,7 +48,7 @@ impl SignatureWriter {
         self.piece.len() + ENTRY_BYTES_MAX > PIECE_BYTES_MAX
     }
 
-    /// A piece with what was added since the last one; empty where that is nothing.
+    /// A piece with what was added since the last one; empty where that is nothing. It can be read without the one before.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.end_run();
         self.last = None;
@@ -80,23 +80,13 @@ impl Signature {
     /// Adds the next piece. `None` where no honest peer sends such a one.
     #[must_use]
     pub(crate) fn add(&mut self, piece: &[u8]) -> Option<()> {
-        let mut reader = Reader::new(piece);
-        let mut last = None;
-        while !reader.is_empty() {
-            let number = reader.varint().ok()?;
-            let (chunk, times) = if number == 0 {
-                (last?, reader.varint().ok()?)
-            } else {
-                let len = u32::try_from(number).ok().filter(|len| *len as usize <= self.sizes.max())?;
-                ((u64::from_le_bytes(reader.array().ok()?), len), 1)
-            };
-            if times > (CHUNKS_MAX - self.chunks.len()) as u64 {
-                return None;
-            }
-            self.chunks.extend(std::iter::repeat_n(chunk, times as usize));
-            last = Some(chunk);
-        }
+        self.extend(read_piece(piece, self.sizes, self.chunks.len())?);
         Some(())
+    }
+
+    /// Adds chunks that were [read](read_piece).
+    pub(super) fn extend(&mut self, chunks: Vec<(u64, u32)>) {
+        self.chunks.extend(chunks);
     }
 
     /// How many chunks it has.
@@ -107,6 +97,26 @@ impl Signature {
     pub(super) fn chunks(&self) -> &[(u64, u32)] {
         &self.chunks
     }
+}
+
+/// The chunks of a piece, behind so many that came before it: short hash and length of each. `None` where no honest peer sends such a
+/// piece.
+pub(crate) fn read_piece(piece: &[u8], sizes: ChunkSizes, before: usize) -> Option<Vec<(u64, u32)>> {
+    let (mut reader, mut chunks) = (Reader::new(piece), Vec::new());
+    while !reader.is_empty() {
+        let number = reader.varint().ok()?;
+        let (chunk, times) = if number == 0 {
+            (*chunks.last()?, reader.varint().ok()?)
+        } else {
+            let len = u32::try_from(number).ok().filter(|len| *len as usize <= sizes.max())?;
+            ((u64::from_le_bytes(reader.array().ok()?), len), 1)
+        };
+        if times > CHUNKS_MAX.saturating_sub(before + chunks.len()) as u64 {
+            return None;
+        }
+        chunks.extend(std::iter::repeat_n(chunk, times as usize));
+    }
+    Some(chunks)
 }
 
 /// Where the receiver finds the chunks that it told.

@@ -2,6 +2,9 @@
 //!
 //! Directories and links are made at once. For each file it answers whether it is wanted, and how.
 
+mod directories;
+mod symlinks;
+
 use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
@@ -13,8 +16,8 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::blocks::{Blocks, comes_in_blocks};
 use crate::directories::Place;
 use crate::error::{Error, Result};
-use crate::name::{self, DEPTH_MAX};
-use crate::progress::{Done, add};
+use crate::name;
+use crate::progress::add;
 use crate::receive::adopting::Elsewhere;
 use crate::receive::comparing::{chunk_sizes, hash, is_same_time, left_part, mend};
 use crate::receive::deleting::Deletions;
@@ -23,9 +26,7 @@ use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::ToSign;
 use crate::receive::small::Batch;
 use crate::system::{self, Directory, Kind, Metadata, reason};
-use crate::wire::{
-    self, Answer, AnswerWriter, Attribute, Entry, EntryId, EntryKind, Left, Listing, Owner, TOP,
-};
+use crate::wire::{self, Answer, AnswerWriter, Entry, EntryId, EntryKind, Left, Listing, Owner, TOP};
 
 /// What choosing leaves to be done at the end.
 pub(super) struct Chosen {
@@ -62,9 +63,6 @@ pub(super) struct Finally {
 
 /// Waits that long for more answers before those that are there go out.
 const ANSWER_AFTER: Duration = Duration::from_millis(50);
-
-/// More directories than fit into memory comfortably.
-const DIRECTORIES_MAX: usize = 1 << 24;
 
 /// Empty files that are made as one job.
 const EMPTY_FILES: usize = 128;
@@ -166,7 +164,10 @@ impl<'a> Choosing<'a> {
     fn entry(&mut self, at: &At, id: EntryId, entry: Entry) -> Result<()> {
         let is_file = matches!(entry.kind, EntryKind::File { bytes, .. } if bytes > 0);
         let name: Box<[u8]> = match &self.receiving.destination.new_name {
-            Some(new) if at.place == TOP => new.clone(),
+            Some(new) if at.place == TOP => {
+                self.receiving.note_named(&entry.name);
+                new.clone()
+            }
             _ => entry.name.clone().into(),
         };
         let refused = match &entry.kind {
@@ -249,86 +250,6 @@ impl<'a> Choosing<'a> {
         self.attributes_of_directory(at.place, at.directory.as_ref(), &entry.attributes);
     }
 
-    fn directory(&mut self, at: &At, name: &[u8], entry: &Entry, there: Option<Metadata>) -> Result<()> {
-        let receiving = self.receiving;
-        let is_there = there.is_some_and(|there| there.kind == Kind::Directory);
-        if receiving.directories.depth(at.place) >= DEPTH_MAX {
-            let path = receiving.directories.path_of(at.place, name);
-            receiving.leave_out(path, "too many directories inside one another".to_owned());
-            return self.add_directory(at, name, State::Refused, None);
-        }
-        if !self.make_room(at, name, there, true) {
-            return self.add_directory(at, name, State::Refused, None);
-        }
-        let finally = Some(finally(entry, receiving.keeps_owners));
-        let Some(directory) = at.directory.as_ref().filter(|_| !receiving.options.dry_run) else {
-            if !is_there {
-                self.made_directory(at, name);
-            }
-            let state = if is_there { State::There { mode: 0o755 } } else { State::New };
-            return self.add_directory(at, name, state, finally);
-        };
-        if let Some(there) = there.filter(|_| is_there) {
-            // Without this nothing could be put into it; at the end it is as it was, or as the source says.
-            let must_open = there.mode & 0o700 != 0o700 && !system::is_root();
-            let opened = match must_open {
-                true => directory.open_below(name).and_then(|below| below.set_own_mode(there.mode | 0o700)),
-                false => Ok(()),
-            };
-            if let Err(error) = opened {
-                receiving.name_failed(at.place, name, "nothing can be put into it", &error);
-                return self.add_directory(at, name, State::Refused, None);
-            }
-            let place = self.chosen.facts.len() as Place;
-            self.add_directory(at, name, State::There { mode: there.mode }, finally)?;
-            self.attributes_of_directory(place, None, &entry.attributes);
-            return Ok(());
-        }
-        if let Err(error) = directory.create_directory(name, entry.mode | 0o700) {
-            receiving.name_failed(at.place, name, "the directory cannot be made", &error);
-            return self.add_directory(at, name, State::Refused, None);
-        }
-        self.made_directory(at, name);
-        let place = self.chosen.facts.len() as Place;
-        self.add_directory(at, name, State::New, finally)?;
-        self.attributes_of_directory(place, None, &entry.attributes);
-        Ok(())
-    }
-
-    fn made_directory(&self, at: &At, name: &[u8]) {
-        add(&self.receiving.done.directories_made, 1);
-        self.receiving.tell(at.place, name, Done::Made, 0);
-    }
-
-    fn add_directory(&mut self, at: &At, name: &[u8], state: State, finally: Option<Finally>) -> Result<()> {
-        if self.chosen.facts.len() >= DIRECTORIES_MAX {
-            return Err(Error::Malformed { what: "more directories than are taken" });
-        }
-        self.receiving.directories.add(at.place, name);
-        self.chosen.facts.push(Facts { state, finally });
-        Ok(())
-    }
-
-    fn attributes_of_directory(
-        &self,
-        place: Place,
-        directory: Option<&Arc<Directory>>,
-        attributes: &[Attribute],
-    ) {
-        let receiving = self.receiving;
-        if !receiving.options.attributes || receiving.options.dry_run {
-            return;
-        }
-        let set = match directory {
-            Some(directory) => directory.set_own_attributes(attributes),
-            None => receiving.directories.open(place).and_then(|open| open.set_own_attributes(attributes)),
-        };
-        if let Err(error) = set {
-            let path = receiving.directories.path(place);
-            receiving.leave_out(path, format!("its attributes cannot be set: {}", reason(&error)));
-        }
-    }
-
     fn file(
         &mut self,
         at: &At,
@@ -360,6 +281,7 @@ impl<'a> Choosing<'a> {
             left_bytes: 0,
             left_blocks: None,
             adopted: None,
+            is_hashed: false,
         };
         let is_same_size = there.is_some_and(|there| there.bytes == bytes);
         let is_same_time = there.is_some_and(|there| is_same_time(there.modified_ns, entry.modified_ns));
@@ -387,12 +309,17 @@ impl<'a> Choosing<'a> {
         }
         let (answer, basis) = self.wanted(at, &mut file, there);
         let to_sign = match answer {
-            Answer::Changed(sizes) => {
-                Some(ToSign { id, place: file.place, name: file.name.clone(), elsewhere: basis, sizes })
-            }
+            Answer::Changed(sizes) => Some(ToSign {
+                id,
+                place: file.place,
+                name: file.name.clone(),
+                elsewhere: basis,
+                sizes: Some(sizes),
+            }),
             _ => None,
         };
-        if receiving.options.dry_run && !matches!(answer, Answer::Unless(_)) {
+        file.is_hashed = matches!(answer, Answer::Unless(_));
+        if receiving.options.dry_run && !file.is_hashed {
             receiving.copied(&file, bytes);
         } else {
             receiving.expect(file)?;
@@ -445,61 +372,6 @@ impl<'a> Choosing<'a> {
             Some(sizes) => (Answer::Changed(sizes), basis),
             None => (Answer::Whole, None),
         }
-    }
-
-    fn symlink(&self, at: &At, name: &[u8], entry: &Entry, target: &[u8], there: Option<Metadata>) {
-        let receiving = self.receiving;
-        if !self.make_room(at, name, there, false) {
-            return;
-        }
-        if target.is_empty() || target.contains(&0) {
-            let path = receiving.directories.path_of(at.place, name);
-            return receiving.leave_out(path, "a link to nothing".to_owned());
-        }
-        let is_there = there.is_some_and(|there| there.kind == Kind::Symlink);
-        let Some(directory) = &at.directory else {
-            return self.made_link(at, name);
-        };
-        if is_there && directory.read_link(name).is_ok_and(|old| old == target) {
-            return;
-        }
-        if !receiving.options.dry_run {
-            let made = self.make_symlink(directory, name, entry, target, there.is_some());
-            if let Err(error) = made {
-                return receiving.name_failed(at.place, name, "the link cannot be made", &error);
-            }
-        }
-        self.made_link(at, name);
-    }
-
-    fn make_symlink(
-        &self,
-        directory: &Arc<Directory>,
-        name: &[u8],
-        entry: &Entry,
-        target: &[u8],
-        replaces: bool,
-    ) -> io::Result<()> {
-        let receiving = self.receiving;
-        let finish = |at: &Directory, name: &[u8]| {
-            if let Some(owner) = entry.owner.filter(|_| receiving.keeps_owners) {
-                at.set_link_owner(name, owner)?;
-            }
-            at.set_link_modified(name, entry.modified_ns)
-        };
-        if !replaces {
-            directory.symlink(target, name)?;
-            return finish(directory, name);
-        }
-        let temporary = receiving.partial.reserve(directory)?;
-        temporary.directory.symlink(target, &temporary.name)?;
-        finish(&temporary.directory, &temporary.name)?;
-        temporary.directory.rename(&temporary.name, directory, name)
-    }
-
-    fn made_link(&self, at: &At, name: &[u8]) {
-        add(&self.receiving.done.links_made, 1);
-        self.receiving.tell(at.place, name, Done::Made, 0);
     }
 
     /// Whether something may get the name: a directory gives way to nothing else, and nothing else to a directory, unless that is

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use crate::delta::{ChunkSizes, Known, delta_pays};
+use crate::delta::{CHANGED_BYTES_MIN, ChunkSizes, Known, delta_pays};
 use crate::name::PartNames;
 use crate::receive::journal::Come;
 use crate::receive::partial::identity;
@@ -104,9 +104,6 @@ pub(super) fn is_same_time(there_ns: i64, listed_ns: i64) -> bool {
     };
     there_ns == listed_ns.div_euclid(step_ns).wrapping_mul(step_ns)
 }
-
-/// Shorter files that changed are sent whole: their signatures would be a good part of them.
-const CHANGED_BYTES_MIN: u64 = 32 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -138,14 +138,17 @@ pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns
         let path = receiving.directories.path_of(file.place, &file.name);
         receiving.leave_out(path, format!("{what} cannot be set: {}", reason(error)));
     };
-    if let Some(owner) = file.owner
+    // To look once costs less than to set what is so already.
+    let now = system::metadata(open)?;
+    let new_owner = file.owner.filter(|owner| *owner != now.owner);
+    if let Some(owner) = new_owner
         && let Err(error) = system::set_owner(open, owner)
     {
         tell("its owner", &error);
     }
     // Behind the owner, which takes bits off the mode.
     let mode = if receiving.options.modes { Some(file.mode) } else { file.replaces };
-    if let Some(mode) = mode
+    if let Some(mode) = mode.filter(|mode| *mode != now.mode || new_owner.is_some())
         && let Err(error) = system::set_mode(open, mode)
     {
         tell("its mode", &error);

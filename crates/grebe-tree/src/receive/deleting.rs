@@ -74,7 +74,7 @@ fn remove_but_excluded(
     path: &[u8],
 ) -> io::Result<bool> {
     let is_directory = directory.metadata(name)?.kind == Kind::Directory;
-    if is_own(name) || receiving.exclude.matches(path, is_directory) {
+    if is_own(name) || receiving.exclude.matches(&receiving.path_at_source(path), is_directory) {
         return Ok(false);
     }
     if is_directory {

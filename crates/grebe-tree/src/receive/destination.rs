@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::directories::Directories;
 use crate::error::{Error, Result};
 use crate::name::{PARTIAL, bytes_of};
+use crate::receive::partial::is_unfinished;
 use crate::scan::means_contents;
 use crate::system::Directory;
 use crate::wire::Hello;
@@ -26,6 +27,8 @@ pub(super) enum Found {
     Directory {
         is_empty: bool,
     },
+    /// A directory that an earlier copy has begun under this name, and not finished.
+    Unfinished,
     /// Something else, which one file may replace.
     Other,
     Nothing {
@@ -39,6 +42,9 @@ pub(super) fn look(path: &Path) -> Result<Found> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
             let mut names = std::fs::read_dir(path).map_err(|source| failed("read", source))?;
+            if is_begun(path) {
+                return Ok(Found::Unfinished);
+            }
             Ok(Found::Directory { is_empty: names.next().is_none() })
         }
         Ok(_) => Ok(Found::Other),
@@ -86,18 +92,19 @@ impl Found {
         let is_one = sender.sources == 1 && !sender.is_contents;
         let gets_name = is_one && !means_contents(path);
         let (root, new_name, is_new) = match self {
+            Self::Unfinished if !gets_name => (path.to_path_buf(), None, false),
             Self::Directory { .. } => (path.to_path_buf(), None, false),
             Self::Other if !gets_name => {
                 let why = "it is no directory; name a directory, or one file as the source";
                 return Err(Error::Destination { path: path.to_path_buf(), why });
             }
-            Self::Other | Self::Nothing { .. } if gets_name => {
+            Self::Unfinished | Self::Other | Self::Nothing { .. } if gets_name => {
                 let name =
                     path.file_name().ok_or_else(|| failed("name", io::ErrorKind::InvalidInput.into()))?;
                 (above(path), Some(Box::from(&*bytes_of(name))), false)
             }
-            Self::Other | Self::Nothing { .. } if is_dry_run => (above(path), None, true),
-            Self::Other | Self::Nothing { .. } => {
+            Self::Unfinished | Self::Other | Self::Nothing { .. } if is_dry_run => (above(path), None, true),
+            Self::Unfinished | Self::Other | Self::Nothing { .. } => {
                 std::fs::create_dir(path).map_err(|source| failed("make", source))?;
                 (path.to_path_buf(), None, true)
             }
@@ -110,6 +117,13 @@ impl Found {
         directories.add_root(Directory::open(&root).map_err(|source| failed("open", source))?, b"");
         Ok((Destination { path: path.to_path_buf(), new_name, is_new }, directories))
     }
+}
+
+/// Whether a copy that was cut off has begun the directory under this name.
+fn is_begun(path: &Path) -> bool {
+    let Some(name) = path.file_name() else { return false };
+    let is_begun = Directory::open(&above(path)).and_then(|above| is_unfinished(&above, &bytes_of(name)));
+    is_begun.unwrap_or(false)
 }
 
 /// The directory that a path is in.

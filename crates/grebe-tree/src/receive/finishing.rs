@@ -26,6 +26,9 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen) -> Result<()> {
                 .leave_out(path, format!("the directory's mode or time cannot be set: {}", reason(&error)));
         }
     }
+    if let Some(name) = &receiving.destination.new_name {
+        receiving.partial.end_new(name);
+    }
     if receiving.options.sync {
         let synced = receiving.directories.open(crate::wire::TOP).and_then(|root| root.sync_all());
         let path = || receiving.destination.path.clone();

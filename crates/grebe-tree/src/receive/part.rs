@@ -1,8 +1,10 @@
 //! A large file under way: its part, and the journal that says how much of that is on the disk.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::mem::discriminant;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -11,6 +13,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::blocks::{BlockMap, Blocks};
 use crate::delta::{Run, copy_run};
+use crate::error::{Error, Result};
 use crate::name::PartNames;
 use crate::progress::{Current, add};
 use crate::receive::content::dress;
@@ -35,8 +38,8 @@ pub(super) struct Part {
     pub(super) blocks: Option<PartBlocks>,
     /// Of what was there.
     pub(super) copied_bytes: u64,
-    /// Not verified: something was not any more as it was told. All comes again.
-    pub(super) is_wrong: bool,
+    /// Not verified: what was there was not any more as it was told.
+    pub(super) wrong: Wrong,
     pub(super) noted: Instant,
 }
 
@@ -44,6 +47,15 @@ pub(super) struct PartBlocks {
     pub(super) map: BlockMap,
     /// For who looks at it.
     live: Option<LiveMap>,
+}
+
+/// Stretches of a part that are to come again.
+#[derive(Default)]
+pub(super) struct Wrong {
+    /// In their order, and none touches another. When they come, what has come is taken from the front.
+    pub(super) stretches: VecDeque<Range<u64>>,
+    /// The sender was asked for them.
+    pub(super) is_asked: bool,
 }
 
 struct PartJournal {
@@ -119,8 +131,8 @@ impl Part {
                 Come::Prefix(_) => None,
             };
             let file = file.clone();
-            let (copied_bytes, is_wrong, noted) = (0, false, Instant::now());
-            Self { file, open, directory, name, journal, prefix, blocks, copied_bytes, is_wrong, noted }
+            let (copied_bytes, wrong, noted) = (0, Wrong::default(), Instant::now());
+            Self { file, open, directory, name, journal, prefix, blocks, copied_bytes, wrong, noted }
         };
         if file.bytes < TOUCHED_BYTES || !folder.is_ours() {
             let (open, temporary) = receiving.partial.create(&into, file.mode)?;
@@ -240,13 +252,15 @@ impl Part {
         })?;
         self.prefix = offset + bytes;
         self.copied_bytes += bytes;
-        self.is_wrong |= !is_good;
+        if !is_good {
+            self.wrong.add(offset..offset + bytes);
+        }
         Ok(())
     }
 
     /// What has come does not count.
     pub(super) fn restart(&mut self, receiving: &Receiving) -> io::Result<()> {
-        (self.prefix, self.copied_bytes, self.is_wrong) = (0, 0, false);
+        (self.prefix, self.copied_bytes, self.wrong) = (0, 0, Wrong::default());
         self.open.set_len(0)?;
         let is_blocks = self.blocks.take().is_some();
         let Some(journal) = &mut self.journal else { return Ok(()) };
@@ -262,7 +276,7 @@ impl Part {
 
     pub(super) fn note(&mut self, notes: &Sender<Note>, idle: &AtomicBool) {
         self.noted = Instant::now();
-        if self.is_wrong {
+        if self.wrong.is_asked || !self.wrong.stretches.is_empty() {
             return;
         }
         let come = self.come();
@@ -306,7 +320,7 @@ impl Part {
 
     /// Notes what has come, if that is worth it.
     pub(super) fn keep(mut self) {
-        if self.prefix < KEPT_BYTES_MIN || self.is_wrong {
+        if self.prefix < KEPT_BYTES_MIN || !self.wrong.stretches.is_empty() {
             return self.discard();
         }
         let come = self.come();
@@ -319,6 +333,27 @@ impl Part {
         if kept.is_err() {
             self.discard();
         }
+    }
+}
+
+impl Wrong {
+    fn add(&mut self, stretch: Range<u64>) {
+        match self.stretches.back_mut().filter(|last| last.end == stretch.start) {
+            Some(last) => last.end = stretch.end,
+            None => self.stretches.push_back(stretch),
+        }
+    }
+
+    /// Some of what was asked for has come.
+    pub(super) fn take(&mut self, stretch: Range<u64>) -> Result<()> {
+        let first = self.stretches.front_mut();
+        let first = first.filter(|first| first.start == stretch.start && stretch.end <= first.end);
+        let first = first.ok_or(Error::Malformed { what: "a piece of a file that was not asked for" })?;
+        first.start = stretch.end;
+        if first.is_empty() {
+            self.stretches.pop_front();
+        }
+        Ok(())
     }
 }
 

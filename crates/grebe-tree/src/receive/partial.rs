@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::name::{OWN_PREFIX, PARTIAL, PartNames};
 use crate::receive::journal::{self, Come};
-use crate::system::Directory;
+use crate::system::{Directory, read_at, write_all_at};
 use crate::wire::{ShortHash, short};
 
 /// Made when something has to lie in it, and removed when nothing does.
@@ -21,7 +21,6 @@ pub(super) struct Partial {
 /// The folder, open.
 pub(super) struct Folder {
     pub(super) directory: Arc<Directory>,
-    device: u64,
     /// Held while this process uses it. Who comes second goes on with no part, and removes nothing.
     lock: Option<File>,
     /// Journals of parts that an earlier copy left.
@@ -78,7 +77,7 @@ impl Partial {
     /// The folder, or `directory` itself where that is on another file system.
     pub(super) fn beside(&self, directory: &Arc<Directory>) -> io::Result<Arc<Directory>> {
         let folder = self.folder(true)?;
-        let is_same_system = directory.own_metadata()?.device == folder.device;
+        let is_same_system = directory.device()? == folder.directory.device()?;
         Ok(if is_same_system { folder.directory.clone() } else { directory.clone() })
     }
 
@@ -94,10 +93,51 @@ impl Partial {
         }
     }
 
+    /// Before a directory is made under a new name: until it is finished, the same copy goes on in it, and not with a directory in it.
+    pub(super) fn begin_new(&self, name: &[u8]) -> io::Result<File> {
+        let folder = self.folder(true)?;
+        let mark = mark_of(name);
+        match folder.directory.create_file(&mark, 0o600) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let old = folder.directory.write_file(&mark)?;
+                old.set_len(0)?;
+                Ok(old)
+            }
+            made => made,
+        }
+    }
+
+    pub(super) fn end_new(&self, name: &[u8]) {
+        if let Ok(Some(folder)) = self.find() {
+            let _ = folder.directory.remove_file(&mark_of(name));
+        }
+    }
+
     fn name(&self) -> Vec<u8> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{TEMPORARY}{}-{number}", std::process::id()).into_bytes()
     }
+}
+
+/// Whether a directory is one that an earlier copy has begun under a new name and not finished.
+pub(super) fn is_unfinished(above: &Directory, name: &[u8]) -> io::Result<bool> {
+    let folder = above.open_below(PARTIAL)?;
+    let mark = folder.read_file(&mark_of(name), false)?;
+    let mut inode = [0; 8];
+    // One that was killed just then had not noted which it is.
+    let is_noted = read_at(&mark, &mut inode, 0)? == inode.len();
+    let is_it = above.metadata(name)?.inode == u64::from_le_bytes(inode);
+    Ok(folder.is_private()? && (is_it || !is_noted))
+}
+
+/// Notes which directory it is, now that it was made.
+pub(super) fn note_new(mark: &File, directory: &Directory, name: &[u8]) -> io::Result<()> {
+    write_all_at(mark, &directory.metadata(name)?.inode.to_le_bytes(), 0)
+}
+
+fn mark_of(name: &[u8]) -> Vec<u8> {
+    let hash = blake3::hash(name).to_hex();
+    [OWN_PREFIX, b"n", &hash.as_bytes()[..32]].concat()
 }
 
 impl Folder {
@@ -123,8 +163,7 @@ impl Folder {
                 }
             }
         }
-        let device = directory.own_metadata()?.device;
-        Ok(Self { directory: Arc::new(directory), device, lock, journals })
+        Ok(Self { directory: Arc::new(directory), lock, journals })
     }
 
     /// Whether parts can be left for a later copy.

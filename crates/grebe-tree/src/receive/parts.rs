@@ -14,7 +14,7 @@ use crate::receive::content::{Copied, copy_local};
 use crate::receive::part::{Note, Part, write_notes};
 use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, is_full};
-use crate::wire::{EntryId, GROUP_BYTES, RecordKind};
+use crate::wire::{EntryId, GROUP_BYTES, MadeWord, RecordKind, WITHOUT_MAX};
 
 /// Something about a large file.
 pub(super) struct Piece {
@@ -29,8 +29,14 @@ pub(super) struct Piece {
 /// The journal is at most so far behind.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
+/// Within one host it comes again in less time than bringing it to the disk each second costs all else.
+const LOCAL_NOTE_EVERY: Duration = Duration::from_secs(10);
+
 /// More files that are open at once than an honest sender has.
 const PARTS_MAX: usize = 256;
+
+/// Parts that wait for stretches that are to come again: each is an open file.
+const ASKED_MAX: usize = 32;
 
 /// Until no more come. What is not whole then is kept for a later copy.
 pub(super) fn write_parts(receiving: &Receiving, pieces: &Receiver<Piece>) {
@@ -73,6 +79,8 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn piece(&mut self, piece: Piece) -> Result<()> {
         let Piece { id, begins, body, record } = piece;
+        // One that waits for stretches goes on.
+        let begins = begins.filter(|_| !self.open.contains_key(&id));
         let is_first = begins.is_some();
         if let Some(file) = begins {
             if self.open.len() >= PARTS_MAX {
@@ -106,11 +114,15 @@ impl Parts<'_> {
         // What could not be begun or written is not taken to its end.
         let Some(part) = self.open.get_mut(&id) else {
             if is_awaited {
-                self.receiving.bases.made(self.receiving, id, true);
+                self.receiving.bases.made(self.receiving, id, MadeWord::Good);
             }
             return Ok(());
         };
         let written = match record {
+            RecordKind::Piece { offset, content } if part.wrong.is_asked => {
+                part.wrong.take(offset..offset.saturating_add(content.len() as u64))?;
+                system::write_all_at(&part.open, &body[content], offset)
+            }
             RecordKind::Piece { offset, content } => {
                 let is_expected = match &part.blocks {
                     Some(blocks) => blocks.expects(offset, content.len() as u64),
@@ -166,16 +178,13 @@ impl Parts<'_> {
                 if bytes < part.prefix {
                     return Err(Error::Malformed { what: "a file that is shorter than what came of it" });
                 }
-                let Some(part) = self.open.remove(&id) else { return Ok(()) };
-                if part.is_wrong {
-                    part.discard();
-                    self.receiving.expect(part.file)?;
-                    self.receiving.bases.made(self.receiving, id, false);
-                    return Ok(());
+                if !part.wrong.stretches.is_empty() {
+                    return self.ask_again(id);
                 }
+                let Some(part) = self.open.remove(&id) else { return Ok(()) };
                 if is_awaited {
                     self.receiving.bases.learn(bytes, part.copied_bytes);
-                    self.receiving.bases.made(self.receiving, id, true);
+                    self.receiving.bases.made(self.receiving, id, MadeWord::Good);
                 }
                 self.finish(part, bytes, later_ns);
                 return Ok(());
@@ -198,6 +207,27 @@ impl Parts<'_> {
         if part.noted.elapsed() >= NOTE_EVERY && self.idle.load(Ordering::Acquire) {
             part.note(&self.notes, &self.idle);
         }
+        Ok(())
+    }
+
+    /// Some of what was there was not any more what it was when it was told: that is asked for, or all of the file.
+    fn ask_again(&mut self, id: EntryId) -> Result<()> {
+        let asked = self.open.values().filter(|part| part.wrong.is_asked).count();
+        let Some(part) = self.open.get_mut(&id) else { return Ok(()) };
+        if part.wrong.is_asked {
+            return Err(Error::Malformed { what: "a file without stretches that were asked for" });
+        }
+        let file = part.file.clone();
+        let word = if part.wrong.stretches.len() <= WITHOUT_MAX && asked < ASKED_MAX {
+            part.wrong.is_asked = true;
+            MadeWord::Without(part.wrong.stretches.iter().cloned().collect())
+        } else {
+            part.discard();
+            self.open.remove(&id);
+            MadeWord::Whole
+        };
+        self.receiving.expect(file)?;
+        self.receiving.bases.made(self.receiving, id, word);
         Ok(())
     }
 
@@ -250,7 +280,7 @@ impl Parts<'_> {
             at_last = at;
             part.prefix = at;
             receiving.progress.set_current_bytes(at);
-            if part.noted.elapsed() >= NOTE_EVERY && idle.load(Ordering::Acquire) {
+            if part.noted.elapsed() >= LOCAL_NOTE_EVERY && idle.load(Ordering::Acquire) {
                 part.note(&notes, &idle);
             }
         });

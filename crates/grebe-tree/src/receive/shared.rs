@@ -1,9 +1,10 @@
 //! What the threads of a receiver share.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
@@ -33,6 +34,8 @@ pub(super) struct Receiving {
     pub(super) exclude: Exclude,
     pub(super) destination: Destination,
     pub(super) directories: Directories,
+    /// What that is called at the source which gets another name here.
+    named: OnceLock<Box<[u8]>>,
     pub(super) partial: Partial,
     pub(super) handover: Option<Handover>,
     /// The sender does not wait for answers.
@@ -92,6 +95,8 @@ pub(super) struct Pending {
     pub(super) left_blocks: Option<Arc<BlockMap>>,
     /// A copy of what is probably the same, from elsewhere.
     pub(super) adopted: Option<Arc<Adopted>>,
+    /// The sender was told the hash of what is there, or was found: it may say that its file is another one.
+    pub(super) is_hashed: bool,
 }
 
 /// Files that are to come, by their numbers.
@@ -133,6 +138,7 @@ impl Receiving {
             options,
             destination,
             directories,
+            named: OnceLock::new(),
             handover,
             is_fresh,
             progress,
@@ -202,6 +208,22 @@ impl Receiving {
 
     pub(super) fn file_failed(&self, file: &Pending, error: &io::Error) {
         self.name_failed(file.place, &file.name, "it cannot be written", error);
+    }
+
+    /// What was named at the source, which gets another name here.
+    pub(super) fn note_named(&self, name: &[u8]) {
+        let _ = self.named.set(name.into());
+    }
+
+    /// A path as the source has it: what is excluded is said in its names.
+    pub(super) fn path_at_source<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
+        let (Some(new), Some(named)) = (&self.destination.new_name, self.named.get()) else {
+            return Cow::Borrowed(path);
+        };
+        match path.strip_prefix(&**new) {
+            Some(rest) if rest.first().is_none_or(|next| *next == b'/') => Cow::Owned([named, rest].concat()),
+            _ => Cow::Borrowed(path),
+        }
     }
 
     /// A file has its name.

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::receive::adopting;
 use crate::receive::shared::Receiving;
 use crate::system::{self, read_at};
-use crate::wire::{EntryId, Kind, Made, Refine, SignaturePart, SignatureState};
+use crate::wire::{EntryId, Kind, Made, MadeWord, Refine, SignaturePart, SignatureState};
 
 /// A file whose signature is to be told.
 pub(super) struct ToSign {
@@ -25,7 +25,8 @@ pub(super) struct ToSign {
     pub(super) name: Box<[u8]>,
     /// Where it has another name.
     pub(super) elsewhere: Option<PathBuf>,
-    pub(super) sizes: ChunkSizes,
+    /// `None`: all of it is wanted, and the sender waits for that word.
+    pub(super) sizes: Option<ChunkSizes>,
 }
 
 /// A file that is there, and where its chunks are.
@@ -65,18 +66,20 @@ const SIGNATURE_BYTES_MAX: usize = 64 << 20;
 /// Until no more come.
 pub(super) fn sign_files(receiving: &Receiving, files: &Receiver<ToSign>) {
     for file in files {
-        if !receiving.bases.wait_for_room(|| receiving.is_stopped()) {
-            return;
-        }
+        let is_told = match file.sizes {
+            Some(_) if !receiving.bases.wait_for_room(|| receiving.is_stopped()) => return,
+            Some(sizes) => tell_signature(receiving, &file, sizes).is_ok(),
+            None => false,
+        };
         // Where it cannot be read, all of the new one is wanted.
-        if tell_signature(receiving, &file).is_err() {
+        if !is_told {
             receiving.bases.cannot_be_told(file.id);
             say(receiving, file.id, SignatureState::Failed, Vec::new());
         }
     }
 }
 
-fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
+fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io::Result<()> {
     let open = match &file.elsewhere {
         Some(path) => adopting::open(path)?,
         None => receiving.directories.open(file.place)?.read_file(&file.name, false)?,
@@ -87,7 +90,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
     let before = system::metadata(&open)?;
     if is_kept
         && let Some(known) = receiving.index.known(&path, &before)
-        && let Some((sizes, pieces)) = known.signature.filter(|(sizes, _)| *sizes == file.sizes)
+        && let Some((_, pieces)) = known.signature.filter(|(known, _)| *known == sizes)
         && let Some(map) = BasisMap::of_pieces(sizes, &pieces)
     {
         tell_known(receiving, file.id, open, map, pieces);
@@ -96,7 +99,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
     // One piece is kept back: the last one says so.
     let (mut held, mut signature_bytes, mut kept) = (Vec::new(), 0, Vec::new());
     let began = Instant::now();
-    let map = sign(Stoppable { file: &open, receiving, at: 0, end: u64::MAX }, file.sizes, |piece| {
+    let map = sign(Stoppable { file: &open, receiving, at: 0, end: u64::MAX }, sizes, |piece| {
         signature_bytes += piece.len();
         if is_kept {
             kept.push(piece.clone());
@@ -109,7 +112,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign) -> io::Result<()> {
     })?;
     receiving.measured.signed(before.bytes, began.elapsed());
     if is_kept && system::metadata(&open)?.is_same_content(&before) {
-        let known = Known { hash: None, signature: Some((file.sizes, kept)) };
+        let known = Known { hash: None, signature: Some((sizes, kept)) };
         receiving.index.note(&path, &before, known);
     }
     receiving.bases.add(file.id, Basis::new(open, map, signature_bytes));
@@ -227,9 +230,9 @@ impl Bases {
         self.lock().experience
     }
 
-    /// Says whether a file could be made of what was there; if not, all of it comes again.
-    pub(super) fn made(&self, receiving: &Receiving, id: EntryId, is_good: bool) {
-        receiving.say(Kind::Made, Made { id, is_good }.encode());
+    /// Says whether a file could be made of what was there; what could not comes again.
+    pub(super) fn made(&self, receiving: &Receiving, id: EntryId, word: MadeWord) {
+        receiving.say(Kind::Made, Made { id, word }.encode());
     }
 
     fn add(&self, id: EntryId, basis: Basis) {

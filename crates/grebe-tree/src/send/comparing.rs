@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use grebe_packet::Cancel;
 
-use crate::delta::{ChunkSizes, Gap, Piece, Signature, compare, gaps, refine};
+use crate::delta::{ChunkSizes, Gap, Piece, Signature, Told, compare, gaps, read_piece, refine};
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
 use crate::send::reading::{How, Wanted, regular};
 use crate::system::{self, Metadata, read_at};
-use crate::wire::{EntryId, Made, Refine, SignaturePart, SignatureState};
+use crate::wire::{EntryId, Made, MadeWord, Refine, SignaturePart, SignatureState};
 
 /// Files between the answer that some of them is there and the word that they were made.
 pub(super) struct Comparing {
@@ -21,7 +21,7 @@ pub(super) struct Comparing {
     jobs: Sender<Job>,
     pub(super) compared: Receiver<Compared>,
     /// Files that were sent in pieces, until the receiver has said that it made them.
-    unconfirmed: HashMap<EntryId, Wanted>,
+    unconfirmed: HashMap<EntryId, (Wanted, Metadata)>,
     /// Files that were given up while their signature was on its way.
     given_up: HashSet<EntryId>,
     /// Of signatures that came and were not used.
@@ -36,8 +36,8 @@ struct Comparison {
 
 /// What a comparison waits for.
 enum Awaited {
-    /// The signature, which is then handed to those who compare.
-    Signature(Signature, Sender<Signature>),
+    /// More of the signature, which is handed to those who compare as it comes.
+    Signature { sizes: ChunkSizes, chunks: usize, told: Sender<Told> },
     /// Those who compare.
     Threads,
     /// The signature of stretches.
@@ -64,7 +64,7 @@ pub(super) struct Job {
 }
 
 enum Look {
-    First { sizes: ChunkSizes, signature: Receiver<Signature> },
+    First { sizes: ChunkSizes, told: Receiver<Told> },
     Second(Box<Finer>),
 }
 
@@ -92,7 +92,10 @@ pub(super) struct Plan {
 }
 
 /// More than an honest receiver tells before it has seen something made of it.
-const SIGNATURE_BYTES_MAX: usize = 256 << 20;
+const SIGNATURE_BYTES_MAX: usize = 512 << 20;
+
+/// Of one chunk, in memory: however short a message says it.
+const CHUNK_BYTES: usize = 16;
 
 impl Comparing {
     /// Those who [compare](compare_files) take the jobs and give what came of them.
@@ -120,10 +123,18 @@ impl Comparing {
 
     /// The receiver has some of a file.
     pub(super) fn begin(&mut self, file: Wanted, sizes: ChunkSizes) {
-        let (whole, signature) = bounded(1);
-        self.start(&file, Look::First { sizes, signature });
-        let awaited = Awaited::Signature(Signature::new(sizes), whole);
+        // What a signature may have is bounded.
+        let (tell, told) = unbounded();
+        self.start(&file, Look::First { sizes, told });
+        let awaited = Awaited::Signature { sizes, chunks: 0, told: tell };
         self.files.insert(file.id, Comparison { file, awaited, signature_bytes: 0 });
+    }
+
+    /// A file is not what the receiver told the hash of: it tells next what of it is there. Both ends know how, by its length.
+    pub(super) fn begin_again(&mut self, file: Wanted) {
+        if let Some(sizes) = ChunkSizes::for_file(file.bytes) {
+            self.begin(file, sizes);
+        }
     }
 
     /// Some of a signature came; a file that is to be sent now.
@@ -137,27 +148,38 @@ impl Comparing {
         }
         let comparison = self.files.get_mut(&part.id);
         let comparison = comparison.ok_or(Error::Malformed { what: "a signature that nobody asked for" })?;
-        let signature = match &mut comparison.awaited {
-            Awaited::Signature(signature, _) => signature,
-            Awaited::Finer(finer) => &mut finer.signature,
+        let added = match &mut comparison.awaited {
+            Awaited::Signature { sizes, chunks, told } => {
+                read_piece(&part.piece, *sizes, *chunks).map(|read| {
+                    let added = read.len();
+                    *chunks += added;
+                    // Those who compare have given up where it is not taken, and say so.
+                    let _ = told.send(Told::Chunks(read));
+                    added
+                })
+            }
+            Awaited::Finer(finer) => {
+                let before = finer.signature.len();
+                finer.signature.add(&part.piece).map(|()| (finer.signature.len() - before) as usize)
+            }
             Awaited::Threads => return Err(Error::Malformed { what: "more of a signature that was whole" }),
         };
-        comparison.signature_bytes += part.piece.len();
-        self.signature_bytes += part.piece.len();
+        let added = added.ok_or(Error::Malformed { what: "a signature that is none" })?;
+        comparison.signature_bytes += added * CHUNK_BYTES;
+        self.signature_bytes += added * CHUNK_BYTES;
         if self.signature_bytes > SIGNATURE_BYTES_MAX {
             return Err(Error::Malformed { what: "more of signatures than is kept" });
         }
-        signature.add(&part.piece).ok_or(Error::Malformed { what: "a signature that is none" })?;
         if part.state == SignatureState::Begun {
             return Ok(None);
         }
         let is_whole = part.state == SignatureState::Whole;
         match std::mem::replace(&mut comparison.awaited, Awaited::Threads) {
-            Awaited::Signature(signature, whole) if is_whole => {
-                let _ = whole.send(signature);
+            Awaited::Signature { told, .. } if is_whole => {
+                let _ = told.send(Told::Whole);
             }
-            // Without one the comparison fails, and the file is sent whole.
-            Awaited::Signature(..) | Awaited::Threads => {}
+            // Without the rest the comparison fails, and the file is sent whole.
+            Awaited::Signature { .. } | Awaited::Threads => {}
             Awaited::Finer(finer) if is_whole => {
                 if let Some(comparison) = self.files.get(&part.id) {
                     self.start(&comparison.file, Look::Second(finer));
@@ -185,23 +207,30 @@ impl Comparing {
             _ => How::Whole,
         };
         self.signature_bytes -= comparison.signature_bytes;
-        if matches!(comparison.awaited, Awaited::Signature(..)) {
+        if matches!(comparison.awaited, Awaited::Signature { .. }) {
             self.given_up.insert(compared.id);
         }
         Some(Next::Send(comparison.file, how))
     }
 
-    /// All of a file was sent that was made of pieces.
-    pub(super) fn sent(&mut self, file: Wanted) {
-        self.unconfirmed.insert(file.id, file);
+    /// All of a file was sent that was made of pieces, as it was then.
+    pub(super) fn sent(&mut self, file: Wanted, before: Metadata) {
+        self.unconfirmed.insert(file.id, (file, before));
     }
 
-    /// The receiver has made a file, or could not: then it is returned, and to be sent whole.
-    pub(super) fn made(&mut self, body: &[u8]) -> Result<Option<Wanted>> {
-        let made = Made::decode(body)?;
-        let file = self.unconfirmed.remove(&made.id);
-        let file = file.ok_or(Error::Malformed { what: "word of a file that was not compared" })?;
-        Ok((!made.is_good).then_some(file))
+    /// The receiver has made a file, or could not: then it is returned, with what of it is to be sent.
+    pub(super) fn made(&mut self, body: &[u8]) -> Result<Option<(Wanted, How)>> {
+        let Made { id, word } = Made::decode(body)?;
+        let file = self.unconfirmed.remove(&id);
+        let (file, before) = file.ok_or(Error::Malformed { what: "word of a file that was not compared" })?;
+        match word {
+            MadeWord::Good => Ok(None),
+            MadeWord::Whole => Ok(Some((file, How::Again))),
+            MadeWord::Without(stretches) if stretches.iter().all(|stretch| stretch.end <= before.bytes) => {
+                Ok(Some((file, How::Stretches(before, stretches))))
+            }
+            MadeWord::Without(_) => Err(Error::Malformed { what: "stretches behind the end of a file" }),
+        }
     }
 
     fn start(&self, file: &Wanted, look: Look) {
@@ -227,12 +256,10 @@ pub(super) fn compare_files(
     for Job { id, place, name, follows, look } in jobs {
         let open = directories.open(place).and_then(|directory| directory.read_file(&name, follows));
         let (plan, finer) = match look {
-            Look::First { sizes, signature } => {
-                match open.and_then(|open| first(&open, sizes, &signature, cancel)) {
-                    Ok((plan, finer)) => (Ok(plan), finer),
-                    Err(error) => (Err(error), None),
-                }
-            }
+            Look::First { sizes, told } => match open.and_then(|open| first(&open, sizes, &told, cancel)) {
+                Ok((plan, finer)) => (Ok(plan), finer),
+                Err(error) => (Err(error), None),
+            },
             Look::Second(finer) => (Ok(second(open, *finer, cancel)), None),
         };
         if compared.send(Compared { id, plan, finer }).is_err() {
@@ -243,16 +270,11 @@ pub(super) fn compare_files(
 
 type Finding = (Plan, Option<(ChunkSizes, u32, Vec<Gap>)>);
 
-fn first(
-    open: &File,
-    sizes: ChunkSizes,
-    signature: &Receiver<Signature>,
-    cancel: &Cancel,
-) -> io::Result<Finding> {
+fn first(open: &File, sizes: ChunkSizes, told: &Receiver<Told>, cancel: &Cancel) -> io::Result<Finding> {
     let before = regular(open)?;
     let mut pieces = Vec::new();
     let reader = Stretch { file: open, cancel, at: 0, end: u64::MAX };
-    let signature = compare(reader, sizes, signature, |piece| {
+    let signature = compare(reader, sizes, told, |piece| {
         pieces.push(piece);
         io::Result::Ok(())
     })?;

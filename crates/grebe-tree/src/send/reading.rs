@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 use crossbeam_channel::{Receiver, Sender};
 use grebe_packet::Cancel;
 
-use crate::delta::{Known, Piece, SharedIndex};
+use crate::delta::{CHANGED_BYTES_MIN, ChunkSizes, Known, Piece, SharedIndex};
 use crate::directories::{Directories, Place};
 use crate::local::Handover;
 use crate::options::Options;
@@ -40,6 +41,8 @@ pub(super) enum How {
     Changed(Plan),
     /// What was made of what the receiver had is not it.
     Again,
+    /// These stretches of what was made are not it; the others are, if the file still is as it was.
+    Stretches(Metadata, Vec<Range<u64>>),
     /// It changed while it was sent in blocks.
     Anew,
 }
@@ -71,12 +74,14 @@ pub(super) struct Ended {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     Sent,
-    /// The receiver says whether it could make it.
-    SentInPieces,
+    /// The receiver says whether it could make it, of a file that was as this says.
+    SentInPieces(Metadata),
     /// It counts already.
     SentAgain,
     /// It changed while it was sent in blocks: all of it is to be read as other files are.
     Changed,
+    /// It is not what the receiver told the hash of, which tells next what of it is there.
+    Differs,
     Same,
     LeftOut(String),
 }
@@ -174,6 +179,10 @@ impl Reading<'_> {
                     self.writer.compared(file.id, false);
                     return Ok(Ok(Outcome::Sent));
                 }
+                Ok(false) if self.sends_what_changed(file) => {
+                    self.writer.compared(file.id, false);
+                    return Ok(Ok(Outcome::Differs));
+                }
                 Ok(false) => {}
                 Err(error) => return Ok(Err(error)),
             }
@@ -183,17 +192,23 @@ impl Reading<'_> {
         }
         let mut from = if let How::From(offset) = how { offset } else { 0 };
         let mut is_begun = from > 0 || matches!(how, How::Again | How::Anew);
-        if let How::Changed(plan) = &how {
-            match self.changed(&open, file, plan)? {
-                Ok(Tried::Done) => return Ok(Ok(Outcome::SentInPieces)),
-                Ok(Tried::Changed) => is_begun = true,
-                Err(error) => return Ok(Err(error)),
+        let (tried, outcome) = match &how {
+            How::Changed(plan) => (self.changed(&open, file, plan)?, Outcome::SentInPieces(plan.before)),
+            How::Stretches(before, stretches) => {
+                (self.stretches(&open, file, before, stretches)?, Outcome::SentAgain)
             }
+            _ => (Ok(Tried::Changed), Outcome::Sent),
+        };
+        match tried {
+            Ok(Tried::Done) => return Ok(Ok(outcome)),
+            Ok(Tried::Changed) => is_begun |= matches!(how, How::Changed(_) | How::Stretches(..)),
+            Err(error) => return Ok(Err(error)),
         }
+        let is_again = matches!(how, How::Again | How::Stretches(..));
         for _ in 0..TRIES {
             let tried = self.once(&open, file, from, is_begun)?;
             match tried {
-                Ok(Tried::Done) if how == How::Again => return Ok(Ok(Outcome::SentAgain)),
+                Ok(Tried::Done) if is_again => return Ok(Ok(Outcome::SentAgain)),
                 Ok(Tried::Done) => return Ok(Ok(Outcome::Sent)),
                 Ok(Tried::Changed) => is_begun = true,
                 Err(error) => return Ok(Err(error)),
@@ -202,6 +217,13 @@ impl Reading<'_> {
         }
         self.writer.failed(file.id, true);
         Ok(Ok(Outcome::LeftOut("it changed each time that it was read".to_owned())))
+    }
+
+    /// Whether the receiver is to tell what is there of a file that was compared by its hash. One that was found elsewhere by length
+    /// and time, and is not it, has hardly anything in common with it.
+    fn sends_what_changed(&self, file: &Wanted) -> bool {
+        let is_asked = self.options.checksum && !self.options.whole_file && self.handover.is_none();
+        is_asked && file.bytes >= CHANGED_BYTES_MIN && ChunkSizes::for_file(file.bytes).is_some()
     }
 
     /// The receiver is in this process, and opens the file itself.
@@ -315,13 +337,36 @@ impl Reading<'_> {
         Ok(self.end(open, file, &before, before.modified_ns.wrapping_sub(file.modified_ns)))
     }
 
+    /// What the receiver could not make of what it had. It has written other bytes there, so that holes are sent, too.
+    fn stretches(
+        &mut self,
+        open: &File,
+        file: &Wanted,
+        before: &Metadata,
+        stretches: &[Range<u64>],
+    ) -> Result<io::Result<Tried>, Gone> {
+        match regular(open) {
+            Ok(now) if now.is_same_content(before) => {}
+            Ok(_) => return Ok(Ok(Tried::Changed)),
+            Err(error) => return Ok(Err(error)),
+        }
+        let with_holes = Metadata { is_sparse: false, ..*before };
+        for stretch in stretches {
+            match self.pieces(open, file, &with_holes, stretch.clone())? {
+                Ok(Tried::Done) => {}
+                tried => return Ok(tried),
+            }
+        }
+        Ok(self.end(open, file, before, before.modified_ns.wrapping_sub(file.modified_ns)))
+    }
+
     /// What lies in a stretch of a file and is no hole.
     fn pieces(
         &mut self,
         open: &File,
         file: &Wanted,
         before: &Metadata,
-        stretch: std::ops::Range<u64>,
+        stretch: Range<u64>,
     ) -> Result<io::Result<Tried>, Gone> {
         let (mut at, end) = (stretch.start, stretch.end);
         loop {
@@ -430,7 +475,7 @@ pub(super) fn next_stretch(
     at: u64,
     end: u64,
     metadata: &Metadata,
-) -> io::Result<Option<std::ops::Range<u64>>> {
+) -> io::Result<Option<Range<u64>>> {
     if !metadata.is_sparse {
         return Ok((at < end).then_some(at..end));
     }

@@ -232,8 +232,8 @@ impl<'a, W: Write> Sending<'a, W> {
                 self.compared(next)
             }
             Kind::Made => {
-                if let Some(file) = self.comparing.made(&frame.body)? {
-                    self.want(file, How::Again);
+                if let Some((file, how)) = self.comparing.made(&frame.body)? {
+                    self.want(file, how);
                 }
                 Ok(())
             }
@@ -387,13 +387,14 @@ impl<'a, W: Write> Sending<'a, W> {
         add(&self.progress.bytes_same, read.copied_bytes);
         for ended in read.ended {
             self.running_files -= 1;
-            if let Outcome::LeftOut(why) = &ended.outcome {
-                let name = self.directories.path_of(ended.file.place, &ended.file.name);
-                self.leave_out(name, why.clone())?;
-            }
             self.ended(&ended);
-            if ended.outcome == Outcome::SentInPieces {
-                self.comparing.sent(ended.file);
+            match ended.outcome {
+                Outcome::LeftOut(why) => {
+                    self.leave_out(self.directories.path_of(ended.file.place, &ended.file.name), why)?;
+                }
+                Outcome::SentInPieces(before) => self.comparing.sent(ended.file, before),
+                Outcome::Differs => self.comparing.begin_again(ended.file),
+                _ => {}
             }
         }
         Ok(())
@@ -433,13 +434,13 @@ impl<'a, W: Write> Sending<'a, W> {
     fn ended(&mut self, ended: &Ended) {
         let file = &ended.file;
         let done = match &ended.outcome {
-            Outcome::Sent | Outcome::SentInPieces => Done::Copied,
+            Outcome::Sent | Outcome::SentInPieces(_) => Done::Copied,
             Outcome::Same => {
                 add(&self.progress.files_same, 1);
                 add(&self.progress.bytes_same, file.bytes);
                 Done::Same
             }
-            Outcome::LeftOut(_) | Outcome::SentAgain | Outcome::Changed => return,
+            Outcome::LeftOut(_) | Outcome::SentAgain | Outcome::Changed | Outcome::Differs => return,
         };
         add(&self.progress.files_done, 1);
         // Holes and what was there are done, too.

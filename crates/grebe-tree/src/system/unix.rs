@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::fs::{
     AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, SeekFrom, Stat, Timespec, Timestamps, Uid, XattrFlags,
@@ -15,9 +16,9 @@ use rustix::io::Errno;
 use super::{Kind, Metadata, Name};
 use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute, Owner};
 
-/// A directory that is open.
+/// A directory that is open, and its file system's number once somebody asked.
 #[derive(Debug)]
-pub(crate) struct Directory(OwnedFd);
+pub(crate) struct Directory(OwnedFd, OnceLock<u64>);
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -25,11 +26,12 @@ impl Directory {
     /// Follows links: a person named it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        Ok(Self(rustix::fs::open(path, OPEN_DIRECTORY, Mode::empty())?))
+        Ok(Self(rustix::fs::open(path, OPEN_DIRECTORY, Mode::empty())?, OnceLock::new()))
     }
 
     pub(crate) fn open_below(&self, name: &[u8]) -> io::Result<Self> {
-        Ok(Self(rustix::fs::openat(&self.0, name, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?))
+        let below = rustix::fs::openat(&self.0, name, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(Self(below, OnceLock::new()))
     }
 
     /// All names in it but `.` and `..`, in the order of the file system.
@@ -56,6 +58,15 @@ impl Directory {
 
     pub(crate) fn own_metadata(&self) -> io::Result<Metadata> {
         Ok(from_stat(&rustix::fs::fstat(&self.0)?))
+    }
+
+    /// The file system that it is on; what is open stays where it is.
+    pub(crate) fn device(&self) -> io::Result<u64> {
+        if let Some(device) = self.1.get() {
+            return Ok(*device);
+        }
+        let device = self.own_metadata()?.device;
+        Ok(*self.1.get_or_init(|| device))
     }
 
     /// Opens a file for reading; it may have become something else meanwhile, which then does not make the caller wait.

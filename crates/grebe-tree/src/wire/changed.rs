@@ -1,5 +1,7 @@
 //! What the receiver says of a file that it has some of.
 
+use std::ops::Range;
+
 use grebe_packet::Reader;
 
 use crate::delta::{ChunkSizes, GAPS_MAX, PIECE_BYTES_MAX};
@@ -98,33 +100,75 @@ impl Refine {
     }
 }
 
-/// A file was made of what was there and what came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What became of a file that was made of what was there and what came.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Made {
     pub(crate) id: EntryId,
-    /// Else what was there is not any more what it was, and all of the file is wanted.
-    pub(crate) is_good: bool,
+    pub(crate) word: MadeWord,
 }
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum MadeWord {
+    /// What was there is not any more what it was: all of the file is wanted.
+    Whole,
+    Good,
+    /// That is so of these stretches alone, in their order.
+    Without(Vec<Range<u64>>),
+}
+
+/// Where more stretches are wrong, all of the file is wanted.
+pub(crate) const WITHOUT_MAX: usize = 1_000;
 
 impl Made {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.id);
-        out.push(self.is_good.into());
+        match &self.word {
+            MadeWord::Whole => out.push(0),
+            MadeWord::Good => out.push(1),
+            MadeWord::Without(stretches) => {
+                out.push(2);
+                put_varint(&mut out, stretches.len() as u64);
+                let mut end = 0;
+                for stretch in stretches {
+                    put_varint(&mut out, stretch.start - end);
+                    put_varint(&mut out, stretch.end - stretch.start);
+                    end = stretch.end;
+                }
+            }
+        }
         out
     }
 
     pub(crate) fn decode(body: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(body);
         let id = reader.varint()?;
-        let is_good = match reader.u8()? {
-            0 => false,
-            1 => true,
+        let word = match reader.u8()? {
+            0 => MadeWord::Whole,
+            1 => MadeWord::Good,
+            2 => MadeWord::Without(stretches(&mut reader)?),
             _ => return Err(Error::Malformed { what: "a file that is neither made nor wanted again" }),
         };
         reader.end()?;
-        Ok(Self { id, is_good })
+        Ok(Self { id, word })
     }
+}
+
+fn stretches(reader: &mut Reader<'_>) -> Result<Vec<Range<u64>>> {
+    let count = reader.varint()?;
+    if count > WITHOUT_MAX as u64 {
+        return Err(Error::Malformed { what: "more stretches than are sent again" });
+    }
+    let (mut stretches, mut end) = (Vec::new(), 0_u64);
+    for _ in 0..count {
+        let start = end.checked_add(reader.varint()?);
+        let stretch = start.and_then(|start| Some(start..start.checked_add(reader.varint().ok()?)?));
+        let stretch = stretch.filter(|stretch| !stretch.is_empty());
+        let stretch = stretch.ok_or(Error::Malformed { what: "a stretch that no file has" })?;
+        end = stretch.end;
+        stretches.push(stretch);
+    }
+    Ok(stretches)
 }
 
 #[cfg(test)]
@@ -135,7 +179,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_of_a_changed_file_comes_back(id: u64, piece: Vec<u8>, is_good: bool) {
+        fn what_is_said_of_a_changed_file_comes_back(
+            id: u64, piece: Vec<u8>, gaps in prop::collection::vec((any::<u32>(), 1..=u32::MAX), 0..20),
+        ) {
             for state in [SignatureState::Begun, SignatureState::Whole, SignatureState::Failed] {
                 let part = SignaturePart { id, state, piece: piece.clone() };
                 prop_assert_eq!(SignaturePart::decode(&part.encode()).unwrap(), part);
@@ -144,13 +190,32 @@ mod tests {
             let stretches = piece.iter().map(|byte| (u32::from(*byte) << 20, u32::MAX - u32::from(*byte))).collect();
             let refine = Refine { id, sizes, stretches };
             prop_assert_eq!(Refine::decode(&refine.encode()).unwrap(), refine);
-            let made = Made { id, is_good };
-            prop_assert_eq!(Made::decode(&made.encode()).unwrap(), made);
+            let mut end = 0;
+            let without = gaps.iter().map(|(gap, len)| {
+                let start = end + u64::from(*gap);
+                end = start + u64::from(*len);
+                start..end
+            });
+            for word in [MadeWord::Whole, MadeWord::Good, MadeWord::Without(without.collect())] {
+                let made = Made { id, word };
+                prop_assert_eq!(Made::decode(&made.encode()).unwrap(), made);
+            }
         }
 
         #[test]
         fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = (SignaturePart::decode(&bytes), Made::decode(&bytes), Refine::decode(&bytes));
+        }
+    }
+
+    #[test]
+    fn stretches_that_no_file_has_are_refused() {
+        for numbers in
+            [&[1, 5, 0][..], &[1, u64::MAX, 1], &[2, 0, u64::MAX, 0, 1], &[1, 5], &[WITHOUT_MAX as u64 + 1]]
+        {
+            let mut body = vec![7, 2];
+            numbers.iter().for_each(|number| put_varint(&mut body, *number));
+            assert!(Made::decode(&body).is_err(), "{numbers:?}");
         }
     }
 

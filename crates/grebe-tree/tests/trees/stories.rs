@@ -99,6 +99,46 @@ fn whatever_is_cut_off_is_finished_by_the_same_copy() {
 }
 
 #[test]
+fn a_directory_under_a_new_name_is_gone_on_with_and_not_filled_with_another_one() {
+    let exclude = vec!["/tree/mine".to_owned()];
+    let options = Options { delete: true, exclude, ..Options::archive() };
+    let mut cut_in_between = 0;
+    for seed in 0..60 {
+        let mut rng = Rng::with_seed(7_000 + seed);
+        let (from, into) = (scratch(), scratch());
+        let source = from.path().join("tree");
+        tree(&source, &mut rng, 20);
+        fs::write(source.join("large"), crate::generate::content(&mut rng, 1_500_000)).unwrap();
+        let new = into.path().join("new");
+        let cut = Some(rng.i64(1..1_800_000));
+        let (_, received) = run(from_ref(&source), &new, &options, true, cut);
+        if received.is_ok() {
+            continue;
+        }
+        cut_in_between += usize::from(new.exists());
+        // What is excluded is so by its name at the source.
+        if new.exists() {
+            fs::write(new.join("mine"), "stays").unwrap();
+            fs::write(new.join("not at the source"), "goes").unwrap();
+        }
+        let was_begun = new.exists();
+        copied(from_ref(&source), &new, &options);
+        if was_begun {
+            assert_eq!(fs::read(new.join("mine")).unwrap(), b"stays", "seed {seed}");
+            fs::remove_file(new.join("mine")).unwrap();
+            let modified = fs::metadata(&source).unwrap().modified().unwrap();
+            fs::File::open(&new).unwrap().set_modified(modified).unwrap();
+        }
+        assert_same(&source, &new);
+        assert!(!into.path().join(".grebe-partial").exists(), "seed {seed}");
+        // Once it is there, the same command means what it means to cp: into it.
+        copied(from_ref(&source), &new, &options);
+        assert_same(&source, &new.join("tree"));
+    }
+    assert!(cut_in_between > 20, "{cut_in_between}");
+}
+
+#[test]
 fn a_copy_that_is_cancelled_goes_on() {
     let (from, into) = (scratch(), scratch());
     let mut rng = Rng::with_seed(3);

@@ -8,10 +8,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use grebe_tree::{Cancel, Error, Options, SendTree, copy};
+use grebe_tree::{Cancel, Options, SendTree, copy};
 
-use crate::ends::{copied, over_pipes, progress, sorted};
-use crate::generate::{assert_same, scratch, snapshot};
+use crate::ends::{copied, progress, sorted};
+use crate::generate::{assert_same, scratch};
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777
@@ -258,6 +258,10 @@ fn attributes_are_kept_when_wished() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_ends_it_with_words_and_it_goes_on_when_there_is_room() {
+    use crate::ends::over_pipes;
+    use crate::generate::snapshot;
+    use grebe_tree::Error;
+
     let (from, into) = (scratch(), tempfile::tempdir().unwrap());
     let mount = |options: &str| {
         let made =

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use grebe_tree::Error;
@@ -66,7 +66,9 @@ impl Copy<'_> {
                 receiver.let_go();
                 self.end(&outcome, way, None, shown)
             }
-            Err(error) if sender.has_failed() => Err(sender.explain(error, &self.teller)),
+            Err(error) if sender.has_failed() || !receiver.has_failed() && sender.is_lost() => {
+                Err(sender.explain(error, &self.teller))
+            }
             Err(error) => Err(receiver.explain(error, &self.teller)),
         }
     }
@@ -74,6 +76,7 @@ impl Copy<'_> {
     /// Says how far it is until the receiver has said what came of it.
     fn wait(&mut self, sender: &mut There, receiver: &mut There) -> Result<Outcome> {
         let mut figures = Figures::default();
+        let mut lost_since = None;
         loop {
             thread::sleep(super::SHOWN_EVERY);
             if interrupt::is_pending() {
@@ -92,7 +95,11 @@ impl Copy<'_> {
             if sender.has_failed() || receiver.has_failed() {
                 bail!("the copy failed");
             }
-            if is_gone {
+            // A sender that was killed is waited for in vain. It may have failed because the receiver did, which says why.
+            if sender.is_lost() {
+                lost_since.get_or_insert_with(Instant::now);
+            }
+            if is_gone || lost_since.is_some_and(|since: Instant| since.elapsed() >= ENDING_TIME) {
                 return Err(Error::Closed.into());
             }
         }

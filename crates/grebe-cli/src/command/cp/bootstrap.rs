@@ -3,8 +3,10 @@
 //! It is taken in only if the system there is of the same kind and every byte has come. When it is started it compares itself with
 //! the hash in its command line before it does anything else, so that a file that was cut or changed meanwhile does nothing.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -43,7 +45,7 @@ impl Own {
 
     /// The folder there, for a shell.
     fn folder(&self) -> String {
-        let (version, hash) = (env!("CARGO_PKG_VERSION"), self.hash.get(..16).unwrap_or_default());
+        let (version, hash) = (env!("CARGO_PKG_VERSION"), self.hash.get(..HASH_DIGITS).unwrap_or_default());
         format!("\"${{XDG_CACHE_HOME:-$HOME/.cache}}/grebe/{version}-{hash}\"")
     }
 
@@ -91,14 +93,43 @@ pub(super) fn bring(own: &Own, settings: &Settings) -> Result<()> {
     Err(refused(ended.last_line()))
 }
 
-/// Refuses to go on if this program is not the one of this hash.
+/// Refuses to go on if this program is not the one of this hash. Those that were brought here before, and not used lately, go.
 pub(super) fn check_self(hash: &str) -> Result<()> {
     let path = own_path()?;
-    let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     if blake3::hash(&bytes).to_hex().as_str() != hash {
         bail!("{} is not what was brought here: remove it, and say --bootstrap again", path.display());
     }
+    if let Some(own) = path.parent().filter(|own| is_brought(own)) {
+        remove_unused(own);
+    }
     Ok(())
+}
+
+/// Removes what was brought here but the few that were used last, this one first. What cannot be removed does no harm.
+fn remove_unused(own: &Path) {
+    let _ = fs::File::open(own).and_then(|own| own.set_modified(SystemTime::now()));
+    let Some(beside) = own.parent().and_then(|cache| fs::read_dir(cache).ok()) else { return };
+    let others = beside.filter_map(Result::ok).map(|entry| entry.path());
+    let others = others.filter(|other| other != own && is_brought(other));
+    let used = |path: PathBuf| fs::metadata(&path).and_then(|of| of.modified()).ok().map(|used| (used, path));
+    let mut others: Vec<_> = others.filter_map(used).collect();
+    others.sort_by(|one, other| other.cmp(one));
+    for (_, unused) in others.into_iter().skip(KEPT - 1) {
+        // Only what was put there: a folder that has more in it stays.
+        let _ = fs::remove_file(unused.join("grebe"));
+        let _ = fs::remove_dir(unused);
+    }
+}
+
+/// Whether it is a folder that a grebe was brought into: `VERSION-HASH`.
+fn is_brought(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('-'));
+    name.is_some_and(|(version, hash)| {
+        version.starts_with(|first: char| first.is_ascii_digit())
+            && hash.len() == HASH_DIGITS
+            && hash.bytes().all(|digit| digit.is_ascii_hexdigit())
+    })
 }
 
 fn own_path() -> Result<PathBuf> {
@@ -116,3 +147,52 @@ fn in_sh(script: &str) -> Result<String> {
 
 const OTHER: &str = "grebe: another system: ";
 const GO_ON: &str = "grebe: go on";
+/// Of the hash that a folder is named by.
+const HASH_DIGITS: usize = 16;
+/// People copy from machines with another grebe each; more than this many are old.
+const KEPT: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn of_those_that_were_brought_the_last_used_stay_and_nothing_else_goes() {
+        let cache = tempfile::tempdir().unwrap();
+        let names = |number: u64| format!("0.1.{number}-{number:016x}");
+        for number in 0..6 {
+            let folder = cache.path().join(names(number));
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("grebe"), "program").unwrap();
+            let used = SystemTime::now() - Duration::from_secs(3_600 * (number + 1));
+            fs::File::open(&folder).unwrap().set_modified(used).unwrap();
+        }
+        fs::create_dir(cache.path().join("pictures-of-2026")).unwrap();
+        fs::write(cache.path().join(names(5)).join("mine"), "not ours").unwrap();
+        // The one that is run was not used for the longest time but one.
+        remove_unused(&cache.path().join(names(4)));
+        let mut left: Vec<_> =
+            fs::read_dir(cache.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        let expected = [names(0), names(1), names(4), names(5), "pictures-of-2026".to_owned()];
+        assert_eq!(left, expected.map(std::ffi::OsString::from));
+        assert!(cache.path().join(names(5)).join("mine").exists());
+        assert!(cache.path().join(names(4)).join("grebe").exists());
+    }
+
+    #[test]
+    fn folders_of_others_are_none_of_ours() {
+        for (name, is_ours) in [
+            ("0.1.0-0123456789abcdef", true),
+            ("0.1.0-beta-0123456789abcdef", true),
+            ("0.1.0-0123456789abcde", false),
+            ("0.1.0-0123456789abcdeg", false),
+            ("backup-0123456789abcdef", false),
+            ("0123456789abcdef", false),
+        ] {
+            assert_eq!(is_brought(Path::new("/cache/grebe").join(name).as_path()), is_ours, "{name}");
+        }
+    }
+}

@@ -224,6 +224,11 @@ impl There {
         self.ends_within(Duration::ZERO)
     }
 
+    /// Whether the `ssh` has ended, and not well.
+    pub(super) fn is_lost(&mut self) -> bool {
+        self.remote.is_lost()
+    }
+
     /// Ends it once it has had a moment to do so by itself; whether it has.
     pub(super) fn cut(&mut self) -> bool {
         let since = *self.is_cut_since.get_or_insert_with(Instant::now);

@@ -1,0 +1,119 @@
+//! Directories are made as they are listed, before anything can be put into them.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{At, Choosing, Facts, Finally, State, finally};
+use crate::directories::Place;
+use crate::error::{Error, Result};
+use crate::name::DEPTH_MAX;
+use crate::progress::{Done, add};
+use crate::receive::partial::note_new;
+use crate::system::{self, Directory, Kind, Metadata, reason};
+use crate::wire::{Attribute, Entry, TOP};
+
+/// More directories than fit into memory comfortably.
+const DIRECTORIES_MAX: usize = 1 << 24;
+
+impl Choosing<'_> {
+    pub(super) fn directory(
+        &mut self,
+        at: &At,
+        name: &[u8],
+        entry: &Entry,
+        there: Option<Metadata>,
+    ) -> Result<()> {
+        let receiving = self.receiving;
+        let is_there = there.is_some_and(|there| there.kind == Kind::Directory);
+        if receiving.directories.depth(at.place) >= DEPTH_MAX {
+            let path = receiving.directories.path_of(at.place, name);
+            receiving.leave_out(path, "too many directories inside one another".to_owned());
+            return self.add_directory(at, name, State::Refused, None);
+        }
+        if !self.make_room(at, name, there, true) {
+            return self.add_directory(at, name, State::Refused, None);
+        }
+        let finally = Some(finally(entry, receiving.keeps_owners));
+        let Some(directory) = at.directory.as_ref().filter(|_| !receiving.options.dry_run) else {
+            if !is_there {
+                self.made_directory(at, name);
+            }
+            let state = if is_there { State::There { mode: 0o755 } } else { State::New };
+            return self.add_directory(at, name, state, finally);
+        };
+        if let Some(there) = there.filter(|_| is_there) {
+            // Without this nothing could be put into it; at the end it is as it was, or as the source says.
+            let must_open = there.mode & 0o700 != 0o700 && !system::is_root();
+            let opened = match must_open {
+                true => directory.open_below(name).and_then(|below| below.set_own_mode(there.mode | 0o700)),
+                false => Ok(()),
+            };
+            if let Err(error) = opened {
+                receiving.name_failed(at.place, name, "nothing can be put into it", &error);
+                return self.add_directory(at, name, State::Refused, None);
+            }
+            let place = self.chosen.facts.len() as Place;
+            self.add_directory(at, name, State::There { mode: there.mode }, finally)?;
+            self.attributes_of_directory(place, None, &entry.attributes);
+            return Ok(());
+        }
+        if let Err(error) = self.make_directory(at, directory, name, entry.mode | 0o700) {
+            receiving.name_failed(at.place, name, "the directory cannot be made", &error);
+            return self.add_directory(at, name, State::Refused, None);
+        }
+        self.made_directory(at, name);
+        let place = self.chosen.facts.len() as Place;
+        self.add_directory(at, name, State::New, finally)?;
+        self.attributes_of_directory(place, None, &entry.attributes);
+        Ok(())
+    }
+
+    fn make_directory(&self, at: &At, directory: &Directory, name: &[u8], mode: u16) -> io::Result<()> {
+        if at.place != TOP || self.receiving.destination.new_name.is_none() {
+            return directory.create_directory(name, mode);
+        }
+        let mark = self.receiving.partial.begin_new(name)?;
+        directory.create_directory(name, mode)?;
+        note_new(&mark, directory, name)
+    }
+
+    fn made_directory(&self, at: &At, name: &[u8]) {
+        add(&self.receiving.done.directories_made, 1);
+        self.receiving.tell(at.place, name, Done::Made, 0);
+    }
+
+    pub(super) fn add_directory(
+        &mut self,
+        at: &At,
+        name: &[u8],
+        state: State,
+        finally: Option<Finally>,
+    ) -> Result<()> {
+        if self.chosen.facts.len() >= DIRECTORIES_MAX {
+            return Err(Error::Malformed { what: "more directories than are taken" });
+        }
+        self.receiving.directories.add(at.place, name);
+        self.chosen.facts.push(Facts { state, finally });
+        Ok(())
+    }
+
+    pub(super) fn attributes_of_directory(
+        &self,
+        place: Place,
+        directory: Option<&Arc<Directory>>,
+        attributes: &[Attribute],
+    ) {
+        let receiving = self.receiving;
+        if !receiving.options.attributes || receiving.options.dry_run {
+            return;
+        }
+        let set = match directory {
+            Some(directory) => directory.set_own_attributes(attributes),
+            None => receiving.directories.open(place).and_then(|open| open.set_own_attributes(attributes)),
+        };
+        if let Err(error) = set {
+            let path = receiving.directories.path(place);
+            receiving.leave_out(path, format!("its attributes cannot be set: {}", reason(&error)));
+        }
+    }
+}
