@@ -43,6 +43,11 @@ pub struct Measurements {
 }
 
 impl Measurements {
+    /// What was measured elsewhere.
+    pub fn known(value: impl Fn(Quantity) -> Option<f64>) -> Measurements {
+        Measurements { values: Quantity::ALL.map(value) }
+    }
+
     /// The value in the channel's unit, seconds, hertz or as a ratio; `None` where the signal does not have it.
     pub fn get(&self, quantity: Quantity) -> Option<f64> {
         self.values[quantity as usize]

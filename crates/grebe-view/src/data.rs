@@ -9,6 +9,7 @@ mod history;
 mod interpolate;
 pub(crate) mod lane;
 pub(crate) mod link;
+mod look;
 pub(crate) mod math;
 pub(crate) mod measure;
 mod meter;

@@ -72,6 +72,7 @@
 
 mod data;
 mod error;
+mod far;
 mod model;
 mod png;
 #[cfg(feature = "terminal")]
@@ -100,6 +101,10 @@ pub use data::{
     viewport::{SpectrumSettings, Viewport, Window},
 };
 pub use error::Error;
+pub use far::{
+    ChannelMeaning, FarError, FarMessage, FarOffer, FarScope, FarSession, Greeting, Malformed, Refusal,
+    greeting,
+};
 pub use model::{
     channel::{ChannelSetup, ThemeChoice},
     controls::TriggerOptions,

@@ -122,6 +122,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// What was counted elsewhere: `count` values, the smallest, the mean and the largest of them, and their deviation.
+    pub fn known(count: u64, (min, mean, max): (f64, f64, f64), deviation: f64) -> Running {
+        Running { count, min, max, mean, squares: deviation * deviation * count.saturating_sub(1) as f64 }
+    }
+
     /// Adds a value; NaN is left out.
     pub fn add(&mut self, value: f64) {
         if value.is_nan() {

@@ -71,15 +71,18 @@ impl Extent {
         let (first, out_inside) = (first_column.max(0) as u64, &mut out[before..]);
         track.pyramid.columns(track.place, grid, first, out_inside);
         let is_clipped = ends.is_some_and(|ends| is_clipped(track, ends, grid, first, out_inside));
+        let mut line_runs = Vec::new();
         let line = (grid.samples_per_column() < 1.0).then(|| {
-            let mut line = line_between(track, grid, first, interpolation, out_inside);
+            let (mut line, runs) = line_between(track, grid, first, interpolation, out_inside);
             line.shift_right(before);
+            line_runs = runs;
             drawn_line(line)
         });
         LaneColumns {
             lane,
             columns: drawn(&out),
             line,
+            line_runs,
             is_clipped,
             mean: mean(track, self.window()),
             at_cursors: [None; 2],

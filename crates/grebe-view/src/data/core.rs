@@ -7,7 +7,7 @@ use grebe_frame::{Arrival, Batch, Frame, Gap, Header, StreamTracker};
 use grebe_scope::Error as ScopeError;
 
 use crate::data::extract::Extract;
-use crate::data::history::{History, Moment, history_for};
+use crate::data::history::{History, Moment, Viewer, history_for};
 use crate::data::meter::{FlowMeter, TransitMeter};
 use crate::data::picture::{GapMark, Picture, StreamInfo};
 use crate::data::recorded;
@@ -112,6 +112,11 @@ impl ScopeCore {
 
     /// What `viewport` shows at `now_ns`.
     pub fn answer(&mut self, viewport: &Viewport, now_ns: u64) -> Picture {
+        self.answer_for(Viewer::default(), viewport, now_ns)
+    }
+
+    /// The same for one of several who look, each with a trigger and averages of its own.
+    pub(crate) fn answer_for(&mut self, viewer: Viewer, viewport: &Viewport, now_ns: u64) -> Picture {
         let span = viewport.span.unwrap_or_else(|| default_span(self.stream.map_or(0.0, |s| s.rate_hz)));
         let mut picture = Picture {
             stream: self.stream,
@@ -128,7 +133,12 @@ impl ScopeCore {
             ..Picture::waiting()
         };
         let (Some(stream), Some(history)) = (self.stream, &mut self.history) else { return picture };
-        history.show(viewport, Moment { stream, span, is_ended: self.is_ended, now_ns }, &mut picture);
+        history.show(
+            viewer,
+            viewport,
+            Moment { stream, span, is_ended: self.is_ended, now_ns },
+            &mut picture,
+        );
         let window = picture.left_index..picture.right_index();
         picture.changes = self.told.changes_in(&window);
         picture.annotations = self.told.annotations_in(&window);
@@ -137,11 +147,18 @@ impl ScopeCore {
     }
 
     /// The samples of a stretch, as far as the history still holds each of them; at most the newest 2^24 per channel.
-    pub(crate) fn extract(&mut self, range: Range<u64>) -> Extract {
+    pub(crate) fn extract(&mut self, viewer: Viewer, range: Range<u64>) -> Extract {
         let (Some(stream), Some(history)) = (self.stream, &mut self.history) else {
             return Extract::default();
         };
-        history.extract(stream.rate_hz, range)
+        history.extract(viewer, stream.rate_hz, range)
+    }
+
+    /// A viewer looks no more.
+    pub(crate) fn forget(&mut self, viewer: Viewer) {
+        if let Some(history) = &mut self.history {
+            history.forget(viewer);
+        }
     }
 
     /// Takes a frame that is neither late nor a duplicate.

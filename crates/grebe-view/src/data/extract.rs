@@ -163,6 +163,7 @@ const SAMPLES_MAX: u64 = 1 << 24;
 mod tests {
     use super::*;
     use crate::data::core::ScopeCore;
+    use crate::data::history::Viewer;
     use crate::testing::batch;
 
     #[test]
@@ -172,7 +173,7 @@ mod tests {
         for block in (0..400).filter(|&block| block != 395) {
             core.ingest(&batch(block * 50, 2, 50, 1e3, value), 1).unwrap();
         }
-        let extract = core.extract(19_500..19_900);
+        let extract = core.extract(Viewer::default(), 19_500..19_900);
         assert_eq!((extract.rate_hz, extract.len_samples()), (1e3, 350));
         let firsts: Vec<u64> = extract.runs.iter().map(|run| run.first_sample_index).collect();
         assert_eq!(firsts, [19_500, 19_800]);
@@ -184,6 +185,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(core.extract(0..100).len_samples(), 0, "no longer held singly");
+        assert_eq!(core.extract(Viewer::default(), 0..100).len_samples(), 0, "no longer held singly");
     }
 }

@@ -5,7 +5,7 @@ use grebe_frame::Batch;
 use grebe_scope::Error as ScopeError;
 
 use crate::data::core::ScopeCore;
-use crate::data::link::ScopeLink;
+use crate::data::link::{DataSide, ScopeLink};
 use crate::data::recording::Recording;
 
 /// A scope to be fed from any thread; [`ScopeStage`] is the same as a stage of a graph.
@@ -13,20 +13,18 @@ use crate::data::recording::Recording;
 pub struct ScopeFeed {
     /// `None` once the link has it.
     core: Option<ScopeCore>,
-    link: ScopeLink,
-    has_news: bool,
-    answered_ns: u64,
+    side: DataSide,
 }
 
 impl ScopeFeed {
     /// A scope whose history takes at most about `budget_bytes`, and the link for its front end.
     pub fn new(budget_bytes: usize) -> (ScopeFeed, ScopeLink) {
-        let link = ScopeLink::new();
-        let core = Some(ScopeCore::new(budget_bytes));
-        (ScopeFeed { core, link: link.clone(), has_news: false, answered_ns: 0 }, link)
+        let side = DataSide::default();
+        let link = side.link();
+        (ScopeFeed { core: Some(ScopeCore::new(budget_bytes)), side }, link)
     }
 
-    /// Takes a batch. Makes a picture if the front end waits for one and the last is a sixtieth of a second old.
+    /// Takes a batch. Makes a picture if a front end waits for one and its last is a sixtieth of a second old.
     ///
     /// # Errors
     /// [`ScopeError::Budget`] and [`ScopeError::OutOfMemory`], when a stream begins.
@@ -34,36 +32,24 @@ impl ScopeFeed {
         let now_ns = monotonic_ns();
         if let Some(core) = &mut self.core {
             core.ingest(batch, now_ns)?;
-            self.has_news = true;
+            self.side.note_news();
+            self.side.answer_one(core, PICTURE_INTERVAL_NS, now_ns);
         }
-        self.answer(now_ns);
         Ok(())
     }
 
-    /// Makes a picture if the front end waits for one. To be called while no data arrives.
+    /// Makes a picture for each front end that waits for one. To be called while no data arrives.
     pub fn idle(&mut self) {
-        self.answer(monotonic_ns());
+        if let Some(core) = &mut self.core {
+            self.side.answer_all(core, PICTURE_INTERVAL_NS, monotonic_ns());
+        }
     }
 
-    /// The stream is over: hands its history to the link, so that the front end goes on showing it.
+    /// The stream is over: hands its history to the links, so that the front ends go on showing it.
     pub fn finish(&mut self) {
         if let Some(mut core) = self.core.take() {
             core.end();
-            self.link.park(core);
-        }
-    }
-
-    fn answer(&mut self, now_ns: u64) {
-        if !self.link.is_wanted() || now_ns.saturating_sub(self.answered_ns) < PICTURE_INTERVAL_NS {
-            return;
-        }
-        let Some(core) = &mut self.core else { return };
-        if self.link.answer(core, self.has_news, now_ns) {
-            self.has_news = false;
-            // On a schedule: blocks that come every 10 ms make 60 pictures per second, not one every 20 ms.
-            let due_ns = self.answered_ns + SIXTIETH_NS;
-            let is_late = now_ns.saturating_sub(due_ns) > SIXTIETH_NS;
-            self.answered_ns = if is_late { now_ns } else { due_ns.min(now_ns) };
+            self.side.park(core);
         }
     }
 }
@@ -124,7 +110,7 @@ impl Stage for ScopeStage {
         _: &mut Outputs,
         ctx: &mut Context,
     ) -> Result<Outcome, StageError> {
-        self.feed.link.wake_with(|| ctx.waker());
+        self.feed.side.wake_with(|| ctx.waker());
         for _ in 0..BATCHES_PER_STEP {
             let Some(batch) = input.next() else {
                 self.feed.idle();
@@ -147,7 +133,7 @@ impl Stage for ScopeStage {
 #[derive(Debug)]
 pub struct RecordingScope {
     core: ScopeCore,
-    link: ScopeLink,
+    side: DataSide,
     looked_ns: u64,
 }
 
@@ -157,24 +143,23 @@ impl RecordingScope {
     /// # Errors
     /// [`ScopeError::OutOfMemory`].
     pub fn new(recording: Box<dyn Recording>) -> Result<(RecordingScope, ScopeLink), ScopeError> {
-        let (core, link) = (ScopeCore::of_recording(recording)?, ScopeLink::new());
-        Ok((RecordingScope { core, link: link.clone(), looked_ns: 0 }, link))
+        let (core, side) = (ScopeCore::of_recording(recording)?, DataSide::default());
+        let link = side.link();
+        Ok((RecordingScope { core, side, looked_ns: 0 }, link))
     }
 }
 
 impl Stage for RecordingScope {
     fn process(&mut self, _: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
-        self.link.wake_with(|| ctx.waker());
+        self.side.wake_with(|| ctx.waker());
         let now_ns = monotonic_ns();
         if now_ns.saturating_sub(self.looked_ns) >= LOOK_INTERVAL_NS {
             self.looked_ns = now_ns;
             if self.core.refresh() {
-                self.link.renew();
+                self.side.renew();
             }
         }
-        if self.link.is_wanted() {
-            self.link.answer(&mut self.core, false, now_ns);
-        }
+        self.side.answer_all(&mut self.core, 0, now_ns);
         Ok(Outcome::WantsInput)
     }
 }
@@ -184,7 +169,6 @@ const BATCHES_PER_STEP: usize = 64;
 const LOOK_INTERVAL_NS: u64 = 250_000_000;
 /// A little under a sixtieth of a second, so that a display of 60 Hz is never one interval late.
 const PICTURE_INTERVAL_NS: u64 = 15_000_000;
-const SIXTIETH_NS: u64 = 16_666_667;
 
 #[cfg(test)]
 mod tests {

@@ -7,14 +7,14 @@ use crate::data::samples::Kind;
 use crate::data::tracks::Track;
 
 /// The line through the samples of `columns`, never across a gap. The columns become what it passes in them; where samples are
-/// no longer held singly, both are what the columns were.
+/// no longer held singly, both are what the columns were. With it come the samples that it goes through.
 pub(crate) fn line_between<K: Kind>(
     track: Track<'_, K>,
     grid: ColumnGrid,
     first_column: u64,
     interpolation: Interpolation,
     columns: &mut [Column<K>],
-) -> SampleLine<K> {
+) -> (SampleLine<K>, Vec<(u64, Vec<f32>)>) {
     let step = grid.samples_per_column();
     let edge = |place: usize| (first_column + place as u64) as f64 * step;
     let (from, to) = (edge(0).floor() as u64, edge(columns.len()).ceil() as u64 + 1);
@@ -31,7 +31,8 @@ pub(crate) fn line_between<K: Kind>(
         line.add(grid, first_column, first, samples, interpolation);
     }
     line.round_into(columns);
-    line
+    let runs = copied.iter().map(|(first, run)| (first, run.iter().map(|sample| sample.to_f32()).collect()));
+    (line, runs.collect())
 }
 
 #[cfg(test)]
@@ -84,7 +85,7 @@ mod tests {
             let mut columns = vec![Column::OUTSIDE; 100];
             pyramid.columns(0, grid, first, &mut columns);
             let before = columns.clone();
-            let line = line_between(
+            let (line, _) = line_between(
                 Track { pyramid: &pyramid, place: 0 },
                 grid,
                 first,

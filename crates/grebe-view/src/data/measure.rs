@@ -6,8 +6,8 @@ use std::sync::Arc;
 use grebe_scope::{Measurements, Measurer, RangeStats, Scale};
 
 use crate::data::extract::Runs;
-use crate::data::history::Whole;
 use crate::data::lane::{LaneId, PerLane};
+use crate::data::look::Whole;
 use crate::data::samples::Kind;
 use crate::data::tracks::{Track, Tracks};
 use crate::data::viewport::Viewport;

@@ -60,6 +60,8 @@ pub struct Picture {
     /// Smallest difference of the two clocks over the last half minute: where the clocks are not the same, latency is
     /// measured from there.
     pub transit_min_ns: i64,
+    /// This machine's monotonic clock less that of the machine where the samples arrived; 0 where that is this one.
+    pub(crate) clock_ahead_ns: i64,
     /// The trigger's state; `None` where none was asked for.
     pub trigger: Option<TriggerView>,
     /// The gaps in the picture, oldest first; at most the newest 256.
@@ -97,6 +99,8 @@ pub struct LaneColumns {
     pub columns: Vec<Column<f32>>,
     /// Where samples lie wider apart than columns: the line between them, not rounded to counts.
     pub line: Option<SampleLine<f32>>,
+    /// The samples that the line goes through, beyond the columns too: stretches without a gap, each with its first index.
+    pub(crate) line_runs: Vec<(u64, Vec<f32>)>,
     /// Whether the signal is cut off at an end of the range of its samples: two neighbours or more that are shown stand there.
     pub is_clipped: bool,
     /// Mean of the visible samples, in raw counts.
@@ -185,7 +189,8 @@ impl Picture {
             return None;
         }
         let base_ns = if is_same_boot { 0 } else { self.transit_min_ns };
-        let age_ns = (now_ns as i64).wrapping_sub(self.newest_ts_ns as i64).wrapping_sub(base_ns);
+        let there_ns = (now_ns as i64).wrapping_sub(self.clock_ahead_ns);
+        let age_ns = there_ns.wrapping_sub(self.newest_ts_ns as i64).wrapping_sub(base_ns);
         Some(Latency { seconds: age_ns.max(0) as f64 * 1e-9, is_relative: !is_same_boot })
     }
 }

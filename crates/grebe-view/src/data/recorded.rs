@@ -20,7 +20,7 @@ use grebe_scope::{Error as ScopeError, RangeStats};
 
 use crate::data::columns::Extent;
 use crate::data::extract::Extract;
-use crate::data::history::{History, IntoExtract, Kept, Moment};
+use crate::data::history::{History, IntoExtract, Kept, Moment, Viewer};
 use crate::data::lane::{LaneId, Part};
 use crate::data::overview::OverviewView;
 use crate::data::picture::{GapMark, Picture};
@@ -55,8 +55,8 @@ struct Recorded<K: Kind> {
     picture: Wide,
     overview: Wide,
     waterfall: WideWaterfall<K>,
-    /// What was known when the last picture was made, and whether it was guessed.
-    seen: (u64, bool),
+    /// Whose last picture was guessed.
+    guessed: Vec<Viewer>,
 }
 
 impl<K: Kind + IntoExtract> Recorded<K> {
@@ -79,7 +79,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
             picture: Wide::default(),
             overview: Wide::default(),
             waterfall: WideWaterfall::default(),
-            seen: (0, false),
+            guessed: Vec::new(),
         })
     }
 
@@ -163,6 +163,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
     /// Puts the waterfall of a window into the picture whose rows are longer than a transform.
     fn fall(
         &mut self,
+        viewer: Viewer,
         settings: SpectrumSettings,
         channel: usize,
         window: Range<f64>,
@@ -179,7 +180,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let most = Most { spread: if is_exact { KEPT_WATERFALL_MAX } else { blocks }, blocks };
         let waterfall = self.waterfall.view(disk, settings, (channel, view.size), window, most);
         picture.is_estimated |= !self.waterfall.is_settled();
-        let number = self.kept.next_spectrum_number();
+        let number = self.kept.look(viewer).1.next_spectrum_number();
         let view = Arc::make_mut(view);
         view.settings = settings;
         view.waterfall = waterfall.map(|waterfall| WaterfallView { number, ..waterfall });
@@ -276,7 +277,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         self.recording.outline().indices().end
     }
 
-    fn show(&mut self, viewport: &Viewport, moment: Moment, picture: &mut Picture) {
+    fn show(&mut self, viewer: Viewer, viewport: &Viewport, moment: Moment, picture: &mut Picture) {
         let all = self.recording.outline().indices();
         let span_samples = moment.span * moment.stream.rate_or_one();
         let right = match viewport.window {
@@ -291,8 +292,9 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             None => settings,
         });
         let asked = Viewport { overview: None, spectrum, ..viewport.clone() };
-        self.kept.keep_parts(&asked, true);
-        let (right_edge, trigger) = self.kept.triggered(&asked, &moment);
+        self.kept.keep_parts(viewer, &asked, true);
+        let (tracks, look) = self.kept.look(viewer);
+        let (right_edge, trigger) = look.triggered(tracks, &asked, &moment);
         // A trigger is looked for where samples are held: near the right edge of what is too long for that.
         let right_edge = right_edge.filter(|_| is_narrow);
         if let Some(right) = right_edge {
@@ -302,12 +304,13 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         let whole =
             if is_narrow || asked.measure.is_none() { Vec::new() } else { self.whole(extent.window()) };
         let of = |lane: LaneId| whole.get(place(lane)?).cloned().flatten();
-        self.kept.fill(&asked, &moment, &extent, trigger, &of, picture);
+        let (tracks, look) = self.kept.look(viewer);
+        look.fill(tracks, &asked, &moment, &extent, trigger, &of, picture);
         if !is_narrow {
             self.widen(&extent, picture);
         }
         if let Some((settings, channel)) = wide {
-            self.fall(settings, channel, extent.window(), viewport.is_exact, picture);
+            self.fall(viewer, settings, channel, extent.window(), viewport.is_exact, picture);
         }
         self.overview(viewport, picture);
         (picture.oldest_index, picture.next_index) = (all.start, all.end);
@@ -324,12 +327,20 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         let may_be_better = picture.is_estimated
             || self.overview.is_estimated()
             || (wide.is_some() && !self.waterfall.is_exact());
-        self.seen = (self.recording.known_samples(), may_be_better);
+        self.guessed.retain(|it| *it != viewer);
+        if may_be_better {
+            self.guessed.push(viewer);
+        }
     }
 
-    fn extract(&mut self, rate_hz: f64, range: Range<u64>) -> Extract {
+    fn extract(&mut self, viewer: Viewer, rate_hz: f64, range: Range<u64>) -> Extract {
         self.hold(range.clone(), 0);
-        self.kept.extract(rate_hz, range)
+        self.kept.extract(viewer, rate_hz, range)
+    }
+
+    fn forget(&mut self, viewer: Viewer) {
+        self.kept.forget(viewer);
+        self.guessed.retain(|it| *it != viewer);
     }
 
     fn refresh(&mut self) -> bool {
@@ -344,7 +355,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             self.overview = Wide::default();
         }
         // What was guessed is guessed better, until it is known.
-        changed || self.seen.1
+        changed || !self.guessed.is_empty()
     }
 }
 

@@ -1,0 +1,233 @@
+//! What is computed of a history for one viewer: it has a trigger, averages and a pace of its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_scope::RangeStats;
+
+use crate::data::columns::{Extent, sample_at};
+use crate::data::history::Moment;
+use crate::data::lane::{LaneId, Part};
+use crate::data::math::MathLane;
+use crate::data::measure::{PictureMeasurer, Seen};
+use crate::data::overview::Overview;
+use crate::data::persistence::{Persistence, PersistenceView};
+use crate::data::picture::Picture;
+use crate::data::samples::{self, Kind};
+use crate::data::signal::SignalMeasurer;
+use crate::data::spectrum::SpectrumAnalyzer;
+use crate::data::tracks::Tracks;
+use crate::data::trigger::{TriggerMode, TriggerSearch, TriggerSettings, TriggerView};
+use crate::data::viewport::{Viewport, Window};
+use crate::data::xy::XyPlotter;
+
+/// The pictures of one viewer, as they go on from one to the next.
+#[derive(Debug)]
+pub(super) struct Look<K: Kind> {
+    trigger: Option<TriggerSearch<K>>,
+    persistence: Option<Persistence<K>>,
+    measure: PictureMeasurer<K>,
+    math: Option<MathLane<K>>,
+    spectrum: SpectrumAnalyzer<K>,
+    signal: SignalMeasurer<K>,
+    xy: XyPlotter<K>,
+    overview: Overview,
+    /// Parts of complex channels that its viewport has to do with.
+    parts: Vec<Part>,
+    /// Where the lane that triggers stands in the blocks that come.
+    triggering: Option<usize>,
+}
+
+/// What is known of all samples in a window, also of those that are not held.
+pub(super) type Whole<'a, K> = &'a dyn Fn(LaneId) -> Option<RangeStats<K>>;
+
+impl<K: Kind> Default for Look<K> {
+    fn default() -> Look<K> {
+        Look {
+            trigger: None,
+            persistence: None,
+            measure: PictureMeasurer::default(),
+            math: None,
+            spectrum: SpectrumAnalyzer::default(),
+            signal: SignalMeasurer::default(),
+            xy: XyPlotter::default(),
+            overview: Overview::default(),
+            parts: Vec::new(),
+            triggering: None,
+        }
+    }
+}
+
+impl<K: Kind> Look<K> {
+    /// Notes which parts the viewport has to do with.
+    pub(super) fn want_parts(&mut self, viewport: &Viewport) {
+        let trigger = viewport.trigger.filter(|settings| settings.mode != TriggerMode::Roll);
+        let math = viewport.math.iter().flat_map(|math| [math.a.lane.part, math.b.lane.part]);
+        let xy = viewport.xy.iter().flat_map(|xy| [xy.x.part, xy.y.part]);
+        let others = trigger.iter().map(|settings| settings.lane.part).chain(math).chain(xy);
+        let shown = Part::COMPLEX.into_iter().filter(|&part| viewport.lanes.has_part(part));
+        self.parts = shown.chain(others).collect();
+    }
+
+    pub(super) fn wants_part(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+
+    /// Another stream of the same kind begins.
+    pub(super) fn clear(&mut self) {
+        self.xy = XyPlotter::default();
+        self.trigger = None;
+        self.persistence = None;
+    }
+
+    /// The lanes have other places in a block.
+    pub(super) fn forget_places(&mut self) {
+        self.persistence = None;
+    }
+
+    /// What was found of lanes is to be found again.
+    pub(super) fn forget_trigger(&mut self) {
+        self.trigger = None;
+    }
+
+    /// Looks where its lanes will stand in the next block.
+    pub(super) fn expect(&mut self, tracks: &Tracks<K>) {
+        self.triggering = self.trigger.as_ref().and_then(|trigger| tracks.place(trigger.lane()));
+    }
+
+    /// Takes a block of all lanes.
+    pub(super) fn append(&mut self, first: u64, lanes: &[&[K]]) {
+        if let (Some(trigger), Some(place)) = (&mut self.trigger, self.triggering) {
+            trigger.scan(first, lanes[place]);
+        }
+        if let Some(persistence) = &mut self.persistence {
+            persistence.append(first, lanes);
+        }
+    }
+
+    /// Triggers of it, within a stretch.
+    pub(super) fn triggers_in(&self, window: Range<f64>) -> Vec<f64> {
+        self.trigger.as_ref().map_or(Vec::new(), |trigger| trigger.recent_in(window))
+    }
+
+    /// Where the trigger wants the right edge, and its state. A held window stays where it is.
+    pub(super) fn triggered(
+        &mut self,
+        tracks: &Tracks<K>,
+        viewport: &Viewport,
+        moment: &Moment,
+    ) -> (Option<f64>, Option<TriggerView>) {
+        let Some(settings) = viewport.trigger.filter(|settings| settings.mode != TriggerMode::Roll) else {
+            self.trigger = None;
+            return (None, None);
+        };
+        let settings = TriggerSettings { lane: trigger_lane(tracks, &settings), ..settings };
+        let Some(track) = tracks.track(settings.lane) else { return (None, None) };
+        let rate = moment.stream.rate_or_one();
+        let span_samples = moment.span * rate;
+        // What was found while the stream came depends on when it was looked for.
+        let is_whole = viewport.is_exact && moment.is_ended;
+        if is_whole {
+            self.trigger = None;
+        }
+        if !self.trigger.as_mut().is_some_and(|run| run.adopt(settings, span_samples, track)) {
+            let mut run = TriggerSearch::new(settings, span_samples, rate, track, is_whole).ok();
+            if let (Some(run), Some(before)) = (&mut run, &self.trigger) {
+                run.carry_on(before);
+            }
+            self.trigger = run;
+        }
+        let oldest = track.pyramid.oldest().unwrap_or(0);
+        let Some(run) = &mut self.trigger else { return (None, None) };
+        let (right_edge, view) = run.window(span_samples, oldest);
+        (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
+    }
+
+    /// The densities of all triggers, where the viewport asks for them and there is a trigger.
+    fn persistence(
+        &mut self,
+        tracks: &Tracks<K>,
+        viewport: &Viewport,
+        moment: &Moment,
+    ) -> Option<Arc<PersistenceView>> {
+        let (Some(ranges), Some(run), Some(trigger)) =
+            (&viewport.persistence, &self.trigger, viewport.trigger)
+        else {
+            self.persistence = None;
+            return None;
+        };
+        let span_samples = moment.span * moment.stream.rate_or_one();
+        if !self.persistence.as_ref().is_some_and(|it| it.is_for(ranges, &trigger, span_samples)) {
+            self.persistence = Persistence::new(ranges, trigger, run, span_samples, tracks).ok();
+        }
+        self.persistence.as_mut()?.view(moment.now_ns)
+    }
+
+    /// The number of a waterfall that is made of what is not held.
+    pub(super) fn next_spectrum_number(&mut self) -> u64 {
+        self.spectrum.next_number()
+    }
+
+    /// Puts what is seen of the held samples into the picture: within `extent`, with the state of the trigger.
+    #[expect(clippy::too_many_arguments, reason = "each is another thing, and there are two callers")]
+    pub(super) fn fill(
+        &mut self,
+        tracks: &Tracks<K>,
+        viewport: &Viewport,
+        moment: &Moment,
+        extent: &Extent,
+        trigger: Option<TriggerView>,
+        whole: Whole<'_, K>,
+        picture: &mut Picture,
+    ) {
+        picture.persistence = self.persistence(tracks, viewport, moment);
+        let Look { measure, math, spectrum, signal, xy, overview, .. } = self;
+        let rate = moment.stream.rate_or_one();
+        let window = extent.window();
+        *math = MathLane::renew(math.take(), tracks, viewport.math, rate, window.clone());
+        let math = math.as_ref().map(MathLane::track);
+        let seen = Seen { window: window.clone(), rate_hz: moment.stream.rate_hz, whole };
+        (picture.measured, picture.measured_count) =
+            measure.measure(tracks, math, viewport, &seen, moment.now_ns);
+        let at = viewport.cursors.map(|(times, from)| {
+            let from = from.or(trigger.and_then(|trigger| trigger.at)).unwrap_or(window.end);
+            times.map(|time| (from + time * rate).round().max(0.0) as u64)
+        });
+        let ends = samples::ends(tracks.format()).map(|(low, high)| (K::from_f64(low), K::from_f64(high)));
+        let of = |lane: LaneId| {
+            let track = tracks.track(lane)?;
+            // What is computed has a range of its own.
+            let ends = ends.filter(|_| lane.part.is_sampled());
+            let mut shown = extent.lane(lane, track, ends, viewport.interpolation);
+            shown.at_cursors = at.map_or([None; 2], |at| at.map(|index| sample_at(track, index)));
+            Some(shown)
+        };
+        picture.lanes = tracks.lanes(viewport.lanes).filter_map(of).collect();
+        if let Some((track, _)) = math {
+            let mut shown = extent.lane(LaneId::MATH, track, None, viewport.interpolation);
+            shown.at_cursors = at.map_or([None; 2], |at| at.map(|index| sample_at(track, index)));
+            picture.lanes.push(shown);
+        }
+        picture.math = math.map(|(_, scale)| scale);
+        picture.grid = extent.grid;
+        picture.first_column = extent.first_column;
+        picture.left_index = extent.left_index;
+        picture.span_samples = extent.span_samples;
+        picture.trigger = trigger;
+        picture.triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerSearch::recent);
+        picture.overview = overview.view(tracks, viewport, moment.is_ended, moment.now_ns);
+        picture.signals = signal.measure(tracks, viewport, window.clone(), moment.now_ns);
+        picture.xy = xy.view(tracks, viewport, &window, moment.now_ns);
+        picture.spectrum = spectrum.view(tracks, viewport, window, moment.now_ns);
+        picture.memory_bytes = tracks.memory_bytes();
+    }
+}
+
+/// The lane that triggers: the one that was set, or the nearest that there is.
+fn trigger_lane<K: Kind>(tracks: &Tracks<K>, settings: &TriggerSettings) -> LaneId {
+    let LaneId { channel, part } = settings.lane;
+    let is_complex = tracks.format().is_complex();
+    let channel = channel.min(tracks.channels() - 1);
+    let lane = LaneId { channel, part };
+    if tracks.track(lane).is_some() { lane } else { LaneId::first_of(channel, is_complex) }
+}

@@ -1,0 +1,211 @@
+//! What is too large for every picture, and is shown a few times a second: spectra, densities, all of the history, samples.
+//!
+//! ```text
+//!   Picture -> Stock: the newest of each --parcel when its turn comes--> pieces --> Shelf: the last that is whole
+//! ```
+//!
+//! Nothing waits in line: of what came while a parcel was under way, the newest is the next.
+
+mod densities;
+mod overview;
+mod samples;
+mod spectrum;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::data::extract::Extract;
+use crate::data::overview::OverviewView;
+use crate::data::persistence::PersistenceView;
+use crate::data::picture::Picture;
+use crate::data::spectrum::SpectrumView;
+use crate::data::viewport::Viewport;
+use crate::data::xy::XyView;
+use crate::far::bytes::{Malformed, Reader, Writer};
+pub(crate) use samples::SAMPLES_MAX;
+use spectrum::Rows;
+
+/// A kind of what comes in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Item {
+    Spectrum = 1,
+    Waterfall = 2,
+    Persistence = 3,
+    Xy = 4,
+    Overview = 5,
+    Samples = 6,
+}
+
+impl Item {
+    pub(crate) const ALL: [Item; 6] =
+        [Item::Samples, Item::Spectrum, Item::Waterfall, Item::Persistence, Item::Xy, Item::Overview];
+
+    pub(crate) fn of(code: u8) -> Option<Item> {
+        Item::ALL.into_iter().find(|item| *item as u8 == code)
+    }
+}
+
+/// The newest of each item, as the server has it.
+#[derive(Debug, Default)]
+pub(crate) struct Stock {
+    viewport: u64,
+    spectrum: Newest<SpectrumView>,
+    /// The waterfall is a part of the spectrum that has a pace of its own.
+    waterfall: Newest<SpectrumView>,
+    persistence: Newest<PersistenceView>,
+    xy: Newest<XyView>,
+    overview: Newest<OverviewView>,
+    samples: Option<(u64, Extract)>,
+    /// The rows of the waterfall that was sent last.
+    rows: Rows,
+}
+
+/// What there is, and what of it was sent last.
+#[derive(Debug)]
+struct Newest<T> {
+    now: Option<Arc<T>>,
+    sent: Option<Arc<T>>,
+}
+
+impl<T> Default for Newest<T> {
+    fn default() -> Newest<T> {
+        Newest { now: None, sent: None }
+    }
+}
+
+impl<T> Newest<T> {
+    /// What is to be sent: `Some(None)` where it is no longer there.
+    fn take(&mut self) -> Option<Option<Arc<T>>> {
+        let is_same = match (&self.now, &self.sent) {
+            (Some(now), Some(sent)) => Arc::ptr_eq(now, sent),
+            (None, None) => true,
+            _ => false,
+        };
+        self.sent.clone_from(&self.now);
+        (!is_same).then(|| self.now.clone())
+    }
+}
+
+impl Stock {
+    /// Takes what a picture has of them.
+    pub(crate) fn take_in(&mut self, picture: &Picture, viewport: u64) {
+        self.viewport = viewport;
+        self.spectrum.now.clone_from(&picture.spectrum);
+        let waterfall = picture.spectrum.as_ref().filter(|view| view.waterfall.is_some());
+        self.waterfall.now = waterfall.cloned();
+        self.persistence.now.clone_from(&picture.persistence);
+        self.xy.now.clone_from(&picture.xy);
+        self.overview.now.clone_from(&picture.overview);
+    }
+
+    pub(crate) fn put_samples(&mut self, number: u64, extract: Extract) {
+        self.samples = Some((number, extract));
+    }
+
+    /// What is new of an item: no bytes where it is gone.
+    pub(crate) fn parcel(&mut self, item: Item) -> Option<Vec<u8>> {
+        let mut out = Writer::default();
+        match item {
+            Item::Spectrum => {
+                self.spectrum.take()?.iter().for_each(|view| spectrum::write(view, self.viewport, &mut out));
+            }
+            Item::Waterfall => {
+                let view = self.waterfall.take()?;
+                match view.as_ref().and_then(|view| view.waterfall.as_ref()) {
+                    Some(waterfall) => self.rows.write(waterfall, &mut out),
+                    None => self.rows = Rows::default(),
+                }
+            }
+            Item::Persistence => {
+                self.persistence.take()?.iter().for_each(|view| densities::write_persistence(view, &mut out));
+            }
+            Item::Xy => {
+                self.xy.take()?.iter().for_each(|view| densities::write_xy(view, self.viewport, &mut out));
+            }
+            Item::Overview => self.overview.take()?.iter().for_each(|view| overview::write(view, &mut out)),
+            Item::Samples => {
+                let (number, extract) = self.samples.take()?;
+                samples::write(&extract, number, &mut out);
+            }
+        }
+        Some(out.bytes)
+    }
+}
+
+/// The last of each item that is whole, as a viewer has it.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    spectrum: Option<Arc<SpectrumView>>,
+    persistence: Option<Arc<PersistenceView>>,
+    xy: Option<Arc<XyView>>,
+    overview: Option<Arc<OverviewView>>,
+    pub(crate) samples: Option<(u64, Extract)>,
+    rows: Rows,
+    /// Views so far: front ends see by it whether they have drawn one.
+    number: u64,
+}
+
+impl Shelf {
+    /// Takes an item that is whole.
+    pub(crate) fn take_in(
+        &mut self,
+        item: Item,
+        bytes: &[u8],
+        viewports: &VecDeque<(u64, Viewport)>,
+    ) -> Result<(), Malformed> {
+        let asked =
+            |number: u64| viewports.iter().find(|(it, _)| *it == number).map(|(_, viewport)| viewport);
+        let is_gone = bytes.is_empty();
+        let from = &mut Reader::new(bytes);
+        self.number += 1;
+        match item {
+            Item::Spectrum if is_gone => self.spectrum = None,
+            Item::Spectrum => {
+                let settings =
+                    |number| asked(number).and_then(|viewport| viewport.spectrum).unwrap_or_default();
+                let before = self.spectrum.take().and_then(|view| view.waterfall.clone());
+                let mut view = spectrum::read(from, settings)?;
+                view.waterfall = before.filter(|_| view.settings.waterfall.is_some());
+                self.spectrum = Some(Arc::new(view));
+            }
+            Item::Waterfall if is_gone => self.rows = Rows::default(),
+            Item::Waterfall => {
+                let waterfall = self.rows.read(from, self.number)?;
+                if let Some(view) = &mut self.spectrum {
+                    Arc::make_mut(view).waterfall = Some(waterfall);
+                }
+            }
+            Item::Persistence if is_gone => self.persistence = None,
+            Item::Persistence => {
+                self.persistence = Some(Arc::new(densities::read_persistence(from, self.number)?))
+            }
+            Item::Xy if is_gone => self.xy = None,
+            Item::Xy => {
+                let settings = |number| asked(number).and_then(|viewport| viewport.xy);
+                self.xy = densities::read_xy(from, settings, self.number)?.map(Arc::new);
+            }
+            Item::Overview if is_gone => self.overview = None,
+            Item::Overview => self.overview = Some(Arc::new(overview::read(from)?)),
+            Item::Samples if is_gone => {}
+            Item::Samples => self.samples = Some(samples::read(from)?),
+        }
+        from.end()
+    }
+
+    /// Puts what there is into a picture, as far as it was asked for.
+    pub(crate) fn put_into(&self, picture: &mut Picture) {
+        let Some(asked) = &picture.answers else { return };
+        if asked.spectrum.is_some() {
+            picture.spectrum.clone_from(&self.spectrum);
+        }
+        if asked.persistence.is_some() {
+            picture.persistence.clone_from(&self.persistence);
+        }
+        if asked.xy.is_some() {
+            picture.xy.clone_from(&self.xy);
+        }
+        if asked.overview.is_some() {
+            picture.overview.clone_from(&self.overview);
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! One viewer, as its server has it: what it asked for, what it knows, and what it is sent next. No socket and no clock.
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value};
+
+use super::FarMessage;
+use super::asked::{Asked, FarViewport, Hello, PICTURES_PER_S_MAX};
+use super::bytes::Writer;
+use super::items::{SAMPLES_MAX, Stock};
+use super::pace::Pace;
+use super::picture::Before;
+use super::pieces::Pieces;
+use super::told::{ChannelMeaning, Facts, FarStatus, Said, Welcome};
+use super::{PICTURE, PIECES, PROTOCOL};
+use crate::data::link::ScopeLink;
+use crate::data::picture::Picture;
+use crate::data::status::SourceStatus;
+use crate::data::viewport::Viewport;
+
+/// What a viewer said first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Greeting {
+    /// What lets it in, as it says.
+    pub token: String,
+    /// The program and its version, as it says.
+    pub program: String,
+    pictures_per_s: f64,
+}
+
+/// What a server tells each viewer of itself.
+#[derive(Debug, Clone, Default)]
+pub struct FarOffer {
+    /// The source, as a person named it.
+    pub name: String,
+    /// This program and its version.
+    pub program: String,
+    /// What the numbers of the channels mean, as far as somebody said.
+    pub channels: Vec<ChannelMeaning>,
+}
+
+/// Why a viewer is sent away, in words for the person there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    /// The message that says so.
+    pub fn message(&self) -> FarMessage {
+        text(&Said::Refused(self.0.clone()))
+    }
+}
+
+/// A viewer that was let in.
+#[derive(Debug)]
+pub struct FarSession {
+    link: ScopeLink,
+    outgoing: VecDeque<Said>,
+    pace: Pace,
+    interval_ns: u64,
+    /// What it wants to see, and whether that was not asked for yet.
+    wanted: Option<(u64, Viewport)>,
+    is_wanted_new: bool,
+    wanted_ns: u64,
+    /// What was asked for lately, by its number.
+    asked: VecDeque<(u64, Viewport)>,
+    /// Whether a picture is being waited for, and since when.
+    is_asked: bool,
+    asked_ns: u64,
+    /// The next picture, before whose message something is to be told.
+    next: Option<Picture>,
+    sent_ns: u64,
+    number: u64,
+    before: Before,
+    stock: Stock,
+    pieces: Pieces,
+    facts: Map<String, Value>,
+    /// What is known by now and was not told yet.
+    untold: Map<String, Value>,
+    /// The viewport of the last picture that something was told of, and whether the stream was over.
+    told_of: (u64, bool),
+    told_ns: u64,
+    told_bytes: usize,
+    status: Option<FarStatus>,
+    status_ns: u64,
+    /// The number of a request for samples that are being waited for.
+    samples: Option<u64>,
+    lanes: u64,
+    is_over: bool,
+    /// Messages of it that may come still, and since when they were counted.
+    may_come: (f64, u64),
+}
+
+/// Reads the first message of a viewer.
+///
+/// # Errors
+/// It is none, or of another protocol.
+pub fn greeting(text: &str) -> Result<Greeting, Refusal> {
+    let asked = serde_json::from_str(text)
+        .map_err(|error| Refusal(format!("no greeting was understood: {error}")))?;
+    let Asked::Hello(Hello { protocol, token, program, pictures_per_s }) = asked else {
+        return Err(Refusal("the first message has to be a hello".into()));
+    };
+    if protocol != PROTOCOL {
+        return Err(Refusal(format!(
+            "this server speaks protocol {PROTOCOL} and the viewer {protocol}: use the same version of grebe at both ends"
+        )));
+    }
+    Ok(Greeting { token, program, pictures_per_s })
+}
+
+impl FarSession {
+    /// A viewer of `link`, which is its own: [`ScopeLink::another`].
+    pub fn new(link: ScopeLink, greeting: &Greeting, offer: &FarOffer, now_ns: u64) -> FarSession {
+        let welcome = Welcome {
+            protocol: PROTOCOL,
+            program: offer.program.clone(),
+            name: offer.name.clone(),
+            may_control: false,
+            channels: offer.channels.clone(),
+        };
+        let pictures_per_s = greeting.pictures_per_s.clamp(1.0, PICTURES_PER_S_MAX);
+        FarSession {
+            link,
+            outgoing: VecDeque::from([Said::Welcome(welcome)]),
+            pace: Pace::default(),
+            interval_ns: (1e9 / pictures_per_s) as u64,
+            wanted: None,
+            is_wanted_new: false,
+            wanted_ns: 0,
+            asked: VecDeque::new(),
+            is_asked: false,
+            asked_ns: 0,
+            next: None,
+            sent_ns: 0,
+            number: 0,
+            before: Before::default(),
+            stock: Stock::default(),
+            pieces: Pieces::default(),
+            facts: Map::new(),
+            untold: Map::new(),
+            told_of: (0, false),
+            told_ns: 0,
+            told_bytes: 0,
+            status: None,
+            status_ns: 0,
+            samples: None,
+            lanes: 1,
+            is_over: false,
+            may_come: (MESSAGES_AT_ONCE, now_ns),
+        }
+    }
+
+    /// Takes a message of the viewer.
+    ///
+    /// # Errors
+    /// It is none that there is, or there are too many: the viewer is to be sent away with these words.
+    pub fn take(&mut self, text: &str, now_ns: u64) -> Result<(), Refusal> {
+        let (left, since_ns) = self.may_come;
+        let more = now_ns.saturating_sub(since_ns) as f64 * 1e-9 * MESSAGES_PER_S;
+        let left = (left + more).min(MESSAGES_AT_ONCE) - 1.0;
+        self.may_come = (left, now_ns);
+        if left < 0.0 {
+            return Err(Refusal(format!(
+                "more than {MESSAGES_PER_S} messages a second came from the viewer"
+            )));
+        }
+        let asked = serde_json::from_str(text);
+        match asked.map_err(|error| Refusal(format!("a message was not understood: {error}")))? {
+            Asked::Hello(_) => return Err(Refusal("a second hello came".into())),
+            Asked::Viewport(viewport) => self.look_at(&viewport),
+            Asked::Ack(number) if number > self.number => {
+                return Err(Refusal("a message was acknowledged that was never sent".into()));
+            }
+            Asked::Ack(number) => self.pace.acknowledged(number, now_ns),
+            Asked::Ping { at } => {
+                // The newest is answered: one that waits still would say less.
+                self.outgoing.retain(|said| !matches!(said, Said::Pong { .. }));
+                self.outgoing.push_back(Said::Pong { at, server_ns: now_ns });
+            }
+            Asked::Extract { number, from, to } => {
+                let most = SAMPLES_MAX as u64 / self.lanes;
+                self.samples = Some(number);
+                self.link.request_extract(from.min(to).max(to.saturating_sub(most))..to);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be sent now; to be called until there is nothing, whenever something came, the link woke, or at
+    /// [`wake_ns`](FarSession::wake_ns). `status` says what is known of the source.
+    pub fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<FarMessage> {
+        if let Some(said) = self.outgoing.pop_front() {
+            return Some(text(&said));
+        }
+        if now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS || self.status.is_none() {
+            self.status_ns = now_ns;
+            let status = FarStatus::of(&status());
+            if self.status.as_ref() != Some(&status) {
+                self.status = Some(status.clone());
+                return Some(text(&Said::Status(Box::new(status))));
+            }
+        }
+        self.ask(now_ns);
+        if let Some(number) = self.samples
+            && let Some(extract) = self.link.take_extract()
+        {
+            self.samples = None;
+            self.stock.put_samples(number, extract);
+        }
+        if !self.pace.may_send(now_ns) {
+            return None;
+        }
+        if self.next.is_none() && self.is_asked {
+            self.next = self.link.poll();
+            self.is_asked &= self.next.is_none();
+        }
+        match self.next.take() {
+            Some(picture) => {
+                let viewport = self.answered(&picture);
+                let told = self.told(&picture, viewport, now_ns);
+                if told.is_some() {
+                    self.next = Some(picture);
+                    return told;
+                }
+                Some(self.picture(picture, viewport, now_ns))
+            }
+            // A picture that was asked for goes first, and pieces ride with it.
+            None => match self.tell_later(now_ns) {
+                None if now_ns >= self.pieces_ns() => self.pieces_alone(now_ns),
+                told => told,
+            },
+        }
+    }
+
+    /// When [`next`](FarSession::next) may have something although nothing happened.
+    pub fn wake_ns(&mut self, now_ns: u64) -> u64 {
+        let mut wake_ns = self.status_ns + STATUS_INTERVAL_NS;
+        if self.is_wanted_new {
+            wake_ns = wake_ns.min(self.wanted_ns + ASK_INTERVAL_NS);
+        }
+        // Where the path is full, an acknowledgement comes first.
+        if self.pace.may_send(now_ns) {
+            if !self.is_asked && !self.asked.is_empty() {
+                wake_ns = wake_ns.min(self.sent_ns + self.interval_ns);
+            }
+            if !self.untold.is_empty() {
+                wake_ns = wake_ns.min(self.told_due_ns(now_ns));
+            }
+            if self.pieces.is_under_way() {
+                wake_ns = wake_ns.min(self.pieces_ns());
+            }
+        }
+        wake_ns.max(now_ns + WAKE_NS_MIN)
+    }
+
+    /// Why the viewer is to be sent away: it takes nothing in.
+    ///
+    /// # Errors
+    /// In words for the person there.
+    pub fn check(&self, now_ns: u64) -> Result<(), Refusal> {
+        if self.pace.waits_ns(now_ns) < STALLED_NS {
+            return Ok(());
+        }
+        Err(Refusal(format!("nothing was acknowledged for {} s", STALLED_NS / 1_000_000_000)))
+    }
+
+    /// When pieces need no longer wait for a picture.
+    fn pieces_ns(&self) -> u64 {
+        self.asked_ns.max(self.sent_ns) + PIECES_WAIT_NS
+    }
+
+    fn look_at(&mut self, viewport: &FarViewport) {
+        self.wanted = Some((viewport.number, viewport.viewport()));
+        self.is_wanted_new = true;
+    }
+
+    /// Asks for the next picture when one may be sent: it is made then, and not before.
+    fn ask(&mut self, now_ns: u64) {
+        let Some((number, viewport)) = &self.wanted else { return };
+        if self.is_wanted_new && now_ns.saturating_sub(self.wanted_ns) >= ASK_INTERVAL_NS {
+            (self.is_wanted_new, self.wanted_ns, self.asked_ns) = (false, now_ns, now_ns);
+            // Of a live stream, an analysis of all that is held would hold up whoever else looks.
+            let viewport = Viewport { is_exact: viewport.is_exact && self.is_over, ..viewport.clone() };
+            if self.asked.len() == ASKED_MAX {
+                self.asked.pop_front();
+            }
+            self.asked.push_back((*number, viewport.clone()));
+            // A picture of it follows, also where it is what was seen before.
+            self.link.begin_viewing();
+            self.link.request(viewport);
+            self.is_asked = true;
+        }
+        let is_due = now_ns.saturating_sub(self.sent_ns) >= self.interval_ns;
+        if is_due
+            && !self.is_asked
+            && self.next.is_none()
+            && !self.asked.is_empty()
+            && self.pace.may_send(now_ns)
+        {
+            self.link.ask();
+            (self.is_asked, self.asked_ns) = (true, now_ns);
+        }
+    }
+
+    /// What is to be told before a picture is sent that answers a viewport.
+    fn told(&mut self, picture: &Picture, viewport: u64, now_ns: u64) -> Option<FarMessage> {
+        // What may be the last picture of its kind for long comes with all that is known of it.
+        let is_other = self.told_of != (viewport, picture.is_ended);
+        self.told_of = (viewport, picture.is_ended);
+        let is_due = is_other || now_ns >= self.told_due_ns(now_ns);
+        let mut keys = Facts::of(picture).keys();
+        keys.retain(|key, value| self.facts.get(key) != Some(value));
+        let mut untold = Map::new();
+        if !is_due {
+            let needed = |key: &str, value: &Value| is_needed(key, value, self.facts.get(key));
+            (keys, untold) = split(keys, needed);
+        }
+        self.untold = untold;
+        self.tell(keys, now_ns)
+    }
+
+    /// What was left to be told later, when it is due.
+    fn tell_later(&mut self, now_ns: u64) -> Option<FarMessage> {
+        if self.untold.is_empty() || now_ns < self.told_due_ns(now_ns) {
+            return None;
+        }
+        let keys = std::mem::take(&mut self.untold);
+        self.tell(keys, now_ns)
+    }
+
+    fn tell(&mut self, keys: Map<String, Value>, now_ns: u64) -> Option<FarMessage> {
+        if keys.is_empty() {
+            return None;
+        }
+        self.facts.extend(keys.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let message = text(&Said::Told(keys));
+        (self.told_ns, self.told_bytes) = (now_ns, message.len());
+        Some(message)
+    }
+
+    /// When more may be told: of a slow path a part is for words.
+    fn told_due_ns(&mut self, now_ns: u64) -> u64 {
+        let rate = self.pace.rate_bytes_per_s(now_ns).unwrap_or(f64::INFINITY);
+        let pause_ns = (self.told_bytes as f64 / rate * 4e9) as u64;
+        self.told_ns + TOLD_INTERVAL_NS.max(pause_ns)
+    }
+
+    /// The number of the viewport that a picture answers.
+    fn answered(&self, picture: &Picture) -> u64 {
+        let number = self.asked.iter().rev().find(|(_, viewport)| picture.answers.as_ref() == Some(viewport));
+        number.or(self.asked.front()).map_or(0, |(number, _)| *number)
+    }
+
+    fn picture(&mut self, mut picture: Picture, viewport: u64, now_ns: u64) -> FarMessage {
+        if let Some(stream) = picture.stream {
+            self.lanes = (stream.channels * stream.format.components()).max(1) as u64;
+        }
+        if picture.is_ended != self.is_over {
+            self.is_over = picture.is_ended;
+            self.is_wanted_new |= self.wanted.as_ref().is_some_and(|(_, viewport)| viewport.is_exact);
+        }
+        self.stock.take_in(&picture, viewport);
+        let mut out = Writer::default();
+        self.number += 1;
+        out.u8(PICTURE);
+        out.varint(self.number);
+        self.before.write(&mut picture, viewport, now_ns, &mut out);
+        let piece_bytes = self.pace.piece_bytes(now_ns);
+        self.pieces.write(&mut self.stock, piece_bytes, &mut out);
+        self.send(out.bytes, now_ns)
+    }
+
+    fn pieces_alone(&mut self, now_ns: u64) -> Option<FarMessage> {
+        let mut out = Writer::default();
+        out.u8(PIECES);
+        out.varint(self.number + 1);
+        let piece_bytes = self.pace.piece_bytes(now_ns);
+        if !self.pieces.write(&mut self.stock, piece_bytes, &mut out) {
+            return None;
+        }
+        self.number += 1;
+        Some(self.send(out.bytes, now_ns))
+    }
+
+    fn send(&mut self, bytes: Vec<u8>, now_ns: u64) -> FarMessage {
+        self.pace.sent(self.number, bytes.len(), now_ns);
+        // On a schedule, as far as the path lets it.
+        let due_ns = self.sent_ns + self.interval_ns;
+        self.sent_ns =
+            if now_ns.saturating_sub(due_ns) > self.interval_ns { now_ns } else { due_ns.min(now_ns) };
+        FarMessage::Binary(bytes)
+    }
+}
+
+/// Whether columns mean something else without it.
+fn is_needed(key: &str, value: &Value, before: Option<&Value>) -> bool {
+    match key {
+        "streams" | "description" | "math" => true,
+        // Its counts go on with every block.
+        "stream" => ["channels", "format", "rate_hz"]
+            .iter()
+            .any(|it| Some(&value[it]) != before.map(|before| &before[it])),
+        "trigger" => {
+            let is_counted = |key: &&String| !["found", "searched_samples", "rate"].contains(&key.as_str());
+            let Value::Object(settings) = value else { return true };
+            let keys = settings.keys().filter(is_counted);
+            keys.into_iter().any(|key| Some(&value[key]) != before.map(|before| &before[key]))
+        }
+        _ => false,
+    }
+}
+
+/// Those that are, and the others.
+fn split(
+    keys: Map<String, Value>,
+    is_it: impl Fn(&str, &Value) -> bool,
+) -> (Map<String, Value>, Map<String, Value>) {
+    let (mut are, mut others) = (Map::new(), Map::new());
+    for (key, value) in keys {
+        let to = if is_it(&key, &value) { &mut are } else { &mut others };
+        to.insert(key, value);
+    }
+    (are, others)
+}
+
+fn text(said: &Said) -> FarMessage {
+    // Names and numbers: it cannot fail.
+    FarMessage::Text(serde_json::to_string(said).unwrap_or_default())
+}
+
+const STATUS_INTERVAL_NS: u64 = 250_000_000;
+const TOLD_INTERVAL_NS: u64 = 200_000_000;
+/// Where no picture comes for so long, pieces have messages of their own.
+const PIECES_WAIT_NS: u64 = 50_000_000;
+const WAKE_NS_MIN: u64 = 1_000_000;
+/// Another viewport is looked at as often at most.
+const ASK_INTERVAL_NS: u64 = 16_000_000;
+const ASKED_MAX: usize = 64;
+/// A viewer that takes in nothing for so long is gone, or was stopped.
+const STALLED_NS: u64 = 20_000_000_000;
+const MESSAGES_PER_S: f64 = 400.0;
+const MESSAGES_AT_ONCE: f64 = 1000.0;

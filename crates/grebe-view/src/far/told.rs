@@ -1,0 +1,536 @@
+//! What is said of the stream and of its pictures in words and numbers: JSON, of which only what changed is said again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use grebe_frame::{Description, SampleFormat, StreamAnnotation, TrackerCounts};
+use grebe_scope::{Band, Measurements, Peak, Quantity, Running, Scale, ToneQuality};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::data::lane::LaneId;
+use crate::data::measure::LaneMeasurements;
+use crate::data::picture::{Flow, GapMark, Picture, StreamInfo};
+use crate::data::signal::SignalMeasurements;
+use crate::data::status::{Loss, SourceStatus};
+use crate::data::told::{Change, ChangeMark};
+use crate::data::trigger::{TriggerRate, TriggerState, TriggerView};
+use crate::far::asked::FarTrigger;
+
+/// A message of a server but pictures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Said {
+    Welcome(Welcome),
+    Refused(String),
+    Pong {
+        at: f64,
+        server_ns: u64,
+    },
+    Status(Box<FarStatus>),
+    /// Keys of [`Facts`].
+    Told(Map<String, Value>),
+    #[serde(rename = "said")]
+    Note {
+        words: String,
+    },
+}
+
+/// The answer to a viewer that may look.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Welcome {
+    pub(crate) protocol: u32,
+    pub(crate) program: String,
+    pub(crate) name: String,
+    pub(crate) may_control: bool,
+    pub(crate) channels: Vec<ChannelMeaning>,
+}
+
+/// What the numbers of a channel mean, as the server was told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChannelMeaning {
+    /// What it is called; empty: its number.
+    pub name: String,
+    /// Unit without prefix; empty: counts.
+    pub unit: String,
+    /// Units per count.
+    pub scale: f64,
+    /// Units at a count of zero.
+    pub offset: f64,
+}
+
+/// What is known beside the columns.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Facts {
+    pub(crate) stream: Option<FarStream>,
+    pub(crate) streams: u64,
+    pub(crate) description: Option<FarDescription>,
+    changes: Vec<FarChange>,
+    annotations: Vec<StreamAnnotation>,
+    gaps: Vec<FarGap>,
+    counts: FarCounts,
+    flow: FarFlow,
+    transit_min_ns: i64,
+    triggers: Vec<f64>,
+    trigger: Option<FarTriggerView>,
+    math: Option<FarScale>,
+    measured_count: u64,
+    measured: Vec<FarMeasured>,
+    signals: Vec<FarSignal>,
+    memory_bytes: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FarStream {
+    channels: usize,
+    format: SampleFormat,
+    rate_hz: f64,
+    block_samples: u32,
+    generator_drops: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FarDescription {
+    first_sample_index: u64,
+    #[serde(flatten)]
+    description: Description,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FarChange {
+    index: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_hz: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    centre_frequency_hz: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FarGap {
+    number: u64,
+    start: u64,
+    end: u64,
+    generator_samples: u64,
+    lost_frames: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct FarCounts {
+    frames: u64,
+    samples: u64,
+    lost_frames: u64,
+    lost_samples: u64,
+    generator_samples: u64,
+    late_frames: u64,
+    late_samples: u64,
+    duplicate_frames: u64,
+    streams: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct FarFlow {
+    frames_per_s: f64,
+    samples_per_s: f64,
+    bytes_per_s: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FarTriggerView {
+    #[serde(flatten)]
+    settings: FarTrigger,
+    found: u64,
+    searched_samples: u64,
+    rate: FarRate,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct FarRate {
+    count: u64,
+    min: Option<f64>,
+    max: Option<f64>,
+    mean: Option<f64>,
+    deviation: Option<f64>,
+    gaps: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FarScale {
+    factor: f64,
+    offset: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FarMeasured {
+    lane: String,
+    values: Vec<Option<f64>>,
+    samples: u64,
+    level_samples: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FarSignal {
+    channel: usize,
+    power_dbfs: Option<f64>,
+    peak_to_average_db: Option<f64>,
+    within: (f64, f64),
+    channel_power_dbfs: Option<f64>,
+    occupied: Option<(f64, f64)>,
+    channel_snr_db: Option<f64>,
+    tone: Option<FarTone>,
+    samples: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FarTone {
+    line: f64,
+    dbfs: f64,
+    #[serde(with = "or_word")]
+    snr_db: f64,
+    #[serde(with = "or_word")]
+    sinad_db: f64,
+    #[serde(with = "or_word")]
+    thd_db: f64,
+    enob: f64,
+}
+
+/// What only the source knows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct FarStatus {
+    name: String,
+    is_same_boot: bool,
+    network: Option<FarLoss>,
+    shared_memory: Option<FarLoss>,
+    kernel_datagrams: Option<u64>,
+    queue: Option<FarLoss>,
+    refused_datagrams: u64,
+    foreign_datagrams: u64,
+    second_sender: Option<SocketAddr>,
+    advice: Option<String>,
+    is_recording: bool,
+    notice: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct FarLoss {
+    frames: u64,
+    samples: u64,
+}
+
+/// Where the trigger of one picture stands: what of it is said with each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Triggered {
+    pub(crate) state: TriggerState,
+    pub(crate) at: Option<f64>,
+    pub(crate) level: f64,
+    pub(crate) upper: f64,
+}
+
+impl Facts {
+    pub(crate) fn of(picture: &Picture) -> Facts {
+        Facts {
+            stream: picture.stream.map(|stream| FarStream {
+                channels: stream.channels,
+                format: stream.format,
+                rate_hz: stream.rate_hz,
+                block_samples: stream.block_samples,
+                generator_drops: stream.generator_drops,
+            }),
+            streams: picture.streams,
+            description: picture.description.as_ref().map(|description| FarDescription {
+                first_sample_index: description.first_sample_index,
+                description: Description::clone(description),
+            }),
+            changes: picture.changes.iter().map(FarChange::of).collect(),
+            annotations: picture.annotations.iter().map(|it| StreamAnnotation::clone(it)).collect(),
+            gaps: picture.gaps.iter().map(FarGap::of).collect(),
+            counts: FarCounts::of(&picture.counts),
+            flow: FarFlow {
+                frames_per_s: picture.flow.frames_per_s,
+                samples_per_s: picture.flow.samples_per_s,
+                bytes_per_s: picture.flow.bytes_per_s,
+            },
+            transit_min_ns: picture.transit_min_ns,
+            triggers: picture.triggers.clone(),
+            trigger: picture.trigger.as_ref().map(FarTriggerView::of),
+            math: picture.math.map(|scale| FarScale { factor: scale.factor, offset: scale.offset }),
+            measured_count: picture.measured_count,
+            measured: picture.measured.iter().map(FarMeasured::of).collect(),
+            signals: picture.signals.iter().map(FarSignal::of).collect(),
+            memory_bytes: picture.memory_bytes,
+        }
+    }
+
+    /// Its keys.
+    pub(crate) fn keys(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(keys)) => keys,
+            // Names and numbers: it cannot fail.
+            _ => Map::new(),
+        }
+    }
+
+    /// Puts them into a picture.
+    pub(crate) fn put_into(&self, picture: &mut Picture, triggered: Option<Triggered>) {
+        picture.stream = self.stream.as_ref().map(|stream| StreamInfo {
+            channels: stream.channels.min(CHANNELS_MAX),
+            format: stream.format,
+            rate_hz: stream.rate_hz.max(0.0),
+            block_samples: stream.block_samples,
+            generator_drops: stream.generator_drops,
+        });
+        picture.streams = self.streams;
+        picture.changes = self.changes.iter().take(LIST_MAX).map(FarChange::mark).collect();
+        picture.annotations = self.annotations.iter().take(LIST_MAX).cloned().map(Arc::new).collect();
+        picture.gaps = self.gaps.iter().take(LIST_MAX).map(FarGap::mark).collect();
+        picture.counts = self.counts.counts();
+        picture.flow = Flow {
+            frames_per_s: self.flow.frames_per_s,
+            samples_per_s: self.flow.samples_per_s,
+            bytes_per_s: self.flow.bytes_per_s,
+        };
+        picture.transit_min_ns = self.transit_min_ns;
+        picture.triggers = self.triggers.iter().take(LIST_MAX).copied().collect();
+        picture.trigger = self.trigger.as_ref().zip(triggered).map(|(view, now)| view.view(now));
+        picture.math = self.math.as_ref().map(|it| Scale { factor: it.factor, offset: it.offset });
+        picture.measured_count = self.measured_count;
+        picture.measured = self.measured.iter().filter_map(FarMeasured::measured).collect();
+        picture.signals = self.signals.iter().map(FarSignal::measured).collect();
+        picture.memory_bytes = self.memory_bytes;
+    }
+
+    /// What the stream says of itself.
+    pub(crate) fn description(&self) -> Option<Arc<Description>> {
+        let FarDescription { first_sample_index, description } = self.description.clone()?;
+        Some(Arc::new(Description { first_sample_index, ..description }))
+    }
+}
+
+impl FarChange {
+    fn of(mark: &ChangeMark) -> FarChange {
+        let (rate_hz, centre_frequency_hz) = match mark.change {
+            Change::Rate { hz } => (Some(hz), None),
+            Change::CentreFrequency { hz } => (None, hz),
+        };
+        FarChange { index: mark.index, rate_hz, centre_frequency_hz }
+    }
+
+    fn mark(&self) -> ChangeMark {
+        let centre = Change::CentreFrequency { hz: self.centre_frequency_hz };
+        ChangeMark { index: self.index, change: self.rate_hz.map_or(centre, |hz| Change::Rate { hz }) }
+    }
+}
+
+impl FarGap {
+    fn of(gap: &GapMark) -> FarGap {
+        let GapMark { number, start, end, generator_samples, lost_frames } = *gap;
+        FarGap { number, start, end, generator_samples, lost_frames }
+    }
+
+    fn mark(&self) -> GapMark {
+        let FarGap { number, start, end, generator_samples, lost_frames } = *self;
+        GapMark { number, start, end, generator_samples, lost_frames }
+    }
+}
+
+impl FarCounts {
+    fn of(counts: &TrackerCounts) -> FarCounts {
+        FarCounts {
+            frames: counts.frames,
+            samples: counts.samples,
+            lost_frames: counts.lost_frames,
+            lost_samples: counts.lost_samples,
+            generator_samples: counts.generator_samples,
+            late_frames: counts.late_frames,
+            late_samples: counts.late_samples,
+            duplicate_frames: counts.duplicate_frames,
+            streams: counts.streams,
+        }
+    }
+
+    fn counts(&self) -> TrackerCounts {
+        TrackerCounts {
+            frames: self.frames,
+            samples: self.samples,
+            lost_frames: self.lost_frames,
+            lost_samples: self.lost_samples,
+            generator_samples: self.generator_samples,
+            late_frames: self.late_frames,
+            late_samples: self.late_samples,
+            duplicate_frames: self.duplicate_frames,
+            streams: self.streams,
+        }
+    }
+}
+
+impl FarTriggerView {
+    fn of(view: &TriggerView) -> FarTriggerView {
+        let intervals = &view.rate.intervals;
+        FarTriggerView {
+            settings: FarTrigger::new(&view.settings),
+            found: view.found,
+            searched_samples: view.searched_samples,
+            rate: FarRate {
+                count: intervals.count(),
+                min: intervals.min(),
+                max: intervals.max(),
+                mean: intervals.mean(),
+                deviation: intervals.deviation(),
+                gaps: view.rate.gaps,
+            },
+        }
+    }
+
+    fn view(&self, now: Triggered) -> TriggerView {
+        let FarRate { count, min, max, mean, deviation, gaps } = &self.rate;
+        let known = min.zip(*max).zip(*mean);
+        let intervals = known
+            .map(|((min, max), mean)| Running::known(*count, (min, mean, max), deviation.unwrap_or(0.0)));
+        TriggerView {
+            settings: self.settings.settings(),
+            level: now.level,
+            upper: now.upper,
+            state: now.state,
+            at: now.at,
+            found: self.found,
+            searched_samples: self.searched_samples,
+            rate: TriggerRate { intervals: intervals.unwrap_or_default(), gaps: *gaps },
+        }
+    }
+}
+
+impl FarMeasured {
+    fn of(measured: &LaneMeasurements) -> FarMeasured {
+        FarMeasured {
+            lane: measured.lane.to_string(),
+            values: Quantity::ALL.into_iter().map(|quantity| measured.set.get(quantity)).collect(),
+            samples: measured.samples,
+            level_samples: measured.level_samples,
+        }
+    }
+
+    fn measured(&self) -> Option<LaneMeasurements> {
+        let lane: LaneId = self.lane.parse().ok()?;
+        let value = |quantity: Quantity| self.values.get(quantity as usize).copied().flatten();
+        Some(LaneMeasurements {
+            lane,
+            set: Measurements::known(value),
+            samples: self.samples,
+            level_samples: self.level_samples,
+        })
+    }
+}
+
+impl FarSignal {
+    fn of(measured: &SignalMeasurements) -> FarSignal {
+        FarSignal {
+            channel: measured.channel,
+            power_dbfs: measured.power_dbfs,
+            peak_to_average_db: measured.peak_to_average_db,
+            within: (measured.within.low, measured.within.high),
+            channel_power_dbfs: measured.channel_power_dbfs,
+            occupied: measured.occupied.map(|band| (band.low, band.high)),
+            channel_snr_db: measured.channel_snr_db,
+            tone: measured.tone.map(|tone| FarTone {
+                line: tone.fundamental.line,
+                dbfs: tone.fundamental.dbfs,
+                snr_db: tone.snr_db,
+                sinad_db: tone.sinad_db,
+                thd_db: tone.thd_db,
+                enob: tone.enob,
+            }),
+            samples: measured.samples,
+        }
+    }
+
+    fn measured(&self) -> SignalMeasurements {
+        let band = |(low, high): (f64, f64)| Band { low, high };
+        SignalMeasurements {
+            channel: self.channel,
+            power_dbfs: self.power_dbfs,
+            peak_to_average_db: self.peak_to_average_db,
+            within: band(self.within),
+            channel_power_dbfs: self.channel_power_dbfs,
+            occupied: self.occupied.map(band),
+            channel_snr_db: self.channel_snr_db,
+            tone: self.tone.as_ref().map(|tone| ToneQuality {
+                fundamental: Peak { line: tone.line, dbfs: tone.dbfs },
+                snr_db: tone.snr_db,
+                sinad_db: tone.sinad_db,
+                thd_db: tone.thd_db,
+                enob: tone.enob,
+            }),
+            samples: self.samples,
+        }
+    }
+}
+
+impl FarStatus {
+    pub(crate) fn of(status: &SourceStatus) -> FarStatus {
+        let loss = |loss: Option<Loss>| loss.map(|Loss { frames, samples }| FarLoss { frames, samples });
+        FarStatus {
+            name: status.name.clone(),
+            is_same_boot: status.is_same_boot,
+            network: loss(status.network),
+            shared_memory: loss(status.shared_memory),
+            kernel_datagrams: status.kernel_datagrams,
+            queue: loss(status.queue),
+            refused_datagrams: status.refused_datagrams,
+            foreign_datagrams: status.foreign_datagrams,
+            second_sender: status.second_sender,
+            advice: status.advice.clone(),
+            is_recording: status.is_recording,
+            notice: status.notice.clone(),
+        }
+    }
+
+    pub(crate) fn status(&self) -> SourceStatus {
+        let loss = |loss: Option<FarLoss>| loss.map(|FarLoss { frames, samples }| Loss { frames, samples });
+        SourceStatus {
+            name: self.name.clone(),
+            is_same_boot: self.is_same_boot,
+            network: loss(self.network),
+            shared_memory: loss(self.shared_memory),
+            kernel_datagrams: self.kernel_datagrams,
+            queue: loss(self.queue),
+            refused_datagrams: self.refused_datagrams,
+            foreign_datagrams: self.foreign_datagrams,
+            second_sender: self.second_sender,
+            advice: self.advice.clone(),
+            is_recording: self.is_recording,
+            notice: self.notice.clone(),
+        }
+    }
+}
+
+/// A number that may be infinite, as the harmonics of a tone that has none are: JSON has only a word for that.
+mod or_word {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum NumberOrWord {
+        Number(f64),
+        Word(String),
+    }
+
+    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        if value.is_finite() { to.serialize_f64(*value) } else { to.collect_str(value) }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        match NumberOrWord::deserialize(from)? {
+            NumberOrWord::Number(value) => Ok(value),
+            NumberOrWord::Word(word) => word.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+const CHANNELS_MAX: usize = 255;
+/// Marks of each kind that one picture has.
+const LIST_MAX: usize = 256;
