@@ -8,6 +8,7 @@ mod host;
 mod location;
 mod probe;
 mod record;
+mod serve;
 mod stream;
 mod transfer;
 mod trigger;
@@ -26,9 +27,10 @@ pub(crate) use host::{SshHost, ssh_host};
 pub(crate) use location::{Location, printable};
 pub(crate) use probe::{Probe, Target};
 pub(crate) use record::{Record, Save, Trigger};
+pub(crate) use serve::{Serve, Shown};
 pub(crate) use stream::{Play, Sg, Verify};
 pub(crate) use transfer::{AskWhen, MODES, Meeting, Recv, Send};
-pub(crate) use view::{Channels, Demo, View};
+pub(crate) use view::{Channels, Demo, Meanings, View};
 
 /// Moves, shows, records and ships sampled signals at the speed of the machine.
 ///
@@ -46,6 +48,8 @@ pub(crate) enum Command {
     Sg(Sg),
     /// Show a stream: in a window, in the terminal, or as a picture.
     View(View),
+    /// Show a stream to viewers elsewhere: in a browser, or with grebe view. The samples stay here.
+    Serve(Box<Serve>),
     /// Record a stream to a SigMF recording, or the last of it to a ring.
     Record(Record),
     /// Keep a stretch of a ring that is being recorded: the last 20 s, for good.
@@ -198,6 +202,7 @@ const EXAMPLES: &str = "Examples:
   grebe                                                  the demonstration
   grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
   grebe view udp://:5000                                 a scope on it
+  grebe serve udp://:5000                                the same for far viewers: a link for a browser or grebe view
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
   grebe record udp://:5000 box --ring 30m                the last half hour of it, for as long as it runs
   grebe run examples/graphs/envelope.toml                a graph of stages that a file describes

@@ -16,6 +16,7 @@ pub(crate) mod recv;
 pub(crate) mod run;
 pub(crate) mod save;
 pub(crate) mod send;
+pub(crate) mod serve;
 pub(crate) mod stream;
 pub(crate) mod top;
 pub(crate) mod verify;

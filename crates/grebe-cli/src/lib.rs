@@ -59,6 +59,7 @@ fn dispatch(cli: Cli) -> Result<Ending> {
     match cli.command.unwrap_or(Command::Demo(cli::Demo::default())) {
         Command::Sg(options) => command::stream::sg(&options),
         Command::View(options) => command::view::run(&options),
+        Command::Serve(options) => command::serve::run(&options),
         Command::Record(options) => command::record::run(&options),
         Command::Save(options) => command::save::run(&options),
         Command::Play(options) => command::play::run(&options),

@@ -144,6 +144,8 @@ pub(crate) struct Show {
     pub(crate) second_sender: Option<SecondSender>,
     /// How to send something there, while nothing came.
     pub(crate) advice: Option<String>,
+    /// What is known of it where it is somewhere else, until the scope takes that.
+    pub(crate) far: Mutex<Option<FarStatus>>,
     /// The last error of its generator.
     pub(crate) generator_said: Failure,
     /// The controls of its generator, until the scope takes them.
@@ -151,6 +153,9 @@ pub(crate) struct Show {
     /// The same of its receiver.
     pub(crate) receiver: Mutex<Option<ReceiverRemote>>,
 }
+
+/// What a scope asks where its source is somewhere else.
+pub(crate) type FarStatus = Box<dyn Fn() -> SourceStatus + Send>;
 
 /// A source with its scope.
 pub(crate) struct Shown {
@@ -170,16 +175,18 @@ impl Show {
 }
 
 impl Shown {
-    /// What the scope is told.
-    pub(crate) fn options(&self) -> ViewOptions {
+    /// What is known of the source, whenever it is asked.
+    pub(crate) fn status(&self) -> Box<dyn Fn() -> SourceStatus + Send> {
+        if let Some(far) = self.show.far.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return far;
+        }
         let Show { name, is_same_boot, file_samples, failure, .. } = &self.show;
         let observe = self.running.observer();
-        let (opener, first) = (self.show.opener.clone(), self.running.clone());
         let (name, is_same_boot, file_samples) = (name.clone(), *is_same_boot, *file_samples);
         let (second_sender, advice) = (self.show.second_sender.clone(), self.show.advice.clone());
         let (failure, said) = (failure.clone(), self.show.generator_said.clone());
         let progress = self.show.progress.clone();
-        let mut options = ViewOptions::new(move || {
+        Box::new(move || {
             let snapshot = observe();
             let mut status = status(&snapshot, &name, is_same_boot);
             status.is_recording = file_samples.is_some();
@@ -188,7 +195,13 @@ impl Shown {
             let notice = failure.get().or_else(|| said.get()).or_else(|| progress.get());
             status.notice = notice.or_else(|| reading(&snapshot, file_samples?));
             status
-        });
+        })
+    }
+
+    /// What the scope is told.
+    pub(crate) fn options(&self) -> ViewOptions {
+        let (opener, first) = (self.show.opener.clone(), self.running.clone());
+        let mut options = ViewOptions::new(self.status());
         options.span = self.show.span_s;
         options.theme = self.show.theme;
         options.spectrum = self.show.spectrum;
@@ -232,6 +245,11 @@ impl Stoppable {
         Self(Arc::new(Mutex::new(Some(running))))
     }
 
+    /// Nothing that runs here.
+    pub(crate) fn nothing() -> Self {
+        Self(Arc::default())
+    }
+
     /// Stops it, if nobody has; its own error.
     pub(crate) fn stop(&self) -> Result<()> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -245,7 +263,7 @@ impl Stoppable {
         }
     }
 
-    fn publish(&self, command: &str) -> Option<telemetry::Publisher> {
+    pub(crate) fn publish(&self, command: &str) -> Option<telemetry::Publisher> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         graph::publish(running.as_ref()?, command)
     }
@@ -328,8 +346,17 @@ pub(crate) struct Scope {
 impl Scope {
     /// One of so many scopes, which share the memory for their history. `queue` says what happens where it is too slow.
     pub(crate) fn new(source: Box<dyn Stage>, queue: fn(usize) -> QueueOptions, scopes: usize) -> Self {
+        Self::with_history(source, queue, HISTORY_BYTES / scopes)
+    }
+
+    /// One whose history takes so many bytes.
+    pub(crate) fn with_history(
+        source: Box<dyn Stage>,
+        queue: fn(usize) -> QueueOptions,
+        history_bytes: usize,
+    ) -> Self {
         let failure = Failure::default();
-        let (scope, link) = ScopeStage::new(HISTORY_BYTES / scopes);
+        let (scope, link) = ScopeStage::new(history_bytes);
         let mut graph = Graph::new();
         let source = graph.add("source", failure.watch(source));
         let scope = graph.add("scope", scope);

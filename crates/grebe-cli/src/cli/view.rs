@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use grebe_stages::Uri;
 use grebe_view::{Part, ThemeChoice};
 
+use super::serve::Shown;
 use super::stream::Reception;
 use super::trigger::Trigger;
 use crate::units;
@@ -20,6 +20,8 @@ use crate::units;
     grebe view audio:\n  \
     grebe view udp://:5000 udp://:5001\n  \
     grebe view shm://adc --ring /data/box --last 30s\n  \
+    grebe view 'serve://mast:4780?token=...'\n  \
+    grebe view ssh://me@mast/udp://:5000\n  \
     grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \
     grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
     grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
@@ -29,9 +31,10 @@ use crate::units;
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub(crate) struct View {
     /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k. Several
-    /// stand side by side in the window.
-    #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = units::uri)]
-    pub(crate) uris: Vec<Uri>,
+    /// stand side by side in the window. serve://... is a link of grebe serve; ssh://[USER@]HOST/URI shows a stream of that machine, by
+    /// your own ssh.
+    #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = super::serve::shown)]
+    pub(crate) uris: Vec<Shown>,
     /// Start a generator and show its stream: 'sg ...' or 'play ...', or a program that writes frames to standard output.
     /// An 'sg' takes rate, waveform and pause from the scope.
     #[arg(long, value_name = "COMMAND")]
@@ -93,6 +96,20 @@ pub(crate) struct View {
     pub(crate) bench: Option<Duration>,
     #[command(flatten)]
     pub(crate) transport: Reception,
+    #[command(flatten)]
+    pub(crate) far: Far,
+}
+
+/// How a server is started elsewhere.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Streams of another machine (ssh://)")]
+pub(crate) struct Far {
+    /// The ssh to use, with options [default: ssh].
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) ssh: Option<String>,
+    /// Where grebe is there [default: grebe, on the PATH there].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) remote_path: Option<String>,
 }
 
 /// Which channels are shown, and what their numbers mean.
@@ -105,6 +122,14 @@ pub(crate) struct Channels {
     /// Lanes of each complex channel [default: i,q].
     #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = units::choice(&PARTS))]
     pub(crate) parts: Vec<Part>,
+    #[command(flatten)]
+    pub(crate) meanings: Meanings,
+}
+
+/// What the numbers of channels mean.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Channels (one value per channel, by commas)")]
+pub(crate) struct Meanings {
     /// Names.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) names: Vec<String>,

@@ -24,21 +24,27 @@ use crate::graph::tell;
 use crate::interrupt;
 use crate::output::{self, note, out};
 use crate::receiver;
-use crate::show::{self, Failure, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface};
+use crate::show::{self, Drawn, Failure, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface};
+
+pub(super) mod far;
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
+    let (uris, elsewhere) = places(&options.uris);
+    if !elsewhere.is_empty() {
+        return far::run(options, &uris, &elsewhere);
+    }
     let recipe = match &options.spawn {
-        Some(_) if options.uris.len() > 1 => {
+        Some(_) if uris.len() > 1 => {
             return Err(
                 Usage("--spawn starts the generator of one stream: give one URI, or none".into()).into()
             );
         }
-        Some(text) => Some(Recipe::parse(text, options.uris.first())?),
+        Some(text) => Some(Recipe::parse(text, uris.first())?),
         None => None,
     };
     let uris = match &recipe {
         Some(recipe) => vec![recipe.uri.clone()],
-        None => options.uris.clone(),
+        None => uris,
     };
     let is_alone = options.term || options.png.is_some();
     if is_alone && uris.len() > 1 {
@@ -56,12 +62,27 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     let mut spawn = recipe.map_or(Spawn::None, |recipe| Spawn::Recipe(Box::new(recipe)));
     let shown: Vec<Shown> =
         (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
-    let ended = show::run(&surface(options, &uris[0]), shown);
+    let ended = show::run(&surface(options, is_file(&uris[0])), shown);
     // What the generator says explains a stream that failed, or never came.
     if let Spawn::Running(generator) = &mut spawn {
         generator.check()?;
     }
-    let (ending, drawn) = ended?;
+    print(options, ended?)
+}
+
+/// What is shown of this machine, and what of others.
+fn places(uris: &[cli::Shown]) -> (Vec<Uri>, Vec<cli::Shown>) {
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        uris.iter().cloned().partition(|it| matches!(it, cli::Shown::Here(_)));
+    let here = here.into_iter().filter_map(|it| match it {
+        cli::Shown::Here(uri) => Some(uri),
+        _ => None,
+    });
+    (here.collect(), elsewhere)
+}
+
+/// Prints what was measured of a picture, if that was asked for.
+fn print(options: &View, (ending, drawn): (Ending, Option<Drawn>)) -> Result<Ending> {
     if let Some((picture, setups)) = drawn.filter(|_| options.json) {
         let measured = measurements(&picture, &setups);
         out!("{}", serde_json::to_string_pretty(&measured)?)?;
@@ -69,13 +90,13 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     Ok(ending)
 }
 
-fn surface(options: &View, uri: &Uri) -> Surface {
+fn surface(options: &View, is_whole: bool) -> Surface {
     match &options.png {
         Some(path) => Surface::Png(PngOptions {
             width: options.size.0,
             height: options.size.1,
             // A file is read up to there, and its end takes the picture.
-            after: if is_file(uri) { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
+            after: if is_whole { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
             measure: options.json,
             ..PngOptions::new(path)
         }),
@@ -198,7 +219,7 @@ fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> 
         xy: options.xy || options.symbol_rate.is_some(),
         symbol_rate_hz: options.symbol_rate,
         band_hz: options.band,
-        channels: setups(&options.channels)?,
+        channels: setups(&options.channels.meanings)?,
         lanes: lanes(&options.channels)?,
         trigger,
         session: session_file(uri, uris, options),
@@ -245,7 +266,7 @@ pub(super) fn opener() -> Arc<Opener> {
 }
 
 /// How to send something to where a scope waits.
-fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
+pub(super) fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
     let to = match (uri, address) {
         (Uri::Udp(..), Some(at)) if at.ip().is_unspecified() => format!("udp://127.0.0.1:{}", at.port()),
         (Uri::Udp(..), Some(at)) => format!("udp://{at}"),
@@ -300,8 +321,8 @@ fn session_file(uri: &Uri, uris: &[Uri], options: &View) -> Option<PathBuf> {
 }
 
 /// The channels as the options describe them.
-fn setups(channels: &cli::Channels) -> Result<Vec<ChannelSetup>> {
-    let cli::Channels { names, units, scale, offset, .. } = channels;
+pub(super) fn setups(meanings: &cli::Meanings) -> Result<Vec<ChannelSetup>> {
+    let cli::Meanings { names, units, scale, offset } = meanings;
     let count = names.len().max(units.len()).max(scale.len()).max(offset.len());
     if count > 255 {
         return Err(Usage(format!("{count} channels are described: there are at most 255")).into());
@@ -337,7 +358,7 @@ fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
     Ok(Some(mask))
 }
 
-fn is_file(uri: &Uri) -> bool {
+pub(super) fn is_file(uri: &Uri) -> bool {
     matches!(uri, Uri::File(_))
 }
 

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Pictures of a far scope over an emulated link: rows for docs/serve.md. Linux, root.
+
+    cargo build --release
+    sudo ci/serve_link.py target/release/grebe ./wanlink --rate 1G --links 1,50,0.01 0.128,50,0.01
+
+The emulator is that of ci/copy_table.py. A generator and `grebe serve` run in one namespace, a viewer of this script in the other. Both have one
+monotonic clock, so the age of a picture when it comes is what it is: from the newest sample in it to its last byte here. Bytes are those that the
+sending namespace's device counted, and losses those that the server's scope knows.
+"""
+
+import argparse
+import base64
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+NAME = f"sv{os.getpid()}"
+THERE = "198.18.0.1"
+BEGINS_S = 3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("grebe", type=Path)
+    parser.add_argument("wanlink", type=Path)
+    parser.add_argument("--links", nargs="+", default=["1,50,0.01", "0.128,50,0.01"], help="Mbit/s, ms one way, loss")
+    parser.add_argument("--rate", default="1G")
+    parser.add_argument("--wave", default="sine")
+    parser.add_argument("--spans", nargs="+", type=float, default=[1e-3, 1.0], help="s")
+    parser.add_argument("--columns", type=int, default=1000)
+    parser.add_argument("--viewers", type=int, default=1)
+    parser.add_argument("--duration", type=float, default=20)
+    parser.add_argument("--tcp", default="", help="congestion control of the sending end, as bbr; as it is where none is given")
+    options = parser.parse_args()
+    stream = f"shm://{NAME}"
+    print(f"1 channel of {options.rate}S/s {options.wave}, {options.columns} columns, {options.viewers} viewers; load {os.getloadavg()[0]:.1f}\n")
+    print("| link | span | pictures/s | age p50, p95, max | wire | samples lost |\n|---|--:|--:|--:|--:|--:|", flush=True)
+    generator = [options.grebe, "sg", "--to", stream, "--rate", options.rate, "--wave", options.wave, "--frequency", "997"]
+    with Kept(generator):
+        for link in options.links:
+            rate, delay_ms, loss = (float(number) for number in link.split(","))
+            emulator = [options.wanlink, "--name", NAME, "--rate", rate, "--delay", delay_ms, "--loss", loss, "--seed", 1]
+            with Kept(emulator, is_up):
+                if options.tcp:
+                    run(["ip", "netns", "exec", f"{NAME}-a", "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={options.tcp}"])
+                serve = ["ip", "netns", "exec", f"{NAME}-a", options.grebe, "serve", stream, "--json", "--listen", f"{THERE}:4780"]
+                with Kept(serve) as server:
+                    token = json.loads(server.line())["link"].split("token=")[1]
+                    for span in options.spans:
+                        print(row(options, token, rate, delay_ms, loss, span), flush=True)
+    print(f"\nload {os.getloadavg()[0]:.1f}")
+
+
+def row(options, token, rate, delay_ms, loss, span):
+    before = sent_bytes()
+    own = [sys_executable(), __file__, "--look", token, str(span), str(options.columns), str(options.duration)]
+    viewers = [subprocess.Popen(["ip", "netns", "exec", f"{NAME}-b", *own], stdout=subprocess.PIPE) for _ in range(options.viewers)]
+    found = [json.loads(viewer.communicate()[0]) for viewer in viewers]
+    # Those of the first seconds count too: the path was full then.
+    wire = (sent_bytes() - before) * 8 / (options.duration + BEGINS_S) / 1e6
+    ages = sorted(age for one in found for age in one["ages_ms"])
+    if not ages:
+        return f"| {rate:g} Mbit/s, {delay_ms:g} ms, {loss * 100:g} % | {span:g} s | none | | | |"
+    at = lambda part: ages[min(int(len(ages) * part), len(ages) - 1)]
+    per_s = min(len(one["ages_ms"]) for one in found) / options.duration
+    lost = max(one["lost"] for one in found)
+    return (
+        f"| {rate:g} Mbit/s, {delay_ms:g} ms, {loss * 100:g} % | {span:g} s | {per_s:.1f} | {at(0.5):.0f}, {at(0.95):.0f}, {ages[-1]:.0f} ms"
+        f" | {wire:.2f} Mbit/s | {lost} |"
+    )
+
+
+def look(token, span, columns, duration):
+    """A viewer: asks for a viewport, acknowledges what comes, and notes how old it is."""
+    stream = socket.create_connection((THERE, 4780))
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    key = base64.b64encode(os.urandom(16)).decode()
+    head = f"GET /scope HTTP/1.1\r\nHost: {THERE}:4780\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+    stream.sendall(head.encode())
+    reader = stream.makefile("rb")
+    while reader.readline().strip():
+        pass
+
+    def say(message):
+        text = json.dumps(message).encode()
+        length = struct.pack("!B", 0x80 | len(text)) if len(text) < 126 else struct.pack("!BH", 0x80 | 126, len(text))
+        stream.sendall(b"\x81" + length + b"\0\0\0\0" + text)
+
+    say({"hello": {"protocol": 1, "token": token, "pictures_per_s": 60}})
+    say({"viewport": {"number": 1, "columns": columns, "span": span}})
+    ages, lost, begun = [], 0, None
+    while begun is None or time.monotonic() - begun < duration:
+        kind, length = struct.unpack("!BB", reader.read(2))
+        if length == 126:
+            (length,) = struct.unpack("!H", reader.read(2))
+        elif length == 127:
+            (length,) = struct.unpack("!Q", reader.read(8))
+        body = reader.read(length)
+        now_ns = time.monotonic_ns()
+        if kind & 15 == 1:
+            counts = json.loads(body).get("told", {}).get("counts")
+            lost = counts["lost_samples"] if counts else lost
+        elif kind & 15 == 2:
+            number, made_ns = picture(body)
+            say({"ack": number})
+            # The first seconds find out what the path carries.
+            begun = begun or time.monotonic() + BEGINS_S
+            if made_ns and time.monotonic() > begun:
+                ages.append((now_ns - made_ns) / 1e6)
+    print(json.dumps({"ages_ms": ages, "lost": lost}))
+
+
+def picture(body):
+    """The number of a message, and when the newest sample of its picture was made."""
+    place = 1
+
+    def varint():
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = body[place]
+            place += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    number = varint()
+    if body[0] != 1:
+        return number, None
+    varint()
+    flags = body[place]
+    place += 9
+    for _ in range(4):
+        varint()
+    server_ns = varint()
+    if not flags & 8:
+        return number, None
+    zigzag = varint()
+    return number, server_ns - ((zigzag >> 1) ^ -(zigzag & 1))
+
+
+def is_up():
+    told = [subprocess.run(["ip", "netns", "exec", f"{NAME}-{side}", "ip", "-o", "addr"], capture_output=True, text=True) for side in "ab"]
+    return all(f"198.18.0.{number}" in it.stdout for number, it in enumerate(told, 1))
+
+
+def sent_bytes():
+    text = subprocess.run(["ip", "netns", "exec", f"{NAME}-a", "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split(":") for line in text.splitlines() if ":" in line]
+    return sum(int(rest.split()[8]) for name, rest in lines if name.strip() != "lo")
+
+
+def run(words, check=True):
+    return subprocess.run([str(word) for word in words], check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+
+
+def sys_executable():
+    import sys
+
+    return sys.executable
+
+
+class Kept:
+    """A process that runs as long as it is needed."""
+
+    def __init__(self, words, is_ready=None):
+        self.process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        until = time.monotonic() + 30
+        while is_ready and not is_ready():
+            if time.monotonic() > until:
+                raise SystemExit(f"{words[0]} does not come up")
+            time.sleep(0.1)
+
+    def line(self):
+        return self.process.stdout.readline()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+if __name__ == "__main__":
+    import sys
+
+    if sys.argv[1:2] == ["--look"]:
+        look(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
+    else:
+        main()

@@ -1,0 +1,123 @@
+//! A scope for far viewers, and how one is named.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use grebe_serve::FarAddress;
+use grebe_stages::Uri;
+
+use super::host::{SshHost, ssh_host};
+use super::stream::Reception;
+use super::view::Meanings;
+use crate::units;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe serve udp://:5000\n  \
+    grebe serve shm://adc --listen 0.0.0.0:4780 --tls-cert cert.pem --tls-key key.pem\n  \
+    grebe serve night.sigmf-meta --names antenna --units V --scale 30u\n  \
+    grebe view ssh://me@mast/udp://:5000      starts it there by your own ssh, and ends it afterwards\n\n\
+    The samples stay here: pictures go to whoever has a link that is printed, in a browser or with grebe view. Whoever has it may\n\
+    look, and change nothing here. Without --listen only this machine can connect; beyond it, give a certificate, or use ssh.\n\
+    Ctrl-C ends it.")]
+pub(crate) struct Serve {
+    /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:.
+    #[arg(value_name = "URI", value_parser = units::uri)]
+    pub(crate) uri: Uri,
+    /// Address and port to listen on; port 0 is any that is free.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", conflicts_with = "stdio")]
+    pub(crate) listen: SocketAddr,
+    /// A name of this machine by which viewers find it, beside its addresses; may be given several times.
+    #[arg(long = "host", value_name = "NAME", conflicts_with = "stdio")]
+    pub(crate) hosts: Vec<String>,
+    /// A page that may show this scope as a part of it: https://HOST; may be given several times.
+    #[arg(long = "frame-origin", value_name = "ORIGIN", conflicts_with = "stdio")]
+    pub(crate) frame_origins: Vec<String>,
+    /// Viewers at once at most.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with = "stdio")]
+    pub(crate) viewers: u16,
+    /// The certificate to show, with the chain that leads to it, as a PEM file; one that you signed yourself will do for grebe view.
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "stdio")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its key, as a PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Memory for the history of a stream: how far back viewers can go.
+    #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = units::size_bytes)]
+    pub(crate) history: usize,
+    /// Serve the one viewer that holds standard input and output: what ssh starts.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) stdio: bool,
+    /// Print the links as JSON on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) meanings: Meanings,
+    #[command(flatten)]
+    pub(crate) transport: Reception,
+}
+
+/// What a scope shows: a stream or a file of this machine, or what is served elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shown {
+    Here(Uri),
+    /// A server that runs.
+    Served(FarAddress),
+    /// A server that the user's own ssh starts there.
+    Ssh {
+        host: SshHost,
+        uri: String,
+    },
+}
+
+impl fmt::Display for Shown {
+    /// Without what lets anybody in.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shown::Here(uri) => uri.fmt(f),
+            Shown::Served(address) => write!(f, "serve://{}", address.place()),
+            Shown::Ssh { host, uri } => write!(f, "ssh://{host}/{uri}"),
+        }
+    }
+}
+
+/// Reads what a scope is to show.
+pub(crate) fn shown(text: &str) -> Result<Shown, String> {
+    if text.starts_with("serve://") {
+        return text.parse().map(Shown::Served);
+    }
+    let Some(rest) = text.strip_prefix("ssh://") else { return units::uri(text).map(Shown::Here) };
+    let (host, uri) = rest.split_once('/').filter(|(_, uri)| !uri.is_empty()).ok_or(
+        "say what to look at there: ssh://[USER@]HOST[:PORT]/udp://:5000, or ssh://HOST//data/x.sigmf-meta",
+    )?;
+    if uri.starts_with("serve://") || uri.starts_with("ssh://") {
+        return Err("what is looked at there has to be of that machine".into());
+    }
+    Ok(Shown::Ssh { host: ssh_host(host)?, uri: uri.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_may_be_elsewhere() {
+        assert!(matches!(shown("udp://:5000"), Ok(Shown::Here(_))));
+        assert!(matches!(shown("night.sigmf-meta"), Ok(Shown::Here(_))));
+        assert_eq!(shown("serve://mast:4780?token=secret").unwrap().to_string(), "serve://mast:4780");
+        let Ok(Shown::Ssh { host, uri }) = shown("ssh://me@mast:2222/udp://:5000") else { panic!() };
+        assert_eq!(
+            (host.to_string().as_str(), host.port, uri.as_str()),
+            ("me@mast", Some(2222), "udp://:5000")
+        );
+        let Ok(Shown::Ssh { uri, .. }) = shown("ssh://mast//data/x.sigmf-meta") else { panic!() };
+        assert_eq!(uri, "/data/x.sigmf-meta");
+        for wrong in
+            ["ssh://mast", "ssh://mast/", "ssh://-o/udp://:1", "ssh://mast/serve://a:1", "serve://mast"]
+        {
+            assert!(shown(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! `grebe view` of what is somewhere else: by a link of `grebe serve`, or by a server that the user's own ssh starts there.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use grebe_serve::{FarViewer, connect, view_pipe};
+use grebe_stages::Uri;
+use grebe_view::{ChannelSetup, ScopeLink};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::{Shown as Place, SshHost, View};
+use crate::ending::{Ending, Usage};
+use crate::interrupt;
+use crate::show::{self, Show, Shown, Stoppable};
+use crate::ssh::{NotReady, Purpose, Remote, Ssh};
+
+/// Shows what is elsewhere; `here` has what is not.
+pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<Ending> {
+    refuse(options, here, elsewhere)?;
+    interrupt::catch();
+    let (mut shown, mut ways) = (Vec::new(), Vec::new());
+    for place in elsewhere {
+        let (link, way) = Way::open(place, options)?;
+        let (one, way) = look(link, way, place, options)?;
+        shown.push(one);
+        ways.push(way);
+    }
+    let ended = show::run(&super::surface(options, false), shown);
+    ways.into_iter().for_each(Way::close);
+    super::print(options, ended?)
+}
+
+/// What cannot be had together.
+fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
+    let usage = |why: &str| Err(Usage(why.to_owned()).into());
+    if !here.is_empty() {
+        return usage("show streams of this machine and those of others in commands of their own");
+    }
+    if (options.term || options.png.is_some()) && elsewhere.len() > 1 {
+        return usage("several sources need the window: give one to --term and --png");
+    }
+    if options.spawn.is_some() || options.ring.is_some() {
+        return usage("--spawn and --ring are of this machine: give them to grebe there");
+    }
+    if options.bench.is_some() {
+        return usage("--bench measures the scope of this machine");
+    }
+    Ok(())
+}
+
+fn look(link: ScopeLink, mut way: Way, place: &Place, options: &View) -> Result<(Shown, Way)> {
+    let name = place.to_string();
+    let given = super::setups(&options.channels.meanings)?;
+    let told = way.viewer.channels().iter().map(|it| ChannelSetup {
+        name: it.name.clone(),
+        unit: it.unit.clone(),
+        scale: it.scale,
+        offset: it.offset,
+        ..ChannelSetup::default()
+    });
+    let session = match &options.session {
+        _ if options.no_session => None,
+        Some(path) => Some(path.clone()),
+        None if options.png.is_some() => None,
+        None => show::session_of_source(&name),
+    };
+    let show = Show {
+        command: "view",
+        span_s: options.span.map(|span| span.as_secs_f64()),
+        theme: options.theme,
+        spectrum: options.spectrum || options.band.is_some(),
+        waterfall: options.waterfall,
+        xy: options.xy || options.symbol_rate.is_some(),
+        symbol_rate_hz: options.symbol_rate,
+        band_hz: options.band,
+        channels: if given.is_empty() { told.collect() } else { given },
+        lanes: super::lanes(&options.channels)?,
+        trigger: options.trigger.options(),
+        session,
+        is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
+        far: Mutex::new(way.viewer.take_status()),
+        name,
+        ..Show::default()
+    };
+    show.check()?;
+    Ok((Shown { running: Stoppable::nothing(), link, show }, way))
+}
+
+/// How pictures come, as long as this is held.
+struct Way {
+    viewer: FarViewer,
+    /// The server there, if it was started for this.
+    remote: Option<Remote>,
+}
+
+impl Way {
+    fn open(place: &Place, options: &View) -> Result<(ScopeLink, Way)> {
+        let program = concat!("grebe ", env!("CARGO_PKG_VERSION"));
+        match place {
+            Place::Here(uri) => bail!("{uri} is of this machine"),
+            Place::Served(address) => {
+                let (link, viewer) = connect(address, program, PICTURES_PER_S, interrupt::is_pending)?;
+                Ok((link, Way { viewer, remote: None }))
+            }
+            Place::Ssh { host, uri } => {
+                let there = start(host, uri, options)?;
+                let (mut remote, stdin, rest) = there;
+                let opened = view_pipe(rest, stdin, program, &host.to_string(), PICTURES_PER_S);
+                let (link, viewer) = opened.map_err(|error| {
+                    let words = remote.last_words().map(|words| format!(": {words}")).unwrap_or_default();
+                    anyhow!("{error}{words}")
+                })?;
+                Ok((link, Way { viewer, remote: Some(remote) }))
+            }
+        }
+    }
+
+    /// Ends it: what was started for this ends with its input.
+    fn close(self) {
+        let Way { viewer, remote } = self;
+        drop(viewer);
+        if let Some(mut remote) = remote {
+            if remote.has_ended_within(PATIENCE) {
+                remote.poll();
+            } else {
+                remote.let_go();
+            }
+        }
+    }
+}
+
+type Pipes = (Remote, std::process::ChildStdin, std::io::BufReader<std::process::ChildStdout>);
+
+/// Starts a server there and waits until it is ready, as long as `ssh` takes: it may ask for a password.
+fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
+    let ssh = match &options.far.ssh {
+        Some(words) => Ssh::by(words)?,
+        None => Ssh::plain(),
+    };
+    let program = options.far.remote_path.as_deref().unwrap_or("grebe");
+    let line = format!("{} {ARGUMENTS} -- {}", quoted(program), quoted(uri));
+    let by_hand = format!("install OpenSSH, or run `grebe serve {uri}` at {host} and use its link");
+    let mut remote = ssh.for_channel().start(host, &line, |line| Ready::read(line).is_some(), &by_hand)?;
+    let told = match remote.ready() {
+        Ok(told) => told,
+        Err(NotReady::Interrupted) => return Err(grebe_transfer::Error::Cancelled.into()),
+        Err(NotReady::Ended(ended)) => {
+            let purpose = Purpose {
+                host,
+                program,
+                arguments: ARGUMENTS,
+                remedy: "say where it is: --remote-path /path/to/grebe",
+                instead: "or run grebe serve there by hand",
+            };
+            bail!("{}", purpose.why(&ended));
+        }
+    };
+    let ready = Ready::read(&told.line).ok_or_else(|| anyhow!("the other end is not ready"))?;
+    if ready.serve != SERVE {
+        bail!(
+            "{host} serves in another way than this grebe {}: have the same one at both ends",
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+    let stdin = remote.stdin().ok_or_else(|| anyhow!("cannot write to ssh"))?;
+    Ok((remote, stdin, told.rest))
+}
+
+/// What a server prints for who started it, before its first message.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::command) struct Ready {
+    serve: u32,
+}
+
+impl Ready {
+    pub(in crate::command) fn line() -> String {
+        // A name and a number: it cannot fail.
+        serde_json::to_string(&Ready { serve: SERVE }).unwrap_or_default()
+    }
+
+    fn read(line: &str) -> Option<Ready> {
+        serde_json::from_str(line.trim()).ok()
+    }
+}
+
+/// A word for the shell there; `~/` stays the home of who logs in.
+fn quoted(word: &str) -> String {
+    let (home, rest) = word.strip_prefix("~/").map_or(("", word), |rest| ("~/", rest));
+    // It has no NUL: it came from a command line.
+    format!("{home}{}", shlex::try_quote(rest).unwrap_or_default())
+}
+
+/// Changes with what is said between the two.
+const SERVE: u32 = 1;
+const ARGUMENTS: &str = "serve --stdio";
+const PICTURES_PER_S: f64 = 60.0;
+/// What a server there may take to end.
+const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,0 +1,426 @@
+//! `grebe serve` and its viewers, as a user runs them: what is seen, who is let in, and what hostile visitors can do.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{example, finish, grebe, run, text};
+
+/// A server, and what it printed.
+struct Served {
+    child: Child,
+    /// For `grebe view`.
+    link: String,
+    /// Host and port.
+    address: String,
+    token: String,
+    stderr: BufReader<ChildStderr>,
+}
+
+fn serve(arguments: &[&str]) -> Served {
+    let arguments = [&["serve", "--json"], arguments].concat();
+    let mut child = grebe(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let Ok(printed) = serde_json::from_str::<Value>(&line) else {
+        let mut said = String::new();
+        let _ = stderr.read_to_string(&mut said);
+        panic!("{line:?} {said}");
+    };
+    let of = |key: &str| printed[key].as_str().unwrap().to_owned();
+    let (link, address) = (of("link"), of("listen"));
+    let token = link.split("token=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+    assert!(of("page").ends_with(&format!("#token={token}")), "{printed}");
+    Served { child, link, address, token, stderr }
+}
+
+impl Served {
+    /// Waits until it has said so.
+    fn says(&mut self, words: &str) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended before it said {words:?}");
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    /// What is answered to a request.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request.replace('\n', "\r\n").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        text(&answer)
+    }
+
+    /// A connection that speaks as viewers do, up to its first message.
+    fn socket(&self) -> TcpStream {
+        let mut stream = self.connect();
+        let request = format!(
+            "GET /scope HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            self.address
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        assert!(text(&head).contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{}", text(&head));
+        stream
+    }
+
+    fn hello(&self) -> String {
+        format!(r#"{{"hello":{{"protocol":1,"token":"{}"}}}}"#, self.token)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a text as a viewer does: masked.
+fn say(stream: &mut TcpStream, words: &str) -> std::io::Result<()> {
+    let mut frame = vec![0x81];
+    match words.len() {
+        short @ 0..=125 => frame.push(0x80 | short as u8),
+        long => {
+            frame.push(0x80 | 126);
+            frame.extend((long as u16).to_be_bytes());
+        }
+    }
+    frame.extend([0; 4]);
+    frame.extend(words.as_bytes());
+    stream.write_all(&frame)
+}
+
+/// The next message of a server: its opcode and its bytes; `None` at the end.
+fn hear(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).ok()?;
+    let length = match head[1] {
+        126 => {
+            let mut more = [0; 2];
+            stream.read_exact(&mut more).ok()?;
+            u16::from_be_bytes(more).into()
+        }
+        127 => {
+            let mut more = [0; 8];
+            stream.read_exact(&mut more).ok()?;
+            u64::from_be_bytes(more) as usize
+        }
+        short => usize::from(short),
+    };
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes).ok()?;
+    Some((head[0] & 15, bytes))
+}
+
+/// A picture of what is served, and its numbers.
+fn picture(link: &str, file: &Path, more: &[&str]) -> Value {
+    let arguments =
+        [&["view", link, "--png", file.to_str().unwrap(), "--json", "--after", "1s"], more].concat();
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_far_picture_of_a_recording_is_that_of_the_recording_to_the_pixel() {
+    let folder = tempfile::tempdir().unwrap();
+    let (far, near) = (folder.path().join("far.png"), folder.path().join("near.png"));
+    let recording = example("ecg.sigmf-meta");
+    let recording = recording.to_str().unwrap();
+    let served = serve(&[recording, "--names", "ECG", "--units", "V", "--scale", "5u"]);
+    let look = ["--span", "9s", "--size", "900x500"];
+    let numbers = picture(&served.link, &far, &look);
+    let near_look = ["--names", "ECG", "--units", "V", "--scale", "5u"];
+    let arguments =
+        [&["view", recording, "--png", near.to_str().unwrap(), "--json"], &look[..], &near_look[..]].concat();
+    let output = run(&arguments);
+    let expected: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(numbers["channels"], expected["channels"]);
+    assert_eq!(numbers["channels"][0]["name"], "ECG");
+    assert_eq!(numbers["trigger"]["found"], expected["trigger"]["found"]);
+    let [far, near] = [far, near].map(|path| fs::read(path).unwrap());
+    assert!(far == near, "the pictures differ: {} and {} bytes", far.len(), near.len());
+}
+
+#[test]
+fn two_look_at_once_each_at_what_they_want_and_the_server_says_who() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut served = serve(&["synth:sine,square?channels=2&rate=1M&frequency=1k"]);
+    let link = served.link.clone();
+    let (one, other) = (folder.path().join("one.png"), folder.path().join("other.png"));
+    let (wide, narrow) = std::thread::scope(|scope| {
+        let wide = scope.spawn(|| picture(&link, &one, &["--span", "100ms"]));
+        let narrow = picture(&link, &other, &["--span", "2ms", "--show", "2", "--spectrum"]);
+        (wide.join().unwrap(), narrow)
+    });
+    let frequency = |numbers: &Value| numbers["channels"][0]["frequency"].as_f64().unwrap();
+    assert_eq!(
+        (wide["channels"].as_array().unwrap().len(), narrow["channels"].as_array().unwrap().len()),
+        (2, 1)
+    );
+    assert!(
+        (frequency(&wide) - 1000.0).abs() < 1.0 && (frequency(&narrow) - 1000.0).abs() < 5.0,
+        "{wide} {narrow}"
+    );
+    let peak = narrow["channels"][0]["peaks"][0]["hz"].as_f64().unwrap();
+    assert!((peak - 1000.0).abs() < 130.0, "{peak}");
+    assert!(served.says("looks (2 now)").contains("127.0.0.1"));
+    served.says("left (0 now)");
+}
+
+#[test]
+fn who_has_no_token_is_told_so_and_nobody_comes_by_another_name() {
+    let mut served = serve(&["synth:sine?rate=1M"]);
+    let wrong = served.link.replace(&served.token, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+    let output = run(&["view", &wrong, "--png", "-"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("does not let this viewer in") && said.contains("token"), "{said}");
+    served.says("was not let in");
+    let nowhere = run(&["view", "serve://127.0.0.1:9?token=x", "--png", "-"]);
+    assert!(text(&nowhere.stderr).contains("no connection to 127.0.0.1:9"), "{}", text(&nowhere.stderr));
+
+    let host = &served.address;
+    let page = served.ask(&format!("GET / HTTP/1.1\nHost: {host}\nConnection: close\n\n"));
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.contains("default-src 'none'") && page.contains("nosniff"),
+        "{page}"
+    );
+    let foreign = served.ask("GET / HTTP/1.1\nHost: evil.example\n\n");
+    assert!(foreign.starts_with("HTTP/1.1 421"), "{foreign}");
+    let upgrade = "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    let page =
+        served.ask(&format!("GET /scope HTTP/1.1\nHost: {host}\nOrigin: http://evil.example\n{upgrade}\n\n"));
+    assert!(page.starts_with("HTTP/1.1 403"), "{page}");
+    for (request, status) in [
+        (format!("GET /etc/passwd HTTP/1.1\nHost: {host}\n\n"), "404"),
+        (format!("GET /../../etc/passwd HTTP/1.1\nHost: {host}\n\n"), "404"),
+        (format!("POST / HTTP/1.1\nHost: {host}\n\n"), "405"),
+        (format!("GET /scope HTTP/1.1\nHost: {host}\n\n"), "426"),
+    ] {
+        let answer = served.ask(&request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{request}: {answer}");
+    }
+}
+
+#[test]
+fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
+    let mut served = serve(&["synth:sine?rate=1M&frequency=1k"]);
+    // One that looks, and takes in what comes.
+    let mut good = served.socket();
+    say(&mut good, &served.hello()).unwrap();
+    say(&mut good, r#"{"viewport":{"number":1,"columns":300,"span":0.01}}"#).unwrap();
+    served.says("looks (1 now)");
+    let pictures = |good: &mut TcpStream, more: usize| {
+        let mut seen = 0;
+        while seen < more {
+            let (kind, bytes) = hear(good).expect("it is not sent away");
+            if kind == 2 {
+                seen += 1;
+                let number =
+                    bytes[1..].iter().enumerate().take(3).fold((0u64, true), |(sum, goes_on), (at, byte)| {
+                        if goes_on {
+                            (sum | u64::from(byte & 127) << (7 * at), byte & 128 != 0)
+                        } else {
+                            (sum, false)
+                        }
+                    });
+                say(good, &format!(r#"{{"ack":{}}}"#, number.0)).unwrap();
+            }
+        }
+    };
+    pictures(&mut good, 5);
+
+    // Garbage, half heads, a hello that never comes, hundreds that say nothing.
+    let mut strangers = Vec::new();
+    for number in 0..400 {
+        let mut stream = served.connect();
+        let _ = match number % 4 {
+            0 => stream.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xff]),
+            1 => stream.write_all(b"GET /scope HTTP/1.1\r\nHost:"),
+            2 => stream.write_all(&[b'A'; 20_000]),
+            _ => Ok(()),
+        };
+        strangers.push(stream);
+    }
+    pictures(&mut good, 20);
+    // A viewer that was let in, and then says what it likes.
+    for words in ["garbage", r#"{"ack":99999}"#, r#"{"viewport":{"xy":7}}"#] {
+        let mut bad = served.socket();
+        say(&mut bad, &served.hello()).unwrap();
+        say(&mut bad, words).unwrap();
+        let mut refused = String::new();
+        while let Some((_, bytes)) = hear(&mut bad) {
+            if text(&bytes).contains("refused") {
+                refused = text(&bytes);
+            }
+        }
+        assert!(refused.contains("refused"), "{words}: {refused}");
+    }
+    // One that floods.
+    let mut flood = served.socket();
+    say(&mut flood, &served.hello()).unwrap();
+    let began = Instant::now();
+    while say(&mut flood, r#"{"ping":{"at":1}}"#).is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(60), "a flood is not ended");
+    }
+    served.says("messages a second");
+    // One that looks and never reads.
+    let mut deaf = served.socket();
+    say(&mut deaf, &served.hello()).unwrap();
+    say(&mut deaf, r#"{"viewport":{"number":1,"columns":4096,"overview":2048,"spectrum":{}}}"#).unwrap();
+    pictures(&mut good, 20);
+    drop(strangers);
+    let _ = deaf.shutdown(Shutdown::Both);
+
+    // A newcomer is let in still.
+    let folder = tempfile::tempdir().unwrap();
+    let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms"]);
+    assert_eq!(numbers["missing_samples"], 0, "no sample was lost at the source");
+    assert!((numbers["channels"][0]["frequency"].as_f64().unwrap() - 1000.0).abs() < 1.0, "{numbers}");
+}
+
+#[test]
+fn only_so_many_look_at_once() {
+    let mut served = serve(&["synth:sine?rate=1M", "--viewers", "1"]);
+    let mut first = served.socket();
+    say(&mut first, &served.hello()).unwrap();
+    served.says("looks (1 now)");
+    let output = run(&["view", &served.link, "--png", "-"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("1 viewers look already") && said.contains("--viewers"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ssh_starts_a_server_there_and_ends_it_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    // What `ssh` does with its last word: a shell there runs it.
+    let ssh = folder.path().join("ssh");
+    let started = folder.path().join("started");
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\necho $$ > {}\nexec sh -c \"exec $last\"\n",
+        started.display()
+    );
+    fs::write(&ssh, script).unwrap();
+    fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let picture = folder.path().join("x.png");
+    let there = ["--ssh", ssh.to_str().unwrap(), "--remote-path", env!("CARGO_BIN_EXE_grebe")];
+    let look = [
+        "view",
+        "ssh://me@mast/synth:sine?rate=1M&frequency=1k",
+        "--png",
+        picture.to_str().unwrap(),
+        "--json",
+        "--after",
+        "1s",
+        "--span",
+        "10ms",
+    ];
+    let output = run(&[&look[..], &there].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let numbers: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!((numbers["channels"][0]["frequency"].as_f64().unwrap() - 1000.0).abs() < 1.0, "{numbers}");
+    assert!(fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+    let id = fs::read_to_string(&started).unwrap();
+    let began = Instant::now();
+    while Path::new("/proc").join(id.trim()).join("exe").exists() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the server there goes on without its viewer");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // What cannot be opened there is said here.
+    let look = ["view", "ssh://me@mast//nowhere/x.sigmf-meta", "--png", picture.to_str().unwrap()];
+    let output = run(&[&look[..], &there].concat());
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && said.contains("nowhere"), "{said}");
+    let none = run(&[
+        "view",
+        "ssh://me@mast/synth:",
+        "--png",
+        "-",
+        "--ssh",
+        ssh.to_str().unwrap(),
+        "--remote-path",
+        "/nowhere/grebe",
+    ]);
+    assert!(text(&none.stderr).contains("--remote-path"), "{}", text(&none.stderr));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_server_with_a_farewell() {
+    let mut served = serve(&["synth:sine?rate=1M"]);
+    let mut looks = served.socket();
+    say(&mut looks, &served.hello()).unwrap();
+    served.says("looks (1 now)");
+    support::signal("-INT", served.child.id());
+    let mut last = String::new();
+    while let Some((kind, bytes)) = hear(&mut looks) {
+        if kind == 1 {
+            last = text(&bytes);
+        }
+    }
+    assert!(last.contains("the server ended"), "{last}");
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = served.child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(status.code(), Some(130));
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_runs() {
+    for (arguments, words) in [
+        (
+            vec![
+                "serve",
+                "synth:",
+                "--listen",
+                "127.0.0.1:0",
+                "--tls-cert",
+                "nowhere.pem",
+                "--tls-key",
+                "nowhere.key",
+            ],
+            "nowhere.pem",
+        ),
+        (vec!["serve", "synth:", "--listen", "192.0.2.1:1"], "cannot listen on 192.0.2.1:1"),
+        (vec!["serve", "nowhere.sigmf-meta"], "nowhere.sigmf-meta"),
+        (vec!["view", "serve://mast", "--png", "-"], "port is missing"),
+        (vec!["view", "ssh://mast", "--png", "-"], "say what to look at there"),
+        (vec!["view", "serve://a:1?token=x", "synth:", "--term"], "in commands of their own"),
+    ] {
+        let output = finish(grebe(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{arguments:?}: {said}");
+    }
+}

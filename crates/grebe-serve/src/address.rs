@@ -1,0 +1,130 @@
+//! Where a server is, in one word: `serve://HOST:PORT?token=TOKEN`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A server, and what lets a viewer in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FarAddress {
+    host: String,
+    port: u16,
+    pub(crate) token: String,
+    /// SHA-256 of the certificate that it has to show; `None`: without TLS.
+    pub(crate) certificate: Option<[u8; 32]>,
+}
+
+impl FarAddress {
+    /// A server without TLS, or one that shows a certificate of this SHA-256.
+    pub fn new(host: &str, port: u16, token: &str, certificate: Option<[u8; 32]>) -> FarAddress {
+        FarAddress { host: host.to_owned(), port, token: token.to_owned(), certificate }
+    }
+
+    /// Host and port, without what lets anybody in.
+    pub fn place(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    pub(crate) fn host_and_port(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+}
+
+/// All of it, to be handed to who may look.
+impl fmt::Display for FarAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "serve://{}?token={}", self.place(), self.token)?;
+        if let Some(certificate) = &self.certificate {
+            f.write_str("&cert=")?;
+            certificate.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The token stays out of logs.
+impl fmt::Debug for FarAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FarAddress({})", self.place())
+    }
+}
+
+impl FromStr for FarAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FarAddress, String> {
+        let rest = text.strip_prefix("serve://").ok_or("it does not begin with serve://")?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let place = place.trim_end_matches('/');
+        let (host, port) =
+            place.rsplit_once(':').ok_or("the port is missing: serve://HOST:PORT?token=TOKEN")?;
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control() || "/@?#".contains(c))
+        {
+            return Err("the host is missing: serve://HOST:PORT?token=TOKEN".into());
+        }
+        let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+        let (mut token, mut certificate) = (String::new(), None);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("token", value)) => value.clone_into(&mut token),
+                Some(("cert", value)) => {
+                    let digest = digest_of(value)
+                        .ok_or("cert= takes the 64 hexadecimal digits that grebe serve prints")?;
+                    certificate = Some(digest);
+                }
+                _ => return Err(format!("{pair:?} is unknown: there are token= and cert=")),
+            }
+        }
+        Ok(FarAddress { host: host.to_owned(), port, token, certificate })
+    }
+}
+
+fn digest_of(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    let mut digest = [0; 32];
+    for (place, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(place * 2..place * 2 + 2)?, 16).ok()?;
+    }
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_is_written() {
+        for address in [
+            FarAddress::new("127.0.0.1", 8080, "abc_-123", None),
+            FarAddress::new("::1", 1, "x", Some([0xa5; 32])),
+            FarAddress::new("mast.example", 65535, "", None),
+        ] {
+            assert_eq!(address.to_string().parse(), Ok(address));
+        }
+        let short: FarAddress = "serve://mast:80".parse().unwrap();
+        assert_eq!((short.place().as_str(), short.token.as_str()), ("mast:80", ""));
+        assert_eq!(format!("{short:?}"), "FarAddress(mast:80)");
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_words() {
+        for (text, words) in [
+            ("http://a:1", "serve://"),
+            ("serve://a", "port is missing"),
+            ("serve://:1", "host is missing"),
+            ("serve://a:99999", "no port"),
+            ("serve://a:1?cert=12", "64 hexadecimal"),
+            ("serve://a:1?password=x", "unknown"),
+            ("serve://me@a:1", "host is missing"),
+        ] {
+            let why = text.parse::<FarAddress>().unwrap_err();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+    }
+}

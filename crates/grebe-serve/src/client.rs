@@ -1,0 +1,260 @@
+//! The way to a server: connects, and again where the connection was cut.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use grebe_flow::monotonic_ns;
+use grebe_view::{ChannelMeaning, FarError, FarMessage, FarScope, ScopeLink, SourceStatus};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
+
+use crate::address::FarAddress;
+use crate::error::Error;
+use crate::tls;
+
+/// A scope that is somewhere else, as long as this is held.
+pub struct FarViewer {
+    pub(crate) status: Option<Box<dyn Fn() -> SourceStatus + Send>>,
+    pub(crate) channels: Vec<ChannelMeaning>,
+    pub(crate) end: Box<dyn Fn() + Send + Sync>,
+    pub(crate) thread: Option<JoinHandle<()>>,
+}
+
+impl FarViewer {
+    /// What a front end asks for a few times a second; the first time, and once.
+    pub fn take_status(&mut self) -> Option<Box<dyn Fn() -> SourceStatus + Send>> {
+        self.status.take()
+    }
+
+    /// What the numbers of the channels mean, as the server was told.
+    pub fn channels(&self) -> &[ChannelMeaning] {
+        &self.channels
+    }
+}
+
+impl Drop for FarViewer {
+    fn drop(&mut self) {
+        (self.end)();
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for FarViewer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FarViewer").finish_non_exhaustive()
+    }
+}
+
+/// Looks at what a server shows: waits until it has let this viewer in. `program` is what this program calls itself, `is_cancelled`
+/// is asked meanwhile.
+///
+/// # Errors
+/// [`Error::Connect`], [`Error::Refused`] and [`Error::System`]. What happens later ends nothing: the front end says so, and it is
+/// tried again.
+pub fn connect(
+    address: &FarAddress,
+    program: &str,
+    pictures_per_s: f64,
+    is_cancelled: impl Fn() -> bool,
+) -> Result<(ScopeLink, FarViewer), Error> {
+    let woken = Arc::new(Notify::new());
+    let wake = {
+        let woken = Arc::clone(&woken);
+        move || woken.notify_one()
+    };
+    let (scope, link) = FarScope::new(program, &address.place(), wake);
+    let status = Box::new(scope.status());
+    let is_ended = Arc::new(AtomicBool::new(false));
+    let (said, first) = mpsc::channel();
+    let carrier = Carrier {
+        address: address.clone(),
+        pictures_per_s,
+        scope,
+        woken: Arc::clone(&woken),
+        is_ended: Arc::clone(&is_ended),
+        first: Some(said),
+    };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
+    let run = move || runtime.block_on(carrier.carry());
+    let thread = std::thread::Builder::new().name("grebe-far".into()).spawn(run).map_err(Error::System)?;
+    let end = Box::new(move || {
+        is_ended.store(true, Ordering::Release);
+        woken.notify_one();
+    });
+    let mut viewer = FarViewer { status: Some(status), channels: Vec::new(), end, thread: Some(thread) };
+    loop {
+        match first.recv_timeout(Duration::from_millis(50)) {
+            Ok(came) => {
+                viewer.channels = came?;
+                return Ok((link, viewer));
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) if !is_cancelled() => {}
+            Err(_) => {
+                let why = "it was given up".to_owned();
+                return Err(Error::Connect { to: address.place(), why });
+            }
+        }
+    }
+}
+
+struct Carrier {
+    address: FarAddress,
+    pictures_per_s: f64,
+    scope: FarScope,
+    woken: Arc<Notify>,
+    is_ended: Arc<AtomicBool>,
+    /// Who waits for the first connection.
+    first: Option<mpsc::Sender<Result<Vec<ChannelMeaning>, Error>>>,
+}
+
+impl Carrier {
+    async fn carry(mut self) {
+        let mut pause = PAUSE_MIN;
+        while !self.is_over() {
+            let begun = Instant::now();
+            let ended = self.connection().await;
+            let Err(error) = ended else { return };
+            if let Some(first) = self.first.take() {
+                let _ = first.send(Err(error));
+                return;
+            }
+            self.scope.lost(&format!("{error}; trying again"));
+            // What held for a while was no mistake of the address.
+            pause = if begun.elapsed() > PAUSE_MAX { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
+            let until = Instant::now() + pause;
+            while Instant::now() < until && !self.is_over() {
+                let _ = timeout(until - Instant::now(), self.woken.notified()).await;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_ended.load(Ordering::Acquire) || self.scope.is_closed()
+    }
+
+    /// One connection, until it ends; `Ok`: the front end is gone.
+    async fn connection(&mut self) -> Result<(), Error> {
+        let wrong = |why: String| Error::Connect { to: self.address.place(), why };
+        let opened = async {
+            let stream =
+                TcpStream::connect(self.address.host_and_port()).await.map_err(|error| error.to_string())?;
+            let _ = stream.set_nodelay(true);
+            let place = self.address.place();
+            match self.address.certificate {
+                None => Ok(Opened::Plain(Box::new(upgrade(stream, &format!("ws://{place}/scope")).await?))),
+                Some(certificate) => {
+                    let (host, _) = self.address.host_and_port();
+                    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+                    let stream = tls::connector(certificate)?.connect(name, stream).await;
+                    let stream = stream.map_err(|error| format!("TLS failed: {error}"))?;
+                    Ok(Opened::Tls(Box::new(upgrade(stream, &format!("wss://{place}/scope")).await?)))
+                }
+            }
+        };
+        let opened: Result<Result<Opened, String>, _> = timeout(CONNECT_TIME, opened).await;
+        let opened = opened.map_err(|_| wrong("no answer within 10 s".into()))?;
+        match opened.map_err(wrong)? {
+            Opened::Plain(socket) => self.look(*socket).await,
+            Opened::Tls(socket) => self.look(*socket).await,
+        }
+    }
+
+    async fn look<S>(&mut self, mut socket: WebSocketStream<S>) -> Result<(), Error>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let place = self.address.place();
+        let wrong = |why: String| Error::Connect { to: place.clone(), why };
+        self.scope.connected(&self.address.token, self.pictures_per_s);
+        let mut heard = Instant::now();
+        loop {
+            if self.is_over() {
+                let _ = timeout(FAREWELL_TIME, socket.close(None)).await;
+                return Ok(());
+            }
+            while let Some(message) = self.scope.next(monotonic_ns()) {
+                let message = match message {
+                    FarMessage::Text(text) => Message::text(text),
+                    FarMessage::Binary(bytes) => Message::binary(bytes),
+                };
+                let sent = timeout(SILENCE_MAX, socket.send(message)).await;
+                sent.map_err(|_| wrong("it takes nothing in".into()))?
+                    .map_err(|error| wrong(error.to_string()))?;
+            }
+            let message = tokio::select! {
+                message = socket.next() => match message {
+                    Some(Ok(Message::Text(text))) => FarMessage::Text(text.as_str().to_owned()),
+                    Some(Ok(Message::Binary(bytes))) => FarMessage::Binary(bytes.into()),
+                    Some(Ok(Message::Close(_))) | None => return Err(wrong("it was closed".into())),
+                    Some(Ok(_)) => continue,
+                    Some(Err(error)) => return Err(wrong(error.to_string())),
+                },
+                () = self.woken.notified() => continue,
+                () = sleep(LOOK_INTERVAL) => {
+                    if heard.elapsed() > SILENCE_MAX {
+                        return Err(wrong("it fell silent".into()));
+                    }
+                    continue;
+                }
+            };
+            heard = Instant::now();
+            self.scope.take(&message, monotonic_ns()).map_err(|error| match error {
+                FarError::Refused(why) => Error::Refused { to: place.clone(), why },
+                error => wrong(error.to_string()),
+            })?;
+            if self.scope.is_welcome()
+                && let Some(first) = self.first.take()
+            {
+                let _ = first.send(Ok(self.scope.channels()));
+            }
+        }
+    }
+}
+
+enum Opened {
+    Plain(Box<WebSocketStream<TcpStream>>),
+    Tls(Box<WebSocketStream<tokio_rustls::client::TlsStream<TcpStream>>>),
+}
+
+async fn upgrade<S>(stream: S, url: &str) -> Result<WebSocketStream<S>, String>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX))
+        .write_buffer_size(0);
+    let upgraded = tokio_tungstenite::client_async_with_config(url, stream, Some(config)).await;
+    let (socket, _) = upgraded.map_err(|error| match error {
+        tokio_tungstenite::tungstenite::Error::Http(answer) => {
+            let body = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            let said = body.chars().filter(|it| !it.is_control()).take(200).collect::<String>();
+            format!("it answers {} {said}", answer.status())
+        }
+        error => error.to_string(),
+    })?;
+    Ok(socket)
+}
+
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// A server answers a ping a second.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const FAREWELL_TIME: Duration = Duration::from_millis(300);
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Beyond what a picture of all lanes takes.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;

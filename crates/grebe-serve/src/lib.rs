@@ -1,0 +1,27 @@
+//! The scope for far viewers: a server for windows, terminals and browsers, and the way to one.
+//!
+//! ```text
+//!   ScopeLink --another()--> FarSession --messages--> socket, pipe ==> ... ==> FarScope --> ScopeLink --> a front end
+//!   (the source's scope)     one a viewer
+//! ```
+//!
+//! What the messages say is `grebe-view`'s; here are sockets, HTTP, TLS, tokens and limits. One thread carries all viewers of a server.
+//! It takes pictures from links and never touches samples, so that whoever looks, well or ill, cannot hold up the source.
+#![forbid(unsafe_code)]
+
+mod address;
+mod client;
+mod error;
+mod gate;
+mod http;
+mod page;
+mod pipe;
+mod server;
+mod tls;
+mod viewer;
+
+pub use address::FarAddress;
+pub use client::{FarViewer, connect};
+pub use error::Error;
+pub use pipe::{serve_pipe, view_pipe};
+pub use server::{ServeEvent, ServeOptions, Server};

@@ -1,0 +1,308 @@
+//! A server: one thread that accepts connections and carries all of them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use grebe_view::{FarOffer, Refusal, ScopeLink, SourceStatus};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::address::FarAddress;
+use crate::error::Error;
+use crate::gate::{Gate, Token};
+use crate::tls;
+use crate::viewer::connection;
+
+/// How a server is set up.
+pub struct ServeOptions {
+    /// Where it listens; port 0: any that is free.
+    pub listen: SocketAddr,
+    /// Names that this machine has, beside its addresses: requests for others are refused.
+    pub hosts: Vec<String>,
+    /// Pages of others that may show this scope, as `https://HOST`.
+    pub frame_origins: Vec<String>,
+    /// Viewers at once at most.
+    pub viewers_max: usize,
+    /// Certificate and key, in PEM form; `None`: without TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// What each viewer is told of the source.
+    pub offer: FarOffer,
+    /// Asked a few times a second what is known of the source.
+    pub status: Box<dyn Fn() -> SourceStatus + Send>,
+    /// Told who comes and goes.
+    pub tell: Box<dyn Fn(ServeEvent) + Send + Sync>,
+}
+
+/// Something that a person beside the server may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServeEvent {
+    /// A viewer was let in.
+    Came {
+        /// Its address.
+        from: SocketAddr,
+        /// How many there are now.
+        viewers: usize,
+    },
+    /// A viewer is gone.
+    Left {
+        /// Its address.
+        from: SocketAddr,
+        /// How many there are now.
+        viewers: usize,
+        /// Why it was sent away; `None`: it went.
+        why: Option<String>,
+    },
+    /// Somebody was not let in.
+    Refused {
+        /// Their address.
+        from: SocketAddr,
+        /// In words.
+        why: String,
+    },
+}
+
+/// A server that runs until it is stopped or dropped.
+pub struct Server {
+    address: SocketAddr,
+    digest: Option<[u8; 32]>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What all connections of a server know.
+pub(crate) struct Shared {
+    pub(crate) link: ScopeLink,
+    pub(crate) offer: FarOffer,
+    pub(crate) gate: Gate,
+    pub(crate) token: Token,
+    pub(crate) ends: watch::Sender<bool>,
+    status: Mutex<SourceStatus>,
+    viewers: Arc<AtomicUsize>,
+    viewers_max: usize,
+    tell: Box<dyn Fn(ServeEvent) + Send + Sync>,
+    /// Connections that were not let in yet, the oldest first.
+    strangers: Mutex<VecDeque<(u64, AbortHandle)>>,
+}
+
+/// A place of a viewer, given back when it is dropped.
+pub(crate) struct Seat(Arc<AtomicUsize>);
+
+impl Server {
+    /// Serves what `link` shows.
+    ///
+    /// # Errors
+    /// [`Error::Listen`], [`Error::Certificate`] and [`Error::System`].
+    pub fn start(options: ServeOptions, link: ScopeLink) -> Result<Server, Error> {
+        let tls =
+            options.tls.as_ref().map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?;
+        let (tls, digest) = tls.map_or((None, None), |(acceptor, digest)| (Some(acceptor), Some(digest)));
+        let refused = |source| Error::Listen { address: options.listen, source };
+        let listener = std::net::TcpListener::bind(options.listen).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let shared = Arc::new(Shared {
+            link,
+            offer: options.offer,
+            gate: Gate { hosts: options.hosts, origins: options.frame_origins },
+            token: Token::new().map_err(Error::System)?,
+            ends: watch::Sender::new(false),
+            status: Mutex::default(),
+            viewers: Arc::default(),
+            viewers_max: options.viewers_max,
+            tell: options.tell,
+            strangers: Mutex::default(),
+        });
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
+        let run = {
+            let (shared, status) = (Arc::clone(&shared), options.status);
+            move || {
+                runtime.block_on(serve(&shared, listener, tls, status));
+                // Connections that do not take a farewell in are dropped with it.
+                runtime.shutdown_timeout(FAREWELL_TIME);
+            }
+        };
+        let thread =
+            std::thread::Builder::new().name("grebe-serve".into()).spawn(run).map_err(Error::System)?;
+        Ok(Server { address, digest, shared, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The link for `grebe view`, by the name or the address that viewers reach this machine by.
+    pub fn link_for(&self, host: &str) -> FarAddress {
+        FarAddress::new(host, self.address.port(), self.shared.token.word(), self.digest)
+    }
+
+    /// The link for a browser.
+    pub fn page_for(&self, host: &str) -> String {
+        let scheme = if self.digest.is_some() { "https" } else { "http" };
+        let place = FarAddress::new(host, self.address.port(), "", None).place();
+        format!("{scheme}://{place}/#token={}", self.shared.token.word())
+    }
+
+    /// Viewers that look now.
+    pub fn viewers(&self) -> usize {
+        self.shared.viewers()
+    }
+
+    /// Says farewell to all viewers, and ends.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.shared.ends.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// What is known of the source.
+    pub(crate) fn status(&self) -> SourceStatus {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn viewers(&self) -> usize {
+        self.viewers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tell(&self, event: ServeEvent) {
+        (self.tell)(event);
+    }
+
+    /// A place for one more viewer.
+    pub(crate) fn seat(&self) -> Result<Seat, Refusal> {
+        // All viewers are on one thread: nobody comes between.
+        if self.viewers() >= self.viewers_max {
+            return Err(Refusal(format!(
+                "{} viewers look already, as many as this server lets in (--viewers)",
+                self.viewers_max
+            )));
+        }
+        self.viewers.fetch_add(1, Ordering::Relaxed);
+        Ok(Seat(Arc::clone(&self.viewers)))
+    }
+
+    fn strangers(&self) -> MutexGuard<'_, VecDeque<(u64, AbortHandle)>> {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_no_stranger(&self, number: u64) {
+        self.strangers().retain(|(it, _)| *it != number);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn serve(
+    shared: &Arc<Shared>,
+    listener: std::net::TcpListener,
+    tls: Option<TlsAcceptor>,
+    status: Box<dyn Fn() -> SourceStatus + Send>,
+) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let mut ends = shared.ends.subscribe();
+    let mut connections = tokio::task::JoinSet::new();
+    let (mut number, mut looks) = (0, tokio::time::interval(STATUS_INTERVAL));
+    loop {
+        let (stream, from) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                // Out of descriptors, or the connection is gone again.
+                Err(_) => {
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+            _ = looks.tick() => {
+                *shared.status.lock().unwrap_or_else(PoisonError::into_inner) = status();
+                continue;
+            }
+            Some(_) = connections.join_next() => continue,
+            _ = ends.changed() => break,
+        };
+        number += 1;
+        let task = stranger(Arc::clone(shared), stream, from, tls.clone(), number);
+        let handle = connections.spawn(task);
+        let mut strangers = shared.strangers();
+        strangers.push_back((number, handle));
+        if strangers.len() > STRANGERS_MAX
+            && let Some((_, oldest)) = strangers.pop_front()
+        {
+            oldest.abort();
+        }
+    }
+    let all = async { while connections.join_next().await.is_some() {} };
+    // Who does not take the farewell in is dropped.
+    let _ = timeout(FAREWELL_TIME, all).await;
+}
+
+/// A connection of which nothing is known yet.
+async fn stranger(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    from: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    number: u64,
+) {
+    // A picture is one message, sent when it is made.
+    let _ = stream.set_nodelay(true);
+    let is_known = || shared.is_no_stranger(number);
+    match tls {
+        None => {
+            let _ = connection(&shared, stream, from, is_known).await;
+        }
+        Some(tls) => {
+            if let Ok(Ok(stream)) = timeout(HANDSHAKE_TIME, tls.accept(stream)).await {
+                let _ = connection(&shared, stream, from, is_known).await;
+            }
+        }
+    }
+    shared.is_no_stranger(number);
+}
+
+impl fmt::Debug for ServeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServeOptions").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}
+
+/// Connections that nobody let in yet: with more, the one that is there for longest is closed.
+const STRANGERS_MAX: usize = 64;
+const STATUS_INTERVAL: Duration = Duration::from_millis(200);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
+const FAREWELL_TIME: Duration = Duration::from_millis(1500);

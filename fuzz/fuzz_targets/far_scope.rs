@@ -1,0 +1,27 @@
+#![no_main]
+
+use grebe_view::{FarMessage, FarScope};
+use libfuzzer_sys::fuzz_target;
+
+// What a server says to a viewer: messages, each with a byte before it that says how long it is, and whether it is text.
+fuzz_target!(|bytes: &[u8]| {
+    let (mut scope, link) = FarScope::new("grebe fuzz", "there", || {});
+    scope.connected("", 60.0);
+    let mut rest = bytes;
+    while let Some((&head, after)) = rest.split_first() {
+        let length = (usize::from(head >> 1) * 8 + 1).min(after.len());
+        let (message, after) = after.split_at(length);
+        rest = after;
+        let message = match head & 1 {
+            0 => FarMessage::Binary(message.to_vec()),
+            _ => FarMessage::Text(String::from_utf8_lossy(message).into_owned()),
+        };
+        let _ = scope.take(&message, 1);
+        while scope.next(2).is_some() {}
+        if let Some(picture) = link.take() {
+            for lane in &picture.lanes {
+                assert!(lane.line.as_ref().is_none_or(|line| line.spans.len() == lane.columns.len()));
+            }
+        }
+    }
+});

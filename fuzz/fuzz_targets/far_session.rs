@@ -1,0 +1,30 @@
+#![no_main]
+
+use grebe_frame::{BatchPool, Header};
+use grebe_view::{FarOffer, FarScope, FarSession, ScopeFeed, SourceStatus, greeting};
+use libfuzzer_sys::fuzz_target;
+
+// What a viewer says to a server: a line a message. Whatever it asks for, its answers are understood by a viewer.
+fuzz_target!(|text: &str| {
+    let (mut feed, link) = ScopeFeed::new(1 << 18);
+    let header = Header { channel_count: 2, block_length_samples: 1000, sample_rate_hz: 1e5, ..Header::default() };
+    let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
+    batch.push::<i16>(&header, |_, samples| samples.iter_mut().zip(0..).for_each(|(it, n)| *it = n * 31)).unwrap();
+    feed.ingest(&batch.freeze()).unwrap();
+    feed.finish();
+    let _ = greeting(text);
+    let hello = greeting(r#"{"hello":{"protocol":1}}"#).unwrap();
+    let mut session = FarSession::new(link, &hello, &FarOffer::default(), 0);
+    let (mut scope, _seen) = FarScope::new("grebe fuzz", "there", || {});
+    scope.connected("", 60.0);
+    let mut now_ns = 0;
+    for line in text.lines().take(20) {
+        now_ns += 100_000_000;
+        if session.take(line, now_ns).is_err() {
+            return;
+        }
+        while let Some(message) = session.next(now_ns, SourceStatus::default) {
+            scope.take(&message, now_ns).expect("what is written is read");
+        }
+    }
+});
