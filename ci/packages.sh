@@ -15,6 +15,7 @@ packages=(
   python3 python3-venv                                            # for the SigMF validator and SciPy
   gnuradio gr-osmosdr                                             # reads what grebe writes, and the other way around
   tshark                                                          # its dissector of VITA-49
+  chromium                                                        # drives the page of grebe serve
   openssh-client openssh-server                                   # grebe cp between machines
 )
 missing=()
@@ -41,3 +42,8 @@ if ! "$validator/bin/python" -c "import scipy, sigmf" 2>/dev/null; then
   "$validator/bin/pip" install --quiet --retries 5 sigmf==1.14.0 scipy==1.17.1
 fi
 "$validator/bin/sigmf_validate" --version
+
+# Types of the page's modules, where there is npm; nothing is built with it.
+if command -v npm >/dev/null && [ ! -x target/ci/node/node_modules/.bin/tsc ]; then
+  npm install --silent --no-audit --no-fund --prefix target/ci/node typescript@5.9.3 >/dev/null
+fi

@@ -1,0 +1,342 @@
+"""The browser's page of `grebe serve`, driven in Chromium: what it shows, what keys, mouse and fingers do, and what a cut does.
+
+    ci/page.sh target/release/grebe
+
+Counts, order and content are checked, never speed; how long the first picture took is printed.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+from browser import Browser, Way
+
+KEPT = Path("target/ci")
+SOURCE = "synth:sine,square?channels=2&frequency=1k&rate=200k"
+checks = 0
+
+
+def check(what, is_good):
+    global checks
+    if not is_good:
+        raise SystemExit(f"FAILED  {what}")
+    checks += 1
+    print(f"ok      {what}", flush=True)
+
+
+class Server:
+    """`grebe serve`, and the link that it prints."""
+
+    def __init__(self, grebe, *options):
+        self.process = subprocess.Popen(
+            [grebe, "serve", SOURCE, "--listen", "127.0.0.1:0", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.said = []
+        for line in self.process.stdout:
+            self.said.append(line)
+            if found := re.search(r"(http://127\.0\.0\.1:(\d+)/)#token=(\S+)", line):
+                self.link, self.base, self.port, self.token = found[0], found[1], int(found[2]), found[3]
+                Thread(target=self.process.stdout.read, daemon=True).start()
+                return
+        raise SystemExit(f"FAILED  grebe serve prints no link: {''.join(self.said)}")
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+STATE = 'root.querySelector(".state").textContent'
+DIVISION = 'root.querySelector(".division").textContent'
+NOTICE = 'root.querySelector(".notice").textContent'
+# Upward crossings of the middle by the first lane's trace, as it was drawn: pixels of its colour, column by column.
+CYCLES = """(() => {
+  const canvas = root.querySelector(".plot canvas");
+  const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const middles = [];
+  for (let x = 0; x < width - 20; x += 1) {
+    let [sum, count] = [0, 0];
+    for (let y = 0; y < height; y += 1) {
+      const at = 4 * (y * width + x);
+      if (data[at] > 195 && Math.abs(data[at + 1] - 0.873 * data[at]) < 16 && data[at + 2] < 110) { sum += y; count += 1; }
+    }
+    if (count > 0) middles.push(sum / count);
+  }
+  const [top, bottom] = [Math.min(...middles), Math.max(...middles)];
+  const [high, low] = [top + (bottom - top) * 0.4, top + (bottom - top) * 0.6];
+  let [crossings, isLow] = [0, false];
+  for (const y of middles) {
+    if (y > low) isLow = true;
+    else if (y < high && isLow) { crossings += 1; isLow = false; }
+  }
+  return middles.length > 100 ? crossings : -1;
+})()"""
+WATERFALL = """(() => { const canvas = root.querySelector(".pane.waterfall canvas"), g = canvas.getContext("2d");
+    return new Set(new Uint32Array(g.getImageData(80, 14, 600, 60).data.buffer)).size > 20; })()"""
+PICTURE = 'root.querySelector(".plot canvas").toDataURL()'
+
+
+def first_picture(browser, server):
+    page = browser.page(1920, 1080)
+    began = time.monotonic()
+    page.go(server.link + "&span=0.01")
+    page.wait(f'{STATE} === "LIVE" && {CYCLES} >= 0', "the first picture")
+    print(f"        the first picture was seen after {time.monotonic() - began:.1f} s")
+    check("it is live, and the trace is drawn", True)
+    check("the token is not in the address any more", page.run('!location.href.includes("token")'))
+    foreign = [url for url in page.requests() if not url.startswith((server.base, server.base.replace("http", "ws")))]
+    check(f"it asks nobody else {foreign or ''}", not foreign)
+    bytes_ = page.run('performance.getEntriesByType("resource").reduce((sum, it) => sum + it.encodedBodySize, 0)')
+    print(f"        {bytes_ / 1000:.0f} kB in {page.run('performance.getEntriesByType(`resource`).length')} files")
+    check("the page is at most 300 kB", 0 < bytes_ <= 300_000)
+    return page
+
+
+def moves(page):
+    before = page.run(PICTURE)
+    page.wait(f"{PICTURE} !== {json.dumps(before)}", "another picture")
+    return True
+
+
+def zoom_and_pan(page):
+    page.press("s")  # a single shot stands still: its cycles can be counted
+    page.press("m")
+    page.wait(f'{DIVISION} !== ""', "a time span")
+    for _ in range(30):
+        if page.run(DIVISION) == "500 µs/div":
+            break
+        page.press("ArrowRight" if page.run(f"parseFloat({DIVISION}) < 500 && {DIVISION}.includes('µs') || {DIVISION}.includes('ns')") else "ArrowLeft")
+        page.run("new Promise(requestAnimationFrame)")
+    page.wait(f'{DIVISION} === "500 µs/div" && Math.abs({CYCLES} - 5) <= 1', "5 ms of 1 kHz")
+    check("5 ms show five cycles of 1 kHz", True)
+    page.press("+")
+    page.wait(f'{DIVISION} === "200 µs/div" && Math.abs({CYCLES} - 2) <= 1', "2 ms of 1 kHz")
+    check("+ shows two", True)
+    page.mouse("mouseWheel", 900, 300, deltaX=0, deltaY=120)
+    page.wait(f'{DIVISION} === "500 µs/div" && Math.abs({CYCLES} - 5) <= 1', "the wheel")
+    check("the wheel goes back to five", True)
+
+
+def trigger(page):
+    page.click("normal")
+    page.wait('root.querySelector(".trigger-state").textContent === "TRIGGERED"', "normal triggers")
+    level = 'root.querySelector(".trigger button[title^=level]").textContent'
+    at_zero = page.run(level)
+    # The level's mark stands at the right edge of its lane: drag it to the top, above the signal.
+    box = page.run('root.querySelector(".plot").getBoundingClientRect().toJSON()')
+    right = box["right"] - 14
+    middle = page.run("""(() => { const canvas = root.querySelector(".plot canvas"), g = canvas.getContext("2d");
+        const { data } = g.getImageData(canvas.width - 9, 0, 1, canvas.height);
+        const ys = [...Array(canvas.height).keys()].filter((y) => data[4 * y] > 200 && data[4 * y + 2] < 110);
+        return canvas.getBoundingClientRect().top + ys.reduce((sum, y) => sum + y, 0) / ys.length; })()""")
+    page.drag((right, middle), (right, box["top"] + 14))
+    page.wait('root.querySelector(".trigger-state").textContent === "READY"', "a level above the signal")
+    check("a level that was dragged above the signal waits for it", page.run(level) != at_zero)
+    page.press("0")
+    page.wait('root.querySelector(".trigger-state").textContent === "TRIGGERED"', "the level in the middle")
+    check("0 puts it into the middle of the signal, which triggers", True)
+    page.press("m")
+    page.press("m")
+
+
+def pause_and_scroll(page):
+    check("the picture moves", moves(page))
+    page.press(" ")
+    page.wait(f'{STATE} === "PAUSED"', "pause")
+    page.wait('root.querySelector(".exact").textContent === "exact"', "an exact picture")
+    held = page.run(PICTURE)
+    time.sleep(0.5)
+    check("space holds it, exactly", page.run(PICTURE) == held)
+    before = page.run(NOTICE)
+    page.drag((700, 400), (1100, 400))
+    page.wait(f"{NOTICE} !== {json.dumps(before)} && {NOTICE}.startsWith('right edge at')", "a drag")
+    page.wait(f'root.querySelector(".exact").textContent === "exact" && {PICTURE} !== {json.dumps(held)}', "the past")
+    check("a drag shows what was before", True)
+    page.press("End")
+    page.wait(f'{STATE} === "LIVE"', "live again")
+    check("end goes on with the newest", moves(page))
+
+
+def numbers(page):
+    for button in ("measure", "spectrum", "waterfall", "cursors", "channels"):
+        page.click(button)
+    cell = """[...root.querySelectorAll("table[aria-label=measurements] tbody tr")].map((row) =>
+        row.cells[[...root.querySelectorAll("table[aria-label=measurements] thead th")].findIndex((it) => it.textContent === "frequency")]?.textContent)"""
+    page.wait(f'{cell}[0] === "1 kHz"', "the frequency of CH1")
+    check("the table says 1 kHz", True)
+    check("it has a row a channel", len(page.run(cell)) == 2)
+    page.wait(WATERFALL, "a waterfall")
+    peak = """(() => { const canvas = root.querySelector(".pane.spectrum canvas"), g = canvas.getContext("2d");
+        return new Set(new Uint32Array(g.getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size > 20; })()"""
+    page.wait(peak, "a spectrum")
+    check("spectrum and waterfall are drawn", page.run('root.querySelector(".pane.spectrum .dim").textContent').startswith("8192 samples"))
+    check("cursors have a table", page.run('root.querySelectorAll("table[aria-label=cursors] tbody tr").length') >= 3)
+    shown = "root.querySelectorAll('.names .name').length"
+    page.press("2")
+    page.wait(f"{shown} === 1", "one lane")
+    page.press("9")
+    page.wait(f"{shown} === 2", "both lanes")
+    check("2 takes a channel away, 9 brings all", True)
+
+
+def accessible(page):
+    tree = page.send("Accessibility.getFullAXTree")["nodes"]
+    seen = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in tree if not node.get("ignored")]
+    controls = [name for role, name in seen if role in ("button", "combobox", "checkbox", "slider", "image", "MenuListPopup")]
+    nameless = [role for role, name in seen if role in ("button", "combobox", "checkbox", "slider", "image") and not name.strip()]
+    check(f"{len(controls)} buttons, menus and pictures have a name {nameless or ''}", len(controls) > 25 and not nameless)
+    roles = {role for role, _ in seen}
+    check("there are real tables, headings and a status", {"table", "columnheader", "rowheader", "status", "heading"} <= roles)
+
+
+def links(browser, page, server):
+    page.press("Z")
+    link = 'root.querySelector("dialog input[type=text]").value'
+    plain = page.wait(link, "a link")
+    check("a link holds the view and no token", "span=" in plain and "show=" in plain and server.token not in plain)
+    page.run('root.querySelector("#with-token").click()')
+    whole = page.wait(f"{link}.includes('token=') && {link}", "a link with the token")
+    page.press("Escape")
+    page.run('root.querySelectorAll("dialog[open]").forEach((it) => it.close())')
+    other = browser.page(1280, 720)
+    other.go(whole)
+    other.wait(f"{STATE} === 'LIVE' && {DIVISION} === {json.dumps(page.run(DIVISION))}", "the same view elsewhere")
+    check("with it, it opens the same view elsewhere", other.run("!root.querySelector('.pane.spectrum').hidden"))
+    stranger = browser.page(1280, 720)
+    stranger.go(server.base + "#token=wrong")
+    stranger.wait("root.querySelector('dialog[open] input[type=password]')?.getClientRects().length", "the question for a token")
+    check("a wrong token is asked for again", not stranger.run(f"{CYCLES} > 0"))
+    stranger.run(f"""(() => {{ const input = root.querySelector("dialog input[type=password]"); input.value = {json.dumps(server.token)};
+        input.form.requestSubmit(); }})()""")
+    stranger.wait(f'{STATE} === "LIVE"', "the right token")
+    check("... and the right one lets in", True)
+    stranger.close()
+    other.close()
+
+
+def cut(browser, server):
+    way = Way(server.port)
+    page = browser.page(1280, 720, "light")
+    page.go(f"http://127.0.0.1:{way.port}/#token={server.token}&span=0.005&show=measurements")
+    page.wait(f'{STATE} === "LIVE" && {DIVISION} === "500 µs/div"', "live through the way")
+    way.cut()
+    page.wait(f'{STATE} === "OFFLINE" && {NOTICE}.includes("Trying again")', "words about the cut")
+    check(f"a cut is said: {page.run(NOTICE)}", page.run("!!root.querySelector('.name')"))
+    page.screenshot(KEPT / "page-cut.png")
+    time.sleep(5)
+    check("... as long as it lasts", page.run(STATE) == "OFFLINE")
+    way.mend()
+    page.wait(f'{STATE} === "LIVE"', "live again")
+    check("it comes back by itself, with its settings", moves(page) and page.run(DIVISION) == "500 µs/div")
+    page.close()
+
+
+def phone(browser, server, theme):
+    page = browser.page(390, 844, theme, is_phone=True)
+    page.go(server.link + "&span=0.005&show=measurements,spectrum")
+    page.wait(f'{STATE} === "LIVE" && {DIVISION} === "500 µs/div"', "live on a phone")
+    page.wait("root.querySelectorAll('table[aria-label=measurements] td').length", "numbers on a phone")
+    page.screenshot(KEPT / f"page-390-{theme}.png")
+    check(f"390 pixels, {theme}: nothing is wider than the screen", page.run("document.scrollingElement.scrollWidth <= innerWidth"))
+    if theme == "dark":
+        page.touch("touchStart", [(180, 420), (220, 420)])
+        for step in range(1, 8):
+            page.touch("touchMove", [(180 - 10 * step, 420), (220 + 10 * step, 420)])
+        page.touch("touchEnd", [])
+        page.wait(f'{DIVISION} !== "500 µs/div" && {STATE} === "PAUSED"', "two fingers")
+        check(f"two fingers zoom: {page.run(DIVISION)}", True)
+    page.close()
+
+
+def pictures(browser, server):
+    for theme in ("dark", "light"):
+        page = browser.page(1920, 1080, theme)
+        page.go(server.link + "&span=0.005&show=measurements,spectrum,waterfall,channels")
+        page.wait(f'{STATE} === "LIVE" && root.querySelectorAll("table td").length && {WATERFALL}', f"1920 pixels, {theme}")
+        page.screenshot(KEPT / f"page-1920-{theme}.png")
+        colour = page.run('getComputedStyle(root.querySelector(".grebe")).backgroundColor')
+        check(f"1920 pixels, {theme}: {colour}", (sum(map(int, re.findall(r"\d+", colour)[:3])) < 200) == (theme == "dark"))
+        page.close()
+
+
+def modules(page):
+    failed = page.run(Path("ci/page_modules.js").read_text().rstrip().removesuffix(";"))
+    check(f"its modules do what they say {failed or ''}", failed == [])
+
+
+def vectors(page):
+    """What the Rust codec wrote, the page's own decoder reads."""
+    messages = Path("crates/grebe-serve/tests/vectors.json").read_text()
+    script = Path("ci/page_vectors.js").read_text()
+    script = script[script.index("async") :].rstrip()
+    failed = page.run(f"await ({script})({messages})")
+    check(f"its decoder reads {messages.count('bytes')} messages of the Rust codec bit for bit {failed or ''}", failed == [])
+
+
+def embedded(browser, grebe):
+    folder = KEPT / "embedding"
+    folder.mkdir(exist_ok=True)
+    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+    handler.log_message = lambda *_: None
+    SimpleHTTPRequestHandler.log_message = lambda *_: None
+    dashboard = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    Thread(target=dashboard.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{dashboard.server_port}"
+    server = Server(grebe, "--frame-origin", origin)
+    (folder / "module.html").write_text(f"""<!doctype html><div id="scope" style="height:600px"></div><script type="module">
+        import {{ attach }} from "{server.base}embed.js";
+        attach(document.getElementById("scope"), {{ token: "{server.token}", view: "span=0.005" }});</script>""")
+    (folder / "frame.html").write_text(f'<!doctype html><iframe id="frame" width="900" height="600" src="{server.link}"></iframe>')
+    page = browser.page(1280, 720)
+    page.go(f"{origin}/module.html")
+    page.wait(f'{STATE} === "LIVE" && {CYCLES} > 2', "the module in another page")
+    check("a dashboard of another origin shows it by the module", True)
+    page.go(f"{origin}/frame.html")
+    end = time.monotonic() + 60
+    while not any(url.startswith(server.base.replace("http", "ws")) for url in sockets(page)) and time.monotonic() < end:
+        time.sleep(0.1)
+    check("... and in a frame", any(url.startswith(server.base.replace("http", "ws")) for url in sockets(page)))
+    page.close()
+    server.close()
+    dashboard.shutdown()
+
+
+def sockets(page):
+    with page.browser.wake:
+        return [event["params"]["url"] for event in page.browser.events if event["method"] == "Network.webSocketCreated"]
+
+
+def main():
+    grebe, chromium = sys.argv[1:]
+    KEPT.mkdir(parents=True, exist_ok=True)
+    browser, server = Browser(chromium), Server(grebe)
+    try:
+        page = first_picture(browser, server)
+        zoom_and_pan(page)
+        trigger(page)
+        pause_and_scroll(page)
+        numbers(page)
+        accessible(page)
+        modules(page)
+        vectors(page) if Path("crates/grebe-serve/tests/vectors.json").exists() else None
+        links(browser, page, server)
+        complaints = page.complaints()
+        check(f"the console has no complaint {complaints or ''}", not complaints)
+        page.close()
+        cut(browser, server)
+        for theme in ("dark", "light"):
+            phone(browser, server, theme)
+        pictures(browser, server)
+        embedded(browser, grebe)
+    finally:
+        browser.close()
+        server.close()
+    print(f"{checks} passed, 0 failed")
+
+
+main()

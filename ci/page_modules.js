@@ -1,0 +1,97 @@
+// Evaluated in the page by ci/page.py: its modules one by one, as they were served. Returns what failed, as lines.
+(async () => {
+  const load = (/** @type {string} */ name) => import(new URL(name, location.href).href);
+  const failed = [];
+  const same = (what, got, expected) => {
+    const [a, b] = [got, expected].map((it) => JSON.stringify(it, (_, value) => (typeof value === "number" && !Number.isFinite(value) ? String(value) : value)));
+    if (a !== b) failed.push(`${what}: ${a}, expected ${b}`);
+  };
+
+  const { engineering, parseQuantity, step125Down, step125Up, Ticks } = await load("model/units.js");
+  for (const [value, unit, expected] of [
+    [0, "V", "0 V"], [-0, "V", "0 V"], [1e9, "S/s", "1 GS/s"], [48_000, "Hz", "48 kHz"], [-0.34, "V", "-340 mV"], [1.25e-6, "s", "1.25 µs"],
+    [123_456, "", "123 k"], [9.999e-4, "s", "1 ms"], [1e-18, "s", "0 fs"], [5e15, "S", "5000 TS"], [NaN, "V", "-- V"], [999.96, "Hz", "1 kHz"], [12.5, "", "12.5"],
+  ]) same(`engineering ${value}`, engineering(value, unit), expected);
+  same("digits", engineering(0.00123456, "s", 4), "1.235 ms");
+  let step = 1e-12;
+  for (let count = 0; count < 71; count += 1) {
+    const next = step125Up(step * 1.1);
+    same(`down from ${next}`, step125Down(next * 0.9), step);
+    step = next;
+  }
+  same("a step of nothing", [step125Up(NaN), step125Down(-3)], [1, 1]);
+  const ticks = Ticks.atMost(-0.3, 1.1, 8);
+  same("labels", ticks.values().map((value) => ticks.label(value, "V")), ["-200 mV", "0 mV", "200 mV", "400 mV", "600 mV", "800 mV", "1000 mV"]);
+  const division = new Ticks(0, 7.2e-3, 2.4e-3);
+  same("two digits", division.values().map((value) => division.label(value, "s")), ["0.0 ms", "2.4 ms", "4.8 ms", "7.2 ms"]);
+  same("endless", [Ticks.atMost(NaN, 1, 10).values().length, Ticks.atMost(-1e300, 1e300, 10).values().length <= 1000], [0, true]);
+  for (const typed of ["0.00015", "150u", "150 µV", "1.5e-4V", ".15 mV"]) same(typed, Math.abs(parseQuantity(typed, "V") - 150e-6) < 1e-18, true);
+  same("metres, not milli", [parseQuantity("5 m", "m"), parseQuantity("150 x", "V"), parseQuantity("", "")], [5, null, null]);
+
+  const { AutoRange } = await load("model/range.js");
+  const auto = new AutoRange();
+  const first = auto.follow({ bottom: -900, top: 900 }, 1, 0);
+  const grown = auto.follow({ bottom: -900, top: 5000 }, 1, 1000);
+  same("a range grows at once", [first.top >= 900 && first.top <= 1300 && first.bottom === -first.top, grown.top >= 5000], [true, true]);
+  same("... and shrinks late", [2000, 3000].map((ms) => auto.follow({ bottom: -900, top: 900 }, 1, ms)), [grown, grown]);
+  same("... but does", auto.follow({ bottom: -900, top: 900 }, 1, 5000), first);
+
+  const { TimeAxis, fittedSpan } = await load("model/time.js");
+  const { waitingPicture, laneOfText, laneText } = await load("data/picture.js");
+  const picture = { ...waitingPicture(), stream: { channels: 1, format: "i16", rateHz: 1e6, generatorDrops: 0 }, leftIndex: 0, spanSamples: 10_000, nextIndex: 10_000 };
+  const time = new TimeAxis();
+  time.zoom(picture, true, 0.5);
+  same("a step shorter, live", [time.span, time.heldAt], [5e-3, null]);
+  time.hold(picture, 8000);
+  time.zoom(picture, true, 0.25);
+  same("what lies under the pointer stays", time.heldAt - 0.75 * 2000, 8000 - 0.75 * 5000);
+  same("spans", [fittedSpan(0.0123, 1e6), fittedSpan(20, 1e3), fittedSpan(1e-9, 1e6)], [0.013, 20, 1e-5]);
+  for (const text of ["1", "3.magnitude", "255.i", "math"]) same(text, laneText(laneOfText(text)), text);
+  same("no lanes", ["0", "256", "1.x", "", "1.math", "-1", "1.5"].map(laneOfText), Array(7).fill(null));
+
+  const { Settings } = await load("model/settings.js");
+  const { fromFragment, toFragment } = await load("model/link.js");
+  const settings = new Settings();
+  same("nothing set says nothing", toFragment(settings, null), "");
+  const view = "span=0.002&at=123456&hide=2%2C5&trigger=normal&kind=pulse&on=2.i&slope=falling&level=-12.5&place=0.1&reject=100&holdoff=0.001&times=0.001..0.002" +
+    "&show=measurements%2Cspectrum%2Coverview&transform=4096%2Cblackman%2C16%2Chold&band=0.25%2C0.5&cursors=0.1%2C0.2&select=3&scales=1%3A0.5%3A-1%3Ainverted%3Aac&theme=light";
+  same("the token", fromFragment(settings, `#token=secret&${view}`), "secret");
+  same("a view comes back", toFragment(settings, null), view);
+  same("with the token where asked", toFragment(settings, "t").startsWith("token=t&"), true);
+  const odd = new Settings();
+  fromFragment(odd, "#span=-1&at=x&hide=0,999,a&trigger=no&place=7&transform=3,x,0&band=0.5,0.1&cursors=1&scales=9999:1&theme=<b>&%E0%A4%A");
+  same("what means nothing is left out", toFragment(odd, null), "");
+
+  const { GapPlaces } = await load("model/gaps.js");
+  const places = new GapPlaces();
+  const loss = (frames) => ({ frames, samples: frames * 10 });
+  const status = (network, kernel, queue) => ({ network: loss(network), shared_memory: null, kernel_datagrams: kernel, queue: loss(queue), is_recording: false });
+  const gaps = [];
+  for (const [said, made, lost, expected] of [
+    [status(0, 0, 0), 5, 0, "generator"], [status(3, 0, 0), 0, 3, "network"], [status(6, 3, 0), 0, 3, "kernel"], [status(6, 3, 2), 7, 2, "generator + queue"],
+  ]) {
+    gaps.push({ number: gaps.length, start: 0, end: 10, generator_samples: made, lost_frames: lost });
+    places.look(gaps, said);
+    same(`a gap is named ${expected}`, places.of(gaps.at(-1)), expected);
+  }
+
+  // Whatever comes, it ends: with a picture or with a word about what is wrong.
+  const { Session } = await load("data/wire.js");
+  const { BadMessage } = await load("data/bytes.js");
+  let seed = 7;
+  const random = (below) => (seed = (seed * 48271) % 2147483647) % below;
+  let refused = 0;
+  const session = new Session();
+  for (let message = 0; message < 3000; message += 1) {
+    const bytes = Uint8Array.from({ length: random(200) }, () => random(random(2) ? 256 : 8));
+    if (bytes.length > 0) bytes[0] = 1 + (message % 2);
+    try {
+      session.read(bytes, 0);
+    } catch (error) {
+      refused += 1;
+      if (!(error instanceof BadMessage)) failed.push(`bytes ${[...bytes]}: ${error.stack}`);
+    }
+  }
+  same("noise is refused", refused > 2000, true);
+  return failed;
+})()
