@@ -33,6 +33,36 @@ fn whatever_is_killed_the_same_command_ends_with_the_right_tree() {
     });
 }
 
+/// The data goes from one to the other, and not by here: that one of them is gone, this end hears from its ssh alone.
+#[test]
+fn between_two_machines_it_is_noticed_at_once_that_one_end_was_killed() {
+    let Some(sshd) = Sshd::start() else { return };
+    for killed in ["the receiver", "the sender"] {
+        let story = Story::new(1_000 + killed.len() as u64, &sshd);
+        let (from, to) = (story.folder.path().join("from"), story.folder.path().join("to"));
+        plant(&from);
+        file(&from.join("large.bin"), &noise(40_000_000, 1), 1);
+        let (source, place) = (format!("{}/", there(&from)), format!("store:{}", to.display()));
+        let mut child =
+            sshd.cp_with(&story.program, &["-a", "--bwlimit", "10M", &source, &place]).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        // Begun in this order, and something has come.
+        while story.others().len() < 2 || !to.join("plain.txt").exists() {
+            assert!(Instant::now() < until, "{killed}: nothing comes");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill(story.others()[usize::from(killed == "the sender")]);
+        story.has_ended(&mut child);
+        let output = finish(child);
+        let (status, said) = (output.status.code(), text(&output.stderr));
+        assert!(matches!(status, Some(1 | 3)), "{killed}: {status:?} {said}");
+        story.wait_until_all_are_gone();
+        let again = run(&mut sshd.cp_with(&story.program, &["-a", &source, &place]));
+        assert_eq!(again.status, Some(0), "{killed}: {}", again.said);
+        assert_same(&from, &to, killed);
+    }
+}
+
 const LANES: u64 = 3;
 
 /// One tree, cut off a few times and then not.
