@@ -24,7 +24,7 @@ pub(crate) use cp::{Cp, How, Tell, Via, WAYS, What};
 pub(crate) use event::{Conditions, EventKind};
 pub(crate) use file::{Convert, Find, Info};
 pub(crate) use host::{SshHost, ssh_host};
-pub(crate) use location::{Location, printable};
+pub(crate) use location::{Location, location, printable};
 pub(crate) use probe::{Probe, Target};
 pub(crate) use record::{Record, Save, Trigger};
 pub(crate) use serve::{Serve, Shown};

@@ -1,5 +1,6 @@
 //! Showing streams: in a window, in the terminal, or as a picture.
 
+mod arriving;
 mod files;
 mod keeper;
 mod recording;
@@ -15,14 +16,16 @@ use grebe_flow::{
 use grebe_stages::SecondSender;
 use grebe_view::{
     ChannelSetup, Error, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions, ReceiverRemote,
-    RecordingScope, ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions, ViewOptions,
+    Recording, RecordingScope, ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions, ViewOptions,
 };
 
+use crate::command::cp::Fetch;
 use crate::ending::Ending;
 use crate::graph::{self, report::Losses};
 use crate::interrupt;
 use crate::output::{self, note};
 
+pub(crate) use arriving::Incoming;
 pub(crate) use files::session_of_source;
 pub(crate) use keeper::Keeper;
 pub(crate) use recording::{OnDisk, Progress};
@@ -148,6 +151,10 @@ pub(crate) struct Show {
     pub(crate) far: Mutex<Option<FarStatus>>,
     /// The last error of its generator.
     pub(crate) generator_said: Failure,
+    /// Whether it is still being copied.
+    pub(crate) is_incoming: bool,
+    /// Brings it from another machine, as long as it is shown.
+    pub(crate) fetch: Option<Fetch>,
     /// The controls of its generator, until the scope takes them.
     pub(crate) generator: Mutex<Option<GeneratorRemote>>,
     /// The same of its receiver.
@@ -365,7 +372,7 @@ impl Scope {
     }
 
     /// One of a recording, which is read where a picture needs it.
-    pub(crate) fn of_recording(recording: OnDisk) -> Result<Self> {
+    pub(crate) fn of_recording(recording: impl Recording + 'static) -> Result<Self> {
         let (scope, link) = RecordingScope::new(Box::new(recording))?;
         let mut graph = Graph::new();
         graph.add("scope", scope);

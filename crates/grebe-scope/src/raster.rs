@@ -55,6 +55,9 @@ pub struct Picture<'a, V: Value = i16> {
     pub axis: Axis<'a>,
     /// Vertical lines: cursors, triggers.
     pub cursors: &'a [Cursor<'a>],
+    /// Where not all has come of what is shown: stretches, from 0 at the left edge to 1 at the right, and the part of each that has. A bar
+    /// below the lanes, brighter where more has.
+    pub arrived: Option<&'a [([f64; 2], f32)]>,
 }
 
 /// Columns that fill the plot of a picture `width` pixels wide, one a pixel.
@@ -66,7 +69,7 @@ impl<'a, V: Value> Picture<'a, V> {
     /// An empty picture.
     pub fn new(width: u32, height: u32, theme: Theme) -> Picture<'a, V> {
         let axis = Axis { start: 0.0, end: 1.0, unit: "s" };
-        Picture { width, height, theme, header: &[], lanes: &[], axis, cursors: &[] }
+        Picture { width, height, theme, header: &[], lanes: &[], axis, cursors: &[], arrived: None }
     }
 
     /// Draws it.
@@ -104,6 +107,7 @@ impl<'a, V: Value> Picture<'a, V> {
         }
         self.draw_time_labels(&mut canvas, &pen, plot, &ticks);
         self.draw_cursors(&mut canvas, &pen, plot);
+        self.draw_arrived(&mut canvas, plot);
         Ok(canvas.into_image())
     }
 
@@ -147,6 +151,19 @@ impl<'a, V: Value> Picture<'a, V> {
         }
     }
 
+    fn draw_arrived(&self, canvas: &mut Canvas, plot: Rect) {
+        let Some(arrived) = self.arrived else { return };
+        let (top, height) = (plot.top + plot.height - ARRIVED_HEIGHT, ARRIVED_HEIGHT);
+        canvas.fill(Rect { top, height, ..plot }, self.theme.grid);
+        for &([from, to], part) in arrived.iter().filter(|(_, part)| *part > 0.0) {
+            let x = |part: f64| plot.left + (part.clamp(0.0, 1.0) * f64::from(plot.width)).round() as i32;
+            let alpha = (ARRIVED_ALPHA_MIN + (255.0 - ARRIVED_ALPHA_MIN) * part.clamp(0.0, 1.0)) as u8;
+            for x in x(from)..x(to).max(x(from) + 1).min(plot.left + plot.width) {
+                (top..top + height).for_each(|y| canvas.blend(x, y, self.theme.cursor, alpha));
+            }
+        }
+    }
+
     fn draw_cursors(&self, canvas: &mut Canvas, pen: &Pen, plot: Rect) {
         for cursor in self.cursors {
             let Some(x) = self.axis.x(cursor.at, plot) else { continue };
@@ -164,6 +181,10 @@ const MARGIN_LEFT: u32 = 76;
 const MARGIN_RIGHT: u32 = 12;
 const MARGIN_BOTTOM: u32 = 22;
 const LANE_SPACING: i32 = 3;
+/// Of the bar that says what has come.
+const ARRIVED_HEIGHT: i32 = 4;
+/// So that the least is seen.
+const ARRIVED_ALPHA_MIN: f32 = 70.0;
 const HEADER_SPACING: i32 = 20;
 
 #[cfg(test)]

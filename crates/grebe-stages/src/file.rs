@@ -87,6 +87,18 @@ impl SampleFile {
         }
     }
 
+    /// Opens a SigMF recording of which data files are still being copied: `place` knows where each of them lies until it has its name,
+    /// of its full length. What has not come reads as whatever is there: ask who copies.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_arriving(
+        path: &Path,
+        place: &mut dyn FnMut(&Path) -> Option<PathBuf>,
+    ) -> Result<Self, Error> {
+        sigmf::open_arriving(path, place)
+    }
+
     /// The recordings that a path names, to be opened one by one: all those of a `.sigmf` archive of several, else the path itself.
     ///
     /// # Errors

@@ -90,7 +90,7 @@ pub use data::{
     link::ScopeLink,
     measure::LaneMeasurements,
     picture::{Flow, GapMark, LaneColumns, Picture, StreamInfo},
-    recording::{Recording, RecordingOutline, RecordingSums, Stretch},
+    recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples},
     signal::SignalMeasurements,
     spectrum::{ChannelSpectrum, SpectrumView},
     status::{Loss, SourceStatus},

@@ -89,7 +89,9 @@ fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error
         if picture.counts.samples > 0 {
             let seen = *first_seen.get_or_insert_with(Instant::now);
             let stream_s = picture.counts.samples as f64 / picture.rate_or_one();
-            let is_reached = picture.axis_unit() == "s" && stream_s >= png.after.as_secs_f64();
+            // Of what is over, all has been reached.
+            let is_running = !picture.is_ended && picture.axis_unit() == "s";
+            let is_reached = is_running && stream_s >= png.after.as_secs_f64();
             let is_whole = picture.is_ended && !picture.is_estimated;
             if is_whole || is_reached || seen.elapsed() >= png.after || model.link.is_closed() {
                 return Ok(());

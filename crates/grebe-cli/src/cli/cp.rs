@@ -20,6 +20,7 @@ use crate::units;
     grebe cp -a --delete lab:/data/ backup        a copy of what is there, and of nothing else\n  \
     grebe cp -rn runs lab:/data                   only says what would be done\n  \
     grebe cp -r lab:runs store:/archive           from one machine to another, started from here\n  \
+    grebe cp --progressive lab:run7.sigmf-meta .  a recording: grebe view run7.sigmf-meta shows it while it comes\n  \
     grebe cp --ssh 'ssh -p 2222 -J gate' run7.bin lab:\n\n\
     grebe has to be installed at the other end, or say --bootstrap. Names are as scp has them: HOST:PATH is there, and relative to\n\
     the home; ./a:b is here. The data goes over UDP, over TCP where UDP does not pass, and over ssh where neither does.\n\
@@ -83,6 +84,13 @@ pub(crate) struct What {
     /// read.
     #[arg(long)]
     pub(crate) index: bool,
+    /// Recordings can be looked at while they come: metadata and summary first, then samples from all over, ever closer together, and
+    /// before them what somebody looks at. One file of a recording stands for all of it.
+    #[arg(long)]
+    pub(crate) progressive: bool,
+    /// Files of this name before all others: a pattern as that of --exclude; may be repeated.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) first: Vec<String>,
     /// Bring everything to the disk before the end.
     #[arg(long)]
     pub(crate) fsync: bool,

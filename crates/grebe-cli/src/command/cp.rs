@@ -10,8 +10,10 @@
 mod between;
 mod bootstrap;
 mod config;
+mod fetch;
 mod figures;
 mod lines;
+mod recordings;
 mod serve;
 mod summary;
 mod teller;
@@ -28,6 +30,8 @@ use std::time::Duration;
 use anyhow::Result;
 use grebe_transfer::{Cancel, ConnectionStatus};
 use grebe_tree::Progress;
+
+pub(crate) use self::fetch::Fetch;
 
 use self::config::{Config, Settings};
 use self::figures::{Figures, Outcome};
@@ -82,15 +86,15 @@ impl<'a> Copy<'a> {
             (From::Here(sources), Location::There { host, path }) => {
                 let sources = sources.iter().map(|path| PathText::of_path(path)).collect();
                 let there = Task::Receive { destination: PathText::of(path) };
-                self.with(host, Task::Send { sources }, there, &shown)
+                self.with(host, self.send(sources), there, &shown)
             }
             (From::There(host, sources), Location::Here(destination)) => {
                 let here = Task::Receive { destination: PathText::of_path(destination) };
-                self.with(host, here, Task::Send { sources }, &shown)
+                self.with(host, here, self.send(sources), &shown)
             }
             (From::There(host, sources), Location::There { host: to, path }) => {
                 let receive = Task::Receive { destination: PathText::of(path) };
-                self.between((host, Task::Send { sources }), (to, receive), &shown)
+                self.between((host, self.send(sources)), (to, receive), &shown)
             }
         }
     }
@@ -111,6 +115,7 @@ impl<'a> Copy<'a> {
         let cancel = interrupt::cancel();
         let hello = self.hello(&settings, there, listen(&settings));
         let mut there = There::start(&settings, &hello)?;
+        self.agree_on_order(&there);
         let connected = there.channel(&settings, &beside(&settings, &cancel));
         let channel = match connected {
             Ok(channel) => channel,
@@ -131,6 +136,20 @@ impl<'a> Copy<'a> {
                 self.end(&outcome, way, status.as_ref(), shown)
             }
             Err(error) => Err(there.explain(error, &self.teller)),
+        }
+    }
+
+    fn send(&self, sources: Vec<PathText>) -> Task {
+        Task::Send { sources, recordings: self.wishes.progressive }
+    }
+
+    /// An older end is not asked for what it does not know.
+    fn agree_on_order(&mut self, there: &There) {
+        if self.wishes.has_order() && !there.knows_order() {
+            let (host, theirs, ours) = (&there.host, there.version(), env!("CARGO_PKG_VERSION"));
+            let older = format!("{host} has grebe {theirs}, which knows neither --progressive nor --first");
+            self.teller.note(&format!("{older}: this is a plain copy; have this grebe {ours} at both ends"));
+            self.wishes.without_order();
         }
     }
 

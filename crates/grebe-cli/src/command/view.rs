@@ -1,7 +1,7 @@
 //! `grebe view`: show a stream, or several.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ChildStdout;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,21 +10,24 @@ use anyhow::Result;
 use grebe_flow::QueueOptions;
 use grebe_scope::{Band, Quantity};
 use grebe_shm::Policy;
-use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
+use grebe_stages::{Notice, OpenSource, PipeSource, SampleFile, SourceOptions, Uri, open_source};
 use grebe_view::{
     ChannelSetup, LaneId, LaneMask, Part, Picture, PngOptions, SignalMeasurements, TriggerMode,
     TriggerOptions, TriggerView,
 };
 use serde_json::{Map, Value, json};
 
-use crate::cli::{self, View};
+use crate::cli::{self, Location, SshHost, View, location};
+use crate::command::cp::Fetch;
 use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
 use crate::graph::tell;
 use crate::interrupt;
 use crate::output::{self, note, out};
 use crate::receiver;
-use crate::show::{self, Drawn, Failure, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface};
+use crate::show::{
+    self, Drawn, Failure, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface,
+};
 
 pub(super) mod far;
 
@@ -62,12 +65,31 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     let mut spawn = recipe.map_or(Spawn::None, |recipe| Spawn::Recipe(Box::new(recipe)));
     let shown: Vec<Shown> =
         (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
-    let ended = show::run(&surface(options, is_file(&uris[0])), shown);
+    let is_incoming = shown.iter().any(|shown| shown.show.is_incoming);
+    let progress = shown.first().map(|shown| shown.show.progress.clone());
+    let wait = match is_file(&uris[0]) {
+        true if is_incoming => options.after.unwrap_or(INCOMING),
+        // A file is read up to there, and its end takes the picture.
+        true => WHOLE_FILE,
+        false => options.after.unwrap_or(AFTER),
+    };
+    let ended = show::run(&surface(options, wait), shown);
     // What the generator says explains a stream that failed, or never came.
     if let Spawn::Running(generator) = &mut spawn {
         generator.check()?;
     }
-    print(options, ended?)
+    let ended = ended?;
+    if let Some((picture, _)) = ended.1.as_ref().filter(|_| is_incoming) {
+        if let Some(words) = progress.and_then(|progress| progress.get()) {
+            note!("grebe: {words}");
+        }
+        if picture.is_estimated {
+            note!(
+                "grebe: the picture is not exact: what it shows had not come; --after says how long to wait for it"
+            );
+        }
+    }
+    print(options, ended)
 }
 
 /// What is shown of this machine, and what of others.
@@ -90,13 +112,12 @@ fn print(options: &View, (ending, drawn): (Ending, Option<Drawn>)) -> Result<End
     Ok(ending)
 }
 
-fn surface(options: &View, is_whole: bool) -> Surface {
+fn surface(options: &View, wait: Duration) -> Surface {
     match &options.png {
         Some(path) => Surface::Png(PngOptions {
             width: options.size.0,
             height: options.size.1,
-            // A file is read up to there, and its end takes the picture.
-            after: if is_whole { WHOLE_FILE } else { options.after.unwrap_or(AFTER) },
+            after: wait,
             measure: options.json,
             ..PngOptions::new(path)
         }),
@@ -146,6 +167,22 @@ impl Spawn {
 /// A source with its scope, running.
 fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result<Shown> {
     let uri = &uris[place];
+    if let Some((host, path)) = elsewhere(uri) {
+        let fetch = Fetch::start(&host, &path)?;
+        let fetched = fetch.path().to_path_buf();
+        // What is short is there by now, and shown as any other.
+        let recording = Incoming::open(&fetched)?;
+        let shown = match recording {
+            Some(recording) => look_at_incoming(recording, Some(fetch), uris, place, options)?,
+            None => look_at_fetched(&fetched, fetch, uris, place, options)?,
+        };
+        return Ok(shown);
+    }
+    if let Uri::File(path) = uri
+        && let Some(recording) = Incoming::open(path)?
+    {
+        return look_at_incoming(recording, None, uris, place, options);
+    }
     if let Uri::File(path) = uri
         && options.after.is_none()
         && let Some(recording) = OnDisk::open(path)?
@@ -178,6 +215,53 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     };
     show.check()?;
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+}
+
+/// Where a recording is that lies on another machine, if nothing here has its name.
+fn elsewhere(uri: &Uri) -> Option<(SshHost, Vec<u8>)> {
+    let Uri::File(path) = uri else { return None };
+    if path.exists() || SampleFile::format_name(path) != Some("SigMF") {
+        return None;
+    }
+    match location(path.clone().into_os_string()) {
+        Ok(Location::There { host, path }) => Some((host, path)),
+        _ => None,
+    }
+}
+
+/// A recording that is still being copied.
+fn look_at_incoming(
+    recording: Incoming,
+    fetch: Option<Fetch>,
+    uris: &[Uri],
+    place: usize,
+    options: &View,
+) -> Result<Shown> {
+    let rate_hz = recording.rate_hz();
+    let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
+    let show = Show {
+        is_same_boot: true,
+        is_incoming: true,
+        file_samples: Some(recording.len_samples()),
+        progress: recording.progress(),
+        failure: fetch.as_ref().map(|fetch| fetch.failure.clone()).unwrap_or_default(),
+        fetch,
+        ..show_of(uris, place, options, whole_s)?
+    };
+    show.check()?;
+    let scope = Scope::of_recording(recording)?;
+    Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+}
+
+/// A recording from another machine that is all here, under the name that it has there.
+fn look_at_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
+    let mut here = uris.to_vec();
+    here[place] = Uri::File(path.to_path_buf());
+    let mut shown = open(&here, place, options, &mut Spawn::None)?;
+    shown.show.name = uris[place].to_string();
+    shown.show.session = session_file(&uris[place], uris, options);
+    shown.show.fetch = Some(fetch);
+    Ok(shown)
 }
 
 /// A recording that is read where a picture needs it.
@@ -234,6 +318,21 @@ fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> 
 pub(super) fn opener() -> Arc<Opener> {
     Opener::new(|path| {
         let uri = Uri::File(path.to_owned());
+        if let Some(recording) = Incoming::open(path)? {
+            let name = uri.to_string();
+            let show = Show {
+                command: "view",
+                is_same_boot: true,
+                is_incoming: true,
+                session: show::session_of_source(&name),
+                name,
+                file_samples: Some(recording.len_samples()),
+                progress: recording.progress(),
+                ..Show::default()
+            };
+            let scope = Scope::of_recording(recording)?;
+            return Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show });
+        }
         if let Some(recording) = OnDisk::open(path)? {
             let name = uri.to_string();
             let show = Show {
@@ -466,4 +565,6 @@ fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
 }
 
 const AFTER: Duration = Duration::from_secs(2);
+/// How long a picture waits for what it shows of a recording that is still being copied.
+const INCOMING: Duration = Duration::from_secs(60);
 const WHOLE_FILE: Duration = Duration::from_secs(24 * 3600);

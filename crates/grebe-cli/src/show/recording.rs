@@ -26,7 +26,7 @@ impl Progress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, line: Option<String>) {
+    pub(super) fn set(&self, line: Option<String>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 }
@@ -132,7 +132,7 @@ impl Recording for OnDisk {
     }
 }
 
-fn outline(file: &SampleFile) -> RecordingOutline {
+pub(super) fn outline(file: &SampleFile) -> RecordingOutline {
     let stretch = |segment: &grebe_stages::Segment| Stretch {
         position: segment.position,
         length_samples: segment.length_samples,
@@ -149,7 +149,7 @@ fn outline(file: &SampleFile) -> RecordingOutline {
 }
 
 /// Whether indices never step back.
-fn is_one_stream(file: &SampleFile) -> bool {
+pub(super) fn is_one_stream(file: &SampleFile) -> bool {
     let follows = |pair: &[grebe_stages::Segment]| {
         pair[0]
             .first_sample_index

@@ -158,3 +158,17 @@ fn columns_of_reals_are_drawn_where_their_values_are_and_infinity_is_clipped() {
     assert_eq!((rows(200), rows(201)), (0, whole));
     assert!(!pixels_at(&image, 200).contains(&Theme::dark().gap), "nothing was lost");
 }
+
+#[test]
+fn what_has_come_is_a_bar_that_is_brighter_where_more_has() {
+    let arrived = [([0.0, 0.5], 1.0), ([0.5, 0.75], 0.3), ([0.75, 1.0], 0.0)];
+    let image = Picture { arrived: Some(&arrived), ..picture(&[]) }.draw().unwrap();
+    let plain = picture(&[]).draw().unwrap();
+    let (cursor, grid) = (Theme::dark().cursor, Theme::dark().grid);
+    let at = |part: f64| (76.0 + part * plot_columns(400) as f64) as usize;
+    let rows = |x: usize, color: Color| pixels_at(&image, x).into_iter().filter(|&it| it == color).count();
+    assert_eq!(rows(at(0.25), cursor), 4);
+    assert_eq!((rows(at(0.6), cursor), rows(at(0.9), cursor)), (0, 0));
+    assert!(rows(at(0.9), grid) >= 4 && pixels_at(&image, at(0.6)) != pixels_at(&image, at(0.9)));
+    assert!(image.rgba() != plain.rgba());
+}

@@ -97,6 +97,12 @@ impl RawFile {
         &self.path
     }
 
+    /// Where samples stand in its file, if it is one, and read as it is.
+    pub(crate) fn bytes_of(&self, samples: &Range<u64>) -> Option<Range<u64>> {
+        let at = |sample: u64| self.offset_bytes + sample * self.frame_bytes();
+        (self.others.is_empty() && self.pieces.is_empty()).then(|| at(samples.start)..at(samples.end))
+    }
+
     /// All its files.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> + '_ {
         std::iter::once(&self.path).chain(&self.others).map(PathBuf::as_path)

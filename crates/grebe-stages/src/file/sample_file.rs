@@ -283,6 +283,12 @@ impl SampleFile {
         self.sources.iter().flat_map(RawFile::paths)
     }
 
+    /// Where samples of all channels stand: files, and bytes in each. Of a recording that takes turns on several disks, or of a part of
+    /// one, none.
+    pub fn bytes_of(&self, samples: Range<u64>) -> impl Iterator<Item = (&Path, Range<u64>)> + '_ {
+        self.sources.iter().filter_map(move |source| Some((source.path(), source.bytes_of(&samples)?)))
+    }
+
     /// Whether all is there that its writer meant to be: not, where a file is truncated, ends within a sample, or its recorder was cut
     /// off or is still at it. A note says which.
     pub fn is_whole(&self) -> bool {

@@ -38,7 +38,7 @@ pub(super) use apart::Apart;
 pub(super) use assembler::Assembler;
 pub(crate) use create::{Prepared, prepare};
 pub(crate) use layout::Base;
-pub(crate) use reader::{open, recordings};
+pub(crate) use reader::{open, open_arriving, recordings};
 pub(crate) use stripes::StripeSet;
 pub(crate) use writer::Closing;
 pub use {

@@ -1,16 +1,17 @@
 //! Files that are sent in blocks: one thread reads them, in the order in which they are of the most use.
 //!
 //! ```text
-//!  what somebody looks at --+
-//!  both ends of summaries --+--> urgent --> between whatever else is sent
-//!  the rest of summaries ---+
-//!  samples, gaps halved ----+--> later ---> when nothing else is to be sent
+//!  what somebody looks at, both ends of summaries --+--> between whatever else is sent
+//!  the rest of summaries, samples, gaps halved -----+--> when nothing else is to be sent
 //! ```
+//! They leave through one channel, in their order: the first message of a file says that it comes in blocks, and the last one ends it.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Select, Sender, bounded, unbounded};
 use grebe_packet::Cancel;
@@ -26,8 +27,8 @@ use crate::wire::{DataWriter, EntryId, GROUP_BYTES, Want};
 /// The thread, as the one that sends sees it.
 pub(super) struct BlockFiles {
     said: Sender<Said>,
-    pub(super) urgent: Receiver<Read>,
-    pub(super) later: Receiver<Read>,
+    pub(super) reads: Receiver<Read>,
+    is_urgent: Arc<AtomicBool>,
     /// Files that were handed over and are not done.
     files: usize,
 }
@@ -35,8 +36,9 @@ pub(super) struct BlockFiles {
 /// What the thread works with.
 pub(super) struct BlockJob {
     said: Receiver<Said>,
-    urgent: Sender<Read>,
-    later: Sender<Read>,
+    out: Sender<Read>,
+    /// Something of what comes next is not to wait. Whatever is before it does not either.
+    is_urgent: Arc<AtomicBool>,
 }
 
 enum Said {
@@ -47,10 +49,15 @@ enum Said {
 impl BlockFiles {
     pub(super) fn new() -> (Self, BlockJob) {
         let (said, heard) = unbounded();
-        let (urgent_in, urgent) = bounded(READ_AHEAD);
-        let (later_in, later) = bounded(READ_AHEAD);
-        let job = BlockJob { said: heard, urgent: urgent_in, later: later_in };
-        (Self { said, urgent, later, files: 0 }, job)
+        let (out, reads) = bounded(READ_AHEAD);
+        let is_urgent = Arc::new(AtomicBool::new(false));
+        let job = BlockJob { said: heard, out, is_urgent: is_urgent.clone() };
+        (Self { said, reads, is_urgent, files: 0 }, job)
+    }
+
+    /// Whether what comes next is not to wait for anything else.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.is_urgent.load(Ordering::Acquire)
     }
 
     /// Sends a file, but for the blocks that the receiver has.
@@ -78,7 +85,6 @@ impl BlockFiles {
 
 /// Until nobody takes it any more.
 pub(super) fn read_blocks(job: BlockJob, directories: &Directories, options: &Options, cancel: &Cancel) {
-    let BlockJob { said, urgent, later } = job;
     let mut reading = Reading {
         directories,
         only_wanted: options.only_wanted,
@@ -89,55 +95,41 @@ pub(super) fn read_blocks(job: BlockJob, directories: &Directories, options: &Op
         buffer: vec![0; GROUP_BYTES],
     };
     while !cancel.is_cancelled() {
-        while let Ok(said) = said.try_recv() {
+        while let Ok(said) = job.said.try_recv() {
             reading.take(said);
         }
-        let Some((mut reads, is_urgent)) = reading.next() else {
-            match said.recv() {
+        let next = reading.next();
+        job.is_urgent.store(matches!(&next, Some((_, true))), Ordering::Release);
+        match next {
+            Some((reads, _)) => {
+                if !reads.into_iter().all(|read| job.send(read, &mut reading)) {
+                    return;
+                }
+            }
+            None => match job.said.recv() {
                 Ok(said) => reading.take(said),
                 Err(_) => return,
-            }
-            continue;
-        };
-        while let Some(read) = reads.pop_front() {
-            let sent = match is_urgent {
-                true => urgent.send(read).is_ok(),
-                false => send_later(read, &later, &urgent, &said, &mut reading),
-            };
-            if !sent {
-                return;
-            }
+            },
         }
     }
 }
 
-/// Sends what can wait; meanwhile what cannot goes before it. Whether somebody takes it.
-fn send_later(
-    read: Read,
-    later: &Sender<Read>,
-    urgent: &Sender<Read>,
-    said: &Receiver<Said>,
-    reading: &mut Reading<'_>,
-) -> bool {
-    loop {
-        let mut select = Select::new();
-        let sends = select.send(later);
-        let hears = select.recv(said);
-        let ready = select.select();
-        match ready.index() {
-            index if index == sends => return ready.send(later, read).is_ok(),
-            index if index == hears => match ready.recv(said) {
+impl BlockJob {
+    /// Sends something, and hears meanwhile what is wanted. Whether somebody takes it.
+    fn send(&self, read: Read, reading: &mut Reading<'_>) -> bool {
+        loop {
+            let mut select = Select::new();
+            let sends = select.send(&self.out);
+            let _hears = select.recv(&self.said);
+            let ready = select.select();
+            if ready.index() == sends {
+                return ready.send(&self.out, read).is_ok();
+            }
+            match ready.recv(&self.said) {
                 Ok(said) => reading.take(said),
                 Err(_) => return false,
-            },
-            _ => {}
-        }
-        while let Some(reads) = reading.next_urgent() {
-            for read in reads {
-                if urgent.send(read).is_err() {
-                    return false;
-                }
             }
+            self.is_urgent.store(true, Ordering::Release);
         }
     }
 }

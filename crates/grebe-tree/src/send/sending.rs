@@ -162,9 +162,9 @@ impl<'a, W: Write> Sending<'a, W> {
         let content = self.running.front().unwrap_or(&no_content).clone();
         let frames = self.frames.frames.clone();
         let compared = self.comparing.compared.clone();
-        let urgent = self.blocks.urgent.clone();
         let is_idle = self.running.is_empty() && self.ready.is_empty();
-        let later = if is_idle { &self.blocks.later } else { &no_content }.clone();
+        let blocks =
+            if is_idle || self.blocks.is_urgent() { &self.blocks.reads } else { &no_content }.clone();
         let waiting = Instant::now();
         // What is there first; only who has nothing to do sends what the stream still holds back.
         let found = select! {
@@ -172,8 +172,7 @@ impl<'a, W: Write> Sending<'a, W> {
             recv(names) -> names => Step::Names(names.ok()),
             recv(content) -> content => Step::Content(content.ok()),
             recv(compared) -> compared => Step::Compared(compared.ok()),
-            recv(urgent) -> block => Step::Block(block.ok()),
-            recv(later) -> block => Step::Block(block.ok()),
+            recv(blocks) -> block => Step::Block(block.ok()),
             default => {
                 self.writer.flush()?;
                 let is_for_disk = ahead < FILES_AHEAD && self.scanned.is_none() || !self.running.is_empty();
@@ -182,8 +181,7 @@ impl<'a, W: Write> Sending<'a, W> {
                     recv(names) -> names => Step::Names(names.ok()),
                     recv(content) -> content => Step::Content(content.ok()),
                     recv(compared) -> compared => Step::Compared(compared.ok()),
-                    recv(urgent) -> block => Step::Block(block.ok()),
-                    recv(later) -> block => Step::Block(block.ok()),
+                    recv(blocks) -> block => Step::Block(block.ok()),
                     default(Duration::from_millis(100)) => Step::Nothing,
                 };
                 *if is_for_disk { &mut self.disk } else { &mut self.stream } += waiting.elapsed();

@@ -88,6 +88,9 @@ pub struct Picture {
     pub memory_bytes: usize,
     /// Whether columns are guessed from some of their samples: those of a recording that was not read yet.
     pub is_estimated: bool,
+    /// Of a recording that is still being copied: which part of the samples has come, 0 to 1, in equal parts of the picture from left to
+    /// right.
+    pub arrived: Option<Arc<[f32]>>,
 }
 
 /// The columns of one lane.

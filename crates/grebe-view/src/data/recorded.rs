@@ -24,7 +24,7 @@ use crate::data::history::{History, IntoExtract, Kept, Moment, Viewer};
 use crate::data::lane::{LaneId, Part};
 use crate::data::overview::OverviewView;
 use crate::data::picture::{GapMark, Picture};
-use crate::data::recording::Recording;
+use crate::data::recording::{Recording, WantedSamples};
 use crate::data::samples::{Kind, ends, is_short};
 use crate::data::spectrum::WaterfallView;
 use crate::data::viewport::{SpectrumSettings, Viewport, Window};
@@ -92,6 +92,11 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         }
         let end = wanted.end.saturating_add(around).min(all.end);
         let start = wanted.start.saturating_sub(around).max(all.start).max(end.saturating_sub(self.capacity));
+        let (start, end) = match (self.is_here(start..end), self.is_here(wanted.clone())) {
+            (true, _) => (start, end),
+            (false, true) => (wanted.start.max(wanted.end.saturating_sub(self.capacity)), wanted.end),
+            (false, false) => return,
+        };
         self.kept.clear();
         self.held = start..end;
         // Either end may lie in a gap.
@@ -121,6 +126,9 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let narrow = NARROW_COLUMN_SAMPLES * viewport.columns_in_range() as u64;
         let narrow = if is_known { self.capacity.min(narrow) } else { self.capacity };
         let length = indices.end - indices.start;
+        if length <= narrow && !self.is_here(indices.clone()) {
+            return false;
+        }
         if length <= narrow {
             self.hold(indices, (length / 2).clamp(AROUND_MIN, AROUND_MAX).min((self.capacity - length) / 2));
             return true;
@@ -128,6 +136,47 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let newest = NEWEST_SAMPLES.min(self.capacity / 2);
         self.hold(indices.end.saturating_sub(newest).max(indices.start)..indices.end, newest / 2);
         false
+    }
+
+    /// Whether the samples of some indices can be read: all can, but of a recording that is still being copied.
+    fn is_here(&self, indices: Range<u64>) -> bool {
+        let positions = self.positions(indices.start as f64..indices.end as f64);
+        self.recording.readable(positions.clone()) == positions
+    }
+
+    /// Of a recording that is still being copied: asks for what the picture shows, and says which parts of it have come.
+    fn arrive(&mut self, viewport: &Viewport, extent: &Extent, picture: &mut Picture) {
+        let window = extent.window();
+        let shown = self.positions(window.clone());
+        if self.recording.arrived(shown.clone()).is_none() {
+            return;
+        }
+        let length = shown.end - shown.start;
+        let columns = viewport.columns_in_range() as u64;
+        // Without nodes, samples are all there is.
+        let is_known = shown.end <= self.recording.known_samples();
+        let narrow = if is_known { NARROW_COLUMN_SAMPLES / 4 * columns } else { self.capacity };
+        let needs_samples = length <= self.capacity.min(narrow);
+        // Spectra and one channel over another are of the newest samples.
+        let newest = if viewport.spectrum.is_some() || viewport.xy.is_some() { NEWEST_WANTED } else { 0 };
+        let singly = if needs_samples { length } else { newest.min(length) };
+        let wanted = WantedSamples {
+            singly: shown.end - singly..shown.end,
+            shown: shown.clone(),
+            node_log2: extent.grid.quantum_samples().max(1).ilog2(),
+        };
+        self.recording.want(&wanted);
+        picture.is_estimated |= !self.is_readable(&wanted.singly);
+        let cell = |at: usize| {
+            let index =
+                |part: usize| window.start + (window.end - window.start) * part as f64 / ARRIVAL_CELLS as f64;
+            self.recording.arrived(self.positions(index(at)..index(at + 1))).unwrap_or(1.0)
+        };
+        picture.arrived = Some((0..ARRIVAL_CELLS).map(cell).collect());
+    }
+
+    fn is_readable(&self, positions: &Range<u64>) -> bool {
+        self.recording.readable(positions.clone()) == *positions
     }
 
     /// Puts columns, means and gaps of what is not held into the picture.
@@ -309,7 +358,11 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         if !is_narrow {
             self.widen(&extent, picture);
         }
-        if let Some((settings, channel)) = wide {
+        self.arrive(viewport, &extent, picture);
+        // A row of it is of transforms that are spread over all of its samples.
+        let is_all_here = self.is_readable(&self.positions(extent.window()));
+        picture.is_estimated |= wide.is_some() && !is_all_here;
+        if let Some((settings, channel)) = wide.filter(|_| is_all_here) {
             self.fall(viewer, settings, channel, extent.window(), viewport.is_exact, picture);
         }
         self.overview(viewport, picture);
@@ -380,6 +433,10 @@ const NEWEST_SAMPLES: u64 = 1 << 20;
 const NARROW_COLUMN_SAMPLES: u64 = 4096;
 const NODES_OF_WHOLE: u64 = 4096;
 const SINC_SAMPLES: f64 = 32.0;
+/// Samples per channel that a spectrum asks for.
+const NEWEST_WANTED: u64 = 1 << 16;
+/// Parts of a picture of which is said how much has come.
+const ARRIVAL_CELLS: usize = 256;
 const GAPS_MAX: usize = 256;
 const OVERVIEW_COLUMNS_MAX: usize = 2048;
 /// What may be spent on samples of columns that are not known, a picture.

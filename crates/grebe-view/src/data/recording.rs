@@ -46,6 +46,41 @@ pub trait Recording: Debug + Send {
 
     /// Bytes of memory that what is known of it takes.
     fn memory_bytes(&self) -> usize;
+
+    /// Of a recording that is still being copied, which part of the samples at some positions has come, 0 to 1; `None` where it is all
+    /// there.
+    fn arrived(&self, positions: Range<u64>) -> Option<f32> {
+        let _ = positions;
+        None
+    }
+
+    /// The first stretch of some positions whose samples can be read: all of them, but of a recording that is still being copied.
+    fn readable(&self, positions: Range<u64>) -> Range<u64> {
+        positions
+    }
+
+    /// Hears what a picture shows of a recording that is still being copied: that is to come next.
+    fn want(&mut self, wanted: &WantedSamples) {
+        let _ = wanted;
+    }
+
+    /// As [`level`](Self::level) for the nodes of some positions, of which longer ones may be all that has come; and whether that is not
+    /// so, or they are short enough for a picture that is made once.
+    fn level_of(&mut self, log2: u32, positions: Range<u64>) -> Option<(u32, bool)> {
+        let _ = positions;
+        Some((self.level(log2)?, true))
+    }
+}
+
+/// What a picture needs of a recording that is still being copied. Positions as [`Recording`] counts them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WantedSamples {
+    /// What it shows.
+    pub shown: Range<u64>,
+    /// Of that, what it needs singly.
+    pub singly: Range<u64>,
+    /// log2 of the samples of the nodes that it draws the rest from.
+    pub node_log2: u32,
 }
 
 /// What a recording is.

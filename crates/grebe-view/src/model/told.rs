@@ -91,6 +91,21 @@ impl ViewModel {
         picture.annotations.iter().map(|annotation| of(annotation)).collect()
     }
 
+    /// Stretches of the picture of a recording that is still being copied, from 0 at the left edge to 1 at the right, with the part of
+    /// their samples that has come; `None` where it is all there.
+    pub(crate) fn arrival_marks(&self) -> Option<Vec<([f64; 2], f32)>> {
+        let cells = self.picture.arrived.as_ref()?;
+        let edge = |at: usize| at as f64 / cells.len() as f64;
+        let mut marks: Vec<([f64; 2], f32)> = Vec::new();
+        for (at, &part) in cells.iter().enumerate() {
+            match marks.last_mut() {
+                Some(([_, to], same)) if *same == part => *to = edge(at + 1),
+                _ => marks.push(([edge(at), edge(at + 1)], part)),
+            }
+        }
+        Some(marks)
+    }
+
     /// The time of day in UTC of a sample, as wide as a cell of the cursors' table.
     pub(crate) fn time_of_day_at(&self, index: f64) -> Option<String> {
         let (time, is_precise) = utc_of(&self.picture, index)?;

@@ -60,6 +60,7 @@ fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster:
     let pieces = model.hud.pieces();
     let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
     let (start, end, _) = model.axis();
+    let arrived = model.arrival_marks();
     // A label stands where its stretch begins; a second line where it ends.
     let annotations = model.annotation_marks().into_iter();
     let annotations = annotations.flat_map(|([from, to], words)| [(from, words), (to, String::new())]);
@@ -70,6 +71,7 @@ fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster:
         lanes: &lanes,
         axis: Axis { start, end, unit: model.picture.axis_unit() },
         cursors: &cursors(model, &changes, start, end),
+        arrived: arrived.as_deref(),
         ..raster::Picture::new(width, height, theme)
     };
     Ok(picture.draw()?)

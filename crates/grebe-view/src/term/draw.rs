@@ -354,6 +354,26 @@ impl<'a> ScopeScreen<'a> {
         }
     }
 
+    /// What has come of a recording that is still being copied: a line below the traces, where these leave room.
+    fn arrival(&self, area: Rect, buf: &mut Buffer) {
+        let Some(marks) = self.model.arrival_marks() else { return };
+        let plot = plot_of(area);
+        for x in plot.left()..plot.right() {
+            let part = (f64::from(x - plot.x) + 0.5) / f64::from(plot.width);
+            let arrived = marks.iter().find(|([from, to], _)| (*from..*to).contains(&part));
+            let (symbol, style) = match arrived.map_or(0.0, |(_, arrived)| *arrived) {
+                arrived if arrived >= 1.0 => ("\u{2501}", self.good()),
+                arrived if arrived > 0.0 => ("\u{2505}", self.good()),
+                _ => ("\u{2508}", self.dim()),
+            };
+            let cell = &mut buf[(x, plot.y)];
+            let is_trace = cell.symbol().chars().any(|letter| ('\u{2800}'..'\u{2900}').contains(&letter));
+            if !is_trace {
+                cell.set_symbol(symbol).set_style(style);
+            }
+        }
+    }
+
     /// The keys, in as many columns as the height asks for and the width allows.
     fn help(&self, area: Rect, buf: &mut Buffer) {
         let lines: Vec<Line<'_>> = keys(self.model)
@@ -417,6 +437,7 @@ impl Widget for &mut ScopeScreen<'_> {
             text.alignment(Alignment::Center).style(self.dim()).render(middle, buf);
         } else {
             self.time_axis(row(traces.bottom()), buf);
+            self.arrival(row(traces.bottom().saturating_sub(1)), buf);
         }
         for (place, line) in (0..below).zip(table) {
             line.render(row(area.bottom() - 1 - below + place), buf);

@@ -64,6 +64,23 @@ impl ScopePanes {
         }
     }
 
+    /// What has come of a recording that is still being copied: a bar below, brighter where more has.
+    pub(super) fn arrival_marks(&self, ui: &egui::Ui, plot: Rect) {
+        let Some(marks) = self.model.arrival_marks() else { return };
+        let theme = self.theme();
+        let bar = plot.bottom() - 4.0..=plot.bottom();
+        ui.painter().rect_filled(
+            Rect::from_x_y_ranges(plot.x_range(), bar.clone()),
+            0.0,
+            color32(theme.grid),
+        );
+        let x = |part: f64| plot.left() + plot.width() * part.clamp(0.0, 1.0) as f32;
+        for ([from, to], part) in marks.into_iter().filter(|(_, part)| *part > 0.0) {
+            let color = color32(theme.cursor).gamma_multiply(0.25 + 0.75 * part.clamp(0.0, 1.0));
+            ui.painter().rect_filled(Rect::from_x_y_ranges(x(from)..=x(to), bar.clone()), 0.0, color);
+        }
+    }
+
     /// Where the stream became another, and to what.
     pub(super) fn change_marks(&self, ui: &egui::Ui, plot: Rect) {
         let theme = self.theme();

@@ -39,6 +39,7 @@ impl ScopePanes {
         self.time_axis(ui, plot);
         self.trigger_handles(ui, plot);
         self.change_marks(ui, plot);
+        self.arrival_marks(ui, plot);
         self.cursors(ui, plot);
         self.notice(ui, plot);
         if let Some(pointer) = response.hover_pos().filter(|pointer| plot.contains(*pointer)) {

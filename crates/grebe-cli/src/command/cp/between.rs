@@ -29,6 +29,7 @@ impl Copy<'_> {
         let mut hello = self.hello(&to_settings, receive, listen(&to_settings));
         hello.tells = if self.teller.tells_files() { Tells::Files } else { Tells::Figures };
         let mut receiver = There::start(&to_settings, &hello)?;
+        self.agree_on_order(&receiver);
 
         let meet = match receiver.ticket(&to_settings)? {
             Some(ticket) => Meet::Connect { ticket: ticket.word().to_string() },
@@ -41,6 +42,7 @@ impl Copy<'_> {
             Ok(sender) => sender,
             Err(error) => return Err(receiver.explain(error, &self.teller)),
         };
+        self.agree_on_order(&sender);
         let way = match sender.way() {
             Some(way) => {
                 self.teller.note(&format!("the data goes directly from {from} to {to}, over {}", way.name()));

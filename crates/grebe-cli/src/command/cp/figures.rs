@@ -7,6 +7,7 @@ use grebe_tree::{LeftOut, Report, Snapshot, Waits};
 use serde::{Deserialize, Serialize};
 
 use super::lines::PathText;
+use crate::cli::printable;
 
 /// How far a copy is, see [`Snapshot`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +65,14 @@ impl From<Snapshot> for Figures {
             left_out: now.left_out,
             current: now.current.map(|it| (PathText::of(&it.name), it.done_bytes, it.total_bytes)),
         }
+    }
+}
+
+impl Outcome {
+    /// What was left out first, and why.
+    pub(super) fn first_left_out(&self) -> Option<String> {
+        let (name, why) = self.left_out.first()?;
+        Some(format!("{}: {why}", printable(name.bytes())))
     }
 }
 

@@ -46,8 +46,15 @@ pub(super) struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Task {
-    Send { sources: Vec<PathText> },
-    Receive { destination: PathText },
+    Send {
+        sources: Vec<PathText>,
+        /// One file of a recording stands for all of it, and recordings get their summaries.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        recordings: bool,
+    },
+    Receive {
+        destination: PathText,
+    },
 }
 
 /// How its peer reaches it.
@@ -90,6 +97,9 @@ pub(super) struct Wishes {
     pub(super) fsync: bool,
     pub(super) force: bool,
     pub(super) one_file_system: bool,
+    pub(super) progressive: bool,
+    pub(super) only_wanted: bool,
+    pub(super) first: Vec<String>,
 }
 
 /// What the other end prints when it is ready, or that it cannot be.
@@ -102,6 +112,9 @@ pub(super) struct Ready {
     pub(super) reached_at: Option<String>,
     /// Between two others: which way it reached its peer, if it did.
     pub(super) way: Option<Way>,
+    /// It knows of orders in which files and their parts are sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) knows_order: bool,
 }
 
 /// What is said behind the ticket where it was of no use: the data comes here.
@@ -168,7 +181,20 @@ impl Wishes {
             fsync: what.fsync,
             force: what.force,
             one_file_system: what.one_file_system,
+            progressive: what.progressive,
+            only_wanted: false,
+            first: what.first,
         }
+    }
+
+    /// Whether it needs an end that knows of an order.
+    pub(super) fn has_order(&self) -> bool {
+        self.progressive || !self.first.is_empty()
+    }
+
+    pub(super) fn without_order(&mut self) {
+        self.progressive = false;
+        self.first.clear();
     }
 }
 
@@ -293,7 +319,10 @@ mod tests {
         let hello = Hello {
             protocol: PROTOCOL,
             version: "0.1.0".to_owned(),
-            task: Task::Send { sources: vec![PathText::of(b"a b"), PathText::of(b"\xff\n")] },
+            task: Task::Send {
+                sources: vec![PathText::of(b"a b"), PathText::of(b"\xff\n")],
+                recordings: true,
+            },
             what: Some(Wishes { delete: true, exclude: vec!["*.o".to_owned()], ..Wishes::default() }),
             meet: Meet::Listen { port: 7 },
             via: Via::Auto,
@@ -311,6 +340,7 @@ mod tests {
             ticket: Some("grebea".to_owned()),
             reached_at: None,
             way: None,
+            knows_order: true,
         };
         assert_eq!(Ready::read(&ready.line()), Some(ready));
         assert_eq!(Ready::read("{\"a\":1}"), None);

@@ -230,7 +230,7 @@ fn tell(progress: &Progress, over: Receiver<()>) {
 
 fn ready() -> Ready {
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Ready { protocol: PROTOCOL, version, ticket: None, reached_at: None, way: None }
+    Ready { protocol: PROTOCOL, version, ticket: None, reached_at: None, way: None, knows_order: true }
 }
 
 /// The address of this machine to which `ssh` came: `CLIENT PORT SERVER PORT`.

@@ -171,6 +171,15 @@ impl There {
         self.ready.way
     }
 
+    /// Whether it knows of orders in which files and their parts are sent.
+    pub(super) fn knows_order(&self) -> bool {
+        self.ready.knows_order
+    }
+
+    pub(super) fn version(&self) -> String {
+        printable(self.ready.version.as_bytes())
+    }
+
     /// Says that the data comes through `ssh` after all, where it waits at a port for it.
     pub(super) fn turn(&mut self) -> Result<()> {
         let Some(pipes) = self.pipes.as_mut().filter(|_| self.ready.ticket.is_some()) else { return Ok(()) };

@@ -9,6 +9,7 @@ use grebe_tree::{Options, Progress, ReceiveTree, SendTree};
 
 use super::figures::Outcome;
 use super::lines::{PathText, Task, Wishes};
+use super::recordings;
 use super::way::Channel;
 use crate::ending::Usage;
 
@@ -23,8 +24,11 @@ pub(super) fn run(
     let options = wishes.map(Wishes::options).transpose()?;
     let Channel { reader, writer, .. } = channel;
     let report = match task {
-        Task::Send { sources } => {
-            let tree = SendTree { sources: paths(sources)?, options };
+        Task::Send { sources, recordings } => {
+            let mut sources = paths(sources)?;
+            // Lent to the end of the copy.
+            let _borrowed = if *recordings { recordings::complete(&mut sources, cancel) } else { None };
+            let tree = SendTree { sources, options };
             grebe_tree::send(reader, writer, &tree, progress, cancel)?
         }
         Task::Receive { destination } => {
@@ -60,6 +64,9 @@ impl Wishes {
         options.index = self.index;
         options.sync = self.fsync;
         options.one_file_system = self.one_file_system;
+        options.progressive = self.progressive;
+        options.only_wanted = self.only_wanted;
+        options.first.clone_from(&self.first);
         options.exclude.clone_from(&self.exclude);
         options.also_look_in = self.also_look_in.iter().map(PathText::as_it_is).collect::<Result<_>>()?;
         Ok(options)

@@ -26,7 +26,7 @@ pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<E
         shown.push(one);
         ways.push(way);
     }
-    let ended = show::run(&super::surface(options, false), shown);
+    let ended = show::run(&super::surface(options, options.after.unwrap_or(super::AFTER)), shown);
     ways.into_iter().for_each(Way::close);
     super::print(options, ended?)
 }

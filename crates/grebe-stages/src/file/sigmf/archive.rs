@@ -15,6 +15,8 @@ use crate::error::Error;
 pub(super) enum Files {
     Folder,
     Archive(Archive),
+    /// In a folder, but for data files that are still being copied: what they will be called, and where they lie until then.
+    Arriving(Vec<(PathBuf, PathBuf)>),
 }
 
 /// A file, or where it lies in another.
@@ -67,7 +69,7 @@ impl Files {
 
     pub(super) fn holds(&self, path: &Path) -> bool {
         match self {
-            Files::Folder => path.exists(),
+            Files::Folder | Files::Arriving(_) => path.exists(),
             Files::Archive(archive) => archive.member(path).is_some(),
         }
     }
@@ -75,16 +77,20 @@ impl Files {
     pub(super) fn open(&self, path: &Path) -> Result<Part, Error> {
         let failed = Error::file("open", path);
         match self {
-            Files::Folder => {
-                let open = || {
-                    let file = File::open(path)?;
-                    let bytes = file.metadata()?.len();
-                    Ok(Part { file, offset_bytes: 0, bytes })
-                };
-                open().map_err(failed)
-            }
+            Files::Folder => open_file(path).map_err(failed),
             Files::Archive(archive) => archive.part(path),
+            Files::Arriving(elsewhere) => {
+                let place = elsewhere.iter().find(|(its, _)| its == path).map(|(_, place)| place);
+                // It may have got its name meanwhile.
+                let opened = place.map(|place| open_file(place)).filter(Result::is_ok);
+                opened.unwrap_or_else(|| open_file(path)).map_err(failed)
+            }
         }
+    }
+
+    /// Whether some of the data may not have come, so that it cannot be compared with a sum.
+    pub(super) fn is_arriving(&self) -> bool {
+        matches!(self, Files::Arriving(_))
     }
 
     /// A recording that a collection names: it lies beside it, in an archive perhaps in a folder of its own.
@@ -102,6 +108,12 @@ impl Files {
             _ => beside,
         }
     }
+}
+
+fn open_file(path: &Path) -> io::Result<Part> {
+    let file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    Ok(Part { file, offset_bytes: 0, bytes })
 }
 
 impl Part {

@@ -24,8 +24,31 @@ pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
     match files {
         Files::Folder => stripes::open_all(&path, opened),
         // The others are on other disks.
-        Files::Archive(_) => Ok(opened.file),
+        Files::Archive(_) | Files::Arriving(_) => Ok(opened.file),
     }
+}
+
+/// Opens a recording of which some data files are still being copied: `place` knows where each lies until it has its name, of its full
+/// length.
+pub(crate) fn open_arriving(
+    path: &Path,
+    place: &mut dyn FnMut(&Path) -> Option<PathBuf>,
+) -> Result<SampleFile, Error> {
+    let base = Base::of(path);
+    let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
+    let mut bases = vec![base.clone()];
+    if is_collection || !base.meta().exists() && base.collection().exists() {
+        let file: CollectionFile = read_json(&Files::Folder, &base.collection())?;
+        let names = file.collection.streams.iter().map(|stream| stream.name());
+        bases = names.filter(|name| is_plain_name(name)).map(|name| base.beside(name)).collect();
+    }
+    let mut elsewhere = Vec::new();
+    for base in bases {
+        let meta: Meta = read_json(&Files::Folder, &base.meta())?;
+        let data = data_path(&base, &meta.global)?;
+        elsewhere.extend(place(&data).map(|place| (data, place)));
+    }
+    Ok(open_one(&Files::Arriving(elsewhere), path)?.file)
 }
 
 /// What was opened, and how it takes turns with others.
@@ -186,7 +209,7 @@ impl Recording {
             return Err(Error::Empty { path: data.path });
         }
         let segments = segments(&path, &meta, data.len_samples, closed)?;
-        if closed {
+        if closed && !files.is_arriving() {
             data.check(global)?;
         }
         let len_samples = data.len_samples;
@@ -241,14 +264,7 @@ impl Data {
             let must = "the recording has no data to read";
             return Err(Error::field(&meta_path, "core:metadata_only", true, must));
         }
-        let path = match &global.dataset {
-            None => base.data(),
-            Some(name) if is_plain_name(name) => meta_path.with_file_name(name),
-            Some(name) => {
-                let must = "it must name a file in the same folder";
-                return Err(Error::field(&meta_path, "core:dataset", name, must));
-            }
-        };
+        let path = data_path(base, global)?;
         let later = meta.captures.iter().skip(1).position(|capture| capture.header_bytes.unwrap_or(0) > 0);
         if let Some(position) = later {
             let must = "bytes between samples cannot be read; only before the first capture";
@@ -280,6 +296,18 @@ impl Data {
         } else {
             let what = "does not match core:sha512 in its metadata: it was truncated or changed; remove core:sha512 to read it as it is";
             Err(Error::Content { path: self.path.clone(), what: what.to_owned() })
+        }
+    }
+}
+
+/// Where the samples of a recording are.
+fn data_path(base: &Base, global: &Global) -> Result<PathBuf, Error> {
+    match &global.dataset {
+        None => Ok(base.data()),
+        Some(name) if is_plain_name(name) => Ok(base.meta().with_file_name(name)),
+        Some(name) => {
+            let must = "it must name a file in the same folder";
+            Err(Error::field(&base.meta(), "core:dataset", name, must))
         }
     }
 }

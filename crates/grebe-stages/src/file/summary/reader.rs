@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use super::block::{BlockLayout, COARSE, FINE, SUMS_LOG2, is_whole, merged};
 use super::format::{HEAD_BYTES, Head, SUM_BYTES, Stamp, block_at, block_log2};
-use super::nodes::{Extremes, Lanes, LevelSums};
+use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
+use crate::file::sample_file::SampleFile;
 
 /// Extremes and sums of the samples of a recording, by place in its file; lanes are its channels, of complex ones I and Q by turns.
 ///
@@ -56,6 +58,74 @@ impl Summary {
         stamp: &Stamp,
     ) -> io::Result<Option<Self>> {
         Self::open_if(path, |head| head.lanes() == lanes && head.samples == samples && head.stamp == *stamp)
+    }
+
+    /// Opens the summary of a recording whose data and summary are still being copied: of all that tells whether it is of these samples,
+    /// only what is there can be compared, the length of the data files and when the youngest was changed. Its nodes are what whoever
+    /// sent it says; those of blocks that have not come are an error of [`extremes`](Self::extremes).
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open_arriving(
+        path: &Path,
+        file: &SampleFile,
+        data_bytes: u64,
+        modified: SystemTime,
+    ) -> io::Result<Option<Self>> {
+        let lanes = Lanes::new(file.format(), file.channels());
+        let modified = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self::open_if(path, |head| {
+            (head.lanes(), head.samples) == (lanes, file.len_samples())
+                && (head.stamp.bytes, head.stamp.modified_ns) == (data_bytes, modified.as_nanos() as u64)
+        })
+    }
+
+    /// Whether its nodes are not those of these samples from `position` on: the bytes of each channel, one behind the other. What cannot
+    /// be compared, because its nodes have not come or are not whole within the samples, is no contradiction.
+    pub fn contradicts(&self, position: u64, bytes: &[u8]) -> bool {
+        let lanes = self.lanes;
+        let channels = lanes.count / lanes.of_channel;
+        let (channel_bytes, sample_bytes) = (bytes.len() / channels, lanes.format.bytes());
+        let first = position.div_ceil(NODE_SAMPLES as u64);
+        let skipped = ((first * NODE_SAMPLES as u64 - position) as usize * sample_bytes).min(channel_bytes);
+        let count = (channel_bytes - skipped) / sample_bytes / NODE_SAMPLES;
+        if count == 0 {
+            return false;
+        }
+        let (mut said, mut seen) = (Vec::new(), Vec::new());
+        (0..lanes.count).any(|lane| {
+            let from = lane / lanes.of_channel * channel_bytes + skipped;
+            let own = &bytes[from..from + count * NODE_SAMPLES * sample_bytes];
+            said.clear();
+            seen.clear();
+            if self.extremes(lane, FINE[0], first..first + count as u64, &mut said).is_err() {
+                return false;
+            }
+            lanes.measure(lane, own, |extremes, _| seen.push(extremes));
+            said != seen
+        })
+    }
+
+    /// Where the summary of a recording lies, unless that folder cannot be written to.
+    pub fn place(path: &Path) -> PathBuf {
+        super::place::beside(path)
+    }
+
+    /// Where in the file the nodes stand of levels below 16, of all lanes, for some samples: whole blocks.
+    pub fn bytes_of(&self, samples: Range<u64>) -> Range<u64> {
+        let known = self.known_samples();
+        let block = 1 << self.block_log2;
+        let last = samples.end.min(known).div_ceil(block);
+        let end = match known - (last * block).min(known) {
+            // The last one may be shorter.
+            0 => {
+                let rest = known - (last.max(1) - 1) * block;
+                let layout = BlockLayout::new(self.lanes, rest);
+                self.block_at(last.max(1) - 1) + layout.bytes() as u64
+            }
+            _ => self.block_at(last),
+        };
+        self.block_at((samples.start.min(known) / block).min(last))..end
     }
 
     fn open_if(path: &Path, is_wanted: impl Fn(&Head) -> bool) -> io::Result<Option<Self>> {

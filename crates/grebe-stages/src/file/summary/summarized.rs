@@ -85,6 +85,16 @@ impl Summary {
     }
 }
 
+impl Summary {
+    /// Where the summary of a recording is that does not lie beside it, if it is one of these samples.
+    pub fn elsewhere(path: &Path, file: &mut SampleFile) -> Option<PathBuf> {
+        let lanes = Lanes::new(file.format(), file.channels());
+        let place = place::in_cache(path).filter(|place| place.is_file())?;
+        let stamp = stamp(file).ok()?;
+        Self::open_of(&place, lanes, file.len_samples(), &stamp).ok()?.map(|_| place)
+    }
+}
+
 /// What tells cheaply that data changed: bytes, and when.
 type Size = (u64, Option<SystemTime>);
 

@@ -11,7 +11,7 @@ use crate::data::history::Viewer;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::measure::Scales;
 use crate::data::picture::Picture;
-use crate::data::recording::{Recording, RecordingOutline, RecordingSums, Stretch};
+use crate::data::recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples};
 use crate::data::viewport::{Viewport, Window};
 
 /// Channels of `i16` or of `f32` in memory.
@@ -28,6 +28,11 @@ pub(super) struct Shared {
     /// Samples that the file has by now.
     grown: Option<u64>,
     pub(super) is_gone: bool,
+    /// Positions that have not come.
+    missing: Option<Range<u64>>,
+    wanted: Option<WantedSamples>,
+    /// The shortest nodes that have.
+    finest: u32,
     read_bytes: u64,
 }
 
@@ -101,6 +106,35 @@ impl Recording for Fake {
 
     fn memory_bytes(&self) -> usize {
         0
+    }
+
+    fn arrived(&self, positions: Range<u64>) -> Option<f32> {
+        let missing = self.shared.lock().unwrap().missing.clone()?;
+        let within = missing.start.max(positions.start)
+            ..missing.end.min(positions.end).max(missing.start.max(positions.start));
+        Some(1.0 - (within.end - within.start) as f32 / (positions.end - positions.start).max(1) as f32)
+    }
+
+    fn readable(&self, positions: Range<u64>) -> Range<u64> {
+        match self.shared.lock().unwrap().missing.clone() {
+            Some(missing) if missing.start <= positions.start && positions.start < missing.end => {
+                missing.end.min(positions.end)..positions.end
+            }
+            Some(missing) if missing.start < positions.end && positions.start < missing.end => {
+                positions.start..missing.start
+            }
+            _ => positions,
+        }
+    }
+
+    fn want(&mut self, wanted: &WantedSamples) {
+        self.shared.lock().unwrap().wanted = Some(wanted.clone());
+    }
+
+    fn level_of(&mut self, log2: u32, _: Range<u64>) -> Option<(u32, bool)> {
+        let finest = self.shared.lock().unwrap().finest;
+        let level = self.level(log2)?;
+        Some((level.max(finest), level >= finest))
     }
 }
 
@@ -320,4 +354,63 @@ fn samples_are_copied_from_wherever_they_are() {
             assert_eq!(extract.runs[0].samples.value(lane, at), Some(expected));
         }
     }
+}
+
+#[test]
+fn what_has_not_come_is_drawn_from_nodes_and_asked_for_and_then_read() {
+    let (mut core, channels, shared) = core(SampleFormat::I16, 1, 3_000_000);
+    // All but the first million.
+    shared.lock().unwrap().missing = Some(1_000_000..3_000_000);
+    let end = 1000 + 3_000_000 + MISSING;
+    let narrow =
+        Viewport { span: Some(0.02), window: Window::Ending { at: end as f64 }, ..Viewport::latest(500) };
+    let guessed = core.answer(&narrow, 1);
+    assert!(guessed.is_estimated && guessed.lanes[0].line.is_none());
+    let wanted = shared.lock().unwrap().wanted.clone().unwrap();
+    assert_eq!(wanted.singly, 2_980_000..3_000_000);
+    let arrived = guessed.arrived.clone().unwrap();
+    assert!(arrived.iter().all(|&part| part == 0.0), "{arrived:?}");
+    // Nodes are of all their samples: no peak is below what there is.
+    let highest = |picture: &Picture| {
+        picture.lanes[0].columns.iter().fold(f32::MIN, |most, column| most.max(column.max))
+    };
+    let own = channels[0][2_980_000..].iter().copied().fold(f32::MIN, f32::max);
+    assert!(highest(&guessed) >= own);
+
+    shared.lock().unwrap().missing = Some(1_000_000..2_900_000);
+    let exact = core.answer(&narrow, 2);
+    assert!(!exact.is_estimated && highest(&exact) == own);
+    assert!(exact.arrived.unwrap().iter().all(|&part| part == 1.0));
+
+    // All of it, by nodes that are longer than they should be until the others have come.
+    let whole = Viewport { span: Some(end as f64 / 1e6), ..narrow };
+    shared.lock().unwrap().finest = 14;
+    let coarse = core.answer(&whole, 3);
+    assert!(coarse.is_estimated, "nodes of 16,384 samples, columns of 6,000");
+    let arrived = coarse.arrived.unwrap();
+    assert!(arrived[10] == 1.0 && arrived[200] == 0.0 && arrived[255] > 0.0, "{arrived:?}");
+    shared.lock().unwrap().finest = 0;
+    let whole = core.answer(&whole, 4);
+    assert!(!whole.is_estimated, "what has not come is known by its nodes");
+    let all = channels[0].iter().copied().fold(f32::MIN, f32::max);
+    assert_eq!(highest(&whole), all);
+}
+
+#[test]
+fn without_nodes_only_what_has_come_is_drawn() {
+    let (mut core, _, shared) = core(SampleFormat::F32, 1, 40_000_000);
+    {
+        let mut shared = shared.lock().unwrap();
+        (shared.known, shared.missing) = (0, Some(10_000_000..40_000_000));
+    }
+    let end = 1000 + 40_000_000 + MISSING;
+    let whole = Viewport {
+        span: Some(end as f64 / 1e6),
+        window: Window::Ending { at: end as f64 },
+        ..Viewport::latest(400)
+    };
+    let picture = core.answer(&whole, 1);
+    assert!(picture.is_estimated);
+    let columns = &picture.lanes[0].columns;
+    assert!(columns[..90].iter().any(|column| !column.is_empty()), "what has come");
 }

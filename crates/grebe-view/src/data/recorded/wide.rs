@@ -1,6 +1,7 @@
 //! Columns of more samples than are held: from what is known of longer stretches, or guessed from a few samples of each.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use grebe_scope::{Column, ColumnGrid, Coverage};
@@ -51,8 +52,12 @@ impl Wide {
         wanted: &WideColumns<'_>,
         most_ms: u64,
     ) -> Vec<Vec<Column<f32>>> {
-        let level = recording.level(wanted.grid.quantum_samples().max(FINEST).ilog2()).unwrap_or(0);
         let spans: Vec<Span> = spans(recording.outline(), wanted);
+        let within = || spans.iter().filter(|span| span.end > span.start);
+        let positions =
+            within().next().map_or(0, |span| span.start)..within().next_back().map_or(0, |span| span.end);
+        let log2 = wanted.grid.quantum_samples().max(FINEST).ilog2();
+        let (level, is_fine) = recording.level_of(log2, positions).unwrap_or((0, true));
         let known = recording.known_samples();
         let all = recording.outline().len_samples();
         let is_known = |span: &Span| level > 0 && node_end(span, level, all).min(all) <= known;
@@ -67,8 +72,8 @@ impl Wide {
             }
             columns.push(of_lane.take().unwrap_or_else(|| vec![Column::OUTSIDE; spans.len()]));
         }
-        self.is_estimated = !guessed.is_empty();
-        if self.is_estimated {
+        self.is_estimated = !guessed.is_empty() || !is_fine;
+        if !guessed.is_empty() {
             self.sample::<K>(recording, reader, wanted, (&spans, &guessed), Duration::from_millis(most_ms));
             for (columns, &place) in columns.iter_mut().zip(wanted.places) {
                 self.guess(columns, place, wanted, &spans, &guessed);
@@ -104,7 +109,11 @@ impl Wide {
             if begun.elapsed() > most && self.sampled.len() >= SAMPLED_MIN {
                 return;
             }
-            let Span { start, end, .. } = spans[at];
+            // Of what is still being copied, what has come of it.
+            let Range { start, end } = recording.readable(spans[at].start..spans[at].end);
+            if start == end {
+                continue;
+            }
             let length = (end - start).min(LOOK_SAMPLES);
             let middle = start + (end - start - length) / 2;
             let mut extremes = Vec::new();

@@ -143,3 +143,15 @@ fn the_triggers_rate_and_value_cursors_are_there_too() {
     model.renew_hud(3_000_000);
     insta::assert_snapshot!(screen(&mut model, 110, 30));
 }
+
+#[test]
+fn what_has_come_of_a_recording_is_a_line_below_the_traces() {
+    let mut model = model(60);
+    model.picture.arrived = Some([1.0, 1.0, 0.0, 0.5].into());
+    let drawn = screen(&mut model, 60, 24);
+    let line = drawn.lines().find(|line| line.contains('\u{2501}')).expect("there is one");
+    let place = |sign: char| line.chars().position(|letter| letter == sign);
+    assert!(place('\u{2501}') < place('\u{2508}') && place('\u{2508}') < place('\u{2505}'), "{line}");
+    model.picture.arrived = None;
+    assert!(!screen(&mut model, 60, 24).contains('\u{2501}'), "of what is all there nothing is said");
+}

@@ -1,0 +1,208 @@
+//! A recording on another machine, to look at: what a scope shows of it comes here, into a folder that goes with the scope.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use grebe_transfer::Cancel;
+use grebe_tree::{Arriving, Progress};
+
+use super::config::Config;
+use super::lines::{Hello, PROTOCOL, PathText, Task, Tells, Wishes};
+use super::teller::Teller;
+use super::there::There;
+use super::{beside, listen, tree};
+use crate::cli::{How, SshHost, Tell, printable};
+use crate::ending::Usage;
+use crate::interrupt;
+use crate::show::Failure;
+
+/// A recording that comes as it is looked at.
+pub(crate) struct Fetch {
+    folder: Folder,
+    name: PathBuf,
+    /// Why no more of it comes, once none does.
+    pub(crate) failure: Failure,
+    cancel: Cancel,
+    copying: Option<JoinHandle<Result<()>>>,
+    there: Option<There>,
+}
+
+impl Fetch {
+    /// Logs in, and waits until there is something to look at.
+    pub(crate) fn start(host: &SshHost, path: &[u8]) -> Result<Self> {
+        interrupt::catch();
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        let name =
+            str::from_utf8(name).map_err(|_| Usage("the name of the recording is no text".to_owned()))?;
+        let folder = Folder::make()?;
+        let cancel = interrupt::cancel();
+        let settings = Config::of_user()?.settings(host, &How::default())?;
+        let hello = Hello {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            task: Task::Send { sources: vec![PathText::of(path)], recordings: true },
+            what: None,
+            meet: listen(&settings),
+            via: settings.via,
+            mode: settings.mode,
+            limit_bits_per_s: settings.limit_bits_per_s,
+            tells: Tells::Failures,
+        };
+        let mut there = There::start(&settings, &hello)?;
+        if !there.knows_order() {
+            bail!(
+                "{host} has grebe {}, which sends files only as a whole: copy it (grebe cp '{host}:{}*' .), or have this grebe {} there",
+                there.version(),
+                printable(path.strip_suffix(b"sigmf-meta").unwrap_or(path)),
+                env!("CARGO_PKG_VERSION")
+            );
+        }
+        let teller = Teller::new(&Tell { quiet: true, ..Tell::default() }, false)?;
+        let channel = match there.channel(&settings, &beside(&settings, &cancel)) {
+            Ok(channel) => channel,
+            Err(error) => return Err(there.explain(error, &teller)),
+        };
+        let wishes = Wishes { progressive: true, only_wanted: true, ..Wishes::default() };
+        let receive = Task::Receive { destination: PathText::of_path(&folder.inside) };
+        let failure = Failure::default();
+        let (own, said) = (cancel.clone(), failure.clone());
+        let copying = thread::Builder::new().name("fetch".to_owned()).spawn(move || {
+            let progress = Arc::new(Progress::default());
+            let copied = tree::run(&receive, Some(&wishes), channel, &progress, &own);
+            match copied {
+                Ok(outcome) => outcome.first_left_out().map_or(Ok(()), |why| Err(anyhow!(why))),
+                Err(error) => {
+                    said.set(format!("no more of it comes: {error:#}"));
+                    Err(error)
+                }
+            }
+        })?;
+        let fetch = Self {
+            name: folder.inside.join(name),
+            folder,
+            failure,
+            cancel,
+            copying: Some(copying),
+            there: Some(there),
+        };
+        fetch.wait(&teller)
+    }
+
+    /// What a scope opens.
+    pub(crate) fn path(&self) -> &Path {
+        &self.name
+    }
+
+    /// Until the metadata are there, and either a part of the data or all of it.
+    fn wait(mut self, teller: &Teller) -> Result<Self> {
+        let began = Instant::now();
+        loop {
+            let is_over = self.copying.as_ref().is_none_or(JoinHandle::is_finished);
+            if self.has_begun() {
+                return Ok(self);
+            }
+            if is_over {
+                let ended = self.copying.take().and_then(|copying| copying.join().ok());
+                let error = match ended {
+                    Some(Err(error)) => error,
+                    _ => anyhow!("it has no samples"),
+                };
+                return match self.there.take() {
+                    Some(there) => Err(there.explain(error, teller)),
+                    None => Err(error),
+                };
+            }
+            if interrupt::is_pending() {
+                return Err(grebe_tree::Error::Cancelled.into());
+            }
+            if began.elapsed() > BEGINS_WITHIN {
+                bail!("nothing of the recording came within {} s", BEGINS_WITHIN.as_secs());
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn has_begun(&self) -> bool {
+        let has_data = |name: &Path| {
+            let is_data = |path: &Path| path.extension().is_some_and(|extension| extension == "sigmf-data");
+            is_data(name) && name.is_file() || Arriving::find(name).is_ok_and(|found| found.is_some())
+        };
+        let base = self.name.with_extension("");
+        let with = |end: &str| {
+            let mut name = base.clone().into_os_string();
+            name.push(end);
+            PathBuf::from(name)
+        };
+        // Of a collection, all metadata come before any data that is large; small data are there with them.
+        let metas = names_ending(&self.folder.inside, "sigmf-meta");
+        let is_described = match with(".sigmf-collection").is_file() {
+            true => !metas.is_empty(),
+            false => with(".sigmf-meta").is_file(),
+        };
+        is_described && metas.iter().all(|meta| has_data(&meta.with_extension("sigmf-data")))
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        if let Some(there) = self.there.take() {
+            there.let_go();
+        }
+        if let Some(copying) = self.copying.take() {
+            // It ends soon; nobody needs what it says.
+            let _ = copying.join();
+        }
+    }
+}
+
+fn names_ending(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.extension().is_some_and(|its| its == extension)).collect()
+}
+
+/// A folder of this process in the user's cache: what was looked at may be more than fits into memory. One that a killed process left is
+/// removed by the next.
+struct Folder {
+    /// What comes lies there.
+    inside: PathBuf,
+    /// Held as long as the folder is used.
+    _lock: File,
+    _folder: tempfile::TempDir,
+}
+
+impl Folder {
+    fn make() -> Result<Self> {
+        let all = cache().context("there is no folder for what is looked at: set XDG_CACHE_HOME")?;
+        fs::create_dir_all(&all).with_context(|| format!("cannot make {}", all.display()))?;
+        for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
+            let lock = File::open(entry.path().join(LOCK));
+            if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let folder = tempfile::Builder::new().prefix("look-").tempdir_in(&all);
+        let folder = folder.with_context(|| format!("cannot make a folder in {}", all.display()))?;
+        let lock = File::create(folder.path().join(LOCK))?;
+        lock.try_lock().map_err(|error| anyhow!("cannot lock {}: {error}", folder.path().display()))?;
+        let inside = folder.path().join("files");
+        fs::create_dir(&inside)?;
+        Ok(Self { inside, _lock: lock, _folder: folder })
+    }
+}
+
+fn cache() -> Option<PathBuf> {
+    let home = |variable: &str| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache = home("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| home("LOCALAPPDATA")).or_else(|| Some(home("HOME")?.join(".cache")))?;
+    Some(cache.join("grebe").join("looks"))
+}
+
+const LOCK: &str = "lock";
+/// Summaries that are missing are made there first.
+const BEGINS_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
