@@ -126,10 +126,11 @@ impl Parts<'_> {
             RecordKind::Piece { offset, content } => {
                 let is_expected = match &part.blocks {
                     Some(blocks) => blocks.expects(offset, content.len() as u64),
-                    None => offset >= part.prefix,
+                    None => offset >= part.prefix && is_in_file(offset, content.len() as u64),
                 };
                 if !is_expected {
-                    return Err(Error::Malformed { what: "a piece of a file that came already" });
+                    let what = "a piece of a file that came already, or behind the end of any";
+                    return Err(Error::Malformed { what });
                 }
                 part.write(offset, &body[content])
             }
@@ -156,6 +157,9 @@ impl Parts<'_> {
                 let stretch =
                     stretch.ok_or(Error::Malformed { what: "chunks that the file there does not have" })?;
                 let bytes = stretch.end - stretch.start;
+                if !is_in_file(offset, bytes) {
+                    return Err(Error::Malformed { what: "a piece behind the end of any file" });
+                }
                 add(&self.receiving.progress.bytes_done, bytes);
                 add(&self.receiving.progress.bytes_same, bytes);
                 part.copy(offset, bytes, self.receiving, &basis, &run, &mut self.buffer)
@@ -309,6 +313,11 @@ impl Parts<'_> {
             part.keep();
         }
     }
+}
+
+/// Whether bytes lie where a file may have some.
+fn is_in_file(offset: u64, bytes: u64) -> bool {
+    offset.checked_add(bytes).is_some_and(|end| end <= i64::MAX as u64)
 }
 
 /// Whether a file comes in pieces.
